@@ -1,0 +1,54 @@
+"""Every exception DPSyn raises on purpose.
+
+DPSynError
+├── UserError             something the caller can mend; the command line exits with 2
+│   ├── SchemaError       a schema, or a line of its file, is not valid
+│   ├── SourceError       a table cannot be read, or its structure does not fit the schema
+│   ├── OutputError       a result cannot be written where it was asked for
+│   └── MissingExtraError an optional library is not installed
+└── InternalError         DPSyn broke a promise of its own; the command line exits with 1
+
+A message says what is wrong, what was given and what to do. It never quotes a private value: what depends
+on rows is shown by ``diagnose`` alone, whose output says that it is private.
+"""
+
+from __future__ import annotations
+
+
+class DPSynError(Exception):
+    """The root of the tree."""
+
+
+class UserError(DPSynError):
+    """Something the caller can mend."""
+
+
+class SchemaError(UserError, ValueError):
+    """A schema, or a line of its file, is not valid.
+
+    ``path`` leads to the offending entry (``("attributes", "age", "low")``), so that the reader of a file
+    can name its line.
+    """
+
+    def __init__(self, message: str, path: tuple[str | int, ...] = ()) -> None:
+        super().__init__(message)
+        self.path = path
+
+
+class SourceError(UserError):
+    """A table cannot be read, or its structure does not fit the schema."""
+
+
+class OutputError(UserError):
+    """A result cannot be written where it was asked for."""
+
+
+class MissingExtraError(UserError, ImportError):
+    """An optional library is not installed."""
+
+    def __init__(self, library: str, extra: str, purpose: str) -> None:
+        super().__init__(f"{purpose} needs {library}, which is not installed: pip install 'dpsyn[{extra}]'")
+
+
+class InternalError(DPSynError):
+    """DPSyn broke a promise of its own: please report it."""

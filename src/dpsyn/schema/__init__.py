@@ -1,0 +1,58 @@
+"""What is public about a table: attributes, domains, rules, the unit of privacy, and their files."""
+
+from dpsyn.schema.attributes import (
+    MISSING,
+    Attribute,
+    Boolean,
+    Categorical,
+    Identifier,
+    Open,
+    Ordinal,
+    Value,
+    text_of,
+)
+from dpsyn.schema.grid import Grid
+from dpsyn.schema.ranges import Datetime, Integer, Ranged, Real, parse_instant
+from dpsyn.schema.relations import (
+    AnyRule,
+    Derive,
+    Impossible,
+    Neighbours,
+    Order,
+    Recode,
+    Rule,
+    Sum,
+    Total,
+    Unit,
+)
+from dpsyn.schema.schema import AnyAttribute, Schema
+
+__all__ = [
+    "MISSING",
+    "AnyAttribute",
+    "AnyRule",
+    "Attribute",
+    "Boolean",
+    "Categorical",
+    "Datetime",
+    "Derive",
+    "Grid",
+    "Identifier",
+    "Impossible",
+    "Integer",
+    "Neighbours",
+    "Open",
+    "Order",
+    "Ordinal",
+    "Ranged",
+    "Real",
+    "Recode",
+    "Rule",
+    "Schema",
+    "Sum",
+    "Total",
+    "Unit",
+    "Value",
+    "parse_instant",
+    "text_of",
+]

@@ -1,0 +1,309 @@
+"""The kinds of attribute: what is public about one column.
+
+Every kind is a frozen value that is valid from birth. A kind knows its **codes**: *cells*, the finest
+distinction DPSyn makes, and *bins*, the unions of cells that marginals over several attributes use. For listed
+values the two are the same.
+
+Encoding is **total**: a null goes to ``missing`` where that is declared; what cannot be read, or is not in the
+list, goes to ``other``; a number or date out of range goes to the nearest bound. ``other`` is ``missing`` unless
+said differently, and the first value of the domain where ``missing`` is not declared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn.errors import SchemaError
+
+Value = str | int | float | bool
+Provenance = Literal["public", "data"]
+
+NULL_SPELLINGS = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>")
+"""What counts as empty in a text file where an attribute says ``missing: true``."""
+
+MISSING = "missing"
+"""How conditions and labels call an empty cell."""
+
+MOST_VALUES = 1_000_000
+"""Listed values of one attribute, at most: a guard against a slip of the finger."""
+
+
+class Attribute(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    tag_field="kind",
+):
+    """What all kinds have in common.
+
+    Attributes:
+        name: the column's name.
+        missing: whether empty cells are a value of their own; or how a text file spells them.
+        provenance: ``public`` if all that stands here is known without the data, ``data`` if it was read off
+            the data, in which case a release refuses it.
+        because: why it is public, for the certificate.
+        description: for people.
+    """
+
+    coded: ClassVar[bool] = True
+
+    name: str
+    missing: bool | str | tuple[str, ...] = False
+    provenance: Provenance = "public"
+    because: str = ""
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise SchemaError("an attribute has an empty name; give it the name of its column")
+        self._check()
+
+    def _check(self) -> None:
+        """Refuse what no table could have; kinds add their own."""
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether empty cells have a code of their own."""
+        return self.missing is not False and self.missing != ()
+
+    @property
+    def null_spellings(self) -> tuple[str, ...]:
+        """The texts that count as empty, none where ``missing`` is not declared."""
+        if isinstance(self.missing, str):
+            return (self.missing,)
+        if isinstance(self.missing, tuple):
+            return self.missing
+        return NULL_SPELLINGS if self.missing else ()
+
+    @property
+    def proper_cells(self) -> int:
+        """The number of cells without ``missing``."""
+        raise NotCodedError(self)
+
+    @property
+    def cells(self) -> int:
+        """The number of fine codes; the last one is ``missing`` where that is declared."""
+        return self.proper_cells + self.has_missing
+
+    @property
+    def size(self) -> int:
+        """The number of coarse codes, used by marginals over several attributes."""
+        return int(self.bin_of_cell()[-1]) + 1
+
+    def bin_of_cell(self) -> NDArray[np.int64]:
+        """The coarse code of every fine code."""
+        return np.arange(self.cells)
+
+    @property
+    def other_cell(self) -> int:
+        """The fine code of what cannot be read or is not in the domain."""
+        declared = self._declared_other()
+        if declared is not None:
+            return declared
+        return self.proper_cells if self.has_missing else 0
+
+    @property
+    def null_cell(self) -> int:
+        """The fine code of an empty cell."""
+        return self.proper_cells if self.has_missing else self.other_cell
+
+    def _declared_other(self) -> int | None:
+        return None
+
+    def labels(self) -> tuple[str, ...]:
+        """A short text for every coarse code."""
+        return (*self._proper_labels(), *([MISSING] if self.has_missing else []))
+
+    def _proper_labels(self) -> Sequence[str]:
+        raise NotCodedError(self)
+
+    def select(self, condition: Value | Sequence[Value]) -> NDArray[np.bool_]:
+        """The fine codes that meet a condition: a value, several, a range ``30..39``, or ``missing``."""
+        chosen = np.zeros(self.cells, dtype=np.bool_)
+        parts = (condition,) if isinstance(condition, str | int | float) else condition
+        for part in parts:
+            if part == MISSING and self.has_missing:
+                chosen[self.proper_cells] = True
+            else:
+                chosen[self._select_one(part)] = True
+        if not chosen.any():
+            raise SchemaError(f"the condition {condition!r} on {self.name!r} meets no value of its domain")
+        return chosen
+
+    def _select_one(self, part: Value) -> NDArray[np.int64]:
+        raise NotCodedError(self)
+
+
+class NotCodedError(SchemaError):
+    """An attribute without codes was asked for them."""
+
+    def __init__(self, attribute: Attribute) -> None:
+        super().__init__(
+            f"attribute {attribute.name!r} is {type(attribute).__name__.lower()} and has no codes"
+            + ("; its values must be bought first" if isinstance(attribute, Open) else "")
+        )
+
+
+class Categorical(Attribute, frozen=True, kw_only=True, tag="categorical"):
+    """A list of values.
+
+    Attributes:
+        values: the values, as they stand in the table; integers stay integers.
+        codes: instead of ``values``: the table holds the codes 0 … codes−1.
+        other: where every other value goes: one of ``values``, or a new name that joins them.
+    """
+
+    values: tuple[Value, ...] = ()
+    codes: int | None = None
+    other: Value | None = None
+
+    def _check(self) -> None:
+        if (self.codes is None) == (not self.values):
+            raise SchemaError("say either values: [...] or codes: n, the number of codes 0 … n−1", ("values",))
+        if self.codes is not None and not 1 <= self.codes <= MOST_VALUES:
+            raise SchemaError(f"codes is {self.codes}; it must be 1 … {MOST_VALUES:,}", ("codes",))
+        if any(isinstance(value, bool) for value in self.values):
+            raise SchemaError("true and false are not categories; use kind: boolean, or quote them", ("values",))
+        seen: set[str] = set()
+        for index, text in enumerate(text_of(value) for value in self.values):
+            if text in seen:
+                raise SchemaError(f"the value {text!r} is listed twice", ("values", index))
+            seen.add(text)
+        overlap = seen.intersection(self.null_spellings) if not isinstance(self.missing, bool) else ()
+        if overlap:
+            raise SchemaError(f"{min(overlap)!r} is both a value and a spelling of missing", ("missing",))
+
+    def all_values(self) -> tuple[Value, ...]:
+        """The value of every cell but ``missing``, an appended ``other`` included."""
+        values: tuple[Value, ...] = self.values if self.codes is None else tuple(range(self.codes))
+        if self.other is not None and self._index_of(self.other) is None:
+            return (*values, self.other)
+        return values
+
+    def _index_of(self, value: Value) -> int | None:
+        text = text_of(value)
+        if self.codes is not None:
+            return int(text) if text.isascii() and text.isdecimal() and int(text) < self.codes else None
+        return next((index for index, known in enumerate(self.values) if text_of(known) == text), None)
+
+    @property
+    def proper_cells(self) -> int:
+        """The number of values."""
+        return len(self.all_values())
+
+    def _declared_other(self) -> int | None:
+        if self.other is None:
+            return None
+        index = self._index_of(self.other)
+        return self.proper_cells - 1 if index is None else index
+
+    def _proper_labels(self) -> Sequence[str]:
+        return [text_of(value) for value in self.all_values()]
+
+    def _select_one(self, part: Value) -> NDArray[np.int64]:
+        labels = self._proper_labels()
+        text = text_of(part)
+        if text in labels:
+            return np.array([labels.index(text)])
+        raise SchemaError(f"{text!r} is not a value of {self.name!r}; it has {_some(labels)}")
+
+
+class Ordinal(Categorical, frozen=True, kw_only=True, tag="ordinal"):
+    """A list of values whose order means something, lowest first."""
+
+    def _select_one(self, part: Value) -> NDArray[np.int64]:
+        ends = split_range(part)
+        if ends is None or text_of(part) in self._proper_labels():
+            return super()._select_one(part)
+        first, last = (int(Categorical._select_one(self, end)[0]) for end in ends)
+        return np.arange(first, last + 1)
+
+
+class Boolean(Attribute, frozen=True, kw_only=True, tag="boolean"):
+    """True or false; yes/no, t/f, y/n and 1/0 are read as well.
+
+    Attributes:
+        other: where everything else goes.
+    """
+
+    other: bool | None = None
+
+    @property
+    def proper_cells(self) -> int:
+        """Two."""
+        return 2
+
+    def _declared_other(self) -> int | None:
+        return None if self.other is None else int(self.other)
+
+    def _proper_labels(self) -> Sequence[str]:
+        return ["false", "true"]
+
+    def _select_one(self, part: Value) -> NDArray[np.int64]:
+        text = text_of(part).lower()
+        if text not in ("true", "false"):
+            raise SchemaError(f"{self.name!r} is boolean; a condition on it is true or false, not {text!r}")
+        return np.array([int(text == "true")])
+
+
+class Open(Attribute, frozen=True, kw_only=True, tag="open"):
+    """Text whose values are not public; a release buys the frequent ones under the privacy budget.
+
+    Attributes:
+        other: the name that stands for all values that were not bought.
+    """
+
+    other: str = "other"
+    coded: ClassVar[bool] = False
+
+    def bought(self, values: Sequence[str]) -> Categorical:
+        """The categorical attribute that this one becomes once its values are released."""
+        return Categorical(
+            name=self.name,
+            values=tuple(value for value in values if value != self.other) or (self.other,),
+            other=self.other,
+            missing=self.missing,
+            provenance=self.provenance,
+            because=self.because,
+            description=self.description,
+        )
+
+
+class Identifier(Attribute, frozen=True, kw_only=True, tag="identifier"):
+    """A key such as a name or a number of a person: never measured.
+
+    Attributes:
+        output: ``drop`` leaves it out of synthetic tables, ``fresh`` numbers the rows anew.
+    """
+
+    output: Literal["drop", "fresh"] = "drop"
+    coded: ClassVar[bool] = False
+
+
+def text_of(value: Value) -> str:
+    """The canonical text of a value: how it is compared with the cells of a table."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def split_range(value: Value) -> tuple[str, str] | None:
+    """The ends of ``low..high``, or None where the value is not written as a range."""
+    if not isinstance(value, str) or value.count("..") != 1:
+        return None
+    low, high = (end.strip() for end in value.split(".."))
+    return (low, high) if low and high else None
+
+
+def _some(labels: Sequence[str]) -> str:
+    shown = ", ".join(labels[:8])
+    return shown if len(labels) <= 8 else f"{shown} and {len(labels) - 8:,} more"

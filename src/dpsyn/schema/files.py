@@ -1,0 +1,225 @@
+"""Schema files: YAML ⇄ Schema.
+
+The file's shape is the Schema's, with names as keys: ``attributes``, ``derive`` and ``recode`` are mappings, a
+``where`` is a mapping of conditions. This module is the only place that knows the difference.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+import msgspec
+
+from dpsyn.errors import SchemaError
+from dpsyn.schema import yamltext
+from dpsyn.schema.attributes import Attribute
+from dpsyn.schema.relations import AnyRule, Derive, Neighbours, Recode, Rule, Unit
+from dpsyn.schema.schema import AnyAttribute, Schema
+
+FORMAT = 1
+"""The version of the file format."""
+
+KEY = "dpsyn_schema"
+"""The first key of a schema file; its value is the format."""
+
+RESERVED = ("weight", "household")
+"""Words that will mean something one day."""
+
+KINDS: dict[str, type[Attribute]] = {str(k.__struct_config__.tag): k for k in get_args(AnyAttribute)}
+RULES: dict[str, type[Rule]] = {str(r.__struct_config__.tag): r for r in get_args(AnyRule)}
+
+_COMMON = ("missing", "provenance", "because", "description")
+_PLAIN_FIELDS: dict[str, Any] = {"dataset": str, "expected_size": int, "neighbours": Neighbours}
+_T = TypeVar("_T")
+
+
+def load(path: Path) -> Schema:
+    """Read a schema file; an error names the file and the line."""
+    text = read_text(path)
+    try:
+        return parse(text)
+    except SchemaError as error:
+        raise SchemaError(f"{path}, {error}" if _has_line(error) else f"{path}: {error}", error.path) from None
+
+
+def read_text(path: Path) -> str:
+    """The text of a schema file."""
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise SchemaError(f"{path} is not UTF-8 text, so it is not a schema") from None
+    except OSError as error:
+        raise SchemaError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from None
+
+
+def parse(text: str) -> Schema:
+    """Read a schema from YAML text; an error names the line."""
+    document, lines = yamltext.read(text)
+    try:
+        return _schema(document)
+    except SchemaError as error:
+        line = next((lines[p] for p in _upwards(error.path) if p in lines), None)
+        raise SchemaError(f"line {line}: {error}" if line else str(error), error.path) from None
+
+
+def document_of(schema: Schema) -> dict[str, Any]:
+    """The plain data of a schema's file."""
+    fields = msgspec.to_builtins(schema)
+    for entry in fields.get("derive", []):
+        entry["mapping"] = {str(value): derived for value, derived in entry["mapping"]}
+    for entry in fields.get("rules", []):
+        if "where" in entry:
+            entry["where"] = dict(entry["where"])
+    document: dict[str, Any] = {KEY: FORMAT}
+    order = ("dataset", "expected_size", "neighbours", "unit", "attributes", "derive", "recode", "rules")
+    for key in (key for key in order if key in fields):
+        document[key] = fields[key]
+    document["attributes"] = {a.pop("name"): _readable(a) for a in document["attributes"]}
+    for key in ("derive", "recode"):
+        if key in document:
+            document[key] = {entry.pop("name"): entry for entry in document[key]}
+    if "recode" in document:
+        document["recode"] = {name: entry["attributes"] for name, entry in document["recode"].items()}
+    return document
+
+
+def _readable(entry: dict[str, Any]) -> dict[str, Any]:
+    """Fields of the kind first, those that all kinds have last."""
+    own = {key: value for key, value in entry.items() if key not in _COMMON}
+    return own | {key: entry[key] for key in _COMMON if key in entry}
+
+
+# ── plain data → values ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _schema(document: Any) -> Schema:
+    if not isinstance(document, dict) or KEY not in document:
+        raise SchemaError(f"this is not a DPSyn schema; its first line should be {KEY}: {FORMAT}")
+    if document[KEY] != FORMAT:
+        raise SchemaError(f"this schema has format {document[KEY]}; this DPSyn reads format {FORMAT}", (KEY,))
+    for word in RESERVED:
+        if word in document:
+            raise SchemaError(f"{word}: not supported yet; leave it out", (word,))
+    _refuse_unknown(document, [KEY, *Schema.__struct_fields__], ())
+    given = {key: value for key, value in document.items() if value is not None}
+    plain = {key: _convert(given[key], kind, (key,)) for key, kind in _PLAIN_FIELDS.items() if key in given}
+    rules = given.get("rules", [])
+    return Schema(
+        attributes=tuple(_attribute(*entry) for entry in _mapping(given, "attributes").items()),
+        unit=_convert(given["unit"], Unit, ("unit",)) if "unit" in given else None,
+        derive=tuple(_derive(*entry) for entry in _mapping(given, "derive").items()),
+        recode=tuple(_recode(*entry) for entry in _mapping(given, "recode").items()),
+        rules=tuple(_rule(entry, ("rules", i)) for i, entry in enumerate(_convert(rules, list[Any], ("rules",)))),
+        **plain,
+    )
+
+
+def _mapping(given: dict[str, Any], key: str) -> dict[str, Any]:
+    entries = given.get(key, {})
+    if not isinstance(entries, dict):
+        raise SchemaError(f"{key} is a mapping from names to descriptions", (key,))
+    return entries
+
+
+def _attribute(name: str, entry: Any) -> AnyAttribute:
+    path = ("attributes", name)
+    fields = _tagged(entry, "kind", KINDS, path, f"attribute {name!r}")
+    kind = KINDS[fields["kind"]]
+    return _convert({**fields, "name": name}, kind, path, f"attribute {name!r}: ")  # type: ignore[return-value]
+
+
+def _derive(name: str, entry: Any) -> Derive:
+    path = ("derive", name)
+    if not isinstance(entry, dict):
+        raise SchemaError(f"derive {name!r} needs from: and mapping:", path)
+    mapping = entry.get("mapping")
+    pairs = list(mapping.items()) if isinstance(mapping, dict) else mapping
+    return _convert({**entry, "name": name, "mapping": pairs}, Derive, path, f"derive {name!r}: ")
+
+
+def _recode(name: str, entry: Any) -> Recode:
+    return _convert({"name": name, "attributes": entry}, Recode, ("recode", name), f"recode {name!r}: ")
+
+
+def _rule(entry: Any, path: yamltext.Path) -> Any:
+    fields = _tagged(entry, "rule", RULES, path, "a rule")
+    where = fields.get("where")
+    if isinstance(where, dict):
+        fields = {**fields, "where": list(where.items())}
+    return _convert(fields, RULES[fields["rule"]], path, f"rule {int(path[-1]) + 1}: ")
+
+
+def _tagged(entry: Any, tag: str, known: dict[str, Any], path: yamltext.Path, what: str) -> dict[str, Any]:
+    """The fields of an entry whose ``tag`` names one of the known types."""
+    if not isinstance(entry, dict) or tag not in entry:
+        raise SchemaError(f"{what} needs {tag}: one of {', '.join(known)}", path)
+    if not isinstance(entry[tag], str) or entry[tag] not in known:
+        close = difflib.get_close_matches(str(entry[tag]), known, 1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        raise SchemaError(f"{what}: there is no {tag} {entry[tag]!r}; use {', '.join(known)}{hint}", (*path, tag))
+    return entry
+
+
+def _convert(data: Any, kind: type[_T], path: yamltext.Path, what: str = "") -> _T:
+    """A typed value, its errors turned into SchemaErrors that know their path."""
+    if isinstance(data, dict) and isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        _refuse_unknown({k: v for k, v in data.items() if k != "name"}, _file_fields(kind), path, what)
+        for key in (key for key, value in data.items() if value is None):
+            raise SchemaError(f"{what}{key} is empty; fill it in{_meaning(kind, key)}", (*path, key))
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        if isinstance(error.__cause__, SchemaError):
+            raise SchemaError(f"{what}{error.__cause__}", (*path, *error.__cause__.path)) from None
+        message, _, place = str(error).partition(" - at `$")
+        inner = tuple(part for part in re.split(r"[.\[\]`]+", place) if part)
+        field = f"{inner[0]}: " if inner else ""
+        raise SchemaError(f"{what}{field}{_plainly(message)}", (*path, *_as_path(inner))) from None
+
+
+def _plainly(message: str) -> str:
+    """msgspec's words in ours."""
+    missing = re.fullmatch(r"Object missing required field `(.*)`", message)
+    if missing:
+        return f"{missing[1]} is not given"
+    named = message.replace("`", "").replace("object", "a mapping").replace("array", "a list")
+    return named[0].lower() + named[1:]
+
+
+def _as_path(inner: tuple[str, ...]) -> yamltext.Path:
+    return tuple(int(part) if part.isdecimal() else part for part in inner)
+
+
+def _meaning(kind: type[Any], key: str) -> str:
+    """The sentence about a field in the docstrings of its class."""
+    for base in kind.__mro__:
+        found = re.search(rf"^ +{key}: (.+?)(?:[;.]|$)", base.__doc__ or "", re.MULTILINE)
+        if found:
+            return f": {found[1]}"
+    return ""
+
+
+def _file_fields(kind: type[msgspec.Struct]) -> list[str]:
+    """The keys an entry of a file may have."""
+    tag = [str(kind.__struct_config__.tag_field)] if kind.__struct_config__.tag_field else []
+    return [*tag, *(name for name in kind.__struct_encode_fields__ if name != "name")]
+
+
+def _refuse_unknown(data: dict[str, Any], known: list[str], path: yamltext.Path, what: str = "") -> None:
+    for key in data:
+        if key not in known:
+            close = difflib.get_close_matches(key, known, 1)
+            hint = f"; did you mean {close[0]}?" if close else f"; there are {', '.join(known)}"
+            raise SchemaError(f"{what}there is no field {key!r}{hint}", (*path, key))
+
+
+def _upwards(path: yamltext.Path) -> list[yamltext.Path]:
+    """The path and those above it, nearest first, the root left out."""
+    return [path[:length] for length in range(len(path), 0, -1)]
+
+
+def _has_line(error: SchemaError) -> bool:
+    return str(error).startswith("line ")

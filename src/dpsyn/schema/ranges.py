@@ -1,0 +1,358 @@
+"""Kinds whose values form a range: integers, reals and dates."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn.errors import SchemaError
+from dpsyn.schema.attributes import Attribute, NotCodedError, Value, split_range
+from dpsyn.schema.grid import Grid, make_grid
+
+MOST_STEPS = 2**53
+"""Lattice points of one attribute: all of them are exact as 64-bit floats."""
+
+Resolution = Literal["year", "month", "day", "hour", "minute", "second", "millisecond", "microsecond"]
+
+UNITS: dict[Resolution, str] = {
+    "year": "Y",
+    "month": "M",
+    "day": "D",
+    "hour": "h",
+    "minute": "m",
+    "second": "s",
+    "millisecond": "ms",
+    "microsecond": "us",
+}
+"""numpy's names of the resolutions."""
+
+_ROUND_SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
+_PER_SECOND = {
+    "hour": Fraction(1, 3600),
+    "minute": Fraction(1, 60),
+    "second": Fraction(1),
+    "millisecond": Fraction(1_000),
+    "microsecond": Fraction(1_000_000),
+}
+
+
+class Ranged(Attribute, frozen=True, kw_only=True):
+    """What numbers and dates have in common: a lattice of steps, cut into cells and bins.
+
+    Attributes:
+        bins: first values of the bins that marginals use, or their number; left out, a recipe chooses.
+        spikes: values that keep a cell of their own where the range is wide, such as a code 999998 or a
+            stand-in date. Zero always does.
+        other: where what cannot be read goes.
+    """
+
+    bins: int | tuple[Value, ...] | None = None
+    spikes: tuple[Value, ...] = ()
+    other: Value | None = None
+
+    @property
+    def origin(self) -> int:
+        """The lattice coordinate of the lowest value; cuts fall on round coordinates."""
+        raise NotCodedError(self)
+
+    @property
+    def steps(self) -> int:
+        """The number of lattice points from the lowest to the highest value."""
+        raise NotCodedError(self)
+
+    def coordinate_of(self, value: Value) -> int:
+        """The lattice coordinate of a value written by a person; a SchemaError if it is none."""
+        raise NotCodedError(self)
+
+    def text_at(self, step: int) -> str:
+        """The value at a step, as a person would write it."""
+        raise NotCodedError(self)
+
+    def step_of(self, value: Value) -> int:
+        """How many steps a value is above the lowest; a SchemaError if it is out of range."""
+        step = self.coordinate_of(value) - self.origin
+        if not 0 <= step < self.steps:
+            raise SchemaError(f"{value} is outside {self.text_at(0)} … {self.text_at(self.steps - 1)}")
+        return step
+
+    def grid(self) -> Grid:
+        """Cells on round coordinates, declared bins and spikes."""
+        declared = self.bins
+        return make_grid(
+            self.steps,
+            origin=self.origin,
+            bins=[self.step_of(edge) for edge in declared] if isinstance(declared, tuple) else declared,
+            spikes=[self.step_of(spike) for spike in self.spikes] + self._zero(),
+            ladder=self._round_widths(),
+        )
+
+    def _zero(self) -> list[int]:
+        return [-self.origin] if 0 <= -self.origin < self.steps else []
+
+    def _round_widths(self) -> Sequence[int]:
+        return ()
+
+    def bin_of_cell(self) -> NDArray[np.int64]:
+        """The bin of every cell; ``missing`` is a bin of its own."""
+        grid = self.grid()
+        return np.append(grid.bin_of_cell, grid.bins) if self.has_missing else grid.bin_of_cell
+
+    @property
+    def proper_cells(self) -> int:
+        """The number of grid cells."""
+        return self.grid().cells
+
+    def _declared_other(self) -> int | None:
+        return None if self.other is None else int(self.grid().cell_of(np.array([self.step_of(self.other)]))[0])
+
+    def _proper_labels(self) -> Sequence[str]:
+        edges = self.grid().bin_edges()
+        return [
+            self.text_at(first) if last == first else f"{self.text_at(first)}..{self.text_at(last)}"
+            for first, last in zip(edges[:-1].tolist(), (edges[1:] - 1).tolist(), strict=True)
+        ]
+
+    def _select_one(self, part: Value) -> NDArray[np.int64]:
+        first, last = (self.step_of(end) for end in split_range(part) or (part, part))
+        edges = self.grid().edges
+        return np.flatnonzero((edges[1:] > first) & (edges[:-1] <= last))
+
+    def _check_order(self, low_field: str, high_field: str) -> None:
+        low, high = getattr(self, low_field), getattr(self, high_field)
+        if self.steps < 1:
+            raise SchemaError(f"{low_field} ({low}) is above {high_field} ({high})", (low_field,))
+        if self.steps > MOST_STEPS:
+            raise SchemaError(f"{low_field} … {high_field} holds more than 2^53 values", (high_field,))
+
+    def _check_cuts(self) -> None:
+        """Refuse bins, spikes and an ``other`` outside the range."""
+        if self.bins == () or (isinstance(self.bins, int) and self.bins < 1):
+            raise SchemaError("bins is a number of at least 1, or the first value of each bin", ("bins",))
+        starts = self._steps_of_all("bins", self.bins if isinstance(self.bins, tuple) else ())
+        if sorted(set(starts)) != starts:
+            raise SchemaError("bins must ascend", ("bins",))
+        self._steps_of_all("spikes", self.spikes)
+        self._steps_of_all("other", () if self.other is None else (self.other,))
+
+    def _steps_of_all(self, field: str, values: Sequence[Value]) -> list[int]:
+        try:
+            return [self.step_of(value) for value in values]
+        except SchemaError as error:
+            raise SchemaError(f"{field}: {error}", (field,)) from None
+
+
+class Integer(Ranged, frozen=True, kw_only=True, tag="integer"):
+    """Whole numbers.
+
+    Attributes:
+        low: the lowest possible value.
+        high: the highest possible value; values beyond the two go to the nearer one.
+    """
+
+    low: int
+    high: int
+
+    def _check(self) -> None:
+        if max(abs(self.low), abs(self.high)) >= MOST_STEPS:
+            raise SchemaError("bounds must lie within ±2^53", ("high",))
+        self._check_order("low", "high")
+        self._check_cuts()
+
+    @property
+    def origin(self) -> int:
+        """``low`` itself."""
+        return self.low
+
+    @property
+    def steps(self) -> int:
+        """The number of whole numbers in the range."""
+        return self.high - self.low + 1
+
+    def coordinate_of(self, value: Value) -> int:
+        """The number itself."""
+        number = _decimal(value)
+        if number != number.to_integral_value():
+            raise SchemaError(f"{value} is not a whole number")
+        return int(number)
+
+    def text_at(self, step: int) -> str:
+        """The number itself."""
+        return str(self.low + step)
+
+    def values_at(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The numbers at some steps."""
+        return steps + self.low
+
+
+class Real(Ranged, frozen=True, kw_only=True, tag="real"):
+    """Numbers with a fixed number of decimals.
+
+    Attributes:
+        low: the lowest possible value.
+        high: the highest possible value; values beyond the two go to the nearer one.
+        decimals: digits after the point in synthetic tables; left out, as many as tell a million values apart.
+    """
+
+    low: float
+    high: float
+    decimals: int | None = None
+
+    def _check(self) -> None:
+        for field in ("low", "high"):
+            if not math.isfinite(getattr(self, field)):
+                raise SchemaError(f"{field} is {getattr(self, field)}; it must be a finite number", (field,))
+        if self.decimals is not None and not 0 <= self.decimals <= 15:
+            raise SchemaError(f"decimals is {self.decimals}; it must be 0 … 15", ("decimals",))
+        if max(abs(self.low), abs(self.high)) * self.scale >= MOST_STEPS:
+            raise SchemaError("bounds hold more than 2^53 values; give fewer decimals", ("decimals",))
+        for field in ("low", "high"):
+            if _decimal(getattr(self, field)).scaleb(self.places) % 1:
+                message = f"{field} ({getattr(self, field)}) has more than {self.places} decimals"
+                raise SchemaError(message, (field,))
+        self._check_order("low", "high")
+        self._check_cuts()
+
+    @property
+    def places(self) -> int:
+        """Digits after the point."""
+        if self.decimals is not None:
+            return self.decimals
+        width = self.high - self.low
+        telling_a_million_apart = 6 - math.floor(math.log10(width)) if 0 < width < math.inf else 0
+        return min(15, max(0, telling_a_million_apart, _places(self.low), _places(self.high)))
+
+    @property
+    def scale(self) -> int:
+        """Lattice points per unit."""
+        return int(10**self.places)
+
+    @property
+    def origin(self) -> int:
+        """``low`` in lattice points."""
+        return self.coordinate_of(self.low)
+
+    @property
+    def steps(self) -> int:
+        """The number of lattice points in the range."""
+        return self.coordinate_of(self.high) - self.origin + 1
+
+    def coordinate_of(self, value: Value) -> int:
+        """The nearest lattice point."""
+        return int(_decimal(value).scaleb(self.places).to_integral_value())
+
+    def text_at(self, step: int) -> str:
+        """The number with its decimals."""
+        return str(Decimal(self.origin + step).scaleb(-self.places))
+
+    def values_at(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The numbers at some steps, each the float nearest to its decimal text."""
+        return (steps + self.origin) / np.float64(self.scale)
+
+
+class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
+    """Dates or times.
+
+    Attributes:
+        start: the earliest, as ISO text: 2016-01-01 or 2016-01-01T08:30.
+        end: the latest; a date stands for the whole day. What lies beyond the two goes to the nearer one.
+        resolution: year, month, day, hour, minute, second, millisecond or microsecond. Up to day the
+            synthetic column holds dates, beyond it times.
+        format: how a text file writes them, in strptime's letters; left out, ISO 8601 in its usual forms.
+            Times with an offset are turned into UTC.
+    """
+
+    start: str
+    end: str
+    resolution: Resolution = "day"
+    format: str | None = None
+
+    def _check(self) -> None:
+        for field in ("start", "end"):
+            if parse_instant(getattr(self, field)) is None:
+                raise SchemaError(f"{field} is {getattr(self, field)!r}; write it as 2016-01-31", (field,))
+        self._check_order("start", "end")
+        self._check_cuts()
+
+    @property
+    def unit(self) -> str:
+        """numpy's letter for the resolution."""
+        return UNITS[self.resolution]
+
+    @property
+    def dated(self) -> bool:
+        """Whether the column holds dates rather than times."""
+        return self.resolution in ("year", "month", "day")
+
+    @property
+    def origin(self) -> int:
+        """``start`` in units since 1970."""
+        return self.coordinate_of(self.start)
+
+    @property
+    def steps(self) -> int:
+        """The number of units from start to end; a bare date as end reaches to the last unit of its day."""
+        last = self.coordinate_of(self.end)
+        if not self.dated and len(self.end.strip()) <= 10:
+            last = self._units(np.datetime64(parse_instant(self.end), "D") + 1) - 1
+        return last - self.origin + 1
+
+    def coordinate_of(self, value: Value) -> int:
+        """Units since 1970."""
+        instant = parse_instant(str(value))
+        if instant is None:
+            raise SchemaError(f"{value!r} is not a date; write it as 2016-01-31 or 2016-01-31T08:30")
+        return self._units(np.datetime64(instant, "us"))
+
+    def _units(self, instant: np.datetime64) -> int:
+        return int(instant.astype(f"datetime64[{self.unit}]").astype(np.int64))
+
+    def text_at(self, step: int) -> str:
+        """The date in ISO form, as fine as the resolution."""
+        return str(np.datetime64(self.origin + step, self.unit))  # type: ignore[call-overload]
+
+    def values_at(self, steps: NDArray[np.int64]) -> NDArray[np.datetime64]:
+        """The instants at some steps."""
+        return (steps + self.origin).astype(f"datetime64[{self.unit}]")
+
+    def _zero(self) -> list[int]:
+        return []
+
+    def _round_widths(self) -> Sequence[int]:
+        per_second = _PER_SECOND.get(self.resolution, Fraction(0))
+        return [int(seconds * per_second) for seconds in _ROUND_SECONDS if seconds * per_second >= 1]
+
+
+def parse_instant(text: str) -> dt.datetime | None:
+    """An ISO 8601 date or time without zone; an offset is turned into UTC. None if it is neither."""
+    try:
+        instant = dt.datetime.fromisoformat(text.strip())
+    except ValueError:
+        return None
+    if instant.tzinfo is not None:
+        try:
+            return instant.astimezone(dt.UTC).replace(tzinfo=None)
+        except OverflowError:
+            return None
+    return instant
+
+
+def _decimal(value: Value) -> Decimal:
+    try:
+        number = Decimal(str(value))
+    except InvalidOperation:
+        raise SchemaError(f"{value!r} is not a number") from None
+    if isinstance(value, bool) or not number.is_finite():
+        raise SchemaError(f"{value!r} is not a number")
+    return number
+
+
+def _places(value: float) -> int:
+    exponent = _decimal(value).normalize().as_tuple().exponent
+    return max(0, -int(exponent))

@@ -1,0 +1,144 @@
+"""What is public about several attributes together: derived columns, groups, rules, the unit of privacy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from dpsyn.errors import SchemaError
+from dpsyn.schema.attributes import Provenance, Value
+
+Condition = Value | tuple[Value, ...]
+"""On one attribute: a value, several, a range ``30..39``, or ``missing``."""
+
+Where = tuple[tuple[str, Condition], ...]
+"""Conditions on several attributes, all of which hold."""
+
+
+class Unit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Whom the guarantee protects: one row, or with an id all rows of one person.
+
+    Attributes:
+        id: the identifier attribute that names the person.
+        rows: the rows of one person that a release uses at most; others are left out.
+    """
+
+    id: str
+    rows: int = 1
+
+    def __post_init__(self) -> None:
+        if self.rows < 1:
+            raise SchemaError(f"rows is {self.rows}; a person has at least 1 row", ("rows",))
+
+
+class Stated(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A statement about the table, and why it is public."""
+
+    provenance: Provenance = "public"
+    because: str = ""
+
+
+class Derive(Stated, frozen=True, kw_only=True, rename={"source": "from"}):
+    """An attribute that follows from another one, such as a general code from a detailed one.
+
+    It is not measured but filled in after synthesis.
+
+    Attributes:
+        name: the derived attribute.
+        source: the attribute it follows from.
+        mapping: pairs of a value (or a range) of the source and the value derived from it.
+        otherwise: the value for what ``mapping`` does not list; left out, it must list everything.
+    """
+
+    name: str
+    source: str
+    mapping: tuple[tuple[Value, Value], ...]
+    otherwise: Value | None = None
+
+
+class Recode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Attributes that are measured as one, because they determine each other closely.
+
+    Attributes:
+        name: the name of the joint attribute.
+        attributes: its parts.
+    """
+
+    name: str
+    attributes: tuple[str, ...]
+
+
+class Rule(Stated, frozen=True, kw_only=True, tag_field="rule"):
+    """Something that holds in every row, or of the whole table."""
+
+    def mentions(self) -> Sequence[str]:
+        """The attributes it speaks of."""
+        return ()
+
+
+class Impossible(Rule, frozen=True, kw_only=True, tag="impossible"):
+    """A combination of values that no row has.
+
+    Attributes:
+        where: a condition for each attribute of the combination.
+    """
+
+    where: Where
+
+    def mentions(self) -> Sequence[str]:
+        """The attributes with a condition."""
+        return [name for name, _ in self.where]
+
+
+class Order(Rule, frozen=True, kw_only=True, tag="order"):
+    """Attributes whose values ascend from left to right in every row, such as start and end.
+
+    Attributes:
+        attributes: at least two, lowest first.
+        strict: whether equal values are ruled out.
+    """
+
+    attributes: tuple[str, ...]
+    strict: bool = False
+
+    def mentions(self) -> Sequence[str]:
+        """The ordered attributes."""
+        return self.attributes
+
+
+class Sum(Rule, frozen=True, kw_only=True, tag="sum"):
+    """An attribute that is the sum of others in every row.
+
+    Attributes:
+        total: the sum.
+        parts: what it is the sum of.
+    """
+
+    total: str
+    parts: tuple[str, ...]
+
+    def mentions(self) -> Sequence[str]:
+        """The total and its parts."""
+        return (self.total, *self.parts)
+
+
+class Total(Rule, frozen=True, kw_only=True, tag="total"):
+    """A number of rows that is public, such as a published population count.
+
+    Attributes:
+        where: the rows that are counted; left out, all.
+        count: how many there are.
+    """
+
+    count: int
+    where: Where = ()
+
+    def mentions(self) -> Sequence[str]:
+        """The attributes with a condition."""
+        return [name for name, _ in self.where]
+
+
+AnyRule = Impossible | Order | Sum | Total
+Neighbours = Literal["add-remove", "replace"]

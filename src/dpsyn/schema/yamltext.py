@@ -1,0 +1,157 @@
+"""YAML text ⇄ plain data, with the line of every entry and comments for people.
+
+Reading follows YAML 1.2's core rules: ``NO`` is Norway and not false, dates stay text, ``09`` needs quotes to
+keep its zero as a value. Keys are always text. Only lists, mappings and scalars exist; nothing in a file can run code.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from dpsyn.errors import SchemaError
+
+Path = tuple[str | int, ...]
+Lines = dict[Path, int]
+
+_TAG = "tag:yaml.org,2002:"
+_RESOLVERS = (
+    ("null", r"^(?:~|null|Null|NULL|)$", "~nN\0"),
+    ("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", "tTfF"),
+    ("int", r"^[-+]?[0-9]+$", "-+0123456789"),
+    (
+        "float",
+        r"^(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$",
+        "-+.0123456789",
+    ),
+)
+
+
+class _Loader(yaml.CSafeLoader):
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 -- PyYAML's own way to configure a loader
+
+
+class _Dumper(yaml.CSafeDumper):
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 -- PyYAML's own way to configure a dumper
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+for _name, _pattern, _first in _RESOLVERS:
+    for _class in (_Loader, _Dumper):
+        _letters = ["" if letter == "\0" else letter for letter in _first]
+        _class.add_implicit_resolver(_TAG + _name, re.compile(_pattern), _letters)
+
+
+def _represent_list(dumper: yaml.SafeDumper, data: list[Any] | tuple[Any, ...]) -> yaml.Node:
+    """Plain values side by side, everything else below each other."""
+    flat = not any(isinstance(entry, dict | list | tuple) for entry in data)
+    return dumper.represent_sequence(_TAG + "seq", data, flow_style=flat)
+
+
+for _sequence in (list, tuple):
+    _Dumper.add_representer(_sequence, _represent_list)
+
+
+def read(text: str) -> tuple[Any, Lines]:
+    """Plain data and the line, counted from 1, of every entry by its path."""
+    lines: Lines = {}
+    try:
+        node = yaml.compose(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        line = (error.problem_mark or error.context_mark).line + 1  # type: ignore[union-attr]
+        raise SchemaError(f"line {line}: this is not YAML: {error.problem or error.context}") from None
+    except yaml.YAMLError as error:
+        raise SchemaError(f"this is not YAML: {str(error).splitlines()[0]}") from None
+    return (None if node is None else _plain(node, (), lines)), lines
+
+
+def _plain(node: yaml.Node, path: Path, lines: Lines) -> Any:
+    lines[path] = node.start_mark.line + 1
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(child, (*path, index), lines) for index, child in enumerate(node.value)]
+    if isinstance(node, yaml.MappingNode):
+        return _mapping(node, path, lines)
+    return _scalar(node)
+
+
+def _mapping(node: yaml.MappingNode, path: Path, lines: Lines) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key_node, value_node in node.value:
+        line = key_node.start_mark.line + 1
+        if not isinstance(key_node, yaml.ScalarNode):
+            raise SchemaError(f"line {line}: a key must be a plain word or number")
+        key: str = key_node.value
+        if key in result:
+            raise SchemaError(f"line {line}: {key!r} stands twice; the first is on line {lines[(*path, key)]}")
+        result[key] = _plain(value_node, (*path, key), lines)
+        lines[(*path, key)] = line
+    return result
+
+
+def _scalar(node: yaml.Node) -> Any:
+    kind = node.tag.removeprefix(_TAG)
+    text: str = node.value
+    match kind:
+        case "str":
+            return text
+        case "null":
+            return None
+        case "bool":
+            return text.lower() == "true"
+        case "int":
+            return int(text)
+        case "float":
+            return float(re.sub(r"\.(inf|nan)$", r"\1", text.lower()))
+        case _:
+            line = node.start_mark.line + 1
+            raise SchemaError(f"line {line}: the tag {node.tag} is not allowed; write plain values")
+
+
+def write(document: Mapping[str, Any], comments: Mapping[Path, str] | None = None) -> str:
+    """YAML text of a document, each top-level entry and each attribute apart, with comments where given.
+
+    The comment of an entry stands above it; that of a single field behind it.
+    """
+    return _block(document, (), comments or {})
+
+
+def _block(mapping: Mapping[Any, Any], path: Path, comments: Mapping[Path, str]) -> str:
+    parts = []
+    for key, value in mapping.items():
+        here = (*path, key)
+        comment = comments.get(here, "")
+        nested = isinstance(value, Mapping) and value and _speaks_below(here, comments)
+        head = scalar(key) + ":"
+        if nested:
+            body = f"{head}\n{textwrap.indent(_block(value, here, comments), '  ')}"
+        elif value is None:
+            body = f"{head}\n"
+        else:
+            body = yaml.dump({key: value}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+        parts.append(_with_comment(body, comment, behind=len(path) >= 2 and not nested))
+    return "".join(parts)
+
+
+def _speaks_below(path: Path, comments: Mapping[Path, str]) -> bool:
+    return any(other[: len(path)] == path and len(other) > len(path) for other in comments)
+
+
+def _with_comment(body: str, comment: str, *, behind: bool) -> str:
+    if not comment:
+        return body
+    if behind and body.count("\n") == 1:
+        return f"{body.rstrip()}  # {comment}\n"
+    above = "".join(f"# {line}".rstrip() + "\n" for line in comment.splitlines())
+    return above + body
+
+
+def scalar(value: Any) -> str:
+    """One value as YAML text on one line."""
+    text: str = yaml.dump([value], Dumper=_Dumper, allow_unicode=True, width=2**20, default_flow_style=True)
+    return text.strip()[1:-1]
