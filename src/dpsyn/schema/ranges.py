@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -268,14 +269,14 @@ class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
             Times with an offset are turned into UTC.
     """
 
-    start: str
-    end: str
+    start: str | int
+    end: str | int
     resolution: Resolution = "day"
     format: str | None = None
 
     def _check(self) -> None:
         for field in ("start", "end"):
-            if parse_instant(getattr(self, field)) is None:
+            if parse_instant(str(getattr(self, field))) is None:
                 raise SchemaError(f"{field} is {getattr(self, field)!r}; write it as 2016-01-31", (field,))
         self._check_order("start", "end")
         self._check_cuts()
@@ -299,8 +300,8 @@ class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
     def steps(self) -> int:
         """The number of units from start to end; a bare date as end reaches to the last unit of its day."""
         last = self.coordinate_of(self.end)
-        if not self.dated and len(self.end.strip()) <= 10:
-            last = self._units(np.datetime64(parse_instant(self.end), "D") + 1) - 1
+        if not self.dated and len(str(self.end).strip()) <= 10:
+            last = self._units(np.datetime64(parse_instant(str(self.end)), "D") + 1) - 1
         return last - self.origin + 1
 
     def coordinate_of(self, value: Value) -> int:
@@ -330,9 +331,12 @@ class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
 
 
 def parse_instant(text: str) -> dt.datetime | None:
-    """An ISO 8601 date or time without zone; an offset is turned into UTC. None if it is neither."""
+    """An ISO 8601 date or time, year or month; an offset is turned into UTC. None if it is none of these."""
+    text = text.strip()
+    if re.fullmatch(r"[0-9]{4}(-[0-9]{2})?", text, re.ASCII):
+        text += "-01" if len(text) == 7 else "-01-01"
     try:
-        instant = dt.datetime.fromisoformat(text.strip())
+        instant = dt.datetime.fromisoformat(text)
     except ValueError:
         return None
     if instant.tzinfo is not None:

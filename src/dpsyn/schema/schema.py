@@ -11,7 +11,7 @@ import numpy as np
 
 from dpsyn.errors import SchemaError
 from dpsyn.outputs import write_text
-from dpsyn.schema.attributes import Attribute, Boolean, Categorical, Identifier, Open, Ordinal
+from dpsyn.schema.attributes import Attribute, Boolean, Categorical, Identifier, Open, Ordinal, Value
 from dpsyn.schema.ranges import Datetime, Integer, Ranged, Real
 from dpsyn.schema.relations import (
     AnyRule,
@@ -187,10 +187,18 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         source, target = self._coded(derive.source, path), self._coded(derive.name, path)
         reached = np.zeros(source.cells, dtype=np.bool_)
         for value, derived in derive.mapping:
-            reached |= _located(source, value, (*path, "mapping"))
-            _located(target, derived, (*path, "mapping"))
+            entry = (*path, "mapping", str(value))
+            chosen = _located(source, value, entry)
+            if (reached & chosen).any():
+                raise SchemaError(
+                    f"{derive.name!r}: {value!r} overlaps another entry, or ends inside a cell of {derive.source!r}; "
+                    "give that attribute bins that start where the ranges do",
+                    entry,
+                )
+            reached |= chosen
+            _require_exact(target, derived, entry)
         if derive.otherwise is not None:
-            _located(target, derive.otherwise, (*path, "otherwise"))
+            _require_exact(target, derive.otherwise, (*path, "otherwise"))
         elif not reached[: source.proper_cells].all():
             missed = int((~reached[: source.proper_cells]).sum())
             raise SchemaError(
@@ -268,3 +276,12 @@ def _located(attribute: Attribute, condition: object, path: tuple[str | int, ...
         return attribute.select(condition)  # type: ignore[arg-type]
     except SchemaError as error:
         raise SchemaError(str(error), path) from None
+
+
+def _require_exact(target: Attribute, value: Value, path: tuple[str | int, ...]) -> None:
+    """Refuse a derived value that shares its cell with others, because the cell stands for all of them."""
+    cell = int(np.flatnonzero(_located(target, value, path))[0])
+    if isinstance(target, Ranged) and cell < target.proper_cells:
+        edges = target.grid().edges
+        if edges[cell + 1] - edges[cell] > 1:
+            raise SchemaError(f"{value} shares its cell of {target.name!r} with others; list it under spikes", path)

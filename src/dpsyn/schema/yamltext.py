@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -48,10 +48,11 @@ for _name, _pattern, _first in _RESOLVERS:
         _class.add_implicit_resolver(_TAG + _name, re.compile(_pattern), _letters)
 
 
-def _represent_list(dumper: yaml.SafeDumper, data: list[Any] | tuple[Any, ...]) -> yaml.Node:
+def _represent_list(dumper: Any, data: Sequence[Any]) -> yaml.Node:
     """Plain values side by side, everything else below each other."""
     flat = not any(isinstance(entry, dict | list | tuple) for entry in data)
-    return dumper.represent_sequence(_TAG + "seq", data, flow_style=flat)
+    node: yaml.Node = dumper.represent_sequence(_TAG + "seq", data, flow_style=flat)
+    return node
 
 
 for _sequence in (list, tuple):

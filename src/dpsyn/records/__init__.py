@@ -1,0 +1,21 @@
+"""Integer-coded rows: tables to codes and back."""
+
+from dpsyn.records.codec import Codec, Codes, check_structure
+from dpsyn.records.columns import ABOVE, BELOW, EMPTY, FOUND, UNREADABLE, Column, Reading, column_for, narrowest
+from dpsyn.records.grouping import Grouping
+
+__all__ = [
+    "ABOVE",
+    "BELOW",
+    "EMPTY",
+    "FOUND",
+    "UNREADABLE",
+    "Codec",
+    "Codes",
+    "Column",
+    "Grouping",
+    "Reading",
+    "check_structure",
+    "column_for",
+    "narrowest",
+]
