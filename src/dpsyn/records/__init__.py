@@ -1,6 +1,6 @@
 """Integer-coded rows: tables to codes and back."""
 
-from dpsyn.records.codec import Codec, Codes, check_structure
+from dpsyn.records.codec import Codec, Codes, check_structure, structural_problems
 from dpsyn.records.columns import ABOVE, BELOW, EMPTY, FOUND, UNREADABLE, Column, Reading, column_for, narrowest
 from dpsyn.records.grouping import Grouping
 
@@ -18,4 +18,5 @@ __all__ = [
     "check_structure",
     "column_for",
     "narrowest",
+    "structural_problems",
 ]

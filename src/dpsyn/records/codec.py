@@ -93,24 +93,28 @@ def check_structure(schema: Schema, table: pa.Schema, where: str) -> None:
 
     Privacy: names and types of columns are file structure; no cell is looked at.
     """
+    problems = structural_problems(schema, table)
+    if problems:
+        raise SourceError(f"{where} does not fit the schema: {'; '.join(problems.values())}")
+
+
+def structural_problems(schema: Schema, table: pa.Schema) -> dict[str, str]:
+    """What is wrong with the columns of a table, by column; empty if it fits."""
     times = Counter(table.names)
-    missing = [name for name in schema.columns if name not in times]
-    if missing:
-        raise SourceError(f"{where} has no column {_listed(missing)}{_hint(missing[0], table.names)}")
-    twice = [name for name in schema.columns if times[name] > 1]
-    if twice:
-        raise SourceError(f"{where} has more than one column {_listed(twice)}; rename all but one of each")
-    for attribute in schema.measured:
-        kind = table.field(attribute.name).type
-        if not _fits(attribute, kind):
-            raise SourceError(
-                f"{where}: column {attribute.name!r} holds {kind}, which cannot be read as "
-                f"{type(attribute).__name__.lower()}; change its kind in the schema, or the column"
-            )
+    problems = {}
+    for name in schema.columns:
+        if name not in times:
+            problems[name] = f"there is no column {name!r}{_hint(name, table.names)}"
+        elif times[name] > 1:
+            problems[name] = f"there are {times[name]} columns {name!r}, rename all but one"
+        elif not _fits(schema[name], table.field(name).type):
+            kind = type(schema[name]).__name__.lower()
+            problems[name] = f"column {name!r} holds {table.field(name).type}, which cannot be read as {kind}"
+    return problems
 
 
 def _fits(attribute: AnyAttribute, kind: pa.DataType) -> bool:
-    if isinstance(attribute, Open):
+    if not attribute.coded:
         return arrays.is_simple(arrays.value_type(kind))
     return column_for(attribute).fits(kind)
 
@@ -146,12 +150,6 @@ def _derived_values(derive: Derive, schema: Schema) -> pa.Array:
     return column.write(column.read(texts).cells, np.random.default_rng(0))  # each value has a cell of its own
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(repr(name) for name in names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-
-
 def _hint(name: str, names: Sequence[str]) -> str:
     close = difflib.get_close_matches(name, names, 1)
-    if close:
-        return f"; did you mean {close[0]!r}?"
-    return f"; it has {_listed(names)}"
+    return f", did you mean {close[0]!r}?" if close else ""
