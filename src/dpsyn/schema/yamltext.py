@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -48,12 +48,18 @@ for _name, _pattern, _first in _RESOLVERS:
         _class.add_implicit_resolver(_TAG + _name, re.compile(_pattern), _letters)
 
 
-def _represent_list(dumper: yaml.SafeDumper, data: list[Any] | tuple[Any, ...]) -> yaml.Node:
+def _represent_list(dumper: _Dumper, data: Sequence[Any]) -> yaml.Node:
     """Plain values side by side, everything else below each other."""
     flat = not any(isinstance(entry, dict | list | tuple) for entry in data)
     return dumper.represent_sequence(_TAG + "seq", data, flow_style=flat)
 
 
+def _represent_text(dumper: _Dumper, data: str) -> yaml.Node:
+    """On one line: breaks and control characters are escaped, for a key cannot span lines."""
+    return dumper.represent_scalar(_TAG + "str", data, style=None if data.isprintable() else '"')
+
+
+_Dumper.add_representer(str, _represent_text)
 for _sequence in (list, tuple):
     _Dumper.add_representer(_sequence, _represent_list)
 
@@ -127,7 +133,7 @@ def _block(mapping: Mapping[Any, Any], path: Path, comments: Mapping[Path, str])
         here = (*path, key)
         comment = comments.get(here, "")
         nested = isinstance(value, Mapping) and value and _speaks_below(here, comments)
-        head = scalar(key) + ":"
+        head = _head(key)
         if nested:
             body = f"{head}\n{textwrap.indent(_block(value, here, comments), '  ')}"
         elif value is None:
@@ -136,6 +142,12 @@ def _block(mapping: Mapping[Any, Any], path: Path, comments: Mapping[Path, str])
             body = yaml.dump({key: value}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
         parts.append(_with_comment(body, comment, behind=len(path) >= 2 and not nested))
     return "".join(parts)
+
+
+def _head(key: str) -> str:
+    """The key and its colon; YAML wants a question mark before keys of more than 1,024 characters."""
+    text = scalar(key)
+    return f"{text}:" if len(text) <= 1024 else f"? {text}\n:"
 
 
 def _speaks_below(path: Path, comments: Mapping[Path, str]) -> bool:
