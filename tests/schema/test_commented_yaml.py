@@ -45,3 +45,11 @@ def test_a_text_of_several_lines_is_written_on_one() -> None:
     text = yamltext.write(document)
 
     assert text == 'description: "first\\nsecond"\n'
+
+
+def test_the_comment_of_the_empty_path_heads_the_file() -> None:
+    document = {"dpsyn_schema": 1}
+
+    text = yamltext.write(document, {(): "Imported from domain.json.\nCheck it."})
+
+    assert text == "# Imported from domain.json.\n# Check it.\n\ndpsyn_schema: 1\n"

@@ -122,9 +122,11 @@ def _scalar(node: yaml.Node) -> Any:
 def write(document: Mapping[str, Any], comments: Mapping[Path, str] | None = None) -> str:
     """YAML text of a document, each top-level entry and each attribute apart, with comments where given.
 
-    The comment of an entry stands above it; that of a single field behind it.
+    The comment of an entry stands above it; that of a single field behind it; that of the empty path heads the file.
     """
-    return _block(document, (), comments or {})
+    comments = comments or {}
+    header = _with_comment("\n", comments[()], behind=False) if () in comments else ""
+    return header + _block(document, (), comments)
 
 
 def _block(mapping: Mapping[Any, Any], path: Path, comments: Mapping[Path, str]) -> str:
