@@ -1,4 +1,4 @@
-"""YAML text with comments: it reads back, and the comments stand where people look for them."""
+"""YAML text: what is written reads back, and comments stand where people look for them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpsyn.errors import SchemaError
 from dpsyn.schema import yamltext
 
 TEXTS = st.text(max_size=12) | st.sampled_from(
@@ -53,3 +54,9 @@ def test_the_comment_of_the_empty_path_heads_the_file() -> None:
     text = yamltext.write(document, {(): "Imported from domain.json.\nCheck it."})
 
     assert text == "# Imported from domain.json.\n# Check it.\n\ndpsyn_schema: 1\n"
+
+
+@pytest.mark.parametrize("text", ["a: &x [*x]\n", "a: &x {b: *x}\n", "[" * 3000 + "]" * 3000])
+def test_endless_nesting_is_refused(text: str) -> None:
+    with pytest.raises(SchemaError, match="nested too deeply"):
+        yamltext.read(text)

@@ -69,12 +69,14 @@ def read(text: str) -> tuple[Any, Lines]:
     lines: Lines = {}
     try:
         node = yaml.compose(text, Loader=_Loader)
+        return (None if node is None else _plain(node, (), lines)), lines
     except yaml.MarkedYAMLError as error:
         line = (error.problem_mark or error.context_mark).line + 1  # type: ignore[union-attr]
         raise SchemaError(f"line {line}: this is not YAML: {error.problem or error.context}") from None
     except yaml.YAMLError as error:
         raise SchemaError(f"this is not YAML: {str(error).splitlines()[0]}") from None
-    return (None if node is None else _plain(node, (), lines)), lines
+    except RecursionError:
+        raise SchemaError("this YAML is nested too deeply, or an alias stands inside its own anchor") from None
 
 
 def _plain(node: yaml.Node, path: Path, lines: Lines) -> Any:
