@@ -48,13 +48,18 @@ for _name, _pattern, _first in _RESOLVERS:
         _class.add_implicit_resolver(_TAG + _name, re.compile(_pattern), _letters)
 
 
-def _represent_list(dumper: Any, data: Sequence[Any]) -> yaml.Node:
+def _represent_list(dumper: _Dumper, data: Sequence[Any]) -> yaml.Node:
     """Plain values side by side, everything else below each other."""
     flat = not any(isinstance(entry, dict | list | tuple) for entry in data)
-    node: yaml.Node = dumper.represent_sequence(_TAG + "seq", data, flow_style=flat)
-    return node
+    return dumper.represent_sequence(_TAG + "seq", data, flow_style=flat)
 
 
+def _represent_text(dumper: _Dumper, data: str) -> yaml.Node:
+    """On one line: breaks and control characters are escaped, for a key cannot span lines."""
+    return dumper.represent_scalar(_TAG + "str", data, style=None if data.isprintable() else '"')
+
+
+_Dumper.add_representer(str, _represent_text)
 for _sequence in (list, tuple):
     _Dumper.add_representer(_sequence, _represent_list)
 
@@ -64,12 +69,14 @@ def read(text: str) -> tuple[Any, Lines]:
     lines: Lines = {}
     try:
         node = yaml.compose(text, Loader=_Loader)
+        return (None if node is None else _plain(node, (), lines)), lines
     except yaml.MarkedYAMLError as error:
         line = (error.problem_mark or error.context_mark).line + 1  # type: ignore[union-attr]
         raise SchemaError(f"line {line}: this is not YAML: {error.problem or error.context}") from None
     except yaml.YAMLError as error:
         raise SchemaError(f"this is not YAML: {str(error).splitlines()[0]}") from None
-    return (None if node is None else _plain(node, (), lines)), lines
+    except RecursionError:
+        raise SchemaError("this YAML is nested too deeply, or an alias stands inside its own anchor") from None
 
 
 def _plain(node: yaml.Node, path: Path, lines: Lines) -> Any:
@@ -117,9 +124,11 @@ def _scalar(node: yaml.Node) -> Any:
 def write(document: Mapping[str, Any], comments: Mapping[Path, str] | None = None) -> str:
     """YAML text of a document, each top-level entry and each attribute apart, with comments where given.
 
-    The comment of an entry stands above it; that of a single field behind it.
+    The comment of an entry stands above it; that of a single field behind it; that of the empty path heads the file.
     """
-    return _block(document, (), comments or {})
+    comments = comments or {}
+    header = _with_comment("\n", comments[()], behind=False) if () in comments else ""
+    return header + _block(document, (), comments)
 
 
 def _block(mapping: Mapping[Any, Any], path: Path, comments: Mapping[Path, str]) -> str:
@@ -128,7 +137,7 @@ def _block(mapping: Mapping[Any, Any], path: Path, comments: Mapping[Path, str])
         here = (*path, key)
         comment = comments.get(here, "")
         nested = isinstance(value, Mapping) and value and _speaks_below(here, comments)
-        head = scalar(key) + ":"
+        head = _head(key)
         if nested:
             body = f"{head}\n{textwrap.indent(_block(value, here, comments), '  ')}"
         elif value is None:
@@ -137,6 +146,12 @@ def _block(mapping: Mapping[Any, Any], path: Path, comments: Mapping[Path, str])
             body = yaml.dump({key: value}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
         parts.append(_with_comment(body, comment, behind=len(path) >= 2 and not nested))
     return "".join(parts)
+
+
+def _head(key: str) -> str:
+    """The key and its colon; YAML wants a question mark before keys of more than 1,024 characters."""
+    text = scalar(key)
+    return f"{text}:" if len(text) <= 1024 else f"? {text}\n:"
 
 
 def _speaks_below(path: Path, comments: Mapping[Path, str]) -> bool:
