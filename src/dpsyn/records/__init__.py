@@ -3,6 +3,7 @@
 from dpsyn.records.codec import Codec, Codes, check_structure, structural_problems
 from dpsyn.records.columns import ABOVE, BELOW, EMPTY, FOUND, UNREADABLE, Column, Reading, column_for, narrowest
 from dpsyn.records.grouping import Grouping
+from dpsyn.records.writers import write_table
 
 __all__ = [
     "ABOVE",
@@ -19,4 +20,5 @@ __all__ = [
     "column_for",
     "narrowest",
     "structural_problems",
+    "write_table",
 ]

@@ -108,8 +108,8 @@ def structural_problems(schema: Schema, table: pa.Schema) -> dict[str, str]:
         elif times[name] > 1:
             problems[name] = f"there are {times[name]} columns {name!r}, rename all but one"
         elif not _fits(schema[name], table.field(name).type):
-            kind = type(schema[name]).__name__.lower()
-            problems[name] = f"column {name!r} holds {table.field(name).type}, which cannot be read as {kind}"
+            found = table.field(name).type
+            problems[name] = f"column {name!r} holds {found}, which cannot be read as {schema[name].kind}"
     return problems
 
 

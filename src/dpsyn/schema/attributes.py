@@ -69,6 +69,11 @@ class Attribute(
         """Refuse what no table could have; kinds add their own."""
 
     @property
+    def kind(self) -> str:
+        """The name of the kind in schema files."""
+        return str(self.__struct_config__.tag)
+
+    @property
     def has_missing(self) -> bool:
         """Whether empty cells have a code of their own."""
         return self.missing is not False and self.missing != ()
@@ -146,7 +151,7 @@ class NotCodedError(SchemaError):
 
     def __init__(self, attribute: Attribute) -> None:
         super().__init__(
-            f"attribute {attribute.name!r} is {type(attribute).__name__.lower()} and has no codes"
+            f"attribute {attribute.name!r} is {attribute.kind} and has no codes"
             + ("; its values must be bought first" if isinstance(attribute, Open) else "")
         )
 

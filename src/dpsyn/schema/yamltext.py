@@ -18,6 +18,7 @@ from dpsyn.errors import SchemaError
 Path = tuple[str | int, ...]
 Lines = dict[Path, int]
 
+_ENDLESS = 2**30
 _TAG = "tag:yaml.org,2002:"
 _RESOLVERS = (
     ("null", r"^(?:~|null|Null|NULL|)$", "~nN\0"),
@@ -48,10 +49,13 @@ for _name, _pattern, _first in _RESOLVERS:
         _class.add_implicit_resolver(_TAG + _name, re.compile(_pattern), _letters)
 
 
+def _is_flat(values: Sequence[Any]) -> bool:
+    return not any(isinstance(value, dict | list | tuple) for value in values)
+
+
 def _represent_list(dumper: _Dumper, data: Sequence[Any]) -> yaml.Node:
     """Plain values side by side, everything else below each other."""
-    flat = not any(isinstance(entry, dict | list | tuple) for entry in data)
-    return dumper.represent_sequence(_TAG + "seq", data, flow_style=flat)
+    return dumper.represent_sequence(_TAG + "seq", data, flow_style=_is_flat(data))
 
 
 def _represent_text(dumper: _Dumper, data: str) -> yaml.Node:
@@ -136,15 +140,15 @@ def _block(mapping: Mapping[Any, Any], path: Path, comments: Mapping[Path, str])
     for key, value in mapping.items():
         here = (*path, key)
         comment = comments.get(here, "")
-        nested = isinstance(value, Mapping) and value and _speaks_below(here, comments)
-        head = _head(key)
-        if nested:
-            body = f"{head}\n{textwrap.indent(_block(value, here, comments), '  ')}"
+        if isinstance(value, Mapping) and value:
+            body = f"{_head(key)}\n{textwrap.indent(_block(value, here, comments), '  ')}"
         elif value is None:
-            body = f"{head}\n"
+            body = f"{_head(key)}\n"
+        elif isinstance(value, list | tuple) and _is_flat(value):
+            body = f"{_head(key)} {_side_by_side(value)}\n"
         else:
-            body = yaml.dump({key: value}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
-        parts.append(_with_comment(body, comment, behind=len(path) >= 2 and not nested))
+            body = yaml.dump({key: value}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_ENDLESS)
+        parts.append(_with_comment(body, comment, behind=len(path) >= 2))
     return "".join(parts)
 
 
@@ -154,8 +158,18 @@ def _head(key: str) -> str:
     return f"{text}:" if len(text) <= 1024 else f"? {text}\n:"
 
 
-def _speaks_below(path: Path, comments: Mapping[Path, str]) -> bool:
-    return any(other[: len(path)] == path and len(other) > len(path) for other in comments)
+def _side_by_side(values: Sequence[Any]) -> str:
+    """Plain values in brackets, lines broken between them."""
+    wrapped = [[value] for value in values]
+    lines = yaml.dump(wrapped, Dumper=_Dumper, allow_unicode=True, width=_ENDLESS, default_flow_style=None)
+    items = [line.removeprefix("- [").removesuffix("]") + "," for line in lines.splitlines()] if values else []
+    rows, row = [], ""
+    for item in items:
+        if row and len(row) + len(item) >= 100:
+            rows.append(row)
+            row = "  "
+        row += f" {item}" if row.strip() else item
+    return "[" + "\n".join([*rows, row]).removesuffix(",") + "]"
 
 
 def _with_comment(body: str, comment: str, *, behind: bool) -> str:
@@ -169,5 +183,5 @@ def _with_comment(body: str, comment: str, *, behind: bool) -> str:
 
 def scalar(value: Any) -> str:
     """One value as YAML text on one line."""
-    text: str = yaml.dump([value], Dumper=_Dumper, allow_unicode=True, width=2**20, default_flow_style=True)
+    text: str = yaml.dump([value], Dumper=_Dumper, allow_unicode=True, width=_ENDLESS, default_flow_style=True)
     return text.strip()[1:-1]
