@@ -1,0 +1,66 @@
+"""What every test run does: nothing is skipped in silence, and slow tests wait until they are asked for.
+
+- ``DPSYN_FAIL_ON_SKIP=1`` turns a skipped test, or a skipped module, into a failure that shows the reason.
+- Tests marked ``chromium`` or ``java`` are skipped where the program is not on the path.
+- Tests marked ``slow`` are deselected unless ``--slow`` or ``-m slow`` asks for them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Generator
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+PROGRAMS = {"chromium": "a Chromium browser", "java": "a Java runtime"}
+"""Markers that need the program of the same name."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slow", action="store_true", help="run the tests marked slow as well")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for program, words in PROGRAMS.items():
+        if shutil.which(program) is None:
+            reason = f"needs {words}: there is no {program} on the path"
+            for item in items:
+                if item.get_closest_marker(program):
+                    item.add_marker(pytest.mark.skip(reason=reason))
+    if not config.getoption("--slow") and "slow" not in config.getoption("markexpr"):
+        _deselect_slow(config, items)
+
+
+def _deselect_slow(config: pytest.Config, items: list[pytest.Item]) -> None:
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    if slow:
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if item not in slow]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail") and _skips_fail():
+        report.outcome, report.longrepr = "failed", _complaint(report.longrepr)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if report.skipped and _skips_fail():
+        report.outcome, report.longrepr = "failed", _complaint(report.longrepr)
+    return report
+
+
+def _skips_fail() -> bool:
+    return os.environ.get("DPSYN_FAIL_ON_SKIP") == "1"
+
+
+def _complaint(skip: object) -> str:
+    reason = skip[-1] if isinstance(skip, tuple) else skip
+    return f"skipped, but DPSYN_FAIL_ON_SKIP=1 lets no test be skipped: {reason}"

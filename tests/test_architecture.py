@@ -1,0 +1,450 @@
+"""The import map is a test: the table of the design, checked against every import of every file.
+
+The map carries the privacy argument: what post-processes cannot reach private rows. The checker is tried below
+on small trees that break each rule, so that it cannot pass by looking at nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+import dpsyn
+
+SOURCE = Path(dpsyn.__file__).parent
+
+BASE = {"errors", "outputs"}
+"""Modules that every package may import."""
+
+API = "the public API"
+"""What ``dpsyn/__init__.py`` offers."""
+
+MAP: dict[str, set[str]] = {
+    "errors": set(),
+    "outputs": {"errors"},
+    "schema": set(),
+    "accounting": set(),
+    "marginals": {"schema"},
+    "records": {"schema"},
+    "transforms": {"schema", "marginals", "records"},
+    "consistency": {"schema", "marginals"},
+    "selection": {"schema", "accounting", "marginals", "consistency"},
+    "synthesis": {"schema", "marginals", "records"},
+    "synopsis": {"schema", "accounting", "marginals", "records", "transforms", "consistency", "synthesis"},
+    "sources": {"schema", "records"},
+    "engines": {"schema", "records", "transforms", "sources"},
+    "private": {"engines", "sources", "schema", "accounting", "marginals", "records", "transforms"},
+    "recipes": {
+        "private",
+        "schema",
+        "accounting",
+        "marginals",
+        "records",
+        "transforms",
+        "consistency",
+        "selection",
+        "synthesis",
+        "synopsis",
+    },
+    "diagnose": {"schema", "marginals", "records", "sources"},
+    "evaluation": {"schema", "marginals", "records", "sources"},
+    "report": {"evaluation", "accounting", "schema", "synopsis"},
+    "demo": {"schema", "records"},
+    "cli": {API, "report", "demo"},
+    "web": {API, "report"},
+}
+MAP[API] = set(MAP) - {"cli", "web", "private", "engines"}
+
+PRIVATE_SIDE = {"sources", "engines", "private"}
+POST_PROCESSING = {"marginals", "transforms", "consistency", "selection", "synthesis", "synopsis"}
+
+HOMES: dict[str, tuple[str, ...]] = {
+    "numba": ("kernels.py", "*/kernels.py"),
+    "pyarrow": tuple(
+        f"{package}/*"
+        for package in ("records", "sources", "engines", "private", "diagnose", "evaluation", "synopsis", "demo")
+    ),
+    **dict.fromkeys(
+        [f"pyarrow.{reader}" for reader in ("csv", "parquet", "ipc", "dataset", "feather", "json", "orc", "fs")],
+        ("sources/*", "records/writers.py"),
+    ),
+    "duckdb": ("sources/*",),
+    "pyspark": ("engines/spark.py",),
+    "opendp": ("private/mechanisms.py",),
+    "dp_accounting": ("accounting/*",),
+    **dict.fromkeys(["plotly", "altair", "matplotlib", "seaborn", "bokeh", "vl_convert", "kaleido"], ("report/*",)),
+    "sklearn": ("evaluation/*",),
+    "click": ("cli/*",),
+    "rich": ("cli/*", "report/*"),
+    "yaml": ("schema/*", "recipes/plan*"),
+    "starlette": ("web/*",),
+    "uvicorn": ("web/*",),
+}
+"""Heavy libraries and the files that may import them."""
+
+ONE_FILE_EACH = ("scipy.*", "networkx", "ortools", "highspy", "cvxpy", "clarabel", "osqp")
+"""Solvers and graph libraries: in the one file that needs them, besides ``accounting``."""
+
+PICKLES = ("pickle", "_pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve")
+NAMELESS = re.compile(r"_?(utils?|utilities|commons?|helpers?|managers?|misc)")
+MOST_LINES = 500
+
+
+# ── the checker ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A source file: its place below ``dpsyn`` and what it imports, as dotted names with their lines."""
+
+    place: str
+    tree: ast.Module
+    lines: int
+
+    @property
+    def package(self) -> str:
+        """The first folder, or the name of a file that lies in none; ``__init__.py`` is the public API."""
+        if self.place == "__init__.py":
+            return API
+        return self.place.split("/")[0].removesuffix(".py")
+
+    def imports(self) -> Iterator[tuple[str, int]]:
+        """Every import wherever it stands: in functions, for type checkers only, by name at run time."""
+        dynamic = any(_is_dynamic_import(node) for node in ast.walk(self.tree))
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                yield from ((alias.name, node.lineno) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                origin = self._origin(node)
+                yield from ((f"{origin}.{alias.name}", node.lineno) for alias in node.names)
+            elif dynamic and isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield from ((name, node.lineno) for name in self._named(node.value))
+        yield from self._through_pyarrow()
+
+    def _origin(self, node: ast.ImportFrom) -> str:
+        """The module that ``from … import`` names, dots resolved."""
+        if not node.level:
+            return node.module or ""
+        here = ["dpsyn", *self.place.split("/")[:-1]]
+        above = here[: len(here) - node.level + 1]
+        return ".".join([*above, *([node.module] if node.module else [])])
+
+    def _named(self, text: str) -> Iterator[str]:
+        """A text that could be the name of a module, in a file that imports modules by name."""
+        if re.fullmatch(r"\.\w+(\.\w+)*", text) and text.split(".")[1] in MAP:
+            yield f"dpsyn{text}"
+        elif re.fullmatch(r"dpsyn(\.\w+)+", text) or text.split(".")[0] in {*HOMES, *PICKLES}:
+            yield text
+
+    def _through_pyarrow(self) -> Iterator[tuple[str, int]]:
+        """``pa.csv`` where ``pa`` is pyarrow."""
+        names = {
+            alias.asname or alias.name
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.Import)
+            for alias in node.names
+            if alias.name == "pyarrow"
+        }
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in names:
+                yield f"pyarrow.{node.attr}", node.lineno
+
+
+def _is_dynamic_import(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    return called in ("import_module", "__import__", "find_spec")
+
+
+def modules_of(root: Path) -> list[Module]:
+    """Every source file below a folder."""
+    found = []
+    for path in sorted(root.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        found.append(Module(path.relative_to(root).as_posix(), ast.parse(text), len(text.splitlines())))
+    return found
+
+
+def breaches(root: Path) -> list[str]:
+    """Every broken rule, as ``file:line: what is wrong``."""
+    modules = modules_of(root)
+    found = []
+    for module in modules:
+        found += [f"{module.place}:{line}: {what}" for line, what in (*_file_breaches(module), *_pickles(module))]
+        for name, line in module.imports():
+            found += [
+                f"{module.place}:{line}: {what}" for what in (*_map_breaches(module, name), *_strays(module, name))
+            ]
+    return sorted({*found, *_shared_solvers(modules)})
+
+
+def _file_breaches(module: Module) -> Iterator[tuple[int, str]]:
+    if module.package not in MAP:
+        yield 1, f"{module.package} is not in the import map"
+    if module.lines > MOST_LINES:
+        yield module.lines, f"more than {MOST_LINES} lines; split it"
+    for part in module.place.removesuffix(".py").split("/"):
+        if NAMELESS.fullmatch(part):
+            yield 1, f"{part!r} says nothing about what is in it; name it by what it does"
+
+
+def _map_breaches(module: Module, name: str) -> Iterator[str]:
+    top, _, rest = name.partition(".")
+    if top != "dpsyn":
+        return
+    target = rest.split(".")[0]
+    if target not in MAP:
+        target = API  # a name that __init__.py offers; a package that is not in the map is reported by itself
+    base = set() if module.package in BASE else BASE
+    if target not in {module.package} | base | MAP.get(module.package, set()):
+        yield f"{module.package} must not import {target}"
+
+
+def _strays(module: Module, name: str) -> Iterator[str]:
+    for library, homes in HOMES.items():
+        inside = name == library or name.startswith(f"{library}.")
+        if inside and not any(fnmatch(module.place, home) for home in homes):
+            yield f"{library} belongs in {' or '.join(homes)}"
+
+
+def _pickles(module: Module) -> Iterator[tuple[int, str]]:
+    for name, line in module.imports():
+        if name.split(".")[0] in PICKLES:
+            yield line, "pickle is not allowed: loading one runs code"
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+            if not (isinstance(node.value, ast.Constant) and node.value.value is False):
+                yield node.value.lineno, "pickle is not allowed: say allow_pickle=False"
+        elif isinstance(node, ast.Attribute) and node.attr in ("read_pickle", "to_pickle"):
+            yield node.lineno, "pickle is not allowed: loading one runs code"
+
+
+def _shared_solvers(modules: list[Module]) -> Iterator[str]:
+    users: dict[str, set[str]] = defaultdict(set)
+    for module in modules:
+        for name, _ in module.imports():
+            top, _, rest = name.partition(".")
+            library = f"scipy.{rest.split('.')[0]}" if top == "scipy" else top
+            if module.package != "accounting" and any(fnmatch(library, known) for known in ONE_FILE_EACH):
+                users[library].add(module.place)
+    for library, places in users.items():
+        if len(places) > 1:
+            yield f"{library} is imported by {', '.join(sorted(places))}; one file is its home"
+
+
+# ── the project ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_file_of_the_project_keeps_the_rules() -> None:
+    found = breaches(SOURCE)
+
+    assert found == []
+
+
+def test_the_checker_sees_the_files_and_imports_of_the_project() -> None:
+    modules = {module.place: module for module in modules_of(SOURCE)}
+
+    assert {"__init__.py", "errors.py", "outputs.py", "schema/schema.py", "schema/files.py"} <= set(modules)
+    assert "dpsyn.errors.SchemaError" in [name for name, _ in modules["schema/files.py"].imports()]
+    assert "dpsyn.schema.yamltext" in [name for name, _ in modules["schema/schema.py"].imports()]
+    assert "yaml" in [name for name, _ in modules["schema/yamltext.py"].imports()]
+
+
+def test_no_way_through_the_map_leads_from_post_processing_to_private_rows() -> None:
+    reached = {package: _reachable(package) for package in POST_PROCESSING}
+
+    assert {package: names & PRIVATE_SIDE for package, names in reached.items()} == {
+        package: set() for package in reached
+    }
+
+
+def test_only_recipes_import_the_gate_and_only_the_gate_imports_engines() -> None:
+    assert {package for package, targets in MAP.items() if "private" in targets} == {"recipes"}
+    assert {package for package, targets in MAP.items() if "engines" in targets} == {"private"}
+
+
+def _reachable(package: str) -> set[str]:
+    seen: set[str] = set()
+    waiting = [package]
+    while waiting:
+        new = MAP[waiting.pop()] - seen
+        seen |= new
+        waiting += new
+    return seen
+
+
+# ── the checker, on trees that break a rule ──────────────────────────────────────────────────────────────────
+
+
+def plant(root: Path, files: dict[str, str]) -> Path:
+    """Write a small source tree."""
+    for place, text in files.items():
+        path = root / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return root
+
+
+@pytest.mark.parametrize(
+    ("place", "text", "complaint"),
+    [
+        pytest.param("schema/a.py", "import dpsyn.records", "schema must not import records", id="plain"),
+        pytest.param("schema/a.py", "import dpsyn.records.codec as c", "schema must not import records", id="renamed"),
+        pytest.param("schema/a.py", "from dpsyn import records", "schema must not import records", id="from"),
+        pytest.param("schema/a.py", "from dpsyn.records import x", "schema must not import records", id="from below"),
+        pytest.param("schema/a.py", "from ..records import x", "schema must not import records", id="relative"),
+        pytest.param("schema/a.py", "from .. import records", "schema must not import records", id="bare relative"),
+        pytest.param("schema/b/a.py", "from ...records import x", "schema must not import records", id="two up"),
+        pytest.param(
+            "synthesis/a.py",
+            "def f():\n    from dpsyn.sources import read",
+            "a.py:2: synthesis must not import sources",
+            id="in a function",
+        ),
+        pytest.param(
+            "synthesis/a.py",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from dpsyn.private import PrivateTable",
+            "a.py:3: synthesis must not import private",
+            id="for type checkers",
+        ),
+        pytest.param(
+            "synthesis/a.py",
+            "import importlib\nimportlib.import_module('dpsyn.engines.memory')",
+            "synthesis must not import engines",
+            id="by name",
+        ),
+        pytest.param(
+            "synthesis/a.py",
+            "from importlib import import_module\nimport_module('.engines', 'dpsyn')",
+            "synthesis must not import engines",
+            id="by relative name",
+        ),
+        pytest.param("synthesis/a.py", "__import__('dpsyn.engines')", "synthesis must not import engines", id="dunder"),
+        pytest.param("recipes/a.py", "import dpsyn.engines", "recipes must not import engines", id="recipes engines"),
+        pytest.param("recipes/a.py", "import dpsyn.sources", "recipes must not import sources", id="recipes sources"),
+        pytest.param("selection/a.py", "from dpsyn import Schema", "selection must not import the public", id="api"),
+        pytest.param("selection/a.py", "import dpsyn", "selection must not import the public API", id="whole api"),
+        pytest.param("cli/a.py", "import dpsyn.private", "cli must not import private", id="cli"),
+        pytest.param("web/a.py", "import dpsyn.demo", "web must not import demo", id="web"),
+        pytest.param("demo/a.py", "import dpsyn.sources", "demo must not import sources", id="demo"),
+        pytest.param("errors.py", "import dpsyn.outputs", "errors must not import outputs", id="errors"),
+        pytest.param("outputs.py", "import dpsyn.schema", "outputs must not import schema", id="outputs"),
+        *(
+            pytest.param("__init__.py", f"import dpsyn.{p}", f"the public API must not import {p}", id=f"api {p}")
+            for p in ("cli", "web", "private", "engines")
+        ),
+        pytest.param(
+            "__init__.py",
+            "import importlib\n_HOMES = {'main': 'dpsyn.cli.main'}\ndef __getattr__(n): importlib.import_module(n)",
+            "__init__.py:2: the public API must not import cli",
+            id="api by table",
+        ),
+    ],
+)
+def test_an_import_against_the_map_is_reported(tmp_path: Path, place: str, text: str, complaint: str) -> None:
+    tree = plant(tmp_path, {place: text})
+
+    found = breaches(tree)
+
+    assert len(found) == 1
+    assert found[0].startswith(place)
+    assert complaint in found[0]
+
+
+@pytest.mark.parametrize(
+    ("place", "text", "complaint"),
+    [
+        ("synthesis/gum.py", "import numba", "numba belongs in"),
+        ("synthesis/not_kernels.py", "from numba import njit", "numba belongs in"),
+        ("selection/a.py", "import pyarrow as pa", "pyarrow belongs in"),
+        ("records/codec.py", "import pyarrow.csv", "pyarrow.csv belongs in"),
+        ("records/codec.py", "from pyarrow import parquet as pq", "pyarrow.parquet belongs in"),
+        ("records/codec.py", "from pyarrow.dataset import dataset", "pyarrow.dataset belongs in"),
+        ("diagnose/a.py", "from pyarrow import feather", "pyarrow.feather belongs in"),
+        ("engines/a.py", "import pyarrow as pa\npa.ipc.open_stream('x')", "a.py:2: pyarrow.ipc belongs in"),
+        ("engines/a.py", "import duckdb", "duckdb belongs in"),
+        ("engines/memory.py", "def f():\n    import pyspark.sql", "memory.py:2: pyspark belongs in"),
+        ("private/gate.py", "import opendp.prelude as dp", "opendp belongs in"),
+        ("private/gate.py", "from dp_accounting import pld", "dp_accounting belongs in"),
+        ("evaluation/a.py", "import matplotlib.pyplot", "matplotlib belongs in"),
+        ("cli/noise.py", "import altair", "altair belongs in"),
+        ("cli/noise.py", "import vl_convert", "vl_convert belongs in"),
+        ("web/a.py", "import plotly.express", "plotly belongs in"),
+        ("report/a.py", "import sklearn.ensemble", "sklearn belongs in"),
+        ("report/a.py", "import click", "click belongs in"),
+        ("recipes/a.py", "from rich.progress import Progress", "rich belongs in"),
+        ("recipes/privsyn.py", "import yaml", "yaml belongs in"),
+        ("synopsis/a.py", "import importlib\nimportlib.import_module('numba')", "numba belongs in"),
+        ("synopsis/a.py", "import pickle", "pickle is not allowed"),
+        ("synopsis/a.py", "def f():\n    from pickle import loads", "a.py:2: pickle is not allowed"),
+        ("synopsis/a.py", "import cloudpickle", "pickle is not allowed"),
+        ("synopsis/a.py", "import joblib", "pickle is not allowed"),
+        ("synopsis/a.py", "import numpy as np\nnp.load('x', allow_pickle=True)", "a.py:2: pickle is not allowed"),
+        ("sources/a.py", "import pandas as pd\npd.read_pickle('x')", "a.py:2: pickle is not allowed"),
+        ("synopsis/a.py", "x = 1\n" * 501, "more than 500 lines"),
+        ("synopsis/utils.py", "", "says nothing"),
+        ("synopsis/common/a.py", "", "says nothing"),
+        ("synopsis/_helpers.py", "", "says nothing"),
+        ("synopsis/manager.py", "", "says nothing"),
+        ("magic/__init__.py", "", "magic is not in the import map"),
+        ("magic.py", "", "magic is not in the import map"),
+    ],
+)
+def test_a_broken_rule_is_reported_once_with_its_place(tmp_path: Path, place: str, text: str, complaint: str) -> None:
+    tree = plant(tmp_path, {place: text})
+
+    found = breaches(tree)
+
+    assert len(found) == 1
+    assert found[0].startswith(place)
+    assert complaint in found[0]
+
+
+def test_a_solver_in_two_files_is_reported(tmp_path: Path) -> None:
+    tree = plant(
+        tmp_path, {"synthesis/mcf.py": "import scipy.sparse", "selection/cover.py": "from scipy import sparse"}
+    )
+
+    found = breaches(tree)
+
+    assert found == ["scipy.sparse is imported by selection/cover.py, synthesis/mcf.py; one file is its home"]
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        ("schema/a.py", "from dpsyn.errors import SchemaError\nfrom dpsyn.outputs import write_text"),
+        ("schema/a.py", "from dpsyn.schema import b\nfrom . import c\nfrom .d import e"),
+        ("outputs.py", "from dpsyn.errors import OutputError"),
+        ("synthesis/kernels.py", "import numba"),
+        ("records/writers.py", "import pyarrow.parquet as pq\nimport pyarrow.csv"),
+        ("records/codec.py", "import pyarrow as pa\nimport pyarrow.compute as pc\npa.table({})"),
+        ("sources/text.py", "import pyarrow.csv\nimport duckdb"),
+        ("engines/spark.py", "from pyspark.sql import DataFrame"),
+        ("private/mechanisms.py", "import opendp.prelude"),
+        ("accounting/conversion.py", "from scipy import special, optimize\nimport dp_accounting"),
+        ("synthesis/mcf.py", "from scipy import sparse"),
+        ("recipes/plans.py", "import yaml"),
+        ("recipes/privsyn.py", "from dpsyn.private import PrivateTable"),
+        ("report/charts.py", "import altair\nimport rich"),
+        ("cli/main.py", "import click\nimport rich\nimport dpsyn\nfrom dpsyn import Schema\nfrom dpsyn.demo import x"),
+        ("__init__.py", "from dpsyn.recipes import measure\nfrom dpsyn.schema import Schema"),
+        ("synopsis/files.py", "import numpy as np\nnp.load('x', allow_pickle=False)"),
+        ("synopsis/files.py", "x = 1\n" * 500),
+        ("synopsis/files.py", "SUFFIX = '.csv'\nWORD = 'dpsyn.private'  # no import, only a text"),
+    ],
+)
+def test_what_the_rules_allow_is_not_reported(tmp_path: Path, place: str, text: str) -> None:
+    tree = plant(tmp_path, {place: text})
+
+    found = breaches(tree)
+
+    assert found == []
