@@ -13,7 +13,7 @@ from dpsyn.schema import Value
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?", re.ASCII)
 _WHOLE = re.compile(r"[-+]?[0-9]+", re.ASCII)
 _INFINITE = re.compile(r"([-+]?)inf(?:inity)?", re.ASCII | re.IGNORECASE)
-_FAR = 2**60
+FAR = 2**60
 """Beyond every bound a schema can have; numbers further out are as good as this one."""
 
 TRUE = frozenset({"true", "t", "yes", "y", "1", "1.0", "on"})
@@ -46,12 +46,12 @@ def read_number(text: str) -> int | float | None:
     """
     bare = text.strip()
     if _WHOLE.fullmatch(bare):
-        return max(-_FAR, min(_FAR, int(bare))) if len(bare) <= 4000 else (-_FAR if bare[0] == "-" else _FAR)
+        return max(-FAR, min(FAR, int(bare))) if len(bare) <= 4000 else (-FAR if bare[0] == "-" else FAR)
     if _NUMBER.fullmatch(bare):
-        return max(-float(_FAR), min(float(_FAR), float(bare)))
+        return max(-float(FAR), min(float(FAR), float(bare)))
     infinite = _INFINITE.fullmatch(bare)
     if infinite:
-        return -_FAR if infinite[1] == "-" else _FAR
+        return -FAR if infinite[1] == "-" else FAR
     return None
 
 

@@ -211,7 +211,7 @@ class NumberColumn(RangedColumn):
         self._whole = isinstance(attribute, Integer)
         self._values_at = attribute.values_at
         spelled = [cells.read_number(text) for text in attribute.null_spellings]
-        self._null_numbers = [number for number in spelled if number is not None]
+        self._null_numbers = [number for number in spelled if number is not None and abs(number) < cells.FAR]
 
     def fits(self, kind: pa.DataType) -> bool:
         """Whether the type is a number, a truth value, text, or a dictionary of those."""

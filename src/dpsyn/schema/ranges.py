@@ -141,6 +141,16 @@ class Ranged(Attribute, frozen=True, kw_only=True):
             raise SchemaError("bins must ascend", ("bins",))
         self._steps_of_all("spikes", self.spikes)
         self._steps_of_all("other", () if self.other is None else (self.other,))
+        for spelling in self.null_spellings:
+            if self._holds(spelling):
+                raise SchemaError(f"{spelling!r} is both a value of the range and a spelling of missing", ("missing",))
+
+    def _holds(self, text: str) -> bool:
+        try:
+            self.step_of(text)
+        except SchemaError:
+            return False
+        return True
 
     def _steps_of_all(self, field: str, values: Sequence[Value]) -> list[int]:
         try:
