@@ -11,10 +11,21 @@ import numpy as np
 
 from dpsyn.errors import SchemaError
 from dpsyn.outputs import write_text
-from dpsyn.schema.attributes import Attribute, Boolean, Categorical, Identifier, Open, Ordinal, Value
+from dpsyn.schema.attributes import (
+    MISSING,
+    Attribute,
+    Boolean,
+    Categorical,
+    Identifier,
+    Open,
+    Ordinal,
+    Value,
+    split_range,
+)
 from dpsyn.schema.ranges import Datetime, Integer, Ranged, Real
 from dpsyn.schema.relations import (
     AnyRule,
+    Condition,
     Derive,
     Impossible,
     Neighbours,
@@ -231,7 +242,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             case Impossible() | Total():
                 for name, condition in rule.where:
                     if not isinstance(self[name], Open):  # its values are checked once they are bought
-                        _located(self._coded(name, path), condition, (*path, "where", name))
+                        _require_whole_cells(self._coded(name, path), condition, (*path, "where", name))
             case Order() if len(set(rule.attributes)) < max(2, len(rule.attributes)):
                 raise SchemaError("an order needs at least two different attributes", path)
             case Sum() if not rule.parts or rule.total in rule.parts:
@@ -269,6 +280,24 @@ def _order_kind(attribute: Attribute) -> str | None:
     if isinstance(attribute, Integer | Real):
         return "numbers"
     return "dates" if isinstance(attribute, Ranged) else None
+
+
+def _require_whole_cells(attribute: Attribute, condition: Condition, path: tuple[str | int, ...]) -> None:
+    """Refuse a range that ends inside a cell, because a rule can only speak of the cell as a whole."""
+    _located(attribute, condition, path)
+    if not isinstance(attribute, Ranged):
+        return
+    edges = set(attribute.grid().edges.tolist())
+    for part in condition if isinstance(condition, tuple) else (condition,):
+        if part == MISSING:
+            continue
+        first, last = (attribute.step_of(end) for end in split_range(part) or (part, part))
+        if not {first, last + 1} <= edges:
+            raise SchemaError(
+                f"{part!r} begins or ends inside a cell of {attribute.name!r}, so the rule would also hold for its "
+                "neighbours; give that attribute bins that start at its first value and after its last, or spikes",
+                path,
+            )
 
 
 def _located(attribute: Attribute, condition: object, path: tuple[str | int, ...]) -> np.ndarray:
