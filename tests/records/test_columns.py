@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dpsyn.records import ABOVE, BELOW, EMPTY, FOUND, UNREADABLE, column_for
 from dpsyn.records.lookup import CellLookup
-from dpsyn.schema import Attribute, Boolean, Categorical, Datetime, Integer, Ordinal, Real
+from dpsyn.schema import Attribute, Boolean, Categorical, Datetime, Integer, Ordinal, Real, text_of
 from tests import naive, strategies
 
 NASTY = (
@@ -84,7 +84,7 @@ def test_listed_values_come_back_as_they_were(attribute: Categorical, data: st.D
     column = column_for(attribute)
     value = data.draw(st.sampled_from(attribute.all_values()))
     kind = column.write(np.array([0]), np.random.default_rng(0)).type
-    plain = str(value) if pa.types.is_string(kind) else value
+    plain = text_of(value) if pa.types.is_string(kind) else value
 
     codes = column.read(pa.array([plain], kind)).cells
 

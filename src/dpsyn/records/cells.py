@@ -12,9 +12,9 @@ from dpsyn.schema import Value
 
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?", re.ASCII)
 _WHOLE = re.compile(r"[-+]?[0-9]+", re.ASCII)
-_INFINITE = re.compile(r"([-+]?)inf(?:inity)?", re.ASCII | re.IGNORECASE)
-FAR = 2**60
-"""Beyond every bound a schema can have; numbers further out are as good as this one."""
+_INFINITE = re.compile(r"[-+]?inf(?:inity)?", re.ASCII | re.IGNORECASE)
+_MOST_DIGITS = 4_000
+"""Python refuses to read much longer numbers; they are infinite for our purposes."""
 
 TRUE = frozenset({"true", "t", "yes", "y", "1", "1.0", "on"})
 FALSE = frozenset({"false", "f", "no", "n", "0", "0.0", "off"})
@@ -45,13 +45,10 @@ def read_number(text: str) -> int | float | None:
     sign to half of the world.
     """
     bare = text.strip()
-    if _WHOLE.fullmatch(bare):
-        return max(-FAR, min(FAR, int(bare))) if len(bare) <= 4000 else (-FAR if bare[0] == "-" else FAR)
-    if _NUMBER.fullmatch(bare):
-        return max(-float(FAR), min(float(FAR), float(bare)))
-    infinite = _INFINITE.fullmatch(bare)
-    if infinite:
-        return -FAR if infinite[1] == "-" else FAR
+    if _WHOLE.fullmatch(bare) and len(bare) <= _MOST_DIGITS:
+        return int(bare)
+    if _NUMBER.fullmatch(bare) or _INFINITE.fullmatch(bare):
+        return float(bare)
     return None
 
 

@@ -31,6 +31,9 @@ Fates = NDArray[np.uint8]
 FOUND, EMPTY, UNREADABLE, BELOW, ABOVE = range(5)
 """In the domain; null; not in the list or not a value at all; beyond a bound."""
 
+_FAR = 2**60
+"""Beyond every bound a schema can have; numbers further out are as good as this one."""
+
 _WHOLE_NUMBER = r"^-?[0-9]{1,18}$"
 _DECIMAL_NUMBER = r"^-?[0-9]{1,15}(\.[0-9]{1,15})?$"
 _ISO = r"^[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)?$"
@@ -211,7 +214,7 @@ class NumberColumn(RangedColumn):
         self._whole = isinstance(attribute, Integer)
         self._values_at = attribute.values_at
         spelled = [cells.read_number(text) for text in attribute.null_spellings]
-        self._null_numbers = [number for number in spelled if number is not None and abs(number) < cells.FAR]
+        self._null_numbers = [number for number in spelled if number is not None and abs(number) < _FAR]
 
     def fits(self, kind: pa.DataType) -> bool:
         """Whether the type is a number, a truth value, text, or a dictionary of those."""
@@ -243,7 +246,7 @@ class NumberColumn(RangedColumn):
     def _from_text(self, texts: pa.Array) -> tuple[NDArray[Any], Fates]:
         if self._whole:
             return self._parsed(texts, _WHOLE_NUMBER, pa.int64(), _read_whole)
-        return self._parsed(texts, _DECIMAL_NUMBER, pa.float64(), cells.read_number)
+        return self._parsed(texts, _DECIMAL_NUMBER, pa.float64(), _read_real)
 
     def write(self, codes: Cells, rng: np.random.Generator) -> pa.Array:
         """Numbers of their own kind: whole ones stay whole, others keep their decimals."""
@@ -340,7 +343,12 @@ def _cast_where(plain: pa.Array, texts: pa.Array, kind: pa.DataType) -> NDArray[
 
 def _read_whole(text: str) -> int | None:
     number = cells.read_number(text)
-    return None if number is None else round(number)
+    return None if number is None else round(max(-_FAR, min(_FAR, number)))
+
+
+def _read_real(text: str) -> float | None:
+    number = cells.read_number(text)
+    return None if number is None else float(max(-_FAR, min(_FAR, number)))
 
 
 def _read_micros(text: str) -> int | None:
