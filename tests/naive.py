@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
 
@@ -40,6 +41,7 @@ def _means_nothing(attribute: Attribute, text: str) -> bool:
 
 def _equals_a_null(attribute: Attribute, text: str) -> bool:
     """Whether a number or date is the one that spells missing, written differently."""
+    read: Callable[[str], object]
     if isinstance(attribute, Integer | Real):
         read = _exact
     elif isinstance(attribute, Datetime) and attribute.format is None:

@@ -294,14 +294,18 @@ def _stated(draw: st.DrawFn) -> dict[str, Any]:
 def conditions(draw: st.DrawFn, attribute: Attribute) -> Value | tuple[Value, ...]:
     """A value of an attribute, several, or ``missing``."""
     if isinstance(attribute, Ranged):
-        steps = st.integers(0, attribute.steps - 1)
-        one: st.SearchStrategy[str] = steps.map(lambda step: _written(attribute, step))
-        ends = st.tuples(steps, steps).map(sorted)
-        one |= ends.map(lambda pair: "..".join(_written(attribute, step) for step in pair))
+        edges = attribute.grid().edges.tolist()
+        cells = st.tuples(*[st.integers(0, len(edges) - 2)] * 2).map(sorted)
+        one: st.SearchStrategy[str] = cells.map(lambda pair: _range(attribute, edges[pair[0]], edges[pair[1] + 1] - 1))
         one |= st.just(MISSING) if attribute.has_missing else st.nothing()
     else:
         one = st.sampled_from(attribute.labels())
     return draw(one | st.lists(one, min_size=1, max_size=3).map(tuple))
+
+
+def _range(attribute: Ranged, first: int, last: int) -> str:
+    ends = [_written(attribute, step) for step in (first, last)]
+    return ends[0] if first == last else "..".join(ends)
 
 
 @st.composite

@@ -357,10 +357,11 @@ def _read_micros(text: str) -> int | None:
 
 
 def _typed(values: list[Any]) -> pa.Array:
-    """Listed values as an array of their own type: whole numbers, numbers, truth values, or else text."""
+    """Listed values as an array of their own type: truth values, whole numbers, numbers, or else text."""
     proper = [value for value in values if value is not None]
-    if not all(isinstance(value, bool) for value in proper) and not cells.numeric(tuple(proper)):
+    if all(isinstance(value, bool) for value in proper):
+        return pa.array(values, pa.bool_())
+    if not cells.numeric(tuple(proper)) or any(abs(value) >= 2**63 for value in proper):
         return pa.array([None if value is None else text_of(value) for value in values], pa.string())
-    if any(isinstance(value, float) for value in proper):
-        return pa.array([None if value is None else float(value) for value in values], pa.float64())
-    return pa.array(values)
+    whole = all(isinstance(value, int) for value in proper)
+    return pa.array(values, pa.int64()) if whole else pa.array(values, pa.float64())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import math
 import re
 from collections.abc import Sequence
@@ -85,14 +86,7 @@ class Ranged(Attribute, frozen=True, kw_only=True):
 
     def grid(self) -> Grid:
         """Cells on round coordinates, declared bins and spikes."""
-        declared = self.bins
-        return make_grid(
-            self.steps,
-            origin=self.origin,
-            bins=[self.step_of(edge) for edge in declared] if isinstance(declared, tuple) else declared,
-            spikes=[self.step_of(spike) for spike in self.spikes] + self._zero(),
-            ladder=self._round_widths(),
-        )
+        return _grid_of(self)
 
     def _zero(self) -> list[int]:
         return [-self.origin] if 0 <= -self.origin < self.steps else []
@@ -338,6 +332,19 @@ class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
     def _round_widths(self) -> Sequence[int]:
         per_second = _PER_SECOND.get(self.resolution, Fraction(0))
         return [int(seconds * per_second) for seconds in _ROUND_SECONDS if seconds * per_second >= 1]
+
+
+@functools.lru_cache(maxsize=1024)
+def _grid_of(attribute: Ranged) -> Grid:
+    """The grid of an attribute; remembered, because sizes, labels and codes all ask for it."""
+    declared = attribute.bins
+    return make_grid(
+        attribute.steps,
+        origin=attribute.origin,
+        bins=[attribute.step_of(edge) for edge in declared] if isinstance(declared, tuple) else declared,
+        spikes=[attribute.step_of(spike) for spike in attribute.spikes] + attribute._zero(),
+        ladder=attribute._round_widths(),
+    )
 
 
 def parse_instant(text: str) -> dt.datetime | None:

@@ -32,11 +32,13 @@ class CsvSource:
         self._path = path
         start = _start(path, self.where)
         self._delimiter = "\t" if ".tsv" in path.suffixes else _delimiter(start)
-        names = _names(start, self._delimiter, self.where)
+        names, self._has_rows = _names(start, self._delimiter, self.where)
         self.schema = pa.schema([(name, pa.binary()) for name in names])
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows, each cell as the bytes that stand in the file."""
+        if not self._has_rows:
+            return
         with structural(self.where, _BROKEN), _open(self._path) as stream:
             yield from pacsv.open_csv(
                 stream,
@@ -75,8 +77,8 @@ def _delimiter(start: str) -> str:
     return next((sign for sign in ",;\t|" if sign in line), ",")
 
 
-def _names(start: str, delimiter: str, where: str) -> list[str]:
-    """The names in the header."""
+def _names(start: str, delimiter: str, where: str) -> tuple[list[str], bool]:
+    """The names in the header, and whether anything follows it."""
     records = csv.reader(io.StringIO(start, newline=""), delimiter=delimiter)
     try:
         names = next((record for record in records if record), [])
@@ -87,4 +89,4 @@ def _names(start: str, delimiter: str, where: str) -> list[str]:
         raise SourceError(f"{where} is not a CSV file; its first line should name the columns") from None
     if not any(name.strip() for name in names):
         raise SourceError(f"{where} is empty; its first line should name the columns")
-    return names
+    return names, start.rstrip("\r\n").count("\n") >= records.line_num
