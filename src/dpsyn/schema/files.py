@@ -65,6 +65,14 @@ def parse(text: str) -> Schema:
         raise SchemaError(f"line {line}: {error}" if line else str(error), error.path) from None
 
 
+def require_format(document: Any) -> None:
+    """Refuse data that is not of a schema file, or of one that another DPSyn wrote."""
+    if not isinstance(document, dict) or KEY not in document:
+        raise SchemaError(f"this is not a DPSyn schema; its first line should be {KEY}: {FORMAT}")
+    if document[KEY] != FORMAT:
+        raise SchemaError(f"this schema has format {document[KEY]}; this DPSyn reads format {FORMAT}", (KEY,))
+
+
 def document_of(schema: Schema) -> dict[str, Any]:
     """The plain data of a schema's file."""
     fields = msgspec.to_builtins(schema)
@@ -96,10 +104,7 @@ def _readable(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _schema(document: Any) -> Schema:
-    if not isinstance(document, dict) or KEY not in document:
-        raise SchemaError(f"this is not a DPSyn schema; its first line should be {KEY}: {FORMAT}")
-    if document[KEY] != FORMAT:
-        raise SchemaError(f"this schema has format {document[KEY]}; this DPSyn reads format {FORMAT}", (KEY,))
+    require_format(document)
     for word in RESERVED:
         if word in document:
             raise SchemaError(f"{word}: not supported yet; leave it out", (word,))
