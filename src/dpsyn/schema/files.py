@@ -16,6 +16,7 @@ import msgspec
 from dpsyn.errors import SchemaError
 from dpsyn.schema import yamltext
 from dpsyn.schema.attributes import Attribute
+from dpsyn.schema.meanings import field_meanings, in_short
 from dpsyn.schema.relations import AnyRule, Derive, Neighbours, Recode, Rule, Unit
 from dpsyn.schema.schema import AnyAttribute, Schema
 
@@ -198,13 +199,9 @@ def _as_path(inner: tuple[str, ...]) -> yamltext.Path:
     return tuple(int(part) if part.isdecimal() else part for part in inner)
 
 
-def _meaning(kind: type[Any], key: str) -> str:
-    """The sentence about a field in the docstrings of its class."""
-    for base in kind.__mro__:
-        found = re.search(rf"^ +{key}: (.+?)(?:[;.]|$)", base.__doc__ or "", re.MULTILINE)
-        if found:
-            return f": {found[1]}"
-    return ""
+def _meaning(kind: type[msgspec.Struct], key: str) -> str:
+    meaning = field_meanings(kind).get(key)
+    return f": {in_short(meaning)}" if meaning else ""
 
 
 def _file_fields(kind: type[msgspec.Struct]) -> list[str]:
