@@ -222,7 +222,7 @@ def test_every_frictionless_type_has_a_kind(metadata: Path, field: dict[str, Any
         ({"type": "integer"}, "0", 120, {"low": 0, "high": 120}),
         ({"type": "number"}, -0.5, "7", {"low": -0.5, "high": 7}),
         ({"type": "date"}, "2016-01-01", "2016-12-31", {"start": "2016-01-01", "end": "2016-12-31"}),
-        ({"type": "yearmonth"}, "2016-01", "2016-12", {"start": "2016-01-01", "end": "2016-12-01"}),
+        ({"type": "yearmonth"}, "2016-01", "2016-12", {"start": "2016-01", "end": "2016-12"}),
         ({"type": "date", "format": "%d.%m.%Y"}, "31.1.2016", "1.2.2016", {"start": "2016-01-31", "end": "2016-02-01"}),
     ],
 )

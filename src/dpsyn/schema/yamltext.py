@@ -19,6 +19,7 @@ Path = tuple[str | int, ...]
 Lines = dict[Path, int]
 
 _ENDLESS = 2**30
+_TOO_DEEP = "this YAML is nested too deeply, or an alias stands inside its own anchor"
 _TAG = "tag:yaml.org,2002:"
 _RESOLVERS = (
     ("null", r"^(?:~|null|Null|NULL|)$", "~nN\0"),
@@ -71,16 +72,25 @@ for _sequence in (list, tuple):
 def read(text: str) -> tuple[Any, Lines]:
     """Plain data and the line, counted from 1, of every entry by its path."""
     lines: Lines = {}
+    node = compose(text)
     try:
-        node = yaml.compose(text, Loader=_Loader)
         return (None if node is None else _plain(node, (), lines)), lines
+    except RecursionError:
+        raise SchemaError(_TOO_DEEP) from None
+
+
+def compose(text: str) -> yaml.Node | None:
+    """The nodes of the text, whose marks tell where each begins and ends; a byte order mark is not counted."""
+    try:
+        node: yaml.Node | None = yaml.compose(text, Loader=_Loader)
+        return node
     except yaml.MarkedYAMLError as error:
         line = (error.problem_mark or error.context_mark).line + 1  # type: ignore[union-attr]
         raise SchemaError(f"line {line}: this is not YAML: {error.problem or error.context}") from None
     except yaml.YAMLError as error:
         raise SchemaError(f"this is not YAML: {str(error).splitlines()[0]}") from None
     except RecursionError:
-        raise SchemaError("this YAML is nested too deeply, or an alias stands inside its own anchor") from None
+        raise SchemaError(_TOO_DEEP) from None
 
 
 def _plain(node: yaml.Node, path: Path, lines: Lines) -> Any:
