@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from dpsyn.diagnose import draft_schema as draft_schema
     from dpsyn.records import write_table as write_table
     from dpsyn.schema import Schema as Schema
-    from dpsyn.schema import approve_schema as approve_schema
-    from dpsyn.schema import import_schema as import_schema
+    from dpsyn.schema.approval import approve_schema as approve_schema
+    from dpsyn.schema.imports import import_schema as import_schema
 
 __version__ = "0.1.0.dev0"
 
@@ -32,10 +32,10 @@ _HOMES = {
     "AttributeFit": "dpsyn.diagnose",
     "Fit": "dpsyn.diagnose",
     "Schema": "dpsyn.schema",
-    "approve_schema": "dpsyn.schema",
+    "approve_schema": "dpsyn.schema.approval",
     "check_table": "dpsyn.diagnose",
     "draft_schema": "dpsyn.diagnose",
-    "import_schema": "dpsyn.schema",
+    "import_schema": "dpsyn.schema.imports",
     "write_table": "dpsyn.records",
 }
 

@@ -10,7 +10,7 @@ import pytest
 
 from dpsyn.errors import SchemaError
 from dpsyn.schema import Categorical, Schema
-from dpsyn.schema.imports import import_metadata
+from dpsyn.schema.imports import import_schema
 from dpsyn.schema.yamltext import read
 
 
@@ -22,7 +22,7 @@ def metadata(tmp_path: Path) -> Path:
 def imported(path: Path, content: object) -> str:
     """The schema text for some JSON content."""
     path.write_text(json.dumps(content), encoding="utf-8")
-    return import_metadata(path)
+    return import_schema(path)
 
 
 def refusal(path: Path, content: object) -> str:
@@ -79,7 +79,7 @@ def test_an_attribute_that_stands_twice_is_refused(metadata: Path) -> None:
     metadata.write_text('{"age": 3, "age": 4}')
 
     with pytest.raises(SchemaError, match="'age' stands twice"):
-        import_metadata(metadata)
+        import_schema(metadata)
 
 
 # ── SDV ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -425,7 +425,7 @@ def test_anything_else_is_refused_with_what_was_found_and_what_is_understood(
     metadata.write_bytes(content)
 
     with pytest.raises(SchemaError) as refused:
-        import_metadata(metadata)
+        import_schema(metadata)
 
     message = str(refused.value)
     assert message.startswith(f"{metadata} cannot be imported: it is {found}.")
@@ -436,4 +436,4 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "absent.json"
 
     with pytest.raises(SchemaError, match=r"absent\.json cannot be read: no such file"):
-        import_metadata(path)
+        import_schema(path)

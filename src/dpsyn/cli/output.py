@@ -13,9 +13,15 @@ from dpsyn import outputs
 from dpsyn.errors import OutputError
 
 
-def say(text: str, target: str = "") -> None:
-    """A line for the person; on standard error where standard output carries the result."""
-    click.echo(text, err=target == "-")
+def say(text: str) -> None:
+    """A line for the person."""
+    click.echo(text)
+
+
+def wrote(target: str, then: str = "") -> None:
+    """Say where a result is, unless it went to standard output, where it can be seen."""
+    if target != "-":
+        say(f"Wrote {target}. {then}".rstrip())
 
 
 def write_text(target: str, text: str) -> None:
@@ -40,7 +46,7 @@ def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], ri
     from rich.text import Text
 
     console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
-    shown = Table(title=Text(title), box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
+    shown = Table(title=Text(title) if title else None, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
     for place, heading in enumerate(headings):
         shown.add_column(heading, justify="right" if place in right else "left", overflow="fold")
     for row in rows:

@@ -24,7 +24,7 @@ _FORCE = click.option("--force", is_flag=True, help="Overwrite FILE if it exists
 
 @click.group()
 def command() -> None:
-    r"""Say what is public about a table: its columns, their values and bounds, whom to protect.
+    """Say what is public about a table: its columns, their values and bounds, whom to protect.
 
     A release uses nothing about the table but this file and noisy counts, so what stands here must be known
     without looking at the rows. The usual way:
@@ -53,7 +53,7 @@ def draft(data: str, query: str | None, target: str, force: bool) -> None:
     with output.working(f"Reading {data}"):
         text = dpsyn.draft_schema(data, query=query)
     output.write_text(target, text)
-    output.say(f"Drafted {target}. It is private until you have gone through it; see the notes at its top.", target)
+    output.wrote(target, "It is private until you have gone through it; see the notes at its top.")
 
 
 @command.command("import")
@@ -68,7 +68,7 @@ def import_(metadata: Path, target: str, force: bool) -> None:
     """
     output.refuse_to_overwrite(target, force)
     output.write_text(target, dpsyn.import_schema(metadata))
-    output.say(f"Wrote {target}. Next: dpsyn schema check {target}", target)
+    output.wrote(target, f"Next: dpsyn schema check {target}")
 
 
 @command.command()
@@ -77,7 +77,7 @@ def import_(metadata: Path, target: str, force: bool) -> None:
 @click.option("--because", required=True, metavar="WHY", help="Where it is public, such as a code book.")
 @click.option("--all", "everything", is_flag=True, help="All attributes and rules that were read off the data.")
 def approve(file: Path, attributes: tuple[str, ...], because: str, everything: bool) -> None:
-    r"""Declare that what the schema says of some attributes is publicly known.
+    """Declare that what the schema says of some attributes is publicly known.
 
     This changes `provenance: data` to `provenance: public` and records why; the rest of FILE stays as it is. The
     certificate of every release lists it, so that a reader can judge.
@@ -87,12 +87,16 @@ def approve(file: Path, attributes: tuple[str, ...], because: str, everything: b
     """
     if bool(attributes) == everything:
         raise click.UsageError("name the attributes to approve, or say --all")
-    text = dpsyn.approve_schema(file, attributes, because=because, everything=everything)
-    output.write_text(str(file), text)
-    left = dpsyn.Schema.from_yaml(text).unapproved()
-    output.say(
-        f"Approved in {file}. " + (f"Still to do: {', '.join(left)}." if left else "Nothing is left to approve.")
-    )
+    dpsyn.approve_schema(file, attributes, because=because, everything=everything)
+    output.say(f"Approved in {file}. {_left_to_do(file)}")
+
+
+def _left_to_do(file: Path) -> str:
+    try:
+        left = dpsyn.Schema.load(file).unapproved()
+    except dpsyn.DPSynError as error:
+        return f"The file is not finished yet: {error}"
+    return f"Still to do: {', '.join(left)}." if left else "Nothing is left to approve."
 
 
 @command.command()
@@ -106,7 +110,7 @@ def check(file: Path, data: str | None, query: str | None) -> int:
     column by column.
     """
     schema = dpsyn.Schema.load(file)
-    _show_schema(schema, file)
+    _show_schema(schema, file, whole=data is None)
     if data is None:
         return 0
     with output.working(f"Reading {data}"):
@@ -118,7 +122,7 @@ def check(file: Path, data: str | None, query: str | None) -> int:
 @command.command("json-schema")
 @_OUTPUT
 def json_schema(target: str) -> None:
-    r"""Write the JSON Schema of schema files, with which editors complete and check them.
+    """Write the JSON Schema of schema files, with which editors complete and check them.
 
     In VS Code with the YAML extension, for instance, put this on the first line of your schema:
 
@@ -126,14 +130,17 @@ def json_schema(target: str) -> None:
       # yaml-language-server: $schema=dpsyn.schema.json
     """
     output.write_text(target, json.dumps(dpsyn.Schema.json_schema(), indent=2, ensure_ascii=False) + "\n")
+    output.wrote(target)
 
 
-def _show_schema(schema: Schema, file: Path) -> None:
+def _show_schema(schema: Schema, file: Path, *, whole: bool) -> None:
     rows = [
         (a.name, a.kind, f"{a.cells:,}" if a.coded else "–", f"{a.size:,}" if a.coded else "–", a.provenance)
         for a in schema
     ]
-    output.table(f"{file} is valid", ("attribute", "kind", "cells", "bins", "provenance"), rows, right=(2, 3))
+    output.say(f"{file} is valid: {len(rows)} attributes.")
+    if whole:
+        output.table("", ("attribute", "kind", "cells", "bins", "provenance"), rows, right=(2, 3))
     left = schema.unapproved()
     if left:
         output.say(f"Not ready for a release: {len(left)} entries were read off the data (provenance: data).")

@@ -11,11 +11,13 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import yaml
 
 from dpsyn.errors import SchemaError
+from dpsyn.outputs import write_text
 from dpsyn.schema import files, yamltext
 
 Edit = tuple[int, int, str]
@@ -26,6 +28,20 @@ Field = tuple[yaml.Node, yaml.Node]
 
 _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _BYTE_ORDER_MARK = "\ufeff"
+
+
+def approve_schema(path: str | Path, names: Sequence[str] = (), *, because: str, everything: bool = False) -> None:
+    """Record in a schema file that what it says of some attributes is publicly known, and why.
+
+    This is what makes a drafted schema fit for a release; the certificate lists the reasons. ``everything`` stands
+    for all that was read off the data. Nothing else in the file changes.
+    """
+    text = files.read_text(Path(path), keep_mark=True)
+    try:
+        approved = approve(text, names, because, everything=everything)
+    except SchemaError as error:
+        raise SchemaError(f"{path}: {error}", error.path) from None
+    write_text(Path(path), approved)
 
 
 def approve(text: str, names: Sequence[str], because: str, *, everything: bool = False) -> str:

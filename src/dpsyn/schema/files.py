@@ -46,10 +46,10 @@ def load(path: Path) -> Schema:
         raise SchemaError(f"{path}, {error}" if _has_line(error) else f"{path}: {error}", error.path) from None
 
 
-def read_text(path: Path) -> str:
-    """The text of a schema file."""
+def read_text(path: Path, *, keep_mark: bool = False) -> str:
+    """The text of a schema file, without its byte order mark unless that is wanted."""
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        return path.read_bytes().decode("utf-8" if keep_mark else "utf-8-sig")
     except UnicodeDecodeError:
         raise SchemaError(f"{path} is not UTF-8 text, so it is not a schema") from None
     except OSError as error:
@@ -70,7 +70,7 @@ def require_format(document: Any) -> None:
     """Refuse data that is not of a schema file, or of one that another DPSyn wrote."""
     if not isinstance(document, dict) or KEY not in document:
         raise SchemaError(f"this is not a DPSyn schema; its first line should be {KEY}: {FORMAT}")
-    if document[KEY] != FORMAT:
+    if document[KEY] != FORMAT or document[KEY] is True:
         raise SchemaError(f"this schema has format {document[KEY]}; this DPSyn reads format {FORMAT}", (KEY,))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -104,6 +105,13 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def save(self, path: str | Path) -> None:
         """Write a schema file."""
         write_text(Path(path), self.to_yaml())
+
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        """JSON Schema of schema files, with which editors complete and check them."""
+        from dpsyn.schema import jsonschema
+
+        return jsonschema.json_schema()
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────────────────
 

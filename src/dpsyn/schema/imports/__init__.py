@@ -17,14 +17,15 @@ from dpsyn.schema.files import FORMAT, KEY
 from dpsyn.schema.imports import domain, frictionless, sdv
 from dpsyn.schema.imports.entries import Entry
 
-__all__ = ["import_metadata"]
+__all__ = ["import_schema"]
 
 _SOURCES = (sdv, frictionless, domain)  # a domain file has no mark of its own, so it is tried last
 _EXPECTED_SIZE = "a public guess of the number of rows; leave it empty if there is none"
 
 
-def import_metadata(path: Path) -> str:
+def import_schema(path: str | Path) -> str:
     """The commented YAML text of a schema, from metadata that is recognised by its content."""
+    path = Path(path)
     data = _read(path)
     for source in _SOURCES:
         if isinstance(data, dict) and source.recognises(data):
