@@ -33,6 +33,9 @@ UNITS: dict[Resolution, str] = {
 }
 """numpy's names of the resolutions."""
 
+_MOST_DIGITS = 400
+"""More than any float has; a text such as 1e999999999 would fill the memory once it is written out."""
+
 _ROUND_SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
 _PER_SECOND = {
     "hour": Fraction(1, 3600),
@@ -350,6 +353,8 @@ def _decimal(value: Value) -> Decimal:
         raise SchemaError(f"{value!r} is not a number") from None
     if isinstance(value, bool) or not number.is_finite():
         raise SchemaError(f"{value!r} is not a number")
+    if number.adjusted() > _MOST_DIGITS:
+        raise SchemaError(f"{value} is far outside every range")
     return number
 
 
