@@ -224,6 +224,15 @@ def test_a_real_written_in_full_precision_is_rounded_to_the_nearest_step(attribu
 
 
 @pytest.mark.parametrize(
+    ("step", "text"), [(0, "-0.00000001"), (1, "0.00000000"), (2, "0.00000001"), (10**8 + 1, "1.00000000")]
+)
+def test_reals_are_written_without_exponents(step: int, text: str) -> None:
+    attribute = Real(name="a", low=-0.00000001, high=2.0, decimals=8)
+
+    assert attribute.text_at(step) == text
+
+
+@pytest.mark.parametrize(
     ("low", "high", "places"),
     [
         (0.0, 1.0, 6),

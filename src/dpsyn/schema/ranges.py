@@ -252,7 +252,7 @@ class Real(Ranged, frozen=True, kw_only=True, tag="real"):
 
     def text_at(self, step: int) -> str:
         """The number with its decimals."""
-        return str(Decimal(self.origin + step).scaleb(-self.places))
+        return f"{Decimal(self.origin + step).scaleb(-self.places):f}"
 
     def values_at(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
         """The numbers at some steps, each the float nearest to its decimal text."""
