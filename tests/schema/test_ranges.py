@@ -169,6 +169,11 @@ def test_a_condition_that_no_value_can_meet_is_refused(condition: Value | tuple[
         AGE.select(condition)
 
 
+def test_a_range_that_ends_before_it_begins_is_refused_even_inside_one_cell() -> None:
+    with pytest.raises(SchemaError, match=r"'150\.\.120' on 'income' ends before it begins"):
+        INCOME.select("150..120")
+
+
 # ── integers ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -124,6 +124,8 @@ class Ranged(Attribute, frozen=True, kw_only=True):
 
     def _select_one(self, part: Value) -> NDArray[np.int64]:
         first, last = (self.step_of(end) for end in split_range(part) or (part, part))
+        if first > last:
+            raise SchemaError(f"the condition {part!r} on {self.name!r} ends before it begins")
         edges = self.grid().edges
         return np.flatnonzero((edges[1:] > first) & (edges[:-1] <= last))
 
