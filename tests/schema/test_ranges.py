@@ -106,7 +106,8 @@ def test_a_value_outside_the_range_is_refused(attribute: Ranged, value: Value, p
     ("fields", "phrase", "field"),
     [
         ({"bins": 0}, "bins is a number of at least 1", "bins"),
-        ({"bins": ()}, "bins is a number of at least 1, or the first value of each bin", "bins"),
+        ({"bins": ()}, "bins is a number of at least 1 and at most 1,000,000, or the first value of", "bins"),
+        ({"bins": 10**9}, "at most 1,000,000", "bins"),
         ({"bins": (0, 50, 40)}, "bins must ascend", "bins"),
         ({"bins": (0, 40, 40)}, "bins must ascend", "bins"),
         ({"bins": (0, 121)}, "bins: 121 is outside 0 … 120", "bins"),

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.errors import SchemaError
-from dpsyn.schema.attributes import Attribute, NotCodedError, Value, split_range
+from dpsyn.schema.attributes import MOST_VALUES, Attribute, NotCodedError, Value, split_range
 from dpsyn.schema.grid import Grid, make_grid
 
 MOST_STEPS = 2**53
@@ -138,8 +138,10 @@ class Ranged(Attribute, frozen=True, kw_only=True):
 
     def _check_cuts(self) -> None:
         """Refuse bins, spikes and an ``other`` outside the range."""
-        if self.bins == () or (isinstance(self.bins, int) and self.bins < 1):
-            raise SchemaError("bins is a number of at least 1, or the first value of each bin", ("bins",))
+        number = self.bins if isinstance(self.bins, int) else 1 if self.bins is None else len(self.bins)
+        if not 1 <= number <= MOST_VALUES:
+            message = f"bins is a number of at least 1 and at most {MOST_VALUES:,}, or the first value of each bin"
+            raise SchemaError(message, ("bins",))
         starts = self._steps_of_all("bins", self.bins if isinstance(self.bins, tuple) else ())
         if sorted(set(starts)) != starts:
             raise SchemaError("bins must ascend", ("bins",))
