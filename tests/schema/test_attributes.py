@@ -191,13 +191,20 @@ def test_the_null_texts_of_missing_true_may_be_values() -> None:
         ({"values": ("a",), "codes": 3}, "either values: [...] or codes: n", ("values",)),
         ({"codes": 0}, "codes is 0; it must be 1 …", ("codes",)),
         ({"codes": MOST_VALUES + 1}, "it must be 1 … 1,000,000", ("codes",)),
-        ({"values": ("a", True)}, "use kind: boolean, or quote them", ("values",)),
+        ({"values": ("a", True)}, "use kind: boolean, or quote them", ("values", 1)),
+        ({"values": ("a",), "other": False}, "use kind: boolean, or quote them", ("other",)),
+        ({"values": ("a", float("nan"))}, "nan is not a category; leave it out, or quote it", ("values", 1)),
+        ({"values": ("a", float("inf"))}, "inf is not a category; leave it out, or quote it", ("values", 1)),
+        ({"values": ("a",), "other": float("nan")}, "nan is not a category", ("other",)),
         ({"values": ("a", "b", "a")}, "'a' is listed twice", ("values", 2)),
         ({"values": (1, "1")}, "'1' is listed twice", ("values", 1)),
         ({"values": (1, 1.0)}, "'1' is listed twice", ("values", 1)),
         ({"values": ("", "")}, "'' is listed twice", ("values", 1)),
         ({"values": ("a", "-9"), "missing": "-9"}, "'-9' is both a value and a spelling of missing", ("missing",)),
         ({"values": ("a", -9), "missing": ("-8", "-9")}, "'-9' is both a value and a spelling", ("missing",)),
+        ({"values": ("a",), "other": -9, "missing": "-9"}, "'-9' is both a value and a spelling", ("missing",)),
+        ({"values": ("a", "missing"), "missing": True}, "say missing: [missing]", ("missing",)),
+        ({"values": ("a",), "other": "missing", "missing": True}, "say missing: [missing]", ("missing",)),
     ],
 )
 def test_a_list_no_table_could_have_is_refused(fields: dict[str, Any], phrase: str, path: tuple[str | int]) -> None:
@@ -338,3 +345,23 @@ def test_a_bought_value_that_is_called_like_all_others_joins_them() -> None:
 
     assert bought.labels() == ("cook", "else")
     assert bought.other_cell == 1
+
+
+@pytest.mark.parametrize("missing", [True, "-", ("-", "none")])
+def test_a_bought_value_that_is_called_like_an_empty_cell_joins_the_others(missing: Any) -> None:
+    attribute = Open(name="job", missing=missing)
+
+    bought = attribute.bought(["cook", "missing", *([] if missing is True else ["-"])])
+
+    assert bought.labels() == ("cook", "other", "missing")
+
+
+@pytest.mark.parametrize(("other", "missing"), [("missing", True), ("-", "-"), ("-", ("-", "none"))])
+def test_all_other_values_are_not_called_like_an_empty_cell(other: str, missing: Any) -> None:
+    with pytest.raises(SchemaError, match="missing"):
+        Open(name="job", other=other, missing=missing)
+
+
+def test_more_values_than_a_person_can_mean_are_refused() -> None:
+    with pytest.raises(SchemaError, match="1,000,001 values are too many; list at most 1,000,000"):
+        Categorical(name="a", values=tuple(range(MOST_VALUES + 1)))
