@@ -7,7 +7,6 @@ keep its zero as a value. Keys are always text. Only lists, mappings and scalars
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +17,7 @@ from dpsyn.errors import SchemaError
 Path = tuple[str | int, ...]
 Lines = dict[Path, int]
 
+_LONGEST_PLAIN_KEY = 1_000
 _TAG = "tag:yaml.org,2002:"
 _RESOLVERS = (
     ("null", r"^(?:~|null|Null|NULL|)$", "~nN\0"),
@@ -127,15 +127,26 @@ def _block(mapping: Mapping[Any, Any], path: Path, comments: Mapping[Path, str])
         here = (*path, key)
         comment = comments.get(here, "")
         nested = isinstance(value, Mapping) and value and _speaks_below(here, comments)
-        head = scalar(key) + ":"
+        head = _head(key)
         if nested:
-            body = f"{head}\n{textwrap.indent(_block(value, here, comments), '  ')}"
+            body = f"{head}\n{_indent(_block(value, here, comments))}"
         elif value is None:
             body = f"{head}\n"
         else:
             body = yaml.dump({key: value}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
         parts.append(_with_comment(body, comment, behind=len(path) >= 2 and not nested))
     return "".join(parts)
+
+
+def _head(key: Any) -> str:
+    """A key and its colon; YAML wants a long key announced by a question mark."""
+    text = scalar(key)
+    return f"{text}:" if len(text) <= _LONGEST_PLAIN_KEY else f"? {text}\n:"
+
+
+def _indent(text: str) -> str:
+    """Two spaces before every line, and a line ends with a newline only: other breaks are inside of texts."""
+    return "".join(f"  {line}\n" if line else "\n" for line in text.removesuffix("\n").split("\n"))
 
 
 def _speaks_below(path: Path, comments: Mapping[Path, str]) -> bool:
@@ -145,13 +156,22 @@ def _speaks_below(path: Path, comments: Mapping[Path, str]) -> bool:
 def _with_comment(body: str, comment: str, *, behind: bool) -> str:
     if not comment:
         return body
-    if behind and body.count("\n") == 1:
-        return f"{body.rstrip()}  # {comment}\n"
-    above = "".join(f"# {line}".rstrip() + "\n" for line in comment.splitlines())
+    lines = ["".join(letter if letter.isprintable() else " " for letter in line) for line in comment.splitlines()]
+    if behind and len(lines) == 1 and body.count("\n") == 1:
+        return f"{body.removesuffix(chr(10))}  # {lines[0]}".rstrip(" ") + "\n"
+    above = "".join(f"# {line}".rstrip() + "\n" for line in lines)
     return above + body
 
 
 def scalar(value: Any) -> str:
     """One value as YAML text on one line."""
-    text: str = yaml.dump([value], Dumper=_Dumper, allow_unicode=True, width=2**20, default_flow_style=True)
-    return text.strip()[1:-1]
+    broken = isinstance(value, str) and not value.isprintable()  # such as a line break: escaped, in quotes
+    text: str = yaml.dump(
+        [value],
+        Dumper=_Dumper,
+        allow_unicode=not broken,
+        width=2**20,
+        default_flow_style=True,
+        default_style='"' if broken else None,
+    )
+    return text.strip("\n")[1:-1]
