@@ -7,7 +7,7 @@ keep its zero as a value. Keys are always text. Only lists, mappings and scalars
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -48,7 +48,7 @@ for _name, _pattern, _first in _RESOLVERS:
         _class.add_implicit_resolver(_TAG + _name, re.compile(_pattern), _letters)
 
 
-def _represent_list(dumper: yaml.SafeDumper, data: list[Any] | tuple[Any, ...]) -> yaml.Node:
+def _represent_list(dumper: _Dumper, data: Sequence[Any]) -> yaml.Node:
     """Plain values side by side, everything else below each other."""
     flat = not any(isinstance(entry, dict | list | tuple) for entry in data)
     return dumper.represent_sequence(_TAG + "seq", data, flow_style=flat)
