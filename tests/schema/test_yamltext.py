@@ -134,6 +134,10 @@ def test_an_alias_stands_for_what_it_repeats() -> None:
         ("a: 1\nb: !!binary aGk=\n", "line 2: the tag tag:yaml.org,2002:binary is not allowed; write plain values"),
         ("a: 1\nb: !mine x\n", "line 2: the tag !mine is not allowed; write plain values"),
         ("a: \0\n", "this is not YAML"),
+        ("a: 1\nb: \ud800\n", "line 2: this is not YAML: half of a surrogate pair"),
+        (f"a: 1\nb: {'7' * 5000}\n", "line 2: 77777777777777777777… with 5,000 digits cannot be read as a number"),
+        ("a: 1\nb: !!int x\n", "line 2: x cannot be read as a number; put it in quotes"),
+        ("a: 1\nb: !!float x\n", "line 2: x cannot be read as a number; put it in quotes"),
     ],
 )
 def test_what_is_not_plain_yaml_is_refused_with_its_line(text: str, message: str) -> None:

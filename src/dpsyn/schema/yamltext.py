@@ -61,6 +61,9 @@ for _sequence in (list, tuple):
 def read(text: str) -> tuple[Any, Lines]:
     """Plain data and the line, counted from 1, of every entry by its path."""
     lines: Lines = {}
+    if not text.isascii() and (stray := re.search("[\ud800-\udfff]", text)):
+        line = text.count("\n", 0, stray.start()) + 1
+        raise SchemaError(f"line {line}: this is not YAML: half of a surrogate pair is no character")
     try:
         node = yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
@@ -97,6 +100,7 @@ def _mapping(node: yaml.MappingNode, path: Path, lines: Lines) -> dict[str, Any]
 def _scalar(node: yaml.Node) -> Any:
     kind = node.tag.removeprefix(_TAG)
     text: str = node.value
+    line = node.start_mark.line + 1
     match kind:
         case "str":
             return text
@@ -104,13 +108,18 @@ def _scalar(node: yaml.Node) -> Any:
             return None
         case "bool":
             return text.lower() == "true"
-        case "int":
-            return int(text)
-        case "float":
-            return float(re.sub(r"\.(inf|nan)$", r"\1", text.lower()))
+        case "int" | "float":
+            return _number(kind, text, line)
         case _:
-            line = node.start_mark.line + 1
             raise SchemaError(f"line {line}: the tag {node.tag} is not allowed; write plain values")
+
+
+def _number(kind: str, text: str, line: int) -> int | float:
+    try:
+        return int(text) if kind == "int" else float(re.sub(r"\.(inf|nan)$", r"\1", text.lower()))
+    except ValueError:  # a number of thousands of digits, or a word with a number's tag
+        shown = text if len(text) <= 20 else f"{text[:20]}… with {len(text):,} digits"
+        raise SchemaError(f"line {line}: {shown} cannot be read as a number; put it in quotes") from None
 
 
 def write(document: Mapping[str, Any], comments: Mapping[Path, str] | None = None) -> str:
