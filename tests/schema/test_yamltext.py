@@ -147,6 +147,22 @@ def test_what_is_not_plain_yaml_is_refused_with_its_line(text: str, message: str
     assert str(caught.value).startswith(message)
 
 
+@pytest.mark.parametrize(
+    "text", ["a: " + "[" * 5000 + "]" * 5000, "a: &x [*x]", "\n".join(" " * depth + "a:" for depth in range(3000))]
+)
+def test_what_is_nested_too_deeply_is_refused(text: str) -> None:
+    with pytest.raises(SchemaError, match="nested too deeply"):
+        yamltext.read(text)
+
+
+def test_aliases_that_multiply_are_refused_before_they_fill_the_memory() -> None:
+    bomb = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
+    bomb += [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]" for level in range(1, 12)]
+
+    with pytest.raises(SchemaError, match=r"line \d+: the aliases up to here repeat too much; write it out"):
+        yamltext.read("\n".join(bomb))
+
+
 # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -18,6 +18,9 @@ Path = tuple[str | int, ...]
 Lines = dict[Path, int]
 
 _LONGEST_PLAIN_KEY = 1_000
+_MOST_REPEATED = 300_000
+"""Entries that aliases may add: ten lists of thirty thousand values."""
+
 _TAG = "tag:yaml.org,2002:"
 _RESOLVERS = (
     ("null", r"^(?:~|null|Null|NULL|)$", "~nN\0"),
@@ -71,19 +74,27 @@ def read(text: str) -> tuple[Any, Lines]:
         raise SchemaError(f"line {line}: this is not YAML: {error.problem or error.context}") from None
     except yaml.YAMLError as error:
         raise SchemaError(f"this is not YAML: {str(error).splitlines()[0]}") from None
-    return (None if node is None else _plain(node, (), lines)), lines
+    except RecursionError:
+        raise SchemaError("this is not a schema: it is nested too deeply") from None
+    most = len(text) + _MOST_REPEATED
+    try:
+        return (None if node is None else _plain(node, (), lines, most)), lines
+    except RecursionError:
+        raise SchemaError("this is not a schema: it is nested too deeply, or an alias contains itself") from None
 
 
-def _plain(node: yaml.Node, path: Path, lines: Lines) -> Any:
+def _plain(node: yaml.Node, path: Path, lines: Lines, most: int) -> Any:
     lines[path] = node.start_mark.line + 1
+    if len(lines) > most:  # without aliases every entry takes at least a letter
+        raise SchemaError(f"line {lines[path]}: the aliases up to here repeat too much; write it out")
     if isinstance(node, yaml.SequenceNode):
-        return [_plain(child, (*path, index), lines) for index, child in enumerate(node.value)]
+        return [_plain(child, (*path, index), lines, most) for index, child in enumerate(node.value)]
     if isinstance(node, yaml.MappingNode):
-        return _mapping(node, path, lines)
+        return _mapping(node, path, lines, most)
     return _scalar(node)
 
 
-def _mapping(node: yaml.MappingNode, path: Path, lines: Lines) -> dict[str, Any]:
+def _mapping(node: yaml.MappingNode, path: Path, lines: Lines, most: int) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key_node, value_node in node.value:
         line = key_node.start_mark.line + 1
@@ -92,7 +103,7 @@ def _mapping(node: yaml.MappingNode, path: Path, lines: Lines) -> dict[str, Any]
         key: str = key_node.value
         if key in result:
             raise SchemaError(f"line {line}: {key!r} stands twice; the first is on line {lines[(*path, key)]}")
-        result[key] = _plain(value_node, (*path, key), lines)
+        result[key] = _plain(value_node, (*path, key), lines, most)
         lines[(*path, key)] = line
     return result
 
