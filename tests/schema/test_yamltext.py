@@ -133,6 +133,8 @@ def test_an_alias_stands_for_what_it_repeats() -> None:
         ("a: 1\n? [b, c]\n: 2\n", "line 2: a key must be a plain word or number"),
         ("a: 1\nb: !!binary aGk=\n", "line 2: the tag tag:yaml.org,2002:binary is not allowed; write plain values"),
         ("a: 1\nb: !mine x\n", "line 2: the tag !mine is not allowed; write plain values"),
+        ("a: 1\nb: !!set {x, y}\n", "line 2: the tag tag:yaml.org,2002:set is not allowed"),
+        ("a: 1\nb: !!python/object/apply:os.system [ls]\n", "line 2: the tag tag:yaml.org,2002:python/object"),
         ("a: \0\n", "this is not YAML"),
         ("a: 1\nb: \ud800\n", "line 2: this is not YAML: half of a surrogate pair"),
         (f"a: 1\nb: {'7' * 5000}\n", "line 2: 77777777777777777777… with 5,000 digits cannot be read as a number"),

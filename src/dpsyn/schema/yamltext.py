@@ -87,6 +87,8 @@ def _plain(node: yaml.Node, path: Path, lines: Lines, most: int) -> Any:
     lines[path] = node.start_mark.line + 1
     if len(lines) > most:  # without aliases every entry takes at least a letter
         raise SchemaError(f"line {lines[path]}: the aliases up to here repeat too much; write it out")
+    if not isinstance(node, yaml.ScalarNode) and node.tag not in (f"{_TAG}seq", f"{_TAG}map"):
+        raise _forbidden_tag(node)
     if isinstance(node, yaml.SequenceNode):
         return [_plain(child, (*path, index), lines, most) for index, child in enumerate(node.value)]
     if isinstance(node, yaml.MappingNode):
@@ -122,7 +124,11 @@ def _scalar(node: yaml.Node) -> Any:
         case "int" | "float":
             return _number(kind, text, line)
         case _:
-            raise SchemaError(f"line {line}: the tag {node.tag} is not allowed; write plain values")
+            raise _forbidden_tag(node)
+
+
+def _forbidden_tag(node: yaml.Node) -> SchemaError:
+    return SchemaError(f"line {node.start_mark.line + 1}: the tag {node.tag} is not allowed; write plain values")
 
 
 def _number(kind: str, text: str, line: int) -> int | float:
