@@ -190,6 +190,8 @@ TWO = "dpsyn_schema: 1\nattributes:\n  a: {kind: categorical, codes: 3}\n  b: {k
         (TWO + "  c:\n    kind: categorical\n", 5, "say either values: [...] or codes: n"),
         (TWO + "  c:\n    kind: categorical\n    codes: true\n", 7, "codes: expected int"),
         (TWO + "  c:\n    kind: categorical\n    values: [x]\n    missing: x\n", 8, "a spelling of missing"),
+        (TWO + "  c:\n    kind: boolean\n    name: d\n", 7, "attribute 'c': there is no field 'name'"),
+        (TWO + "derive:\n  b:\n    from: a\n    name: c\n    mapping: {}\n", 8, "there is no field 'name'"),
         # derive
         (TWO + "derive:\n  b: a\n", 6, "derive 'b' needs from: and mapping:"),
         (TWO + "derive:\n  b: {mapping: {0: 1}, otherwise: 2}\n", 6, "derive 'b': from is not given"),

@@ -128,7 +128,7 @@ def _attribute(name: str, entry: Any) -> AnyAttribute:
     path = ("attributes", name)
     fields = _tagged(entry, "kind", KINDS, path, f"attribute {name!r}")
     kind = KINDS[fields["kind"]]
-    return _convert({**fields, "name": name}, kind, path, f"attribute {name!r}: ")  # type: ignore[return-value]
+    return _convert(fields, kind, path, f"attribute {name!r}: ", name=name)  # type: ignore[return-value]
 
 
 def _derive(name: str, entry: Any) -> Derive:
@@ -137,11 +137,11 @@ def _derive(name: str, entry: Any) -> Derive:
         raise SchemaError(f"derive {name!r} needs from: and mapping:", path)
     mapping = entry.get("mapping")
     pairs = list(mapping.items()) if isinstance(mapping, dict) else mapping
-    return _convert({**entry, "name": name, "mapping": pairs}, Derive, path, f"derive {name!r}: ")
+    return _convert({**entry, "mapping": pairs}, Derive, path, f"derive {name!r}: ", name=name)
 
 
 def _recode(name: str, entry: Any) -> Recode:
-    return _convert({"name": name, "attributes": entry}, Recode, ("recode", name), f"recode {name!r}: ")
+    return _convert({"attributes": entry}, Recode, ("recode", name), f"recode {name!r}: ", name=name)
 
 
 def _rule(entry: Any, path: yamltext.Path) -> Any:
@@ -163,14 +163,14 @@ def _tagged(entry: Any, tag: str, known: dict[str, Any], path: yamltext.Path, wh
     return entry
 
 
-def _convert(data: Any, kind: type[_T], path: yamltext.Path, what: str = "") -> _T:
-    """A typed value, its errors turned into SchemaErrors that know their path."""
+def _convert(data: Any, kind: type[_T], path: yamltext.Path, what: str = "", **named: str) -> _T:
+    """A typed value, its errors turned into SchemaErrors that know their path; ``named`` is its key in the file."""
     if isinstance(data, dict) and isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        _refuse_unknown({k: v for k, v in data.items() if k != "name"}, _file_fields(kind), path, what)
+        _refuse_unknown(data, _file_fields(kind), path, what)
         for key in (key for key, value in data.items() if value is None):
             raise SchemaError(f"{what}{key} is empty; fill it in{_meaning(kind, key)}", (*path, key))
     try:
-        return msgspec.convert(data, kind)
+        return msgspec.convert({**data, **named} if named else data, kind)
     except msgspec.ValidationError as error:
         if isinstance(error.__cause__, SchemaError):
             raise SchemaError(f"{what}{error.__cause__}", (*path, *error.__cause__.path)) from None
