@@ -192,6 +192,9 @@ TWO = "dpsyn_schema: 1\nattributes:\n  a: {kind: categorical, codes: 3}\n  b: {k
         (TWO + "  c:\n    kind: categorical\n    values: [x]\n    missing: x\n", 8, "a spelling of missing"),
         (TWO + "  c:\n    kind: boolean\n    name: d\n", 7, "attribute 'c': there is no field 'name'"),
         (TWO + "derive:\n  b:\n    from: a\n    name: c\n    mapping: {}\n", 8, "there is no field 'name'"),
+        (TWO.replace("schema: 1", "schema: true"), 1, "this schema has format True; this DPSyn reads format 1"),
+        (TWO.replace("schema: 1", "schema: 1.0"), 1, "this schema has format 1.0; this DPSyn reads format 1"),
+        (TWO.replace("schema: 1", "schema: '1'"), 1, "this schema has format '1'; this DPSyn reads format 1"),
         # derive
         (TWO + "derive:\n  b: a\n", 6, "derive 'b' needs from: and mapping:"),
         (TWO + "derive:\n  b: {mapping: {0: 1}, otherwise: 2}\n", 6, "derive 'b': from is not given"),

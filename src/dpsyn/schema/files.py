@@ -98,8 +98,8 @@ def _readable(entry: dict[str, Any]) -> dict[str, Any]:
 def _schema(document: Any) -> Schema:
     if not isinstance(document, dict) or KEY not in document:
         raise SchemaError(f"this is not a DPSyn schema; its first line should be {KEY}: {FORMAT}")
-    if document[KEY] != FORMAT:
-        raise SchemaError(f"this schema has format {document[KEY]}; this DPSyn reads format {FORMAT}", (KEY,))
+    if type(document[KEY]) is not int or document[KEY] != FORMAT:
+        raise SchemaError(f"this schema has format {document[KEY]!r}; this DPSyn reads format {FORMAT}", (KEY,))
     for word in RESERVED:
         if word in document:
             raise SchemaError(f"{word}: not supported yet; leave it out", (word,))
