@@ -75,6 +75,24 @@ def test_schemas_are_hashable_and_cannot_be_changed(schema: Schema) -> None:
     assert {schema: 1}[schema] == 1
 
 
+def test_lists_become_tuples_so_that_a_schema_cannot_change_under_its_users() -> None:
+    listed: Any = Schema(
+        attributes=[  # type: ignore[arg-type]
+            Categorical(name="sex", values=["F", "M"], missing=["-"]),  # type: ignore[arg-type]
+            Integer(name="age", low=0, high=120, bins=[0, 18], spikes=[99]),  # type: ignore[arg-type]
+            ADULT,
+        ],
+        derive=[Derive(name="adult", source="age", mapping=[["0..17", False]], otherwise=True)],  # type: ignore
+        recode=[Recode(name="x", attributes=["sex", "age"])],  # type: ignore[arg-type]
+        rules=[Impossible(where=[["sex", ["F"]]])],  # type: ignore
+    )
+
+    again = Schema.from_yaml(listed.to_yaml())
+
+    assert again == listed
+    assert hash(again) == hash(listed)
+
+
 def test_attributes_are_found_by_name() -> None:
     schema = Schema(attributes=(SEX, AGE))
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 import numpy as np
@@ -62,6 +62,7 @@ class Attribute(
     description: str = ""
 
     def __post_init__(self) -> None:
+        freeze(self)
         if not self.name:
             raise SchemaError("an attribute has an empty name; give it the name of its column")
         self._check()
@@ -308,6 +309,18 @@ class Identifier(Attribute, frozen=True, kw_only=True, tag="identifier"):
 
     output: Literal["drop", "fresh"] = "drop"
     coded: ClassVar[bool] = False
+
+
+def freeze(value: msgspec.Struct) -> None:
+    """Turn lists in the fields of a value that is being built into tuples, so that it cannot change later."""
+    for field in value.__struct_fields__:
+        given = getattr(value, field)
+        if isinstance(given, list | tuple):
+            msgspec.structs.force_setattr(value, field, _as_tuple(given))
+
+
+def _as_tuple(entries: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(_as_tuple(entry) if isinstance(entry, list | tuple) else entry for entry in entries)
 
 
 def _require_category(value: Value, path: tuple[str | int, ...]) -> None:

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from dpsyn.errors import SchemaError
-from dpsyn.schema.attributes import Provenance, Value
+from dpsyn.schema.attributes import Provenance, Value, freeze
 
 Condition = Value | tuple[Value, ...]
 """On one attribute: a value, several, a range ``30..39``, or ``missing``."""
@@ -39,6 +39,9 @@ class Stated(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     provenance: Provenance = "public"
     because: str = ""
 
+    def __post_init__(self) -> None:
+        freeze(self)
+
 
 class Derive(Stated, frozen=True, kw_only=True, rename={"source": "from"}):
     """An attribute that follows from another one, such as a general code from a detailed one.
@@ -68,6 +71,9 @@ class Recode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     name: str
     attributes: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        freeze(self)
 
 
 class Rule(Stated, frozen=True, kw_only=True, tag_field="rule"):

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpsyn.errors import SchemaError
 from dpsyn.outputs import write_text
-from dpsyn.schema.attributes import Attribute, Boolean, Categorical, Identifier, Open, Ordinal
+from dpsyn.schema.attributes import Attribute, Boolean, Categorical, Identifier, Open, Ordinal, freeze
 from dpsyn.schema.ranges import Datetime, Integer, Ranged, Real
 from dpsyn.schema.relations import (
     AnyRule,
@@ -52,6 +52,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     rules: tuple[AnyRule, ...] = ()
 
     def __post_init__(self) -> None:
+        freeze(self)
         if not self.attributes:
             raise SchemaError("a schema needs at least one attribute", ("attributes",))
         names = Counter(attribute.name for attribute in self.attributes)
