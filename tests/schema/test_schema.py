@@ -222,6 +222,28 @@ def test_a_derivation_that_does_not_fit_is_refused(fields: dict[str, Any], phras
     assert error.path[:2] == ("derive", derive.name)
 
 
+def test_a_mapping_by_numbers_is_the_same_as_one_by_their_texts() -> None:
+    code = Categorical(name="code", codes=2)
+    derive = Derive(name="adult", source="code", mapping=((0, False), (1.0, True)))
+    schema = Schema(attributes=(code, ADULT), derive=(derive,))
+
+    again = Schema.from_yaml(schema.to_yaml())
+
+    assert again == schema
+    assert derive.mapping == (("0", False), ("1", True))
+
+
+def test_a_value_is_mapped_once() -> None:
+    with pytest.raises(SchemaError, match="the value '1' is mapped twice"):
+        Derive(name="adult", source="code", mapping=((1, False), ("1", True)))
+
+
+@pytest.mark.parametrize(("rule", "fields"), [(Impossible, {}), (Total, {"count": 3})])
+def test_an_attribute_has_one_condition_in_a_rule(rule: Any, fields: dict[str, int]) -> None:
+    with pytest.raises(SchemaError, match="two conditions on 'sex'; list all its values in one"):
+        rule(where=(("sex", "F"), ("age", 3), ("sex", "M")), **fields)
+
+
 def test_an_attribute_is_derived_once_and_never_from_a_derived_one() -> None:
     chain = Derive(name="sex", source="adult", mapping=(), otherwise="F")
 
@@ -237,6 +259,11 @@ def test_an_attribute_is_derived_once_and_never_from_a_derived_one() -> None:
         ([Recode(name="x", attributes=())], "'x' needs at least two different attributes"),
         ([Recode(name="x", attributes=("sex", "y"))], "there is no attribute 'y'"),
         ([Recode(name="age", attributes=("sex", "age"))], "'age' is an attribute; give the group another name"),
+        ([Recode(name="", attributes=("sex", "age"))], "a group has an empty name; give it one"),
+        (
+            [Recode(name="x", attributes=("sex", "age")), Recode(name="x", attributes=("from", "to"))],
+            "two groups are called 'x'; rename one",
+        ),
         ([Recode(name="x", attributes=("sex", "person"))], "'person' is not measured and cannot be recoded"),
         ([Recode(name="x", attributes=("sex", "adult"))], "'adult' is not measured and cannot be recoded"),
         (

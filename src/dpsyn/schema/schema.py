@@ -209,6 +209,10 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 raise SchemaError(f"{recode.name!r} needs at least two different attributes", path)
             if recode.name in self:
                 raise SchemaError(f"{recode.name!r} is an attribute; give the group another name", path)
+            if [other.name for other in self.recode].count(recode.name) > 1:
+                raise SchemaError(f"two groups are called {recode.name!r}; rename one", path)
+            if not recode.name:
+                raise SchemaError("a group has an empty name; give it one", path)
             if used.intersection(recode.attributes):
                 raise SchemaError(f"{recode.name!r} uses an attribute that is in another group", path)
             unmeasured = set(recode.attributes) - {attribute.name for attribute in self.measured}
