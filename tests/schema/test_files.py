@@ -1,11 +1,73 @@
-"""Schema files: what is written reads back, and an error names its line."""
+"""Schema files: what is written reads back, and an error names its line and says what to do."""
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
+
+import pytest
 from hypothesis import given
 
-from dpsyn.schema import Schema
+from dpsyn.errors import OutputError, SchemaError
+from dpsyn.schema import Categorical, Integer, Schema
 from tests.strategies import schemas
+
+EXAMPLE = """\
+dpsyn_schema: 1
+dataset: census 2020
+expected_size: 100000
+neighbours: replace
+
+unit:
+  id: person
+  rows: 3
+
+attributes:
+  person:
+    kind: identifier
+    output: fresh
+  age:
+    kind: integer
+    low: 0
+    high: 120
+    bins: [0, 18, 65]
+  adult:
+    kind: boolean
+  country:
+    kind: categorical
+    values: [NO, SE, '09', 9]
+    other: else
+    missing: '-'
+  start:
+    kind: datetime
+    start: 2016-01-01
+    end: 2016-12-31
+  end:
+    kind: datetime
+    start: 2016-01-01
+    end: 2016-12-31
+    provenance: data
+
+derive:
+  adult:
+    from: age
+    mapping:
+      0..17: false
+      18..120: true
+
+recode:
+  where and when: [country, start]
+
+rules:
+  - rule: order
+    attributes: [start, end]
+  - rule: impossible
+    where: {age: 0..9, country: [NO, missing]}
+    because: no children abroad
+  - rule: total
+    count: 50000
+    where: {country: SE}
+"""
 
 
 @given(schemas())
@@ -15,3 +77,269 @@ def test_a_schema_reads_back_from_its_own_text_as_the_same_schema(schema: Schema
     again = Schema.from_yaml(text)
 
     assert again == schema
+    assert again.to_yaml() == text
+
+
+def test_a_file_with_everything_is_read() -> None:
+    schema = Schema.from_yaml(EXAMPLE)
+
+    assert schema.names == ("person", "age", "adult", "country", "start", "end")
+    assert schema["country"].labels() == ("NO", "SE", "09", "9", "else", "missing")
+    assert schema.derive[0].mapping == (("0..17", False), ("18..120", True))
+    assert schema.unapproved() == ("attribute 'end'",)
+    assert Schema.from_yaml(schema.to_yaml()) == schema
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_a_file_reads_alike_whatever_ends_its_lines_and_marks_its_beginning(
+    tmp_path: Path, newline: str, mark: str
+) -> None:
+    path = tmp_path / "schema.yaml"
+    path.write_bytes((mark + EXAMPLE.replace("\n", newline)).encode())
+
+    schema = Schema.load(path)
+
+    assert schema == Schema.from_yaml(EXAMPLE)
+
+
+def test_anchors_and_aliases_save_writing() -> None:
+    schema = Schema.from_yaml(
+        "dpsyn_schema: 1\nattributes:\n  a: {kind: categorical, values: &v [x, y]}\n  b: {kind: ordinal, values: *v}\n"
+    )
+
+    assert schema["a"].labels() == schema["b"].labels() == ("x", "y")
+
+
+def test_a_saved_file_loads_as_the_same_schema(tmp_path: Path) -> None:
+    schema = Schema.from_yaml(EXAMPLE)
+
+    schema.save(tmp_path / "schema.yaml")
+
+    assert Schema.load(str(tmp_path / "schema.yaml")) == schema
+
+
+def test_saving_into_a_missing_folder_is_refused(tmp_path: Path) -> None:
+    schema = Schema.from_yaml(EXAMPLE)
+
+    with pytest.raises(OutputError, match="there is no folder"):
+        schema.save(tmp_path / "none" / "schema.yaml")
+
+
+def test_twenty_thousand_values_are_read_and_written_fast() -> None:
+    schema = Schema(attributes=(Categorical(name="a", values=tuple(f"{n:05}" for n in range(20_000))),))
+    begun = time.process_time()
+
+    again = Schema.from_yaml(schema.to_yaml())
+
+    assert again == schema
+    assert time.process_time() - begun < 10
+
+
+# ── errors ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+TWO = "dpsyn_schema: 1\nattributes:\n  a: {kind: categorical, codes: 3}\n  b: {kind: integer, low: 0, high: 9}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "phrase"),
+    [
+        ("", None, "its first line should be dpsyn_schema: 1"),
+        ("- a\n- b\n", None, "its first line should be dpsyn_schema: 1"),
+        ("attributes: {}\n", None, "its first line should be dpsyn_schema: 1"),
+        ("x: 1\ndpsyn_schema: 7\n", 2, "this schema has format 7; this DPSyn reads format 1"),
+        ("dpsyn_schema: 1\n", None, "a schema needs at least one attribute"),
+        ("dpsyn_schema: 1\nattributes:\n", 2, "a schema needs at least one attribute"),
+        ("dpsyn_schema: 1\nattributes: [a]\n", 2, "attributes is a mapping from names to descriptions"),
+        ("dpsyn_schema: 1\natributes: {}\n", 2, "there is no field 'atributes'; did you mean attributes?"),
+        (TWO + "weight: w\n", 5, "weight: not supported yet; leave it out"),
+        (TWO + "household: h\n", 5, "household: not supported yet; leave it out"),
+        (TWO + "expected_size: 0\n", 5, "expected_size is 0; it must be at least 1"),
+        (TWO + "unit: {id: nobody}\n", 5, "'nobody' must be an attribute of kind identifier"),
+        (TWO + "unit:\n  id: a\n", 6, "'a' must be an attribute of kind identifier, so that it is never measured"),
+        (TWO + "unit:\n  id: a\n  rows: 0\n", 7, "rows is 0; a person has at least 1 row"),
+        # attributes
+        (TWO + "  a: {kind: boolean}\n", 5, "'a' stands twice; the first is on line 3"),
+        (TWO + "  c:\n", 5, "attribute 'c' needs kind: one of categorical, ordinal, boolean"),
+        (TWO + "  c: [kind, boolean]\n", 5, "attribute 'c' needs kind: one of"),
+        (TWO + "  c:\n    kind: intger\n", 6, "there is no kind 'intger'"),
+        (TWO + "  c:\n    kind: intger\n", 6, "did you mean integer?"),
+        (TWO + "  c:\n    kind: [boolean]\n", 6, "there is no kind"),
+        (TWO + "  '': {kind: boolean}\n", 5, "give it the name of its column"),
+        (TWO + "  c:\n    kind: integer\n    low: 0\n", 5, "attribute 'c': high is not given"),
+        (TWO + "  c:\n    kind: integer\n    low: 0\n    hihg: 3\n", 8, "no field 'hihg'; did you mean high?"),
+        (TWO + "  c:\n    kind: integer\n    low:\n    high: 3\n", 7, "low is empty; fill it in: the lowest possible"),
+        (TWO + "  c:\n    kind: integer\n    low: 5\n    high: 3\n", 7, "low (5) is above high (3)"),
+        (TWO + "  c:\n    kind: integer\n    low: true\n    high: 3\n", 7, "low: expected int, got bool"),
+        (TWO + "  c:\n    kind: integer\n    low: 0.5\n    high: 3\n", 7, "low: expected int, got float"),
+        (TWO + "  c:\n    kind: integer\n    low: zero\n    high: 3\n", 7, "low: expected int, got str"),
+        (TWO + "  c:\n    kind: integer\n    low: 0\n    high: 1e300\n", 8, "high: expected int, got float"),
+        (TWO + "  c:\n    kind: integer\n    low: 0\n    high: 3\n    bins: [0, 7]\n", 9, "bins: 7 is outside 0 … 3"),
+        (TWO + "  c:\n    kind: integer\n    low: 0\n    high: 3\n    bins: true\n", 9, "bins: expected int | a list"),
+        (TWO + "  c:\n    kind: real\n    low: .nan\n    high: 3\n", 7, "low is nan; it must be a finite number"),
+        (TWO + "  c:\n    kind: real\n    low: 0\n    high: 1e400\n", 8, "high is inf; it must be a finite number"),
+        (TWO + f"  c:\n    kind: real\n    low: 0\n    high: {10**400}\n", 8, "high: number out of range"),
+        (TWO + "  c:\n    kind: real\n    low: 0\n    high: 1\n    decimals: 20\n", 9, "it must be 0 … 15"),
+        (TWO + "  c:\n    kind: datetime\n    start: 31.1.2016\n    end: 2016-12-31\n", 7, "write it as 2016-01-31"),
+        (TWO + "  c:\n    kind: categorical\n    values:\n    - x\n    - y\n    - x\n", 10, "'x' is listed twice"),
+        (TWO + "  c:\n    kind: categorical\n    values: [1, '1']\n", 7, "'1' is listed twice"),
+        (TWO + "  c:\n    kind: categorical\n    values: [1.0, 1]\n", 7, "'1' is listed twice"),
+        (TWO + "  c:\n    kind: categorical\n    values:\n    - x\n    - true\n", 9, "quote them"),
+        (TWO + "  c:\n    kind: categorical\n    values:\n    - x\n    -\n", 9, "values: expected bool"),
+        (TWO + "  c:\n    kind: categorical\n    values: x\n", 7, "values: expected a list, got str"),
+        (TWO + "  c:\n    kind: categorical\n", 5, "say either values: [...] or codes: n"),
+        (TWO + "  c:\n    kind: categorical\n    codes: true\n", 7, "codes: expected int"),
+        (TWO + "  c:\n    kind: categorical\n    values: [x]\n    missing: x\n", 8, "a spelling of missing"),
+        (TWO + "  c:\n    kind: boolean\n    name: d\n", 7, "attribute 'c': there is no field 'name'"),
+        (TWO + "derive:\n  b:\n    from: a\n    name: c\n    mapping: {}\n", 8, "there is no field 'name'"),
+        (TWO.replace("schema: 1", "schema: true"), 1, "this schema has format True; this DPSyn reads format 1"),
+        (TWO.replace("schema: 1", "schema: 1.0"), 1, "this schema has format 1.0; this DPSyn reads format 1"),
+        (TWO.replace("schema: 1", "schema: '1'"), 1, "this schema has format '1'; this DPSyn reads format 1"),
+        (TWO + "expected_size: true\n", 5, "expected_size: expected int, got bool"),
+        (TWO + "expected_size: 1e6\n", 5, "expected_size: expected int, got float"),
+        (TWO + "dataset: 2020\n", 5, "dataset: expected str, got int; put it in quotes"),
+        (TWO + "neighbours: both\n", 5, "neighbours: there is no 'both'; use add-remove, replace"),
+        (TWO + "unit: person\n", 5, "unit: expected a mapping, got str"),
+        (TWO + "rules: {a: 1}\n", 5, "rules: expected a list, got a mapping"),
+        (
+            TWO + "  c: {kind: boolean, missing: -9}\n",
+            5,
+            "missing: expected bool | str | a list, got int; put it in quotes",
+        ),
+        (TWO + "  c: {kind: boolean, missing: [-9]}\n", 5, "missing: expected str, got int; put it in quotes"),
+        (TWO + "  c: {kind: boolean, provenance: guess}\n", 5, "provenance: there is no 'guess'; use public, data"),
+        (TWO + "  c: {kind: identifier, output: keep}\n", 5, "output: there is no 'keep'; use drop, fresh"),
+        (
+            TWO + "  c: {kind: datetime, start: 2016-01-01, end: 2016-12-31, resolution: week}\n",
+            5,
+            "resolution: there is no 'week'; use year, month, day, hour, minute, second, millisecond, microsecond",
+        ),
+        (TWO + "rules:\n  - rule: impossible\n    where: a\n", 7, "where is a mapping from attributes to conditions"),
+        (
+            TWO + "rules:\n  - rule: impossible\n    where: [[a, 1], [a, 2]]\n",
+            7,
+            "where is a mapping from attributes to",
+        ),
+        (TWO + "derive:\n  b:\n    from: a\n    mapping: [[0, 1], [0, 2]]\n", 8, "mapping is a mapping from values"),
+        # derive
+        (TWO + "derive:\n  b: a\n", 6, "derive 'b' needs from: and mapping:"),
+        (TWO + "derive:\n  b: {from: 5, mapping: {0: 1}}\n", 6, "from: expected str, got int; put it in quotes"),
+        (TWO + "derive:\n  b: {mapping: {0: 1}, otherwise: 2}\n", 6, "derive 'b': from is not given"),
+        (TWO + "derive:\n  b: {from: c, mapping: {0: 1}}\n", 6, "there is no attribute 'c'; there are a, b"),
+        (TWO + "derive:\n  c: {from: a, mapping: {0: 1}}\n", 6, "there is no attribute 'c'"),
+        (
+            TWO + "derive:\n  b:\n    from: a\n    mapping: {0: 1, 1: 2}\n",
+            8,
+            "leaves out 1 values of 'a'; list them or",
+        ),
+        (
+            TWO + "derive:\n  b:\n    from: a\n    mapping:\n      7: 1\n",
+            None,
+            "'7' is not a value of 'a'; it has 0, 1, 2",
+        ),
+        (TWO + "derive:\n  b:\n    from: a\n    mapping:\n      0: 99\n", None, "99 is outside 0 … 9"),
+        (TWO + "derive:\n  b:\n    from: a\n    mapping: {0: 1}\n    otherwise: 99\n", 9, "99 is outside 0 … 9"),
+        (TWO + "derive:\n  b:\n    from: b\n    mapping: {0: 1}\n", 6, "'b' follows from 'b', itself derived"),
+        # recode
+        (TWO + "recode: [a, b]\n", 5, "recode is a mapping from names to descriptions"),
+        (TWO + "recode:\n  both: [a, c]\n", 6, "there is no attribute 'c'; there are a, b"),
+        (TWO + "recode:\n  both: [a]\n", 6, "'both' needs at least two different attributes"),
+        (TWO + "recode:\n  both: [a, a]\n", 6, "'both' needs at least two different attributes"),
+        (TWO + "recode:\n  a: [a, b]\n", 6, "'a' is an attribute; give the group another name"),
+        (TWO + "recode:\n  x: [a, b]\n  y: [b, a]\n", 7, "'y' uses an attribute that is in another group"),
+        (TWO + "recode:\n  both: a\n", 6, "expected a list, got str"),
+        # rules
+        (TWO + "rules:\n  - {where: {a: 0}}\n", 6, "a rule needs rule: one of impossible, order, sum, total"),
+        (TWO + "rules:\n  - rule: imposible\n", 6, "did you mean impossible?"),
+        (TWO + "rules:\n  - rule: order\n    attributes: [b]\n", 6, "at least two different attributes"),
+        (TWO + "rules:\n  - rule: order\n    attributes: [a, b]\n", 6, "compares numbers with numbers, or dates"),
+        (TWO + "rules:\n  - rule: sum\n    total: b\n    parts: [b]\n", 6, "the total is not one of them"),
+        (TWO + "rules:\n  - rule: sum\n    total: b\n    parts: [a]\n", 6, "attributes of kind integer or real"),
+        (TWO + "rules:\n  - rule: total\n    count: -1\n", 7, "count is -1; it cannot be negative"),
+        (TWO + "rules:\n  - rule: total\n    count: true\n", 7, "count: expected int, got bool"),
+        (TWO + "rules:\n  - rule: total\n", 6, "count is not given"),
+        (TWO + "rules:\n  - rule: impossible\n    where: {}\n", 6, "at least one condition"),
+        (TWO + "rules:\n  - rule: impossible\n    where:\n      a: 0\n      b: 10\n", 9, "10 is outside 0 … 9"),
+        (
+            TWO + "rules:\n  - rule: impossible\n    where:\n      a: x\n",
+            8,
+            "'x' is not a value of 'a'; it has 0, 1, 2",
+        ),
+        (TWO + "rules:\n  - rule: impossible\n    where:\n      c: x\n", 6, "there is no attribute 'c'"),
+        (TWO + "rules:\n  - rule: order\n    attributes: [b, b2]\n", 6, "there is no attribute 'b2'"),
+    ],
+)
+def test_an_error_names_the_line_and_says_what_to_do(text: str, line: int | None, phrase: str) -> None:
+    with pytest.raises(SchemaError) as caught:
+        Schema.from_yaml(text)
+
+    assert phrase in str(caught.value)
+    if line is not None:
+        assert str(caught.value).startswith(f"line {line}: ")
+
+
+def test_an_error_in_a_file_names_the_file_and_the_line(tmp_path: Path) -> None:
+    path = tmp_path / "people.yaml"
+    path.write_text("dpsyn_schema: 1\nattributes:\n  a: {kind: intger}\n")
+
+    with pytest.raises(SchemaError) as caught:
+        Schema.load(path)
+
+    assert str(caught.value).startswith(f"{path}, line 3: attribute 'a': there is no kind 'intger'")
+    assert caught.value.path == ("attributes", "a", "kind")
+
+
+@pytest.mark.parametrize(
+    ("content", "phrase"),
+    [
+        (b"", ": this is not a DPSyn schema"),
+        (b"\x89PNG\r\n\x1a\n", " is not UTF-8 text, so it is not a schema"),
+        ("größe".encode("utf-16"), " is not UTF-8 text, so it is not a schema"),
+        (b"age,sex\n12,F\n", ": this is not a DPSyn schema; its first line should be dpsyn_schema: 1"),
+    ],
+)
+def test_a_file_that_is_no_schema_is_refused(tmp_path: Path, content: bytes, phrase: str) -> None:
+    path = tmp_path / "people.yaml"
+    path.write_bytes(content)
+
+    with pytest.raises(SchemaError) as caught:
+        Schema.load(path)
+
+    assert str(caught.value).startswith(f"{path}{phrase}")
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SchemaError, match=r"none\.yaml cannot be read: no such file or directory"):
+        Schema.load(tmp_path / "none.yaml")
+
+
+def test_a_folder_is_no_schema_file(tmp_path: Path) -> None:
+    with pytest.raises(SchemaError, match="cannot be read: is a directory"):
+        Schema.load(tmp_path)
+
+
+def test_the_text_of_a_schema_is_what_a_person_would_write() -> None:
+    schema = Schema(
+        attributes=(
+            Integer(name="age", low=0, high=120, missing=True, because="code book"),
+            Categorical(name="sex", values=("F", "M")),
+        ),
+        dataset="people",
+    )
+
+    text = schema.to_yaml()
+
+    assert text == (
+        "dpsyn_schema: 1\n"
+        "dataset: people\n"
+        "attributes:\n"
+        "  age:\n"
+        "    kind: integer\n"
+        "    low: 0\n"
+        "    high: 120\n"
+        "    missing: true\n"
+        "    because: code book\n"
+        "  sex:\n"
+        "    kind: categorical\n"
+        "    values: [F, M]\n"
+    )

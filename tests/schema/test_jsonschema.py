@@ -48,8 +48,8 @@ EMPTY_TOP = LEAST + "dataset:\nexpected_size:\nneighbours:\nunit:\nderive:\nreco
 PAIRS = """\
 dpsyn_schema: 1
 attributes: {a: {kind: categorical, codes: 2}, b: {kind: categorical, codes: 2}}
-derive: {b: {from: a, mapping: [[0, 1], [1, 0]]}}
-rules: [{rule: total, count: 3, where: [[a, 0]]}, {rule: impossible, where: [[a, [0, 1]]]}]
+derive: {b: {from: a, mapping: {0: 1, 1: 0}}}
+rules: [{rule: total, count: 3, where: {a: 0}}, {rule: impossible, where: {a: [0, 1]}}]
 """
 NUMBERED = 'dpsyn_schema: 1\nattributes: {1: {kind: ordinal, codes: 3}, "no": {kind: open, missing: []}}\n'
 

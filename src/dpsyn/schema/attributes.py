@@ -11,8 +11,9 @@ said differently, and the first value of the domain where ``missing`` is not dec
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 import numpy as np
@@ -61,12 +62,24 @@ class Attribute(
     description: str = ""
 
     def __post_init__(self) -> None:
+        freeze(self)
         if not self.name:
             raise SchemaError("an attribute has an empty name; give it the name of its column")
         self._check()
 
     def _check(self) -> None:
         """Refuse what no table could have; kinds add their own."""
+
+    def _check_missing(self, texts: set[str]) -> None:
+        """Refuse values that could not be told from an empty cell."""
+        overlap = texts.intersection(self.null_spellings) if self.missing is not True else ()
+        if overlap:
+            raise SchemaError(f"{min(overlap)!r} is both a value and a spelling of missing", ("missing",))
+        if self.has_missing and MISSING in texts:
+            message = (
+                f"{MISSING!r} is how empty cells are called; leave it out of the values and say missing: [missing]"
+            )
+            raise SchemaError(message, ("missing",))
 
     @property
     def kind(self) -> str:
@@ -174,16 +187,18 @@ class Categorical(Attribute, frozen=True, kw_only=True, tag="categorical"):
             raise SchemaError("say either values: [...] or codes: n, the number of codes 0 … n−1", ("values",))
         if self.codes is not None and not 1 <= self.codes <= MOST_VALUES:
             raise SchemaError(f"codes is {self.codes}; it must be 1 … {MOST_VALUES:,}", ("codes",))
-        if any(isinstance(value, bool) for value in self.values):
-            raise SchemaError("true and false are not categories; use kind: boolean, or quote them", ("values",))
+        if len(self.values) > MOST_VALUES:
+            raise SchemaError(f"{len(self.values):,} values are too many; list at most {MOST_VALUES:,}", ("values",))
+        for index, value in enumerate(self.values):
+            _require_category(value, ("values", index))
+        if self.other is not None:
+            _require_category(self.other, ("other",))
         seen: set[str] = set()
         for index, text in enumerate(text_of(value) for value in self.values):
             if text in seen:
                 raise SchemaError(f"the value {text!r} is listed twice", ("values", index))
             seen.add(text)
-        overlap = seen.intersection(self.null_spellings) if not isinstance(self.missing, bool) else ()
-        if overlap:
-            raise SchemaError(f"{min(overlap)!r} is both a value and a spelling of missing", ("missing",))
+        self._check_missing(seen if self.other is None else seen | {text_of(self.other)})
 
     def all_values(self) -> tuple[Value, ...]:
         """The value of every cell but ``missing``, an appended ``other`` included."""
@@ -268,11 +283,20 @@ class Open(Attribute, frozen=True, kw_only=True, tag="open"):
     other: str = "other"
     coded: ClassVar[bool] = False
 
+    def _check(self) -> None:
+        self._check_missing({self.other})
+
     def bought(self, values: Sequence[str]) -> Categorical:
-        """The categorical attribute that this one becomes once its values are released."""
+        """The categorical attribute that this one becomes once its values are released.
+
+        A value that is called like all others, or like an empty cell, joins the others: a release must not fail
+        because of what is in a table.
+        """
+        reserved = {self.other, *(self.null_spellings if self.missing is not True else ())}
+        reserved |= {MISSING} if self.has_missing else set()
         return Categorical(
             name=self.name,
-            values=tuple(value for value in values if value != self.other) or (self.other,),
+            values=tuple(value for value in values if value not in reserved) or (self.other,),
             other=self.other,
             missing=self.missing,
             provenance=self.provenance,
@@ -290,6 +314,25 @@ class Identifier(Attribute, frozen=True, kw_only=True, tag="identifier"):
 
     output: Literal["drop", "fresh"] = "drop"
     coded: ClassVar[bool] = False
+
+
+def freeze(value: msgspec.Struct) -> None:
+    """Turn lists in the fields of a value that is being built into tuples, so that it cannot change later."""
+    for field in value.__struct_fields__:
+        given = getattr(value, field)
+        if isinstance(given, list | tuple):
+            msgspec.structs.force_setattr(value, field, _as_tuple(given))
+
+
+def _as_tuple(entries: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(_as_tuple(entry) if isinstance(entry, list | tuple) else entry for entry in entries)
+
+
+def _require_category(value: Value, path: tuple[str | int, ...]) -> None:
+    if isinstance(value, bool):
+        raise SchemaError("true and false are not categories; use kind: boolean, or quote them", path)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise SchemaError(f"{value} is not a category; leave it out, or quote it", path)
 
 
 def text_of(value: Value) -> str:

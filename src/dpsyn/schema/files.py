@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 
@@ -70,8 +70,8 @@ def require_format(document: Any) -> None:
     """Refuse data that is not of a schema file, or of one that another DPSyn wrote."""
     if not isinstance(document, dict) or KEY not in document:
         raise SchemaError(f"this is not a DPSyn schema; its first line should be {KEY}: {FORMAT}")
-    if document[KEY] != FORMAT or document[KEY] is True:
-        raise SchemaError(f"this schema has format {document[KEY]}; this DPSyn reads format {FORMAT}", (KEY,))
+    if type(document[KEY]) is not int or document[KEY] != FORMAT:
+        raise SchemaError(f"this schema has format {document[KEY]!r}; this DPSyn reads format {FORMAT}", (KEY,))
 
 
 def document_of(schema: Schema) -> dict[str, Any]:
@@ -111,14 +111,14 @@ def _schema(document: Any) -> Schema:
             raise SchemaError(f"{word}: not supported yet; leave it out", (word,))
     _refuse_unknown(document, [KEY, *Schema.__struct_fields__], ())
     given = {key: value for key, value in document.items() if value is not None}
-    plain = {key: _convert(given[key], kind, (key,)) for key, kind in _PLAIN_FIELDS.items() if key in given}
-    rules = given.get("rules", [])
+    plain = {key: _convert(given[key], kind, (key,), f"{key}: ") for key, kind in _PLAIN_FIELDS.items() if key in given}
+    rules = _convert(given.get("rules", []), list[Any], ("rules",), "rules: ")
     return Schema(
         attributes=tuple(_attribute(*entry) for entry in _mapping(given, "attributes").items()),
-        unit=_convert(given["unit"], Unit, ("unit",)) if "unit" in given else None,
+        unit=_convert(given["unit"], Unit, ("unit",), "unit: ") if "unit" in given else None,
         derive=tuple(_derive(*entry) for entry in _mapping(given, "derive").items()),
         recode=tuple(_recode(*entry) for entry in _mapping(given, "recode").items()),
-        rules=tuple(_rule(entry, ("rules", i)) for i, entry in enumerate(_convert(rules, list[Any], ("rules",)))),
+        rules=tuple(_rule(entry, ("rules", index)) for index, entry in enumerate(rules)),
         **plain,
     )
 
@@ -141,9 +141,8 @@ def _derive(name: str, entry: Any) -> Derive:
     path = ("derive", name)
     if not isinstance(entry, dict):
         raise SchemaError(f"derive {name!r} needs from: and mapping:", path)
-    mapping = entry.get("mapping")
-    pairs = list(mapping.items()) if isinstance(mapping, dict) else mapping
-    return _convert({**entry, "mapping": pairs}, Derive, path, f"derive {name!r}: ", name)
+    fields = _as_pairs(entry, "mapping", "values of the source to values derived from them", path)
+    return _convert(fields, Derive, path, f"derive {name!r}: ", name)
 
 
 def _recode(name: str, entry: Any) -> Recode:
@@ -152,10 +151,18 @@ def _recode(name: str, entry: Any) -> Recode:
 
 def _rule(entry: Any, path: yamltext.Path) -> Any:
     fields = _tagged(entry, "rule", RULES, path, "a rule")
-    where = fields.get("where")
-    if isinstance(where, dict):
-        fields = {**fields, "where": list(where.items())}
+    fields = _as_pairs(fields, "where", "attributes to conditions", path)
     return _convert(fields, RULES[fields["rule"]], path, f"rule {int(path[-1]) + 1}: ")
+
+
+def _as_pairs(fields: dict[str, Any], key: str, words: str, path: yamltext.Path) -> dict[str, Any]:
+    """The fields with one that is a mapping in the file and pairs in the value."""
+    entries = fields.get(key)
+    if entries is None:
+        return fields
+    if not isinstance(entries, dict):
+        raise SchemaError(f"{key} is a mapping from {words}", (*path, key))
+    return {**fields, key: list(entries.items())}
 
 
 def _tagged(entry: Any, tag: str, known: dict[str, Any], path: yamltext.Path, what: str) -> dict[str, Any]:
@@ -183,16 +190,26 @@ def _convert(data: Any, kind: type[_T], path: yamltext.Path, what: str = "", nam
         message, _, place = str(error).partition(" - at `$")
         inner = tuple(part for part in re.split(r"[.\[\]`]+", place) if part)
         field = f"{inner[0]}: " if inner else ""
-        raise SchemaError(f"{what}{field}{_plainly(message)}", (*path, *_as_path(inner))) from None
+        words = _plainly(message, _choices(kind, inner))
+        raise SchemaError(f"{what}{field}{words}", (*path, *_as_path(inner))) from None
 
 
-def _plainly(message: str) -> str:
+def _choices(kind: Any, inner: tuple[str, ...]) -> tuple[str, ...]:
+    """The words a field can have, where it is one of a few."""
+    return get_args(get_type_hints(kind).get(inner[0]) if inner else kind)
+
+
+def _plainly(message: str, choices: tuple[str, ...]) -> str:
     """msgspec's words in ours."""
+    unknown = re.fullmatch(r"Invalid enum value (.*)", message)
+    if unknown:
+        return f"there is no {unknown[1]}; use {', '.join(choices)}"
     missing = re.fullmatch(r"Object missing required field `(.*)`", message)
     if missing:
         return f"{missing[1]} is not given"
     named = message.replace("`", "").replace("object", "a mapping").replace("array", "a list")
-    return named[0].lower() + named[1:]
+    quotes = "; put it in quotes" if re.search(r"\bstr\b.*, got (int|float|bool)$", named) else ""
+    return named[0].lower() + named[1:] + quotes
 
 
 def _as_path(inner: tuple[str, ...]) -> yamltext.Path:

@@ -105,8 +105,7 @@ def _field(key: str, field: Json) -> Json:
     compact = _compact(field)
     if key not in _PAIRS:
         return compact
-    value = compact["items"]["prefixItems"][1]
-    return {"anyOf": [{"type": "object", "additionalProperties": value}, compact]}
+    return {"type": "object", "additionalProperties": compact["items"]["prefixItems"][1]}
 
 
 def _compact(field: Json) -> Json:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.errors import SchemaError
-from dpsyn.schema.attributes import Attribute, NotCodedError, Value, split_range
+from dpsyn.schema.attributes import MOST_VALUES, Attribute, NotCodedError, Value, split_range
 from dpsyn.schema.grid import Grid, make_grid
 
 MOST_STEPS = 2**53
@@ -34,6 +34,9 @@ UNITS: dict[Resolution, str] = {
     "microsecond": "us",
 }
 """numpy's names of the resolutions."""
+
+_MOST_DIGITS = 400
+"""More than any float has; a text such as 1e999999999 would fill the memory once it is written out."""
 
 _ROUND_SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
 _PER_SECOND = {
@@ -116,6 +119,8 @@ class Ranged(Attribute, frozen=True, kw_only=True):
 
     def _select_one(self, part: Value) -> NDArray[np.int64]:
         first, last = (self.step_of(end) for end in split_range(part) or (part, part))
+        if first > last:
+            raise SchemaError(f"the condition {part!r} on {self.name!r} ends before it begins")
         edges = self.grid().edges
         return np.flatnonzero((edges[1:] > first) & (edges[:-1] <= last))
 
@@ -128,8 +133,10 @@ class Ranged(Attribute, frozen=True, kw_only=True):
 
     def _check_cuts(self) -> None:
         """Refuse bins, spikes and an ``other`` outside the range."""
-        if self.bins == () or (isinstance(self.bins, int) and self.bins < 1):
-            raise SchemaError("bins is a number of at least 1, or the first value of each bin", ("bins",))
+        number = self.bins if isinstance(self.bins, int) else 1 if self.bins is None else len(self.bins)
+        if not 1 <= number <= MOST_VALUES:
+            message = f"bins is a number of at least 1 and at most {MOST_VALUES:,}, or the first value of each bin"
+            raise SchemaError(message, ("bins",))
         starts = self._steps_of_all("bins", self.bins if isinstance(self.bins, tuple) else ())
         if sorted(set(starts)) != starts:
             raise SchemaError("bins must ascend", ("bins",))
@@ -254,7 +261,7 @@ class Real(Ranged, frozen=True, kw_only=True, tag="real"):
 
     def text_at(self, step: int) -> str:
         """The number with its decimals."""
-        return str(Decimal(self.origin + step).scaleb(-self.places))
+        return f"{Decimal(self.origin + step).scaleb(-self.places):f}"
 
     def values_at(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
         """The numbers at some steps, each the float nearest to its decimal text."""
@@ -371,6 +378,8 @@ def _decimal(value: Value) -> Decimal:
         raise SchemaError(f"{value!r} is not a number") from None
     if isinstance(value, bool) or not number.is_finite():
         raise SchemaError(f"{value!r} is not a number")
+    if number.adjusted() > _MOST_DIGITS:
+        raise SchemaError(f"{value} is far outside every range")
     return number
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from dpsyn.errors import SchemaError
-from dpsyn.schema.attributes import Provenance, Value
+from dpsyn.schema.attributes import Provenance, Value, freeze, text_of
 
 Condition = Value | tuple[Value, ...]
 """On one attribute: a value, several, a range ``30..39``, or ``missing``."""
@@ -45,6 +45,9 @@ class Stated(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     provenance: Provenance = "public"
     because: str = ""
 
+    def __post_init__(self) -> None:
+        freeze(self)
+
 
 class Derive(Stated, frozen=True, kw_only=True, rename={"source": "from"}):
     """An attribute that follows from another one, such as a general code from a detailed one.
@@ -54,7 +57,7 @@ class Derive(Stated, frozen=True, kw_only=True, rename={"source": "from"}):
     Attributes:
         name: the derived attribute.
         source: the attribute it follows from.
-        mapping: pairs of a value (or a range) of the source and the value derived from it.
+        mapping: pairs of a value (or a range) of the source, as text, and the value derived from it.
         otherwise: the value for what ``mapping`` does not list; left out, it must list everything.
     """
 
@@ -62,6 +65,14 @@ class Derive(Stated, frozen=True, kw_only=True, rename={"source": "from"}):
     source: str
     mapping: tuple[tuple[Value, Value], ...]
     otherwise: Value | None = None
+
+    def __post_init__(self) -> None:
+        freeze(self)
+        as_in_files = tuple((text_of(value), derived) for value, derived in self.mapping)
+        msgspec.structs.force_setattr(self, "mapping", as_in_files)
+        twice = _first_twice([str(value) for value, _ in self.mapping])
+        if twice is not None:
+            raise SchemaError(f"the value {twice!r} is mapped twice", ("mapping", twice))
 
 
 class Recode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -75,9 +86,19 @@ class Recode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     name: str
     attributes: tuple[str, ...]
 
+    def __post_init__(self) -> None:
+        freeze(self)
+
 
 class Rule(Stated, frozen=True, kw_only=True, tag_field="rule"):
     """Something that holds in every row, or of the whole table."""
+
+    def __post_init__(self) -> None:
+        freeze(self)
+        twice = _first_twice([name for name, _ in getattr(self, "where", ())])
+        if twice is not None:
+            message = f"there are two conditions on {twice!r}; list all its values in one"
+            raise SchemaError(message, ("where", twice))
 
     def mentions(self) -> Sequence[str]:
         """The attributes it speaks of."""
@@ -144,6 +165,16 @@ class Total(Rule, frozen=True, kw_only=True, tag="total"):
     def mentions(self) -> Sequence[str]:
         """The attributes with a condition."""
         return [name for name, _ in self.where]
+
+
+def _first_twice(names: Sequence[str]) -> str | None:
+    """The first name that was there before."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
 
 
 AnyRule = Impossible | Order | Sum | Total

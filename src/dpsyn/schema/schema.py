@@ -21,6 +21,7 @@ from dpsyn.schema.attributes import (
     Open,
     Ordinal,
     Value,
+    freeze,
     split_range,
 )
 from dpsyn.schema.ranges import Datetime, Integer, Ranged, Real
@@ -64,6 +65,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     rules: tuple[AnyRule, ...] = ()
 
     def __post_init__(self) -> None:
+        freeze(self)
         if not self.attributes:
             raise SchemaError("a schema needs at least one attribute", ("attributes",))
         names = Counter(attribute.name for attribute in self.attributes)
@@ -235,6 +237,10 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 raise SchemaError(f"{recode.name!r} needs at least two different attributes", path)
             if recode.name in self:
                 raise SchemaError(f"{recode.name!r} is an attribute; give the group another name", path)
+            if [other.name for other in self.recode].count(recode.name) > 1:
+                raise SchemaError(f"two groups are called {recode.name!r}; rename one", path)
+            if not recode.name:
+                raise SchemaError("a group has an empty name; give it one", path)
             if used.intersection(recode.attributes):
                 raise SchemaError(f"{recode.name!r} uses an attribute that is in another group", path)
             unmeasured = set(recode.attributes) - {attribute.name for attribute in self.measured}

@@ -7,7 +7,6 @@ keep its zero as a value. Keys are always text. Only lists, mappings and scalars
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,6 +18,8 @@ Path = tuple[str | int, ...]
 Lines = dict[Path, int]
 
 _ENDLESS = 2**30
+_MOST_REPEATED = 300_000
+"""Entries that aliases may add: ten lists of thirty thousand values."""
 _TOO_DEEP = "this YAML is nested too deeply, or an alias stands inside its own anchor"
 _TAG = "tag:yaml.org,2002:"
 _RESOLVERS = (
@@ -72,9 +73,12 @@ for _sequence in (list, tuple):
 def read(text: str) -> tuple[Any, Lines]:
     """Plain data and the line, counted from 1, of every entry by its path."""
     lines: Lines = {}
+    if not text.isascii() and (stray := re.search("[\ud800-\udfff]", text)):
+        line = text.count("\n", 0, stray.start()) + 1
+        raise SchemaError(f"line {line}: this is not YAML: half of a surrogate pair is no character")
     node = compose(text)
     try:
-        return (None if node is None else _plain(node, (), lines)), lines
+        return (None if node is None else _plain(node, (), lines, len(text) + _MOST_REPEATED)), lines
     except RecursionError:
         raise SchemaError(_TOO_DEEP) from None
 
@@ -93,16 +97,20 @@ def compose(text: str) -> yaml.Node | None:
         raise SchemaError(_TOO_DEEP) from None
 
 
-def _plain(node: yaml.Node, path: Path, lines: Lines) -> Any:
+def _plain(node: yaml.Node, path: Path, lines: Lines, most: int) -> Any:
     lines[path] = node.start_mark.line + 1
+    if len(lines) > most:  # without aliases every entry takes at least a letter
+        raise SchemaError(f"line {lines[path]}: the aliases up to here repeat too much; write it out")
+    if not isinstance(node, yaml.ScalarNode) and node.tag not in (f"{_TAG}seq", f"{_TAG}map"):
+        raise _forbidden_tag(node)
     if isinstance(node, yaml.SequenceNode):
-        return [_plain(child, (*path, index), lines) for index, child in enumerate(node.value)]
+        return [_plain(child, (*path, index), lines, most) for index, child in enumerate(node.value)]
     if isinstance(node, yaml.MappingNode):
-        return _mapping(node, path, lines)
+        return _mapping(node, path, lines, most)
     return _scalar(node)
 
 
-def _mapping(node: yaml.MappingNode, path: Path, lines: Lines) -> dict[str, Any]:
+def _mapping(node: yaml.MappingNode, path: Path, lines: Lines, most: int) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key_node, value_node in node.value:
         line = key_node.start_mark.line + 1
@@ -111,7 +119,7 @@ def _mapping(node: yaml.MappingNode, path: Path, lines: Lines) -> dict[str, Any]
         key: str = key_node.value
         if key in result:
             raise SchemaError(f"line {line}: {key!r} stands twice; the first is on line {lines[(*path, key)]}")
-        result[key] = _plain(value_node, (*path, key), lines)
+        result[key] = _plain(value_node, (*path, key), lines, most)
         lines[(*path, key)] = line
     return result
 
@@ -119,6 +127,7 @@ def _mapping(node: yaml.MappingNode, path: Path, lines: Lines) -> dict[str, Any]
 def _scalar(node: yaml.Node) -> Any:
     kind = node.tag.removeprefix(_TAG)
     text: str = node.value
+    line = node.start_mark.line + 1
     match kind:
         case "str":
             return text
@@ -126,13 +135,22 @@ def _scalar(node: yaml.Node) -> Any:
             return None
         case "bool":
             return text.lower() == "true"
-        case "int":
-            return int(text)
-        case "float":
-            return float(re.sub(r"\.(inf|nan)$", r"\1", text.lower()))
+        case "int" | "float":
+            return _number(kind, text, line)
         case _:
-            line = node.start_mark.line + 1
-            raise SchemaError(f"line {line}: the tag {node.tag} is not allowed; write plain values")
+            raise _forbidden_tag(node)
+
+
+def _forbidden_tag(node: yaml.Node) -> SchemaError:
+    return SchemaError(f"line {node.start_mark.line + 1}: the tag {node.tag} is not allowed; write plain values")
+
+
+def _number(kind: str, text: str, line: int) -> int | float:
+    try:
+        return int(text) if kind == "int" else float(re.sub(r"\.(inf|nan)$", r"\1", text.lower()))
+    except ValueError:  # a number of thousands of digits, or a word with a number's tag
+        shown = text if len(text) <= 20 else f"{text[:20]}… with {len(text):,} digits"
+        raise SchemaError(f"line {line}: {shown} cannot be read as a number; put it in quotes") from None
 
 
 def write(document: Mapping[str, Any], comments: Mapping[Path, str] | None = None) -> str:
@@ -151,7 +169,7 @@ def _block(mapping: Mapping[Any, Any], path: Path, comments: Mapping[Path, str])
         here = (*path, key)
         comment = comments.get(here, "")
         if isinstance(value, Mapping) and value:
-            body = f"{_head(key)}\n{textwrap.indent(_block(value, here, comments), '  ')}"
+            body = f"{_head(key)}\n{_indent(_block(value, here, comments))}"
         elif value is None:
             body = f"{_head(key)}\n"
         elif isinstance(value, list | tuple) and _is_flat(value):
@@ -172,7 +190,11 @@ def _side_by_side(values: Sequence[Any]) -> str:
     """Plain values in brackets, lines broken between them."""
     wrapped = [[value] for value in values]
     lines = yaml.dump(wrapped, Dumper=_Dumper, allow_unicode=True, width=_ENDLESS, default_flow_style=None)
-    items = [line.removeprefix("- [").removesuffix("]") + "," for line in lines.splitlines()] if values else []
+    items = (
+        [line.removeprefix("- [").removesuffix("]") + "," for line in lines.removesuffix("\n").split("\n")]
+        if values
+        else []
+    )
     rows, row = [], ""
     for item in items:
         if row and len(row) + len(item) >= 100:
@@ -182,16 +204,22 @@ def _side_by_side(values: Sequence[Any]) -> str:
     return "[" + "\n".join([*rows, row]).removesuffix(",") + "]"
 
 
+def _indent(text: str) -> str:
+    """Two spaces before every line, and a line ends with a newline only: other breaks are inside of texts."""
+    return "".join(f"  {line}\n" if line else "\n" for line in text.removesuffix("\n").split("\n"))
+
+
 def _with_comment(body: str, comment: str, *, behind: bool) -> str:
     if not comment:
         return body
-    if behind and body.count("\n") == 1:
-        return f"{body.rstrip()}  # {comment}\n"
-    above = "".join(f"# {line}".rstrip() + "\n" for line in comment.splitlines())
+    lines = ["".join(letter if letter.isprintable() else " " for letter in line) for line in comment.splitlines()]
+    if behind and len(lines) == 1 and body.count("\n") == 1:
+        return f"{body.removesuffix(chr(10))}  # {lines[0]}".rstrip(" ") + "\n"
+    above = "".join(f"# {line}".rstrip() + "\n" for line in lines)
     return above + body
 
 
 def scalar(value: Any) -> str:
     """One value as YAML text on one line."""
     text: str = yaml.dump([value], Dumper=_Dumper, allow_unicode=True, width=_ENDLESS, default_flow_style=True)
-    return text.strip()[1:-1]
+    return text.strip("\n")[1:-1]

@@ -17,8 +17,7 @@ BLOCK_BYTES = 1 << 22
 """Read at once; no line can be longer."""
 
 _BROKEN = (
-    "it is not a well-formed CSV file: a line may have more or fewer cells than the header, a quote may not be "
-    "closed, or the file may be cut off"
+    "it is not a well-formed CSV file: a line may have more or fewer cells than the header, or the file may be cut off"
 )
 
 

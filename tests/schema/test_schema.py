@@ -1,0 +1,335 @@
+"""The schema as one value: what it refuses, what it shows, and what it lets out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from dpsyn.errors import SchemaError
+from dpsyn.schema import (
+    Boolean,
+    Categorical,
+    Datetime,
+    Derive,
+    Identifier,
+    Impossible,
+    Integer,
+    Open,
+    Order,
+    Real,
+    Recode,
+    Schema,
+    Sum,
+    Total,
+    Unit,
+)
+from tests.strategies import schemas
+
+PERSON = Identifier(name="person")
+SEX = Categorical(name="sex", values=("F", "M"))
+AGE = Integer(name="age", low=0, high=120)
+ADULT = Boolean(name="adult")
+JOB = Open(name="job")
+FROM, TO = (Datetime(name=name, start="2016-01-01", end="2016-12-31") for name in ("from", "to"))
+WAGE, RENT, INCOME = (Real(name=name, low=0.0, high=1e6, decimals=2) for name in ("wage", "rent", "income"))
+ALL = (PERSON, SEX, AGE, ADULT, JOB, FROM, TO, WAGE, RENT, INCOME)
+COMES_OF_AGE = Derive(name="adult", source="age", mapping=(("0..17", False), ("18..120", True)))
+
+
+def refusal(**fields: Any) -> SchemaError:
+    """The error that a schema with some fields ends in."""
+    with pytest.raises(SchemaError) as caught:
+        Schema(**{"attributes": ALL, **fields})
+    return caught.value
+
+
+# ── looking ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@settings(max_examples=30)
+@given(schemas())
+def test_measured_attributes_are_neither_identifiers_nor_derived(schema: Schema) -> None:
+    measured = {attribute.name for attribute in schema.measured}
+
+    derived = {derive.name for derive in schema.derive}
+    identifiers = {attribute.name for attribute in schema if isinstance(attribute, Identifier)}
+    assert measured == set(schema.names) - derived - identifiers
+
+
+@settings(max_examples=30)
+@given(schemas())
+def test_a_private_table_needs_the_measured_columns_and_the_units_id(schema: Schema) -> None:
+    needed = {attribute.name for attribute in schema.measured} | ({schema.unit.id} if schema.unit else set())
+
+    assert list(schema.columns) == [name for name in schema.names if name in needed]
+
+
+@settings(max_examples=30)
+@given(schemas())
+def test_schemas_are_hashable_and_cannot_be_changed(schema: Schema) -> None:
+    with pytest.raises(AttributeError):
+        schema.dataset = "else"  # type: ignore[misc]
+
+    assert {schema: 1}[schema] == 1
+
+
+def test_lists_become_tuples_so_that_a_schema_cannot_change_under_its_users() -> None:
+    listed: Any = Schema(
+        attributes=[  # type: ignore[arg-type]
+            Categorical(name="sex", values=["F", "M"], missing=["-"]),  # type: ignore[arg-type]
+            Integer(name="age", low=0, high=120, bins=[0, 18], spikes=[99]),  # type: ignore[arg-type]
+            ADULT,
+        ],
+        derive=[Derive(name="adult", source="age", mapping=[["0..17", False]], otherwise=True)],  # type: ignore
+        recode=[Recode(name="x", attributes=["sex", "age"])],  # type: ignore[arg-type]
+        rules=[Impossible(where=[["sex", ["F"]]])],  # type: ignore
+    )
+
+    again = Schema.from_yaml(listed.to_yaml())
+
+    assert again == listed
+    assert hash(again) == hash(listed)
+
+
+def test_attributes_are_found_by_name() -> None:
+    schema = Schema(attributes=(SEX, AGE))
+
+    assert schema["age"] is AGE
+    assert "age" in schema
+    assert "job" not in schema
+    assert list(schema) == [SEX, AGE]
+    with pytest.raises(SchemaError, match="there is no attribute 'job'; there are sex, age"):
+        schema["job"]
+
+
+def test_an_attribute_is_replaced_in_its_place() -> None:
+    schema = Schema(attributes=(SEX, JOB, AGE), dataset="people")
+    bought = JOB.bought(["cook"])
+
+    again = schema.replace_attribute(bought)
+
+    assert again.attributes == (SEX, bought, AGE)
+    assert again.dataset == "people"
+    assert schema["job"] is JOB
+
+
+def test_replacing_an_attribute_that_is_not_there_is_refused() -> None:
+    schema = Schema(attributes=(SEX,))
+
+    with pytest.raises(SchemaError, match="there is no attribute 'age'"):
+        schema.replace_attribute(AGE)
+
+
+def test_a_replaced_attribute_must_fit_the_relations() -> None:
+    schema = Schema(attributes=(AGE, ADULT), derive=(COMES_OF_AGE,))
+
+    with pytest.raises(SchemaError, match="120 is outside 0 … 99"):
+        schema.replace_attribute(Integer(name="age", low=0, high=99))
+
+
+def test_conditions_on_open_values_are_checked_once_they_are_bought() -> None:
+    schema = Schema(attributes=(JOB, SEX), rules=(Impossible(where=(("job", "pope"), ("sex", "F"))),))
+
+    with pytest.raises(SchemaError, match="'pope' is not a value of 'job'"):
+        schema.replace_attribute(JOB.bought(["cook"]))
+
+
+# ── what a release may use ───────────────────────────────────────────────────────────────────────────────────
+
+
+@settings(max_examples=30)
+@given(schemas())
+def test_whatever_was_read_off_the_data_is_refused_by_a_release(schema: Schema) -> None:
+    stated = [*schema.attributes, *schema.derive, *schema.rules]
+    from_data = sum(statement.provenance == "data" for statement in stated)
+
+    assert len(schema.unapproved()) == from_data
+    if from_data:
+        with pytest.raises(SchemaError, match="read off the data"):
+            schema.require_public()
+    else:
+        schema.require_public()
+
+
+def test_the_refusal_says_what_leaks_and_how_to_approve_it() -> None:
+    schema = Schema(
+        attributes=(SEX, Integer(name="age", low=0, high=97, provenance="data"), ADULT),
+        derive=(Derive(name="adult", source="sex", mapping=(), otherwise=True, provenance="data"),),
+        rules=(Total(count=5), Total(count=5, provenance="data")),
+    )
+
+    with pytest.raises(SchemaError) as caught:
+        schema.require_public()
+
+    message = str(caught.value)
+    assert message.startswith("attribute 'age', derive 'adult', rule 2: read off the data (provenance: data)")
+    assert 'dpsyn schema approve schema.yaml ATTRIBUTE... --because "code book 2024"' in message
+    assert "kind: open, whose values are bought" in message
+    assert "97" not in message
+
+
+def test_the_refusal_lists_five_and_counts_the_rest() -> None:
+    attributes = tuple(Boolean(name=f"b{number}", provenance="data") for number in range(8))
+
+    with pytest.raises(SchemaError, match="attribute 'b4' and 3 more: read off the data"):
+        Schema(attributes=attributes).require_public()
+
+
+# ── validity ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("fields", "phrase", "path"),
+    [
+        ({"attributes": ()}, "at least one attribute", ("attributes",)),
+        ({"attributes": (SEX, AGE, SEX)}, "attribute 'sex' is described twice", ("attributes", "sex")),
+        ({"attributes": (PERSON,)}, "no attribute is left to measure", ("attributes",)),
+        ({"expected_size": 0}, "expected_size is 0; it must be at least 1", ("expected_size",)),
+        ({"expected_size": -5}, "expected_size is -5; it must be at least 1", ("expected_size",)),
+        ({"unit": Unit(id="nobody")}, "'nobody' must be an attribute of kind identifier", ("unit", "id")),
+        ({"unit": Unit(id="age")}, "'age' must be an attribute of kind identifier", ("unit", "id")),
+    ],
+)
+def test_a_schema_no_table_could_have_is_refused(fields: dict[str, Any], phrase: str, path: tuple[str, ...]) -> None:
+    error = refusal(**fields)
+
+    assert phrase in str(error)
+    assert error.path == path
+
+
+@pytest.mark.parametrize(
+    ("fields", "phrase"),
+    [
+        ({"name": "x"}, "there is no attribute 'x'"),
+        ({"source": "x"}, "there is no attribute 'x'"),
+        ({"source": "job"}, "'job' has no public list of values and cannot be used here"),
+        ({"source": "person"}, "'person' has no public list of values"),
+        ({"name": "job"}, "'job' has no public list of values"),
+        ({"mapping": (("0..17", False),)}, "leaves out 103 values of 'age'; list them or say otherwise: VALUE"),
+        ({"mapping": (("0..17", False), ("18..121", True))}, "121 is outside 0 … 120"),
+        ({"mapping": (("0..17", "child"), ("18..120", True))}, "true or false, not 'child'"),
+        ({"otherwise": "perhaps"}, "true or false, not 'perhaps'"),
+    ],
+)
+def test_a_derivation_that_does_not_fit_is_refused(fields: dict[str, Any], phrase: str) -> None:
+    derive = Derive(**{"name": "adult", "source": "age", "mapping": COMES_OF_AGE.mapping, **fields})
+
+    error = refusal(derive=(derive,))
+
+    assert phrase in str(error)
+    assert error.path[:2] == ("derive", derive.name)
+
+
+def test_a_mapping_by_numbers_is_the_same_as_one_by_their_texts() -> None:
+    code = Categorical(name="code", codes=2)
+    derive = Derive(name="adult", source="code", mapping=((0, False), (1.0, True)))
+    schema = Schema(attributes=(code, ADULT), derive=(derive,))
+
+    again = Schema.from_yaml(schema.to_yaml())
+
+    assert again == schema
+    assert derive.mapping == (("0", False), ("1", True))
+
+
+def test_a_value_is_mapped_once() -> None:
+    with pytest.raises(SchemaError, match="the value '1' is mapped twice"):
+        Derive(name="adult", source="code", mapping=((1, False), ("1", True)))
+
+
+@pytest.mark.parametrize(("rule", "fields"), [(Impossible, {}), (Total, {"count": 3})])
+def test_an_attribute_has_one_condition_in_a_rule(rule: Any, fields: dict[str, int]) -> None:
+    with pytest.raises(SchemaError, match="two conditions on 'sex'; list all its values in one"):
+        rule(where=(("sex", "F"), ("age", 3), ("sex", "M")), **fields)
+
+
+def test_an_attribute_is_derived_once_and_never_from_a_derived_one() -> None:
+    chain = Derive(name="sex", source="adult", mapping=(), otherwise="F")
+
+    assert "'adult' is derived twice" in str(refusal(derive=(COMES_OF_AGE, COMES_OF_AGE)))
+    assert "'sex' follows from 'adult', itself derived" in str(refusal(derive=(COMES_OF_AGE, chain)))
+
+
+@pytest.mark.parametrize(
+    ("recode", "phrase"),
+    [
+        ([Recode(name="x", attributes=("sex",))], "'x' needs at least two different attributes"),
+        ([Recode(name="x", attributes=("sex", "sex"))], "'x' needs at least two different attributes"),
+        ([Recode(name="x", attributes=())], "'x' needs at least two different attributes"),
+        ([Recode(name="x", attributes=("sex", "y"))], "there is no attribute 'y'"),
+        ([Recode(name="age", attributes=("sex", "age"))], "'age' is an attribute; give the group another name"),
+        ([Recode(name="", attributes=("sex", "age"))], "a group has an empty name; give it one"),
+        (
+            [Recode(name="x", attributes=("sex", "age")), Recode(name="x", attributes=("from", "to"))],
+            "two groups are called 'x'; rename one",
+        ),
+        ([Recode(name="x", attributes=("sex", "person"))], "'person' is not measured and cannot be recoded"),
+        ([Recode(name="x", attributes=("sex", "adult"))], "'adult' is not measured and cannot be recoded"),
+        (
+            [Recode(name="x", attributes=("sex", "age")), Recode(name="y", attributes=("age", "from"))],
+            "'y' uses an attribute that is in another group",
+        ),
+    ],
+)
+def test_a_group_that_does_not_fit_is_refused(recode: list[Recode], phrase: str) -> None:
+    error = refusal(recode=tuple(recode), derive=(COMES_OF_AGE,))
+
+    assert phrase in str(error)
+    assert error.path == ("recode", recode[-1].name)
+
+
+@pytest.mark.parametrize(
+    ("rule", "phrase", "path"),
+    [
+        (Impossible(where=()), "needs at least one condition", ()),
+        (Impossible(where=(("x", 1),)), "there is no attribute 'x'", ()),
+        (Impossible(where=(("age", 121),)), "121 is outside 0 … 120", ("where", "age")),
+        (Impossible(where=(("age", "5..1"),)), "ends before it begins", ("where", "age")),
+        (Impossible(where=(("sex", "F"), ("sex2", "F"))), "there is no attribute 'sex2'", ()),
+        (Impossible(where=(("sex", ("F", "X")),)), "'X' is not a value of 'sex'; it has F, M", ("where", "sex")),
+        (Impossible(where=(("sex", "missing"),)), "'missing' is not a value of 'sex'", ("where", "sex")),
+        (Impossible(where=(("person", "x"),)), "'person' has no public list of values", ()),
+        (Total(count=-1), "count is -1; it cannot be negative", ("count",)),
+        (Total(count=1, where=(("age", "old"),)), "'old' is not a number", ("where", "age")),
+        (Order(attributes=("from",)), "at least two different attributes", ()),
+        (Order(attributes=("from", "from")), "at least two different attributes", ()),
+        (Order(attributes=("from", "age")), "compares numbers with numbers, or dates with dates", ()),
+        (Order(attributes=("sex", "adult")), "compares numbers with numbers, or dates with dates", ()),
+        (Order(attributes=("from", "x")), "there is no attribute 'x'", ()),
+        (Sum(total="income", parts=()), "a sum needs parts, and the total is not one of them", ()),
+        (Sum(total="income", parts=("income", "rent")), "a sum needs parts, and the total is not one", ()),
+        (Sum(total="income", parts=("from", "rent")), "a sum is of attributes of kind integer or real", ()),
+        (Sum(total="income", parts=("x",)), "there is no attribute 'x'", ()),
+    ],
+)
+def test_a_rule_that_does_not_fit_is_refused(rule: Any, phrase: str, path: tuple[str, ...]) -> None:
+    error = refusal(rules=(Total(count=1), rule))
+
+    assert phrase in str(error)
+    assert error.path == ("rules", 1, *path)
+
+
+def test_rules_say_which_attributes_they_mention() -> None:
+    assert list(Impossible(where=(("sex", "F"), ("age", 3))).mentions()) == ["sex", "age"]
+    assert list(Order(attributes=("from", "to")).mentions()) == ["from", "to"]
+    assert list(Sum(total="income", parts=("wage", "rent")).mentions()) == ["income", "wage", "rent"]
+    assert list(Total(count=1, where=(("sex", "F"),)).mentions()) == ["sex"]
+    assert list(Total(count=1).mentions()) == []
+
+
+def test_rules_that_fit_are_kept() -> None:
+    rules = (
+        Order(attributes=("from", "to"), strict=True),
+        Order(attributes=("age", "income")),
+        Sum(total="income", parts=("wage", "rent")),
+        Impossible(where=(("age", ("0..9", 120)), ("job", "anything"))),
+        Total(count=0),
+    )
+
+    assert Schema(attributes=ALL, rules=rules).rules == rules
+
+
+def test_a_person_has_at_least_one_row() -> None:
+    with pytest.raises(SchemaError, match="rows is 0; a person has at least 1 row"):
+        Unit(id="person", rows=0)
