@@ -110,12 +110,12 @@ def check(file: Path, data: str | None, query: str | None) -> int:
     column by column.
     """
     schema = dpsyn.Schema.load(file)
-    _show_schema(schema, file, whole=data is None)
+    show_schema(schema, file, whole=data is None)
     if data is None:
         return 0
     with output.working(f"Reading {data}"):
         fit = dpsyn.check_table(schema, data, query=query)
-    _show_fit(fit)
+    show_fit(fit)
     return 2 if fit.problems else 0
 
 
@@ -133,7 +133,8 @@ def json_schema(target: str) -> None:
     output.wrote(target)
 
 
-def _show_schema(schema: Schema, file: Path, *, whole: bool) -> None:
+def show_schema(schema: Schema, file: Path, *, whole: bool = True) -> None:
+    """A line, or a table, about a schema."""
     rows = [
         (a.name, a.kind, f"{a.cells:,}" if a.coded else "–", f"{a.size:,}" if a.coded else "–", a.provenance)
         for a in schema
@@ -147,7 +148,8 @@ def _show_schema(schema: Schema, file: Path, *, whole: bool) -> None:
         output.say('Once you know them to be public:  dpsyn schema approve FILE ATTRIBUTE... --because "..."')
 
 
-def _show_fit(fit: Fit) -> None:
+def show_fit(fit: Fit) -> None:
+    """A table of what became of the cells; private."""
     output.say(dpsyn.PRIVATE)
     for problem in fit.problems:
         output.say(f"A release would refuse this table: {problem}.")

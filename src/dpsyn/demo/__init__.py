@@ -7,9 +7,14 @@ from importlib import resources
 from dpsyn.demo.table import people
 from dpsyn.schema import Schema
 
-__all__ = ["people", "people_schema"]
+__all__ = ["people", "people_schema", "people_schema_text"]
+
+
+def people_schema_text() -> str:
+    """The public schema of the table that ``people`` makes, as a file with comments."""
+    return resources.files(__package__).joinpath("schema.yaml").read_text("utf-8")
 
 
 def people_schema() -> Schema:
     """The public schema of the table that ``people`` makes."""
-    return Schema.from_yaml(resources.files(__package__).joinpath("schema.yaml").read_text("utf-8"))
+    return Schema.from_yaml(people_schema_text())
