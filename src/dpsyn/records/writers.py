@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -64,10 +65,15 @@ def _writer_of(path: Path, schema: pa.Schema) -> Callable[[Any], Any]:
     raise OutputError(f"{path}: its suffix does not say what to write; use {SUFFIXES}")
 
 
-def _opened(beside: Path, path: Path) -> IO[bytes]:
-    if path.name.lower().endswith(".gz"):
-        return gzip.GzipFile(filename="", mode="wb", fileobj=beside.open("wb"), mtime=0)  # type: ignore[return-value]
-    return beside.open("wb")
+@contextlib.contextmanager
+def _opened(beside: Path, path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
+    """The file to write into, compressed if its final name says so; without a time stamp in it."""
+    with beside.open("wb") as file:
+        if not path.name.lower().endswith(".gz"):
+            yield file
+            return
+        with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as compressed:
+            yield compressed
 
 
 def _write_all(open_writer: Callable[[Any], Any], sink: Any, parts: Iterable[pa.RecordBatch]) -> None:

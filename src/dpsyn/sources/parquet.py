@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as pads
+import pyarrow.parquet as papq
 
 from dpsyn.errors import SourceError
 from dpsyn.sources.source import BATCH_ROWS, structural
@@ -45,11 +47,20 @@ class ParquetSource:
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows, file by file."""
         for part in self._parts:
-            with structural(self.where, _BROKEN):
-                yield from part.to_batches(
-                    schema=self.schema,
-                    columns=list(columns),
-                    batch_size=BATCH_ROWS,
-                    batch_readahead=4,
-                    fragment_readahead=1,
-                )
+            folders = pads.get_partition_keys(part.partition_expression)
+            stored = [name for name in columns if name not in folders]
+            with structural(self.where, _BROKEN), _open(part.path) as file:
+                for batch in file.iter_batches(BATCH_ROWS, columns=stored):
+                    arrays = [self._column(name, batch, folders) for name in columns]
+                    yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+    def _column(self, name: str, batch: pa.RecordBatch, folders: dict[str, Any]) -> pa.Array:
+        """A column of the file, or the name of its folder, which is the same in every row."""
+        if name not in folders:
+            return batch.column(name)
+        return pa.repeat(pa.scalar(folders[name], self.schema.field(name).type), batch.num_rows)
+
+
+def _open(path: str) -> papq.ParquetFile:
+    """A file that is read through a small window; Arrow would otherwise hold whole groups of rows in memory."""
+    return papq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)

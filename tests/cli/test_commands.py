@@ -1,0 +1,235 @@
+"""The command line as a person meets it: what it prints, what it writes, how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dpsyn.cli.main import COMMANDS, run
+from dpsyn.diagnose import PRIVATE
+from dpsyn.errors import UserError
+from dpsyn.schema import Schema
+from tests.test_start import HEAVY, loaded_by
+
+SECRET = "Zaphod"
+CSV = "name,age,sex\n" + "".join(f"{SECRET}{i},{20 + i % 50},{'FM'[i % 2]}\n" for i in range(200))
+
+
+@pytest.fixture
+def people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "people.csv"
+    path.write_text(CSV, "utf-8")
+    return path
+
+
+def test_help_is_fast_and_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    loaded = loaded_by("from dpsyn.cli.main import run\nassert run(['--help']) == 0")
+
+    code = run(["--help"])
+
+    shown = capsys.readouterr().out
+    assert code == 0
+    assert loaded & (HEAVY | {"rich", "numpy"}) == set()
+    assert all(f"  {name}" in shown for name in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    "command", [["demo"], ["schema"], *(["schema", n] for n in ("draft", "import", "approve", "check", "json-schema"))]
+)
+def test_every_command_explains_itself(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    code = run([*command, "--help"])
+
+    shown = capsys.readouterr().out
+    assert code == 0
+    assert len(shown.splitlines()) > 8
+    assert "\\b" not in shown
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    assert "dpsyn, version 0." in capsys.readouterr().out
+
+
+# ── the steward's way through the schema ─────────────────────────────────────────────────────────────────────
+
+
+def test_a_draft_is_approved_and_checked(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["schema", "draft", "people.csv", "-o", "schema.yaml"]) == 0
+    drafted = Schema.load("schema.yaml")
+    assert run(["schema", "approve", "schema.yaml", "age", "--because", "the form"]) == 0
+    first = capsys.readouterr().out
+    assert run(["schema", "approve", "schema.yaml", "--all", "--because", "the form"]) == 0
+    assert run(["schema", "check", "schema.yaml", "people.csv"]) == 0
+
+    shown = capsys.readouterr()
+    assert [attribute.kind for attribute in drafted] == ["identifier", "integer", "categorical"]
+    assert "Still to do: attribute 'name', attribute 'sex'" in first
+    assert "Nothing is left to approve" in shown.out
+    assert PRIVATE in shown.out
+    assert Schema.load("schema.yaml").unapproved() == ()
+    assert shown.err == ""
+
+
+def test_a_draft_goes_to_standard_output_by_default(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["schema", "draft", "people.csv"]) == 0
+
+    assert Schema.from_yaml(capsys.readouterr().out).names == ("name", "age", "sex")
+
+
+def test_work_is_not_overwritten_unless_forced(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine = Path("schema.yaml")
+    mine.write_text("mine", "utf-8")
+
+    refused = run(["schema", "draft", "people.csv", "-o", "schema.yaml"])
+    kept = mine.read_text("utf-8")
+    forced = run(["schema", "draft", "people.csv", "-o", "schema.yaml", "--force"])
+
+    assert (refused, kept, forced) == (2, "mine", 0)
+    assert "--force" in capsys.readouterr().err
+    assert Schema.load(mine)
+
+
+def test_a_check_counts_cells_outside_and_says_where_they_go(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("schema.yaml").write_text(
+        "dpsyn_schema: 1\nattributes:\n"
+        "  age: {kind: integer, low: 30, high: 40}\n  sex: {kind: categorical, values: [F]}\n",
+        "utf-8",
+    )
+
+    code = run(["schema", "check", "schema.yaml", "people.csv"])
+
+    shown = capsys.readouterr().out
+    rows = {line.split()[0]: line.split() for line in shown.splitlines() if line.startswith("  ")}
+    assert code == 0
+    assert rows["age"][1:7] == ["44", "0", "0", "40", "116", "156"]
+    assert rows["sex"][1:8] == ["100", "0", "100", "0", "0", "100", "F"]
+    assert "never read: name" in shown
+
+
+def test_a_check_lists_all_columns_that_are_missing(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("schema.yaml").write_text(
+        "dpsyn_schema: 1\nattributes:\n  Age: {kind: boolean}\n  Sex: {kind: boolean}\n  sex: {kind: boolean}\n",
+        "utf-8",
+    )
+
+    code = run(["schema", "check", "schema.yaml", "people.csv"])
+
+    shown = capsys.readouterr().out
+    assert code == 2
+    assert "there is no column 'Age', did you mean 'age'?" in shown
+    assert "there is no column 'Sex'" in shown
+
+
+def test_an_import_makes_a_schema(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("domain.json").write_text(json.dumps({"age": 32, "sex": 2}), "utf-8")
+
+    assert run(["schema", "import", "domain.json", "-o", "schema.yaml"]) == 0
+
+    assert [attribute.cells for attribute in Schema.load("schema.yaml")] == [32, 2]
+    assert "Next:" in capsys.readouterr().out
+
+
+def test_the_json_schema_is_written(people: Path) -> None:
+    assert run(["schema", "json-schema", "-o", "editor.json"]) == 0
+
+    assert json.loads(Path("editor.json").read_text("utf-8"))["title"] == "DPSyn schema"
+
+
+def test_the_demo_writes_a_table_and_two_schemas(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["demo", "--rows", "300", "--folder", "shown"]) == 0
+
+    assert sorted(path.name for path in Path("shown").iterdir()) == ["draft.yaml", "people.csv", "schema.yaml"]
+    assert "provenance: data" in Path("shown/draft.yaml").read_text("utf-8")
+    assert "would refuse" in capsys.readouterr().out
+
+
+def test_a_query_reads_from_a_database(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import duckdb
+
+    with duckdb.connect("house.duckdb") as connection:
+        connection.execute("CREATE TABLE people AS SELECT * FROM 'people.csv'")
+
+    assert run(["schema", "draft", "house.duckdb", "--query", "SELECT age FROM people"]) == 0
+
+    assert Schema.from_yaml(capsys.readouterr().out).names == ("age",)
+
+
+# ── how it ends ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["schema", "draft", "none.csv"],
+        ["schema", "draft", "people.csv", "-o", "nowhere/schema.yaml"],
+        ["schema", "draft", "people.csv", "-o", "."],
+        ["schema", "check", "none.yaml"],
+        ["schema", "check", "people.csv"],
+        ["schema", "import", "people.csv"],
+        ["schema", "approve", "none.yaml", "age", "--because", "x"],
+        ["schema", "approve", "people.csv", "--because", "x"],
+        ["schema", "nothing"],
+        ["nothing"],
+        ["demo", "--rows", "-1"],
+        ["demo", "--folder", "people.csv"],
+    ],
+)  # fmt: skip
+def test_a_mistake_of_the_user_ends_with_2_and_a_message(
+    people: Path, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(people.parent.iterdir())
+
+    code = run(command)
+
+    shown = capsys.readouterr()
+    assert code == 2
+    assert shown.err.strip()
+    assert "Traceback" not in shown.err
+    assert SECRET not in shown.err + shown.out
+    assert sorted(people.parent.iterdir()) == before
+
+
+def test_a_mistake_of_ours_ends_with_1_and_does_not_quote_rows(
+    people: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object, **__: object) -> str:
+        raise RuntimeError(f"could not convert {SECRET}")
+
+    monkeypatch.setattr("dpsyn.diagnose.draft_schema", fail)
+
+    code = run(["schema", "draft", "people.csv"])
+
+    shown = capsys.readouterr()
+    assert code == 1
+    assert "RuntimeError in test_commands.py" in shown.err
+    assert SECRET not in shown.err + shown.out
+
+
+def test_errors_of_every_kind_are_shown_as_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object, **__: object) -> str:
+        raise UserError("this is wrong; do that")
+
+    monkeypatch.setattr("dpsyn.diagnose.draft_schema", fail)
+
+    assert run(["schema", "draft", "people.csv"]) == 2
+    assert capsys.readouterr().err == "dpsyn: this is wrong; do that\n"
+
+
+def test_a_reader_that_has_enough_ends_the_command_quietly(people: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "dpsyn", "schema", "json-schema"], stdout=write, stderr=subprocess.PIPE, check=False
+    )
+    os.close(write)
+
+    assert (done.returncode, done.stderr) == (0, b"")

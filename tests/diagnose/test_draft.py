@@ -1,0 +1,162 @@
+"""A draft guesses what a person would write, and marks all of it as read off the data."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpsyn.demo import people, people_schema
+from dpsyn.diagnose import check_table, draft_schema
+from dpsyn.diagnose.draft import round_bounds
+from dpsyn.errors import SchemaError, SourceError
+from dpsyn.schema import Attribute, Schema
+
+RNG = np.random.default_rng(5)
+LETTERS = [f"L{i:03}" for i in range(500)]
+
+
+def guessed(values: Any, name: str = "a") -> Attribute:
+    """The attribute that a column is taken for."""
+    table = pa.table({name: pa.array(values), "another": pa.array([True, False] * len(values)).slice(0, len(values))})
+    return Schema.from_yaml(draft_schema(table))[name]
+
+
+def fields(attribute: Attribute, *names: str) -> tuple[Any, ...]:
+    return tuple(getattr(attribute, name) for name in ("kind", *names))
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (["a", "b"] * 200, {"kind": "categorical", "values": ("a", "b")}),
+        (["yes", "no"] * 200, {"kind": "boolean"}),
+        ([True, False] * 200, {"kind": "boolean"}),
+        ([1, 2, 4] * 100, {"kind": "ordinal", "values": (1, 2, 3, 4)}),
+        ([94102, 94158, 94110] * 100, {"kind": "categorical", "values": (94102, 94110, 94158)}),
+        (["01", "02", "13"] * 100, {"kind": "categorical", "values": ("01", "02", "13")}),
+        (list(range(17, 91)) * 5, {"kind": "integer", "low": 0, "high": 100}),
+        ([i * 37 % 99_999 for i in range(400)] * 2, {"kind": "integer", "low": 0, "high": 20_000}),
+        (list(range(1994, 2017)) * 20, {"kind": "integer", "low": 1990, "high": 2020}),
+        ([i / 4 for i in range(400)], {"kind": "real", "low": 0, "high": 100, "decimals": 2}),
+        ([-i / 4 for i in range(400)], {"kind": "real", "low": -100, "high": 0, "decimals": 2}),
+        (
+            [dt.date(2016, 3, 1), dt.date(2017, 4, 1)] * 100,
+            {"kind": "datetime", "start": "2016-01-01", "end": "2017-12-31"},
+        ),
+        (["2016-03-01T08:30", "2016-04-01T00:00"] * 100, {"kind": "datetime", "resolution": "minute"}),
+        (["03/01/2016", "12/31/2016"] * 100, {"kind": "datetime", "format": "%m/%d/%Y"}),
+        (LETTERS * 2, {"kind": "open"}),
+        (LETTERS, {"kind": "identifier"}),
+        (list(range(1000, 1400)), {"kind": "identifier"}),
+        ([None] * 100, {"kind": "open", "missing": True}),
+        (["a", "", None, "b"] * 100, {"kind": "categorical", "missing": True}),
+        (["a", "?", "b"] * 100, {"kind": "categorical", "missing": ("?",)}),
+        (["Other", "b"] * 100, {"kind": "categorical", "other": "Other"}),
+    ],
+)  # fmt: skip
+def test_a_column_is_taken_for_what_it_looks_like(values: list[Any], expected: dict[str, Any]) -> None:
+    attribute = guessed(values)
+
+    assert fields(attribute, *[key for key in expected if key != "kind"]) == tuple(expected.values())
+    assert attribute.provenance == "data"
+
+
+def test_frequent_values_of_a_wide_range_become_spikes() -> None:
+    values = [*range(0, 400_000, 1_000), *[999_998] * 40, *[0] * 100]
+
+    attribute = guessed(values)
+
+    assert fields(attribute, "spikes") == ("integer", (999_998,))
+
+
+def test_a_drafted_schema_is_refused_with_the_reason() -> None:
+    schema = Schema.from_yaml(draft_schema(pa.table({"a": [1, 2, 3] * 50})))
+
+    with pytest.raises(SchemaError, match="can belong to one person"):
+        schema.require_public()
+
+
+def test_the_number_of_rows_is_not_in_the_draft() -> None:
+    text = draft_schema(pa.table({"a": ["x", "y", "y"] * 4_567}))
+
+    assert "expected_size:\n" in text
+    assert "13701" not in text
+    assert "13,701" not in text
+    assert "4567" not in text
+
+
+def test_the_draft_of_the_example_comes_near_its_own_schema() -> None:
+    table = people(5_000)
+    drafted = Schema.from_yaml(draft_schema(table))
+    alike = {"ordinal": "categorical", "integer": "ordinal"}
+
+    for mine in people_schema():
+        theirs = drafted[mine.name]
+
+        assert theirs.kind in {mine.kind, alike.get(mine.kind)}, mine.name
+
+
+@given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=5), st.integers(0, 3))
+def test_round_bounds_hold_all_values_and_are_those_of_none_but_zero(values: list[float], places: int) -> None:
+    rounded = [round(value, places) for value in values]
+
+    low, high = round_bounds(min(rounded), max(rounded))
+
+    assert low <= min(rounded)
+    assert high >= max(rounded)
+    assert low == 0 or low < min(rounded)
+    assert high == 0 or high > max(rounded)
+
+
+@given(
+    st.lists(
+        st.one_of(st.none(), st.text(max_size=6), st.integers().map(str), st.floats().map(repr), st.dates().map(str)),
+        max_size=30,
+    )
+)
+def test_a_draft_of_any_column_is_a_valid_schema_that_the_column_fits(values: list[str | None]) -> None:
+    table = pa.table({"a": pa.array(values, pa.string())})
+    schema = Schema.from_yaml(draft_schema(table))
+    if not schema.measured or not schema["a"].coded:
+        return
+
+    fit = check_table(schema, table)
+
+    assert fit.attributes[0].misplaced == 0
+
+
+def test_mixed_python_objects_are_drafted() -> None:
+    frame = pd.DataFrame({"a": pd.Series([1, "x", None, dt.date(2000, 1, 1)] * 50, dtype=object)})
+
+    assert Schema.from_yaml(draft_schema(frame))["a"].kind == "categorical"
+
+
+def test_a_column_without_a_name_or_there_twice_is_refused() -> None:
+    table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
+    nameless = pa.Table.from_arrays([pa.array([1])], names=[""])
+
+    with pytest.raises(SourceError, match="more than one column 'a'"):
+        draft_schema(table)
+    with pytest.raises(SourceError, match="without a name"):
+        draft_schema(nameless)
+
+
+def test_a_table_without_rows_is_drafted() -> None:
+    text = draft_schema(pa.table({"a": pa.array([], pa.string())}))
+
+    assert Schema.from_yaml(text)["a"].kind == "open"
+
+
+def test_only_so_many_rows_are_looked_at() -> None:
+    table = pa.table({"a": ["x"] * 70_000 + ["y"] * 70_000})
+
+    attribute: Any = Schema.from_yaml(draft_schema(table, rows=1_000))["a"]
+
+    assert attribute.values == ("x",)

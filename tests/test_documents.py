@@ -1,0 +1,94 @@
+"""The documents say what is true: their code runs, and nothing that a schema can say is left out."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dpsyn
+from dpsyn.schema import Schema
+from dpsyn.schema.files import KEY, KINDS, RULES
+from dpsyn.schema.ranges import UNITS
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text("utf-8")
+REFERENCE = (ROOT / "docs" / "schema.md").read_text("utf-8")
+
+
+def blocks(text: str, language: str) -> list[str]:
+    found = re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert found
+    return found
+
+
+def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
+    code = "\n".join(blocks(README, "python"))
+
+    done = subprocess.run(
+        [sys.executable, "-W", "error::DeprecationWarning", "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.stderr == ""
+    assert Schema.load(tmp_path / "schema.yaml").unapproved() == ()
+
+
+def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
+    lines = [line for block in blocks(README, "console") for line in block.splitlines()]
+    commands = [shlex.split(line.removeprefix("$ "), comments=True) for line in lines]
+    ours = [command for command in commands if command[0] == "dpsyn"]
+
+    for command in ours:
+        done = subprocess.run(
+            [sys.executable, "-m", "dpsyn", *command[1:]], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+
+        assert (done.returncode, done.stderr) == (0, ""), command
+    assert len(ours) >= 4
+
+
+def test_the_readme_names_the_two_commands() -> None:
+    assert "make demo" in README
+    assert "make test" in README
+
+
+@pytest.mark.parametrize("text", blocks(README, "yaml") + blocks(REFERENCE, "yaml"))
+def test_schemas_in_the_documents_are_valid(text: str) -> None:
+    Schema.from_yaml(text)
+
+
+def test_the_reference_names_every_kind_rule_field_and_resolution() -> None:
+    words = {KEY, *KINDS, *RULES, *Schema.__struct_fields__, "year", "microsecond"}
+    for struct in (*KINDS.values(), *RULES.values()):
+        words |= set(struct.__struct_encode_fields__) - {"name"}
+
+    missing = [word for word in sorted(words) if not re.search(rf"`{word}`|\b{word}:|rule: {word}\b", REFERENCE)]
+
+    assert missing == []
+    assert set(UNITS) >= {"year", "microsecond"}
+
+
+def test_every_link_between_documents_leads_somewhere() -> None:
+    for document in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "docs" / "schema.md"):
+        for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text("utf-8")):
+            assert (document.parent / target).exists(), f"{document.name} → {target}"
+
+
+def test_every_public_name_exists_and_is_listed() -> None:
+    for name in dpsyn.__all__:
+        assert getattr(dpsyn, name) is not None
+        assert name in dir(dpsyn)
+    assert len(dpsyn.__all__) <= 20
+
+
+def test_an_unknown_name_of_the_package_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'syntesize'"):
+        dpsyn.syntesize  # noqa: B018 -- the look-up is the act
