@@ -149,3 +149,11 @@ def test_long_names_are_written_too(tmp_path: Path) -> None:
     write_text(path, "new")
 
     assert path.read_text() == "new"
+
+
+def test_long_names_of_many_byte_letters_are_written_too(tmp_path: Path) -> None:
+    path = tmp_path / ("日" * 80)
+
+    write_text(path, "new")
+
+    assert path.read_text() == "new"

@@ -18,7 +18,7 @@ def written_beside(path: Path) -> Iterator[Path]:
         raise OutputError(f"{path} is a folder; give the name of a file in it")
     if not path.parent.is_dir():
         raise OutputError(f"{path} cannot be written: there is no folder {path.parent}")
-    beside = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.partial")
+    beside = path.with_name(f".{path.name[:50]}.{secrets.token_hex(4)}.partial")
     try:
         yield beside
         os.replace(beside, path)
