@@ -157,3 +157,26 @@ def test_long_names_of_many_byte_letters_are_written_too(tmp_path: Path) -> None
     write_text(path, "new")
 
     assert path.read_text() == "new"
+
+
+def test_a_link_stays_a_link_to_the_new_result(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    link, target = tmp_path / "latest.txt", tmp_path / "folder" / "out.txt"
+    target.write_text("old")
+    link.symlink_to(target)
+
+    write_text(link, "new")
+
+    assert link.is_symlink()
+    assert target.read_text() == "new"
+
+
+def test_a_device_or_a_pipe_is_not_replaced_by_a_file(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    with pytest.raises(OutputError) as caught:
+        write_text(pipe, "new")
+
+    assert str(caught.value) == f"{pipe} is a device or a pipe; give the name of a file"
+    assert pipe.is_fifo()
