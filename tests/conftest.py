@@ -12,6 +12,11 @@ import shutil
 from collections.abc import Generator
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("here", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True)  # a change is judged by the same examples twice
+settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 pytest_plugins = ["pytester"]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal, InvalidOperation
 from typing import Any, TypeVar, get_args
 
 import msgspec
@@ -37,6 +38,7 @@ from dpsyn.schema import (
     Total,
     Unit,
     Value,
+    parse_instant,
     text_of,
 )
 from dpsyn.schema.ranges import MOST_STEPS, Resolution
@@ -137,10 +139,10 @@ def listed_values() -> st.SearchStrategy[Value]:
 
 
 @st.composite
-def _common(draw: st.DrawFn, forbidden: Iterable[str] = ()) -> dict[str, Any]:
-    """The fields of every kind; ``forbidden`` texts are not spellings of missing."""
+def _common(draw: st.DrawFn, forbidden: Iterable[str] = (), *, ranged: bool = False) -> dict[str, Any]:
+    """The fields of every kind; ``forbidden`` texts, and values of a range, are not spellings of missing."""
     taken = set(forbidden)
-    spellings = texts().filter(lambda text: text not in taken)
+    spellings = texts().filter(lambda text: text not in taken and not (ranged and _reads_as_a_value(text)))
     return {
         "name": draw(names()),
         "missing": draw(st.booleans() | spellings | st.lists(spellings, max_size=3).map(tuple)),
@@ -148,6 +150,14 @@ def _common(draw: st.DrawFn, forbidden: Iterable[str] = ()) -> dict[str, Any]:
         "because": draw(st.just("") | texts()),
         "description": draw(st.just("") | texts()),
     }
+
+
+def _reads_as_a_value(text: str) -> bool:
+    try:
+        Decimal(text)
+    except InvalidOperation:
+        return parse_instant(text) is not None
+    return True
 
 
 @st.composite
@@ -200,7 +210,7 @@ def integers(draw: st.DrawFn) -> Integer:
     low = draw(st.integers(-150, 150) | st.integers(-bound, bound))
     span = min(bound - low, MOST_STEPS - 1)
     high = low + draw(st.integers(0, min(span, 300)) | st.integers(0, span))
-    return _with_cuts(draw, Integer(low=low, high=high, **draw(_common())), int)
+    return _with_cuts(draw, Integer(low=low, high=high, **draw(_common(ranged=True))), int)
 
 
 @st.composite
@@ -214,7 +224,7 @@ def reals(draw: st.DrawFn) -> Real:
     lattice = st.integers(-300, 300) | st.integers(-largest, largest)
     low, high = sorted((draw(lattice), draw(lattice)))
     bounds = {"low": low / 10**places, "high": high / 10**places}
-    return _with_cuts(draw, Real(**bounds, decimals=decimals, **draw(_common())), float)
+    return _with_cuts(draw, Real(**bounds, decimals=decimals, **draw(_common(ranged=True))), float)
 
 
 @st.composite
@@ -230,7 +240,7 @@ def datetimes(draw: st.DrawFn) -> Datetime:
     first = draw(st.sampled_from([start.isoformat(), start.isoformat(" "), start.date().isoformat()]))
     last = draw(st.sampled_from([end.isoformat(), f"{end.isoformat()}Z", end.date().isoformat()]))
     formatted = draw(st.none() | st.sampled_from(["%d.%m.%Y", "%Y%m%d", "%m/%d/%y %H:%M"]))
-    base = Datetime(start=first, end=last, resolution=resolution, format=formatted, **draw(_common()))
+    base = Datetime(start=first, end=last, resolution=resolution, format=formatted, **draw(_common(ranged=True)))
     return _with_cuts(draw, base, str)
 
 
@@ -284,14 +294,18 @@ def _stated(draw: st.DrawFn) -> dict[str, Any]:
 def conditions(draw: st.DrawFn, attribute: Attribute) -> Value | tuple[Value, ...]:
     """A value of an attribute, several, or ``missing``."""
     if isinstance(attribute, Ranged):
-        steps = st.integers(0, attribute.steps - 1)
-        one: st.SearchStrategy[str] = steps.map(lambda step: _written(attribute, step))
-        ends = st.tuples(steps, steps).map(sorted)
-        one |= ends.map(lambda pair: "..".join(_written(attribute, step) for step in pair))
+        edges = attribute.grid().edges.tolist()
+        cells = st.tuples(*[st.integers(0, len(edges) - 2)] * 2).map(sorted)
+        one: st.SearchStrategy[str] = cells.map(lambda pair: _range(attribute, edges[pair[0]], edges[pair[1] + 1] - 1))
         one |= st.just(MISSING) if attribute.has_missing else st.nothing()
     else:
         one = st.sampled_from(attribute.labels())
     return draw(one | st.lists(one, min_size=1, max_size=3).map(tuple))
+
+
+def _range(attribute: Ranged, first: int, last: int) -> str:
+    ends = [_written(attribute, step) for step in (first, last)]
+    return ends[0] if first == last else "..".join(ends)
 
 
 @st.composite

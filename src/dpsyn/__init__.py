@@ -1,3 +1,52 @@
-"""DPSyn: synthetic tables with a differential-privacy guarantee that can be checked."""
+"""DPSyn: synthetic tables with a differential-privacy guarantee that can be checked.
+
+>>> import dpsyn
+>>> schema = dpsyn.Schema.load("schema.yaml")     # what is public about the table
+>>> fit = dpsyn.check_table(schema, "people.csv")  # the steward's own look; private
+
+The names below are the public API; they are loaded when first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from dpsyn.errors import DPSynError
+
+if TYPE_CHECKING:
+    from dpsyn.diagnose import PRIVATE as PRIVATE
+    from dpsyn.diagnose import AttributeFit as AttributeFit
+    from dpsyn.diagnose import Fit as Fit
+    from dpsyn.diagnose import check_table as check_table
+    from dpsyn.diagnose import draft_schema as draft_schema
+    from dpsyn.records import write_table as write_table
+    from dpsyn.schema import Schema as Schema
+    from dpsyn.schema.approval import approve_schema as approve_schema
+    from dpsyn.schema.imports import import_schema as import_schema
 
 __version__ = "0.1.0.dev0"
+
+_HOMES = {
+    "PRIVATE": "dpsyn.diagnose",
+    "AttributeFit": "dpsyn.diagnose",
+    "Fit": "dpsyn.diagnose",
+    "Schema": "dpsyn.schema",
+    "approve_schema": "dpsyn.schema.approval",
+    "check_table": "dpsyn.diagnose",
+    "draft_schema": "dpsyn.diagnose",
+    "import_schema": "dpsyn.schema.imports",
+    "write_table": "dpsyn.records",
+}
+
+__all__ = ["DPSynError", "__version__", *_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'dpsyn' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -83,6 +83,11 @@ class Attribute(
             raise SchemaError(message, ("missing",))
 
     @property
+    def kind(self) -> str:
+        """The name of the kind in schema files."""
+        return str(self.__struct_config__.tag)
+
+    @property
     def has_missing(self) -> bool:
         """Whether empty cells have a code of their own."""
         return self.missing is not False and self.missing != ()
@@ -160,7 +165,7 @@ class NotCodedError(SchemaError):
 
     def __init__(self, attribute: Attribute) -> None:
         super().__init__(
-            f"attribute {attribute.name!r} is {type(attribute).__name__.lower()} and has no codes"
+            f"attribute {attribute.name!r} is {attribute.kind} and has no codes"
             + ("; its values must be bought first" if isinstance(attribute, Open) else "")
         )
 

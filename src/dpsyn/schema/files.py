@@ -16,6 +16,7 @@ import msgspec
 from dpsyn.errors import SchemaError
 from dpsyn.schema import yamltext
 from dpsyn.schema.attributes import Attribute
+from dpsyn.schema.meanings import field_meanings, in_short
 from dpsyn.schema.relations import AnyRule, Derive, Neighbours, Recode, Rule, Unit
 from dpsyn.schema.schema import AnyAttribute, Schema
 
@@ -45,10 +46,10 @@ def load(path: Path) -> Schema:
         raise SchemaError(f"{path}, {error}" if _has_line(error) else f"{path}: {error}", error.path) from None
 
 
-def read_text(path: Path) -> str:
-    """The text of a schema file."""
+def read_text(path: Path, *, keep_mark: bool = False) -> str:
+    """The text of a schema file, without its byte order mark unless that is wanted."""
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        return path.read_bytes().decode("utf-8" if keep_mark else "utf-8-sig")
     except UnicodeDecodeError:
         raise SchemaError(f"{path} is not UTF-8 text, so it is not a schema") from None
     except OSError as error:
@@ -63,6 +64,14 @@ def parse(text: str) -> Schema:
     except SchemaError as error:
         line = next((lines[p] for p in _upwards(error.path) if p in lines), None)
         raise SchemaError(f"line {line}: {error}" if line else str(error), error.path) from None
+
+
+def require_format(document: Any) -> None:
+    """Refuse data that is not of a schema file, or of one that another DPSyn wrote."""
+    if not isinstance(document, dict) or KEY not in document:
+        raise SchemaError(f"this is not a DPSyn schema; its first line should be {KEY}: {FORMAT}")
+    if type(document[KEY]) is not int or document[KEY] != FORMAT:
+        raise SchemaError(f"this schema has format {document[KEY]!r}; this DPSyn reads format {FORMAT}", (KEY,))
 
 
 def document_of(schema: Schema) -> dict[str, Any]:
@@ -96,10 +105,7 @@ def _readable(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _schema(document: Any) -> Schema:
-    if not isinstance(document, dict) or KEY not in document:
-        raise SchemaError(f"this is not a DPSyn schema; its first line should be {KEY}: {FORMAT}")
-    if type(document[KEY]) is not int or document[KEY] != FORMAT:
-        raise SchemaError(f"this schema has format {document[KEY]!r}; this DPSyn reads format {FORMAT}", (KEY,))
+    require_format(document)
     for word in RESERVED:
         if word in document:
             raise SchemaError(f"{word}: not supported yet; leave it out", (word,))
@@ -128,7 +134,7 @@ def _attribute(name: str, entry: Any) -> AnyAttribute:
     path = ("attributes", name)
     fields = _tagged(entry, "kind", KINDS, path, f"attribute {name!r}")
     kind = KINDS[fields["kind"]]
-    return _convert(fields, kind, path, f"attribute {name!r}: ", name=name)  # type: ignore[return-value]
+    return _convert(fields, kind, path, f"attribute {name!r}: ", name)  # type: ignore[return-value]
 
 
 def _derive(name: str, entry: Any) -> Derive:
@@ -136,11 +142,11 @@ def _derive(name: str, entry: Any) -> Derive:
     if not isinstance(entry, dict):
         raise SchemaError(f"derive {name!r} needs from: and mapping:", path)
     fields = _as_pairs(entry, "mapping", "values of the source to values derived from them", path)
-    return _convert(fields, Derive, path, f"derive {name!r}: ", name=name)
+    return _convert(fields, Derive, path, f"derive {name!r}: ", name)
 
 
 def _recode(name: str, entry: Any) -> Recode:
-    return _convert({"attributes": entry}, Recode, ("recode", name), f"recode {name!r}: ", name=name)
+    return _convert({"attributes": entry}, Recode, ("recode", name), f"recode {name!r}: ", name)
 
 
 def _rule(entry: Any, path: yamltext.Path) -> Any:
@@ -170,14 +176,14 @@ def _tagged(entry: Any, tag: str, known: dict[str, Any], path: yamltext.Path, wh
     return entry
 
 
-def _convert(data: Any, kind: type[_T], path: yamltext.Path, what: str = "", **named: str) -> _T:
-    """A typed value, its errors turned into SchemaErrors that know their path; ``named`` is its key in the file."""
+def _convert(data: Any, kind: type[_T], path: yamltext.Path, what: str = "", name: str | None = None) -> _T:
+    """A typed value, named if its key is a name; errors are turned into SchemaErrors that know their path."""
     if isinstance(data, dict) and isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         _refuse_unknown(data, _file_fields(kind), path, what)
         for key in (key for key, value in data.items() if value is None):
             raise SchemaError(f"{what}{key} is empty; fill it in{_meaning(kind, key)}", (*path, key))
     try:
-        return msgspec.convert({**data, **named} if named else data, kind)
+        return msgspec.convert(data if name is None else {**data, "name": name}, kind)
     except msgspec.ValidationError as error:
         if isinstance(error.__cause__, SchemaError):
             raise SchemaError(f"{what}{error.__cause__}", (*path, *error.__cause__.path)) from None
@@ -210,13 +216,9 @@ def _as_path(inner: tuple[str, ...]) -> yamltext.Path:
     return tuple(int(part) if part.isdecimal() else part for part in inner)
 
 
-def _meaning(kind: type[Any], key: str) -> str:
-    """The sentence about a field in the docstrings of its class."""
-    for base in kind.__mro__:
-        found = re.search(rf"^ +{key}: (.+?)(?:[;.]|$)", base.__doc__ or "", re.MULTILINE)
-        if found:
-            return f": {found[1]}"
-    return ""
+def _meaning(kind: type[msgspec.Struct], key: str) -> str:
+    meaning = field_meanings(kind).get(key)
+    return f": {in_short(meaning)}" if meaning else ""
 
 
 def _file_fields(kind: type[msgspec.Struct]) -> list[str]:

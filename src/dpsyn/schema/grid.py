@@ -101,8 +101,11 @@ def _cut(start: int, stop: int, width: int, origin: int) -> list[int]:
 
 
 def _round_width(length: int, pieces: int, ladder: Sequence[int]) -> int:
-    """The smallest round width that cuts ``length`` into at most about ``pieces``."""
-    exact = -(-length // pieces)
+    """The smallest round width that cuts ``length`` into at most about ``pieces``.
+
+    About, because 0 … 2 000 000 should be cut by thousands although it has one point more than two million.
+    """
+    exact = max(1, -(-(length - 1) // pieces))
     for width in ladder:
         if width >= exact:
             return width

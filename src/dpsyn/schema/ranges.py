@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import math
+import re
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -87,14 +89,7 @@ class Ranged(Attribute, frozen=True, kw_only=True):
 
     def grid(self) -> Grid:
         """Cells on round coordinates, declared bins and spikes."""
-        declared = self.bins
-        return make_grid(
-            self.steps,
-            origin=self.origin,
-            bins=[self.step_of(edge) for edge in declared] if isinstance(declared, tuple) else declared,
-            spikes=[self.step_of(spike) for spike in self.spikes] + self._zero(),
-            ladder=self._round_widths(),
-        )
+        return _grid_of(self)
 
     def _zero(self) -> list[int]:
         return [-self.origin] if 0 <= -self.origin < self.steps else []
@@ -147,6 +142,16 @@ class Ranged(Attribute, frozen=True, kw_only=True):
             raise SchemaError("bins must ascend", ("bins",))
         self._steps_of_all("spikes", self.spikes)
         self._steps_of_all("other", () if self.other is None else (self.other,))
+        for spelling in self.null_spellings:
+            if self._holds(spelling):
+                raise SchemaError(f"{spelling!r} is both a value of the range and a spelling of missing", ("missing",))
+
+    def _holds(self, text: str) -> bool:
+        try:
+            self.step_of(text)
+        except SchemaError:
+            return False
+        return True
 
     def _steps_of_all(self, field: str, values: Sequence[Value]) -> list[int]:
         try:
@@ -275,14 +280,14 @@ class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
             Times with an offset are turned into UTC.
     """
 
-    start: str
-    end: str
+    start: str | int
+    end: str | int
     resolution: Resolution = "day"
     format: str | None = None
 
     def _check(self) -> None:
         for field in ("start", "end"):
-            if parse_instant(getattr(self, field)) is None:
+            if parse_instant(str(getattr(self, field))) is None:
                 raise SchemaError(f"{field} is {getattr(self, field)!r}; write it as 2016-01-31", (field,))
         self._check_order("start", "end")
         self._check_cuts()
@@ -306,8 +311,8 @@ class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
     def steps(self) -> int:
         """The number of units from start to end; a bare date as end reaches to the last unit of its day."""
         last = self.coordinate_of(self.end)
-        if not self.dated and len(self.end.strip()) <= 10:
-            last = self._units(np.datetime64(parse_instant(self.end), "D") + 1) - 1
+        if not self.dated and len(str(self.end).strip()) <= 10:
+            last = self._units(np.datetime64(parse_instant(str(self.end)), "D") + 1) - 1
         return last - self.origin + 1
 
     def coordinate_of(self, value: Value) -> int:
@@ -336,10 +341,26 @@ class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
         return [int(seconds * per_second) for seconds in _ROUND_SECONDS if seconds * per_second >= 1]
 
 
+@functools.lru_cache(maxsize=1024)
+def _grid_of(attribute: Ranged) -> Grid:
+    """The grid of an attribute; remembered, because sizes, labels and codes all ask for it."""
+    declared = attribute.bins
+    return make_grid(
+        attribute.steps,
+        origin=attribute.origin,
+        bins=[attribute.step_of(edge) for edge in declared] if isinstance(declared, tuple) else declared,
+        spikes=[attribute.step_of(spike) for spike in attribute.spikes] + attribute._zero(),
+        ladder=attribute._round_widths(),
+    )
+
+
 def parse_instant(text: str) -> dt.datetime | None:
-    """An ISO 8601 date or time without zone; an offset is turned into UTC. None if it is neither."""
+    """An ISO 8601 date or time, year or month; an offset is turned into UTC. None if it is none of these."""
+    text = text.strip()
+    if re.fullmatch(r"[0-9]{4}(-[0-9]{2})?", text, re.ASCII):
+        text += "-01" if len(text) == 7 else "-01-01"
     try:
-        instant = dt.datetime.fromisoformat(text.strip())
+        instant = dt.datetime.fromisoformat(text)
     except ValueError:
         return None
     if instant.tzinfo is not None:

@@ -34,7 +34,13 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Stated(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A statement about the table, and why it is public."""
+    """A statement about the table, and why it is public.
+
+    Attributes:
+        provenance: ``public`` if it is known without the data, ``data`` if it was read off the data, in which
+            case a release refuses it.
+        because: why it is public, for the certificate.
+    """
 
     provenance: Provenance = "public"
     because: str = ""

@@ -5,16 +5,29 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from dpsyn.errors import SchemaError
 from dpsyn.outputs import write_text
-from dpsyn.schema.attributes import Attribute, Boolean, Categorical, Identifier, Open, Ordinal, freeze
+from dpsyn.schema.attributes import (
+    MISSING,
+    Attribute,
+    Boolean,
+    Categorical,
+    Identifier,
+    Open,
+    Ordinal,
+    Value,
+    freeze,
+    split_range,
+)
 from dpsyn.schema.ranges import Datetime, Integer, Ranged, Real
 from dpsyn.schema.relations import (
     AnyRule,
+    Condition,
     Derive,
     Impossible,
     Neighbours,
@@ -94,6 +107,13 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def save(self, path: str | Path) -> None:
         """Write a schema file."""
         write_text(Path(path), self.to_yaml())
+
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        """JSON Schema of schema files, with which editors complete and check them."""
+        from dpsyn.schema import jsonschema
+
+        return jsonschema.json_schema()
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -188,10 +208,18 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         source, target = self._coded(derive.source, path), self._coded(derive.name, path)
         reached = np.zeros(source.cells, dtype=np.bool_)
         for value, derived in derive.mapping:
-            reached |= _located(source, value, (*path, "mapping"))
-            _located(target, derived, (*path, "mapping"))
+            entry = (*path, "mapping", str(value))
+            chosen = _located(source, value, entry)
+            if (reached & chosen).any():
+                raise SchemaError(
+                    f"{derive.name!r}: {value!r} overlaps another entry, or ends inside a cell of {derive.source!r}; "
+                    "give that attribute bins that start where the ranges do",
+                    entry,
+                )
+            reached |= chosen
+            _require_exact(target, derived, entry)
         if derive.otherwise is not None:
-            _located(target, derive.otherwise, (*path, "otherwise"))
+            _require_exact(target, derive.otherwise, (*path, "otherwise"))
         elif not reached[: source.proper_cells].all():
             missed = int((~reached[: source.proper_cells]).sum())
             raise SchemaError(
@@ -228,7 +256,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             case Impossible() | Total():
                 for name, condition in rule.where:
                     if not isinstance(self[name], Open):  # its values are checked once they are bought
-                        _located(self._coded(name, path), condition, (*path, "where", name))
+                        _require_whole_cells(self._coded(name, path), condition, (*path, "where", name))
             case Order() if len(set(rule.attributes)) < max(2, len(rule.attributes)):
                 raise SchemaError("an order needs at least two different attributes", path)
             case Sum() if not rule.parts or rule.total in rule.parts:
@@ -268,8 +296,35 @@ def _order_kind(attribute: Attribute) -> str | None:
     return "dates" if isinstance(attribute, Ranged) else None
 
 
+def _require_whole_cells(attribute: Attribute, condition: Condition, path: tuple[str | int, ...]) -> None:
+    """Refuse a range that ends inside a cell, because a rule can only speak of the cell as a whole."""
+    _located(attribute, condition, path)
+    if not isinstance(attribute, Ranged):
+        return
+    edges = set(attribute.grid().edges.tolist())
+    for part in condition if isinstance(condition, tuple) else (condition,):
+        if part == MISSING:
+            continue
+        first, last = (attribute.step_of(end) for end in split_range(part) or (part, part))
+        if not {first, last + 1} <= edges:
+            raise SchemaError(
+                f"{part!r} begins or ends inside a cell of {attribute.name!r}, so the rule would also hold for its "
+                "neighbours; give that attribute bins that start at its first value and after its last, or spikes",
+                path,
+            )
+
+
 def _located(attribute: Attribute, condition: object, path: tuple[str | int, ...]) -> np.ndarray:
     try:
         return attribute.select(condition)  # type: ignore[arg-type]
     except SchemaError as error:
         raise SchemaError(str(error), path) from None
+
+
+def _require_exact(target: Attribute, value: Value, path: tuple[str | int, ...]) -> None:
+    """Refuse a derived value that shares its cell with others, because the cell stands for all of them."""
+    cell = int(np.flatnonzero(_located(target, value, path))[0])
+    if isinstance(target, Ranged) and cell < target.proper_cells:
+        edges = target.grid().edges
+        if edges[cell + 1] - edges[cell] > 1:
+            raise SchemaError(f"{value} shares its cell of {target.name!r} with others; list it under spikes", path)

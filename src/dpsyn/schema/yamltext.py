@@ -17,10 +17,10 @@ from dpsyn.errors import SchemaError
 Path = tuple[str | int, ...]
 Lines = dict[Path, int]
 
-_LONGEST_PLAIN_KEY = 1_000
+_ENDLESS = 2**30
 _MOST_REPEATED = 300_000
 """Entries that aliases may add: ten lists of thirty thousand values."""
-
+_TOO_DEEP = "this YAML is nested too deeply, or an alias stands inside its own anchor"
 _TAG = "tag:yaml.org,2002:"
 _RESOLVERS = (
     ("null", r"^(?:~|null|Null|NULL|)$", "~nN\0"),
@@ -51,12 +51,21 @@ for _name, _pattern, _first in _RESOLVERS:
         _class.add_implicit_resolver(_TAG + _name, re.compile(_pattern), _letters)
 
 
+def _is_flat(values: Sequence[Any]) -> bool:
+    return not any(isinstance(value, dict | list | tuple) for value in values)
+
+
 def _represent_list(dumper: _Dumper, data: Sequence[Any]) -> yaml.Node:
     """Plain values side by side, everything else below each other."""
-    flat = not any(isinstance(entry, dict | list | tuple) for entry in data)
-    return dumper.represent_sequence(_TAG + "seq", data, flow_style=flat)
+    return dumper.represent_sequence(_TAG + "seq", data, flow_style=_is_flat(data))
 
 
+def _represent_text(dumper: _Dumper, data: str) -> yaml.Node:
+    """On one line: breaks and control characters are escaped, for a key cannot span lines."""
+    return dumper.represent_scalar(_TAG + "str", data, style=None if data.isprintable() else '"')
+
+
+_Dumper.add_representer(str, _represent_text)
 for _sequence in (list, tuple):
     _Dumper.add_representer(_sequence, _represent_list)
 
@@ -67,20 +76,25 @@ def read(text: str) -> tuple[Any, Lines]:
     if not text.isascii() and (stray := re.search("[\ud800-\udfff]", text)):
         line = text.count("\n", 0, stray.start()) + 1
         raise SchemaError(f"line {line}: this is not YAML: half of a surrogate pair is no character")
+    node = compose(text)
     try:
-        node = yaml.compose(text, Loader=_Loader)
+        return (None if node is None else _plain(node, (), lines, len(text) + _MOST_REPEATED)), lines
+    except RecursionError:
+        raise SchemaError(_TOO_DEEP) from None
+
+
+def compose(text: str) -> yaml.Node | None:
+    """The nodes of the text, whose marks tell where each begins and ends; a byte order mark is not counted."""
+    try:
+        node: yaml.Node | None = yaml.compose(text, Loader=_Loader)
+        return node
     except yaml.MarkedYAMLError as error:
         line = (error.problem_mark or error.context_mark).line + 1  # type: ignore[union-attr]
         raise SchemaError(f"line {line}: this is not YAML: {error.problem or error.context}") from None
     except yaml.YAMLError as error:
         raise SchemaError(f"this is not YAML: {str(error).splitlines()[0]}") from None
     except RecursionError:
-        raise SchemaError("this is not a schema: it is nested too deeply") from None
-    most = len(text) + _MOST_REPEATED
-    try:
-        return (None if node is None else _plain(node, (), lines, most)), lines
-    except RecursionError:
-        raise SchemaError("this is not a schema: it is nested too deeply, or an alias contains itself") from None
+        raise SchemaError(_TOO_DEEP) from None
 
 
 def _plain(node: yaml.Node, path: Path, lines: Lines, most: int) -> Any:
@@ -142,9 +156,11 @@ def _number(kind: str, text: str, line: int) -> int | float:
 def write(document: Mapping[str, Any], comments: Mapping[Path, str] | None = None) -> str:
     """YAML text of a document, each top-level entry and each attribute apart, with comments where given.
 
-    The comment of an entry stands above it; that of a single field behind it.
+    The comment of an entry stands above it; that of a single field behind it; that of the empty path heads the file.
     """
-    return _block(document, (), comments or {})
+    comments = comments or {}
+    header = _with_comment("\n", comments[()], behind=False) if () in comments else ""
+    return header + _block(document, (), comments)
 
 
 def _block(mapping: Mapping[Any, Any], path: Path, comments: Mapping[Path, str]) -> str:
@@ -152,31 +168,45 @@ def _block(mapping: Mapping[Any, Any], path: Path, comments: Mapping[Path, str])
     for key, value in mapping.items():
         here = (*path, key)
         comment = comments.get(here, "")
-        nested = isinstance(value, Mapping) and value and _speaks_below(here, comments)
-        head = _head(key)
-        if nested:
-            body = f"{head}\n{_indent(_block(value, here, comments))}"
+        if isinstance(value, Mapping) and value:
+            body = f"{_head(key)}\n{_indent(_block(value, here, comments))}"
         elif value is None:
-            body = f"{head}\n"
+            body = f"{_head(key)}\n"
+        elif isinstance(value, list | tuple) and _is_flat(value):
+            body = f"{_head(key)} {_side_by_side(value)}\n"
         else:
-            body = yaml.dump({key: value}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
-        parts.append(_with_comment(body, comment, behind=len(path) >= 2 and not nested))
+            body = yaml.dump({key: value}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_ENDLESS)
+        parts.append(_with_comment(body, comment, behind=len(path) >= 2))
     return "".join(parts)
 
 
-def _head(key: Any) -> str:
-    """A key and its colon; YAML wants a long key announced by a question mark."""
+def _head(key: str) -> str:
+    """The key and its colon; YAML wants a question mark before keys of more than 1,024 characters."""
     text = scalar(key)
-    return f"{text}:" if len(text) <= _LONGEST_PLAIN_KEY else f"? {text}\n:"
+    return f"{text}:" if len(text) <= 1024 else f"? {text}\n:"
+
+
+def _side_by_side(values: Sequence[Any]) -> str:
+    """Plain values in brackets, lines broken between them."""
+    wrapped = [[value] for value in values]
+    lines = yaml.dump(wrapped, Dumper=_Dumper, allow_unicode=True, width=_ENDLESS, default_flow_style=None)
+    items = (
+        [line.removeprefix("- [").removesuffix("]") + "," for line in lines.removesuffix("\n").split("\n")]
+        if values
+        else []
+    )
+    rows, row = [], ""
+    for item in items:
+        if row and len(row) + len(item) >= 100:
+            rows.append(row)
+            row = "  "
+        row += f" {item}" if row.strip() else item
+    return "[" + "\n".join([*rows, row]).removesuffix(",") + "]"
 
 
 def _indent(text: str) -> str:
     """Two spaces before every line, and a line ends with a newline only: other breaks are inside of texts."""
     return "".join(f"  {line}\n" if line else "\n" for line in text.removesuffix("\n").split("\n"))
-
-
-def _speaks_below(path: Path, comments: Mapping[Path, str]) -> bool:
-    return any(other[: len(path)] == path and len(other) > len(path) for other in comments)
 
 
 def _with_comment(body: str, comment: str, *, behind: bool) -> str:
@@ -191,13 +221,5 @@ def _with_comment(body: str, comment: str, *, behind: bool) -> str:
 
 def scalar(value: Any) -> str:
     """One value as YAML text on one line."""
-    broken = isinstance(value, str) and not value.isprintable()  # such as a line break: escaped, in quotes
-    text: str = yaml.dump(
-        [value],
-        Dumper=_Dumper,
-        allow_unicode=not broken,
-        width=2**20,
-        default_flow_style=True,
-        default_style='"' if broken else None,
-    )
+    text: str = yaml.dump([value], Dumper=_Dumper, allow_unicode=True, width=_ENDLESS, default_flow_style=True)
     return text.strip("\n")[1:-1]

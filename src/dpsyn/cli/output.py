@@ -1,0 +1,66 @@
+"""What commands print and write."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from dpsyn import outputs
+from dpsyn.errors import OutputError
+
+
+def say(text: str) -> None:
+    """A line for the person."""
+    click.echo(text)
+
+
+def wrote(target: str, then: str = "") -> None:
+    """Say where a result is, unless it went to standard output, where it can be seen."""
+    if target != "-":
+        say(f"Wrote {target}. {then}".rstrip())
+
+
+def write_text(target: str, text: str) -> None:
+    """Write to a file, or to standard output for ``-``."""
+    if target == "-":
+        click.echo(text, nl=False)
+    else:
+        outputs.write_text(Path(target), text)
+
+
+def refuse_to_overwrite(target: str, force: bool) -> None:
+    """Keep a file that may hold someone's work."""
+    if target != "-" and Path(target).exists() and not force:
+        raise OutputError(f"{target} exists; give another name, or --force to overwrite it")
+
+
+def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
+    """A table on standard output, as wide as the terminal; nothing is cut where it goes to a file."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
+    shown = Table(title=Text(title) if title else None, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
+    for place, heading in enumerate(headings):
+        shown.add_column(heading, justify="right" if place in right else "left", overflow="fold")
+    for row in rows:
+        shown.add_row(*(Text(cell) for cell in row))
+    console.print(shown)
+
+
+@contextlib.contextmanager
+def working(phase: str) -> Iterator[None]:
+    """Show on a terminal that something is going on: the phase, never a number of rows."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(phase):
+        yield

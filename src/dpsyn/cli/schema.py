@@ -1,0 +1,173 @@
+"""``dpsyn schema``: say what is public about a table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+import dpsyn
+from dpsyn.cli import output
+
+if TYPE_CHECKING:
+    from dpsyn import Fit, Schema
+
+_DATA = click.argument("data", metavar="DATA")
+_QUERY = click.option("--query", metavar="SQL", help="A SELECT, or the name of a table, if DATA is a DuckDB database.")
+_OUTPUT = click.option(
+    "-o", "--output", "target", default="-", metavar="FILE", help="Where to write; standard output by default."
+)
+_FORCE = click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
+
+
+@click.group()
+def command() -> None:
+    """Say what is public about a table: its columns, their values and bounds, whom to protect.
+
+    A release uses nothing about the table but this file and noisy counts, so what stands here must be known
+    without looking at the rows. The usual way:
+
+    \b
+      dpsyn schema draft people.csv -o schema.yaml     a first guess, read off the data
+      (edit schema.yaml: possible values, not seen ones)
+      dpsyn schema approve schema.yaml age sex --because "code book 2024"
+      dpsyn schema check schema.yaml people.csv        does the table fit?
+    """
+
+
+@command.command()
+@_DATA
+@_QUERY
+@_OUTPUT
+@_FORCE
+def draft(data: str, query: str | None, target: str, force: bool) -> None:
+    """Guess a schema from a table, for you to finish.
+
+    DATA is a .csv, .tsv, .parquet or .arrow file (also compressed), a folder of Parquet files, or a DuckDB
+    database with --query. The draft is private: it shows values that were seen in the rows. Everything in it is
+    marked `provenance: data`, and a release refuses it until you approve it.
+    """
+    output.refuse_to_overwrite(target, force)
+    with output.working(f"Reading {data}"):
+        text = dpsyn.draft_schema(data, query=query)
+    output.write_text(target, text)
+    output.wrote(target, "It is private until you have gone through it; see the notes at its top.")
+
+
+@command.command("import")
+@click.argument("metadata", metavar="FILE", type=click.Path(path_type=Path))
+@_OUTPUT
+@_FORCE
+def import_(metadata: Path, target: str, force: bool) -> None:
+    """Make a schema from metadata that you already have.
+
+    FILE is a domain.json as private-pgm uses it (attribute → number of codes), SDV metadata, or a Frictionless
+    table schema or data package. What it does not say is left empty, with a comment that asks for it.
+    """
+    output.refuse_to_overwrite(target, force)
+    output.write_text(target, dpsyn.import_schema(metadata))
+    output.wrote(target, f"Next: dpsyn schema check {target}")
+
+
+@command.command()
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.argument("attributes", metavar="ATTRIBUTE...", nargs=-1)
+@click.option("--because", required=True, metavar="WHY", help="Where it is public, such as a code book.")
+@click.option("--all", "everything", is_flag=True, help="All attributes and rules that were read off the data.")
+def approve(file: Path, attributes: tuple[str, ...], because: str, everything: bool) -> None:
+    """Declare that what the schema says of some attributes is publicly known.
+
+    This changes `provenance: data` to `provenance: public` and records why; the rest of FILE stays as it is. The
+    certificate of every release lists it, so that a reader can judge.
+
+    \b
+      dpsyn schema approve schema.yaml age sex --because "questionnaire 2024, page 3"
+    """
+    if bool(attributes) == everything:
+        raise click.UsageError("name the attributes to approve, or say --all")
+    dpsyn.approve_schema(file, attributes, because=because, everything=everything)
+    output.say(f"Approved in {file}. {_left_to_do(file)}")
+
+
+def _left_to_do(file: Path) -> str:
+    try:
+        left = dpsyn.Schema.load(file).unapproved()
+    except dpsyn.DPSynError as error:
+        return f"The file is not finished yet: {error}"
+    return f"Still to do: {', '.join(left)}." if left else "Nothing is left to approve."
+
+
+@command.command()
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.argument("data", metavar="[DATA]", required=False)
+@_QUERY
+def check(file: Path, data: str | None, query: str | None) -> int:
+    """Check a schema; with DATA, also how well the table fits it.
+
+    Without DATA nothing private is read. With DATA the figures are private: they count cells that fall outside,
+    column by column.
+    """
+    schema = dpsyn.Schema.load(file)
+    _show_schema(schema, file, whole=data is None)
+    if data is None:
+        return 0
+    with output.working(f"Reading {data}"):
+        fit = dpsyn.check_table(schema, data, query=query)
+    _show_fit(fit)
+    return 2 if fit.problems else 0
+
+
+@command.command("json-schema")
+@_OUTPUT
+def json_schema(target: str) -> None:
+    """Write the JSON Schema of schema files, with which editors complete and check them.
+
+    In VS Code with the YAML extension, for instance, put this on the first line of your schema:
+
+    \b
+      # yaml-language-server: $schema=dpsyn.schema.json
+    """
+    output.write_text(target, json.dumps(dpsyn.Schema.json_schema(), indent=2, ensure_ascii=False) + "\n")
+    output.wrote(target)
+
+
+def _show_schema(schema: Schema, file: Path, *, whole: bool) -> None:
+    rows = [
+        (a.name, a.kind, f"{a.cells:,}" if a.coded else "–", f"{a.size:,}" if a.coded else "–", a.provenance)
+        for a in schema
+    ]
+    output.say(f"{file} is valid: {len(rows)} attributes.")
+    if whole:
+        output.table("", ("attribute", "kind", "cells", "bins", "provenance"), rows, right=(2, 3))
+    left = schema.unapproved()
+    if left:
+        output.say(f"Not ready for a release: {len(left)} entries were read off the data (provenance: data).")
+        output.say('Once you know them to be public:  dpsyn schema approve FILE ATTRIBUTE... --because "..."')
+
+
+def _show_fit(fit: Fit) -> None:
+    output.say(dpsyn.PRIVATE)
+    for problem in fit.problems:
+        output.say(f"A release would refuse this table: {problem}.")
+    rows = [
+        (f.name, *(f"{n:,}" for n in (f.inside, f.empty, f.unreadable, f.below, f.above, f.misplaced)), _fate(f))
+        for f in fit.attributes
+    ]
+    headings = ("attribute", "inside", "empty", "unreadable", "below", "above", "misplaced", "which go to")
+    output.table(f"{fit.where}: {fit.rows:,} rows", headings, rows, right=(1, 2, 3, 4, 5, 6))
+    if fit.unchecked:
+        output.say(f"Open, so nothing to check: {', '.join(fit.unchecked)}.")
+    if fit.extra:
+        output.say(f"Not in the schema, so never read: {', '.join(fit.extra)}.")
+
+
+def _fate(fit: dpsyn.AttributeFit) -> str:
+    """Where the cells that are not at home go."""
+    places = []
+    if fit.empty + fit.unreadable and fit.misplaced > fit.below + fit.above:
+        places += sorted({fit.empty_goes_to, fit.other_goes_to})
+    if fit.below or fit.above:
+        places.append("the nearest bound")
+    return ", ".join(places)

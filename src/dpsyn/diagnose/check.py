@@ -1,0 +1,108 @@
+"""How well a table fits its schema, cell by cell.
+
+Privacy: this is the steward's own, unpaid look at the rows. The result is private and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpsyn.records import ABOVE, BELOW, EMPTY, FOUND, UNREADABLE, column_for, structural_problems
+from dpsyn.schema import Attribute, Schema
+from dpsyn.sources import open_source
+
+PRIVATE = "PRIVATE: these figures come straight from the rows and are not protected. Do not publish them."
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeFit:
+    """What became of the cells of one column.
+
+    Attributes:
+        name: the attribute.
+        inside: cells in the domain.
+        empty: null cells.
+        unreadable: cells that are not in the list, or not of the kind at all.
+        below: cells under the lowest value.
+        above: cells over the highest value.
+        empty_goes_to: the label that null cells get.
+        other_goes_to: the label that unreadable cells get.
+        misplaced: cells that take a place which is not theirs: all but those inside and declared nulls.
+    """
+
+    name: str
+    inside: int
+    empty: int
+    unreadable: int
+    below: int
+    above: int
+    empty_goes_to: str
+    other_goes_to: str
+    misplaced: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How well a table fits its schema.
+
+    Attributes:
+        where: the table.
+        rows: how many it has.
+        attributes: one entry per measured attribute with a public domain.
+        unchecked: measured attributes without a public domain.
+        extra: columns that the schema does not mention; a release does not read them.
+        problems: columns that are missing, there twice or of a type that does not fit; a release refuses them.
+    """
+
+    where: str
+    rows: int
+    attributes: tuple[AttributeFit, ...]
+    unchecked: tuple[str, ...]
+    extra: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
+def check_table(schema: Schema, data: Any, *, query: str | None = None) -> Fit:
+    """Count, for every attribute, the cells that fall outside its domain.
+
+    Privacy: unpaid look at the rows; the result is private.
+    """
+    source = open_source(data, query=query)
+    problems = structural_problems(schema, source.schema)
+    coded = [attribute for attribute in schema.measured if attribute.coded and attribute.name not in problems]
+    columns = [column_for(attribute) for attribute in coded]
+    names = [attribute.name for attribute in coded]
+    fates = np.zeros((len(coded), 5), np.int64)
+    rows = 0
+    for batch in source.batches(names):
+        rows += batch.num_rows
+        for place, (name, column) in enumerate(zip(names, columns, strict=True)):
+            fates[place] += np.bincount(column.read(batch.column(name)).fates, minlength=5)
+    return Fit(
+        where=source.where,
+        rows=rows,
+        attributes=tuple(_fit(a, counts.tolist()) for a, counts in zip(coded, fates, strict=True)),
+        unchecked=tuple(attribute.name for attribute in schema.measured if not attribute.coded),
+        extra=tuple(name for name in source.schema.names if name not in schema),
+        problems=tuple(problems.values()),
+    )
+
+
+def _fit(attribute: Attribute, counts: Sequence[int]) -> AttributeFit:
+    declared = counts[FOUND] + (counts[EMPTY] if attribute.has_missing else 0)
+    labels, bins = attribute.labels(), attribute.bin_of_cell()
+    return AttributeFit(
+        name=attribute.name,
+        inside=counts[FOUND],
+        empty=counts[EMPTY],
+        unreadable=counts[UNREADABLE],
+        below=counts[BELOW],
+        above=counts[ABOVE],
+        empty_goes_to=labels[bins[attribute.null_cell]],
+        other_goes_to=labels[bins[attribute.other_cell]],
+        misplaced=sum(counts) - declared,
+    )

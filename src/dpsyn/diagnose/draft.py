@@ -1,0 +1,184 @@
+"""A first guess of a schema, read off the data for a person to finish.
+
+Privacy: this is the steward's own, unpaid look at the rows. Everything in the draft is marked
+``provenance: data``, and a release refuses it until a person has declared it public.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from dpsyn.diagnose.profile import Profile
+from dpsyn.errors import SourceError
+from dpsyn.schema import yamltext
+from dpsyn.schema.files import FORMAT, KEY
+from dpsyn.schema.grid import MAX_CELLS
+from dpsyn.sources import Source, open_source
+
+MOST_ROWS = 1_000_000
+"""Rows a draft looks at: more would hardly change the guess."""
+
+MOST_CATEGORIES = 100
+"""Different texts up to which a column is taken for a list of categories; beyond it for open text."""
+
+MOST_GRADES = 20
+"""Different whole numbers up to which a column is taken for grades or codes rather than amounts."""
+
+_HEADER = """\
+A draft, read off the data: private until you have gone through it.
+For each attribute compare what stands here with what is publicly known (a code book, a form, the law):
+  - values, low and high should be what is possible, not what was seen in these rows;
+  - cells that cannot be read, or are not listed, go to missing, or without it to the first value;
+    say  other: NAME  to send them elsewhere;
+  - open columns have no public list of values; a release buys the frequent ones;
+  - identifiers are left out of the synthetic table.
+Then declare it public:  dpsyn schema approve THIS-FILE ATTRIBUTE... --because "code book 2024"
+If one person can have several rows, add  unit: {id: COLUMN, rows: 3}  with an identifier column.
+"""
+
+
+def draft_schema(data: Any, *, query: str | None = None, rows: int | None = MOST_ROWS) -> str:
+    """YAML text of a drafted schema for a table, commented so that a person can finish it.
+
+    Privacy: unpaid look at the rows; the text is private until approved.
+    """
+    source = open_source(data, query=query)
+    profiles = _profiles(source, rows)
+    document: dict[str, Any] = {KEY: FORMAT, "dataset": "", "expected_size": None, "neighbours": "add-remove"}
+    comments: dict[yamltext.Path, str] = {
+        (): _HEADER,
+        ("dataset",): "the name under which all releases of this table share a privacy budget",
+        ("expected_size",): "about how many rows, from public knowledge; it sets sensible defaults",
+        ("neighbours",): "add-remove hides whether a person is in the table; replace makes the number of rows public",
+    }
+    document["attributes"] = {}
+    for name, profile in profiles.items():
+        fields, comment = guess(name, profile)
+        document["attributes"][name] = {**fields, "provenance": "data"}
+        comments[("attributes", name, "kind")] = comment
+    return yamltext.write(document, comments)
+
+
+def _profiles(source: Source, rows: int | None) -> dict[str, Profile]:
+    names = source.schema.names
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise SourceError(f"{source.where} has more than one column {twice!r}; rename all but one")
+    if not all(names):
+        raise SourceError(f"{source.where} has a column without a name; name it or remove it")
+    profiles = {name: Profile() for name in names}
+    seen = 0
+    for batch in source.batches(names):
+        for name, profile in profiles.items():
+            profile.add(batch.column(name))
+        seen += batch.num_rows
+        if rows is not None and seen >= rows:
+            break
+    return profiles
+
+
+def guess(name: str, profile: Profile) -> tuple[dict[str, Any], str]:
+    """The fields of an attribute that a column looks like, and a remark for the person who finishes them."""
+    missing = _missing(profile)
+    for attempt in (_nothing, _identifier, _truth, _date, _grades, _amount, _categories):
+        found = attempt(name, profile)
+        if found:
+            fields, comment = found
+            return {**fields, **missing}, comment
+    return {"kind": "open", **missing}, "too many different texts to list; a release buys the frequent ones"
+
+
+Guess = tuple[dict[str, Any], str] | None
+
+
+def _missing(profile: Profile) -> dict[str, Any]:
+    spelled = sorted(profile.empties)
+    if not spelled:
+        return {}
+    return {"missing": True} if spelled == [""] else {"missing": spelled}
+
+
+def _nothing(name: str, profile: Profile) -> Guess:
+    if profile.filled:
+        return None
+    return {"kind": "open"}, "no cell was filled; say what it could hold, or remove it"
+
+
+def _identifier(name: str, profile: Profile) -> Guess:
+    unique = profile.crowded or (profile.distinct == profile.filled and profile.filled >= 100)
+    named = re.search(r"(^|[^a-z])(id|uuid|guid|ssn|e-?mail|phone|key)$", name, re.IGNORECASE)
+    once = unique and not any(times > 1 for times in profile.counts.values())
+    if once and not profile.instant and (named or profile.whole or not profile.number):
+        return {"kind": "identifier"}, "every value occurs once; output: fresh numbers the rows anew"
+    return None
+
+
+def _truth(name: str, profile: Profile) -> Guess:
+    return ({"kind": "boolean"}, "") if profile.truth else None
+
+
+def _date(name: str, profile: Profile) -> Guess:
+    if not (profile.instant or profile.formats) or profile.first is None or profile.last is None:
+        return None
+    if profile.whole and not re.search(r"date|time|day|born|birth|dt", name, re.IGNORECASE):
+        return None
+    fields = {
+        "kind": "datetime",
+        "start": f"{profile.first.year}-01-01",
+        "end": f"{profile.last.year}-12-31",
+        "resolution": profile.grain,
+    }
+    if not profile.instant:
+        fields["format"] = profile.formats[0]
+    return fields, "earliest and latest possible"
+
+
+def _grades(name: str, profile: Profile) -> Guess:
+    if not profile.whole or profile.padded or profile.crowded or profile.low is None or profile.high is None:
+        return None
+    span = int(profile.high - profile.low) + 1
+    if profile.distinct <= MOST_GRADES and span <= 2 * profile.distinct:
+        values = list(range(int(profile.low), int(profile.high) + 1))
+        return {"kind": "ordinal", "values": values}, "all that are possible, in order"
+    if profile.distinct <= MOST_CATEGORIES / 2 and span > 2 * profile.distinct:
+        return {"kind": "categorical", "values": sorted(int(float(text)) for text in profile.counts)}, "all codes"
+    return None
+
+
+def _amount(name: str, profile: Profile) -> Guess:
+    if not profile.number or profile.padded or profile.low is None or profile.high is None:
+        return None
+    low, high = round_bounds(profile.low, profile.high)
+    fields: dict[str, Any] = {"kind": "integer", "low": int(low), "high": int(high)}
+    if not profile.whole:
+        fields = {"kind": "real", "low": low, "high": high, "decimals": min(profile.places, 6)}
+    spikes = _spikes(profile, (high - low) * 10 ** fields.get("decimals", 0))
+    return {**fields, **({"spikes": spikes} if spikes else {})}, "lowest and highest possible"
+
+
+def _spikes(profile: Profile, steps: float) -> list[float]:
+    """Values so frequent that they deserve a cell of their own where cells are wide."""
+    if steps <= MAX_CELLS:
+        return []
+    often = [text for text, times in profile.counts.most_common(20) if times >= max(10, profile.rows / 500)]
+    numbers = sorted(float(text) for text in often)
+    return [int(number) if number.is_integer() else number for number in numbers if number != 0]
+
+
+def _categories(name: str, profile: Profile) -> Guess:
+    if profile.distinct > min(MOST_CATEGORIES, max(10, profile.filled / 2)):
+        return None
+    fields: dict[str, Any] = {"kind": "categorical", "values": sorted(profile.counts)}
+    catch_all = next((text for text in fields["values"] if text.lower() in ("other", "others", "unknown")), None)
+    return {**fields, **({"other": catch_all} if catch_all else {})}, "all that are possible"
+
+
+def round_bounds(low: float, high: float) -> tuple[float, float]:
+    """Bounds widened to round numbers, so that neither is that of a single row."""
+    power = math.floor(math.log10(high - low)) if high > low else 0
+    unit: float = 10**power if power >= 0 else 1 / 10**-power
+    wide_low = 0 if 0 <= low <= high - low else (math.ceil(low / unit) - 1) * unit
+    wide_high = 0 if low - high <= high <= 0 else (math.floor(high / unit) + 1) * unit
+    return round(wide_low, 9), round(wide_high, 9)

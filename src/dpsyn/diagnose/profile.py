@@ -1,0 +1,124 @@
+"""What the cells of one column look like. Facts about private rows: for the steward's eyes only."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections import Counter
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpsyn.records import cells
+from dpsyn.records.arrays import as_binary, is_instant, is_text
+from dpsyn.schema import parse_instant
+from dpsyn.schema.attributes import NULL_SPELLINGS
+
+MOST_DISTINCT = 5_000
+"""Different values of a column that are remembered; beyond it only their kind and range are."""
+
+EMPTY_LOOKING = frozenset({*NULL_SPELLINGS, "?", "-", ".", "--"})
+"""Texts that a person would read as an empty cell."""
+
+FORMATS = ("%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y", "%Y/%m/%d", "%m/%d/%Y %H:%M", "%m/%d/%Y %I:%M:%S %p", "%d.%m.%Y %H:%M")
+"""Ways to write dates that are tried where ISO 8601 does not fit; the first that fits all cells is taken."""
+
+
+class Profile:
+    """The different texts of a column, and what all of them could be read as."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.counts: Counter[str] = Counter()
+        self.crowded = False
+        self.empties: Counter[str] = Counter()
+        self.whole = self.number = self.truth = self.instant = True
+        self.padded = False
+        self.places = 0
+        self.low: float | None = None
+        self.high: float | None = None
+        self.first: dt.datetime | None = None
+        self.last: dt.datetime | None = None
+        self.grain = "day"
+        self.formats = list(FORMATS)
+
+    @property
+    def filled(self) -> int:
+        """The number of cells that are not empty."""
+        return self.rows - self.empties.total()
+
+    @property
+    def distinct(self) -> int:
+        """The number of different values, as far as they were remembered."""
+        return len(self.counts)
+
+    def add(self, array: pa.Array) -> None:
+        """Look at some more cells."""
+        self.rows += len(array)
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        if is_text(array.type):
+            array = as_binary(array)
+        elif is_instant(array.type) or pa.types.is_time(array.type):
+            array = array.cast(pa.string())
+        for entry in pc.value_counts(array).to_pylist():
+            text = cells.text_of_cell(entry["values"])
+            self._add_text(text if text is None else text.strip(), entry["counts"])
+
+    def _add_text(self, text: str | None, times: int) -> None:
+        if text is None or text in EMPTY_LOOKING:
+            self.empties[text or ""] += times
+            return
+        known = text in self.counts
+        if known or not self.crowded:
+            self.counts[text] += times
+            self.crowded = self.distinct > MOST_DISTINCT
+        if not known:
+            self._consider(text)
+
+    def _consider(self, text: str) -> None:
+        """Rule out what this text cannot be."""
+        if self.number:
+            self._consider_number(text)
+        self.truth = self.truth and text.lower() in ("true", "false", "yes", "no", "t", "f", "y", "n")
+        if self.instant:
+            self._consider_instant(text)
+        if self.formats and not self.instant:
+            self.formats = [form for form in self.formats if self._fits(text, form)]
+
+    def _consider_number(self, text: str) -> None:
+        number = cells.read_number(text)
+        if number is None:
+            self.number = self.whole = False
+            return
+        self.low = number if self.low is None else min(self.low, number)
+        self.high = number if self.high is None else max(self.high, number)
+        fraction = re.search(r"\.([0-9]*[1-9])", text)
+        self.places = max(self.places, len(fraction[1]) if fraction else 0)
+        self.whole = self.whole and float(number).is_integer()
+        self.padded = self.padded or bool(re.match(r"0[0-9]", text))
+
+    def _consider_instant(self, text: str) -> None:
+        looks = re.match(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}", text) and not re.fullmatch(r"[0-9]{9,}", text)
+        instant = parse_instant(text) if looks else None
+        if instant is None:
+            self.instant = False
+            self.formats = [form for form in FORMATS if all(self._fits(known, form) for known in self.counts)]
+        else:
+            self._widen(instant)
+
+    def _fits(self, text: str, form: str) -> bool:
+        try:
+            instant = dt.datetime.strptime(text, form)
+        except ValueError:
+            return False
+        self._widen(instant)
+        return True
+
+    def _widen(self, instant: dt.datetime) -> None:
+        self.first = instant if self.first is None else min(self.first, instant)
+        self.last = instant if self.last is None else max(self.last, instant)
+        if instant.second or instant.microsecond:
+            self.grain = "second"
+        elif (instant.hour or instant.minute) and self.grain == "day":
+            self.grain = "minute"

@@ -1,0 +1,24 @@
+"""Integer-coded rows: tables to codes and back."""
+
+from dpsyn.records.codec import Codec, Codes, check_structure, structural_problems
+from dpsyn.records.columns import ABOVE, BELOW, EMPTY, FOUND, UNREADABLE, Column, Reading, column_for, narrowest
+from dpsyn.records.grouping import Grouping
+from dpsyn.records.writers import write_table
+
+__all__ = [
+    "ABOVE",
+    "BELOW",
+    "EMPTY",
+    "FOUND",
+    "UNREADABLE",
+    "Codec",
+    "Codes",
+    "Column",
+    "Grouping",
+    "Reading",
+    "check_structure",
+    "column_for",
+    "narrowest",
+    "structural_problems",
+    "write_table",
+]

@@ -1,0 +1,155 @@
+"""Tables ⇄ integer codes, by a public schema."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpsyn.errors import InternalError, SchemaError, SourceError
+from dpsyn.records import arrays
+from dpsyn.records.columns import Column, column_for, narrowest
+from dpsyn.records.grouping import Grouping
+from dpsyn.schema import MISSING, AnyAttribute, Attribute, Derive, Identifier, Open, Ranged, Schema, text_of
+
+Codes = NDArray[Any]
+"""Rows × attributes, column-major, in the narrowest unsigned type that holds every code."""
+
+
+class Codec:
+    """Reads tables into codes and writes codes as tables.
+
+    There are two resolutions. *Cells* are what ``encode`` gives and ``decode`` takes: the finest distinction the
+    schema makes. *Bins* are what marginals over several attributes use: ``coarsen`` merges cells into bins,
+    ``refine`` draws a cell inside each bin from a released histogram, so that spikes survive.
+
+    Privacy: encoding is total. Every cell of a table whose structure fits has a declared code, whatever is in it,
+    and a row's codes depend on that row alone; so one row changes one count of a marginal.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        unbought = [attribute.name for attribute in schema.measured if isinstance(attribute, Open)]
+        if unbought:
+            raise SchemaError(f"the values of {', '.join(unbought)} are open; they must be bought before encoding")
+        self.schema = schema
+        self.attributes: tuple[AnyAttribute, ...] = schema.measured
+        self.names = tuple(attribute.name for attribute in self.attributes)
+        self.cells = tuple(attribute.cells for attribute in self.attributes)
+        self.columns: tuple[Column, ...] = tuple(column_for(attribute) for attribute in self.attributes)
+        self.groupings = tuple(Grouping(attribute.bin_of_cell()) for attribute in self.attributes)
+        self.bins = tuple(grouping.size for grouping in self.groupings)
+        self._derived = {derive.name: _derived_values(derive, schema) for derive in schema.derive}
+
+    def encode(self, batch: pa.RecordBatch | pa.Table) -> Codes:
+        """Fine codes of a batch whose structure fits (see ``check_structure``)."""
+        codes = np.empty((batch.num_rows, len(self.names)), narrowest(max(self.cells)), order="F")
+        for place, (name, column) in enumerate(zip(self.names, self.columns, strict=True)):
+            codes[:, place] = column.read(_one_array(batch.column(name))).cells
+        return codes
+
+    def coarsen(self, codes: Codes) -> Codes:
+        """Bins of fine codes."""
+        coarse = np.empty(codes.shape, narrowest(max(self.bins)), order="F")
+        for place, grouping in enumerate(self.groupings):
+            coarse[:, place] = grouping.merge(codes[:, place])
+        return coarse
+
+    def refine(
+        self, codes: Codes, rng: np.random.Generator, histograms: Mapping[str, NDArray[Any]] | None = None
+    ) -> Codes:
+        """Fine codes drawn inside bins by released histograms over cells; where none is given, evenly by width."""
+        fine = np.empty(codes.shape, narrowest(max(self.cells)), order="F")
+        for place, (attribute, grouping) in enumerate(zip(self.attributes, self.groupings, strict=True)):
+            weights = _weights(attribute, (histograms or {}).get(attribute.name))
+            fine[:, place] = grouping.draw(codes[:, place], weights, rng)
+        return fine
+
+    def decode(self, codes: Codes, rng: np.random.Generator, *, first_row: int = 0) -> pa.Table:
+        """A table of the schema's types from fine codes.
+
+        Where a cell holds several values one is drawn evenly. Derived attributes are filled in, identifiers
+        left out or numbered anew from ``first_row``.
+        """
+        drawn = {
+            name: column.write(codes[:, place], rng)
+            for place, (name, column) in enumerate(zip(self.names, self.columns, strict=True))
+        }
+        for derive in self.schema.derive:
+            source = codes[:, self.names.index(derive.source)]
+            drawn[derive.name] = self._derived[derive.name].take(pa.array(source))
+        for attribute in self.schema:
+            if isinstance(attribute, Identifier) and attribute.output == "fresh":
+                drawn[attribute.name] = pa.array(np.arange(first_row, first_row + len(codes)))
+        return pa.table({name: drawn[name] for name in self.schema.names if name in drawn})
+
+
+def check_structure(schema: Schema, table: pa.Schema, where: str) -> None:
+    """Refuse a table that lacks a column, has one twice, or holds a type that the attribute cannot have.
+
+    Privacy: names and types of columns are file structure; no cell is looked at.
+    """
+    problems = structural_problems(schema, table)
+    if problems:
+        raise SourceError(f"{where} does not fit the schema: {'; '.join(problems.values())}")
+
+
+def structural_problems(schema: Schema, table: pa.Schema) -> dict[str, str]:
+    """What is wrong with the columns of a table, by column; empty if it fits."""
+    times = Counter(table.names)
+    problems = {}
+    for name in schema.columns:
+        if name not in times:
+            problems[name] = f"there is no column {name!r}{_hint(name, table.names)}"
+        elif times[name] > 1:
+            problems[name] = f"there are {times[name]} columns {name!r}, rename all but one"
+        elif not _fits(schema[name], table.field(name).type):
+            found = table.field(name).type
+            problems[name] = f"column {name!r} holds {found}, which cannot be read as {schema[name].kind}"
+    return problems
+
+
+def _fits(attribute: AnyAttribute, kind: pa.DataType) -> bool:
+    if not attribute.coded:
+        return arrays.is_simple(arrays.value_type(kind))
+    return column_for(attribute).fits(kind)
+
+
+def _one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+
+
+def _weights(attribute: Attribute, histogram: NDArray[Any] | None) -> NDArray[np.float64]:
+    """Non-negative weights of an attribute's cells: a histogram's, or the number of values in each cell."""
+    if histogram is not None:
+        if len(histogram) != attribute.cells:
+            raise InternalError(f"a histogram of {attribute.name!r} has {len(histogram)} cells, not {attribute.cells}")
+        return np.maximum(np.asarray(histogram, np.float64), 0.0)
+    if isinstance(attribute, Ranged):
+        widths = np.diff(attribute.grid().edges).astype(np.float64)
+        return np.append(widths, 1.0) if attribute.has_missing else widths
+    return np.ones(attribute.cells)
+
+
+def _derived_values(derive: Derive, schema: Schema) -> pa.Array:
+    """The derived value for every fine code of the source."""
+    source, target = schema[derive.source], schema[derive.name]
+    values: list[Any] = [derive.otherwise] * source.cells
+    for condition, value in derive.mapping:
+        for cell in np.flatnonzero(source.select(condition)):
+            values[cell] = value
+    nothing = (None, MISSING) if target.has_missing else (None,)
+    texts = pa.array([None if value in nothing else text_of(value) for value in values], pa.string())
+    column = column_for(target)
+    return column.write(column.read(texts).cells, np.random.default_rng(0))  # each value has a cell of its own
+
+
+def _hint(name: str, names: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, names, 1)
+    return f", did you mean {close[0]!r}?" if close else ""

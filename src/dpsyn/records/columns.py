@@ -1,0 +1,367 @@
+"""One column of a table ⇄ fine codes.
+
+Encoding is total: every array whose type fits gives a code for each of its cells. Where the usual spelling
+allows it, Arrow reads the whole array at once; the cells that are spelled otherwise are read one by one, each
+different text once, by the specification in ``cells``. The fast path takes only cells that match a pattern on
+which Arrow and the specification agree: a cell's code must not depend on its neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dpsyn.errors import InternalError
+from dpsyn.records import arrays, cells
+from dpsyn.records.lookup import CellLookup
+from dpsyn.schema import Attribute, Boolean, Categorical, Datetime, Integer, Ranged, Real, parse_instant, text_of
+
+Cells = NDArray[Any]
+"""Fine codes of one attribute, in the narrowest unsigned type."""
+
+Fates = NDArray[np.uint8]
+"""What became of each cell."""
+
+FOUND, EMPTY, UNREADABLE, BELOW, ABOVE = range(5)
+"""In the domain; null; not in the list or not a value at all; beyond a bound."""
+
+_FAR = 2**60
+"""Beyond every bound a schema can have; numbers further out are as good as this one."""
+
+_WHOLE_NUMBER = r"^-?[0-9]{1,18}$"
+_DECIMAL_NUMBER = r"^-?[0-9]{1,15}(\.[0-9]{1,15})?$"
+_ISO = r"^[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)?$"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Reading:
+    """The fine codes of a column, and what became of each cell."""
+
+    cells: Cells
+    fates: Fates
+
+
+class Column(Protocol):
+    """How one attribute is read from a table and written to one."""
+
+    def fits(self, kind: pa.DataType) -> bool:
+        """Whether arrays of a type can be read at all."""
+
+    def read(self, array: pa.Array) -> Reading:
+        """Codes of an array whose type fits."""
+
+    def write(self, codes: Cells, rng: np.random.Generator) -> pa.Array:
+        """Values of codes; where a code stands for several values, one is drawn evenly."""
+
+
+def column_for(attribute: Attribute) -> Column:
+    """The column of an attribute that has codes."""
+    match attribute:
+        case Categorical() | Boolean():
+            return ListedColumn(attribute)
+        case Integer() | Real():
+            return NumberColumn(attribute)
+        case Datetime():
+            return DateColumn(attribute)
+    raise InternalError(f"attribute {attribute.name!r} of kind {type(attribute).__name__} has no codes")
+
+
+def narrowest(size: int) -> np.dtype[Any]:
+    """The smallest unsigned type that holds the codes 0 … size−1."""
+    return np.min_scalar_type(max(size - 1, 0))
+
+
+class ListedColumn:
+    """Categories, ordered categories and truth values: codes are positions in a list."""
+
+    def __init__(self, attribute: Categorical | Boolean) -> None:
+        self.attribute = attribute
+        values = (False, True) if isinstance(attribute, Boolean) else attribute.all_values()
+        self.values: tuple[Any, ...] = values
+        self.dtype = narrowest(attribute.cells)
+        self._cell_of = {text_of(value): cell for cell, value in enumerate(values)}
+        self._listed = pa.array([text.encode() for text in self._cell_of], pa.binary())
+        self._as_numbers = cells.numeric(values)
+        self._nulls = frozenset(attribute.null_spellings)
+        self._null_cell, self._other_cell = attribute.null_cell, attribute.other_cell
+        self._written = _typed([*values, *([None] if attribute.has_missing else [])])
+
+    def fits(self, kind: pa.DataType) -> bool:
+        """Whether each cell has one plain value: text, a truth value, a number, a date."""
+        return arrays.is_simple(arrays.value_type(kind))
+
+    def read(self, array: pa.Array) -> Reading:
+        """Codes by the text of each cell."""
+        if pa.types.is_dictionary(array.type):
+            return _through_dictionary(array, self.read)
+        if arrays.is_instant(array.type) or pa.types.is_time(array.type):
+            array = array.cast(pa.string())
+        if not arrays.is_text(array.type):
+            return Reading(*arrays.each_once(array, self._read_value, self.dtype))
+        return self._read_text(arrays.as_binary(array))
+
+    def _read_text(self, texts: pa.Array) -> Reading:
+        found = pc.index_in(texts, value_set=self._listed.cast(texts.type))
+        codes = arrays.numbers_of(found).astype(self.dtype)
+        fates = np.zeros(len(codes), np.uint8)
+        if found.null_count:
+            rows = np.flatnonzero(arrays.null_mask(found))
+            unlisted = texts.take(pa.array(rows))
+            codes[rows], fates[rows] = arrays.each_once(unlisted, self._read_value, self.dtype)
+        return Reading(codes, fates)
+
+    def _read_value(self, value: object) -> tuple[int, int]:
+        text = cells.text_of_cell(value)
+        if text is None:
+            return self._null_cell, EMPTY
+        cell = self._find(text)
+        if cell is not None:
+            return cell, FOUND
+        if text in self._nulls or text.strip() in self._nulls or cells.is_blank(text):
+            return self._null_cell, EMPTY
+        return self._other_cell, UNREADABLE
+
+    def _find(self, text: str) -> int | None:
+        cell = self._cell_of.get(text, self._cell_of.get(text.strip()))
+        if cell is None and isinstance(self.attribute, Boolean):
+            truth = cells.read_boolean(text)
+            return None if truth is None else int(truth)
+        if cell is None and self._as_numbers:
+            number = cells.read_number(text)
+            return None if number is None else self._cell_of.get(text_of(number))
+        return cell
+
+    def write(self, codes: Cells, rng: np.random.Generator) -> pa.Array:
+        """The listed values."""
+        return self._written.take(pa.array(codes))
+
+
+class RangedColumn:
+    """What numbers and dates have in common: coordinates on a lattice, cut into cells."""
+
+    def __init__(self, attribute: Ranged) -> None:
+        self.dtype = narrowest(attribute.cells)
+        self._grid = attribute.grid()
+        self._low, self._high = attribute.origin, attribute.origin + attribute.steps - 1
+        self._cell_of = CellLookup(self._grid.edges)
+        self._nulls = frozenset(attribute.null_spellings)
+        self._null_cell, self._other_cell = attribute.null_cell, attribute.other_cell
+
+    def read(self, array: pa.Array) -> Reading:
+        """Codes by the coordinate of each cell; those beyond a bound go to it."""
+        if pa.types.is_dictionary(array.type):
+            return _through_dictionary(array, self.read)
+        coordinates, fates = self._coordinates(array)
+        near = np.clip(coordinates, self._low, self._high)
+        fates[(near > coordinates) & (fates == FOUND)] = BELOW
+        fates[(near < coordinates) & (fates == FOUND)] = ABOVE
+        codes = self._cell_of(near.astype(np.int64) - self._low).astype(self.dtype)
+        codes[fates == EMPTY] = self._null_cell
+        codes[fates == UNREADABLE] = self._other_cell
+        return Reading(codes, fates)
+
+    def _coordinates(self, array: pa.Array) -> tuple[NDArray[Any], Fates]:
+        """A lattice coordinate for every cell, integral but of any numeric type, and what became of it."""
+        raise InternalError("a ranged column is either of numbers or of dates")
+
+    def _parsed(
+        self, texts: pa.Array, pattern: str, kind: pa.DataType, read_one: Callable[[str], Any]
+    ) -> tuple[NDArray[Any], Fates]:
+        """Values of text cells: those that match the pattern all at once, the others one by one."""
+        plain = _matches(texts, pattern)
+        values = _cast_where(plain, texts, kind)
+        if values is None:  # a day that does not exist; the specification reads the others just the same
+            plain, values = pa.array(np.zeros(len(texts), np.bool_)), np.zeros(len(texts), np.int64)
+        fates = np.zeros(len(texts), np.uint8)
+        rows = np.flatnonzero(~plain.to_numpy(zero_copy_only=False))
+        if len(rows):
+            odd = texts.take(pa.array(rows))
+            values[rows], fates[rows] = arrays.each_once(odd, self._reader(read_one), values.dtype)
+        return values, fates
+
+    def _reader(self, read_one: Callable[[str], Any]) -> Callable[[bytes | None], tuple[Any, int]]:
+        """How one text cell is read, nulls in all their spellings included."""
+
+        def read(raw: bytes | None) -> tuple[Any, int]:
+            text = "" if raw is None else cells.text_of_bytes(raw)
+            if cells.is_blank(text) or text in self._nulls or text.strip() in self._nulls:
+                return 0, EMPTY
+            value = read_one(text)
+            return (0, UNREADABLE) if value is None else (value, FOUND)
+
+        return read
+
+    def _steps(self, codes: Cells, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """A step drawn evenly from each code's cell, and which codes mean missing."""
+        missing = np.asarray(codes >= self._grid.cells)
+        cell = np.where(missing, 0, codes).astype(np.int64)
+        first, width = self._grid.edges[:-1], np.diff(self._grid.edges)
+        return first[cell] + rng.integers(0, width[cell]), missing
+
+
+class NumberColumn(RangedColumn):
+    """Whole numbers and numbers with decimals."""
+
+    def __init__(self, attribute: Integer | Real) -> None:
+        super().__init__(attribute)
+        self._scale = attribute.scale if isinstance(attribute, Real) else 1
+        self._whole = isinstance(attribute, Integer)
+        self._values_at = attribute.values_at
+        spelled = [cells.read_number(text) for text in attribute.null_spellings]
+        self._null_numbers = [number for number in spelled if number is not None and abs(number) < _FAR]
+
+    def fits(self, kind: pa.DataType) -> bool:
+        """Whether the type is a number, a truth value, text, or a dictionary of those."""
+        kind = arrays.value_type(kind)
+        return arrays.is_simple(kind) and not arrays.is_instant(kind) and not pa.types.is_time(kind)
+
+    def _coordinates(self, array: pa.Array) -> tuple[NDArray[Any], Fates]:
+        numbers, fates = self._numbers(array)
+        if self._null_numbers:
+            fates[np.isin(numbers, self._null_numbers)] = EMPTY
+        if self._whole and numbers.dtype.kind == "i":
+            return numbers, fates
+        fates[np.isnan(numbers) & (fates == FOUND)] = EMPTY
+        near = np.clip(np.nan_to_num(numbers), (self._low - 1) / self._scale, (self._high + 1) / self._scale)
+        return np.rint(near * self._scale), fates
+
+    def _numbers(self, array: pa.Array) -> tuple[NDArray[Any], Fates]:
+        kind = array.type
+        if arrays.is_text(kind):
+            return self._from_text(arrays.as_binary(array))
+        fates = np.where(arrays.null_mask(array), EMPTY, FOUND).astype(np.uint8)
+        if pa.types.is_null(kind):
+            return np.zeros(len(array), np.int64), fates
+        if pa.types.is_boolean(kind):
+            array = array.cast(pa.int8())
+        fits_int64 = pa.types.is_integer(array.type) and array.type != pa.uint64()
+        return arrays.numbers_of(array.cast(pa.int64() if fits_int64 else pa.float64(), safe=False)), fates
+
+    def _from_text(self, texts: pa.Array) -> tuple[NDArray[Any], Fates]:
+        if self._whole:
+            return self._parsed(texts, _WHOLE_NUMBER, pa.int64(), _read_whole)
+        return self._parsed(texts, _DECIMAL_NUMBER, pa.float64(), _read_real)
+
+    def write(self, codes: Cells, rng: np.random.Generator) -> pa.Array:
+        """Numbers of their own kind: whole ones stay whole, others keep their decimals."""
+        steps, missing = self._steps(codes, rng)
+        return pa.array(self._values_at(steps), mask=missing)
+
+
+class DateColumn(RangedColumn):
+    """Dates and times."""
+
+    def __init__(self, attribute: Datetime) -> None:
+        super().__init__(attribute)
+        self._attribute = attribute
+        self._unit = attribute.unit
+        spelled = [_read_micros(text) for text in attribute.null_spellings]
+        self._null_micros = np.array([micros for micros in spelled if micros is not None], "datetime64[us]")
+
+    def fits(self, kind: pa.DataType) -> bool:
+        """Whether the type is a date, a time stamp or text; whole numbers fit where they are years."""
+        kind = arrays.value_type(kind)
+        years = self._attribute.resolution == "year" and pa.types.is_integer(kind)
+        return bool(arrays.is_text(kind) or arrays.is_instant(kind) or pa.types.is_null(kind) or years)
+
+    def _coordinates(self, array: pa.Array) -> tuple[NDArray[Any], Fates]:
+        if arrays.is_text(array.type):
+            micros, fates = self._from_text(arrays.as_binary(array))
+            return self._placed(micros.view("datetime64[us]"), fates)
+        fates = np.where(arrays.null_mask(array), EMPTY, FOUND).astype(np.uint8)
+        if pa.types.is_null(array.type):
+            return np.zeros(len(array), np.int64), fates
+        if pa.types.is_integer(array.type):
+            return arrays.numbers_of(array.cast(pa.float64(), safe=False)) - 1970, fates
+        return self._placed(arrays.instants_of(array), fates)
+
+    def _from_text(self, texts: pa.Array) -> tuple[NDArray[np.int64], Fates]:
+        if self._attribute.format is None:
+            return self._parsed(texts, _ISO, pa.timestamp("us"), _read_micros)
+        found = pc.strptime(arrays.as_string(texts), format=self._attribute.format, unit="us", error_is_null=True)
+        fates = np.zeros(len(texts), np.uint8)
+        rows = np.flatnonzero(arrays.null_mask(found))
+        odd = texts.take(pa.array(rows))
+        _, fates[rows] = arrays.each_once(odd, self._reader(lambda _: None), np.dtype(np.int64))
+        return arrays.numbers_of(found.cast(pa.int64())), fates
+
+    def _placed(self, instants: NDArray[np.datetime64], fates: Fates) -> tuple[NDArray[np.int64], Fates]:
+        """Coordinates of instants; those that are a spelling of missing count as empty."""
+        if len(self._null_micros):
+            fates[np.isin(instants, self._null_micros)] = EMPTY
+        return self._floor(instants), fates
+
+    def _floor(self, instants: NDArray[np.datetime64]) -> NDArray[np.int64]:
+        """Units since 1970; instants far beyond the bounds are first brought near, so that no unit overflows."""
+        theirs = np.datetime_data(instants.dtype)[0]
+        ends = np.array([self._low - 1, self._high + 2]).view(f"datetime64[{self._unit}]")
+        low, high = ends.astype(f"datetime64[{theirs}]")
+        return np.clip(instants, low, high).astype(f"datetime64[{self._unit}]").astype(np.int64)
+
+    def write(self, codes: Cells, rng: np.random.Generator) -> pa.Array:
+        """Dates up to a resolution of days, time stamps beyond it."""
+        steps, missing = self._steps(codes, rng)
+        instants = self._attribute.values_at(steps)
+        if self._attribute.dated:
+            return pa.array(instants.astype("datetime64[D]"), pa.date32(), mask=missing)
+        unit = self._unit if self._unit in ("ms", "us") else "s"
+        return pa.array(instants.astype(f"datetime64[{unit}]"), pa.timestamp(unit), mask=missing)
+
+
+def _through_dictionary(array: pa.Array, read: Callable[[pa.Array], Reading]) -> Reading:
+    """Codes of a dictionary-encoded array, by reading its dictionary."""
+    values = pa.concat_arrays([array.dictionary, pa.nulls(1, array.dictionary.type)])
+    reading = read(values)
+    indices = arrays.numbers_of(array.indices.cast(pa.int64()).fill_null(len(values) - 1))
+    return Reading(reading.cells[indices], reading.fates[indices])
+
+
+def _matches(texts: pa.Array, pattern: str) -> pa.Array:
+    """Which texts match a pattern; a column of digits alone is recognised without it."""
+    if pattern == _WHOLE_NUMBER:
+        digits = pc.and_(pc.ascii_is_decimal(arrays.as_string(texts)), pc.less_equal(pc.binary_length(texts), 18))
+        if pc.all(digits, skip_nulls=False).as_py():
+            return digits
+    return pc.match_substring_regex(texts, pattern).fill_null(False)
+
+
+def _cast_where(plain: pa.Array, texts: pa.Array, kind: pa.DataType) -> NDArray[Any] | None:
+    """Numbers of the texts that are plain, 0 for the others; None where Arrow refuses one of them."""
+    chosen = texts if pc.all(plain).as_py() else pc.if_else(plain, texts, pa.scalar(None, texts.type))
+    try:
+        cast = arrays.as_string(chosen).cast(kind)
+    except pa.ArrowInvalid:
+        return None
+    return arrays.numbers_of(cast.view(pa.int64()) if pa.types.is_timestamp(kind) else cast)
+
+
+def _read_whole(text: str) -> int | None:
+    number = cells.read_number(text)
+    return None if number is None else round(max(-_FAR, min(_FAR, number)))
+
+
+def _read_real(text: str) -> float | None:
+    number = cells.read_number(text)
+    return None if number is None else float(max(-_FAR, min(_FAR, number)))
+
+
+def _read_micros(text: str) -> int | None:
+    instant = parse_instant(text)
+    return None if instant is None else int(np.datetime64(instant, "us").astype(np.int64))
+
+
+def _typed(values: list[Any]) -> pa.Array:
+    """Listed values as an array of their own type: truth values, whole numbers, numbers, or else text."""
+    proper = [value for value in values if value is not None]
+    if all(isinstance(value, bool) for value in proper):
+        return pa.array(values, pa.bool_())
+    if not cells.numeric(tuple(proper)) or any(abs(value) >= 2**63 for value in proper):
+        return pa.array([None if value is None else text_of(value) for value in values], pa.string())
+    whole = all(isinstance(value, int) for value in proper)
+    return pa.array(values, pa.int64()) if whole else pa.array(values, pa.float64())

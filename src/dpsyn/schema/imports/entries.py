@@ -1,0 +1,89 @@
+"""What an import says about one attribute, and what it asks a person."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dpsyn.schema.attributes import Value, text_of
+from dpsyn.schema.ranges import Resolution
+
+ASKED = {
+    "low": "lowest possible value, from public knowledge",
+    "high": "highest possible value, from public knowledge",
+    "start": "earliest possible date, from public knowledge, such as 2016-01-01",
+    "end": "latest possible date, from public knowledge",
+}
+"""The comments behind fields that only a person can fill in."""
+
+OPEN = "its values are bought; if a code book lists them, use kind: categorical and values: [...]"
+NO_CLOCK = "clock times are not supported yet; as text their frequent values are bought"
+
+_DOMAIN = ("values", "codes", "low", "high", "start", "end")
+_ISO = re.compile(r"%Y-%m-%d([T ]%H:%M(:%S(\.%f)?)?(%z|Z)?)?")
+_LETTERS: tuple[tuple[Resolution, str], ...] = (
+    ("second", "HIMSfpcXTRrs"),
+    ("day", "djeaAuwxDF"),
+    ("month", "mbBh"),
+    ("year", "Yy"),
+)
+_YEARS = "YyGcxDFs"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One attribute of an imported schema.
+
+    Attributes:
+        fields: its entry in the file; None where a person has to fill something in.
+        notes: the comments, by field.
+        description: for people.
+    """
+
+    fields: dict[str, Any]
+    notes: dict[str, str] = field(default_factory=dict)
+    description: str = ""
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether a person has to fill something in."""
+        return None in self.fields.values()
+
+    def fields_with(self, because: str) -> dict[str, Any]:
+        """The fields, with the reason if the source alone declares the domain."""
+        declared = any(name in self.fields for name in _DOMAIN) and not self.unfinished
+        for_people = {"because": because if declared else "", "description": self.description}
+        return self.fields | {name: text for name, text in for_people.items() if text}
+
+    def with_field(self, name: str, value: object, note: str = "") -> Entry:
+        """The same entry with one more field, unless its value is empty, and a note behind it."""
+        notes = self.notes | ({name: note} if note else {})
+        return replace(self, fields=self.fields | {name: value}, notes=notes) if value else self
+
+
+def entry(kind: str, note: str = "", **fields: Any) -> Entry:
+    """An entry of a kind; fields given as None are asked for, and the note stands behind the kind."""
+    asked = {name: ASKED[name] for name, value in fields.items() if value is None}
+    return Entry({"kind": kind, **fields}, {"kind": note} | asked if note else asked)
+
+
+def dates(pattern: str | None, start: str | None = None, end: str | None = None) -> Entry:
+    """Dates or times written in a pattern of strptime's letters; None and ISO's own patterns are left out."""
+    if pattern is None:
+        found = entry("datetime", start=start, end=end)
+        return found.with_field("resolution", "day", "or second and so on, where times matter")
+    letters = set(re.findall(r"%[-#]?(.)", pattern))
+    if not letters.intersection(_YEARS):
+        return entry("open", NO_CLOCK)
+    resolution = next((name for name, marks in _LETTERS if letters.intersection(marks)), "day")
+    found = entry("datetime", start=start, end=end, resolution=resolution)
+    return found if _ISO.fullmatch(pattern) else found.with_field("format", pattern)
+
+
+def listed(values: object) -> tuple[Value, ...]:
+    """The different values of a list, in order; none where it is no list of plain values."""
+    if not isinstance(values, list) or not all(isinstance(value, str | int | float) for value in values):
+        return ()
+    plain = [text_of(value) if isinstance(value, bool) else value for value in values]
+    return tuple({text_of(value): value for value in reversed(plain)}.values())[::-1]

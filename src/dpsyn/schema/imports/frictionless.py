@@ -1,0 +1,158 @@
+"""Frictionless table schemas, alone or in a data package."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from dpsyn.errors import SchemaError
+from dpsyn.schema.attributes import Value, text_of
+from dpsyn.schema.imports.entries import NO_CLOCK, OPEN, Entry, dates, entry, listed
+from dpsyn.schema.ranges import parse_instant
+
+NAME = "a Frictionless table schema or data package"
+SHAPE = '{"fields": [...]}'
+HINT = ""
+
+Field = dict[str, Any]
+
+_DATE_PATTERNS = {"date": "%Y-%m-%d", "datetime": "%Y-%m-%dT%H:%M:%S", "yearmonth": "%Y-%m"}
+
+
+def recognises(data: dict[str, Any]) -> bool:
+    """Whether a JSON mapping looks like one."""
+    return isinstance(data.get("fields"), list) or isinstance(data.get("resources"), list)
+
+
+def entries(data: dict[str, Any]) -> dict[str, Entry]:
+    """One attribute for every field."""
+    schema = _schema(data)
+    key = schema.get("primaryKey")
+    single = key[0] if isinstance(key, list) and len(key) == 1 else key
+    found: dict[str, Entry] = {}
+    for number, field in enumerate(schema["fields"], start=1):
+        name = _name(field, number)
+        if name in found:
+            raise SchemaError(f"the field {name!r} is described twice; remove one of the two")
+        found[name] = _entry(field, schema, is_key=name == single)
+    if not found:
+        raise SchemaError("this table schema has no fields; describe them there first")
+    return found
+
+
+def _schema(data: dict[str, Any]) -> dict[str, Any]:
+    if isinstance(data.get("fields"), list):
+        return data
+    tables = [resource for resource in data["resources"] if isinstance(resource, dict) and resource.get("schema")]
+    if len(tables) != 1:
+        names = ", ".join(str(table.get("name", "without a name")) for table in tables)
+        count = f"{len(tables)} tables ({names})" if tables else "no table"
+        raise SchemaError(f"this data package describes {count}; keep one resource with a schema: and import again")
+    schema = tables[0]["schema"]
+    if isinstance(schema, str):
+        raise SchemaError(f"the schema of this data package is in another file; import {schema} instead")
+    if not isinstance(schema, dict) or not isinstance(schema.get("fields"), list):
+        raise SchemaError("the schema of this data package has no list of fields; describe them there first")
+    return schema
+
+
+def _name(field: object, number: int) -> str:
+    if not isinstance(field, dict) or not isinstance(field.get("name"), str) or not field["name"]:
+        raise SchemaError(f'field {number} has no name; write it as {{"name": "age", "type": "integer"}}')
+    return str(field["name"])
+
+
+def _entry(field: Field, schema: dict[str, Any], *, is_key: bool) -> Entry:
+    constraints = _constraints(field)
+    description = _text(field.get("description")) or _text(field.get("title"))
+    if is_key or constraints.get("unique") is True:
+        return replace(entry("identifier", "a key, so it is left out of synthetic tables"), description=description)
+    spellings = _spellings(field, schema)
+    missing = () if constraints.get("required") is True else spellings
+    return replace(_measured(field, constraints, spellings).with_field("missing", missing), description=description)
+
+
+def _constraints(field: Field) -> dict[str, Any]:
+    constraints = field.get("constraints") or {}
+    if not isinstance(constraints, dict):
+        raise SchemaError(f"field {field['name']!r}: constraints must be a mapping, not {constraints!r}")
+    return constraints
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _spellings(field: Field, schema: dict[str, Any]) -> bool | tuple[Value, ...]:
+    """How missing is spelled; true, meaning DPSyn's usual spellings, where neither field nor schema says so."""
+    given = field.get("missingValues", schema.get("missingValues"))
+    return True if given is None else tuple(text_of(value) for value in _coded(given))
+
+
+def _coded(values: object) -> tuple[Value, ...]:
+    """Plain values, or those of ``{"value": 1, "label": "one"}``."""
+    if isinstance(values, list) and all(isinstance(value, dict) for value in values):
+        return listed([value.get("value") for value in values])
+    return listed(values)
+
+
+def _measured(field: Field, constraints: dict[str, Any], spellings: bool | tuple[Value, ...]) -> Entry:
+    values = _coded(constraints.get("enum")) or _coded(field.get("categories"))
+    if isinstance(spellings, tuple):
+        values = tuple(value for value in values if text_of(value) not in spellings)
+    kind = field.get("type", "string")
+    if values and kind != "boolean":
+        ordered = field.get("categoriesOrdered") is True or field.get("ordered") is True
+        return entry("ordinal" if ordered else "categorical", values=values)
+    return _typed(field, kind)
+
+
+def _typed(field: Field, kind: object) -> Entry:
+    match kind:
+        case "integer" | "year":
+            return entry("integer", low=_bound(field, "minimum", _whole), high=_bound(field, "maximum", _whole))
+        case "number":
+            return entry("real", low=_bound(field, "minimum", _number), high=_bound(field, "maximum", _number))
+        case "boolean":
+            return entry("boolean")
+        case "date" | "datetime" | "yearmonth":
+            return _dates(field, str(kind))
+        case "time":
+            return entry("open", NO_CLOCK)
+        case _:
+            return entry("open", OPEN)
+
+
+def _whole(value: Value) -> int:
+    return int(text_of(value))
+
+
+def _number(value: Value) -> float:
+    number = float(text_of(value))
+    return int(number) if number.is_integer() else number
+
+
+def _dates(field: Field, kind: str) -> Entry:
+    given = _text(field.get("format")).removeprefix("fmt:")
+    usual = _DATE_PATTERNS[kind]
+    pattern = None if given == "any" else given if "%" in given else usual
+
+    def instant(value: Value) -> str:
+        text = str(value)
+        if parse_instant(text):
+            return text
+        return dt.datetime.strptime(text, pattern or usual).isoformat()[: 10 if kind != "datetime" else None]
+
+    return dates(pattern, _bound(field, "minimum", instant), _bound(field, "maximum", instant))
+
+
+def _bound(field: Field, which: str, convert: Callable[[Any], Any]) -> Any:
+    """A bound that the file declares, or None."""
+    value = _constraints(field).get(which)
+    try:
+        return None if value is None else convert(value)
+    except (ValueError, TypeError, OverflowError):
+        name, kind = field["name"], field.get("type")
+        raise SchemaError(f"field {name!r}: {which} is {value!r}, which is no {kind}; correct it") from None

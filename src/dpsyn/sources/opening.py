@@ -1,0 +1,81 @@
+"""Anything a user calls a table → a Source."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dpsyn.errors import SourceError
+from dpsyn.sources.source import Source
+
+DATABASES = (".duckdb", ".ddb")
+_COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
+SUFFIXES = ".csv, .tsv (also .gz, .bz2, .zst), .parquet, .arrow, .feather, .duckdb, or a folder of Parquet files"
+
+
+def open_source(data: Any, *, query: str | None = None) -> Source:
+    """A source for a path, a pandas or polars frame, an Arrow table, a DuckDB relation, or an Arrow C stream.
+
+    ``query`` is a SELECT, or the name of a table, for a DuckDB database file.
+    """
+    if isinstance(data, str | os.PathLike):
+        return _open_path(Path(data), query)
+    if query is not None:
+        raise SourceError("a query needs the path of a DuckDB database file")
+    library = type(data).__module__.partition(".")[0]
+    if library == "pandas" and hasattr(data, "iloc") and hasattr(data, "columns"):
+        from dpsyn.sources.frames import PandasSource
+
+        return PandasSource(data)
+    if library in ("duckdb", "_duckdb") and hasattr(data, "project"):
+        from dpsyn.sources.duckdb import RelationSource
+
+        return RelationSource(data)
+    if library == "polars" and hasattr(data, "collect"):
+        data = data.collect()
+    if hasattr(data, "__arrow_c_stream__"):
+        from dpsyn.sources.arrow import StreamSource
+
+        return StreamSource(data)
+    raise SourceError(
+        f"a {type(data).__name__} is not a table; give a path ({SUFFIXES}), a pandas or polars DataFrame, "
+        "an Arrow table or a DuckDB relation"
+    )
+
+
+def _open_path(path: Path, query: str | None) -> Source:
+    if not path.exists():
+        raise SourceError(f"there is no file or folder {path}")
+    if path.suffix.lower() in DATABASES:
+        return _open_database(path, query)
+    if query is not None:
+        raise SourceError(f"{path} is not a DuckDB database ({', '.join(DATABASES)}), so it takes no query")
+    return _reader_of(path)(path)
+
+
+def _open_database(path: Path, query: str | None) -> Source:
+    from dpsyn.sources.duckdb import query_source
+
+    if query is None:
+        raise SourceError(f"{path} is a database; say which table or query to read (--query, or query=)")
+    return query_source(path, query)
+
+
+def _reader_of(path: Path) -> Callable[[Path], Source]:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    kind = suffixes[-2] if len(suffixes) > 1 and suffixes[-1] in _COMPRESSED else "".join(suffixes[-1:])
+    if kind in (".csv", ".tsv") and path.is_file():
+        from dpsyn.sources.csv import CsvSource
+
+        return CsvSource
+    if kind in (".parquet", ".pq") or path.is_dir():
+        from dpsyn.sources.parquet import ParquetSource
+
+        return ParquetSource
+    if kind in (".arrow", ".feather", ".ipc"):
+        from dpsyn.sources.arrow import ArrowFileSource
+
+        return ArrowFileSource
+    raise SourceError(f"{path}: its suffix does not say what it is; DPSyn reads {SUFFIXES}")

@@ -1,0 +1,235 @@
+"""Whole tables become codes and come back; bins become cells and come back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from dpsyn.errors import InternalError, SchemaError, SourceError
+from dpsyn.records import Codec, Grouping, check_structure, narrowest
+from dpsyn.schema import (
+    Boolean,
+    Categorical,
+    Datetime,
+    Derive,
+    Identifier,
+    Integer,
+    Open,
+    Ordinal,
+    Real,
+    Schema,
+    Unit,
+)
+from tests import strategies
+
+PEOPLE = Schema(
+    attributes=(
+        Identifier(name="id", output="fresh"),
+        Integer(name="age", low=0, high=120, missing=True),
+        Categorical(name="sex", values=("F", "M"), other="X"),
+        Integer(name="income", low=0, high=999_998, bins=(0, 1, 100, 1000, 3000, 999_998)),
+        Datetime(name="seen", start="2016-01-01", end="2016-12-31", resolution="minute"),
+        Ordinal(name="stage", values=("young", "old", "unknown")),
+    ),
+    derive=(Derive(name="stage", source="age", mapping=(("0..17", "young"), ("18..120", "old")), otherwise="unknown"),),
+)
+
+
+def random_codes(sizes: tuple[int, ...], rows: int, seed: int = 0) -> NDArray[np.int64]:
+    rng = np.random.default_rng(seed)
+    return np.stack([rng.integers(0, size, rows) for size in sizes], axis=1)
+
+
+@settings(max_examples=50)
+@given(strategies.schemas(), st.integers(0, 2**32))
+def test_codes_of_any_schema_survive_a_table(schema: Schema, seed: int) -> None:
+    assume(not any(isinstance(attribute, Open) for attribute in schema.measured))
+    codec = Codec(schema)
+    codes = random_codes(codec.cells, 20, seed)
+
+    table = codec.decode(codes, np.random.default_rng(seed))
+
+    assert codec.encode(table).tolist() == codes.tolist()
+    check_structure(Schema(attributes=codec.attributes), table.schema, "it")
+
+
+@settings(max_examples=50)
+@given(strategies.schemas(), st.integers(0, 2**32))
+def test_bins_of_any_schema_survive_refining(schema: Schema, seed: int) -> None:
+    assume(not any(isinstance(attribute, Open) for attribute in schema.measured))
+    codec = Codec(schema)
+    bins = random_codes(codec.bins, 20, seed)
+
+    fine = codec.refine(bins, np.random.default_rng(seed))
+
+    assert codec.coarsen(fine).tolist() == bins.tolist()
+
+
+def test_codes_take_the_narrowest_type_and_are_column_major() -> None:
+    codec = Codec(PEOPLE)
+    table = codec.decode(random_codes(codec.cells, 10), np.random.default_rng(0))
+
+    codes = codec.encode(table)
+
+    assert codes.dtype == np.uint16
+    assert codec.coarsen(codes).dtype == np.uint8
+    assert codes.flags.f_contiguous
+
+
+@pytest.mark.parametrize(("size", "dtype"), [(1, "u1"), (256, "u1"), (257, "u2"), (65_536, "u2"), (65_537, "u4")])
+def test_the_narrowest_type_holds_the_last_code(size: int, dtype: str) -> None:
+    assert narrowest(size) == np.dtype(dtype)
+
+
+def test_a_decoded_table_follows_the_schema() -> None:
+    codec = Codec(PEOPLE)
+
+    table = codec.decode(random_codes(codec.cells, 100), np.random.default_rng(0), first_row=7)
+
+    assert table.column_names == ["id", "age", "sex", "income", "seen", "stage"]
+    assert table["id"].to_pylist() == list(range(7, 107))
+    for age, stage in zip(table["age"].to_pylist(), table["stage"].to_pylist(), strict=True):
+        assert stage == ("unknown" if age is None else "young" if age < 18 else "old")
+
+
+def test_a_dropped_identifier_is_not_in_the_table() -> None:
+    schema = Schema(attributes=(Identifier(name="id"), Boolean(name="b")), unit=Unit(id="id"))
+
+    table = Codec(schema).decode(np.zeros((2, 1), np.uint8), np.random.default_rng(0))
+
+    assert table.column_names == ["b"]
+
+
+def test_decoding_is_reproducible_from_its_generator() -> None:
+    codec = Codec(PEOPLE)
+    codes = random_codes(codec.cells, 50)
+
+    first, second, other = (codec.decode(codes, np.random.default_rng(seed)) for seed in (1, 1, 2))
+
+    assert first.equals(second)
+    assert not first.equals(other)
+
+
+def test_values_inside_a_bin_follow_the_fine_histogram() -> None:
+    schema = Schema(attributes=(Integer(name="a", low=0, high=99, bins=(0, 50)),))
+    codec = Codec(schema)
+    histogram = np.zeros(100)
+    histogram[[7, 60]] = [5, 1]
+    histogram[70] = 3
+
+    fine = codec.refine(np.repeat([[0], [1]], 4000, axis=0), np.random.default_rng(0), {"a": histogram})
+
+    assert set(fine[:4000, 0]) == {7}
+    share = np.mean(fine[4000:, 0] == 70)
+    assert abs(share - 0.75) < 0.04  # six standard deviations: a false alarm in 10⁹ runs
+
+
+def test_a_bin_whose_histogram_is_empty_or_negative_is_filled_evenly() -> None:
+    schema = Schema(attributes=(Integer(name="a", low=0, high=9, bins=(0, 5)),))
+    codec = Codec(schema)
+    histogram = np.array([-3.0, -1, 0, 0, 0, 1, 1, 1, 1, 1])
+
+    fine = codec.refine(np.zeros((5000, 1), np.uint8), np.random.default_rng(0), {"a": histogram})
+
+    counts = np.bincount(fine[:, 0], minlength=10)
+    assert counts[5:].sum() == 0
+    assert np.all(abs(counts[:5] - 1000) < 180)  # six standard deviations
+
+
+def test_a_spike_survives_coarsening_and_refining() -> None:
+    schema = Schema(attributes=(Integer(name="a", low=0, high=999_998, spikes=(999_998,)),))
+    codec = Codec(schema)
+    values = pa.table({"a": [0] * 300 + [999_998] * 500 + [1234] * 200})
+    codes = codec.encode(values)
+    histogram = np.bincount(codes[:, 0], minlength=codec.cells[0])
+
+    fine = codec.refine(codec.coarsen(codes), np.random.default_rng(0), {"a": histogram})
+    decoded = codec.decode(fine, np.random.default_rng(0))["a"].to_pylist()
+
+    assert decoded.count(999_998) == 500
+    assert abs(decoded.count(0) - 300) < 90
+
+
+def test_a_histogram_of_the_wrong_length_is_refused() -> None:
+    codec = Codec(Schema(attributes=(Boolean(name="a"),)))
+
+    with pytest.raises(InternalError, match="has 3 cells, not 2"):
+        codec.refine(np.zeros((1, 1), np.uint8), np.random.default_rng(0), {"a": np.ones(3)})
+
+
+def test_open_values_must_be_bought_first() -> None:
+    with pytest.raises(SchemaError, match="bought before encoding"):
+        Codec(Schema(attributes=(Open(name="city"),)))
+
+
+def test_a_table_without_rows_has_no_codes() -> None:
+    codec = Codec(PEOPLE)
+    table = codec.decode(np.empty((0, len(codec.names)), np.uint16), np.random.default_rng(0))
+
+    assert codec.encode(table).shape == (0, 4)
+
+
+# ── structure ────────────────────────────────────────────────────────────────────────────────────────────────
+
+FOUR = pa.schema([("age", pa.int64()), ("sex", pa.string()), ("income", pa.int64()), ("seen", pa.string())])
+
+
+def test_a_missing_column_is_named_with_a_likely_one() -> None:
+    table = FOUR.set(0, pa.field("Age", pa.int64()))
+
+    with pytest.raises(SourceError, match=r"there is no column 'age', did you mean 'Age'\?"):
+        check_structure(PEOPLE, table, "people.csv")
+
+
+def test_a_column_that_stands_twice_is_refused() -> None:
+    with pytest.raises(SourceError, match="there are 2 columns 'age'"):
+        check_structure(PEOPLE, FOUR.append(pa.field("age", pa.int8())), "people.csv")
+
+
+def test_a_type_that_cannot_be_read_is_refused() -> None:
+    table = FOUR.set(3, pa.field("seen", pa.list_(pa.int8())))
+
+    with pytest.raises(SourceError, match=r"column 'seen' holds list.* cannot be read as datetime"):
+        check_structure(PEOPLE, table, "people.csv")
+
+
+def test_extra_columns_and_derived_ones_do_not_matter() -> None:
+    check_structure(PEOPLE, FOUR.append(pa.field("extra", pa.int8())), "people.csv")
+
+
+# ── grouping ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=30), st.data(), st.integers(0, 2**32))
+def test_drawn_members_belong_to_their_group_and_have_weight(labels: list[int], data: st.DataObject, seed: int) -> None:
+    group_of = np.unique(labels, return_inverse=True)[1]
+    grouping = Grouping(group_of)
+    weights = np.array(data.draw(st.lists(st.floats(0, 1e6), min_size=len(labels), max_size=len(labels))))
+    groups = np.array(data.draw(st.lists(st.integers(0, grouping.size - 1), max_size=40)), np.int64)
+
+    drawn = grouping.draw(groups, weights, np.random.default_rng(seed))
+
+    assert grouping.merge(drawn).tolist() == groups.tolist()
+    heavy = grouping.sums(weights) > 0
+    assert all(weights[member] > 0 for member in drawn if heavy[group_of[member]])
+
+
+@pytest.mark.parametrize("labels", [[0, 2], [1, 1]])
+def test_groups_with_gaps_are_refused(labels: list[int]) -> None:
+    with pytest.raises(InternalError, match="without gaps"):
+        Grouping(np.array(labels))
+
+
+def test_rounded_decimals_keep_their_precision() -> None:
+    codec = Codec(Schema(attributes=(Real(name="a", low=0, high=1000, decimals=2),)))
+    codes = random_codes(codec.cells, 2000)
+
+    values: list[Any] = codec.decode(codes, np.random.default_rng(0))["a"].to_pylist()
+
+    assert all(value == float(f"{value:.2f}") for value in values)

@@ -1,0 +1,320 @@
+"""Approval edits the text of a schema where it must change, and nowhere else."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpsyn.errors import SchemaError
+from dpsyn.schema import Boolean, Categorical, Integer, Open, Schema, Total
+from dpsyn.schema.approval import approve
+from dpsyn.schema.files import document_of
+from dpsyn.schema.yamltext import read, scalar
+
+BLOCK = """\
+# a draft
+dpsyn_schema: 1
+
+attributes:
+  "age":          # in years
+    kind: integer
+    low: 0
+    high: 120
+    provenance: data  # the oldest is 97
+    missing: true
+
+  'sex: at birth': {kind: categorical, values: [F, M], provenance: data} # short
+  region:
+      kind: open
+"""
+
+
+def schema_text(entry: str) -> str:
+    return f"dpsyn_schema: 1\nattributes:\n{entry}"
+
+
+# ── block and flow ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_block_entry_changes_its_provenance_and_gains_a_line() -> None:
+    text = approve(BLOCK, ["age"], "code book 2024")
+
+    old = "    provenance: data  # the oldest is 97\n"
+    new = "    provenance: public  # the oldest is 97\n    because: code book 2024\n"
+    assert text == BLOCK.replace(old, new)
+
+
+def test_a_flow_entry_is_changed_between_its_braces() -> None:
+    text = approve(BLOCK, ["sex: at birth"], "law, section 3")
+
+    assert text == BLOCK.replace(
+        "[F, M], provenance: data} #", "[F, M], provenance: public, because: 'law, section 3'} #"
+    )
+
+
+def test_a_public_attribute_without_a_reason_gains_one_at_its_end() -> None:
+    text = approve(BLOCK, ["region"], "code book")
+
+    assert text == BLOCK + "      because: code book\n"
+
+
+def test_several_names_are_approved_at_once_in_any_order() -> None:
+    text = approve(BLOCK, ["sex: at birth", "age", "age"], "code book")
+
+    schema = Schema.from_yaml(text)
+    assert [(a.provenance, a.because) for a in schema] == [("public", "code book")] * 2 + [("public", "")]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("  a:\n    kind: open\n    because: I saw it\n    provenance: data", "because: book\n    provenance: public"),
+        (
+            "  a:\n    kind: open\n    because: |-\n      two\n      lines\n    provenance: data\n",
+            "because: book\n    prov",
+        ),
+        ("  a:\n    because: plain\n      folded\n    provenance: data\n    kind: open\n", "because: book\n    prov"),
+        ("  a:\n    kind: open\n    because:\n    provenance: data\n", "because: book\n    provenance: public\n"),
+        ("  a: {kind: open, because: '', provenance: 'data'}\n", "because: book, provenance: public}\n"),
+        ("  a: {kind: open, because: , provenance: data}\n", "because: book , provenance: public}\n"),
+    ],
+)
+def test_a_reason_that_stands_there_is_replaced_in_its_place(before: str, after: str) -> None:
+    text = approve(schema_text(before), ["a"], "book")
+
+    assert after in text
+    assert Schema.from_yaml(text)["a"].because == "book"
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        "description: |\n      two\n      lines\n",
+        "description: >+\n      kept\n\n\n",
+        "missing:\n    - a\n    - b # c\n",
+        "missing: [a,\n      b]\n",
+        "other: a # no line break at the end",
+        "description: 'two\n\n      lines'\n",
+    ],
+)
+def test_a_reason_goes_below_the_whole_of_the_last_field(last: str) -> None:
+    before = schema_text(f"  a:\n    kind: open\n    {last}")
+
+    text = approve(before, ["a"], "book")
+
+    added = "    because: book"
+    assert [line for line in text.splitlines() if line != added] == before.splitlines()
+    assert read(text)[0]["attributes"]["a"] == {**read(before)[0]["attributes"]["a"], "because": "book"}
+
+
+def test_windows_line_breaks_stay() -> None:
+    before = BLOCK.replace("\n", "\r\n")
+
+    text = approve(before, ["age", "region"], "book")
+
+    assert text == approve(BLOCK, ["age", "region"], "book").replace("\n", "\r\n")
+
+
+def test_a_byte_order_mark_stays() -> None:
+    text = approve("\ufeff" + BLOCK, ["age"], "book")
+
+    assert text == "\ufeff" + approve(BLOCK, ["age"], "book")
+
+
+def test_a_json_schema_file_stays_json() -> None:
+    before = '{"dpsyn_schema": 1, "attributes": {"a": {"kind": "open", "provenance": "data"}}}'
+
+    text = approve(before, ["a"], 'the "book"')
+
+    entry = json.loads(text)["attributes"]["a"]
+    assert entry == {"kind": "open", "provenance": "public", "because": 'the "book"'}
+
+
+def test_an_unfinished_schema_can_be_approved() -> None:
+    before = schema_text("  a:\n    kind: integer\n    low:  # lowest\n    high:\n    provenance: data\n")
+
+    text = approve(before, ["a"], "book")
+
+    assert text == before.replace("provenance: data", "provenance: public\n    because: book")
+
+
+def test_a_reason_is_written_on_one_line_whatever_it_holds() -> None:
+    text = approve(BLOCK, ["age"], "  code book:\n\tpage 3 # see {there} \x07")
+
+    assert Schema.from_yaml(text)["age"].because == "code book: page 3 # see {there} \x07"
+
+
+def test_entries_that_share_one_anchor_are_approved_together() -> None:
+    before = schema_text("  a: &shared {kind: open, provenance: data}\n  b: *shared\n")
+
+    text = approve(before, ["a", "b"], "book")
+
+    assert text == before.replace("data", "public, because: book")
+
+
+def test_an_alias_that_another_entry_would_suffer_from_is_refused() -> None:
+    before = schema_text("  a: &shared {kind: open, provenance: data}\n  b: *shared\n")
+
+    with pytest.raises(SchemaError, match="cannot be edited where it stands"):
+        approve(before, ["b"], "book")
+
+
+# ── what is approved ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("provenance", ["", "provenance: public, ", "provenance: 'public', "])
+def test_what_is_public_for_a_reason_stays_as_it_is(provenance: str) -> None:
+    before = schema_text(f"  a: {{kind: open, {provenance}because: law}}\n")
+
+    text = approve(before, ["a"], "book")
+
+    assert text == before
+
+
+DERIVED = """\
+dpsyn_schema: 1
+attributes:
+  county: {kind: categorical, codes: 2, provenance: data}
+  state: {kind: categorical, codes: 2, provenance: data}
+derive:
+  state:
+    from: county
+    mapping: {0: 0, 1: 1}
+    provenance: data
+rules:
+  - rule: total
+    count: 100
+    provenance: data
+  - {rule: total, count: 100, provenance: data}
+"""
+
+
+def test_the_name_of_a_derived_attribute_approves_its_derivation_too() -> None:
+    text = approve(DERIVED, ["state"], "atlas")
+
+    schema = Schema.from_yaml(text)
+    assert (schema["state"].because, schema.derive[0].because) == ("atlas", "atlas")
+    assert schema.unapproved() == ("attribute 'county'", "rule 1", "rule 2")
+
+
+def test_everything_read_off_the_data_is_approved_at_once_rules_included() -> None:
+    text = approve(DERIVED, (), "atlas", everything=True)
+
+    assert Schema.from_yaml(text).unapproved() == ()
+    assert text.count("because: atlas") == 5
+
+
+def test_everything_leaves_public_entries_alone() -> None:
+    before = schema_text("  a: {kind: open}\n")
+
+    text = approve(before, (), "book", everything=True)
+
+    assert text == before
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("agee", "did you mean age?"), ("zzz", "there are age, sex: at birth, region")]
+)
+def test_an_unknown_name_is_refused_with_the_nearest_ones(name: str, hint: str) -> None:
+    with pytest.raises(SchemaError) as refused:
+        approve(BLOCK, ["age", name], "book")
+
+    assert str(refused.value) == f"there is no attribute {name!r}; {hint}"
+
+
+@pytest.mark.parametrize("because", ["", "  \n"])
+def test_an_approval_without_a_reason_is_refused(because: str) -> None:
+    with pytest.raises(SchemaError, match="needs a reason"):
+        approve(BLOCK, ["age"], because)
+
+
+@pytest.mark.parametrize(("names", "everything"), [((), False), (("age",), True)])
+def test_either_names_or_everything_must_be_given(names: tuple[str, ...], everything: bool) -> None:
+    with pytest.raises(SchemaError, match="one of the two"):
+        approve(BLOCK, names, "book", everything=everything)
+
+
+@pytest.mark.parametrize("text", ["", "a: 1\n", "[1]\n", "attributes: {a: {kind: open}}\n"])
+def test_a_text_that_is_no_schema_is_refused(text: str) -> None:
+    with pytest.raises(SchemaError, match="not a DPSyn schema"):
+        approve(text, ["a"], "book")
+
+
+@pytest.mark.parametrize("entry", ["  a:\n", "  a: open\n", "  a: {}\n", "  a: [kind]\n"])
+def test_an_attribute_that_is_not_described_is_refused(entry: str) -> None:
+    with pytest.raises(SchemaError, match="'a' is not described"):
+        approve(schema_text(entry), ["a"], "book")
+
+
+# ── any schema ───────────────────────────────────────────────────────────────────────────────────────────────
+
+PRINTABLE = st.characters(exclude_categories=["C", "Z"])  # JSON leaves the others as they are, which YAML refuses
+NAMES = st.text(PRINTABLE, min_size=1, max_size=8) | st.sampled_from(
+    ["a: b", "no", "# x", "Größe 🙂", "'", '"', "two\nlines"]
+)
+STATED = {"provenance": st.sampled_from(["public", "data"]), "because": st.sampled_from(["", "law", "a: b"])}
+ATTRIBUTES = st.one_of(
+    st.builds(Boolean, name=NAMES, **STATED),
+    st.builds(Open, name=NAMES, missing=st.just(("", "- ")), **STATED),
+    st.builds(Integer, name=NAMES, low=st.just(0), high=st.integers(0, 9), description=st.just("why\n# so"), **STATED),
+    st.builds(Categorical, name=NAMES, values=st.just(("x", "{y}")), **STATED),
+)
+SCHEMAS = st.builds(
+    Schema,
+    attributes=st.lists(ATTRIBUTES, min_size=1, max_size=4, unique_by=lambda a: a.name).map(tuple),
+    rules=st.lists(st.builds(Total, count=st.just(7), **STATED), max_size=2).map(tuple),
+)
+STYLES = st.sampled_from(["block", "flow", "json"])
+
+
+def written(schema: Schema, style: str) -> str:
+    """The text of a schema, with comments where the style has them."""
+    if style == "json":
+        return json.dumps(document_of(schema), indent=2, ensure_ascii=False)
+    if style == "block":
+        return "".join(f"{line}  # provenance: data\n" for line in schema.to_yaml().splitlines())
+    document = document_of(schema)
+    entries = [f"  {scalar(name)}: {in_braces(entry)}  # {{" for name, entry in document["attributes"].items()]
+    rules = [f"- {in_braces(rule)}" for rule in document.get("rules", [])]
+    return "\n".join(["dpsyn_schema: 1", "attributes:", *entries, "rules:", *rules])
+
+
+def in_braces(entry: dict[str, Any]) -> str:
+    return "{" + ", ".join(f"{key}: {json.dumps(value)}" for key, value in entry.items()) + "}"
+
+
+def without_approvals(text: str) -> list[str]:
+    return [line for line in text.splitlines() if not line.lstrip(' "').startswith(("provenance", "because"))]
+
+
+@given(schema=SCHEMAS, style=STYLES, data=st.data())
+def test_only_provenance_and_reason_change(schema: Schema, style: str, data: st.DataObject) -> None:
+    before = written(schema, style)
+    names = data.draw(st.lists(st.sampled_from(schema.names), min_size=1))
+
+    text = approve(before, names, "book")
+
+    settled = [a.provenance == "public" and a.because != "" for a in schema]
+    expected = [
+        a if done or a.name not in names else msgspec.structs.replace(a, provenance="public", because="book")
+        for a, done in zip(schema, settled, strict=True)
+    ]
+    assert Schema.from_yaml(text) == msgspec.structs.replace(schema, attributes=tuple(expected))
+
+
+@given(schema=SCHEMAS, style=st.sampled_from(["block", "json"]))
+def test_lines_without_provenance_or_reason_stay(schema: Schema, style: str) -> None:
+    before = written(schema, style)
+
+    text = approve(before, (), "book", everything=True)
+
+    assert Schema.from_yaml(text).unapproved() == ()
+    if style == "block":
+        assert without_approvals(text) == without_approvals(before)
+    else:
+        assert len(text.splitlines()) == len(before.splitlines())

@@ -1,0 +1,337 @@
+"""Every kind of table is read as batches, and broken ones give one clear message."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.feather as pafeather
+import pyarrow.ipc as paipc
+import pyarrow.parquet as papq
+import pytest
+
+from dpsyn.errors import SourceError
+from dpsyn.records import Codec
+from dpsyn.schema import Boolean, Categorical, Datetime, Integer, Real, Schema
+from dpsyn.sources import encoded, open_source
+
+SCHEMA = Schema(
+    attributes=(
+        Integer(name="age", low=0, high=120, missing=True),
+        Categorical(name="place of birth", values=("Åre", 'so "called"', "a\nb"), missing=True),
+        Real(name="weight", low=0, high=200, decimals=1, missing=True),
+        Datetime(name="seen", start="2016-01-01", end="2016-12-31", missing=True),
+        Boolean(name="ok", missing=True),
+    )
+)
+CODEC = Codec(SCHEMA)
+CODES = np.stack([np.random.default_rng(1).integers(0, size, 500) for size in CODEC.cells], axis=1)
+TABLE = CODEC.decode(CODES, np.random.default_rng(2))
+CSV_TABLE = TABLE.to_pandas()
+
+
+def codes_of(data: Any, **options: Any) -> list[list[int]]:
+    """All codes of a table, read as a release would."""
+    batches = list(encoded(open_source(data, **options), CODEC))
+    return [row for batch in batches for row in batch.tolist()]
+
+
+@pytest.fixture
+def csv(tmp_path: Path) -> Path:
+    path = tmp_path / "people.csv"
+    CSV_TABLE.to_csv(path, index=False)
+    return path
+
+
+# ── every kind of table gives the same codes ─────────────────────────────────────────────────────────────────
+
+
+def test_a_csv_file_is_read(csv: Path) -> None:
+    assert codes_of(csv) == CODES.tolist()
+    assert codes_of(str(csv)) == CODES.tolist()
+
+
+@pytest.mark.parametrize("suffix", [".csv.gz", ".csv.bz2", ".csv.zst", ".tsv"])
+def test_compressed_and_tabbed_files_are_read(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"people.v1{suffix}"
+    text = CSV_TABLE.to_csv(index=False, sep="\t" if suffix == ".tsv" else ",").encode()
+    with pa.output_stream(str(path), compression="detect") as stream:
+        stream.write(text)
+
+    assert codes_of(path) == CODES.tolist()
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+def test_another_separator_is_recognised(tmp_path: Path, separator: str) -> None:
+    path = tmp_path / "people.csv"
+    CSV_TABLE.to_csv(path, index=False, sep=separator)
+
+    assert codes_of(path) == CODES.tolist()
+
+
+def test_a_bom_and_windows_line_ends_do_not_matter(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    CSV_TABLE.to_csv(path, index=False, lineterminator="\r\n", encoding="utf-8-sig")
+
+    assert codes_of(path) == CODES.tolist()
+
+
+def test_parquet_files_and_folders_are_read(tmp_path: Path) -> None:
+    papq.write_table(TABLE, tmp_path / "people.parquet", row_group_size=100)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    papq.write_table(TABLE.slice(0, 200), folder / "part-0.parquet")
+    papq.write_table(TABLE.slice(200), folder / "part-1.parquet")
+
+    assert codes_of(tmp_path / "people.parquet") == CODES.tolist()
+    assert codes_of(folder) == CODES.tolist()
+
+
+def test_a_partitioned_folder_has_its_folders_as_columns(tmp_path: Path) -> None:
+    papq.write_to_dataset(TABLE.append_column("year", pa.array([2000, 2001] * 250)), tmp_path, partition_cols=["year"])
+
+    source = open_source(tmp_path)
+    years = [year for batch in source.batches(["year"]) for year in batch.column("year").to_pylist()]
+
+    assert sorted(years) == [2000] * 250 + [2001] * 250
+
+
+@pytest.mark.parametrize("write", ["file", "stream", "feather"])
+def test_arrow_files_are_read(tmp_path: Path, write: str) -> None:
+    path = tmp_path / "people.arrow"
+    if write == "feather":
+        pafeather.write_feather(TABLE, str(path))
+    else:
+        opener = paipc.new_file if write == "file" else paipc.new_stream
+        with opener(str(path), TABLE.schema) as writer:
+            writer.write_table(TABLE, max_chunksize=70)
+
+    assert codes_of(path) == CODES.tolist()
+
+
+def test_frames_and_arrow_objects_are_read() -> None:
+    assert codes_of(TABLE) == CODES.tolist()
+    assert codes_of(TABLE.to_pandas()) == CODES.tolist()
+    assert codes_of(TABLE.to_pandas(types_mapper=pd.ArrowDtype)) == CODES.tolist()
+    assert codes_of(pl.from_arrow(TABLE)) == CODES.tolist()
+    assert codes_of(pl.from_arrow(TABLE).lazy()) == CODES.tolist()  # type: ignore[union-attr]
+    assert codes_of(TABLE.to_reader()) == CODES.tolist()
+    assert codes_of(TABLE.to_batches()[0]) == CODES.tolist()
+
+
+def test_categories_of_frames_are_read() -> None:
+    frame = TABLE.to_pandas().astype({"place of birth": "category"})
+    polars = pl.from_arrow(TABLE).with_columns(pl.col("place of birth").cast(pl.Categorical))  # type: ignore[union-attr]
+
+    assert codes_of(frame) == CODES.tolist()
+    assert codes_of(polars) == CODES.tolist()
+
+
+def test_a_frame_of_python_objects_is_read_cell_by_cell() -> None:
+    frame = pd.DataFrame({name: pd.Series(TABLE[name].to_pylist(), dtype=object) for name in TABLE.column_names})
+    mixed = frame.copy()
+    mixed.loc[0, "age"] = "not a number"
+
+    assert codes_of(frame) == CODES.tolist()
+    assert codes_of(mixed)[1:] == CODES.tolist()[1:]
+
+
+def test_pandas_marks_for_nothing_are_missing() -> None:
+    frame = pd.DataFrame({name: pd.Series([pd.NA, None, float("nan"), pd.NaT], dtype=object) for name in CODEC.names})
+
+    assert codes_of(frame) == [[size - 1 for size in CODEC.cells]] * 4
+
+
+def test_duckdb_relations_queries_and_tables_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "house.duckdb"
+    people = TABLE
+    with duckdb.connect(str(path)) as connection:
+        connection.register("people_view", people)
+        connection.execute("CREATE TABLE people AS SELECT * FROM people_view")
+
+    assert codes_of(path, query="people") == CODES.tolist()
+    assert codes_of(path, query="SELECT * FROM people;") == CODES.tolist()
+    with duckdb.connect(str(path), read_only=True) as connection:
+        assert codes_of(connection.table("people")) == CODES.tolist()
+
+
+def test_sources_can_be_read_again_and_streams_cannot() -> None:
+    again = open_source(TABLE)
+    once = open_source(TABLE.to_reader())
+
+    for source in (again, once):
+        assert sum(batch.num_rows for batch in source.batches(["age"])) == 500
+
+    assert sum(batch.num_rows for batch in again.batches(["age"])) == 500
+    assert not once.again
+    with pytest.raises(SourceError, match="only once"):
+        list(once.batches(["age"]))
+
+
+def test_large_tables_come_in_bounded_batches(tmp_path: Path) -> None:
+    rows = 300_000
+    table = pa.table({"age": np.arange(rows) % 100})
+    papq.write_table(table, tmp_path / "a.parquet")
+    table.to_pandas().to_csv(tmp_path / "a.csv", index=False)
+
+    for data in (tmp_path / "a.parquet", table, table.to_pandas()):
+        sizes = [batch.num_rows for batch in open_source(data).batches(["age"])]
+
+        assert sum(sizes) == rows
+        assert max(sizes) <= 1 << 17
+
+
+# ── odd but sound tables ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def one_column(tmp_path: Path, text: bytes, name: str = "a") -> list[bytes]:
+    path = tmp_path / "odd.csv"
+    path.write_bytes(text)
+    return [cell for batch in open_source(path).batches([name]) for cell in batch.column(name).to_pylist()]
+
+
+def test_a_header_alone_has_no_rows(tmp_path: Path) -> None:
+    assert one_column(tmp_path, b"a,b\n") == []
+    assert one_column(tmp_path, b"a,b") == []
+
+
+def test_one_row_without_a_line_end_is_read(tmp_path: Path) -> None:
+    assert one_column(tmp_path, b"a,b\n1,2") == [b"1"]
+
+
+def test_quoted_newlines_separators_and_bad_bytes_stay_in_their_cell(tmp_path: Path) -> None:
+    text = b'a,b\n"x\ny",1\n"p,""q""",2\n\xff\xfe,3\n,4\n'
+
+    assert one_column(tmp_path, text) == [b"x\ny", b'p,"q"', b"\xff\xfe", b""]
+
+
+def test_an_empty_cell_of_a_single_column_is_a_row(tmp_path: Path) -> None:
+    assert one_column(tmp_path, b"a\n1\n\n2\n") == [b"1", b"", b"2"]
+
+
+def test_long_cells_are_read(tmp_path: Path) -> None:
+    assert one_column(tmp_path, b"a,b\n" + b"x" * 10_000 + b",1\n") == [b"x" * 10_000]
+
+
+def test_names_with_spaces_quotes_and_line_breaks_are_read(tmp_path: Path) -> None:
+    text = '"a b","c\nd","Ö"\n1,2,3\n'.encode()
+
+    assert one_column(tmp_path, text, "c\nd") == [b"2"]
+    assert one_column(tmp_path, text, "Ö") == [b"3"]
+
+
+# ── broken tables ────────────────────────────────────────────────────────────────────────────────────────────
+
+SECRET = "Zaphod"
+
+
+def broken_files(folder: Path) -> Iterator[tuple[Any, str]]:
+    def write(name: str, content: bytes) -> Path:
+        (folder / name).write_bytes(content)
+        return folder / name
+
+    plain = b"a,b\n" + b"".join(b"%d,%d\n" % (i, i) for i in range(50_000))
+    yield folder / "none.csv", "there is no file"
+    yield write("empty.csv", b""), "is empty"
+    yield write("blank.csv", b"\n\n"), "is empty"
+    yield write("ragged.csv", f"a,b\n1,2\n{SECRET},2,3\n".encode()), "not a well-formed CSV"
+    yield write("late.csv", plain + f"{SECRET}\n".encode()), "not a well-formed CSV"
+    yield write("cut.csv.gz", gzip.compress(plain)[:-2000]), "cut off"
+    yield write("plain.csv.gz", plain), "cut off|not be what"
+    yield write("wide.csv", "a,b\n1,2\n".encode("utf-16")), "UTF-8"
+    yield write("latin.csv", "ä,b\n1,2\n".encode("latin-1")), "names of the columns are not UTF-8"
+    yield write("text.parquet", SECRET.encode() * 100), "Parquet"
+    yield write("text.arrow", SECRET.encode() * 100), "Arrow"
+    yield write("text.duckdb", SECRET.encode() * 100), "say which table"
+    yield write("people.xlsx", b"PK"), "suffix does not say"
+    yield write("people", b"a,b\n"), "suffix does not say"
+    (folder / "nothing").mkdir()
+    yield folder / "nothing", "no Parquet file"
+    yield [1, 2], "a list is not a table"
+    yield pd.Series([1]), "does not offer rows"
+
+
+def read_all(data: Any) -> None:
+    source = open_source(data)
+    for _ in source.batches(source.schema.names):
+        pass
+
+
+def test_a_broken_table_gives_one_clear_message_without_its_cells(tmp_path: Path) -> None:
+    for data, expected in broken_files(tmp_path):
+        with pytest.raises(SourceError, match=expected) as caught:
+            read_all(data)
+
+        assert SECRET not in str(caught.value), data
+        assert caught.value.__context__ is None or caught.value.__suppress_context__
+
+
+def test_a_truncated_parquet_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "people.parquet"
+    papq.write_table(TABLE, path)
+    path.write_bytes(path.read_bytes()[:-100])
+
+    with pytest.raises(SourceError, match="cut off"):
+        open_source(path)
+
+
+def test_parquet_files_with_other_columns_are_refused(tmp_path: Path) -> None:
+    papq.write_table(TABLE, tmp_path / "a.parquet")
+    papq.write_table(TABLE.drop_columns(["ok"]), tmp_path / "b.parquet")
+
+    with pytest.raises(SourceError, match="has no column 'ok'"):
+        open_source(tmp_path)
+
+
+def test_parquet_files_with_other_types_are_refused(tmp_path: Path) -> None:
+    papq.write_table(TABLE, tmp_path / "a.parquet")
+    papq.write_table(TABLE.set_column(0, "age", TABLE["age"].cast(pa.string())), tmp_path / "b.parquet")
+
+    with pytest.raises(SourceError, match="column 'age' is not as in the other files"):
+        open_source(tmp_path)
+
+
+def test_a_query_that_fails_while_it_runs_does_not_quote_cells(tmp_path: Path) -> None:
+    path = tmp_path / "house.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(f"CREATE TABLE t AS SELECT '{SECRET}' AS a")
+    source = open_source(path, query="SELECT error(a) AS a FROM t")
+
+    with pytest.raises(SourceError, match="failed while it ran") as caught:
+        list(source.batches(["a"]))
+
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [("nothing_here", "does not answer"), ("SELEKT 1", "does not answer"), (None, "say which table or query")],
+)
+def test_a_query_that_cannot_be_planned_is_explained(tmp_path: Path, query: str | None, expected: str) -> None:
+    path = tmp_path / "house.duckdb"
+    duckdb.connect(str(path)).close()
+
+    with pytest.raises(SourceError, match=expected):
+        open_source(path, query=query)
+
+
+def test_a_query_needs_a_database(csv: Path) -> None:
+    with pytest.raises(SourceError, match="takes no query"):
+        open_source(csv, query="people")
+    with pytest.raises(SourceError, match="a query needs the path"):
+        open_source(TABLE, query="people")
+
+
+def test_structure_is_checked_before_a_row_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "late.csv"
+    path.write_bytes(b"age,seen\n1,2\n3\n")
+
+    with pytest.raises(SourceError, match="there is no column 'ok'"):
+        list(encoded(open_source(path), CODEC))
