@@ -185,10 +185,14 @@ def test_an_integer_range_holds_every_whole_number_in_it(attribute: Integer, dat
     assert attribute.steps == attribute.high - attribute.low + 1
 
 
-@pytest.mark.parametrize(("low", "high"), [(-MOST_STEPS, 0), (0, MOST_STEPS), (0, 10**400)])
-def test_integer_bounds_beyond_exact_floats_are_refused(low: int, high: int) -> None:
-    with pytest.raises(SchemaError, match="within ±2"):
+@pytest.mark.parametrize(
+    ("low", "high", "field"), [(-MOST_STEPS, 0, "low"), (0, MOST_STEPS, "high"), (0, 10**400, "high")]
+)
+def test_integer_bounds_beyond_exact_floats_are_refused(low: int, high: int, field: str) -> None:
+    with pytest.raises(SchemaError, match="within ±2") as caught:
         Integer(name="a", low=low, high=high)
+
+    assert caught.value.path == (field,)
 
 
 def test_an_integer_range_of_more_than_2_to_the_53_values_is_refused() -> None:

@@ -178,7 +178,7 @@ class Integer(Ranged, frozen=True, kw_only=True, tag="integer"):
 
     def _check(self) -> None:
         if max(abs(self.low), abs(self.high)) >= MOST_STEPS:
-            raise SchemaError("bounds must lie within ±2^53", ("high",))
+            raise SchemaError("bounds must lie within ±2^53", ("low" if abs(self.low) >= MOST_STEPS else "high",))
         self._check_order("low", "high")
         self._check_cuts()
 
