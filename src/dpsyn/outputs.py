@@ -13,12 +13,18 @@ from dpsyn.errors import OutputError
 
 @contextlib.contextmanager
 def written_beside(path: Path) -> Iterator[Path]:
-    """A temporary path in the same folder; it becomes ``path`` if the block succeeds and vanishes if not."""
+    """A temporary path in the same folder; it becomes ``path`` if the block succeeds and vanishes if not.
+
+    A link is followed. What is no file, such as ``/dev/null``, is refused rather than replaced by one.
+    """
+    path = path.resolve() if path.is_symlink() else path
     if path.is_dir():
         raise OutputError(f"{path} is a folder; give the name of a file in it")
+    if path.exists() and not path.is_file():
+        raise OutputError(f"{path} is a device or a pipe; give the name of a file")
     if not path.parent.is_dir():
         raise OutputError(f"{path} cannot be written: there is no folder {path.parent}")
-    beside = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.partial")
+    beside = path.with_name(f".{path.name[:50]}.{secrets.token_hex(4)}.partial")
     try:
         yield beside
         os.replace(beside, path)

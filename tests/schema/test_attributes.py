@@ -171,6 +171,15 @@ def test_a_listed_name_for_other_values_is_not_added_again() -> None:
     assert attribute.all_values() == ("1", "2")
 
 
+@pytest.mark.parametrize("other", ["007", "-1", "9", "٣", "1" * 5000])
+def test_only_the_plain_number_of_a_code_names_it(other: str) -> None:
+    attribute = Categorical(name="job", codes=9, other=other)
+
+    assert attribute.all_values() == (*range(9), other)
+    assert attribute.other_cell == 9
+    assert attribute.select(other).tolist() == [False] * 9 + [True]
+
+
 def test_codes_stand_for_the_numbers_below() -> None:
     attribute = Categorical(name="job", codes=3)
 

@@ -29,8 +29,6 @@ CLOCK = Datetime(name="clock", start="2016-01-01", end="2016-01-02", resolution=
 @given(rangeds(), st.data())
 def test_a_step_written_as_text_is_that_step_again(attribute: AnyAttribute, data: st.DataObject) -> None:
     assert isinstance(attribute, Ranged)
-    if isinstance(attribute, Datetime) and attribute.resolution in ("year", "month"):
-        return
     step = data.draw(st.integers(0, attribute.steps - 1))
 
     text = attribute.text_at(step)
@@ -41,8 +39,6 @@ def test_a_step_written_as_text_is_that_step_again(attribute: AnyAttribute, data
 @given(rangeds(), st.data())
 def test_the_label_of_a_bin_selects_the_cells_of_that_bin(attribute: AnyAttribute, data: st.DataObject) -> None:
     assert isinstance(attribute, Ranged)
-    if isinstance(attribute, Datetime) and attribute.resolution in ("year", "month"):
-        return
     code = data.draw(st.integers(0, attribute.size - 1))
 
     chosen = attribute.select(attribute.labels()[code])
@@ -189,10 +185,14 @@ def test_an_integer_range_holds_every_whole_number_in_it(attribute: Integer, dat
     assert attribute.steps == attribute.high - attribute.low + 1
 
 
-@pytest.mark.parametrize(("low", "high"), [(-MOST_STEPS, 0), (0, MOST_STEPS), (0, 10**400)])
-def test_integer_bounds_beyond_exact_floats_are_refused(low: int, high: int) -> None:
-    with pytest.raises(SchemaError, match="within ±2"):
+@pytest.mark.parametrize(
+    ("low", "high", "field"), [(-MOST_STEPS, 0, "low"), (0, MOST_STEPS, "high"), (0, 10**400, "high")]
+)
+def test_integer_bounds_beyond_exact_floats_are_refused(low: int, high: int, field: str) -> None:
+    with pytest.raises(SchemaError, match="within ±2") as caught:
         Integer(name="a", low=low, high=high)
+
+    assert caught.value.path == (field,)
 
 
 def test_an_integer_range_of_more_than_2_to_the_53_values_is_refused() -> None:
@@ -308,6 +308,47 @@ def test_a_bare_date_as_end_stands_for_its_whole_day(resolution: Any, steps: int
     attribute = Datetime(name="t", start="2016-01-01", end="2016-02-01", resolution=resolution)
 
     assert attribute.steps == steps
+
+
+@pytest.mark.parametrize(
+    ("end", "resolution", "last"),
+    [
+        ("2016", "year", "2016"),
+        (2016, "month", "2016-12"),
+        ("2016", "day", "2016-12-31"),
+        ("2016", "hour", "2016-12-31T23"),
+        ("2016-02", "year", "2016"),
+        ("2016-02", "day", "2016-02-29"),
+        ("2016-02", "minute", "2016-02-29T23:59"),
+        ("2016-02-03", "year", "2016"),
+        ("20160203", "hour", "2016-02-03T23"),
+        ("9999", "hour", "9999-12-31T23"),
+    ],
+)
+def test_a_bare_year_month_or_day_as_end_stands_for_all_of_it(end: str | int, resolution: Any, last: str) -> None:
+    attribute = Datetime(name="t", start="2015-12-24", end=end, resolution=resolution)
+
+    assert attribute.text_at(attribute.steps - 1) == last
+
+
+@pytest.mark.parametrize(
+    ("condition", "first", "last"),
+    [
+        ("2016-01-02", "2016-01-02T00", "2016-01-02T23"),
+        ("2016-01-02..2016-01-03", "2016-01-02T00", "2016-01-03T23"),
+        ("2016-01-02..2016-01-03T00", "2016-01-02T00", "2016-01-03T00"),
+        ("2016-01", "2016-01-01T00", "2016-01-05T12"),
+        ("2016-01-05", "2016-01-05T00", "2016-01-05T12"),
+        ("2016-01-02T08", "2016-01-02T08", "2016-01-02T08"),
+    ],
+)
+def test_a_bare_date_in_a_condition_stands_for_all_of_it(condition: str, first: str, last: str) -> None:
+    attribute = Datetime(name="t", start="2016-01-01", end="2016-01-05T12:30", resolution="hour")
+
+    chosen = np.flatnonzero(attribute.select(condition))
+
+    assert (attribute.text_at(int(chosen[0])), attribute.text_at(int(chosen[-1]))) == (first, last)
+    assert len(chosen) == chosen[-1] - chosen[0] + 1
 
 
 def test_an_end_with_a_time_reaches_to_that_unit_only() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -24,6 +25,8 @@ from dpsyn.schema import (
     Sum,
     Total,
     Unit,
+    Value,
+    text_of,
 )
 from tests.strategies import schemas
 
@@ -231,6 +234,27 @@ def test_a_mapping_by_numbers_is_the_same_as_one_by_their_texts() -> None:
 
     assert again == schema
     assert derive.mapping == (("0", False), ("1", True))
+
+
+@pytest.mark.parametrize("fields", [{"codes": 2_000}, {"values": tuple(f"v{number}" for number in range(2_000))}])
+def test_a_long_mapping_looks_at_every_value_a_few_times_only(
+    monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any]
+) -> None:
+    detailed = Categorical(name="detailed", **fields)
+    general = Categorical(name="general", codes=100)
+    mapping = tuple((label, number % 100) for number, label in enumerate(detailed.labels()))
+    derive = Derive(name="general", source="detailed", mapping=mapping)
+    looks: Counter[Value] = Counter()
+
+    def counted(value: Value) -> str:
+        looks[value] += 1
+        return text_of(value)
+
+    monkeypatch.setattr("dpsyn.schema.attributes.text_of", counted)
+
+    Schema(attributes=(detailed, general), derive=(derive,))
+
+    assert looks.total() < 10 * len(mapping)  # a walk through all values for each would be four million
 
 
 def test_a_value_is_mapped_once() -> None:

@@ -11,6 +11,7 @@ said differently, and the first value of the domain where ``missing`` is not dec
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
@@ -169,7 +170,7 @@ class NotCodedError(SchemaError):
         )
 
 
-class Categorical(Attribute, frozen=True, kw_only=True, tag="categorical"):
+class Categorical(Attribute, frozen=True, kw_only=True, dict=True, tag="categorical"):
     """A list of values.
 
     Attributes:
@@ -207,40 +208,51 @@ class Categorical(Attribute, frozen=True, kw_only=True, tag="categorical"):
             return (*values, self.other)
         return values
 
+    @functools.cached_property
+    def _index_by_text(self) -> dict[str, int]:
+        """The place of every listed value, by its text: conditions on thousands of values look many of them up."""
+        return {text_of(value): index for index, value in enumerate(self.values)}
+
     def _index_of(self, value: Value) -> int | None:
         text = text_of(value)
-        if self.codes is not None:
-            return int(text) if text.isascii() and text.isdecimal() and int(text) < self.codes else None
-        return next((index for index, known in enumerate(self.values) if text_of(known) == text), None)
+        if self.codes is None:
+            return self._index_by_text.get(text)
+        plain = text.isascii() and text.isdecimal() and (text == "0" or text[0] != "0")
+        return int(text) if plain and len(text) <= len(str(self.codes)) and int(text) < self.codes else None
+
+    def _cell_of(self, value: Value) -> int | None:
+        """The cell of a value, an appended ``other`` included."""
+        index = self._index_of(value)
+        if index is None and self.other is not None and text_of(value) == text_of(self.other):
+            return self.proper_cells - 1
+        return index
 
     @property
     def proper_cells(self) -> int:
         """The number of values."""
-        return len(self.all_values())
+        appended = self.other is not None and self._index_of(self.other) is None
+        return (len(self.values) if self.codes is None else self.codes) + appended
 
     def _declared_other(self) -> int | None:
-        if self.other is None:
-            return None
-        index = self._index_of(self.other)
-        return self.proper_cells - 1 if index is None else index
+        return None if self.other is None else self._cell_of(self.other)
 
     def _proper_labels(self) -> Sequence[str]:
         return [text_of(value) for value in self.all_values()]
 
     def _select_one(self, part: Value) -> NDArray[np.int64]:
-        labels = self._proper_labels()
-        text = text_of(part)
-        if text in labels:
-            return np.array([labels.index(text)])
-        raise SchemaError(f"{text!r} is not a value of {self.name!r}; it has {_some(labels)}")
+        cell = self._cell_of(part)
+        if cell is None:
+            labels = self._proper_labels()
+            raise SchemaError(f"{text_of(part)!r} is not a value of {self.name!r}; it has {_some(labels)}")
+        return np.array([cell])
 
 
-class Ordinal(Categorical, frozen=True, kw_only=True, tag="ordinal"):
+class Ordinal(Categorical, frozen=True, kw_only=True, dict=True, tag="ordinal"):
     """A list of values whose order means something, lowest first."""
 
     def _select_one(self, part: Value) -> NDArray[np.int64]:
         ends = split_range(part)
-        if ends is None or text_of(part) in self._proper_labels():
+        if ends is None or self._cell_of(part) is not None:
             return super()._select_one(part)
         first, last = (int(Categorical._select_one(self, end)[0]) for end in ends)
         return np.arange(first, last + 1)

@@ -87,6 +87,10 @@ class Ranged(Attribute, frozen=True, kw_only=True):
             raise SchemaError(f"{value} is outside {self.text_at(0)} … {self.text_at(self.steps - 1)}")
         return step
 
+    def _last_step_of(self, value: Value) -> int:
+        """The step that a range up to and including a value reaches."""
+        return self.step_of(value)
+
     def grid(self) -> Grid:
         """Cells on round coordinates, declared bins and spikes."""
         return _grid_of(self)
@@ -118,7 +122,8 @@ class Ranged(Attribute, frozen=True, kw_only=True):
         ]
 
     def _select_one(self, part: Value) -> NDArray[np.int64]:
-        first, last = (self.step_of(end) for end in split_range(part) or (part, part))
+        begin, end = split_range(part) or (part, part)
+        first, last = self.step_of(begin), self._last_step_of(end)
         if first > last:
             raise SchemaError(f"the condition {part!r} on {self.name!r} ends before it begins")
         edges = self.grid().edges
@@ -173,7 +178,7 @@ class Integer(Ranged, frozen=True, kw_only=True, tag="integer"):
 
     def _check(self) -> None:
         if max(abs(self.low), abs(self.high)) >= MOST_STEPS:
-            raise SchemaError("bounds must lie within ±2^53", ("high",))
+            raise SchemaError("bounds must lie within ±2^53", ("low" if abs(self.low) >= MOST_STEPS else "high",))
         self._check_order("low", "high")
         self._check_cuts()
 
@@ -273,7 +278,8 @@ class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
 
     Attributes:
         start: the earliest, as ISO text: 2016-01-01 or 2016-01-01T08:30.
-        end: the latest; a date stands for the whole day. What lies beyond the two goes to the nearer one.
+        end: the latest; a bare day, month or year stands for all of it. What lies beyond the two goes to the
+            nearer one.
         resolution: year, month, day, hour, minute, second, millisecond or microsecond. Up to day the
             synthetic column holds dates, beyond it times.
         format: how a text file writes them, in strptime's letters; left out, ISO 8601 in its usual forms.
@@ -309,11 +315,8 @@ class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
 
     @property
     def steps(self) -> int:
-        """The number of units from start to end; a bare date as end reaches to the last unit of its day."""
-        last = self.coordinate_of(self.end)
-        if not self.dated and len(str(self.end).strip()) <= 10:
-            last = self._units(np.datetime64(parse_instant(str(self.end)), "D") + 1) - 1
-        return last - self.origin + 1
+        """The number of units from start to end, both included."""
+        return self._last_coordinate_of(self.end) - self.origin + 1
 
     def coordinate_of(self, value: Value) -> int:
         """Units since 1970."""
@@ -321,6 +324,17 @@ class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
         if instant is None:
             raise SchemaError(f"{value!r} is not a date; write it as 2016-01-31 or 2016-01-31T08:30")
         return self._units(np.datetime64(instant, "us"))
+
+    def _last_coordinate_of(self, value: Value) -> int:
+        """The last unit of what is written: a bare year, month or day stands for all of it."""
+        first, period = self.coordinate_of(value), _written_period(str(value))
+        if period is None:
+            return first
+        following = np.datetime64(parse_instant(str(value)), period) + 1
+        return max(first, self._units(following) - 1)
+
+    def _last_step_of(self, value: Value) -> int:
+        return max(self.step_of(value), min(self._last_coordinate_of(value) - self.origin, self.steps - 1))
 
     def _units(self, instant: np.datetime64) -> int:
         return int(instant.astype(f"datetime64[{self.unit}]").astype(np.int64))
@@ -369,6 +383,18 @@ def parse_instant(text: str) -> dt.datetime | None:
         except OverflowError:
             return None
     return instant
+
+
+def _written_period(text: str) -> Literal["Y", "M", "D"] | None:
+    """What a text without a time stands for as a whole: a year, a month or a day."""
+    text = text.strip()
+    if re.fullmatch(r"[0-9]{4}(-[0-9]{2})?", text):
+        return "M" if "-" in text else "Y"
+    try:
+        dt.date.fromisoformat(text)
+    except ValueError:
+        return None
+    return "D"
 
 
 def _decimal(value: Value) -> Decimal:

@@ -1,0 +1,182 @@
+"""Results appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dpsyn.errors import OutputError
+from dpsyn.outputs import write_text, written_beside
+
+
+def half_written(path: Path, error: BaseException) -> None:
+    """Write half a result, then fail."""
+    with written_beside(path) as beside:
+        beside.write_text("half")
+        raise error
+
+
+def test_a_text_is_written_as_utf_8_with_plain_newlines(tmp_path: Path) -> None:
+    write_text(tmp_path / "out.txt", "Größe\nzwei\n")
+
+    assert (tmp_path / "out.txt").read_bytes() == "Größe\nzwei\n".encode()
+
+
+def test_nothing_but_the_result_is_left(tmp_path: Path) -> None:
+    write_text(tmp_path / "out.txt", "new")
+
+    assert [path.name for path in tmp_path.iterdir()] == ["out.txt"]
+
+
+def test_an_older_result_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    path.write_text("a much longer old text")
+
+    write_text(path, "new")
+
+    assert path.read_text() == "new"
+
+
+def test_the_result_is_not_seen_before_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+
+    with written_beside(path) as beside:
+        beside.write_text("half")
+        seen = path.read_text()
+
+    assert seen == "old"
+    assert path.read_text() == "half"
+    assert beside.parent == tmp_path
+    assert not beside.exists()
+
+
+@pytest.mark.parametrize("error", [ValueError("a slip"), KeyboardInterrupt()])
+def test_a_failure_leaves_the_old_result_and_nothing_else(tmp_path: Path, error: BaseException) -> None:
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+
+    with pytest.raises(type(error)):
+        half_written(path, error)
+
+    assert path.read_text() == "old"
+    assert [left.name for left in tmp_path.iterdir()] == ["out.txt"]
+
+
+def test_a_failure_leaves_nothing_where_nothing_was(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="a slip"):
+        half_written(tmp_path / "out.txt", ValueError("a slip"))
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_told_in_words_and_leaves_the_old_result(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+
+    with pytest.raises(OutputError) as caught:
+        half_written(path, OSError(28, "No space left on device"))
+
+    assert str(caught.value) == f"{path} cannot be written: no space left on device"
+    assert [left.name for left in tmp_path.iterdir()] == ["out.txt"]
+    assert path.read_text() == "old"
+
+
+def test_a_block_that_writes_nothing_is_an_error_and_no_empty_result(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="cannot be written"), written_beside(tmp_path / "out.txt"):
+        pass
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_writers_do_not_meet(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+
+    with written_beside(path) as first, written_beside(path) as second:
+        first.write_text("first")
+        second.write_text("second")
+
+    assert first != second
+    assert path.read_text() == "first"
+
+
+def test_a_folder_is_refused_before_any_work(tmp_path: Path) -> None:
+    with pytest.raises(OutputError) as caught, written_beside(tmp_path):
+        pytest.fail("the block must not run")
+
+    assert str(caught.value) == f"{tmp_path} is a folder; give the name of a file in it"
+
+
+def test_a_missing_folder_is_refused_before_any_work(tmp_path: Path) -> None:
+    path = tmp_path / "none" / "out.txt"
+
+    with pytest.raises(OutputError) as caught, written_beside(path):
+        pytest.fail("the block must not run")
+
+    assert str(caught.value) == f"{path} cannot be written: there is no folder {tmp_path / 'none'}"
+
+
+def test_a_file_is_no_folder_to_write_in(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+
+    with pytest.raises(OutputError, match="there is no folder"):
+        write_text(tmp_path / "file" / "out.txt", "x")
+
+
+def test_a_refusal_by_the_system_is_told_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "replace", refuse)
+
+    with pytest.raises(OutputError) as caught:
+        write_text(tmp_path / "out.txt", "x")
+
+    assert str(caught.value) == f"{tmp_path / 'out.txt'} cannot be written: permission denied"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_system_without_room_for_writing_is_told_in_words() -> None:
+    with pytest.raises(OutputError, match=r"^/proc/dpsyn\.txt cannot be written: "):
+        write_text(Path("/proc/dpsyn.txt"), "x")
+
+
+def test_long_names_are_written_too(tmp_path: Path) -> None:
+    path = tmp_path / ("x" * 250 + ".txt")
+
+    write_text(path, "new")
+
+    assert path.read_text() == "new"
+
+
+def test_long_names_of_many_byte_letters_are_written_too(tmp_path: Path) -> None:
+    path = tmp_path / ("日" * 80)
+
+    write_text(path, "new")
+
+    assert path.read_text() == "new"
+
+
+def test_a_link_stays_a_link_to_the_new_result(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    link, target = tmp_path / "latest.txt", tmp_path / "folder" / "out.txt"
+    target.write_text("old")
+    link.symlink_to(target)
+
+    write_text(link, "new")
+
+    assert link.is_symlink()
+    assert target.read_text() == "new"
+
+
+def test_a_device_or_a_pipe_is_not_replaced_by_a_file(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    with pytest.raises(OutputError) as caught:
+        write_text(pipe, "new")
+
+    assert str(caught.value) == f"{pipe} is a device or a pipe; give the name of a file"
+    assert pipe.is_fifo()
