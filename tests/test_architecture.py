@@ -59,8 +59,9 @@ MAP: dict[str, set[str]] = {
     "demo": {"schema", "records"},
     "cli": {API, "report", "demo"},
     "web": {API, "report"},
+    "__main__": {"cli"},
 }
-MAP[API] = set(MAP) - {"cli", "web", "private", "engines"}
+MAP[API] = set(MAP) - {"cli", "web", "private", "engines", "__main__"}
 
 PRIVATE_SIDE = {"sources", "engines", "private"}
 POST_PROCESSING = {"marginals", "transforms", "consistency", "selection", "synthesis", "synopsis"}

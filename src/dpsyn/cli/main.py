@@ -73,8 +73,7 @@ def run(arguments: list[str] | None = None) -> int:
     except UserError as error:
         click.echo(f"dpsyn: {error}", err=True)
         return 2
-    except BrokenPipeError:  # the reader of our output, such as head, has enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except SystemExit:  # click's answer where the reader of our output, such as head, has enough
         return 0
     except Exception as error:
         return _own_mistake(error)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from fractions import Fraction
 from typing import Any
 
 from dpsyn.diagnose.profile import Profile
@@ -15,6 +16,7 @@ from dpsyn.errors import SourceError
 from dpsyn.schema import yamltext
 from dpsyn.schema.files import FORMAT, KEY
 from dpsyn.schema.grid import MAX_CELLS
+from dpsyn.schema.ranges import MOST_STEPS
 from dpsyn.sources import Source, open_source
 
 MOST_ROWS = 1_000_000
@@ -25,6 +27,9 @@ MOST_CATEGORIES = 100
 
 MOST_GRADES = 20
 """Different whole numbers up to which a column is taken for grades or codes rather than amounts."""
+
+MOST_PLACES = 6
+"""Digits after the point that a draft keeps; more are seldom meant."""
 
 _HEADER = """\
 A draft, read off the data: private until you have gone through it.
@@ -126,8 +131,8 @@ def _date(name: str, profile: Profile) -> Guess:
         return None
     fields = {
         "kind": "datetime",
-        "start": f"{profile.first.year}-01-01",
-        "end": f"{profile.last.year}-12-31",
+        "start": f"{profile.first.year:04}-01-01",
+        "end": f"{profile.last.year:04}-12-31",
         "resolution": profile.grain,
     }
     if not profile.instant:
@@ -150,11 +155,13 @@ def _grades(name: str, profile: Profile) -> Guess:
 def _amount(name: str, profile: Profile) -> Guess:
     if not profile.number or profile.padded or profile.low is None or profile.high is None:
         return None
-    low, high = round_bounds(profile.low, profile.high)
-    fields: dict[str, Any] = {"kind": "integer", "low": int(low), "high": int(high)}
-    if not profile.whole:
-        fields = {"kind": "real", "low": low, "high": high, "decimals": min(profile.places, 6)}
-    spikes = _spikes(profile, (high - low) * 10 ** fields.get("decimals", 0))
+    places = min(profile.places, MOST_PLACES)
+    low, high = round_bounds(profile.low, profile.high, places)
+    if max(abs(low), abs(high)) * 10**places >= MOST_STEPS:
+        return None
+    kind = {"kind": "integer"} if places == 0 else {"kind": "real"}
+    fields: dict[str, Any] = {**kind, "low": low, "high": high, **({"decimals": places} if places else {})}
+    spikes = _spikes(profile, (high - low) * 10**places)
     return {**fields, **({"spikes": spikes} if spikes else {})}, "lowest and highest possible"
 
 
@@ -175,10 +182,12 @@ def _categories(name: str, profile: Profile) -> Guess:
     return {**fields, **({"other": catch_all} if catch_all else {})}, "all that are possible"
 
 
-def round_bounds(low: float, high: float) -> tuple[float, float]:
-    """Bounds widened to round numbers, so that neither is that of a single row."""
-    power = math.floor(math.log10(high - low)) if high > low else 0
-    unit: float = 10**power if power >= 0 else 1 / 10**-power
-    wide_low = 0 if 0 <= low <= high - low else (math.ceil(low / unit) - 1) * unit
-    wide_high = 0 if low - high <= high <= 0 else (math.floor(high / unit) + 1) * unit
-    return round(wide_low, 9), round(wide_high, 9)
+def round_bounds(low: float, high: float, places: int = 0) -> tuple[float, float]:
+    """Bounds widened to round numbers of so many decimals, so that neither is that of a single row."""
+    exact_low, exact_high = Fraction(low), Fraction(high)
+    span = exact_high - exact_low
+    power = max(-places, math.floor(math.log10(span)) if span else 0)
+    unit = Fraction(10) ** power
+    wide_low = 0 if 0 <= exact_low <= span else (math.ceil(exact_low / unit) - 1) * unit
+    wide_high = 0 if -span <= exact_high <= 0 else (math.floor(exact_high / unit) + 1) * unit
+    return (int(wide_low), int(wide_high)) if places == 0 else (float(wide_low), float(wide_high))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 from collections import Counter
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -91,12 +93,14 @@ class Profile:
         if number is None:
             self.number = self.whole = False
             return
+        if abs(number) == math.inf:  # beyond every bound, so it tells nothing about them
+            return
         self.low = number if self.low is None else min(self.low, number)
         self.high = number if self.high is None else max(self.high, number)
-        fraction = re.search(r"\.([0-9]*[1-9])", text)
-        self.places = max(self.places, len(fraction[1]) if fraction else 0)
-        self.whole = self.whole and float(number).is_integer()
-        self.padded = self.padded or bool(re.match(r"0[0-9]", text))
+        exponent = Decimal(text).normalize().as_tuple().exponent
+        self.places = max(self.places, -int(exponent))
+        self.whole = self.places == 0
+        self.padded = self.padded or bool(re.match(r"[-+]?0[0-9]", text))
 
     def _consider_instant(self, text: str) -> None:
         looks = re.match(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}", text) and not re.fullmatch(r"[0-9]{9,}", text)
