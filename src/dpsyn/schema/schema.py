@@ -3,40 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from dpsyn.errors import SchemaError
 from dpsyn.outputs import write_text
-from dpsyn.schema.attributes import (
-    MISSING,
-    Attribute,
-    Boolean,
-    Categorical,
-    Identifier,
-    Open,
-    Ordinal,
-    Value,
-    freeze,
-    split_range,
-)
-from dpsyn.schema.ranges import Datetime, Integer, Ranged, Real
-from dpsyn.schema.relations import (
-    AnyRule,
-    Condition,
-    Derive,
-    Impossible,
-    Neighbours,
-    Order,
-    Recode,
-    Sum,
-    Total,
-    Unit,
-)
+from dpsyn.schema.attributes import Boolean, Categorical, Identifier, Open, Ordinal, freeze
+from dpsyn.schema.ranges import Datetime, Integer, Real
+from dpsyn.schema.relations import AnyRule, Derive, Neighbours, Recode, Unit
+from dpsyn.schema.validity import check_relations
 
 AnyAttribute = Categorical | Ordinal | Boolean | Integer | Real | Datetime | Open | Identifier
 
@@ -74,11 +52,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 raise SchemaError(f"attribute {name!r} is described twice", ("attributes", name))
         if self.expected_size is not None and self.expected_size < 1:
             raise SchemaError(f"expected_size is {self.expected_size}; it must be at least 1", ("expected_size",))
-        self._check_unit()
-        self._check_derive()
-        self._check_recode()
-        for index, rule in enumerate(self.rules):
-            self._check_rule(rule, ("rules", index))
+        check_relations(self)
         if not self.measured:
             raise SchemaError("no attribute is left to measure; all are identifiers or derived", ("attributes",))
 
@@ -181,150 +155,3 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 'dpsyn schema approve schema.yaml ATTRIBUTE... --because "code book 2024". '
                 "Columns without a public list of values can be kind: open, whose values are bought."
             )
-
-    # ── validity ─────────────────────────────────────────────────────────────────────────────────────────
-
-    def _check_unit(self) -> None:
-        if self.unit is None:
-            return
-        if self.unit.id not in self or not isinstance(self[self.unit.id], Identifier):
-            raise SchemaError(
-                f"unit: {self.unit.id!r} must be an attribute of kind identifier, so that it is never measured",
-                ("unit", "id"),
-            )
-
-    def _check_derive(self) -> None:
-        names = [derive.name for derive in self.derive]
-        for derive in self.derive:
-            path = ("derive", derive.name)
-            self._require([derive.name, derive.source], path)
-            if derive.source in names:
-                raise SchemaError(f"{derive.name!r} follows from {derive.source!r}, itself derived", path)
-            if names.count(derive.name) > 1:
-                raise SchemaError(f"{derive.name!r} is derived twice", path)
-            self._check_mapping(derive, path)
-
-    def _check_mapping(self, derive: Derive, path: tuple[str | int, ...]) -> None:
-        source, target = self._coded(derive.source, path), self._coded(derive.name, path)
-        reached = np.zeros(source.cells, dtype=np.bool_)
-        for value, derived in derive.mapping:
-            entry = (*path, "mapping", str(value))
-            chosen = _located(source, value, entry)
-            if (reached & chosen).any():
-                raise SchemaError(
-                    f"{derive.name!r}: {value!r} overlaps another entry, or ends inside a cell of {derive.source!r}; "
-                    "give that attribute bins that start where the ranges do",
-                    entry,
-                )
-            reached |= chosen
-            _require_exact(target, derived, entry)
-        if derive.otherwise is not None:
-            _require_exact(target, derive.otherwise, (*path, "otherwise"))
-        elif not reached[: source.proper_cells].all():
-            missed = int((~reached[: source.proper_cells]).sum())
-            raise SchemaError(
-                f"{derive.name!r}: the mapping leaves out {missed} values of {derive.source!r}; "
-                "list them or say otherwise: VALUE",
-                (*path, "mapping"),
-            )
-
-    def _check_recode(self) -> None:
-        used: set[str] = set()
-        for recode in self.recode:
-            path = ("recode", recode.name)
-            self._require(recode.attributes, path)
-            if len(set(recode.attributes)) < max(2, len(recode.attributes)):
-                raise SchemaError(f"{recode.name!r} needs at least two different attributes", path)
-            if recode.name in self:
-                raise SchemaError(f"{recode.name!r} is an attribute; give the group another name", path)
-            if [other.name for other in self.recode].count(recode.name) > 1:
-                raise SchemaError(f"two groups are called {recode.name!r}; rename one", path)
-            if not recode.name:
-                raise SchemaError("a group has an empty name; give it one", path)
-            if used.intersection(recode.attributes):
-                raise SchemaError(f"{recode.name!r} uses an attribute that is in another group", path)
-            unmeasured = set(recode.attributes) - {attribute.name for attribute in self.measured}
-            if unmeasured:
-                raise SchemaError(f"{min(unmeasured)!r} is not measured and cannot be recoded", path)
-            used.update(recode.attributes)
-
-    def _check_rule(self, rule: AnyRule, path: tuple[str | int, ...]) -> None:
-        self._require(rule.mentions(), path)
-        match rule:
-            case Impossible() if not rule.where:
-                raise SchemaError("an impossible combination needs at least one condition", path)
-            case Impossible() | Total():
-                for name, condition in rule.where:
-                    if not isinstance(self[name], Open):  # its values are checked once they are bought
-                        _require_whole_cells(self._coded(name, path), condition, (*path, "where", name))
-            case Order() if len(set(rule.attributes)) < max(2, len(rule.attributes)):
-                raise SchemaError("an order needs at least two different attributes", path)
-            case Sum() if not rule.parts or rule.total in rule.parts:
-                raise SchemaError("a sum needs parts, and the total is not one of them", path)
-        match rule:
-            case Order():
-                self._check_order(rule, path)
-            case Sum():
-                self._check_sum(rule, path)
-            case Total() if rule.count < 0:
-                raise SchemaError(f"count is {rule.count}; it cannot be negative", (*path, "count"))
-
-    def _check_order(self, rule: Order, path: tuple[str | int, ...]) -> None:
-        kinds = {_order_kind(self[name]) for name in rule.attributes}
-        if None in kinds or len(kinds) > 1:
-            raise SchemaError("an order compares numbers with numbers, or dates with dates", path)
-
-    def _check_sum(self, rule: Sum, path: tuple[str | int, ...]) -> None:
-        if any(_order_kind(self[name]) != "numbers" for name in rule.mentions()):
-            raise SchemaError("a sum is of attributes of kind integer or real", path)
-
-    def _coded(self, name: str, path: tuple[str | int, ...]) -> Attribute:
-        attribute = self[name]
-        if not attribute.coded:
-            raise SchemaError(f"{name!r} has no public list of values and cannot be used here", path)
-        return attribute
-
-    def _require(self, names: Iterable[str], path: tuple[str | int, ...]) -> None:
-        for name in names:
-            if name not in self:
-                raise SchemaError(f"there is no attribute {name!r}; there are {', '.join(self.names)}", path)
-
-
-def _order_kind(attribute: Attribute) -> str | None:
-    if isinstance(attribute, Integer | Real):
-        return "numbers"
-    return "dates" if isinstance(attribute, Ranged) else None
-
-
-def _require_whole_cells(attribute: Attribute, condition: Condition, path: tuple[str | int, ...]) -> None:
-    """Refuse a range that ends inside a cell, because a rule can only speak of the cell as a whole."""
-    _located(attribute, condition, path)
-    if not isinstance(attribute, Ranged):
-        return
-    edges = set(attribute.grid().edges.tolist())
-    for part in condition if isinstance(condition, tuple) else (condition,):
-        if part == MISSING:
-            continue
-        first, last = (attribute.step_of(end) for end in split_range(part) or (part, part))
-        if not {first, last + 1} <= edges:
-            raise SchemaError(
-                f"{part!r} begins or ends inside a cell of {attribute.name!r}, so the rule would also hold for its "
-                "neighbours; give that attribute bins that start at its first value and after its last, or spikes",
-                path,
-            )
-
-
-def _located(attribute: Attribute, condition: object, path: tuple[str | int, ...]) -> np.ndarray:
-    try:
-        return attribute.select(condition)  # type: ignore[arg-type]
-    except SchemaError as error:
-        raise SchemaError(str(error), path) from None
-
-
-def _require_exact(target: Attribute, value: Value, path: tuple[str | int, ...]) -> None:
-    """Refuse a derived value that shares its cell with others, because the cell stands for all of them."""
-    cell = int(np.flatnonzero(_located(target, value, path))[0])
-    if isinstance(target, Ranged) and cell < target.proper_cells:
-        edges = target.grid().edges
-        if edges[cell + 1] - edges[cell] > 1:
-            raise SchemaError(f"{value} shares its cell of {target.name!r} with others; list it under spikes", path)
