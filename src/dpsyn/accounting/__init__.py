@@ -1,19 +1,28 @@
 """The arithmetic of privacy: budgets, what steps cost, the certificate and the ledger. It never sees data."""
 
+from dpsyn.accounting.account import Account, Draw, check_plan
+from dpsyn.accounting.budget import Budget
 from dpsyn.accounting.choice import NoiseChoice, crossing, laplace_wins, noise_choices
+from dpsyn.accounting.composition import Composition, Figures
 from dpsyn.accounting.conversion import epsilon_for, rho_for, sigma_for
 from dpsyn.accounting.exact import exact, split
 from dpsyn.accounting.protection import Protection
 from dpsyn.accounting.spends import Exponential, Gaussian, Laplace, Spend, Threshold
 
 __all__ = [
+    "Account",
+    "Budget",
+    "Composition",
+    "Draw",
     "Exponential",
+    "Figures",
     "Gaussian",
     "Laplace",
     "NoiseChoice",
     "Protection",
     "Spend",
     "Threshold",
+    "check_plan",
     "crossing",
     "epsilon_for",
     "exact",
