@@ -3,6 +3,8 @@
 DPSynError
 ├── UserError             something the caller can mend; the command line exits with 2
 │   ├── SchemaError       a schema, or a line of its file, is not valid
+│   ├── BudgetError       a privacy budget cannot be planned, or a step would exceed it
+│   ├── LedgerError       the ledger cannot be read or written, or refuses a release
 │   ├── SourceError       a table cannot be read, or its structure does not fit the schema
 │   ├── OutputError       a result cannot be written where it was asked for
 │   └── MissingExtraError an optional library is not installed
@@ -33,6 +35,14 @@ class SchemaError(UserError, ValueError):
     def __init__(self, message: str, path: tuple[str | int, ...] = ()) -> None:
         super().__init__(message)
         self.path = path
+
+
+class BudgetError(UserError, ValueError):
+    """A privacy budget cannot be planned, or a step would exceed it."""
+
+
+class LedgerError(UserError):
+    """The ledger cannot be read or written, or refuses a release."""
 
 
 class SourceError(UserError):

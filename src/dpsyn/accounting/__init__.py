@@ -1,0 +1,46 @@
+"""The arithmetic of privacy: budgets, what steps cost, the certificate and the ledger. It never sees data."""
+
+from dpsyn.accounting.account import Account, Draw, check_plan
+from dpsyn.accounting.budget import Budget
+from dpsyn.accounting.certificate import Certificate
+from dpsyn.accounting.chain import Head
+from dpsyn.accounting.choice import NoiseChoice, crossing, laplace_wins, noise_choices
+from dpsyn.accounting.composition import Composition, Figures
+from dpsyn.accounting.conversion import epsilon_for, rho_for, sigma_for
+from dpsyn.accounting.exact import exact, split
+from dpsyn.accounting.ledger import Cap, DatasetAccount, Ledger, RunAccount, Verification
+from dpsyn.accounting.protection import Protection
+from dpsyn.accounting.run import Run
+from dpsyn.accounting.spends import Exponential, Gaussian, Laplace, Spend, Threshold
+
+__all__ = [
+    "Account",
+    "Budget",
+    "Cap",
+    "Certificate",
+    "Composition",
+    "DatasetAccount",
+    "Draw",
+    "Exponential",
+    "Figures",
+    "Gaussian",
+    "Head",
+    "Laplace",
+    "Ledger",
+    "NoiseChoice",
+    "Protection",
+    "Run",
+    "RunAccount",
+    "Spend",
+    "Threshold",
+    "Verification",
+    "check_plan",
+    "crossing",
+    "epsilon_for",
+    "exact",
+    "laplace_wins",
+    "noise_choices",
+    "rho_for",
+    "sigma_for",
+    "split",
+]

@@ -1,0 +1,180 @@
+"""What several steps cost together: ε by zCDP, by privacy loss distributions, and by adding pure steps.
+
+**Why one Gaussian and a list of pure steps suffice**, though a run chooses its steps adaptively: fix two
+neighbouring tables and a bit that says which is the true one. A Brownian motion with unit drift if the bit is 1,
+watched for μ² units of time, can answer any sequence of Gaussian steps whose μᵢ² add up to at most μ², each
+chosen after the answers before it, by letting time run on for μᵢ² (Smith and Thakurta 2022). A randomized
+response to the bit with parameter ε can answer one ε-DP step, chosen as late as one likes (Kairouz, Oh and
+Viswanath 2015). So the whole run is post-processing of one Gaussian with that μ and independent
+randomized responses with the ε that were fixed before the first draw, in whatever order they are used.
+The privacy loss distribution of that product is computed here by ``dp_accounting``, rounded against us.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from dpsyn.accounting.conversion import MARGIN, Floats, epsilon_for, gaussian_log_delta
+from dpsyn.accounting.spends import Spend
+
+LARGEST_PLD_EPSILON = 50
+"""Above it no privacy loss distribution is computed: the zCDP figure is the certificate."""
+
+INTERVAL = 1e-5
+"""The grid of privacy losses, relative to ε."""
+
+FFT_ERROR = 1e-14
+"""What floating point may lose of δ when loss distributions are convolved; it is taken off δ."""
+
+_MOST_ATOMS = 2**17
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Composition:
+    """Several steps together, in whatever order and however adaptively they were chosen.
+
+    Attributes:
+        rho: the sum of costs in zCDP.
+        mu_squared: the sum of (Δ/σ)² over the Gaussian steps.
+        pure: the ε of all pure steps, largest first.
+        delta: the sum of what thresholds are charged.
+    """
+
+    rho: Fraction = Fraction(0)
+    mu_squared: Fraction = Fraction(0)
+    pure: tuple[Fraction, ...] = ()
+    delta: Fraction = Fraction(0)
+
+    @classmethod
+    def of(cls, spends: Sequence[Spend]) -> Composition:
+        """The composition of these steps."""
+        total = cls()
+        for spend in spends:
+            total = total.then(spend)
+        return total
+
+    def then(self, spend: Spend) -> Composition:
+        """This composition and one more step."""
+        return Composition(
+            rho=self.rho + spend.rho,
+            mu_squared=self.mu_squared + spend.mu_squared,
+            pure=tuple(sorted(self.pure + spend.pure, reverse=True)) if spend.pure else self.pure,
+            delta=self.delta + spend.delta,
+        )
+
+    def figures(self, epsilon: Fraction, delta: Fraction) -> Figures:
+        """The smallest ε that each way of counting certifies at δ, for a promise of ε."""
+        left = float(delta - self.delta)
+        if not self.mu_squared and not self.pure:
+            return Figures(zcdp=0.0, pld=0.0, added=Fraction(0))
+        added = None if self.mu_squared or delta < self.delta else sum(self.pure, Fraction(0))
+        if left <= 0:
+            return Figures(zcdp=math.inf, pld=None, added=added)
+        zcdp = epsilon_for(self.rho, left * (1 - MARGIN), "zcdp")
+        small = min(zcdp, float(epsilon))
+        wanted = small > 0 and epsilon <= LARGEST_PLD_EPSILON
+        pld = pld_epsilon(self.mu_squared, self.pure, left * (1 - MARGIN), small * INTERVAL) if wanted else None
+        return Figures(zcdp=zcdp, pld=pld, added=added)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What a composition costs, recomputed in several ways; each of them is a proof by itself.
+
+    Attributes:
+        zcdp: ε by tight conversion of the sum of ρ; a theorem for discrete noise chosen adaptively.
+        pld: ε by the privacy loss distribution; None where it is not computed.
+        added: the sum of pure ε; None if there is Gaussian noise.
+    """
+
+    zcdp: float
+    pld: float | None
+    added: Fraction | None
+
+    @property
+    def epsilon(self) -> float | Fraction:
+        """The certified ε: the smallest of the figures."""
+        return min(figure for figure in (self.zcdp, self.pld, self.added) if figure is not None)
+
+    def to_data(self) -> dict[str, Any]:
+        """Plain data for JSON; infinity is written as null."""
+        finite = self.zcdp if math.isfinite(self.zcdp) else None
+        return {"zcdp": finite, "pld": self.pld, "added": None if self.added is None else float(self.added)}
+
+
+@lru_cache(maxsize=64)
+def pld_epsilon(mu_squared: Fraction, pure: tuple[Fraction, ...], delta: float, interval: float) -> float | None:
+    """The smallest ε at δ of a Gaussian step and pure steps together, by dp_accounting, rounded up.
+
+    None if floating point cannot tell because δ is too small.
+    """
+    truncation = min(-50.0, math.log(delta) - 20)
+    parts = [_gaussian_pld(math.sqrt(mu_squared), truncation, interval)] if mu_squared else []
+    parts += [_pure_pld(step, times, math.exp(truncation), interval) for step, times in Counter(pure).items()]
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole.compose(part, math.exp(truncation))
+    certain = delta - FFT_ERROR if pure else delta
+    epsilon = float(whole.get_epsilon_for_delta(certain)) if certain > 0 else math.inf
+    return epsilon * (1 + MARGIN) if math.isfinite(epsilon) else None
+
+
+def _gaussian_pld(mu: float, log_truncation: float, interval: float) -> Any:
+    from dp_accounting.pld import privacy_loss_distribution  # takes a second to import
+
+    return privacy_loss_distribution.from_gaussian_mechanism(
+        1 / mu, value_discretization_interval=interval, log_mass_truncation_bound=log_truncation
+    )
+
+
+def _pure_pld(step: Fraction, times: int, truncation: float, interval: float) -> Any:
+    """Randomized responses on the grid by connecting the dots, whose error is of second order in the interval."""
+    from dp_accounting.pld import pld_pmf, privacy_loss_distribution
+
+    ends = {math.floor(-step / interval), math.ceil(-step / interval)}
+    ends |= {math.floor(step / interval), math.ceil(step / interval)}
+    grid = np.array(sorted(ends))
+    pmf = pld_pmf.create_pmf_pessimistic_connect_dots(interval, grid, _response_delta(grid * interval, float(step)))
+    return privacy_loss_distribution.PrivacyLossDistribution(pmf).self_compose(times, truncation)
+
+
+def _response_delta(epsilon: Floats, step: float) -> Floats:
+    """δ(ε) of a randomized response: 1 − e^ε below −step, a straight line in e^ε to 0 at step."""
+    inside = np.minimum(epsilon, step)
+    line = np.exp(inside) * np.expm1(step - inside) / (1 + math.exp(step))  # exactly 0 from step on
+    return np.where(epsilon < -step, -np.expm1(np.minimum(epsilon, 0)), line)
+
+
+def log_delta(epsilon: float, mu: float, pure: tuple[Fraction, ...]) -> float:
+    """ln δ(ε) of a Gaussian step and pure steps together: the mean of δ(ε − loss) over the losses of the pure ones."""
+    from scipy.special import logsumexp
+
+    losses, probabilities = pure_losses(pure, epsilon * INTERVAL / 100)
+    return float(logsumexp(gaussian_log_delta(epsilon - losses, mu), b=probabilities))
+
+
+@lru_cache(maxsize=8)
+def pure_losses(pure: tuple[Fraction, ...], grid: float) -> tuple[Floats, Floats]:
+    """The privacy losses of randomized responses and their probabilities, rounded up to a grid if they are many."""
+    from scipy.special import gammaln
+
+    losses: Floats = np.zeros(1)
+    probabilities: Floats = np.ones(1)
+    for step, times in Counter(pure).items():
+        ups = np.arange(times + 1)
+        ways = gammaln(times + 1) - gammaln(ups + 1) - gammaln(times - ups + 1)
+        logs = ways - ups * math.log1p(math.exp(-step)) - (times - ups) * math.log1p(math.exp(step))
+        losses = np.add.outer(losses, float(step) * (2 * ups - times)).ravel()
+        probabilities = np.multiply.outer(probabilities, np.exp(logs)).ravel()
+        if len(losses) > _MOST_ATOMS:
+            cells, where = np.unique(np.ceil(losses / grid), return_inverse=True)
+            losses, probabilities = cells * grid, np.asarray(np.bincount(where, probabilities), np.float64)
+    return losses, probabilities

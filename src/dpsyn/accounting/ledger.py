@@ -1,0 +1,281 @@
+"""What was promised and spent on each dataset, over all its releases.
+
+A run reserves its whole promise when it opens, records each draw before it happens, and gives the unspent part
+back when it closes. A run that crashed keeps its reservation until somebody closes it. Costs are ρ of zCDP, which
+add up over releases whatever their mechanisms, and the δ of thresholds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from dpsyn.accounting import chain
+from dpsyn.accounting.account import Draw
+from dpsyn.accounting.account import replay as replay_draws
+from dpsyn.accounting.budget import THRESHOLD_SHARE, Budget
+from dpsyn.accounting.chain import Entry, Head, Transaction
+from dpsyn.accounting.conversion import epsilon_for, rho_for
+from dpsyn.accounting.exact import Number, exact, round_down, text_of
+from dpsyn.accounting.protection import Protection
+from dpsyn.errors import DPSynError, LedgerError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cap:
+    """The most that all releases of a dataset may cost together.
+
+    A tenth of δ is for thresholds; the rest goes with ρ into the tight conversion. So the dataset as a whole is
+    (ε, δ)-DP with the ε shown.
+    """
+
+    rho: Fraction
+    delta: Fraction
+
+    @classmethod
+    def of(cls, epsilon: Number, delta: Number) -> Cap:
+        """The cap that promises (ε, δ) for all releases together."""
+        noise = round_down(exact(delta)) * (1 - THRESHOLD_SHARE)
+        return cls(rho=rho_for(epsilon, noise, "zcdp"), delta=round_down(exact(delta)))
+
+    @property
+    def threshold_delta(self) -> Fraction:
+        """What thresholds may be charged together."""
+        return self.delta * THRESHOLD_SHARE
+
+    @property
+    def epsilon(self) -> float:
+        """The ε of the whole dataset at δ."""
+        return epsilon_for(self.rho, self.delta - self.threshold_delta, "zcdp")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunAccount:
+    """One run as the ledger knows it; ``rho`` and ``delta`` are what it holds: reserved, or spent once closed."""
+
+    run: str
+    opened: str
+    budget: Budget
+    protection: Protection
+    rho: Fraction
+    delta: Fraction
+    head: Head
+    noise_is_private: bool = True
+    draws: tuple[dict[str, Any], ...] = ()
+    closed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetAccount:
+    """A dataset as the ledger knows it: its cap, if there is one, and its runs."""
+
+    dataset: str
+    cap: Cap | None = None
+    runs: tuple[RunAccount, ...] = ()
+
+    @property
+    def protection(self) -> Protection | None:
+        """Whom its releases protect; None before the first one."""
+        return self.runs[0].protection if self.runs else None
+
+    @property
+    def rho(self) -> Fraction:
+        """What all runs hold together."""
+        return sum((run.rho for run in self.runs), Fraction(0))
+
+    @property
+    def delta(self) -> Fraction:
+        """What thresholds of all runs hold together."""
+        return sum((run.delta for run in self.runs), Fraction(0))
+
+    def epsilon(self, delta: Number) -> float:
+        """The ε of all runs together at δ, by tight conversion; infinite if thresholds hold all of δ.
+
+        It says what was used. What is guaranteed of releases that depend on earlier ones is the cap.
+        """
+        left = exact(delta) - self.delta
+        return epsilon_for(self.rho, left, "zcdp") if left > 0 else float("inf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What ``verify`` found: nothing is wrong if ``faults`` is empty."""
+
+    entries: int
+    head: Head | None
+    faults: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """A ledger file; it is made by the first entry. Many processes may use it at once."""
+
+    path: Path
+
+    def set_cap(self, dataset: str, cap: Cap) -> Head:
+        """Set or change the cap of a dataset; what was promised before stays promised."""
+        with chain.writing(self.path) as transaction:
+            _sound(transaction, self.path)
+            payload = {"rho": text_of(cap.rho), "delta": text_of(cap.delta)}
+            return transaction.append(_named(dataset), "", "cap", payload)
+
+    def reserve(
+        self, dataset: str, run: str, budget: Budget, protection: Protection, *, noise_is_private: bool = True
+    ) -> Head:
+        """Set the whole promise of a new run aside, or refuse it."""
+        with chain.writing(self.path) as transaction:
+            known = accounts(_sound(transaction, self.path)).get(_named(dataset), DatasetAccount(dataset=dataset))
+            _allow(known, budget, protection)
+            if transaction.entries(run):
+                raise LedgerError(f"run {run} is in the ledger already; take a new name, or resume it")
+            payload = {"budget": budget.to_data(), "protection": protection.to_data(), "private": noise_is_private}
+            return transaction.append(dataset, run, "open", payload)
+
+    def record(self, run: str, draw: Draw, position: int) -> Head:
+        """Write down a draw before it happens; ``position`` is the number of draws before it."""
+        with chain.writing(self.path) as transaction:
+            dataset, drawn = self._open_run(transaction, run)
+            if drawn != position:
+                raise LedgerError(f"run {run} has other draws in the ledger than this process knows; it was used twice")
+            return transaction.append(dataset, run, "draw", draw.to_data())
+
+    def close(self, run: str) -> Head:
+        """End a run, crashed ones included: what it drew stays spent, the rest of its promise is free again."""
+        with chain.writing(self.path) as transaction:
+            dataset, _ = self._open_run(transaction, run)
+            rho, delta = _drawn(tuple(entry.data for entry in transaction.entries(run) if entry.kind == "draw"))
+            return transaction.append(dataset, run, "close", {"rho": text_of(rho), "delta": text_of(delta)})
+
+    def datasets(self) -> tuple[DatasetAccount, ...]:
+        """All datasets, in the order in which they appeared."""
+        entries = chain.read(self.path)
+        _refuse_faulty(chain.faults(entries), self.path)
+        return tuple(accounts(entries).values())
+
+    def run(self, run: str) -> tuple[str, RunAccount]:
+        """A run and the name of its dataset."""
+        for dataset in self.datasets():
+            for account in dataset.runs:
+                if account.run == run:
+                    return dataset.dataset, account
+        raise LedgerError(f"there is no run {run} in {self.path}")
+
+    def verify(self, against: Iterable[Head] = ()) -> Verification:
+        """Check the chain, the heads that releases recorded, and that no run spent more than its promise."""
+        entries = chain.read(self.path)
+        faults = chain.faults(entries, against) or _overspends(entries)
+        return Verification(entries=len(entries), head=entries[-1].head if entries else None, faults=tuple(faults))
+
+    def _open_run(self, transaction: Transaction, run: str) -> tuple[str, int]:
+        """The dataset of an open run and the number of its draws."""
+        dataset, kinds = transaction.kinds(run)
+        if "open" not in kinds:
+            raise LedgerError(f"there is no run {run} in {self.path}")
+        if "close" in kinds:
+            raise LedgerError(f"run {run} is closed; start a new one")
+        return dataset, kinds.get("draw", 0)
+
+
+def accounts(entries: Iterable[Entry]) -> dict[str, DatasetAccount]:
+    """The datasets that a chain of entries tells of."""
+    known: dict[str, DatasetAccount] = {}
+    for entry in entries:
+        before = known.get(entry.dataset, DatasetAccount(dataset=entry.dataset))
+        known[entry.dataset] = _after(before, entry)
+    return known
+
+
+def _after(account: DatasetAccount, entry: Entry) -> DatasetAccount:
+    data = entry.data
+    if entry.kind == "cap":
+        return replace(account, cap=Cap(rho=exact(data["rho"]), delta=exact(data["delta"])))
+    if entry.kind == "open":
+        return replace(account, runs=(*account.runs, _opened(entry, data)))
+    return replace(account, runs=tuple(_continued(r, entry) if r.run == entry.run else r for r in account.runs))
+
+
+def _opened(entry: Entry, data: dict[str, Any]) -> RunAccount:
+    budget = Budget.from_data(data["budget"])
+    return RunAccount(
+        run=entry.run,
+        opened=entry.time,
+        budget=budget,
+        protection=Protection(**data["protection"]),
+        rho=budget.reserved_rho,
+        delta=budget.threshold_delta,
+        head=entry.head,
+        noise_is_private=data["private"],
+    )
+
+
+def _continued(run: RunAccount, entry: Entry) -> RunAccount:
+    data = entry.data
+    if entry.kind == "draw":
+        return replace(run, draws=(*run.draws, data), head=entry.head)
+    return replace(run, rho=exact(data["rho"]), delta=exact(data["delta"]), head=entry.head, closed=True)
+
+
+def _allow(known: DatasetAccount, budget: Budget, protection: Protection) -> None:
+    """Refuse a run that would break the cap or protects somebody else."""
+    before = known.protection
+    if before and (before.neighbours, before.unit) != (protection.neighbours, protection.unit):
+        raise LedgerError(
+            f"releases of {known.dataset!r} protect {before.words}; this one would protect {protection.words}. "
+            f"Costs of different units do not add up: use the first one, or another dataset name for other people"
+        )
+    cap = known.cap
+    if cap and known.rho + budget.reserved_rho > cap.rho:
+        raise _beyond(known.dataset, "ρ", known.rho, budget.reserved_rho, cap.rho)
+    if cap and known.delta + budget.threshold_delta > cap.threshold_delta:
+        raise _beyond(known.dataset, "δ of thresholds", known.delta, budget.threshold_delta, cap.threshold_delta)
+
+
+def _beyond(dataset: str, what: str, held: Fraction, asked: Fraction, cap: Fraction) -> LedgerError:
+    return LedgerError(
+        f"the cap of {dataset!r} is {what} = {float(cap):.6g}; {float(held):.6g} is promised or spent and this "
+        f"release asks for {float(asked):.6g}: lower its ε, close abandoned runs, or raise the cap"
+    )
+
+
+def _sound(transaction: Transaction, path: Path) -> tuple[Entry, ...]:
+    """All entries, refused if somebody tampered with them."""
+    entries = transaction.entries()
+    _refuse_faulty(chain.faults(entries), path)
+    return entries
+
+
+def _refuse_faulty(faults: list[str], path: Path) -> None:
+    if faults:
+        raise LedgerError(f"the ledger {path} was tampered with: {faults[0]}; run dpsyn ledger verify")
+
+
+def _overspends(entries: tuple[Entry, ...]) -> list[str]:
+    found = []
+    try:
+        known = accounts(entries)
+    except (DPSynError, LookupError, TypeError, ValueError) as error:
+        return [f"an entry is not as DPSyn writes it: {error}"]
+    for dataset in known.values():
+        for run in dataset.runs:
+            try:
+                replay_draws(run.budget, tuple(Draw.from_data(data) for data in run.draws))
+            except DPSynError as error:
+                found.append(f"run {run.run} of {dataset.dataset!r}: {error}")
+            if run.closed and (run.rho, run.delta) != _drawn(run.draws):
+                found.append(f"run {run.run} of {dataset.dataset!r} closed with another sum than that of its draws")
+    return found
+
+
+def _drawn(draws: tuple[dict[str, Any], ...]) -> tuple[Fraction, Fraction]:
+    """What draws cost together, in the ledger's currency."""
+    rho = sum((exact(data["rho"]) for data in draws), Fraction(0))
+    return rho, sum((exact(data["delta"]) for data in draws), Fraction(0))
+
+
+def _named(dataset: str) -> str:
+    if not dataset:
+        raise LedgerError("a ledger needs the name of the dataset; give one in the schema or with --dataset")
+    return dataset

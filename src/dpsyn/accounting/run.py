@@ -1,0 +1,118 @@
+"""One release's dealings with the ledger: open, record each draw before it happens, close, certify."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dpsyn.accounting.account import Account, Draw, check_plan, replay
+from dpsyn.accounting.budget import Budget
+from dpsyn.accounting.certificate import Certificate
+from dpsyn.accounting.chain import Head
+from dpsyn.accounting.ledger import Ledger
+from dpsyn.accounting.protection import Protection
+from dpsyn.accounting.spends import Spend, Threshold
+from dpsyn.errors import BudgetError, LedgerError
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """A release in progress; the only value here that changes. Make it with ``Run.open`` or ``Run.resume``.
+
+    Attributes:
+        name: a random name, under which the ledger knows it.
+        dataset: the dataset it draws from.
+        protection: whom it protects.
+        account: what it drew so far.
+        ledger: where it is recorded; None counts this run only.
+        noise_is_private: False if a test injected the noise; the certificate says so for ever.
+        head: the ledger's last entry about this run.
+        closed: whether it ended.
+    """
+
+    name: str
+    dataset: str
+    protection: Protection
+    account: Account
+    ledger: Ledger | None
+    noise_is_private: bool = True
+    head: Head | None = None
+    closed: bool = False
+
+    @classmethod
+    def open(
+        cls,
+        budget: Budget,
+        protection: Protection,
+        *,
+        dataset: str = "",
+        ledger: Ledger | None = None,
+        noise_is_private: bool = True,
+    ) -> Run:
+        """Certify the worst case of a budget and reserve it; no row may be read before this returns."""
+        check_plan(budget)
+        name = secrets.token_hex(8)
+        head = None
+        if ledger:
+            head = ledger.reserve(dataset, name, budget, protection, noise_is_private=noise_is_private)
+        return cls(
+            name=name,
+            dataset=dataset,
+            protection=protection,
+            account=Account(budget=budget),
+            ledger=ledger,
+            noise_is_private=noise_is_private,
+            head=head,
+        )
+
+    @classmethod
+    def resume(cls, ledger: Ledger, name: str) -> Run:
+        """Go on with a run that was interrupted; what it recorded is spent, whether or not it was drawn."""
+        dataset, known = ledger.run(name)
+        if known.closed:
+            raise LedgerError(f"run {name} is closed; start a new one")
+        account = replay(known.budget, tuple(Draw.from_data(data) for data in known.draws))
+        return cls(
+            name=name,
+            dataset=dataset,
+            protection=known.protection,
+            account=account,
+            ledger=ledger,
+            noise_is_private=known.noise_is_private,
+            head=known.head,
+        )
+
+    def record(self, purpose: str, spend: Spend) -> None:
+        """Pay for a draw; only when this has returned may it happen.
+
+        A draw beyond the budget is a BudgetError and is not recorded; a ledger that cannot be written is a
+        LedgerError.
+        """
+        if self.closed:
+            raise BudgetError(f"{purpose}: this run is closed; start a new one")
+        if isinstance(spend, Threshold) and spend.rows < self.protection.rows:
+            raise BudgetError(f"{purpose}: the threshold is for {spend.rows} rows; a unit has {self.protection.rows}")
+        draw = Draw(purpose=purpose, spend=spend)
+        after = self.account.charge(draw)
+        if self.ledger:
+            self.head = self.ledger.record(self.name, draw, len(self.account.draws))
+        self.account = after
+
+    def close(self) -> None:
+        """End the run and give the unspent part of its promise back; a second call does nothing."""
+        if self.ledger and not self.closed:
+            self.head = self.ledger.close(self.name)
+        self.closed = True
+
+    def certificate(self, declared_public: Sequence[str] = ()) -> Certificate:
+        """Recompute what the recorded draws cost; ``declared_public`` lists what the schema took as known."""
+        return Certificate.of(
+            self.account,
+            self.protection,
+            dataset=self.dataset,
+            run=self.name,
+            noise_is_private=self.noise_is_private,
+            declared_public=tuple(declared_public),
+            head=self.head,
+        )

@@ -1,0 +1,349 @@
+"""What a private step costs: one frozen value per mechanism, its docstring the whole statement.
+
+Every spend answers four questions, each rounded up to whole grains:
+
+- ``rho``: the cost in zCDP, which the ledger adds up over releases;
+- ``mu_squared``: the step is no worse than a continuous Gaussian step with (Δ/σ)² = μ²;
+- ``pure``: the step is no worse than independent ε-DP steps with these ε;
+- ``delta``: the probability that a threshold fails.
+
+``mu_squared`` and ``pure`` exclude each other.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dpsyn.accounting.conversion import sigma_for
+from dpsyn.accounting.exact import Number, exact, round_up, text_of
+from dpsyn.errors import BudgetError
+
+FINE = 2**10
+"""The least standard deviation of Gaussian noise, counted in steps of its lattice."""
+
+SMOOTHING = 3
+"""The variance, in squared steps of the lattice, that makes a continuous Gaussian discrete; see ``Gaussian``."""
+
+COARSENESS = Fraction(SMOOTHING, FINE**2 - SMOOTHING)
+"""How much the lattice adds to μ² at most, relative: three parts in a million."""
+
+
+class Spend:
+    """What all steps have; the costs that a mechanism does not mention are none."""
+
+    __slots__ = ()
+
+    @property
+    def rho(self) -> Fraction:
+        """The cost in zCDP."""
+        return Fraction(0)
+
+    @property
+    def mu_squared(self) -> Fraction:
+        """(Δ/σ)² of a continuous Gaussian step that is no better."""
+        return Fraction(0)
+
+    @property
+    def pure(self) -> tuple[Fraction, ...]:
+        """The ε of pure steps that are no better."""
+        return ()
+
+    @property
+    def delta(self) -> Fraction:
+        """The probability that a threshold fails."""
+        return Fraction(0)
+
+    def to_data(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gaussian(Spend):
+    """Discrete Gaussian noise on every cell of a vector of whole numbers.
+
+    Sensitivity: two neighbours' vectors differ by at most Δ in L2; ``sensitivity_squared`` is Δ².
+    Noise: counts are multiplied by 2^s (``lattice`` is s), noise from the discrete Gaussian N_ℤ(0, (2^s σ)²)
+    is added, and the sum is read as multiples of 2^−s. It needs 2^s σ ≥ 1024.
+    Cost: ρ = Δ²/2σ² (Canonne, Kamath and Steinke 2020: the same as continuous noise).
+    Also: no worse than a continuous Gaussian step with μ² = Δ²/(σ² − 3/4^s). Proof, in steps of the lattice:
+    let S = 2^s σ. Draw y from N(0, S² − 3) and then x from the discrete Gaussian on ℤ with variance 3 around y;
+    its normaliser is √(6π)·(1 ± β) for every y with β = 2e^(−6π²) + … < 10⁻²⁵ (Poisson summation), so x has the
+    probabilities of N_ℤ(0, S²) up to a factor 1 ± 3β. The second draw moves along with whole shifts of y.
+    Hence the discrete mechanism is, up to that factor, post-processing of the continuous one with variance
+    σ² − 3/4^s, whatever the shift looks like, and stays so when steps are chosen adaptively. The factor changes
+    ε by less than 10⁻¹² in 10⁹ steps and cells moved, which the rounding of figures covers.
+
+    Attributes:
+        sensitivity_squared: Δ², exactly: 1 or 2 for a marginal, see ``Protection``.
+        sigma: σ in counts.
+        lattice: s; the released numbers are multiples of 2^−s.
+    """
+
+    sensitivity_squared: Fraction
+    sigma: float
+    lattice: int
+
+    def __post_init__(self) -> None:
+        _require_positive("Gaussian", sensitivity_squared=self.sensitivity_squared, sigma=self.sigma)
+        if not 0 <= self.lattice <= 1000 or self.sigma * 2**self.lattice < FINE:
+            raise BudgetError(
+                f"Gaussian noise with σ = {self.sigma} on the lattice 2^-{self.lattice} is too coarse; "
+                f"use lattice {lattice_for(self.sigma)}"
+            )
+
+    @classmethod
+    def within(cls, share: Fraction, sensitivity_squared: Number) -> Gaussian:
+        """The least noise that costs at most a share of ρ."""
+        squared = exact(sensitivity_squared)
+        sigma = sigma_for(share, squared)
+        return cls(sensitivity_squared=squared, sigma=sigma, lattice=lattice_for(sigma))
+
+    @property
+    def rho(self) -> Fraction:
+        """Δ²/2σ²."""
+        return round_up(self.sensitivity_squared / (2 * Fraction(self.sigma) ** 2))
+
+    @property
+    def mu_squared(self) -> Fraction:
+        """Δ²/(σ² − 3/4^s)."""
+        return round_up(self.sensitivity_squared / (Fraction(self.sigma) ** 2 - Fraction(SMOOTHING, 4**self.lattice)))
+
+    def log_tail(self, count: int) -> float:
+        """An upper bound of ln P(noise ≥ count): the sum of the density lies below its integral one step earlier."""
+        from scipy.special import log_ndtr
+
+        return float(log_ndtr(-(count * 2**self.lattice - 1) / (self.sigma * 2**self.lattice)))
+
+    def to_data(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        squared = text_of(self.sensitivity_squared)
+        return {"kind": "gaussian", "sensitivity_squared": squared, "sigma": self.sigma, "lattice": self.lattice}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Laplace(Spend):
+    """Discrete Laplace noise on every cell of a vector of whole numbers.
+
+    Sensitivity: two neighbours' vectors differ by at most Δ in L1.
+    Noise: P(x) ∝ e^(−|x|/b) on the whole numbers, for every cell independently.
+    Cost: pure ε = Δ/b (Ghosh, Roughgarden and Sundararajan 2009), hence ρ = ε²/2 (Bun and Steinke 2016,
+    proposition 1.4). It enters compositions as (ε, 0), the worst of all ε-DP steps.
+
+    Attributes:
+        sensitivity: Δ in L1: 1 or 2 for a marginal, see ``Protection``.
+        scale: b in counts.
+    """
+
+    sensitivity: Fraction
+    scale: float
+
+    def __post_init__(self) -> None:
+        _require_positive("Laplace", sensitivity=self.sensitivity, scale=self.scale)
+
+    @classmethod
+    def within(cls, epsilon: Fraction, sensitivity: Number) -> Laplace:
+        """The least noise that costs at most ε."""
+        _require_positive("Laplace", epsilon=epsilon)
+        return cls(sensitivity=exact(sensitivity), scale=_float_above(exact(sensitivity) / epsilon))
+
+    @property
+    def pure(self) -> tuple[Fraction, ...]:
+        """ε = Δ/b, once."""
+        return (round_up(self.sensitivity / Fraction(self.scale)),)
+
+    @property
+    def rho(self) -> Fraction:
+        """ε²/2."""
+        return pure_rho(self.pure)
+
+    def log_tail(self, count: int) -> float:
+        """ln P(noise ≥ count) for a count of at least 1: q^count / (1 + q) with q = e^(−1/b)."""
+        return -count / self.scale - math.log1p(math.exp(-1 / self.scale))
+
+    def to_data(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {"kind": "laplace", "sensitivity": text_of(self.sensitivity), "scale": self.scale}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exponential(Spend):
+    """The exponential mechanism: one of several candidates, good scores more likely.
+
+    Sensitivity: two neighbours' scores of any candidate differ by at most Δ; monotone scores all change in the
+    same direction.
+    Noise: P(candidate) ∝ e^(rate · score); several draws without replacement are several such steps.
+    Cost: pure ε = 2·rate·Δ per draw (McSherry and Talwar 2007), rate·Δ if the scores are monotone; ρ = ε²/2.
+    (A bounded range would give ε²/8; the ledger charges every pure step alike.)
+
+    Attributes:
+        sensitivity: Δ of a score.
+        rate: the factor in the exponent.
+        monotone: whether one unit moves all scores in the same direction.
+        draws: how many candidates are drawn.
+    """
+
+    sensitivity: Fraction
+    rate: float
+    monotone: bool = False
+    draws: int = 1
+
+    def __post_init__(self) -> None:
+        _require_positive("Exponential", sensitivity=self.sensitivity, rate=self.rate, draws=self.draws)
+
+    @classmethod
+    def within(cls, epsilon: Fraction, sensitivity: Number, *, monotone: bool = False, draws: int = 1) -> Exponential:
+        """The sharpest choice that costs at most ε per draw."""
+        _require_positive("Exponential", epsilon=epsilon)
+        sides = 1 if monotone else 2
+        rate = _float_below(epsilon / (sides * exact(sensitivity)))
+        return cls(sensitivity=exact(sensitivity), rate=rate, monotone=monotone, draws=draws)
+
+    @property
+    def pure(self) -> tuple[Fraction, ...]:
+        """ε, once per draw."""
+        sides = 1 if self.monotone else 2
+        return (round_up(sides * Fraction(self.rate) * self.sensitivity),) * self.draws
+
+    @property
+    def rho(self) -> Fraction:
+        """ε²/2 per draw."""
+        return pure_rho(self.pure)
+
+    def to_data(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        shape = {"rate": self.rate, "monotone": self.monotone, "draws": self.draws}
+        return {"kind": "exponential", "sensitivity": text_of(self.sensitivity), **shape}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Threshold(Spend):
+    """Noisy counts of the keys that occur, listed only if they reach a threshold.
+
+    Sensitivity: that of ``noise`` on the keys that occur in both tables; beyond these each table has at most k
+    keys of its own (those of the unit in which they differ), with counts of at most k.
+    Noise: ``noise`` on the count of each key that occurs; those below ``cut`` are not listed.
+    Cost: that of the noise, and δ ≥ k·P(noise ≥ cut − k), the probability that a key of one table only is listed.
+    Unless that happens both tables show common keys alone, with equal probability of the rest: a step at total
+    variation distance δ, which adds to the δ of whatever it is composed with, under both neighbour relations.
+
+    Attributes:
+        noise: the noise on each count.
+        rows: k, the rows of one unit.
+        cut: the smallest noisy count that is listed.
+        charged: the δ that is paid.
+    """
+
+    noise: Gaussian | Laplace
+    rows: int
+    cut: int
+    charged: Fraction
+
+    def __post_init__(self) -> None:
+        _require_positive("Threshold", rows=self.rows, cut=self.cut, charged=self.charged)
+        if not isinstance(self.noise, Gaussian | Laplace):
+            raise BudgetError(f"a threshold needs Gaussian or Laplace noise, not {type(self.noise).__name__}")
+        if self.cut <= self.rows or not self._holds(self.noise, self.rows, self.cut, self.charged):
+            raise BudgetError(
+                f"a threshold of {self.cut} lets a key of one unit with {self.rows} rows through too often for "
+                f"δ = {text_of(self.charged)}; use {self._least_cut(self.noise, self.rows, self.charged)}"
+            )
+
+    @classmethod
+    def within(cls, delta: Number, noise: Gaussian | Laplace, rows: int = 1) -> Threshold:
+        """The lowest threshold that fails with probability δ at most."""
+        charged = exact(delta)
+        _require_positive("Threshold", delta=charged, rows=rows)
+        return cls(noise=noise, rows=rows, cut=cls._least_cut(noise, rows, charged), charged=charged)
+
+    @property
+    def rho(self) -> Fraction:
+        """The cost of the noise."""
+        return self.noise.rho
+
+    @property
+    def mu_squared(self) -> Fraction:
+        """The μ² of the noise."""
+        return self.noise.mu_squared
+
+    @property
+    def pure(self) -> tuple[Fraction, ...]:
+        """The ε of the noise."""
+        return self.noise.pure
+
+    @property
+    def delta(self) -> Fraction:
+        """The δ that is paid."""
+        return self.charged
+
+    def to_data(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        charged = text_of(self.charged)
+        return {
+            "kind": "threshold",
+            "noise": self.noise.to_data(),
+            "rows": self.rows,
+            "cut": self.cut,
+            "delta": charged,
+        }
+
+    @staticmethod
+    def _holds(noise: Gaussian | Laplace, rows: int, cut: int, delta: Fraction) -> bool:
+        return math.log(rows) + noise.log_tail(cut - rows) <= math.log(delta) - 1e-9  # floating point loses 1e-13
+
+    @classmethod
+    def _least_cut(cls, noise: Gaussian | Laplace, rows: int, delta: Fraction) -> int:
+        low, high = rows, rows + 1
+        while not cls._holds(noise, rows, high, delta):
+            low, high = high, high + 2 * (high - rows)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if cls._holds(noise, rows, middle, delta) else (middle, high)
+        return high
+
+
+def pure_rho(steps: tuple[Fraction, ...]) -> Fraction:
+    """What pure steps cost in zCDP: Σε²/2."""
+    return sum((round_up(step**2 / 2) for step in steps), Fraction(0))
+
+
+def lattice_for(sigma: float) -> int:
+    """The coarsest lattice 2^−s on which noise of standard deviation σ is fine enough."""
+    return max(0, FINE.bit_length() - math.frexp(sigma)[1])
+
+
+def spend_from_data(data: dict[str, Any]) -> Spend:
+    """Read a spend back from plain data; it is checked like any new one."""
+    fields = dict(data)
+    kind = fields.pop("kind", None)
+    try:
+        if kind == "gaussian":
+            return Gaussian(**fields | {"sensitivity_squared": exact(fields["sensitivity_squared"])})
+        if kind in ("laplace", "exponential"):
+            known = Laplace if kind == "laplace" else Exponential
+            return known(**fields | {"sensitivity": exact(fields["sensitivity"])})
+        if kind == "threshold":
+            noise, charged = spend_from_data(fields.pop("noise")), exact(fields.pop("delta"))
+            return Threshold(noise=noise, charged=charged, **fields)  # type: ignore[arg-type]
+    except (KeyError, TypeError) as error:
+        raise BudgetError(f"a {kind} step is not recorded as this DPSyn writes it: {error}") from None
+    raise BudgetError(f"there is no private step of kind {kind!r}; it may come from a newer DPSyn")
+
+
+def _require_positive(what: str, **numbers: Fraction | float | int) -> None:
+    for name, number in numbers.items():
+        if not (number > 0 and math.isfinite(number)):
+            raise BudgetError(f"{what}: {name} is {number}; give a positive number")
+
+
+def _float_above(value: Fraction) -> float:
+    number = float(value)
+    return number if Fraction(number) >= value else math.nextafter(number, math.inf)
+
+
+def _float_below(value: Fraction) -> float:
+    number = float(value)
+    return number if Fraction(number) <= value else math.nextafter(number, 0)

@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsyn.accounting import Account, Budget, Composition, Draw, Exponential, Gaussian, Laplace, Threshold, check_plan
+from dpsyn.accounting.composition import log_delta, pld_epsilon
+from dpsyn.accounting.spends import Spend
+from dpsyn.errors import BudgetError
+from tests.accounting import naive
+
+PLANS = [
+    (0.001, 1e-9, (), False),
+    (0.1, 1e-9, (), True),
+    (1, 1e-6, (), False),
+    (1, 1e-30, (), False),
+    (10, 1e-9, (), True),
+    (50, 1e-9, (), False),
+    (51, 1e-9, (1, 2), True),
+    (1e6, 1e-9, (), False),
+    (1, 1e-9, (0.1,), False),
+    (1, 1e-9, (0.05,) * 8 + (0.01,) * 20, True),
+    (10, 1e-9, (3, 2, 1), False),
+    (1, 1e-13, (0.1,), False),
+    (1, 1e-9, (0.25,) * 4, True),
+    (1, 0, (0.5, 0.3, 0.2), False),
+]
+"""ε, δ, pure steps, thresholds."""
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_the_worst_case_of_a_plan_is_certified_within_the_promise(
+    plan: tuple[float, float, tuple[float], bool],
+) -> None:
+    budget = Budget.plan(plan[0], plan[1], pure=plan[2], thresholds=plan[3])
+
+    check_plan(budget)
+
+    figures = budget.worst_case.figures(budget.epsilon, budget.delta)
+    assert figures.epsilon <= budget.epsilon
+    assert budget.delta * budget.epsilon == 0 or plan[1] < 1e-12 or figures.epsilon > float(budget.epsilon) * 0.9999
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    st.floats(math.log(0.01), math.log(50)).map(math.exp),
+    st.floats(-12, -4).map(lambda x: 10**x),
+    st.lists(st.sampled_from([0.01, 0.02, 0.05, 0.1]), max_size=6),
+    st.booleans(),
+)
+def test_any_plan_is_certified_within_its_promise(
+    epsilon: float, delta: float, pure: list[float], thresholds: bool
+) -> None:
+    budget = Budget.plan(epsilon, delta, pure=[share * epsilon for share in pure], thresholds=thresholds)
+
+    check_plan(budget)
+
+
+def test_calibration_gives_away_less_than_a_ten_thousandth() -> None:
+    budget = Budget.plan(1, 1e-9)
+
+    assert 5.4952 < 1 / math.sqrt(2 * budget.rho) < 5.4953 * 1.0001
+
+
+def test_thresholds_take_a_tenth_of_delta() -> None:
+    budget = Budget.plan(1, "1e-9", thresholds=True)
+
+    assert budget.threshold_delta == Fraction(1, 10**10)
+    assert budget.rho < Budget.plan(1, "1e-9").rho
+
+
+def test_pure_shares_add_up_to_epsilon_exactly() -> None:
+    budget = Budget.plan_pure(1, [1, 4, 5, 0.7])
+
+    assert sum(budget.pure) == 1
+    assert budget.rho == 0
+    assert budget.worst_case.figures(budget.epsilon, budget.delta).epsilon == 1
+
+
+@pytest.mark.parametrize("steps", [(0.3,), (0.3, 0.3, 0.3), (0.5, 0.2, 0.2, 0.1)])
+@pytest.mark.parametrize("epsilon", [0.0, 0.25, 0.6])
+def test_pure_steps_compose_as_all_outcomes_say(steps: tuple[float, ...], epsilon: float) -> None:
+    pure = tuple(Fraction(str(step)) for step in steps)
+    expected = naive.responses_delta(epsilon, steps)
+
+    nearly_no_gaussian = math.exp(log_delta(epsilon, 1e-9, pure))
+
+    assert nearly_no_gaussian == pytest.approx(expected, abs=1e-8)
+
+
+def test_the_formula_of_calibration_agrees_with_dp_accounting() -> None:
+    pure = (Fraction(1, 10),) * 3 + (Fraction(1, 7),)
+    gaussian = privacy_loss_distribution.from_gaussian_mechanism(8.0, value_discretization_interval=1e-5)
+    for step in pure:
+        parameters = privacy_loss_distribution.common.DifferentialPrivacyParameters(float(step))
+        gaussian = gaussian.compose(privacy_loss_distribution.from_privacy_parameters(parameters, 1e-5))
+
+    for epsilon in (0.1, 0.4, 0.9):
+        found = math.exp(log_delta(epsilon, 1 / 8, pure))
+        assert found == pytest.approx(gaussian.get_delta_for_epsilon(epsilon), rel=2e-3)
+    assert pld_epsilon(Fraction(1, 64), pure, 1e-6, 1e-5) == pytest.approx(
+        gaussian.get_epsilon_for_delta(1e-6), rel=1e-4
+    )
+
+
+def test_many_gaussians_are_one() -> None:
+    sigmas = [40.0, 50.0, 50.0, 75.0]
+    apart = privacy_loss_distribution.identity(1e-5)
+    for sigma in sigmas:
+        part = privacy_loss_distribution.from_gaussian_mechanism(sigma, value_discretization_interval=1e-5)
+        apart = apart.compose(part)
+
+    together = pld_epsilon(sum((1 / Fraction(s) ** 2 for s in sigmas), Fraction(0)), (), 1e-9, 1e-5)
+
+    assert together == pytest.approx(apart.get_epsilon_for_delta(1e-9), rel=1e-5)
+
+
+@pytest.mark.parametrize(("neighbours", "unit_shifts"), [("add-remove", 1), ("replace", 2)])
+def test_replacing_is_the_composition_of_two_shifts(neighbours: str, unit_shifts: int) -> None:
+    shift = privacy_loss_distribution.from_gaussian_mechanism(10.0, sensitivity=3.0, value_discretization_interval=1e-4)
+
+    found = pld_epsilon(Fraction(9 * unit_shifts, 100), (), 1e-9, 1e-4)
+
+    assert found == pytest.approx(shift.self_compose(unit_shifts).get_epsilon_for_delta(1e-9), rel=1e-5)
+
+
+def test_discrete_gaussian_steps_certify_at_most_what_is_charged() -> None:
+    discrete = privacy_loss_distribution.from_discrete_gaussian_mechanism(
+        1024.0, sensitivity=256, value_discretization_interval=1e-5
+    )
+    spend = Gaussian(sensitivity_squared=Fraction(1), sigma=4.0, lattice=8)
+
+    figures = Composition.of([spend]).figures(Fraction(2), Fraction(1, 10**9))
+
+    assert figures.pld == pytest.approx(discrete.get_epsilon_for_delta(1e-9), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"epsilon": 0, "delta": 1e-9}, "ε is 0"),
+        ({"epsilon": 1, "delta": 1}, "δ is 1"),
+        ({"epsilon": 1, "delta": -0.1}, "δ is"),
+        ({"epsilon": 1, "delta": 0}, "δ = 0"),
+        ({"epsilon": 1, "delta": 1e-40}, "δ is"),
+        ({"epsilon": 1, "delta": 0, "pure": [0.6, 0.6]}, "pure steps cost ε = 1.2"),
+        ({"epsilon": 1, "delta": 1e-9, "pure": [0.9, 0.9]}, "pure steps cost ε = 1.8"),
+        ({"epsilon": 100, "delta": 1e-9, "pure": [90, 90]}, "pure steps cost ε = 180"),
+        ({"epsilon": 1, "delta": 1e-9, "pure": [5000]}, "pure steps cost ε = 5000"),
+        ({"epsilon": 1, "delta": 1e-9, "pure": [-0.1]}, "pure step has"),
+        ({"epsilon": 1, "delta": 0, "pure": [1], "thresholds": True}, "δ is 0"),
+    ],
+)
+def test_an_impossible_promise_is_refused(arguments: dict[str, float], words: str) -> None:
+    with pytest.raises(BudgetError, match=words):
+        Budget.plan(**arguments)  # type: ignore[arg-type]
+
+
+def test_a_budget_made_by_hand_that_breaks_its_promise_is_refused() -> None:
+    honest = Budget.plan(1, 1e-9)
+    greedy = Budget(epsilon=honest.epsilon, delta=honest.delta, rho=honest.rho * Fraction(11, 10))
+
+    with pytest.raises(BudgetError, match="more than the promised"):
+        check_plan(greedy)
+
+
+def test_a_budget_survives_json() -> None:
+    budget = Budget.plan(1, 1e-9, pure=[0.1, 0.2], thresholds=True)
+
+    assert Budget.from_data(json.loads(json.dumps(budget.to_data()))) == budget
+
+
+def drawn(spend: Spend) -> Draw:
+    return Draw(purpose="a marginal", spend=spend)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.floats(0.01, 100), min_size=1, max_size=40), st.integers(1, 18))
+def test_all_shares_of_a_budget_can_be_drawn_and_nothing_more(weights: list[float], squared: int) -> None:
+    budget = Budget.plan(1, 1e-9)
+    account = Account(budget=budget)
+
+    for share in budget.shares(weights):
+        account = account.charge(drawn(Gaussian.within(share, squared)))
+
+    assert account.total.rho <= budget.rho
+    assert account.total.mu_squared <= budget.worst_case.mu_squared
+    with pytest.raises(BudgetError, match="ρ of Gaussian noise"):
+        account.charge(drawn(Gaussian.within(budget.rho / 10**6, squared)))
+
+
+def test_pure_steps_must_match_planned_ones() -> None:
+    account = Account(budget=Budget.plan(1, 1e-9, pure=["0.2", "0.1"]))
+
+    after = account.charge(drawn(Laplace.within(Fraction("0.15"), 1)))
+
+    assert after.charge(drawn(Laplace.within(Fraction("0.1"), 1)))
+    with pytest.raises(BudgetError, match="pure ε"):
+        after.charge(drawn(Laplace.within(Fraction("0.15"), 1)))
+    with pytest.raises(BudgetError, match="pure ε"):
+        account.charge(drawn(Exponential.within(Fraction("0.01"), 1, draws=3)))
+
+
+def test_thresholds_must_fit_their_delta() -> None:
+    budget = Budget.plan(1, 1e-9, thresholds=True)
+    account = Account(budget=budget)
+    half = Threshold.within(budget.threshold_delta / 2, Gaussian.within(budget.rho / 4, 1))
+
+    account = account.charge(drawn(half)).charge(drawn(half))
+
+    with pytest.raises(BudgetError, match="δ of thresholds"):
+        account.charge(drawn(half))
+
+
+def test_losses_of_many_different_pure_steps_are_merged_and_stay_pessimistic() -> None:
+    few = tuple(Fraction(n, 1000) for n in range(1, 15))
+    many = tuple(Fraction(n, 1000) for n in range(1, 25))
+
+    deltas = [log_delta(0.2, 0.02, pure) for pure in ((), few, many)]
+
+    assert np.all(np.diff(deltas) > 0)

@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsyn.accounting import Exponential, Gaussian, Laplace, Protection, Spend, Threshold
+from dpsyn.accounting.conversion import gaussian_log_delta
+from dpsyn.accounting.exact import GRAINS
+from dpsyn.accounting.protection import Neighbours
+from dpsyn.accounting.spends import COARSENESS, FINE, SMOOTHING, lattice_for, spend_from_data
+from dpsyn.errors import BudgetError
+from tests.accounting import naive
+
+shares = st.integers(10**20, 10**40).map(lambda n: Fraction(n, GRAINS))
+
+
+@given(shares, st.integers(1, 50))
+def test_gaussian_noise_costs_at_most_its_share_and_hardly_less(share: Fraction, squared: int) -> None:
+    spend = Gaussian.within(share, squared)
+
+    assert share * (1 - Fraction(1, 10**12)) <= spend.rho + Fraction(2, GRAINS)
+    assert spend.rho <= share
+
+
+@given(st.floats(1e-6, 1e9))
+def test_a_lattice_is_fine_enough_and_no_finer(sigma: float) -> None:
+    s = lattice_for(sigma)
+
+    assert sigma * 2**s >= FINE
+    assert s == 0 or sigma * 2 ** (s - 1) < FINE
+
+
+@given(shares)
+def test_the_lattice_costs_three_parts_in_a_million_at_most(share: Fraction) -> None:
+    spend = Gaussian.within(share, 1)
+
+    assert 2 * spend.rho <= spend.mu_squared + Fraction(2, GRAINS)
+    assert spend.mu_squared <= 2 * spend.rho * (1 + COARSENESS) + Fraction(1, GRAINS)
+
+
+@pytest.mark.parametrize("steps", [2, 3, 5, 20])
+@pytest.mark.parametrize("shift", [1, 2, 7])
+def test_discrete_noise_is_no_worse_than_continuous_noise_with_three_steps_less_variance(
+    steps: int, shift: int
+) -> None:
+    mu = shift / math.sqrt(steps**2 - SMOOTHING)
+
+    for epsilon in np.linspace(-1, 6, 141):
+        discrete = naive.discrete_gaussian_delta(float(epsilon), steps, shift)
+        continuous = math.exp(float(gaussian_log_delta(epsilon, mu)))
+        assert discrete <= continuous * (1 + 1e-9) + 1e-15
+
+
+def test_discrete_noise_is_worse_than_continuous_noise_of_its_own_variance() -> None:
+    discrete = naive.discrete_gaussian_delta(0.0, 2, 1)
+    continuous = math.exp(float(gaussian_log_delta(np.float64(0), 1 / 2)))
+
+    assert discrete > continuous
+
+
+@given(st.fractions(Fraction(1, 10**6), 100), st.integers(1, 20))
+def test_pure_steps_cost_at_most_their_epsilon(epsilon: Fraction, sensitivity: int) -> None:
+    steps = [
+        Laplace.within(epsilon, sensitivity),
+        Exponential.within(epsilon, sensitivity),
+        Exponential.within(epsilon, sensitivity, monotone=True),
+    ]
+
+    for step in steps:
+        assert epsilon * (1 - Fraction(1, 10**14)) <= step.pure[0] <= epsilon + Fraction(1, GRAINS)
+        assert step.rho >= step.pure[0] ** 2 / 2
+
+
+def test_the_exponential_mechanism_charges_both_sides_unless_monotone() -> None:
+    both = Exponential(sensitivity=Fraction(2), rate=0.25)
+    one = Exponential(sensitivity=Fraction(2), rate=0.25, monotone=True, draws=3)
+
+    assert both.pure == (Fraction(1),)
+    assert one.pure == (Fraction(1, 2),) * 3
+    assert one.rho == Fraction(3, 8)
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "rows", "l1", "l2_squared", "score"),
+    [("add-remove", 1, 1, 1, 4), ("replace", 1, 2, 2, 8), ("add-remove", 3, 3, 9, 12), ("replace", 3, 6, 18, 24)],
+)
+def test_sensitivities_follow_neighbours_and_unit(
+    neighbours: Neighbours, rows: int, l1: int, l2_squared: int, score: int
+) -> None:
+    protection = Protection(neighbours=neighbours, unit="person", rows=rows)
+
+    assert protection.l1 == l1
+    assert protection.l2_squared == l2_squared
+    assert protection.score(4) == score
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+@pytest.mark.parametrize("scale", [0.7, 3.0, 40.0])
+def test_a_laplace_threshold_is_the_smallest_that_holds(scale: float, rows: int) -> None:
+    noise = Laplace(sensitivity=Fraction(rows), scale=scale)
+    weights = -np.abs(np.arange(-4000, 4001)) / scale
+
+    found = Threshold.within(1e-6, noise, rows).cut
+
+    assert rows * naive.discrete_tail(weights, found - rows) <= 1e-6
+    assert rows * naive.discrete_tail(weights, found - 1 - rows) > 1e-6
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_gaussian_threshold_is_the_smallest_that_holds(rows: int) -> None:
+    noise = Gaussian(sensitivity_squared=Fraction(rows**2), sigma=4.0, lattice=8)
+    points = np.arange(-12 * FINE, 12 * FINE + 1, dtype=np.float64)
+    weights = -(points**2) / (2 * FINE**2)
+
+    found = Threshold.within(1e-9, noise, rows).cut
+
+    assert rows * naive.discrete_tail(weights, (found - rows) * 2**8) <= 1e-9
+    assert rows * naive.discrete_tail(weights, (found - 1 - rows) * 2**8) > 1e-9
+
+
+def test_a_threshold_costs_its_noise_and_its_delta() -> None:
+    noise = Gaussian.within(Fraction(1, 100), 1)
+
+    spend = Threshold.within(1e-10, noise)
+
+    assert (spend.rho, spend.mu_squared, spend.delta) == (noise.rho, noise.mu_squared, Fraction(1, 10**10))
+
+
+def test_a_threshold_that_fails_too_often_is_refused() -> None:
+    noise = Laplace.within(Fraction(1), 1)
+    right = Threshold.within(1e-6, noise)
+
+    with pytest.raises(BudgetError, match=f"use {right.cut}"):
+        Threshold(noise=noise, rows=1, cut=right.cut - 1, charged=right.charged)
+
+
+def test_coarse_gaussian_noise_is_refused() -> None:
+    with pytest.raises(BudgetError, match="use lattice 8"):
+        Gaussian(sensitivity_squared=Fraction(1), sigma=5.5, lattice=7)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: Laplace(sensitivity=Fraction(1), scale=0.0),
+        lambda: Laplace(sensitivity=Fraction(1), scale=math.nan),
+        lambda: Gaussian(sensitivity_squared=Fraction(-1), sigma=1024.0, lattice=0),
+        lambda: Exponential(sensitivity=Fraction(1), rate=math.inf),
+        lambda: Laplace.within(Fraction(0), 1),
+        lambda: Protection(rows=2),
+        lambda: Protection(neighbours="swap"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_step_cannot_be_built_wrong(build: object) -> None:
+    with pytest.raises(BudgetError):
+        build()  # type: ignore[operator]
+
+
+@settings(deadline=None)
+@given(
+    st.one_of(
+        shares.map(lambda share: Gaussian.within(share, 2)),
+        shares.map(lambda epsilon: Laplace.within(epsilon, 1)),
+        st.builds(lambda epsilon, n: Exponential.within(epsilon, Fraction(1, 3), draws=n), shares, st.integers(1, 9)),
+        shares.map(lambda share: Threshold.within("1e-10", Gaussian.within(share, 1), 2)),
+    )
+)
+def test_a_step_survives_json(spend: Spend) -> None:
+    assert spend_from_data(json.loads(json.dumps(spend.to_data()))) == spend
+
+
+@pytest.mark.parametrize("data", [{}, {"kind": "gumbel"}, {"kind": "laplace"}, {"kind": "gaussian", "sigma": 1}])
+def test_an_unknown_step_is_refused(data: dict[str, object]) -> None:
+    with pytest.raises(BudgetError, match="step"):
+        spend_from_data(data)
