@@ -1,0 +1,147 @@
+"""From the fine codes of a table to the codes that marginals are counted over.
+
+Every recoding has one normal form: an attribute of the new table is a function, by table look-up, of a few
+attributes of the old one. Bins, compression of rare values and joint attributes are all of this form, and so is
+anything composed of them. It works row by row, so it changes no sensitivity; and because it is only tables, every
+engine can apply it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn.errors import InternalError, SchemaError
+from dpsyn.records import Codec, Codes, Grouping, narrowest
+
+MOST_JOINT = 10_000_000
+"""Combinations that a joint attribute may have before they are merged: its table is held in memory."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecodedColumn:
+    """One attribute of a recoded table.
+
+    A row's code is ``merged[digit₁·size₂·… + digit₂·… + …]`` where each digit is ``tables[i]`` of the fine code of
+    attribute ``sources[i]``; without ``merged`` the index is the code.
+
+    Attributes:
+        name: the attribute.
+        sources: positions of the fine attributes it depends on.
+        tables: for each of them, the digit of every fine code.
+        merged: the code of every combination of digits; None if they are all kept apart.
+    """
+
+    name: str
+    sources: tuple[int, ...]
+    tables: tuple[NDArray[np.int64], ...]
+    merged: NDArray[np.int64] | None = None
+
+    @property
+    def radices(self) -> tuple[int, ...]:
+        """How many digits each source has."""
+        return tuple(int(table.max()) + 1 for table in self.tables)
+
+    @property
+    def size(self) -> int:
+        """The number of codes."""
+        return math.prod(self.radices) if self.merged is None else int(self.merged.max()) + 1
+
+    def apply(self, fine: Codes) -> NDArray[np.int64]:
+        """The code of every row, from its fine codes."""
+        index = np.zeros(len(fine), np.int64)
+        for source, table, radix in zip(self.sources, self.tables, self.radices, strict=True):
+            index = index * radix + table[fine[:, source]]
+        return index if self.merged is None else self.merged[index]
+
+    def regrouped(self, grouping: Grouping) -> RecodedColumn:
+        """The same attribute with codes merged into groups."""
+        if len(grouping.group_of) != self.size:
+            raise InternalError(f"{self.name!r} has {self.size} codes, the grouping {len(grouping.group_of)}")
+        if self.merged is None and len(self.sources) == 1:
+            return replace(self, tables=(grouping.merge(self.tables[0]),))
+        codes = np.arange(self.size) if self.merged is None else self.merged
+        return replace(self, merged=grouping.merge(codes))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recoding:
+    """The attributes that a table has for measuring, each a function of its fine codes."""
+
+    columns: tuple[RecodedColumn, ...]
+
+    @classmethod
+    def fine(cls, codec: Codec) -> Recoding:
+        """Every attribute at its finest: cells."""
+        tables = [np.arange(size) for size in codec.cells]
+        return cls._of_single(codec.names, tables)
+
+    @classmethod
+    def coarse(cls, codec: Codec) -> Recoding:
+        """Every attribute in the bins that the schema declares or suggests."""
+        return cls._of_single(codec.names, [grouping.group_of for grouping in codec.groupings])
+
+    @classmethod
+    def _of_single(cls, names: Sequence[str], tables: Sequence[NDArray[Any]]) -> Recoding:
+        pairs = enumerate(zip(names, tables, strict=True))
+        return cls(tuple(RecodedColumn(name, (place,), (table,)) for place, (name, table) in pairs))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the attributes."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of codes of each attribute."""
+        return tuple(column.size for column in self.columns)
+
+    def place_of(self, name: str) -> int:
+        """The position of an attribute; a SchemaError if there is none."""
+        if name not in self.names:
+            raise SchemaError(f"there is no attribute {name!r} to measure; there are {', '.join(self.names)}")
+        return self.names.index(name)
+
+    def merge(self, name: str, grouping: Grouping) -> Recoding:
+        """One attribute with its codes merged into groups."""
+        place = self.place_of(name)
+        return replace(self, columns=_with(self.columns, place, self.columns[place].regrouped(grouping)))
+
+    def join(self, name: str, parts: Sequence[str]) -> Recoding:
+        """Several attributes made one, whose codes are their combinations; it takes the place of the first."""
+        places = [self.place_of(part) for part in parts]
+        joint = _joined(name, [self.columns[place] for place in places])
+        kept = [joint if place == places[0] else column for place, column in enumerate(self.columns)]
+        return replace(self, columns=tuple(c for p, c in enumerate(kept) if p not in places[1:]))
+
+    def apply(self, fine: Codes) -> Codes:
+        """Codes of every row, rows × attributes, column-major, in the narrowest type."""
+        codes = np.empty((len(fine), len(self.columns)), narrowest(max(self.sizes)), order="F")
+        for place, column in enumerate(self.columns):
+            codes[:, place] = column.apply(fine)
+        return codes
+
+
+def _with(columns: tuple[RecodedColumn, ...], place: int, column: RecodedColumn) -> tuple[RecodedColumn, ...]:
+    return (*columns[:place], column, *columns[place + 1 :])
+
+
+def _joined(name: str, parts: Sequence[RecodedColumn]) -> RecodedColumn:
+    """The product of attributes: their digits side by side, their merged codes combined."""
+    total = math.prod(math.prod(part.radices) for part in parts)
+    if total > MOST_JOINT:
+        raise SchemaError(f"{name!r} would have {total:,} combinations, more than {MOST_JOINT:,}; merge values first")
+    sources = tuple(source for part in parts for source in part.sources)
+    tables = tuple(table for part in parts for table in part.tables)
+    if all(part.merged is None for part in parts):
+        return RecodedColumn(name, sources, tables)
+    merged = np.zeros(1, np.int64)
+    for part in parts:
+        codes = np.arange(math.prod(part.radices)) if part.merged is None else part.merged
+        merged = (merged[:, None] * part.size + codes[None, :]).ravel()
+    return RecodedColumn(name, sources, tables, merged)
