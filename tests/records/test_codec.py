@@ -163,9 +163,14 @@ def test_a_histogram_of_the_wrong_length_is_refused() -> None:
         codec.refine(np.zeros((1, 1), np.uint8), np.random.default_rng(0), {"a": np.ones(3)})
 
 
-def test_open_values_must_be_bought_first() -> None:
-    with pytest.raises(SchemaError, match="bought before encoding"):
-        Codec(Schema(attributes=(Open(name="city"),)))
+def test_open_values_have_no_codes_and_must_be_bought_before_decoding() -> None:
+    codec = Codec(Schema(attributes=(Open(name="city"), Boolean(name="b"))))
+
+    codes = codec.encode(pa.table({"city": ["x"], "b": [True]}))
+
+    assert codes.tolist() == [[1]]
+    with pytest.raises(SchemaError, match="bought before decoding"):
+        codec.decode(codes, np.random.default_rng(0))
 
 
 def test_a_table_without_rows_has_no_codes() -> None:

@@ -30,14 +30,13 @@ class Codec:
 
     Privacy: encoding is total. Every cell of a table whose structure fits has a declared code, whatever is in it,
     and a row's codes depend on that row alone; so one row changes one count of a marginal.
+
+    Open attributes have no codes until their values are bought; until then they are left out.
     """
 
     def __init__(self, schema: Schema) -> None:
-        unbought = [attribute.name for attribute in schema.measured if isinstance(attribute, Open)]
-        if unbought:
-            raise SchemaError(f"the values of {', '.join(unbought)} are open; they must be bought before encoding")
         self.schema = schema
-        self.attributes: tuple[AnyAttribute, ...] = schema.measured
+        self.attributes = tuple(attribute for attribute in schema.measured if attribute.coded)
         self.names = tuple(attribute.name for attribute in self.attributes)
         self.cells = tuple(attribute.cells for attribute in self.attributes)
         self.columns: tuple[Column, ...] = tuple(column_for(attribute) for attribute in self.attributes)
@@ -75,6 +74,9 @@ class Codec:
         Where a cell holds several values one is drawn evenly. Derived attributes are filled in, identifiers
         left out or numbered anew from ``first_row``.
         """
+        unbought = [attribute.name for attribute in self.schema.measured if not attribute.coded]
+        if unbought:
+            raise SchemaError(f"the values of {', '.join(unbought)} are open; they must be bought before decoding")
         drawn = {
             name: column.write(codes[:, place], rng)
             for place, (name, column) in enumerate(zip(self.names, self.columns, strict=True))

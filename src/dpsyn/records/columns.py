@@ -157,7 +157,7 @@ class RangedColumn:
         """Codes by the coordinate of each cell; those beyond a bound go to it."""
         if pa.types.is_dictionary(array.type):
             return _through_dictionary(array, self.read)
-        coordinates, fates = self._coordinates(array)
+        coordinates, fates = self.coordinates(array)
         near = np.clip(coordinates, self._low, self._high)
         fates[(near > coordinates) & (fates == FOUND)] = BELOW
         fates[(near < coordinates) & (fates == FOUND)] = ABOVE
@@ -166,7 +166,7 @@ class RangedColumn:
         codes[fates == UNREADABLE] = self._other_cell
         return Reading(codes, fates)
 
-    def _coordinates(self, array: pa.Array) -> tuple[NDArray[Any], Fates]:
+    def coordinates(self, array: pa.Array) -> tuple[NDArray[Any], Fates]:
         """A lattice coordinate for every cell, integral but of any numeric type, and what became of it."""
         raise InternalError("a ranged column is either of numbers or of dates")
 
@@ -221,7 +221,7 @@ class NumberColumn(RangedColumn):
         kind = arrays.value_type(kind)
         return arrays.is_simple(kind) and not arrays.is_instant(kind) and not pa.types.is_time(kind)
 
-    def _coordinates(self, array: pa.Array) -> tuple[NDArray[Any], Fates]:
+    def coordinates(self, array: pa.Array) -> tuple[NDArray[Any], Fates]:
         numbers, fates = self._numbers(array)
         if self._null_numbers:
             fates[np.isin(numbers, self._null_numbers)] = EMPTY
@@ -270,7 +270,7 @@ class DateColumn(RangedColumn):
         years = self._attribute.resolution == "year" and pa.types.is_integer(kind)
         return bool(arrays.is_text(kind) or arrays.is_instant(kind) or pa.types.is_null(kind) or years)
 
-    def _coordinates(self, array: pa.Array) -> tuple[NDArray[Any], Fates]:
+    def coordinates(self, array: pa.Array) -> tuple[NDArray[Any], Fates]:
         if arrays.is_text(array.type):
             micros, fates = self._from_text(arrays.as_binary(array))
             return self._placed(micros.view("datetime64[us]"), fates)

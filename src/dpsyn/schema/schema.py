@@ -138,6 +138,13 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         ]
         return tuple(words for words, provenance in statements if provenance == "data")
 
+    def declared_public(self) -> tuple[str, ...]:
+        """What a release takes as known without the data, with the reasons given, for its certificate."""
+        stated = [(a.name, a.because) for a in self.attributes]
+        stated += [(f"derive {d.name}", d.because) for d in self.derive]
+        stated += [(f"rule {number}", r.because) for number, r in enumerate(self.rules, start=1)]
+        return tuple(f"{what}: {because}" if because else what for what, because in stated)
+
     def require_public(self) -> None:
         """Refuse a release while anything here was read off the data.
 

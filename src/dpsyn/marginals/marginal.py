@@ -1,0 +1,40 @@
+"""Released counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn.errors import InternalError
+
+Clique = tuple[str, ...]
+"""The attributes of a marginal, in the order of its axes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Marginal:
+    """A noisy table of counts over a few attributes, as it was released.
+
+    Attributes:
+        clique: the attributes, one per axis.
+        raw: the released whole numbers, multiples of 2^−lattice.
+        lattice: how fine they are.
+        deviation: the standard deviation of the noise in each cell, in counts.
+    """
+
+    clique: Clique
+    raw: NDArray[np.int64]
+    lattice: int
+    deviation: float
+
+    def __post_init__(self) -> None:
+        if self.raw.ndim != len(self.clique):
+            raise InternalError(f"a marginal of {len(self.clique)} attributes has {self.raw.ndim} axes")
+        self.raw.setflags(write=False)
+
+    @property
+    def counts(self) -> NDArray[np.float64]:
+        """The noisy counts."""
+        return self.raw / np.float64(2**self.lattice)

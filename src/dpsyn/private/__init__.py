@@ -1,0 +1,7 @@
+"""The gate between private rows and released numbers."""
+
+from dpsyn.private.mechanisms import Mechanisms, SystemNoise
+from dpsyn.private.opening import open_private
+from dpsyn.private.table import Limits, PrivateTable
+
+__all__ = ["Limits", "Mechanisms", "PrivateTable", "SystemNoise", "open_private"]

@@ -1,0 +1,63 @@
+"""Numbers read by their magnitude alone, on a grid that is public for every table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpsyn.errors import InternalError
+from dpsyn.records import EMPTY, UNREADABLE, Reading
+from dpsyn.records.columns import NumberColumn
+from dpsyn.schema import Integer, Real
+
+LARGEST = 52
+"""The largest power of two that is told apart: bounds of a schema lie within ±2^53."""
+
+SIZE = 2 * (LARGEST + 2)
+"""Buckets: −2^52, …, −1, 0, 1, …, 2^52 by powers of two on either side, and one for what is no number."""
+
+_ZERO = LARGEST + 1
+
+
+class MagnitudeColumn:
+    """The numbers of an attribute in buckets [2^j, 2^(j+1)) of its lattice, on either side of zero."""
+
+    def __init__(self, attribute: Integer | Real) -> None:
+        self._numbers = NumberColumn(attribute)
+
+    def fits(self, kind: pa.DataType) -> bool:
+        """Whether numbers can be read from the type."""
+        return self._numbers.fits(kind)
+
+    def read(self, array: pa.Array) -> Reading:
+        """The bucket of every cell."""
+        coordinates, fates = self._numbers.coordinates(array)
+        buckets = bucket_of(np.asarray(coordinates, np.float64))
+        buckets[(fates == EMPTY) | (fates == UNREADABLE)] = SIZE - 1
+        return Reading(buckets.astype(np.uint8), fates)
+
+    def write(self, codes: NDArray[Any], rng: np.random.Generator) -> pa.Array:
+        """Not a column of tables."""
+        raise InternalError("magnitudes are measured, never written")
+
+
+def bucket_of(coordinates: NDArray[np.float64]) -> NDArray[np.int64]:
+    """0 has the middle bucket; ±[2^j, 2^(j+1)) lies j+1 buckets to either side of it."""
+    size = np.minimum(np.frexp(np.abs(coordinates))[1], LARGEST + 1)
+    return (_ZERO + np.sign(coordinates) * np.where(coordinates == 0, 0, size)).astype(np.int64)
+
+
+def bounds_of(first: int, last: int) -> tuple[int, int]:
+    """The least and the greatest coordinate of a run of buckets."""
+    return _edge(first, outer=first < _ZERO), _edge(last, outer=last > _ZERO)
+
+
+def _edge(bucket: int, *, outer: bool) -> int:
+    """The end of a bucket that is farther from zero, or nearer to it."""
+    side, power = (1, bucket - _ZERO) if bucket >= _ZERO else (-1, _ZERO - bucket)
+    if power == 0:
+        return 0
+    return side * (2**power - 1 if outer else 2 ** (power - 1))

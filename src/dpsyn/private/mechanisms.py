@@ -1,0 +1,91 @@
+"""Where noise comes from: OpenDP's exact samplers, fed by the operating system.
+
+There is no seed, and no way to give one. Tests put another ``Mechanisms`` in its place; a run that used it is stamped
+*not private* for ever.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn.accounting import Gaussian, Laplace, Threshold
+
+CHUNK = 5_000
+"""Numbers a thread noises at once; a sampler takes about 20 µs for each, so a chunk takes a tenth of a second."""
+
+
+class Mechanisms(Protocol):
+    """Turns exact answers into released ones; each call is one spend of the ledger.
+
+    Attributes:
+        private: whether the noise is real; False marks a test's.
+    """
+
+    private: bool
+
+    def noised(self, exact: NDArray[np.int64], spend: Gaussian | Laplace) -> NDArray[np.int64]:
+        """Whole numbers with noise on each; Gaussian ones are multiples of 2^−lattice."""
+
+    def listed(self, counts: Mapping[str, int], spend: Threshold) -> dict[str, int]:
+        """The keys whose noisy count reaches the threshold, sorted, with those counts; in steps of the noise."""
+
+
+class SystemNoise:
+    """Exact discrete noise from OpenDP, seeded by the operating system."""
+
+    private = True
+
+    def noised(self, exact: NDArray[np.int64], spend: Gaussian | Laplace) -> NDArray[np.int64]:
+        """Noise on every number, drawn in parallel chunks.
+
+        Privacy: Gaussian noise is N_ℤ(0, (2^s σ)²) on counts × 2^s, Laplace noise P(x) ∝ e^(−|x|/b) on counts. Both
+        scales are those the spend was charged for; 2^s σ is exact, because s only moves the exponent.
+        """
+        if isinstance(spend, Gaussian):
+            measurement = _gaussian(spend.sigma * 2.0**spend.lattice)
+            values = exact.ravel() * 2**spend.lattice
+        else:
+            measurement, values = _laplace(spend.scale), exact.ravel()
+        chunks = [values[start : start + CHUNK].tolist() for start in range(0, len(values), CHUNK)]
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            noisy = [number for chunk in pool.map(measurement, chunks) for number in chunk]
+        return np.array(noisy, np.int64).reshape(exact.shape)
+
+    def listed(self, counts: Mapping[str, int], spend: Threshold) -> dict[str, int]:
+        """Noise on the count of every key that occurs; those at or above the cut are listed.
+
+        Privacy: keys are taken in sorted order, so that nothing depends on the order of rows. That keys below the cut
+        stay hidden is what the spend's δ pays for.
+        """
+        keys = sorted(counts)
+        noisy = self.noised(np.array([counts[key] for key in keys], np.int64), spend.noise)
+        steps = 2**spend.noise.lattice if isinstance(spend.noise, Gaussian) else 1
+        return {key: number for key, number in zip(keys, noisy.tolist(), strict=True) if number >= spend.cut * steps}
+
+
+@cache
+def _gaussian(scale: float) -> Any:
+    """OpenDP's discrete Gaussian on vectors of whole numbers."""
+    dp = _opendp()
+    return dp.m.make_gaussian(dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64"), scale=scale)
+
+
+@cache
+def _laplace(scale: float) -> Any:
+    """OpenDP's discrete Laplace on vectors of whole numbers."""
+    dp = _opendp()
+    return dp.m.make_laplace(dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64"), scale=scale)
+
+
+def _opendp() -> Any:
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    return dp

@@ -1,0 +1,289 @@
+"""The gate: the only way from private rows to released numbers.
+
+Every method that looks at rows does three things in this order: it pays (``Run.record`` writes the spend to the ledger
+before it returns), it counts (an exact answer of known sensitivity, from an engine), and it adds the noise that was
+paid for. If counting fails, the spend stands. Nothing else that depends on rows leaves this class.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NoReturn
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn.accounting import Budget, Certificate, Gaussian, Laplace, Run, Threshold
+from dpsyn.engines import Engine
+from dpsyn.errors import BudgetError, InternalError, SchemaError
+from dpsyn.marginals import Clique, Marginal
+from dpsyn.private import magnitude
+from dpsyn.private.mechanisms import Mechanisms
+from dpsyn.records import Codec
+from dpsyn.schema import Integer, Open, Real, Schema
+from dpsyn.transforms import Recoding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a release may ask for before it is refused, without paying.
+
+    Attributes:
+        cells: cells of one marginal; a larger one would be mostly noise.
+        draws: noisy numbers of one release. A sampler takes about 20 µs for each.
+    """
+
+    cells: int = 1_000_000
+    draws: int = 2_000_000
+
+
+class PrivateTable:
+    """A private table behind the gate; it answers with noise, and only for a price.
+
+    Make it with ``open_private`` and use it in a ``with`` block: leaving the block gives the unspent part of the budget
+    back. Its schema and recoding are public; its rows cannot be seen, counted, copied or saved through it.
+    """
+
+    __slots__ = ("_drawn", "_engine", "_limits", "_mechanisms", "_run", "recoding", "schema")
+
+    def __init__(
+        self, *, schema: Schema, recoding: Recoding, engine: Engine, run: Run, mechanisms: Mechanisms, limits: Limits,
+        drawn: list[int],
+    ) -> None:  # fmt: skip
+        self.schema = schema
+        self.recoding = recoding
+        self._engine = engine
+        self._run = run
+        self._mechanisms = mechanisms
+        self._limits = limits
+        self._drawn = drawn
+
+    # ── what is public about it ──────────────────────────────────────────────────────────────────────────
+
+    @property
+    def budget(self) -> Budget:
+        """What this release may spend."""
+        return self._run.account.budget
+
+    def certificate(self) -> Certificate:
+        """What the draws so far cost, recomputed from the record of them."""
+        return self._run.certificate(self.schema.declared_public())
+
+    def close(self) -> None:
+        """End the release and give back what it did not spend."""
+        self._run.close()
+
+    def __enter__(self) -> PrivateTable:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"PrivateTable({', '.join(self.recoding.names)})"
+
+    def __reduce__(self) -> NoReturn:
+        raise InternalError("a private table cannot be copied or saved")
+
+    # ── what it answers, for a price ─────────────────────────────────────────────────────────────────────
+
+    def measure(self, cliques: Sequence[Clique], shares: Sequence[Fraction]) -> list[Marginal]:
+        """Noisy marginals over the current attributes.
+
+        Privacy: each marginal is a histogram of rows, so a unit of k rows changes it by at most the protection's L2
+        (k, or √2·k where units are replaced). Cost: ``shares[i]`` of ρ for the i-th, σ² = Δ²/2ρ.
+        """
+        return self._measured(cliques, [Gaussian.within(share, self._run.protection.l2_squared) for share in shares])
+
+    def measure_purely(self, cliques: Sequence[Clique], epsilons: Sequence[Fraction]) -> list[Marginal]:
+        """Noisy marginals with Laplace noise, for the pure steps that the budget planned.
+
+        Privacy: a unit of k rows changes a histogram of rows by at most the protection's L1 (k, or 2k where units are
+        replaced). Cost: pure ``epsilons[i]`` for the i-th, b = Δ/ε.
+        """
+        return self._measured(cliques, [Laplace.within(epsilon, self._run.protection.l1) for epsilon in epsilons])
+
+    def fine_histogram(self, name: str, share: Fraction) -> Marginal:
+        """The noisy 1-way marginal of an attribute at its finest: over cells, not bins.
+
+        Privacy: as ``measure``.
+        """
+        fine = Recoding.fine(Codec(self.schema))
+        place = fine.place_of(name)
+        self._admit([fine.sizes[place]])
+        spend = Gaussian.within(share, self._run.protection.l2_squared)
+        self._run.record(f"fine histogram of {name}", spend)
+        return self._marginal((name,), self._engine.count([(place,)], fine)[0], spend)
+
+    def score(
+        self, cliques: Sequence[Clique], predictions: Sequence[NDArray[Any]], share: Fraction
+    ) -> NDArray[np.float64]:
+        """Noisy distances ‖counts − prediction‖₁, one per clique: how wrong a prediction from released numbers is.
+
+        Privacy: with the prediction rounded to whole numbers a row changes each distance by at most 1, a unit by the
+        protection's score(1) = Δ; all m distances together by √m·Δ in L2. Cost: ``share`` of ρ for all of them.
+        """
+        places = self._places(cliques, len(predictions), draws=len(cliques))
+        rounded = [np.rint(prediction).astype(np.int64) for prediction in predictions]
+        for place, prediction in zip(places, rounded, strict=True):
+            if prediction.shape != self._shape(place):
+                raise InternalError("a prediction has another shape than its marginal")
+        spend = self._score_spend(share, len(cliques), per_row=1)
+        self._run.record(f"distances of {len(cliques)} marginals from predictions", spend)
+        exact = self._engine.count(places, self.recoding)
+        distances = [int(np.abs(counts - guess).sum()) for counts, guess in zip(exact, rounded, strict=True)]
+        return self._noisy_scores(distances, spend)
+
+    def dependence(self, pairs: Sequence[Clique], share: Fraction) -> NDArray[np.float64]:
+        """Noisy InDif of pairs: ‖M_ab − M_a·M_b/n‖₁, how far two attributes are from being independent.
+
+        Privacy: computed in integers as ⌊Σ|n·M_ab − M_a·M_b| / n⌋, 0 for an empty table; a row changes it by at most 4
+        (PrivSyn, section 4.1), a unit by the protection's score(4) = Δ; all m together by √m·Δ in L2. Cost: ``share``
+        of ρ for all of them.
+        """
+        places = self._places(pairs, len(pairs), draws=len(pairs))
+        spend = self._score_spend(share, len(pairs), per_row=4)
+        self._run.record(f"dependence of {len(pairs)} pairs", spend)
+        exact = self._engine.count(places, self.recoding)
+        return self._noisy_scores([_indif(counts) for counts in exact], spend)
+
+    def discover(self, name: str, share: Fraction, delta: Fraction) -> PrivateTable:
+        """The same table with the frequent values of an open attribute bought; all others become its ``other``.
+
+        Privacy: noisy counts of the texts that occur, listed if they reach a threshold that a single unit's texts
+        reach with probability ``delta`` at most (rule of thresholds in ``accounting.Threshold``). Cost: ``share`` of ρ
+        and ``delta``.
+        """
+        attribute = self.schema[name]
+        if not isinstance(attribute, Open):
+            raise SchemaError(f"the values of {name!r} are public already; only open attributes are discovered")
+        protection = self._run.protection
+        noise = Gaussian.within(share, protection.l2_squared)
+        spend = Threshold.within(delta, noise, protection.rows)
+        self._run.record(f"values of {name}", spend)
+        values = self._mechanisms.listed(self._engine.count_texts(name), spend)
+        return self._under(self.schema.replace_attribute(attribute.bought(sorted(values))))
+
+    def discover_range(self, name: str, share: Fraction) -> PrivateTable:
+        """The same table with the bounds of a number narrowed to the powers of two that its values reach.
+
+        Privacy: a noisy histogram over fixed buckets [±2^j, ±2^(j+1)); as ``measure``. The bounds are read off it: the
+        outermost buckets that exceed what noise alone would reach in a thousand histograms. Cost: ``share`` of ρ.
+        """
+        attribute = self.schema[name]
+        if not isinstance(attribute, Integer | Real):
+            raise SchemaError(f"{name!r} is {attribute.kind}; only the range of integers and reals can be bought")
+        self._admit([magnitude.SIZE])
+        spend = Gaussian.within(share, self._run.protection.l2_squared)
+        self._run.record(f"range of {name}", spend)
+        counts = self._engine.count_column(name, magnitude.MagnitudeColumn(attribute), magnitude.SIZE)
+        histogram = self._marginal((name,), counts, spend)
+        return self._under(self.schema.replace_attribute(_narrowed(attribute, histogram)))
+
+    def recode(self, recoding: Recoding) -> PrivateTable:
+        """The same table with other attributes to measure, made from public facts or released numbers.
+
+        Privacy: a recoding works row by row, so sensitivities stay what they are. Cost: none.
+        """
+        return self._with(self.schema, recoding, self._engine)
+
+    # ── how ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _measured(self, cliques: Sequence[Clique], spends: Sequence[Gaussian | Laplace]) -> list[Marginal]:
+        """Pay for all marginals, count them in one pass over the rows, add the noise that was paid for."""
+        places = self._places(cliques, len(spends))
+        for clique, spend in zip(cliques, spends, strict=True):
+            self._run.record(f"marginal of {', '.join(clique)}", spend)
+        exact = self._engine.count(places, self.recoding)
+        return [self._marginal(*answer) for answer in zip(cliques, exact, spends, strict=True)]
+
+    def _marginal(self, clique: Clique, exact: NDArray[np.int64], spend: Gaussian | Laplace) -> Marginal:
+        """Noise on every cell, empty ones included."""
+        raw = self._mechanisms.noised(exact, spend)
+        if isinstance(spend, Gaussian):
+            return Marginal(clique, raw, spend.lattice, spend.sigma)
+        return Marginal(clique, raw, 0, math.sqrt(2) * spend.scale)
+
+    def _noisy_scores(self, exact: Sequence[int], spend: Gaussian) -> NDArray[np.float64]:
+        return self._mechanisms.noised(np.array(exact, np.int64), spend) / np.float64(2**spend.lattice)
+
+    def _score_spend(self, share: Fraction, scores: int, per_row: int) -> Gaussian:
+        """Noise for several scores at once: Δ² is that of one, times their number."""
+        return Gaussian.within(share, scores * self._run.protection.score(per_row) ** 2)
+
+    def _places(self, cliques: Sequence[Clique], answers: int, draws: int | None = None) -> list[tuple[int, ...]]:
+        """Positions of the attributes of each clique; refused before paying if they do not make sense."""
+        if len(cliques) != answers or not cliques:
+            raise InternalError(f"{len(cliques)} marginals were asked for with {answers} shares or predictions")
+        places = [tuple(self.recoding.place_of(name) for name in clique) for clique in cliques]
+        if any(not place or len(set(place)) < len(place) for place in places):
+            raise SchemaError("a marginal needs at least one attribute, and each only once")
+        self._admit([math.prod(self._shape(place)) for place in places], draws)
+        return places
+
+    def _shape(self, place: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(self.recoding.columns[position].size for position in place)
+
+    def _admit(self, cells: Sequence[int], draws: int | None = None) -> None:
+        """Refuse, before paying, marginals that are too large and releases that draw too much."""
+        if max(cells) > self._limits.cells:
+            raise BudgetError(
+                f"a marginal would have {max(cells):,} cells, more than {self._limits.cells:,}; "
+                "merge values or leave out an attribute"
+            )
+        wanted = sum(cells) if draws is None else draws
+        if self._drawn[0] + wanted > self._limits.draws:
+            raise BudgetError(
+                f"the release would draw {self._drawn[0] + wanted:,} noisy numbers, more than {self._limits.draws:,}; "
+                "measure fewer or smaller marginals"
+            )
+        self._drawn[0] += wanted
+
+    def _under(self, schema: Schema) -> PrivateTable:
+        """The same rows under a schema that was improved by released numbers, read anew."""
+        engine = self._engine.reopened(schema)
+        return self._with(schema, initial_recoding(schema), engine)
+
+    def _with(self, schema: Schema, recoding: Recoding, engine: Engine) -> PrivateTable:
+        return PrivateTable(
+            schema=schema,
+            recoding=recoding,
+            engine=engine,
+            run=self._run,
+            mechanisms=self._mechanisms,
+            limits=self._limits,
+            drawn=self._drawn,
+        )
+
+
+def initial_recoding(schema: Schema) -> Recoding:
+    """What is measured unless a recipe says otherwise: the bins of every attribute with a public domain."""
+    return Recoding.coarse(Codec(schema))
+
+
+def _indif(counts: NDArray[np.int64]) -> int:
+    """⌊Σ|n·M_ab − M_a·M_b| / n⌋ in Python's integers, which do not overflow; 0 for an empty table."""
+    rows = int(counts.sum())
+    if rows == 0:
+        return 0
+    first, second = counts.sum(axis=1), counts.sum(axis=0)
+    total = np.abs(counts.astype(object) * rows - np.outer(first, second).astype(object)).sum()
+    return int(total) // rows
+
+
+def _narrowed(attribute: Integer | Real, histogram: Marginal) -> Integer | Real:
+    """The attribute with bounds at the outermost buckets that stand out of the noise; as it was if none does."""
+    counts = histogram.counts[:-1]
+    beyond_noise = histogram.deviation * math.sqrt(2 * math.log(1_000 * len(counts)))
+    reached = np.flatnonzero(counts > beyond_noise)
+    if len(reached) == 0:
+        return attribute
+    low, high = magnitude.bounds_of(int(reached[0]), int(reached[-1]))
+    scale = attribute.scale if isinstance(attribute, Real) else 1
+    kind = float if isinstance(attribute, Real) else int
+    bounds = {"low": max(attribute.low, kind(low / scale)), "high": min(attribute.high, kind(high / scale))}
+    return msgspec.structs.replace(attribute, **bounds, bins=None, spikes=(), other=None)
