@@ -60,4 +60,4 @@ def _edge(bucket: int, *, outer: bool) -> int:
     side, power = (1, bucket - _ZERO) if bucket >= _ZERO else (-1, _ZERO - bucket)
     if power == 0:
         return 0
-    return side * (2**power - 1 if outer else 2 ** (power - 1))
+    return side * ((1 << power) - 1 if outer else 1 << (power - 1))

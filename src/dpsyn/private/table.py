@@ -266,13 +266,12 @@ def initial_recoding(schema: Schema) -> Recoding:
 
 
 def _indif(counts: NDArray[np.int64]) -> int:
-    """⌊Σ|n·M_ab − M_a·M_b| / n⌋ in Python's integers, which do not overflow; 0 for an empty table."""
+    """⌊Σ|n·M_ab − M_a·M_b| / n⌋, exactly; 0 for an empty table."""
     rows = int(counts.sum())
     if rows == 0:
         return 0
-    first, second = counts.sum(axis=1), counts.sum(axis=0)
-    total = np.abs(counts.astype(object) * rows - np.outer(first, second).astype(object)).sum()
-    return int(total) // rows
+    wide = counts if rows < 2**31 else counts.astype(object)  # the sum is at most 2n², which must not overflow
+    return int(np.abs(wide * rows - np.multiply.outer(wide.sum(axis=1), wide.sum(axis=0))).sum()) // rows
 
 
 def _narrowed(attribute: Integer | Real, histogram: Marginal) -> Integer | Real:

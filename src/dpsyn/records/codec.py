@@ -15,7 +15,7 @@ from dpsyn.errors import InternalError, SchemaError, SourceError
 from dpsyn.records import arrays
 from dpsyn.records.columns import Column, column_for, narrowest
 from dpsyn.records.grouping import Grouping
-from dpsyn.schema import MISSING, AnyAttribute, Attribute, Derive, Identifier, Open, Ranged, Schema, text_of
+from dpsyn.schema import MISSING, AnyAttribute, Attribute, Derive, Identifier, Ranged, Schema, text_of
 
 Codes = NDArray[Any]
 """Rows × attributes, column-major, in the narrowest unsigned type that holds every code."""

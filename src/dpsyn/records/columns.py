@@ -222,6 +222,7 @@ class NumberColumn(RangedColumn):
         return arrays.is_simple(kind) and not arrays.is_instant(kind) and not pa.types.is_time(kind)
 
     def coordinates(self, array: pa.Array) -> tuple[NDArray[Any], Fates]:
+        """The nearest lattice point of every number; those far beyond the bounds are brought near them."""
         numbers, fates = self._numbers(array)
         if self._null_numbers:
             fates[np.isin(numbers, self._null_numbers)] = EMPTY
@@ -271,6 +272,7 @@ class DateColumn(RangedColumn):
         return bool(arrays.is_text(kind) or arrays.is_instant(kind) or pa.types.is_null(kind) or years)
 
     def coordinates(self, array: pa.Array) -> tuple[NDArray[Any], Fates]:
+        """The unit of time into which every instant falls."""
         if arrays.is_text(array.type):
             micros, fates = self._from_text(arrays.as_binary(array))
             return self._placed(micros.view("datetime64[us]"), fates)

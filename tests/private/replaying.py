@@ -1,0 +1,96 @@
+"""Noise for tests: drawn from a seed, scaled, or replayed from an earlier run. None of it is private."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn.accounting import Gaussian, Laplace, Threshold
+from dpsyn.private import SystemNoise
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer of the gate: what it was before noise, what was paid, what was released."""
+
+    exact: Any
+    spend: Gaussian | Laplace | Threshold
+    released: Any
+
+
+class Recording:
+    """Noise from a seed; every answer is remembered."""
+
+    private = False
+
+    def __init__(self, seed: int = 0) -> None:
+        self.answers: list[Answer] = []
+        self._rng = np.random.default_rng(seed)
+
+    def noised(self, exact: NDArray[np.int64], spend: Gaussian | Laplace) -> NDArray[np.int64]:
+        if isinstance(spend, Gaussian):
+            scale = spend.sigma * 2**spend.lattice
+            released = exact * 2**spend.lattice + np.rint(self._rng.normal(0, scale, exact.shape)).astype(np.int64)
+        else:
+            released = exact + np.rint(self._rng.laplace(0, spend.scale, exact.shape)).astype(np.int64)
+        self.answers.append(Answer(exact.copy(), spend, released))
+        return released
+
+    def listed(self, counts: Mapping[str, int], spend: Threshold) -> dict[str, int]:
+        released = {key: number for key, number in sorted(counts.items()) if number + self._rng.normal() >= spend.cut}
+        self.answers.append(Answer(dict(counts), spend, released))
+        return released
+
+
+class Replaying:
+    """Releases what an earlier run released, so that both ask the same questions; remembers its own exact answers."""
+
+    private = False
+
+    def __init__(self, earlier: Recording) -> None:
+        self.answers: list[Answer] = []
+        self._earlier = earlier.answers
+
+    def _next(self, exact: Any, spend: Gaussian | Laplace | Threshold) -> Any:
+        before = self._earlier[len(self.answers)]
+        assert spend == before.spend
+        self.answers.append(Answer(exact, spend, before.released))
+        return before.released
+
+    def noised(self, exact: NDArray[np.int64], spend: Gaussian | Laplace) -> NDArray[np.int64]:
+        released: NDArray[np.int64] = self._next(exact.copy(), spend)
+        return released
+
+    def listed(self, counts: Mapping[str, int], spend: Threshold) -> dict[str, int]:
+        released: dict[str, int] = self._next(dict(counts), spend)
+        return released
+
+
+class Exact:
+    """No noise at all: what the gate would answer for an infinite budget."""
+
+    private = False
+
+    def noised(self, exact: NDArray[np.int64], spend: Gaussian | Laplace) -> NDArray[np.int64]:
+        return exact * 2**spend.lattice if isinstance(spend, Gaussian) else exact
+
+    def listed(self, counts: Mapping[str, int], spend: Threshold) -> dict[str, int]:
+        return {key: counts[key] for key in sorted(counts) if counts[key] >= spend.cut}
+
+
+class Scaled(SystemNoise):
+    """The real samplers with a standard deviation that is off by a factor."""
+
+    private = False
+
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    def noised(self, exact: NDArray[np.int64], spend: Gaussian | Laplace) -> NDArray[np.int64]:
+        if isinstance(spend, Gaussian):
+            return super().noised(exact, replace(spend, sigma=spend.sigma * self.factor, lattice=spend.lattice + 1)) // 2
+        return super().noised(exact, replace(spend, scale=spend.scale * self.factor))

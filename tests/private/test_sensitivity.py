@@ -1,0 +1,172 @@
+"""Neighbouring tables give answers that differ by no more than was charged, for every recipe there is.
+
+A recipe runs on a table, then on a neighbour with the first run's released values replayed, so that both ask the same
+questions. The answers before noise are compared with the sensitivities in the ledger's spends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsyn.accounting import Budget, Gaussian, Laplace, Threshold
+from dpsyn.marginals import Marginal
+from dpsyn.private import PrivateTable, open_private
+from dpsyn.recipes import RECIPES
+from dpsyn.records import Grouping
+from dpsyn.schema import (
+    AnyAttribute,
+    Boolean,
+    Categorical,
+    Datetime,
+    Identifier,
+    Integer,
+    Open,
+    Real,
+    Schema,
+    Unit,
+)
+from tests.private.replaying import Answer, Recording, Replaying
+
+BUDGET = Budget.plan(2, 1e-6, pure=[0.1], thresholds=True)
+COLUMNS = ("person", "age", "weight", "job", "seen", "ok", "city")
+
+
+def everything(table: PrivateTable) -> Sequence[Marginal]:
+    """Every question the gate answers, and questions that depend on earlier answers."""
+    share = table.budget.rho / 8
+    table = table.discover_range("age", share)
+    table = table.discover("city", share, table.budget.threshold_delta)
+    found = [table.fine_histogram("age", share)]
+    size = table.recoding.sizes[table.recoding.place_of("job")]
+    recoded = table.recode(table.recoding.join("both", ["job", "ok"])).recode(
+        table.recoding.merge("job", Grouping(np.arange(size) // 2))
+    )
+    pairs = [("age", "ok"), ("job", "city"), ("weight", "seen")]
+    found += recoded.measure([pairs[0], ("job",)], [share, share])
+    found += table.measure_purely([("ok", "job")], [table.budget.pure[0]])
+    predictions = [np.rint(found[1].counts), *(np.full(_shape(recoded, pair), 0.6) for pair in pairs[1:])]
+    scores = recoded.score(pairs, predictions, share)
+    recoded.dependence(pairs, share)
+    best = pairs[int(np.argmax(scores))]
+    return [*found, *recoded.measure([best], [share])]
+
+
+def _shape(table: PrivateTable, clique: tuple[str, ...]) -> tuple[int, ...]:
+    return tuple(table.recoding.sizes[table.recoding.place_of(name)] for name in clique)
+
+
+def schema(neighbours: Any, unit: Unit | None) -> Schema:
+    attributes: tuple[AnyAttribute, ...] = (
+        Identifier(name="person"),
+        Integer(name="age", low=-1000, high=10**6, missing=True),
+        Real(name="weight", low=0, high=200, decimals=1, bins=4),
+        Categorical(name="job", codes=6),
+        Datetime(name="seen", start="2016-01-01", end="2016-12-31", bins=5, missing=True),
+        Boolean(name="ok", missing=True),
+        Open(name="city"),
+    )
+    return Schema(attributes=attributes, neighbours=neighbours, unit=unit)
+
+
+def rows() -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.tuples(
+        st.sampled_from(["p1", "p2", "p3", None]),
+        st.sampled_from(["3", "-7", "x", "250000", "", "30"]),
+        st.sampled_from(["70.5", "0", "abc", "1e9"]),
+        st.sampled_from(["0", "1", "5", "77"]),
+        st.sampled_from(["2016-02-03", "2016-12-31T10:00:00", "", "bad"]),
+        st.sampled_from(["true", "no", ""]),
+        st.sampled_from(["Oslo", "Bergen", "Å", ""]),
+    )
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    first: list[tuple[Any, ...]]
+    second: list[tuple[Any, ...]]
+
+
+@st.composite
+def neighbouring(draw: st.DrawFn, relation: str, with_unit: bool) -> Neighbours:
+    """Two tables that differ in one unit: its rows are gone, or others."""
+    table = draw(st.lists(rows(), min_size=0 if relation == "add-remove" else 1, max_size=12))
+    several = st.lists(rows(), min_size=1, max_size=6) if with_unit else st.lists(rows(), min_size=1, max_size=1)
+    if not with_unit:
+        common = table
+        one, other = draw(several), draw(several)
+    else:
+        common = [row for row in table if row[0] != "p1"]
+        one, other = ([("p1", *row[1:]) for row in draw(several)] for _ in range(2))
+    second = common + (other if relation == "replace" else [])
+    return Neighbours(draw(st.permutations(common + one)), draw(st.permutations(second)))
+
+
+def answers(table: list[tuple[Any, ...]], under: Schema, recipe: Any, noise: Any) -> list[Answer]:
+    columns = {name: pa.array([row[i] for row in table], pa.string()) for i, name in enumerate(COLUMNS)}
+    with open_private(pa.table(columns), under, BUDGET, mechanisms=noise) as private:
+        recipe(private)
+    found: list[Answer] = noise.answers
+    return found
+
+
+def check(one: Answer, other: Answer) -> None:
+    spend = one.spend
+    if isinstance(spend, Threshold):
+        check_listing(one.exact, other.exact, spend)
+        return
+    difference = np.asarray(one.exact, dtype=object) - np.asarray(other.exact, dtype=object)
+    if isinstance(spend, Gaussian):
+        assert Fraction(int((difference**2).sum())) <= spend.sensitivity_squared
+    elif isinstance(spend, Laplace):
+        assert Fraction(int(np.abs(difference).sum())) <= spend.sensitivity
+
+
+def check_listing(one: dict[str, int], other: dict[str, int], spend: Threshold) -> None:
+    common = one.keys() & other.keys()
+    assert isinstance(spend.noise, Gaussian)
+    assert sum((one[key] - other[key]) ** 2 for key in common) <= spend.noise.sensitivity_squared
+    for mine, theirs in ((one, other), (other, one)):
+        own = mine.keys() - theirs.keys()
+        assert len(own) <= spend.rows
+        assert all(mine[key] <= spend.rows for key in own)
+
+
+@pytest.fixture(autouse=True)
+def same_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both runs keep the same rows of a person."""
+    monkeypatch.setattr("secrets.token_bytes", lambda size: b"k" * size)
+
+
+@pytest.mark.parametrize("recipe", [*RECIPES, "everything"])
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+@pytest.mark.parametrize("kept", [None, 1, 2, 3])
+def test_answers_on_neighbours_differ_by_no_more_than_was_charged(recipe: str, relation: Any, kept: int | None) -> None:
+    run = everything if recipe == "everything" else RECIPES[recipe]
+    under = schema(relation, Unit(id="person", rows=kept) if kept else None)
+    if recipe != "everything":
+        under = msgspec.structs.replace(under, attributes=under.attributes[:-1])
+
+    @settings(max_examples=12)
+    @given(neighbouring(relation, kept is not None))
+    def compare(pair: Neighbours) -> None:
+        first = Recording()
+        second = Replaying(first)
+        ones = answers(pair.first, under, run, first)
+
+        others = answers(pair.second, under, run, second)
+
+        assert len(ones) == len(others) > 0
+        for one, other in zip(ones, others, strict=True):
+            check(one, other)
+
+    compare()
