@@ -92,5 +92,7 @@ class Scaled(SystemNoise):
 
     def noised(self, exact: NDArray[np.int64], spend: Gaussian | Laplace) -> NDArray[np.int64]:
         if isinstance(spend, Gaussian):
-            return super().noised(exact, replace(spend, sigma=spend.sigma * self.factor, lattice=spend.lattice + 1)) // 2
+            return (
+                super().noised(exact, replace(spend, sigma=spend.sigma * self.factor, lattice=spend.lattice + 1)) // 2
+            )
         return super().noised(exact, replace(spend, scale=spend.scale * self.factor))

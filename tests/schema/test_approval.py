@@ -168,12 +168,14 @@ def test_an_alias_that_another_entry_would_suffer_from_is_refused() -> None:
 
 
 @pytest.mark.parametrize("provenance", ["", "provenance: public, ", "provenance: 'public', "])
-def test_what_is_public_for_a_reason_stays_as_it_is(provenance: str) -> None:
-    before = schema_text(f"  a: {{kind: open, {provenance}because: law}}\n")
+def test_what_is_public_gets_the_new_reason_where_it_is_named_and_keeps_its_own_otherwise(provenance: str) -> None:
+    before = schema_text(f"  a: {{kind: open, {provenance}because: law}}\n  b: {{kind: open, provenance: data}}\n")
 
-    text = approve(before, ["a"], "book")
+    named = approve(before, ["a"], "book")
+    all_of_them = approve(before, (), "book", everything=True)
 
-    assert text == before
+    assert Schema.from_yaml(named)["a"].because == "book"
+    assert Schema.from_yaml(all_of_them)["a"].because == "law"
 
 
 DERIVED = """\
@@ -299,10 +301,8 @@ def test_only_provenance_and_reason_change(schema: Schema, style: str, data: st.
 
     text = approve(before, names, "book")
 
-    settled = [a.provenance == "public" and a.because != "" for a in schema]
     expected = [
-        a if done or a.name not in names else msgspec.structs.replace(a, provenance="public", because="book")
-        for a, done in zip(schema, settled, strict=True)
+        msgspec.structs.replace(a, provenance="public", because="book") if a.name in names else a for a in schema
     ]
     assert Schema.from_yaml(text) == msgspec.structs.replace(schema, attributes=tuple(expected))
 

@@ -383,7 +383,9 @@ def test_an_unfinished_schema_does_not_load_and_names_the_line_to_fill_in(metada
         Schema.from_yaml(text)
 
     line = text.splitlines().index("    low:  # lowest possible value, from public knowledge") + 1
-    assert str(refused.value) == f"line {line}: attribute 'x': low is empty; fill it in: the lowest possible value"
+    first = f"line {line}: attribute 'x': low is empty; fill it in: the lowest possible value"
+    second = f"line {line + 1}: attribute 'x': high is empty; fill it in: the highest possible value"
+    assert str(refused.value) == f"2 mistakes\n  {first}\n  {second}"
 
 
 @pytest.mark.parametrize("name", ["two\nlines", "a: b", "no", "# x", "🙂", "x" * 1200])

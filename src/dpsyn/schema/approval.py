@@ -47,7 +47,7 @@ def approve_schema(path: str | Path, names: Sequence[str] = (), *, because: str,
 def approve(text: str, names: Sequence[str], because: str, *, everything: bool = False) -> str:
     """The text of a schema in which the attributes named are public, for a reason; all else stays as it was.
 
-    An attribute that is public already keeps the reason it has. A name stands for the derivation of that attribute
+    An attribute that is public already gets the new reason. A name stands for the derivation of that attribute
     too, if it has a provenance of its own. ``everything`` approves all that was read off the data, rules included.
     """
     reason = " ".join(because.split())
@@ -66,7 +66,7 @@ def _approve(text: str, names: Sequence[str], reason: str) -> str:
     edits: dict[Edit, None] = {}  # in order, and once where an alias makes two entries one
     for path in _named(document, names) if names else _read_off(document):
         entry = _at(document, path)
-        if not _settled(entry):
+        if names or not _settled(entry):
             edits |= dict.fromkeys(_edits(text, _node_at(root, path), reason))
             entry |= {"because": reason} | ({"provenance": "public"} if "provenance" in entry else {})
     result = _edited(text, edits)

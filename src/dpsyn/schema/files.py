@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
 
@@ -31,6 +32,21 @@ RESERVED = ("weight", "household")
 
 KINDS: dict[str, type[Attribute]] = {str(k.__struct_config__.tag): k for k in get_args(AnyAttribute)}
 RULES: dict[str, type[Rule]] = {str(r.__struct_config__.tag): r for r in get_args(AnyRule)}
+
+MOST_MISTAKES = 20
+"""Mistakes that are told of at once."""
+
+OTHER_WORDS = {
+    "nominal": "categorical", "category": "categorical", "enum": "categorical", "factor": "categorical",
+    "string": "categorical", "str": "categorical", "text": "open", "float": "real", "double": "real",
+    "number": "real", "numeric": "real", "numerical": "real", "decimal": "real", "int": "integer", "bool": "boolean",
+    "date": "datetime", "time": "datetime", "timestamp": "datetime", "id": "identifier", "key": "identifier",
+    "min": "low", "minimum": "low", "lower": "low", "max": "high", "maximum": "high", "upper": "high",
+    "categories": "values", "levels": "values", "null": "missing", "nullable": "missing", "optional": "missing",
+    "type": "kind", "size": "codes", "begin": "start", "precision": "decimals", "rows": "expected_size",
+    "columns": "attributes", "fields": "attributes", "neighbors": "neighbours",
+}  # fmt: skip
+"""What other tools call kinds and fields."""
 
 _COMMON = ("missing", "provenance", "because", "description")
 _PLAIN_FIELDS: dict[str, Any] = {"dataset": str, "expected_size": int, "neighbours": Neighbours}
@@ -61,9 +77,44 @@ def parse(text: str) -> Schema:
     document, lines = yamltext.read(text)
     try:
         return _schema(document)
-    except SchemaError as error:
-        line = next((lines[p] for p in _upwards(error.path) if p in lines), None)
-        raise SchemaError(f"line {line}: {error}" if line else str(error), error.path) from None
+    except _SeveralError as several:
+        mistakes = [_with_line(mistake, lines) for mistake in several.mistakes]
+    except SchemaError as mistake:
+        mistakes = [_with_line(mistake, lines)]
+    first = mistakes[0]
+    if len(mistakes) == 1:
+        raise first from None
+    listed = "\n".join(f"  {mistake}" for mistake in mistakes[:MOST_MISTAKES])
+    more = f"\n  and {len(mistakes) - MOST_MISTAKES} more" if len(mistakes) > MOST_MISTAKES else ""
+    raise SchemaError(f"{len(mistakes)} mistakes\n{listed}{more}", first.path) from None
+
+
+class _SeveralError(SchemaError):
+    """Several entries are wrong, each by itself; a person would rather hear of all at once."""
+
+    def __init__(self, mistakes: list[SchemaError]) -> None:
+        super().__init__(str(mistakes[0]))
+        self.mistakes = mistakes
+
+
+def _with_line(error: SchemaError, lines: yamltext.Lines) -> SchemaError:
+    line = next((lines[p] for p in _upwards(error.path) if p in lines), None)
+    return SchemaError(f"line {line}: {error}" if line else str(error), error.path)
+
+
+def _each(read: Callable[..., _T], entries: Iterable[tuple[Any, ...]]) -> tuple[_T, ...]:
+    """Read all entries, and tell of all that are wrong."""
+    found, mistakes = [], []
+    for entry in entries:
+        try:
+            found.append(read(*entry))
+        except _SeveralError as several:
+            mistakes += several.mistakes
+        except SchemaError as mistake:
+            mistakes.append(mistake)
+    if mistakes:
+        raise _SeveralError(mistakes)
+    return tuple(found)
 
 
 def require_format(document: Any) -> None:
@@ -114,7 +165,7 @@ def _schema(document: Any) -> Schema:
     plain = {key: _convert(given[key], kind, (key,), f"{key}: ") for key, kind in _PLAIN_FIELDS.items() if key in given}
     rules = _convert(given.get("rules", []), list[Any], ("rules",), "rules: ")
     return Schema(
-        attributes=tuple(_attribute(*entry) for entry in _mapping(given, "attributes").items()),
+        attributes=_each(_attribute, _mapping(given, "attributes").items()),
         unit=_convert(given["unit"], Unit, ("unit",), "unit: ") if "unit" in given else None,
         derive=tuple(_derive(*entry) for entry in _mapping(given, "derive").items()),
         recode=tuple(_recode(*entry) for entry in _mapping(given, "recode").items()),
@@ -170,8 +221,7 @@ def _tagged(entry: Any, tag: str, known: dict[str, Any], path: yamltext.Path, wh
     if not isinstance(entry, dict) or tag not in entry:
         raise SchemaError(f"{what} needs {tag}: one of {', '.join(known)}", path)
     if not isinstance(entry[tag], str) or entry[tag] not in known:
-        close = difflib.get_close_matches(str(entry[tag]), known, 1)
-        hint = f"; did you mean {close[0]}?" if close else ""
+        hint = _did_you_mean(str(entry[tag]), known)
         raise SchemaError(f"{what}: there is no {tag} {entry[tag]!r}; use {', '.join(known)}{hint}", (*path, tag))
     return entry
 
@@ -180,8 +230,11 @@ def _convert(data: Any, kind: type[_T], path: yamltext.Path, what: str = "", nam
     """A typed value, named if its key is a name; errors are turned into SchemaErrors that know their path."""
     if isinstance(data, dict) and isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         _refuse_unknown(data, _file_fields(kind), path, what)
-        for key in (key for key, value in data.items() if value is None):
-            raise SchemaError(f"{what}{key} is empty; fill it in{_meaning(kind, key)}", (*path, key))
+        empty = [key for key, value in data.items() if value is None]
+        if empty:
+            raise _SeveralError(
+                [SchemaError(f"{what}{key} is empty; fill it in{_meaning(kind, key)}", (*path, key)) for key in empty]
+            )
     try:
         return msgspec.convert(data if name is None else {**data, "name": name}, kind)
     except msgspec.ValidationError as error:
@@ -190,8 +243,16 @@ def _convert(data: Any, kind: type[_T], path: yamltext.Path, what: str = "", nam
         message, _, place = str(error).partition(" - at `$")
         inner = tuple(part for part in re.split(r"[.\[\]`]+", place) if part)
         field = f"{inner[0]}: " if inner else ""
-        words = _plainly(message, _choices(kind, inner))
+        words = _plainly(message, _choices(kind, inner), _given(data, _as_path(inner)))
         raise SchemaError(f"{what}{field}{words}", (*path, *_as_path(inner))) from None
+
+
+def _given(data: Any, inner: yamltext.Path) -> Any:
+    """What stands at a place of the data."""
+    for step in inner:
+        if isinstance(data, dict) or (isinstance(data, list) and isinstance(step, int)):
+            data = data[step]  # type: ignore[index]
+    return data
 
 
 def _choices(kind: Any, inner: tuple[str, ...]) -> tuple[str, ...]:
@@ -199,17 +260,41 @@ def _choices(kind: Any, inner: tuple[str, ...]) -> tuple[str, ...]:
     return get_args(get_type_hints(kind).get(inner[0]) if inner else kind)
 
 
-def _plainly(message: str, choices: tuple[str, ...]) -> str:
-    """msgspec's words in ours."""
-    unknown = re.fullmatch(r"Invalid enum value (.*)", message)
-    if unknown:
-        return f"there is no {unknown[1]}; use {', '.join(choices)}"
+_IN_WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "object": "a mapping",
+    "array": "a list",
+}
+
+
+def _plainly(message: str, choices: tuple[str, ...], given: Any) -> str:
+    """msgspec's words in ours, with what was given."""
+    if re.fullmatch(r"Invalid enum value .*", message):
+        return f"there is no {given!r}; use {', '.join(choices)}"
     missing = re.fullmatch(r"Object missing required field `(.*)`", message)
     if missing:
         return f"{missing[1]} is not given"
-    named = message.replace("`", "").replace("object", "a mapping").replace("array", "a list")
-    quotes = "; put it in quotes" if re.search(r"\bstr\b.*, got (int|float|bool)$", named) else ""
-    return named[0].lower() + named[1:] + quotes
+    wanted = re.fullmatch(r"Expected `(.*)`, got `(.*)`", message)
+    if not wanted:
+        return message[0].lower() + message[1:].replace("`", "")
+    kinds = [kind for kind in re.split(r" \| ", wanted[1]) if kind != "null"]
+    words = " or ".join(_IN_WORDS.get(kind, kind) for kind in kinds)
+    return f"{_shown(given)} is not {words}{_advice(given, kinds)}"
+
+
+def _shown(given: Any) -> str:
+    return _IN_WORDS["object"] if isinstance(given, dict) else "a list" if isinstance(given, list) else repr(given)
+
+
+def _advice(given: Any, kinds: list[str]) -> str:
+    """What to write instead, where it can be guessed."""
+    if "str" in kinds and isinstance(given, int | float):
+        return "; put it in quotes"
+    bare = re.sub(r"[ _,'\u00a0\u202f]", "", given) if isinstance(given, str) else ""
+    return f"; write {bare}" if {"int", "float"} & set(kinds) and re.fullmatch(r"[-+]?[0-9]+(\.[0-9]+)?", bare) else ""
 
 
 def _as_path(inner: tuple[str, ...]) -> yamltext.Path:
@@ -230,9 +315,14 @@ def _file_fields(kind: type[msgspec.Struct]) -> list[str]:
 def _refuse_unknown(data: dict[str, Any], known: list[str], path: yamltext.Path, what: str = "") -> None:
     for key in data:
         if key not in known:
-            close = difflib.get_close_matches(key, known, 1)
-            hint = f"; did you mean {close[0]}?" if close else f"; there are {', '.join(known)}"
+            hint = _did_you_mean(key, known) or f"; there are {', '.join(known)}"
             raise SchemaError(f"{what}there is no field {key!r}{hint}", (*path, key))
+
+
+def _did_you_mean(word: str, known: Iterable[str]) -> str:
+    other = OTHER_WORDS.get(word.lower(), "")
+    close = [other] if other in known else difflib.get_close_matches(word.lower(), known, 1)
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 def _upwards(path: yamltext.Path) -> list[yamltext.Path]:

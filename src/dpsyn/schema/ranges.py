@@ -295,6 +295,8 @@ class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
         for field in ("start", "end"):
             if parse_instant(str(getattr(self, field))) is None:
                 raise SchemaError(f"{field} is {getattr(self, field)!r}; write it as 2016-01-31", (field,))
+        if self.format is not None and not _reads_back(self.format):
+            raise SchemaError(f"format {self.format!r} does not give a date back; write it as %d.%m.%Y", ("format",))
         self._check_order("start", "end")
         self._check_cuts()
 
@@ -353,6 +355,15 @@ class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
     def _round_widths(self) -> Sequence[int]:
         per_second = _PER_SECOND.get(self.resolution, Fraction(0))
         return [int(seconds * per_second) for seconds in _ROUND_SECONDS if seconds * per_second >= 1]
+
+
+def _reads_back(form: str) -> bool:
+    """Whether a date written in a format can be read from it again, so that the format names day, month and year."""
+    day = dt.datetime(2003, 2, 1)
+    try:
+        return "%" in form and dt.datetime.strptime(day.strftime(form), form).year == day.year
+    except ValueError:
+        return False
 
 
 @functools.lru_cache(maxsize=1024)

@@ -170,7 +170,8 @@ def _located(attribute: Attribute, condition: object, path: Path) -> NDArray[np.
     try:
         return attribute.select(condition)  # type: ignore[arg-type]
     except SchemaError as error:
-        raise SchemaError(str(error), path) from None
+        about = "" if repr(attribute.name) in str(error) else f"{attribute.name!r}: "
+        raise SchemaError(f"{about}{error}", path) from None
 
 
 def _require_exact(target: Attribute, value: Value, path: Path) -> None:

@@ -89,12 +89,22 @@ def compose(text: str) -> yaml.Node | None:
         node: yaml.Node | None = yaml.compose(text, Loader=_Loader)
         return node
     except yaml.MarkedYAMLError as error:
-        line = (error.problem_mark or error.context_mark).line + 1  # type: ignore[union-attr]
-        raise SchemaError(f"line {line}: this is not YAML: {error.problem or error.context}") from None
+        raise SchemaError(_syntax_error(error)) from None
     except yaml.YAMLError as error:
         raise SchemaError(f"this is not YAML: {str(error).splitlines()[0]}") from None
     except RecursionError:
         raise SchemaError(_TOO_DEEP) from None
+
+
+def _syntax_error(error: yaml.MarkedYAMLError) -> str:
+    """Where YAML stopped, where what it was reading began, and what is usually wrong."""
+    found, begun = error.problem_mark or error.context_mark, error.context_mark
+    since = f" (begun on line {begun.line + 1})" if begun and found and begun.line < found.line else ""
+    line = found.line + 1 if found else 1
+    return (
+        f"line {line}: this is not YAML: {error.problem or error.context}{since}; look for a quote or bracket that is "
+        "not closed, a wrong indentation, a colon without a space behind it, or a value such as ? or * without quotes"
+    )
 
 
 def _plain(node: yaml.Node, path: Path, lines: Lines, most: int) -> Any:

@@ -1,0 +1,132 @@
+"""The noise has the scale that was paid for: not less, and not more.
+
+One body judges the right scale and scales that are off by a tenth, through what the gate releases. With N draws the
+variance of Gaussian noise is known to √(2/N); the limits lie five standard errors away on either side, so a sound
+sampler fails once in a million runs, while a scale that is off by a tenth (19 or 21 % of variance) always does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.typing import NDArray
+
+from dpsyn.accounting import Budget, Gaussian, Laplace, Threshold
+from dpsyn.private import PrivateTable, SystemNoise, open_private
+from dpsyn.schema import Categorical, Open, Schema
+from tests.private.replaying import Scaled
+
+CODES = 3_000
+SCHEMA = Schema(attributes=(Categorical(name="a", codes=CODES), Categorical(name="b", codes=2)))
+TABLE = pa.table({"a": np.arange(2 * CODES) % CODES, "b": np.arange(2 * CODES) % 2})
+BUDGET = Budget.plan(1, 1e-6, pure=[0.2])
+TRUTH = np.zeros((CODES, 2)) + np.array([[1, 1]] * CODES) * 0
+
+
+def deviations_of_marginals(table: PrivateTable) -> NDArray[np.float64]:
+    """Noise of a marginal, in units of what was paid for; most cells are empty."""
+    (found,) = table.measure([("a", "b")], [table.budget.rho])
+    exact = np.zeros((CODES, 2))
+    np.add.at(exact, (np.arange(2 * CODES) % CODES, np.arange(2 * CODES) % 2), 1)
+    spend = Gaussian.within(table.budget.rho, 1)
+    assert found.deviation == spend.sigma
+    return ((found.counts - exact) / spend.sigma).ravel()
+
+
+def deviations_of_pure_marginals(table: PrivateTable) -> NDArray[np.float64]:
+    """Laplace noise of a marginal, in units of its standard deviation."""
+    (found,) = table.measure_purely([("a",)], table.budget.pure)
+    scale = Laplace.within(table.budget.pure[0], 1).scale
+    return (found.counts - 2) / (math.sqrt(2) * scale)
+
+
+def deviations_of_histograms(table: PrivateTable) -> NDArray[np.float64]:
+    """Noise of a fine histogram."""
+    found = table.fine_histogram("a", table.budget.rho)
+    return (found.counts - 2) / Gaussian.within(table.budget.rho, 1).sigma
+
+
+def deviations_of_scores(table: PrivateTable) -> NDArray[np.float64]:
+    """Noise of many scores at once: Δ² grows with their number."""
+    number = 3_000
+    found = table.score([("b",)] * number, [np.array([CODES, CODES])] * number, table.budget.rho)
+    return found / Gaussian.within(table.budget.rho, number).sigma
+
+
+def deviations_of_dependence(table: PrivateTable) -> NDArray[np.float64]:
+    """Noise of many InDif scores: a row changes each by up to 4."""
+    number = 1_500
+    exact = round(float(table_indif()))
+    found = table.dependence([("b", "a")] * number, table.budget.rho)
+    return (found - exact) / Gaussian.within(table.budget.rho, number * 16).sigma
+
+
+def table_indif() -> float:
+    counts = np.zeros((2, CODES))
+    np.add.at(counts, (np.arange(2 * CODES) % 2, np.arange(2 * CODES) % CODES), 1)
+    expected = np.outer(counts.sum(1), counts.sum(0)) / counts.sum()
+    return float(np.abs(counts - expected).sum())
+
+
+Question = Callable[[PrivateTable], NDArray[np.float64]]
+QUESTIONS: dict[str, tuple[Question, float]] = {
+    "measure": (deviations_of_marginals, 3),
+    "measure_purely": (deviations_of_pure_marginals, 6),
+    "fine_histogram": (deviations_of_histograms, 3),
+    "score": (deviations_of_scores, 3),
+    "dependence": (deviations_of_dependence, 3),
+}
+"""What to ask, and the kurtosis of its noise: 3 for Gaussian, 6 for Laplace."""
+
+
+def is_of_the_right_scale(deviations: NDArray[np.float64], kurtosis: float) -> bool:
+    """Whether the variance is 1 within five standard errors; their number shrinks with heavier tails."""
+    error = math.sqrt((kurtosis - 1) / len(deviations))
+    return bool(abs(np.mean(deviations**2) - 1) < 5 * error and abs(deviations.mean()) < 5 / math.sqrt(len(deviations)))
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.8, 1.25])
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_scale_is_accepted_and_others_are_rejected(question: str, factor: float) -> None:
+    ask, kurtosis = QUESTIONS[question]
+    noise: Any = SystemNoise() if factor == 1 else Scaled(factor)
+    with open_private(TABLE, SCHEMA, BUDGET, mechanisms=noise) as table:
+        deviations = ask(table)
+
+    accepted = is_of_the_right_scale(deviations, kurtosis)
+
+    assert accepted == (factor == 1)
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.9, 1.1])
+def test_listed_values_reach_the_threshold_as_often_as_they_should(factor: float) -> None:
+    """Keys one standard deviation above the threshold are listed with probability Φ(1), within five errors."""
+    budget = Budget.plan(20, 1e-6, thresholds=True)
+    noise = Gaussian.within(budget.rho, 1)
+    spend = Threshold.within(budget.threshold_delta, noise)
+    number, count = 12_000, round(spend.cut + noise.sigma)
+    table = pa.table({"city": np.repeat([f"c{i}" for i in range(number)], count)})
+    mechanisms: Any = SystemNoise() if factor == 1 else Scaled(factor)
+
+    with open_private(table, Schema(attributes=(Open(name="city"),)), budget, mechanisms=mechanisms) as private:
+        found: Any = private.discover("city", budget.rho, budget.threshold_delta).schema["city"]
+
+    expected = 0.5 * (1 + math.erf((count - spend.cut) / noise.sigma / math.sqrt(2)))
+    error = math.sqrt(expected * (1 - expected) / number)
+    listed = len(found.all_values()) - 1
+    assert (abs(listed / number - expected) < 5 * error) == (factor == 1)
+    assert list(found.values) == sorted(found.values)
+
+
+def test_two_runs_never_draw_the_same_noise() -> None:
+    drawn = []
+    for _ in range(2):
+        with open_private(TABLE, SCHEMA, BUDGET) as table:
+            drawn.append(table.measure([("a",)], [table.budget.rho])[0].raw)
+
+    assert not np.array_equal(drawn[0], drawn[1])

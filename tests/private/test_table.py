@@ -1,0 +1,372 @@
+"""The gate pays before it looks, refuses without paying, and shows nothing of the rows."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from dpsyn.accounting import Budget, Cap, Certificate, Ledger
+from dpsyn.engines import Engine
+from dpsyn.errors import BudgetError, DPSynError, InternalError, LedgerError, SchemaError, SourceError
+from dpsyn.private import Limits, PrivateTable, open_private
+from dpsyn.private.magnitude import SIZE, bounds_of, bucket_of
+from dpsyn.recipes import independent
+from dpsyn.schema import Boolean, Categorical, Identifier, Integer, Open, Real, Schema, Unit
+from tests.private.replaying import Exact, Recording
+
+SECRET = "Zaphod"
+SCHEMA = Schema(
+    attributes=(
+        Integer(name="age", low=0, high=10**6),
+        Categorical(name="sex", values=("F", "M"), missing=True),
+        Boolean(name="ok"),
+        Open(name="city"),
+    ),
+    dataset="people",
+)
+TABLE = pa.table(
+    {
+        "age": [31, 32, 33, 33] * 50,
+        "sex": ["F", "M", None, "x"] * 50,
+        "ok": [True, False, True, True] * 50,
+        "city": ["Oslo"] * 150 + [f"{SECRET}{i}" for i in range(50)],
+    }
+)
+BUDGET = Budget.plan(10, 1e-6, thresholds=True)
+
+
+def opened(**options: Any) -> PrivateTable:
+    return open_private(TABLE, SCHEMA, options.pop("budget", BUDGET), mechanisms=Exact(), **options)
+
+
+# ── what it answers ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_without_noise_the_answers_are_the_counts() -> None:
+    with opened() as table:
+        both, one = table.measure([("ok", "sex"), ("sex",)], table.budget.shares([1, 1]))
+
+    assert both.counts.tolist() == [[0, 50, 0], [50, 0, 100]]
+    assert one.counts.tolist() == [50, 50, 100]
+    assert both.clique == ("ok", "sex")
+
+
+def test_a_fine_histogram_is_over_cells() -> None:
+    with opened() as table:
+        fine = table.fine_histogram("age", table.budget.rho)
+
+    assert fine.counts.sum() == 200
+    assert len(fine.counts) == SCHEMA["age"].cells
+
+
+def test_distances_from_a_prediction_are_rounded_first() -> None:
+    with opened() as table:
+        scores = table.score([("sex",), ("ok",)], [np.array([50.4, 49.6, 99.5]), np.array([0, 0])], table.budget.rho)
+
+    assert scores.tolist() == [0, 200]
+
+
+def test_dependence_is_the_distance_from_independence() -> None:
+    with opened() as table:
+        scores = table.dependence([("ok", "sex"), ("sex", "ok")], table.budget.rho)
+
+    counts = np.array([[0, 50, 0], [50, 0, 100]])
+    expected = np.abs(counts - np.outer(counts.sum(1), counts.sum(0)) / 200).sum()
+    assert scores.tolist() == [int(expected)] * 2
+
+
+def test_frequent_values_are_bought_and_the_others_become_other() -> None:
+    with opened() as table:
+        bought = table.discover("city", table.budget.rho / 2, table.budget.threshold_delta)
+        (cities,) = bought.measure([("city",)], [table.budget.rho / 2])
+
+    attribute: Any = bought.schema["city"]
+    assert attribute.values == ("Oslo",)
+    assert cities.counts.tolist() == [150, 50]
+
+
+def test_a_wide_range_is_narrowed_to_the_powers_of_two_in_use() -> None:
+    with opened() as table:
+        narrowed: Any = table.discover_range("age", table.budget.rho).schema["age"]
+
+    assert (narrowed.low, narrowed.high) == (16, 63)
+
+
+@pytest.mark.parametrize("coordinate", [0, 1, -1, 2, 3, 1023, 1024, -1024, 2**52, -(2**52), 2**53 - 1])
+def test_every_number_lies_in_the_bounds_of_its_bucket(coordinate: int) -> None:
+    bucket = int(bucket_of(np.array([coordinate], np.float64))[0])
+
+    low, high = bounds_of(bucket, bucket)
+
+    assert 0 <= bucket < SIZE - 1
+    assert low <= coordinate <= high
+
+
+def test_reals_are_narrowed_on_their_lattice() -> None:
+    schema = Schema(attributes=(Real(name="w", low=-1000, high=1000, decimals=1),))
+    with open_private(pa.table({"w": [0.0, 12.5, 30.0] * 40}), schema, BUDGET, mechanisms=Exact()) as table:
+        narrowed: Any = table.discover_range("w", table.budget.rho).schema["w"]
+
+    assert (narrowed.low, narrowed.high) == (0, 51.1)
+
+
+def test_a_recoding_is_measured_instead() -> None:
+    with opened() as table:
+        joined = table.recode(table.recoding.join("both", ["sex", "ok"]))
+        (found,) = joined.measure([("both",)], [table.budget.rho])
+
+    assert found.counts.tolist() == [0, 50, 50, 0, 0, 100]
+
+
+def test_a_recipe_spends_exactly_what_was_promised() -> None:
+    with opened(budget=Budget.plan(1, 1e-6)) as table:
+        independent(table)
+        certificate = table.certificate()
+
+        with pytest.raises(BudgetError):
+            table.measure([("ok",)], [Fraction(1, 10**30)])
+
+    assert certificate.figures.epsilon <= 1
+    assert certificate.figures.epsilon > 0.99
+
+
+# ── pay, then look ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Watching:
+    """An engine that tells what the ledger held when it was asked, and then fails."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.draws: list[int] = []
+
+    def count(self, *_: object) -> list[Any]:
+        (dataset,) = self.ledger.datasets()
+        self.draws.append(len(dataset.runs[-1].draws))
+        raise RuntimeError("the disk is gone")
+
+    count_texts = count_column = count
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda table, share: table.measure([("ok",)], [share]),
+        lambda table, share: table.fine_histogram("ok", share),
+        lambda table, share: table.score([("ok",)], [np.zeros(2)], share),
+        lambda table, share: table.dependence([("ok", "sex")], share),
+        lambda table, share: table.discover("city", share, table.budget.threshold_delta),
+        lambda table, share: table.discover_range("age", share),
+    ],
+)
+def test_the_spend_is_in_the_ledger_before_rows_are_counted_and_stands_if_counting_fails(
+    tmp_path: Path, ask: Any
+) -> None:
+    ledger = Ledger(tmp_path / "l.db")
+    table = opened(ledger=ledger)
+    watching = Watching(ledger)
+    table._engine = watching  # type: ignore[assignment]
+
+    with pytest.raises(RuntimeError, match="disk"):
+        ask(table, table.budget.rho / 2)
+    table.close()
+
+    assert watching.draws == [1]
+    (dataset,) = ledger.datasets()
+    assert dataset.rho > 0
+    assert ledger.verify().faults == ()
+
+
+def test_every_answer_has_an_entry_and_every_entry_an_answer(tmp_path: Path) -> None:
+    ledger, noise = Ledger(tmp_path / "l.db"), Recording()
+    budget = Budget.plan(10, 1e-6, pure=[0.5], thresholds=True)
+    with open_private(TABLE, SCHEMA, budget, ledger, mechanisms=noise) as table:
+        share = budget.rho / 8
+        table.measure([("ok",), ("sex", "ok")], [share, share])
+        table.measure_purely([("ok",)], [budget.pure[0]])
+        table.fine_histogram("age", share)
+        table.score([("ok",)], [np.zeros(2)], share)
+        table.dependence([("ok", "sex")], share)
+        table.discover_range("age", share)
+        table.discover("city", share, budget.threshold_delta)
+        certificate = table.certificate()
+
+    (dataset,) = ledger.datasets()
+    assert [draw["spend"] for draw in dataset.runs[0].draws] == [answer.spend.to_data() for answer in noise.answers]
+    assert len(noise.answers) == 8
+    assert not dataset.runs[0].noise_is_private
+    assert certificate == Certificate.from_data(certificate.to_data())
+    assert "not private" in certificate.text().lower()
+
+
+def test_an_overspend_is_refused_and_no_row_is_counted(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "l.db")
+    table = opened(ledger=ledger)
+    watching = Watching(ledger)
+    table._engine = watching  # type: ignore[assignment]
+
+    with pytest.raises(BudgetError):
+        table.measure([("ok",)], [table.budget.rho * 2])
+
+    assert watching.draws == []
+
+
+def test_what_was_not_spent_is_given_back(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "l.db")
+    with opened(ledger=ledger) as table:
+        table.measure([("ok",)], [table.budget.rho / 4])
+        held = ledger.datasets()[0].rho
+
+    assert ledger.datasets()[0].rho <= table.budget.rho / 4
+    assert held == table.budget.reserved_rho
+
+
+# ── refusals before a row is read ────────────────────────────────────────────────────────────────────────────
+
+
+class Untouchable:
+    """A table whose rows must not be read."""
+
+    def __init__(self) -> None:
+        self.reads = 0
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        reader = pa.RecordBatchReader.from_batches(TABLE.schema, self._batches())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def _batches(self) -> Any:
+        self.reads += 1
+        yield from TABLE.to_batches()
+
+
+def test_a_ledger_that_cannot_be_written_stops_the_release_before_rows_are_read(tmp_path: Path) -> None:
+    data = Untouchable()
+
+    with pytest.raises(LedgerError):
+        open_private(data, SCHEMA, BUDGET, Ledger(tmp_path / "no folder" / "l.db"), mechanisms=Exact())
+
+    assert data.reads == 0
+
+
+def test_a_cap_stops_the_release_before_rows_are_read(tmp_path: Path) -> None:
+    ledger, data = Ledger(tmp_path / "l.db"), Untouchable()
+    ledger.set_cap("people", Cap.of(0.1, 1e-9))
+
+    with pytest.raises(LedgerError, match="cap"):
+        open_private(data, SCHEMA, BUDGET, ledger, mechanisms=Exact())
+
+    assert data.reads == 0
+
+
+def test_a_drafted_schema_stops_the_release_before_rows_are_read() -> None:
+    drafted = Schema(attributes=(Boolean(name="ok", provenance="data"),))
+    data = Untouchable()
+
+    with pytest.raises(SchemaError, match="read off the data"):
+        open_private(data, drafted, BUDGET, mechanisms=Exact())
+
+    assert data.reads == 0
+
+
+def test_a_table_that_does_not_fit_costs_nothing(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "l.db")
+
+    with pytest.raises(SourceError, match="no column"):
+        open_private(TABLE.drop_columns(["ok"]), SCHEMA, BUDGET, ledger)
+
+    assert not (tmp_path / "l.db").exists()
+
+
+def test_a_table_that_breaks_off_gives_the_promise_back(tmp_path: Path) -> None:
+    ledger, path = Ledger(tmp_path / "l.db"), tmp_path / "people.csv"
+    path.write_text(f"age,sex,ok,city\n1,F,true,Oslo\n{SECRET}\n", "utf-8")
+
+    with pytest.raises(SourceError, match="well-formed") as caught:
+        open_private(path, SCHEMA, BUDGET, ledger)
+
+    assert SECRET not in str(caught.value)
+    (dataset,) = ledger.datasets()
+    assert (dataset.rho, dataset.runs[0].closed) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("ask", "expected"),
+    [
+        (lambda t: t.measure([("ok", "nothing")], [t.budget.rho]), "no attribute 'nothing'"),
+        (lambda t: t.measure([("ok", "ok")], [t.budget.rho]), "each only once"),
+        (lambda t: t.measure([()], [t.budget.rho]), "at least one attribute"),
+        (lambda t: t.measure([("age", "sex")], [t.budget.rho]), "more than 50"),
+        (lambda t: t.fine_histogram("age", t.budget.rho), "more than 50"),
+        (lambda t: t.measure([("sex",)] * 40, t.budget.shares([1] * 40)), "would draw 120 noisy numbers"),
+        (lambda t: t.discover("ok", t.budget.rho, t.budget.threshold_delta), "public already"),
+        (lambda t: t.discover_range("ok", t.budget.rho), "only the range of integers and reals"),
+    ],
+)
+def test_a_senseless_question_is_refused_without_paying(ask: Any, expected: str) -> None:
+    with opened(limits=Limits(cells=50, draws=100)) as table:
+        with pytest.raises(DPSynError, match=expected):
+            ask(table)
+
+        assert table.certificate().figures.epsilon == 0
+
+
+# ── opaque ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_private_table_shows_nothing_of_its_rows() -> None:
+    with opened() as table:
+        shown = repr(table) + str(table) + repr(table._engine) + f"{table}"
+
+        assert SECRET not in shown
+        assert "200" not in shown
+        for act in (pickle.dumps, copy.copy, copy.deepcopy):
+            with pytest.raises((InternalError, TypeError)):
+                act(table)
+        for act in (len, iter, list, bool.__call__):
+            with pytest.raises(TypeError):
+                act(table)  # type: ignore[operator]
+        assert not hasattr(table, "__dict__")
+
+
+def test_an_error_inside_a_release_quotes_no_row() -> None:
+    with opened() as table, pytest.raises(InternalError) as caught:
+        table.score([("ok",)], [np.zeros(3)], table.budget.rho)
+
+    assert SECRET not in str(caught.value)
+
+
+# ── persons ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_at_most_so_many_rows_of_a_person_are_counted() -> None:
+    schema = Schema(attributes=(Identifier(name="id"), Categorical(name="a", codes=10)), unit=Unit(id="id", rows=2))
+    ids: Sequence[str | None] = ["p"] * 10 + ["q"] + [None] * 5
+    table = pa.table({"id": ids, "a": [i % 10 for i in range(16)]})
+
+    with open_private(table, schema, BUDGET, mechanisms=Exact()) as private:
+        (found,) = private.measure([("a",)], [private.budget.rho])
+        certificate = private.certificate()
+
+    assert found.counts.sum() == 2 + 1 + 2
+    assert "at most 2" in certificate.text()
+
+
+def test_the_engines_give_the_same_counts() -> None:
+    answers = []
+    for engine in ("memory", "stream"):
+        with opened(engine=engine) as table:
+            answers.append(table.measure([("ok", "sex")], [table.budget.rho])[0].raw.tolist())
+
+    assert answers[0] == answers[1]
+
+
+def test_engines_are_what_the_protocol_says() -> None:
+    assert {"count", "count_texts", "count_column", "reopened"} <= set(dir(Engine))
