@@ -27,6 +27,7 @@ format: $(READY)
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "dpsyn needs Python 3.11 or newer; say which with: make PYTHON=python3.12 ..."; exit 2; }
+	@echo "Setting up $(VENV), once ..."
 	@if command -v uv >/dev/null; then \
 	  uv venv --quiet --allow-existing --python $(PYTHON) $(VENV) && \
 	  VIRTUAL_ENV=$(VENV) uv pip install --quiet --editable . --group dev; \

@@ -180,3 +180,13 @@ def test_a_device_or_a_pipe_is_not_replaced_by_a_file(tmp_path: Path) -> None:
 
     assert str(caught.value) == f"{pipe} is a device or a pipe; give the name of a file"
     assert pipe.is_fifo()
+
+
+def test_a_file_that_is_written_anew_keeps_its_permissions(tmp_path: Path) -> None:
+    path = tmp_path / "private.yaml"
+    path.write_text("old", "utf-8")
+    path.chmod(0o600)
+
+    write_text(path, "new")
+
+    assert path.stat().st_mode & 0o777 == 0o600

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +28,8 @@ def written_beside(path: Path) -> Iterator[Path]:
     beside = path.with_name(f".{path.name[:50]}.{secrets.token_hex(4)}.partial")
     try:
         yield beside
+        if path.exists():
+            shutil.copymode(path, beside)  # who may read the old one may read the new one, and nobody else
         os.replace(beside, path)
     except OSError as error:
         raise OutputError(f"{path} cannot be written: {(error.strerror or str(error)).lower()}") from None

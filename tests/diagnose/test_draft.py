@@ -42,7 +42,7 @@ def fields(attribute: Attribute, *names: str) -> tuple[Any, ...]:
         ([94102, 94158, 94110] * 100, {"kind": "categorical", "values": (94102, 94110, 94158)}),
         (["01", "02", "13"] * 100, {"kind": "categorical", "values": ("01", "02", "13")}),
         (list(range(17, 91)) * 5, {"kind": "integer", "low": 0, "high": 100}),
-        ([i * 37 % 99_999 for i in range(400)] * 2, {"kind": "integer", "low": 0, "high": 20_000}),
+        ([i * 37 % 99_999 for i in range(400)] * 2, {"kind": "integer", "low": 0, "high": 15_000}),
         (list(range(1994, 2017)) * 20, {"kind": "integer", "low": 1990, "high": 2020}),
         ([i / 4 for i in range(400)], {"kind": "real", "low": 0, "high": 100, "decimals": 2}),
         ([-i / 4 for i in range(400)], {"kind": "real", "low": -100, "high": 0, "decimals": 2}),
@@ -55,6 +55,7 @@ def fields(attribute: Attribute, *names: str) -> tuple[Any, ...]:
         (LETTERS * 2, {"kind": "open"}),
         (LETTERS, {"kind": "identifier"}),
         (list(range(1000, 1400)), {"kind": "identifier"}),
+        ([i * 1013 for i in range(300)], {"kind": "integer", "low": 0}),
         ([None] * 100, {"kind": "open", "missing": True}),
         (["a", "", None, "b"] * 100, {"kind": "categorical", "missing": True}),
         (["a", "?", "b"] * 100, {"kind": "categorical", "missing": ("?",)}),
@@ -152,6 +153,28 @@ def test_a_column_without_a_name_or_there_twice_is_refused() -> None:
         draft_schema(table)
     with pytest.raises(SourceError, match="without a name"):
         draft_schema(nameless)
+
+
+def test_a_key_that_repeats_is_pointed_out() -> None:
+    text = draft_schema(pa.table({"patient_id": [f"P{i % 150}" for i in range(400)], "b": [1, 2] * 200}))
+
+    assert "if it names a person, make it kind: identifier and add a unit" in text
+
+
+def test_columns_of_lists_are_left_out_and_named() -> None:
+    text = draft_schema(pa.table({"tags": [[1], [2]], "b": [1, 2]}))
+
+    assert "not single values: tags." in text
+    assert Schema.from_yaml(text).names == ("b",)
+    with pytest.raises(SourceError, match="no column whose cells are single values"):
+        draft_schema(pa.table({"tags": [[1], [2]]}))
+
+
+def test_a_file_without_names_and_decimal_commas_are_pointed_out() -> None:
+    text = draft_schema(pa.table({"39": [f"{i},5" for i in range(200)], "b": [1, 2] * 100}))
+
+    assert "does the file begin with a line of names?" in text
+    assert "decimal comma" in text
 
 
 def test_a_table_without_rows_is_drafted() -> None:

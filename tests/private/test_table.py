@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from dpsyn.engines import Engine
 
 from dpsyn.accounting import Budget, Cap, Certificate, Ledger
-from dpsyn.engines import Engine
 from dpsyn.errors import BudgetError, DPSynError, InternalError, LedgerError, SchemaError, SourceError
 from dpsyn.private import Limits, PrivateTable, open_private
 from dpsyn.private.magnitude import SIZE, bounds_of, bucket_of

@@ -188,7 +188,7 @@ FOUR = pa.schema([("age", pa.int64()), ("sex", pa.string()), ("income", pa.int64
 def test_a_missing_column_is_named_with_a_likely_one() -> None:
     table = FOUR.set(0, pa.field("Age", pa.int64()))
 
-    with pytest.raises(SourceError, match=r"there is no column 'age', did you mean 'Age'\?"):
+    with pytest.raises(SourceError, match=r"there is no column 'age' \(did you mean 'Age'\?\)"):
         check_structure(PEOPLE, table, "people.csv")
 
 

@@ -202,6 +202,19 @@ def test_a_header_alone_has_no_rows(tmp_path: Path) -> None:
     assert one_column(tmp_path, b"a,b") == []
 
 
+def test_lines_that_end_with_a_carriage_return_are_read(tmp_path: Path) -> None:
+    assert one_column(tmp_path, b"a,b\r1,2\r3,4\r") == [b"1", b"3"]
+    assert one_column(tmp_path, b"a,b\r1,2") == [b"1"]
+
+
+def test_a_comma_inside_a_name_is_no_separator(tmp_path: Path) -> None:
+    assert one_column(tmp_path, b'a;"size, cm";c;d\n1;2;3;4\n', "size, cm") == [b"2"]
+
+
+def test_a_nul_byte_in_a_row_is_part_of_its_cell(tmp_path: Path) -> None:
+    assert one_column(tmp_path, b"a,b\n1\x002,3\n") == [b"1\x002"]
+
+
 def test_one_row_without_a_line_end_is_read(tmp_path: Path) -> None:
     assert one_column(tmp_path, b"a,b\n1,2") == [b"1"]
 

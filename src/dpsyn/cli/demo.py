@@ -20,8 +20,8 @@ from dpsyn.errors import OutputError
 def command(rows: int, seed: int, folder: Path) -> None:
     """Make up a table of people, describe what is public about it, and read it as a release would.
 
-    Everything is written to a folder, so that you can look at it and try the other commands on it. The people do
-    not exist; the table is drawn from a process that DPSyn documents.
+    Everything is written to a folder, anew each time, so that you can look at it and try the other commands on it.
+    The people do not exist; the table is drawn from a process that DPSyn documents.
     """
     table, schema, drafted = folder / "people.csv", folder / "schema.yaml", folder / "draft.yaml"
     try:
@@ -29,22 +29,25 @@ def command(rows: int, seed: int, folder: Path) -> None:
     except OSError as error:
         raise OutputError(f"{folder} cannot be made: {(error.strerror or str(error)).lower()}") from None
     output.say("1. A sensitive table, made up")
-    dpsyn.write_table(people(rows, seed), table, synthetic=False)
-    output.wrote(str(table))
+    made = people(rows, seed)
+    dpsyn.write_table(made, table, synthetic=False)
+    output.wrote(str(table), "Its first rows, and five of its columns:")
+    shown = made.select(["district", "age", "occupation", "income", "commute_km"]).slice(0, 4)
+    output.table("", shown.column_names, [[_cell(value) for value in row.values()] for row in shown.to_pylist()])
 
-    output.say("\n2. What is public about it: the schema")
+    output.say("2. What is public about it: the schema, written by a person")
     output.write_text(str(schema), people_schema_text())
-    output.wrote(str(schema))
     show_schema(dpsyn.Schema.load(schema), schema)
 
-    output.say("\n3. The same as a draft, for tables that have no schema yet")
+    output.say("3. The same as a draft, for tables that have no schema yet")
     output.write_text(str(drafted), dpsyn.draft_schema(table))
-    output.wrote(str(drafted), "A release would refuse it, because it was read off the data:")
-    try:
-        dpsyn.Schema.load(drafted).require_public()
-    except dpsyn.DPSynError as error:
-        output.say(f"  {error}")
+    output.wrote(str(drafted), "A release refuses it until a person has gone through it, because bounds")
+    output.say("and rare values that were read off the rows can belong to a single person.\n")
 
-    output.say("\n4. Every cell of the table gets a code from the schema, whatever it holds")
+    output.say("4. Every cell of the table gets a code from the schema, whatever it holds")
     show_fit(dpsyn.check_table(dpsyn.Schema.load(schema), table))
-    output.say(f"Look at {schema} and {drafted}, then try: dpsyn schema draft YOUR-TABLE.csv -o schema.yaml")
+    output.say(f"\nLook at {schema} and {drafted}, then try: dpsyn schema draft YOUR-TABLE.csv -o schema.yaml")
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else str(value)

@@ -14,7 +14,7 @@ from dpsyn import __version__
 from dpsyn.errors import UserError
 
 COMMANDS = {
-    "demo": ("dpsyn.cli.demo", "Everything once, on a table that DPSyn makes up."),
+    "demo": ("dpsyn.cli.demo", "All that works today, once, on a table that DPSyn makes up."),
     "schema": ("dpsyn.cli.schema", "Say what is public about a table: draft, import, approve, check."),
 }
 """Name → module that holds the click command ``command``, and one line for ``--help``."""
@@ -49,8 +49,9 @@ class LazyCommands(click.Group):
 def dpsyn() -> None:
     """Turn a sensitive table into a synthetic one that can be published, with a privacy guarantee.
 
-    DPSyn measures noisy counts of the table under a differential-privacy budget and synthesizes rows that match
-    them. What it needs besides the table is a schema: what is publicly known about the columns.
+    The idea: measure noisy counts of the table under a differential-privacy budget, and synthesize rows that match
+    them. What that needs besides the table is a schema: what is publicly known about the columns. DPSyn is being
+    built; the commands below are those that work today.
     """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,9 +28,19 @@ def wrote(target: str, then: str = "") -> None:
 def write_text(target: str, text: str) -> None:
     """Write to a file, or to standard output for ``-``."""
     if target == "-":
-        click.echo(text, nl=False)
+        try:
+            click.echo(text.encode(), nl=False)  # UTF-8 whatever the terminal's own encoding: it may become a file
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                raise
+            raise OutputError(f"standard output cannot be written: {(error.strerror or '').lower()}") from None
     else:
         outputs.write_text(Path(target), text)
+
+
+def counted(number: int, thing: str) -> str:
+    """A number of things: 1 row, 2 rows."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def refuse_to_overwrite(target: str, force: bool) -> None:
@@ -61,6 +72,7 @@ def working(phase: str) -> Iterator[None]:
         yield
         return
     from rich.console import Console
+    from rich.text import Text
 
-    with Console(stderr=True).status(phase):
+    with Console(stderr=True).status(Text(phase)):
         yield

@@ -12,7 +12,7 @@ import dpsyn
 from dpsyn.cli import output
 
 if TYPE_CHECKING:
-    from dpsyn import Fit, Schema
+    from dpsyn import AttributeFit, Fit, Schema
 
 _DATA = click.argument("data", metavar="DATA")
 _QUERY = click.option("--query", metavar="SQL", help="A SELECT, or the name of a table, if DATA is a DuckDB database.")
@@ -40,9 +40,10 @@ def command() -> None:
 @command.command()
 @_DATA
 @_QUERY
+@click.option("--rows", default=1_000_000, show_default=True, metavar="N", help="Look at the first N rows only.")
 @_OUTPUT
 @_FORCE
-def draft(data: str, query: str | None, target: str, force: bool) -> None:
+def draft(data: str, query: str | None, rows: int, target: str, force: bool) -> None:
     """Guess a schema from a table, for you to finish.
 
     DATA is a .csv, .tsv, .parquet or .arrow file (also compressed), a folder of Parquet files, or a DuckDB
@@ -51,7 +52,7 @@ def draft(data: str, query: str | None, target: str, force: bool) -> None:
     """
     output.refuse_to_overwrite(target, force)
     with output.working(f"Reading {data}"):
-        text = dpsyn.draft_schema(data, query=query)
+        text = dpsyn.draft_schema(data, query=query, rows=rows)
     output.write_text(target, text)
     output.wrote(target, "It is private until you have gone through it; see the notes at its top.")
 
@@ -69,6 +70,8 @@ def import_(metadata: Path, target: str, force: bool) -> None:
     output.refuse_to_overwrite(target, force)
     output.write_text(target, dpsyn.import_schema(metadata))
     output.wrote(target, f"Next: dpsyn schema check {target}")
+    if target != "-":
+        output.say(f"It takes {metadata.name} as public. If that was made from the data, set provenance: data instead.")
 
 
 @command.command()
@@ -88,7 +91,8 @@ def approve(file: Path, attributes: tuple[str, ...], because: str, everything: b
     if bool(attributes) == everything:
         raise click.UsageError("name the attributes to approve, or say --all")
     dpsyn.approve_schema(file, attributes, because=because, everything=everything)
-    output.say(f"Approved in {file}. {_left_to_do(file)}")
+    what = "Everything" if everything else ", ".join(attributes)
+    output.say(f"{what}: public, because {because}. {_left_to_do(file)}")
 
 
 def _left_to_do(file: Path) -> str:
@@ -139,37 +143,40 @@ def show_schema(schema: Schema, file: Path, *, whole: bool = True) -> None:
         (a.name, a.kind, f"{a.cells:,}" if a.coded else "–", f"{a.size:,}" if a.coded else "–", a.provenance)
         for a in schema
     ]
-    output.say(f"{file} is valid: {len(rows)} attributes.")
+    output.say(f"{file} is valid: {output.counted(len(rows), 'attribute')}.")
     if whole:
         output.table("", ("attribute", "kind", "cells", "bins", "provenance"), rows, right=(2, 3))
     left = schema.unapproved()
     if left:
-        output.say(f"Not ready for a release: {len(left)} entries were read off the data (provenance: data).")
-        output.say('Once you know them to be public:  dpsyn schema approve FILE ATTRIBUTE... --because "..."')
+        output.say(f"Not ready for a release: {', '.join(left[:3])}{' …' if len(left) > 3 else ''} (provenance: data).")
+        output.say(f'What you know to be public:  dpsyn schema approve {file} ATTRIBUTE... --because "..."')
 
 
 def show_fit(fit: Fit) -> None:
-    """A table of what became of the cells; private."""
+    """What became of the cells, attribute by attribute where there is something to tell; private."""
     output.say(dpsyn.PRIVATE)
     for problem in fit.problems:
         output.say(f"A release would refuse this table: {problem}.")
-    rows = [
-        (f.name, *(f"{n:,}" for n in (f.inside, f.empty, f.unreadable, f.below, f.above, f.misplaced)), _fate(f))
-        for f in fit.attributes
-    ]
-    headings = ("attribute", "inside", "empty", "unreadable", "below", "above", "misplaced", "which go to")
-    output.table(f"{fit.where}: {fit.rows:,} rows", headings, rows, right=(1, 2, 3, 4, 5, 6))
-    if fit.unchecked:
-        output.say(f"Open, so nothing to check: {', '.join(fit.unchecked)}.")
-    if fit.extra:
-        output.say(f"Not in the schema, so never read: {', '.join(fit.extra)}.")
+    told = [entry for entry in fit.attributes if entry.inside < fit.rows]
+    whole = len(fit.attributes) - len(told)
+    title = f"{fit.where}: {output.counted(fit.rows, 'row')}; {output.counted(whole, 'attribute')} entirely inside"
+    if told:
+        headings = ("attribute", "inside", "empty", "unreadable", "out of range", "which go to")
+        output.table(title, headings, [_told(entry) for entry in told], right=(1, 2, 3, 4))
+    else:
+        output.say(title)
+    for words, names in (
+        ("Open, so there is nothing to check", fit.unchecked),
+        ("Not in the schema, so never read", fit.extra),
+        ("Not checked here", fit.skipped),
+    ):
+        if names:
+            output.say(f"{words}: {', '.join(names)}.")
 
 
-def _fate(fit: dpsyn.AttributeFit) -> str:
-    """Where the cells that are not at home go."""
-    places = []
-    if fit.empty + fit.unreadable and fit.misplaced > fit.below + fit.above:
-        places += sorted({fit.empty_goes_to, fit.other_goes_to})
-    if fit.below or fit.above:
-        places.append("the nearest bound")
-    return ", ".join(places)
+def _told(entry: AttributeFit) -> tuple[str, ...]:
+    outside = entry.below + entry.above
+    numbers = (entry.inside, entry.empty, entry.unreadable, outside)
+    places = [entry.empty_goes_to] * bool(entry.empty) + [entry.other_goes_to] * bool(entry.unreadable)
+    places += ["the nearer bound"] * bool(outside)
+    return entry.name, *(f"{number:,}" for number in numbers), ", ".join(dict.fromkeys(places))

@@ -5,15 +5,17 @@ Privacy: this is the steward's own, unpaid look at the rows. The result is priva
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from dpsyn.errors import SchemaError, SourceError
 from dpsyn.records import ABOVE, BELOW, EMPTY, FOUND, UNREADABLE, column_for, structural_problems
 from dpsyn.schema import Attribute, Schema
-from dpsyn.sources import open_source
+from dpsyn.sources import Source, open_source
+from dpsyn.sources.csv import CsvSource
 
 PRIVATE = "PRIVATE: these figures come straight from the rows and are not protected. Do not publish them."
 
@@ -45,7 +47,7 @@ class AttributeFit:
     misplaced: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Fit:
     """How well a table fits its schema.
 
@@ -55,6 +57,7 @@ class Fit:
         attributes: one entry per measured attribute with a public domain.
         unchecked: measured attributes without a public domain.
         extra: columns that the schema does not mention; a release does not read them.
+        skipped: statements of the schema that are not compared with the rows.
         problems: columns that are missing, there twice or of a type that does not fit; a release refuses them.
     """
 
@@ -63,7 +66,11 @@ class Fit:
     attributes: tuple[AttributeFit, ...]
     unchecked: tuple[str, ...]
     extra: tuple[str, ...]
+    skipped: tuple[str, ...]
     problems: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"<Fit of {self.where} to its schema: private; see its attributes>"
 
 
 def check_table(schema: Schema, data: Any, *, query: str | None = None) -> Fit:
@@ -71,6 +78,8 @@ def check_table(schema: Schema, data: Any, *, query: str | None = None) -> Fit:
 
     Privacy: unpaid look at the rows; the result is private.
     """
+    if not isinstance(schema, Schema):
+        raise SchemaError(f"a {type(schema).__name__} is not a schema; load it first with Schema.load")
     source = open_source(data, query=query)
     problems = structural_problems(schema, source.schema)
     coded = [attribute for attribute in schema.measured if attribute.coded and attribute.name not in problems]
@@ -78,7 +87,7 @@ def check_table(schema: Schema, data: Any, *, query: str | None = None) -> Fit:
     names = [attribute.name for attribute in coded]
     fates = np.zeros((len(coded), 5), np.int64)
     rows = 0
-    for batch in source.batches(names):
+    for batch in _batches(source, names):
         rows += batch.num_rows
         for place, (name, column) in enumerate(zip(names, columns, strict=True)):
             fates[place] += np.bincount(column.read(batch.column(name)).fates, minlength=5)
@@ -88,8 +97,26 @@ def check_table(schema: Schema, data: Any, *, query: str | None = None) -> Fit:
         attributes=tuple(_fit(a, counts.tolist()) for a, counts in zip(coded, fates, strict=True)),
         unchecked=tuple(attribute.name for attribute in schema.measured if not attribute.coded),
         extra=tuple(name for name in source.schema.names if name not in schema),
+        skipped=_skipped(schema),
         problems=tuple(problems.values()),
     )
+
+
+def _skipped(schema: Schema) -> tuple[str, ...]:
+    derived = tuple(f"{derive.name} (derived)" for derive in schema.derive)
+    rules = ("rules",) if schema.rules else ()
+    return (*derived, *rules, *((f"rows per {schema.unit.id}",) if schema.unit else ()))
+
+
+def _batches(source: Source, names: Sequence[str]) -> Iterator[Any]:
+    """The rows; if the file breaks off, the error says where, which a release must not."""
+    try:
+        yield from source.batches(names)
+    except SourceError as error:
+        line = source.ragged_line() if isinstance(source, CsvSource) else None
+        if line is None:
+            raise
+        raise SourceError(f"{error}. Line {line} is the first with another number of cells (this is private)") from None
 
 
 def _fit(attribute: Attribute, counts: Sequence[int]) -> AttributeFit:

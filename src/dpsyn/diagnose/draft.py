@@ -9,10 +9,13 @@ from __future__ import annotations
 import math
 import re
 from fractions import Fraction
+from statistics import median
 from typing import Any
 
 from dpsyn.diagnose.profile import Profile
 from dpsyn.errors import SourceError
+from dpsyn.records.arrays import is_simple, value_type
+from dpsyn.records.cells import read_number
 from dpsyn.schema import yamltext
 from dpsyn.schema.files import FORMAT, KEY
 from dpsyn.schema.grid import MAX_CELLS
@@ -28,11 +31,11 @@ MOST_CATEGORIES = 100
 MOST_GRADES = 20
 """Different whole numbers up to which a column is taken for grades or codes rather than amounts."""
 
-MOST_PLACES = 6
+MOST_PLACES = 9
 """Digits after the point that a draft keeps; more are seldom meant."""
 
 _HEADER = """\
-A draft, read off the data: private until you have gone through it.
+Drafted from the data. As long as an entry says  provenance: data  this file is private.
 For each attribute compare what stands here with what is publicly known (a code book, a form, the law):
   - values, low and high should be what is possible, not what was seen in these rows;
   - cells that cannot be read, or are not listed, go to missing, or without it to the first value;
@@ -47,23 +50,33 @@ If one person can have several rows, add  unit: {id: COLUMN, rows: 3}  with an i
 def draft_schema(data: Any, *, query: str | None = None, rows: int | None = MOST_ROWS) -> str:
     """YAML text of a drafted schema for a table, commented so that a person can finish it.
 
+    It looks at the first million rows, or as many as ``rows`` says; None means all.
+
     Privacy: unpaid look at the rows; the text is private until approved.
     """
     source = open_source(data, query=query)
     profiles = _profiles(source, rows)
-    document: dict[str, Any] = {KEY: FORMAT, "dataset": "", "expected_size": None, "neighbours": "add-remove"}
     comments: dict[yamltext.Path, str] = {
-        (): _HEADER,
+        (): _HEADER + _notes(source.schema.names, profiles),
         ("dataset",): "the name under which all releases of this table share a privacy budget",
         ("expected_size",): "about how many rows, from public knowledge; it sets sensible defaults",
-        ("neighbours",): "add-remove hides whether a person is in the table; replace makes the number of rows public",
+        ("neighbours",): "add-remove hides whether a unit is in the table; replace makes the number of units public",
     }
-    document["attributes"] = {}
+    attributes = {}
     for name, profile in profiles.items():
-        fields, comment = guess(name, profile)
-        document["attributes"][name] = {**fields, "provenance": "data"}
-        comments[("attributes", name, "kind")] = comment
+        fields, comments["attributes", name, "kind"] = guess(name, profile)
+        attributes[name] = {**fields, "provenance": "data"}
+    document = {KEY: FORMAT, "dataset": "", "expected_size": None, "neighbours": "add-remove", "attributes": attributes}
     return yamltext.write(document, comments)
+
+
+def _notes(names: list[str], profiles: dict[str, Profile]) -> str:
+    """What is odd about the columns as a whole."""
+    left_out = [name for name in names if name not in profiles]
+    notes = f"Left out, because their cells are not single values: {', '.join(left_out)}.\n" if left_out else ""
+    if any(read_number(name) is not None for name in names):
+        notes += "Some names look like values: does the file begin with a line of names?\n"
+    return notes
 
 
 def _profiles(source: Source, rows: int | None) -> dict[str, Profile]:
@@ -73,9 +86,11 @@ def _profiles(source: Source, rows: int | None) -> dict[str, Profile]:
         raise SourceError(f"{source.where} has more than one column {twice!r}; rename all but one")
     if not all(names):
         raise SourceError(f"{source.where} has a column without a name; name it or remove it")
-    profiles = {name: Profile() for name in names}
+    profiles = {field.name: Profile() for field in source.schema if is_simple(value_type(field.type))}
+    if not profiles:
+        raise SourceError(f"{source.where} has no column whose cells are single values")
     seen = 0
-    for batch in source.batches(names):
+    for batch in source.batches(list(profiles)):
         for name, profile in profiles.items():
             profile.add(batch.column(name))
         seen += batch.num_rows
@@ -87,11 +102,15 @@ def _profiles(source: Source, rows: int | None) -> dict[str, Profile]:
 def guess(name: str, profile: Profile) -> tuple[dict[str, Any], str]:
     """The fields of an attribute that a column looks like, and a remark for the person who finishes them."""
     missing = _missing(profile)
-    for attempt in (_nothing, _identifier, _truth, _date, _grades, _amount, _categories):
+    key = "it repeats; if it names a person, make it kind: identifier and add a unit"
+    for attempt in (_nothing, _decimal_comma, _identifier, _truth, _date, _grades, _amount, _categories):
         found = attempt(name, profile)
         if found:
             fields, comment = found
-            return {**fields, **missing}, comment
+            repeats = fields["kind"] == "integer" and _NAMES_A_KEY.search(name)
+            return {**fields, **missing}, key if repeats else comment
+    if _NAMES_A_KEY.search(name):
+        return {"kind": "open", **missing}, key
     return {"kind": "open", **missing}, "too many different texts to list; a release buys the frequent ones"
 
 
@@ -111,11 +130,21 @@ def _nothing(name: str, profile: Profile) -> Guess:
     return {"kind": "open"}, "no cell was filled; say what it could hold, or remove it"
 
 
+def _decimal_comma(name: str, profile: Profile) -> Guess:
+    if profile.number or not all(re.fullmatch(r"-?[0-9.]*,?[0-9]+", text) for text in profile.counts):
+        return None
+    return {"kind": "open"}, "numbers with a decimal comma are not read; write them with a point"
+
+
+_NAMES_A_KEY = re.compile(r"(^|[^a-z])(id|uuid|guid|ssn|e-?mail|phone|key)$", re.IGNORECASE)
+
+
 def _identifier(name: str, profile: Profile) -> Guess:
-    unique = profile.crowded or (profile.distinct == profile.filled and profile.filled >= 100)
-    named = re.search(r"(^|[^a-z])(id|uuid|guid|ssn|e-?mail|phone|key)$", name, re.IGNORECASE)
-    once = unique and not any(times > 1 for times in profile.counts.values())
-    if once and not profile.instant and (named or profile.whole or not profile.number):
+    many = profile.crowded or profile.filled >= 100
+    once = many and all(times == 1 for times in profile.counts.values())
+    numbered = profile.whole and profile.high is not None and profile.low is not None
+    in_a_row = numbered and profile.high - profile.low < 2 * profile.filled  # type: ignore[operator]
+    if once and not profile.instant and (_NAMES_A_KEY.search(name) or in_a_row or not profile.number):
         return {"kind": "identifier"}, "every value occurs once; output: fresh numbers the rows anew"
     return None
 
@@ -169,7 +198,9 @@ def _spikes(profile: Profile, steps: float) -> list[float]:
     """Values so frequent that they deserve a cell of their own where cells are wide."""
     if steps <= MAX_CELLS:
         return []
-    often = [text for text, times in profile.counts.most_common(20) if times >= max(10, profile.rows / 500)]
+    typical = median(profile.counts.values())
+    least = max(10, profile.rows / 500, 20 * typical)
+    often = [text for text, times in profile.counts.most_common(20) if times >= least]
     numbers = sorted(float(text) for text in often)
     return [int(number) if number.is_integer() else number for number in numbers if number != 0]
 
@@ -186,7 +217,7 @@ def round_bounds(low: float, high: float, places: int = 0) -> tuple[float, float
     """Bounds widened to round numbers of so many decimals, so that neither is that of a single row."""
     exact_low, exact_high = Fraction(low), Fraction(high)
     span = exact_high - exact_low
-    power = max(-places, math.floor(math.log10(span)) if span else 0)
+    power = max(-places, math.floor(math.log10(span / 2)) if span else 0)
     unit = Fraction(10) ** power
     wide_low = 0 if 0 <= exact_low <= span else (math.ceil(exact_low / unit) - 1) * unit
     wide_high = 0 if -span <= exact_high <= 0 else (math.floor(exact_high / unit) + 1) * unit

@@ -153,5 +153,7 @@ def _derived_values(derive: Derive, schema: Schema) -> pa.Array:
 
 
 def _hint(name: str, names: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, names, 1)
-    return f", did you mean {close[0]!r}?" if close else ""
+    """The column that is probably meant, if there is one."""
+    plain = {other.strip().casefold(): other for other in names}
+    close = difflib.get_close_matches(name.strip().casefold(), plain, 1, cutoff=0.75)
+    return f" (did you mean {plain[close[0]]!r}?)" if close else ""

@@ -30,13 +30,16 @@ _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _BYTE_ORDER_MARK = "\ufeff"
 
 
-def approve_schema(path: str | Path, names: Sequence[str] = (), *, because: str, everything: bool = False) -> None:
+def approve_schema(
+    path: str | Path, names: str | Sequence[str] = (), *, because: str, everything: bool = False
+) -> None:
     """Record in a schema file that what it says of some attributes is publicly known, and why.
 
     This is what makes a drafted schema fit for a release; the certificate lists the reasons. ``everything`` stands
     for all that was read off the data. Nothing else in the file changes.
     """
     text = files.read_text(Path(path), keep_mark=True)
+    names = (names,) if isinstance(names, str) else names
     try:
         approved = approve(text, names, because, everything=everything)
     except SchemaError as error:
