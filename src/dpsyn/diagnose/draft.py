@@ -177,7 +177,7 @@ def _grades(name: str, profile: Profile) -> Guess:
         values = list(range(int(profile.low), int(profile.high) + 1))
         return {"kind": "ordinal", "values": values}, "all that are possible, in order"
     if profile.distinct <= MOST_CATEGORIES / 2 and span > 2 * profile.distinct:
-        return {"kind": "categorical", "values": sorted(int(float(text)) for text in profile.counts)}, "all codes"
+        return {"kind": "categorical", "values": sorted({int(float(text)) for text in profile.counts})}, "all codes"
     return None
 
 
