@@ -19,7 +19,7 @@ import pytest
 from dpsyn.accounting import Budget, Cap, Gaussian, Head, Ledger, Protection, Run, Threshold
 from dpsyn.accounting import chain as chained
 from dpsyn.accounting.account import Draw
-from dpsyn.errors import LedgerError
+from dpsyn.errors import BudgetError, LedgerError
 from tests.accounting.spending import open_until_refused
 
 SMALL = Budget.plan(0.1, 1e-9)
@@ -136,6 +136,18 @@ def test_a_cap_is_shown_as_the_promise_it_came_from() -> None:
 
     assert cap.epsilon == pytest.approx(10, rel=1e-8)
     assert cap.threshold_delta == Fraction(1, 10**9)
+
+
+@pytest.mark.parametrize("delta", [0, 1e-40, 1, 1.05, -1e-9, float("nan")])
+def test_a_cap_whose_delta_is_no_probability_is_refused(delta: float) -> None:
+    with pytest.raises(BudgetError, match="give|needs"):
+        Cap.of(4, delta)
+
+
+def test_a_cap_that_bounds_nothing_cannot_be_made() -> None:
+    for rho, delta in ((Fraction(0), Fraction(1, 9)), (Fraction(1), Fraction(1)), (Fraction(1), Fraction(0))):
+        with pytest.raises(BudgetError, match="bounds nothing"):
+            Cap(rho=rho, delta=delta)
 
 
 def test_spends_are_shown_as_epsilon(ledger: Ledger) -> None:

@@ -21,7 +21,7 @@ from dpsyn.accounting.chain import Entry, Head, Transaction
 from dpsyn.accounting.conversion import epsilon_for, rho_for
 from dpsyn.accounting.exact import Number, exact, round_down, text_of
 from dpsyn.accounting.protection import Protection
-from dpsyn.errors import DPSynError, LedgerError
+from dpsyn.errors import BudgetError, DPSynError, LedgerError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +35,20 @@ class Cap:
     rho: Fraction
     delta: Fraction
 
+    def __post_init__(self) -> None:
+        if self.rho <= 0 or not 0 < self.delta < 1:
+            raise BudgetError(
+                f"a cap of ρ = {float(self.rho):g} and δ = {float(self.delta):g} bounds nothing; "
+                f"give a positive ρ and a δ between 0 and 1, such as 1e-9"
+            )
+
     @classmethod
     def of(cls, epsilon: Number, delta: Number) -> Cap:
         """The cap that promises (ε, δ) for all releases together."""
-        noise = round_down(exact(delta)) * (1 - THRESHOLD_SHARE)
-        return cls(rho=rho_for(epsilon, noise, "zcdp"), delta=round_down(exact(delta)))
+        whole = round_down(exact(delta))
+        if not 0 < whole < 1:
+            raise BudgetError(f"δ is {delta}; a cap needs a δ from 1e-36 to below 1, such as 1e-9")
+        return cls(rho=rho_for(epsilon, whole * (1 - THRESHOLD_SHARE), "zcdp"), delta=whole)
 
     @property
     def threshold_delta(self) -> Fraction:
