@@ -23,6 +23,9 @@ from dpsyn.accounting.exact import Number, exact, round_down, text_of
 from dpsyn.accounting.protection import Protection
 from dpsyn.errors import BudgetError, DPSynError, LedgerError
 
+_ODD = (DPSynError, LookupError, TypeError, ValueError, AttributeError)
+"""What reading an entry raises that something other than DPSyn wrote."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cap:
@@ -63,7 +66,11 @@ class Cap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunAccount:
-    """One run as the ledger knows it; ``rho`` and ``delta`` are what it holds: reserved, or spent once closed."""
+    """One run as the ledger knows it.
+
+    ``rho`` and ``delta`` are what it holds: its whole promise, or what it drew once it is closed. ``drawn_rho`` and
+    ``drawn_delta`` are what its draws cost so far.
+    """
 
     run: str
     opened: str
@@ -74,6 +81,8 @@ class RunAccount:
     head: Head
     noise_is_private: bool = True
     draws: tuple[dict[str, Any], ...] = ()
+    drawn_rho: Fraction = Fraction(0)
+    drawn_delta: Fraction = Fraction(0)
     closed: bool = False
 
 
@@ -108,6 +117,17 @@ class DatasetAccount:
         left = exact(delta) - self.delta
         return epsilon_for(self.rho, left, "zcdp") if left > 0 else float("inf")
 
+    def epsilon_left(self) -> float | None:
+        """The ε that one more release with Gaussian noise may promise at the cap's δ; None without a cap.
+
+        It is less than the cap's own ε even before the first release: what one release costs is converted exactly,
+        what all of them cost together by the coarser conversion that holds whatever they are.
+        """
+        if self.cap is None:
+            return None
+        left = self.cap.rho - self.rho
+        return epsilon_for(left, self.cap.delta, "exact") if left > 0 else 0.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
@@ -136,8 +156,8 @@ class Ledger:
     ) -> Head:
         """Set the whole promise of a new run aside, or refuse it."""
         with chain.writing(self.path) as transaction:
-            known = accounts(_sound(transaction, self.path)).get(_named(dataset), DatasetAccount(dataset=dataset))
-            _allow(known, budget, protection)
+            known = _understood(_sound(transaction, self.path), self.path)
+            _allow(known.get(_named(dataset), DatasetAccount(dataset=dataset)), budget, protection)
             if transaction.entries(run):
                 raise LedgerError(f"run {run} is in the ledger already; take a new name, or resume it")
             payload = {"budget": budget.to_data(), "protection": protection.to_data(), "private": noise_is_private}
@@ -162,7 +182,7 @@ class Ledger:
         """All datasets, in the order in which they appeared."""
         entries = chain.read(self.path)
         _refuse_faulty(chain.faults(entries), self.path)
-        return tuple(accounts(entries).values())
+        return tuple(_understood(entries, self.path).values())
 
     def run(self, run: str) -> tuple[str, RunAccount]:
         """A run and the name of its dataset."""
@@ -223,7 +243,8 @@ def _opened(entry: Entry, data: dict[str, Any]) -> RunAccount:
 def _continued(run: RunAccount, entry: Entry) -> RunAccount:
     data = entry.data
     if entry.kind == "draw":
-        return replace(run, draws=(*run.draws, data), head=entry.head)
+        rho, delta = run.drawn_rho + exact(data["rho"]), run.drawn_delta + exact(data["delta"])
+        return replace(run, draws=(*run.draws, data), drawn_rho=rho, drawn_delta=delta, head=entry.head)
     return replace(run, rho=exact(data["rho"]), delta=exact(data["delta"]), head=entry.head, closed=True)
 
 
@@ -256,6 +277,17 @@ def _sound(transaction: Transaction, path: Path) -> tuple[Entry, ...]:
     return entries
 
 
+def _understood(entries: tuple[Entry, ...], path: Path) -> dict[str, DatasetAccount]:
+    """What the entries tell; refused if one of them, though chained, is not as DPSyn writes it."""
+    try:
+        return accounts(entries)
+    except _ODD as error:
+        raise LedgerError(
+            f"the ledger {path} has an entry that this DPSyn cannot read ({type(error).__name__}: {error}); "
+            f"it was written by a newer DPSyn or by something else: run dpsyn ledger verify"
+        ) from None
+
+
 def _refuse_faulty(faults: list[str], path: Path) -> None:
     if faults:
         raise LedgerError(f"the ledger {path} was tampered with: {faults[0]}; run dpsyn ledger verify")
@@ -265,7 +297,7 @@ def _overspends(entries: tuple[Entry, ...]) -> list[str]:
     found = []
     try:
         known = accounts(entries)
-    except (DPSynError, LookupError, TypeError, ValueError) as error:
+    except _ODD as error:
         return [f"an entry is not as DPSyn writes it: {error}"]
     for dataset in known.values():
         for run in dataset.runs:
@@ -273,7 +305,7 @@ def _overspends(entries: tuple[Entry, ...]) -> list[str]:
                 replay_draws(run.budget, tuple(Draw.from_data(data) for data in run.draws))
             except DPSynError as error:
                 found.append(f"run {run.run} of {dataset.dataset!r}: {error}")
-            if run.closed and (run.rho, run.delta) != _drawn(run.draws):
+            if run.closed and (run.rho, run.delta) != (run.drawn_rho, run.drawn_delta):
                 found.append(f"run {run.run} of {dataset.dataset!r} closed with another sum than that of its draws")
     return found
 
