@@ -110,12 +110,16 @@ class DatasetAccount:
         return sum((run.delta for run in self.runs), Fraction(0))
 
     def epsilon(self, delta: Number) -> float:
-        """The ε of all runs together at δ, by tight conversion; infinite if thresholds hold all of δ.
+        """The ε of all runs together at δ: by tight conversion of ρ, or the sum of promises if that is less.
 
-        It says what was used. What is guaranteed of releases that depend on earlier ones is the cap.
+        It is infinite if thresholds hold all of δ. It says what was used; what is guaranteed of releases that depend
+        on earlier ones is the cap.
         """
         left = exact(delta) - self.delta
-        return epsilon_for(self.rho, left, "zcdp") if left > 0 else float("inf")
+        converted = epsilon_for(self.rho, left, "zcdp") if left > 0 else float("inf")
+        if sum(run.budget.delta for run in self.runs) > exact(delta):
+            return converted
+        return min(converted, float(sum(run.budget.epsilon for run in self.runs)))
 
     def epsilon_left(self) -> float | None:
         """The ε that one more release with Gaussian noise may promise at the cap's δ; None without a cap.
@@ -146,18 +150,20 @@ class Ledger:
 
     def set_cap(self, dataset: str, cap: Cap) -> Head:
         """Set or change the cap of a dataset; what was promised before stays promised."""
+        _require_name(dataset)
         with chain.writing(self.path) as transaction:
             _sound(transaction, self.path)
             payload = {"rho": text_of(cap.rho), "delta": text_of(cap.delta)}
-            return transaction.append(_named(dataset), "", "cap", payload)
+            return transaction.append(dataset, "", "cap", payload)
 
     def reserve(
         self, dataset: str, run: str, budget: Budget, protection: Protection, *, noise_is_private: bool = True
     ) -> Head:
         """Set the whole promise of a new run aside, or refuse it."""
+        _require_name(dataset)
         with chain.writing(self.path) as transaction:
             known = _understood(_sound(transaction, self.path), self.path)
-            _allow(known.get(_named(dataset), DatasetAccount(dataset=dataset)), budget, protection)
+            _allow(known.get(dataset, DatasetAccount(dataset=dataset)), budget, protection)
             if transaction.entries(run):
                 raise LedgerError(f"run {run} is in the ledger already; take a new name, or resume it")
             payload = {"budget": budget.to_data(), "protection": protection.to_data(), "private": noise_is_private}
@@ -316,7 +322,6 @@ def _drawn(draws: tuple[dict[str, Any], ...]) -> tuple[Fraction, Fraction]:
     return rho, sum((exact(data["delta"]) for data in draws), Fraction(0))
 
 
-def _named(dataset: str) -> str:
+def _require_name(dataset: str) -> None:
     if not dataset:
         raise LedgerError("a ledger needs the name of the dataset; give one in the schema or with --dataset")
-    return dataset
