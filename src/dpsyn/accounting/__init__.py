@@ -12,6 +12,7 @@ from dpsyn.accounting.ledger import Cap, DatasetAccount, Ledger, RunAccount, Ver
 from dpsyn.accounting.protection import Protection
 from dpsyn.accounting.run import Run
 from dpsyn.accounting.spends import Exponential, Gaussian, Laplace, Spend, Threshold
+from dpsyn.accounting.witness import read_head
 
 __all__ = [
     "Account",
@@ -40,6 +41,7 @@ __all__ = [
     "laplace_wins",
     "noise_choices",
     "noise_crossing",
+    "read_head",
     "rho_for",
     "sigma_for",
     "split",
