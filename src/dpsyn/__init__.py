@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from dpsyn.errors import DPSynError
 
 if TYPE_CHECKING:
+    from dpsyn.accounting import noise_choices as noise_choices
+    from dpsyn.accounting import noise_crossing as noise_crossing
     from dpsyn.diagnose import PRIVATE as PRIVATE
     from dpsyn.diagnose import AttributeFit as AttributeFit
     from dpsyn.diagnose import Fit as Fit
@@ -36,6 +38,8 @@ _HOMES = {
     "check_table": "dpsyn.diagnose",
     "draft_schema": "dpsyn.diagnose",
     "import_schema": "dpsyn.schema.imports",
+    "noise_choices": "dpsyn.accounting",
+    "noise_crossing": "dpsyn.accounting",
     "write_table": "dpsyn.records",
 }
 
