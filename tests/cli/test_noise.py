@@ -28,7 +28,7 @@ def test_all_six_ways_are_compared_and_one_is_recommended(capsys: pytest.Capture
 
     shown = capsys.readouterr().out
     lines = {line.strip().split("  ")[0]: line.split() for line in shown.splitlines() if line.strip()}
-    assert "Noise per cell for 50 marginals, ε = 1, δ = 1e-9" in shown
+    assert "Standard deviation of each count for 50 marginals, ε = 1, δ = 1e-9" in shown
     assert {"70.71", "1.82"} < set(lines["Laplace, basic composition"])
     assert {"38.86", "1.00"} < set(lines["Gaussian, exact"])
     assert sum(", " in name and name.split(",")[0] in ("Laplace", "Gaussian") for name in lines) == 6

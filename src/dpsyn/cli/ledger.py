@@ -36,7 +36,7 @@ def command() -> None:
     """
 
 
-@command.command()
+@command.command(short_help="What is used, what is left, and every run.")
 @_FILE
 @click.option("--dataset", metavar="NAME", help="Only this dataset.")
 @_JSON
@@ -66,7 +66,7 @@ def show(file: Path, dataset: str | None, as_json: bool) -> None:
             output.say(note)
 
 
-@command.command()
+@command.command(short_help="Was the ledger tampered with?")
 @_FILE
 @click.option(
     "--against",
@@ -109,7 +109,7 @@ def verify(file: Path, witnesses: tuple[Path, ...], as_json: bool) -> int:
     return 2 if faults else 0
 
 
-@command.command()
+@command.command(short_help="The most that all releases may cost together.")
 @_FILE
 @click.option("--dataset", required=True, metavar="NAME", help="The dataset, as its schema names it.")
 @click.option("--epsilon", required=True, type=float, metavar="E", help="ε of all releases together.")
@@ -132,7 +132,7 @@ def cap(file: Path, dataset: str, epsilon: float, delta: float) -> None:
     _say_lines(f"Dataset {dataset} in {file}", words.account_lines(account))
 
 
-@command.command()
+@command.command(short_help="End a run that was abandoned.")
 @_FILE
 @click.argument("run", metavar="RUN")
 @click.option("--yes", is_flag=True, help="Do not ask.")

@@ -16,11 +16,11 @@ from dpsyn.report.numbers import counted, plain
 
 MEANINGS = {
     "Laplace, basic composition": "ε is divided among the marginals; needs no δ",
-    "Laplace, advanced composition": "the classical saving for many marginals, at the price of δ",
+    "Laplace, advanced composition": "the classical saving, at the price of δ",
     "Laplace, zCDP": "the same noise, costs added up more tightly",
     "Gaussian, advanced composition": "the textbook formula for Gaussian noise",
-    "Gaussian, zCDP": "thinner tails, costs added up as ρ, then converted to (ε, δ)",
-    "Gaussian, exact": "all marginals counted as one Gaussian; nothing is lost",
+    "Gaussian, zCDP": "costs added up as ρ, then converted",
+    "Gaussian, exact": "all counted as one Gaussian; nothing is lost",
 }
 """What each way is, in a few words."""
 
@@ -101,8 +101,8 @@ def _show(found: dict[str, Any]) -> None:
         for way in found["ways"]
     ]
     output.table(
-        f"Noise per cell for {counted(found['marginals'], 'marginal')}, {promise}",
-        ("way", "standard deviation", "times the best", "what it is"),
+        f"Standard deviation of each count for {counted(found['marginals'], 'marginal')}, {promise}",
+        ("way", "off by", "× best", "what it is"),
         rows,
         right=(1, 2),
     )
