@@ -15,6 +15,11 @@ from typing import TYPE_CHECKING, Any
 from dpsyn.errors import DPSynError
 
 if TYPE_CHECKING:
+    from dpsyn.accounting import Cap as Cap
+    from dpsyn.accounting import Ledger as Ledger
+    from dpsyn.accounting import noise_choices as noise_choices
+    from dpsyn.accounting import noise_crossing as noise_crossing
+    from dpsyn.accounting import read_head as read_head
     from dpsyn.diagnose import PRIVATE as PRIVATE
     from dpsyn.diagnose import AttributeFit as AttributeFit
     from dpsyn.diagnose import Fit as Fit
@@ -30,12 +35,17 @@ __version__ = "0.1.0.dev0"
 _HOMES = {
     "PRIVATE": "dpsyn.diagnose",
     "AttributeFit": "dpsyn.diagnose",
+    "Cap": "dpsyn.accounting",
     "Fit": "dpsyn.diagnose",
+    "Ledger": "dpsyn.accounting",
     "Schema": "dpsyn.schema",
     "approve_schema": "dpsyn.schema.approval",
     "check_table": "dpsyn.diagnose",
     "draft_schema": "dpsyn.diagnose",
     "import_schema": "dpsyn.schema.imports",
+    "noise_choices": "dpsyn.accounting",
+    "noise_crossing": "dpsyn.accounting",
+    "read_head": "dpsyn.accounting",
     "write_table": "dpsyn.records",
 }
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from dpsyn.accounting import crossing, laplace_wins, noise_choices
+from dpsyn.accounting import laplace_wins, noise_choices, noise_crossing
 from dpsyn.accounting.choice import WAYS, laplace_advanced, laplace_zcdp
 from dpsyn.errors import BudgetError
 
@@ -14,7 +14,7 @@ FIGURE = [(0.01, 1e-8, 18), (0.01, 1e-12, 28), (1.0, 1e-8, 19), (1.0, 1e-12, 28)
 
 @pytest.mark.parametrize(("epsilon", "delta", "expected"), FIGURE)
 def test_the_crossings_of_the_seeds_figure(epsilon: float, delta: float, expected: int) -> None:
-    assert round(crossing(epsilon, delta, "loose")) == expected
+    assert round(noise_crossing(epsilon, delta, "loose")) == expected
 
 
 @pytest.mark.parametrize(("epsilon", "expected"), [(0.1, 12), (1.0, 15), (10.0, 21)])
@@ -62,7 +62,32 @@ def test_without_delta_only_basic_composition_is_left() -> None:
     assert laplace_wins(1, 0, 1000)
 
 
-@pytest.mark.parametrize(("epsilon", "delta", "marginals"), [(0, 1e-9, 5), (1, 1, 5), (1, 1e-9, 0)])
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "marginals"),
+    [
+        (0, 1e-9, 5),
+        (-1, 1e-9, 5),
+        (1e9, 1e-9, 5),
+        (1, 1, 5),
+        (1, -1e-9, 5),
+        (1, 1e-40, 5),
+        (1, math.nan, 5),
+        (1, 1e-9, 0),
+    ],
+)
 def test_nonsense_is_refused(epsilon: float, delta: float, marginals: int) -> None:
     with pytest.raises(BudgetError, match="give"):
         noise_choices(epsilon, delta, marginals)
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 0.1, 10, 1e6])
+@pytest.mark.parametrize("delta", [1e-36, 1e-9, 0.1, 0.999])
+def test_within_the_allowed_range_every_way_is_finite_and_the_best_follows_the_crossing(
+    epsilon: float, delta: float
+) -> None:
+    for k in (1, 20, 10**9):
+        choices = noise_choices(epsilon, delta, k)
+
+        best = min(choices, key=lambda choice: choice.deviation)
+        assert all(0 < choice.deviation < math.inf for choice in choices)
+        assert best.name == ("Laplace, basic composition" if laplace_wins(epsilon, delta, k) else "Gaussian, exact")

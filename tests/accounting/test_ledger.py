@@ -19,7 +19,7 @@ import pytest
 from dpsyn.accounting import Budget, Cap, Gaussian, Head, Ledger, Protection, Run, Threshold
 from dpsyn.accounting import chain as chained
 from dpsyn.accounting.account import Draw
-from dpsyn.errors import LedgerError
+from dpsyn.errors import BudgetError, LedgerError
 from tests.accounting.spending import open_until_refused
 
 SMALL = Budget.plan(0.1, 1e-9)
@@ -61,6 +61,7 @@ def test_an_open_run_holds_its_whole_promise_and_a_closed_one_what_it_drew(ledge
 
     (after,) = ledger.datasets()
     assert before.rho == SMALL.reserved_rho
+    assert before.runs[0].drawn_rho == after.runs[0].drawn_rho == run.account.total.rho
     assert after.rho == run.account.total.rho < SMALL.reserved_rho / 3
     assert ledger.verify().faults == ()
 
@@ -138,6 +139,18 @@ def test_a_cap_is_shown_as_the_promise_it_came_from() -> None:
     assert cap.threshold_delta == Fraction(1, 10**9)
 
 
+@pytest.mark.parametrize("delta", [0, 1e-40, 1, 1.05, -1e-9, float("nan")])
+def test_a_cap_whose_delta_is_no_probability_is_refused(delta: float) -> None:
+    with pytest.raises(BudgetError, match=r"give|needs"):
+        Cap.of(4, delta)
+
+
+def test_a_cap_that_bounds_nothing_cannot_be_made() -> None:
+    for rho, delta in ((Fraction(0), Fraction(1, 9)), (Fraction(1), Fraction(1)), (Fraction(1), Fraction(0))):
+        with pytest.raises(BudgetError, match="bounds nothing"):
+            Cap(rho=rho, delta=delta)
+
+
 def test_spends_are_shown_as_epsilon(ledger: Ledger) -> None:
     for _ in range(4):
         spend_all(ledger).close()
@@ -145,6 +158,32 @@ def test_spends_are_shown_as_epsilon(ledger: Ledger) -> None:
     (account,) = ledger.datasets()
 
     assert 0.2 < account.epsilon(1e-9) < 0.22  # four times ρ, twice ε, and zCDP is a little coarser
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1, 20, 100])
+def test_what_is_left_can_be_promised_by_one_more_release_and_hardly_more(ledger: Ledger, epsilon: float) -> None:
+    ledger.set_cap("survey", Cap.of(epsilon, 1e-9))
+    first = Budget.plan(epsilon / 2, 1e-9)
+    Run.open(first, ROWS, dataset="survey", ledger=ledger)
+    (account,) = ledger.datasets()
+    left = account.epsilon_left()
+    assert left is not None
+
+    with pytest.raises(LedgerError, match="cap of"):
+        ledger.reserve("survey", "more", Budget.plan(left * 1.1, 1e-9), ROWS)
+    ledger.reserve("survey", "left", Budget.plan(left, 1e-9), ROWS)
+
+    assert 0 < left < epsilon
+
+
+def test_nothing_is_left_where_the_cap_was_lowered_and_without_a_cap_it_is_unknown(ledger: Ledger) -> None:
+    spend_all(ledger)
+    (free,) = ledger.datasets()
+    ledger.set_cap("survey", Cap.of(0.001, 1e-9))
+    (capped,) = ledger.datasets()
+
+    assert free.epsilon_left() is None
+    assert capped.epsilon_left() == 0
 
 
 def test_a_dataset_without_a_name_is_refused(ledger: Ledger) -> None:
@@ -304,6 +343,10 @@ def test_an_entry_that_makes_no_sense_is_found(ledger: Ledger) -> None:
         transaction.append("survey", "x", "open", {"nonsense": True})
 
     assert "not as DPSyn writes it" in ledger.verify().faults[0]
+    with pytest.raises(LedgerError, match="cannot read"):
+        ledger.datasets()
+    with pytest.raises(LedgerError, match="cannot read"):
+        Run.open(SMALL, ROWS, dataset="survey", ledger=ledger)
 
 
 @pytest.mark.parametrize("statement", ["UPDATE entries SET time = ''", "DELETE FROM entries"])

@@ -29,7 +29,12 @@ def people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_help_is_fast_and_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
-    loaded = loaded_by("from dpsyn.cli.main import run\nassert run(['--help']) == 0")
+    loaded = set().union(
+        *(
+            loaded_by(f"from dpsyn.cli.main import run\nassert run({arguments}) == 0")
+            for arguments in (["--help"], ["noise", "--help"], ["ledger", "--help"])
+        )
+    )
 
     code = run(["--help"])
 
@@ -40,7 +45,15 @@ def test_help_is_fast_and_names_every_command(capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize(
-    "command", [["demo"], ["schema"], *(["schema", n] for n in ("draft", "import", "approve", "check", "json-schema"))]
+    "command",
+    [
+        ["demo"],
+        ["noise"],
+        ["schema"],
+        *(["schema", n] for n in ("draft", "import", "approve", "check", "json-schema")),
+        ["ledger"],
+        *(["ledger", n] for n in ("show", "verify", "cap", "close")),
+    ],
 )
 def test_every_command_explains_itself(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     code = run([*command, "--help"])

@@ -4,7 +4,7 @@ from dpsyn.accounting.account import Account, Draw, check_plan
 from dpsyn.accounting.budget import Budget
 from dpsyn.accounting.certificate import Certificate
 from dpsyn.accounting.chain import Head
-from dpsyn.accounting.choice import NoiseChoice, crossing, laplace_wins, noise_choices
+from dpsyn.accounting.choice import NoiseChoice, laplace_wins, noise_choices, noise_crossing
 from dpsyn.accounting.composition import Composition, Figures
 from dpsyn.accounting.conversion import epsilon_for, rho_for, sigma_for
 from dpsyn.accounting.exact import exact, split
@@ -12,6 +12,7 @@ from dpsyn.accounting.ledger import Cap, DatasetAccount, Ledger, RunAccount, Ver
 from dpsyn.accounting.protection import Protection
 from dpsyn.accounting.run import Run
 from dpsyn.accounting.spends import Exponential, Gaussian, Laplace, Spend, Threshold
+from dpsyn.accounting.witness import read_head
 
 __all__ = [
     "Account",
@@ -35,11 +36,12 @@ __all__ = [
     "Threshold",
     "Verification",
     "check_plan",
-    "crossing",
     "epsilon_for",
     "exact",
     "laplace_wins",
     "noise_choices",
+    "noise_crossing",
+    "read_head",
     "rho_for",
     "sigma_for",
     "split",

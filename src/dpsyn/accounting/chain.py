@@ -126,7 +126,7 @@ def writing(path: Path) -> Iterator[Transaction]:
 def read(path: Path) -> tuple[Entry, ...]:
     """All entries of a file."""
     if not path.is_file():
-        raise LedgerError(f"there is no ledger {path}; a release with --ledger makes one")
+        raise LedgerError(f"there is no ledger {path}; dpsyn ledger cap makes one, and so does a release with --ledger")
     with _explained(path, "read"), contextlib.closing(_connect(path, "rw")) as connection:
         if _mark(connection) != (_MARK, FORMAT):
             raise _not_a_ledger(path)
@@ -197,7 +197,15 @@ def _explained(path: Path, verb: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        hint = (
-            "the release stops here; make room or allow writing, and run it again" if verb == "written" else "see to it"
-        )
+        name = getattr(error, "sqlite_errorname", "")
+        if name == "SQLITE_NOTADB":
+            raise _not_a_ledger(path) from None
+        hint = _BROKEN if name.startswith("SQLITE_CORRUPT") else _HINTS[verb]
         raise LedgerError(f"the ledger {path} cannot be {verb}: {error}; {hint}") from None
+
+
+_BROKEN = "it is damaged: bring it back from a backup, and verify that against the certificates released since"
+_HINTS = {
+    "written": "nothing was recorded, so nothing may be released; make room or allow writing, and run it again",
+    "read": "allow reading, or wait until no other program holds it",
+}

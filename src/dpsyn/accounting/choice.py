@@ -15,6 +15,9 @@ from dpsyn.accounting.conversion import Way, positive_boundary, rho_for
 from dpsyn.accounting.exact import exact
 from dpsyn.errors import BudgetError
 
+SMALLEST_EPSILON, LARGEST_EPSILON, SMALLEST_DELTA = 1e-9, 1e6, 1e-36
+"""Between these all six formulas are finite and in their right order; nobody promises less or more."""
+
 DeviationOf = Callable[[float, float, float], float]
 
 
@@ -75,15 +78,17 @@ def noise_choices(epsilon: float, delta: float, marginals: int) -> tuple[NoiseCh
     """All six ways for a number of marginals; with δ = 0 only basic composition remains."""
     if marginals < 1:
         raise BudgetError(f"there are {marginals} marginals; give at least 1")
-    if not float(exact(epsilon)) > 0 or not 0 <= delta < 1:
-        raise BudgetError(f"ε is {epsilon} and δ is {delta}; give an ε above 0 and a δ from 0 to below 1")
+    if not SMALLEST_EPSILON <= float(exact(epsilon)) <= LARGEST_EPSILON:
+        raise BudgetError(f"ε is {epsilon}; give a number from 1e-9 to 1e6, such as 1")
+    if delta != 0 and not SMALLEST_DELTA <= delta < 1:
+        raise BudgetError(f"δ is {delta}; give 0, or a probability from 1e-36 to below 1, such as 1e-9")
     usable = WAYS if delta else {"Laplace, basic composition": laplace_basic}
     deviations = {name: way(epsilon, delta, marginals) for name, way in usable.items()}
     best = min(deviations, key=lambda name: deviations[name])
     return tuple(NoiseChoice(name=n, deviation=d, recommended=n == best) for n, d in deviations.items())
 
 
-def crossing(epsilon: float, delta: float, way: Way = "exact") -> float:
+def noise_crossing(epsilon: float, delta: float, way: Way = "exact") -> float:
     """The real number of marginals up to which Laplace noise with basic composition beats Gaussian noise.
 
     √2·k/ε = √(k/2ρ) at k = ε²/4ρ.
@@ -93,7 +98,7 @@ def crossing(epsilon: float, delta: float, way: Way = "exact") -> float:
 
 def laplace_wins(epsilon: float, delta: float, marginals: int) -> bool:
     """Whether Laplace noise is the smaller for this many marginals; it always is where δ is 0."""
-    return delta == 0 or marginals <= crossing(epsilon, delta)
+    return delta == 0 or marginals <= noise_crossing(epsilon, delta)
 
 
 def _advanced(epsilon: float, delta: float, k: float) -> float:

@@ -21,7 +21,10 @@ from dpsyn.accounting.chain import Entry, Head, Transaction
 from dpsyn.accounting.conversion import epsilon_for, rho_for
 from dpsyn.accounting.exact import Number, exact, round_down, text_of
 from dpsyn.accounting.protection import Protection
-from dpsyn.errors import DPSynError, LedgerError
+from dpsyn.errors import BudgetError, DPSynError, LedgerError
+
+_ODD = (DPSynError, LookupError, TypeError, ValueError, AttributeError)
+"""What reading an entry raises that something other than DPSyn wrote."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +38,20 @@ class Cap:
     rho: Fraction
     delta: Fraction
 
+    def __post_init__(self) -> None:
+        if self.rho <= 0 or not 0 < self.delta < 1:
+            raise BudgetError(
+                f"a cap of ρ = {float(self.rho):g} and δ = {float(self.delta):g} bounds nothing; "
+                f"give a positive ρ and a δ between 0 and 1, such as 1e-9"
+            )
+
     @classmethod
     def of(cls, epsilon: Number, delta: Number) -> Cap:
         """The cap that promises (ε, δ) for all releases together."""
-        noise = round_down(exact(delta)) * (1 - THRESHOLD_SHARE)
-        return cls(rho=rho_for(epsilon, noise, "zcdp"), delta=round_down(exact(delta)))
+        whole = round_down(exact(delta))
+        if not 0 < whole < 1:
+            raise BudgetError(f"δ is {delta}; a cap needs a δ from 1e-36 to below 1, such as 1e-9")
+        return cls(rho=rho_for(epsilon, whole * (1 - THRESHOLD_SHARE), "zcdp"), delta=whole)
 
     @property
     def threshold_delta(self) -> Fraction:
@@ -54,7 +66,11 @@ class Cap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunAccount:
-    """One run as the ledger knows it; ``rho`` and ``delta`` are what it holds: reserved, or spent once closed."""
+    """One run as the ledger knows it.
+
+    ``rho`` and ``delta`` are what it holds: its whole promise, or what it drew once it is closed. ``drawn_rho`` and
+    ``drawn_delta`` are what its draws cost so far.
+    """
 
     run: str
     opened: str
@@ -65,6 +81,8 @@ class RunAccount:
     head: Head
     noise_is_private: bool = True
     draws: tuple[dict[str, Any], ...] = ()
+    drawn_rho: Fraction = Fraction(0)
+    drawn_delta: Fraction = Fraction(0)
     closed: bool = False
 
 
@@ -92,12 +110,27 @@ class DatasetAccount:
         return sum((run.delta for run in self.runs), Fraction(0))
 
     def epsilon(self, delta: Number) -> float:
-        """The ε of all runs together at δ, by tight conversion; infinite if thresholds hold all of δ.
+        """The ε of all runs together at δ: by tight conversion of ρ, or the sum of promises if that is less.
 
-        It says what was used. What is guaranteed of releases that depend on earlier ones is the cap.
+        It is infinite if thresholds hold all of δ. It says what was used; what is guaranteed of releases that depend
+        on earlier ones is the cap.
         """
         left = exact(delta) - self.delta
-        return epsilon_for(self.rho, left, "zcdp") if left > 0 else float("inf")
+        converted = epsilon_for(self.rho, left, "zcdp") if left > 0 else float("inf")
+        if sum(run.budget.delta for run in self.runs) > exact(delta):
+            return converted
+        return min(converted, float(sum(run.budget.epsilon for run in self.runs)))
+
+    def epsilon_left(self) -> float | None:
+        """The ε that one more release with Gaussian noise may promise at the cap's δ; None without a cap.
+
+        It is less than the cap's own ε even before the first release: what one release costs is converted exactly,
+        what all of them cost together by the coarser conversion that holds whatever they are.
+        """
+        if self.cap is None:
+            return None
+        left = self.cap.rho - self.rho
+        return epsilon_for(left, self.cap.delta, "exact") if left > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,18 +150,20 @@ class Ledger:
 
     def set_cap(self, dataset: str, cap: Cap) -> Head:
         """Set or change the cap of a dataset; what was promised before stays promised."""
+        _require_name(dataset)
         with chain.writing(self.path) as transaction:
             _sound(transaction, self.path)
             payload = {"rho": text_of(cap.rho), "delta": text_of(cap.delta)}
-            return transaction.append(_named(dataset), "", "cap", payload)
+            return transaction.append(dataset, "", "cap", payload)
 
     def reserve(
         self, dataset: str, run: str, budget: Budget, protection: Protection, *, noise_is_private: bool = True
     ) -> Head:
         """Set the whole promise of a new run aside, or refuse it."""
+        _require_name(dataset)
         with chain.writing(self.path) as transaction:
-            known = accounts(_sound(transaction, self.path)).get(_named(dataset), DatasetAccount(dataset=dataset))
-            _allow(known, budget, protection)
+            known = _understood(_sound(transaction, self.path), self.path)
+            _allow(known.get(dataset, DatasetAccount(dataset=dataset)), budget, protection)
             if transaction.entries(run):
                 raise LedgerError(f"run {run} is in the ledger already; take a new name, or resume it")
             payload = {"budget": budget.to_data(), "protection": protection.to_data(), "private": noise_is_private}
@@ -153,7 +188,7 @@ class Ledger:
         """All datasets, in the order in which they appeared."""
         entries = chain.read(self.path)
         _refuse_faulty(chain.faults(entries), self.path)
-        return tuple(accounts(entries).values())
+        return tuple(_understood(entries, self.path).values())
 
     def run(self, run: str) -> tuple[str, RunAccount]:
         """A run and the name of its dataset."""
@@ -214,7 +249,8 @@ def _opened(entry: Entry, data: dict[str, Any]) -> RunAccount:
 def _continued(run: RunAccount, entry: Entry) -> RunAccount:
     data = entry.data
     if entry.kind == "draw":
-        return replace(run, draws=(*run.draws, data), head=entry.head)
+        rho, delta = run.drawn_rho + exact(data["rho"]), run.drawn_delta + exact(data["delta"])
+        return replace(run, draws=(*run.draws, data), drawn_rho=rho, drawn_delta=delta, head=entry.head)
     return replace(run, rho=exact(data["rho"]), delta=exact(data["delta"]), head=entry.head, closed=True)
 
 
@@ -247,6 +283,17 @@ def _sound(transaction: Transaction, path: Path) -> tuple[Entry, ...]:
     return entries
 
 
+def _understood(entries: tuple[Entry, ...], path: Path) -> dict[str, DatasetAccount]:
+    """What the entries tell; refused if one of them, though chained, is not as DPSyn writes it."""
+    try:
+        return accounts(entries)
+    except _ODD as error:
+        raise LedgerError(
+            f"the ledger {path} has an entry that this DPSyn cannot read ({type(error).__name__}: {error}); "
+            f"it was written by a newer DPSyn or by something else: run dpsyn ledger verify"
+        ) from None
+
+
 def _refuse_faulty(faults: list[str], path: Path) -> None:
     if faults:
         raise LedgerError(f"the ledger {path} was tampered with: {faults[0]}; run dpsyn ledger verify")
@@ -256,7 +303,7 @@ def _overspends(entries: tuple[Entry, ...]) -> list[str]:
     found = []
     try:
         known = accounts(entries)
-    except (DPSynError, LookupError, TypeError, ValueError) as error:
+    except _ODD as error:
         return [f"an entry is not as DPSyn writes it: {error}"]
     for dataset in known.values():
         for run in dataset.runs:
@@ -264,7 +311,7 @@ def _overspends(entries: tuple[Entry, ...]) -> list[str]:
                 replay_draws(run.budget, tuple(Draw.from_data(data) for data in run.draws))
             except DPSynError as error:
                 found.append(f"run {run.run} of {dataset.dataset!r}: {error}")
-            if run.closed and (run.rho, run.delta) != _drawn(run.draws):
+            if run.closed and (run.rho, run.delta) != (run.drawn_rho, run.drawn_delta):
                 found.append(f"run {run.run} of {dataset.dataset!r} closed with another sum than that of its draws")
     return found
 
@@ -275,7 +322,6 @@ def _drawn(draws: tuple[dict[str, Any], ...]) -> tuple[Fraction, Fraction]:
     return rho, sum((exact(data["delta"]) for data in draws), Fraction(0))
 
 
-def _named(dataset: str) -> str:
+def _require_name(dataset: str) -> None:
     if not dataset:
         raise LedgerError("a ledger needs the name of the dataset; give one in the schema or with --dataset")
-    return dataset

@@ -16,6 +16,8 @@ from dpsyn.errors import UserError
 COMMANDS = {
     "demo": ("dpsyn.cli.demo", "All that works today, once, on a table that DPSyn makes up."),
     "schema": ("dpsyn.cli.schema", "Say what is public about a table: draft, import, approve, check."),
+    "noise": ("dpsyn.cli.noise", "How much noise a promise costs, and which kind to take."),
+    "ledger": ("dpsyn.cli.ledger", "What was promised and spent on each dataset: show, verify, cap, close."),
 }
 """Name → module that holds the click command ``command``, and one line for ``--help``."""
 

@@ -1,0 +1,393 @@
+"""``dpsyn ledger`` as a steward meets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dpsyn.accounting import Budget, Gaussian, Ledger, Protection, Run
+from dpsyn.cli.main import run
+from dpsyn.errors import LedgerError
+
+FILE = Path("ledger.db")
+SMALL = Budget.plan(0.5, 1e-9)
+PERSON = Protection(unit="person", rows=3)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def say(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
+    """Run a command and give its exit code and all it printed."""
+
+    def command(*arguments: str) -> tuple[int, str]:
+        capsys.readouterr()
+        code = run(["ledger", *arguments])
+        shown = capsys.readouterr()
+        assert bool(shown.err) <= (code != 0)
+        return code, shown.out + shown.err
+
+    return command
+
+
+Say = Callable[..., tuple[int, str]]
+
+
+def release(dataset: str = "people", *, part: int = 2, real: bool = True, closed: bool = True) -> Run:
+    """A run that draws a part of its budget."""
+    made = Run.open(SMALL, PERSON, dataset=dataset, ledger=Ledger(FILE), noise_is_private=real)
+    made.record("marginal age", Gaussian.within(SMALL.rho / part, PERSON.l2_squared))
+    if closed:
+        made.close()
+    return made
+
+
+def cap(say: Say, epsilon: str = "4", delta: str = "1e-8", dataset: str = "people") -> tuple[int, str]:
+    return say("cap", "ledger.db", "--dataset", dataset, "--epsilon", epsilon, "--delta", delta)
+
+
+def tamper(*statements: str) -> None:
+    connection = sqlite3.connect(FILE)
+    with connection:
+        for statement in ("DROP TRIGGER no_change", "DROP TRIGGER no_removal", *statements):
+            connection.execute(statement)
+    connection.close()
+
+
+# ── caps ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_cap_makes_the_file_and_says_what_is_left(say: Say) -> None:
+    code, shown = cap(say)
+
+    assert code == 0
+    assert "Cap: ε = 4 at δ = 1e-8 for all releases together." in shown
+    assert "Left: one more release may promise up to ε = 3.77 at δ = 1e-8." in shown
+    assert FILE.is_file()
+
+
+def test_what_the_cap_leaves_can_be_promised(say: Say) -> None:
+    _, shown = cap(say)
+    left = shown.partition("up to ε = ")[2].split()[0]
+
+    Run.open(Budget.plan(left, 1e-8), PERSON, dataset="people", ledger=Ledger(FILE))
+
+    with pytest.raises(LedgerError, match="cap of"):
+        release()
+
+
+def test_a_lowered_cap_leaves_nothing(say: Say) -> None:
+    release()
+
+    code, shown = cap(say, "0.01")
+
+    assert code == 0
+    assert "Left: nothing; a release is refused until the cap is raised" in shown
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "dataset"),
+    [
+        ("0", "1e-9", "people"),
+        ("-1", "1e-9", "people"),
+        ("nan", "1e-9", "people"),
+        ("inf", "1e-9", "people"),
+        ("1", "0", "people"),
+        ("1", "1", "people"),
+        ("1", "1.05", "people"),
+        ("1", "1e-40", "people"),
+        ("one", "1e-9", "people"),
+        ("1", "1e-9", ""),
+    ],
+)
+def test_a_cap_that_is_nonsense_is_refused_and_nothing_is_written(
+    say: Say, epsilon: str, delta: str, dataset: str
+) -> None:
+    code, shown = cap(say, epsilon, delta, dataset)
+
+    assert code == 2
+    assert "Traceback" not in shown
+    assert list(Path().iterdir()) == []
+
+
+# ── show ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_dataset_is_shown_with_its_cap_its_use_and_its_runs(say: Say) -> None:
+    cap(say)
+    first, second = release(), release(part=1)
+
+    code, shown = say("show", "ledger.db")
+
+    rows = {line.split()[0]: line.split() for line in shown.splitlines() if line.strip()}
+    assert code == 0
+    assert "Protected: against adding or removing all rows of one person (at most 3 of them are used)." in shown
+    assert "Cap: ε = 4 at δ = 1e-8" in shown
+    assert "of the cap, counted in ρ." in shown
+    assert rows[first.name][4:] == ["0.5", "1e-9", "1", "50", "%", "closed"]
+    assert rows[second.name][4:] == ["0.5", "1e-9", "1", "100", "%", "closed"]
+    assert "abandoned" not in shown
+
+
+def test_an_open_run_is_pointed_out_with_how_to_close_it(say: Say) -> None:
+    crashed = release(closed=False)
+
+    code, shown = say("show", "ledger.db")
+
+    assert code == 0
+    assert "1 open run counted with the whole promise" in shown
+    assert f"dpsyn ledger close ledger.db {crashed.name}" in shown
+    assert "Cap: none" in shown
+
+
+def test_a_run_with_noise_of_a_test_is_stamped(say: Say) -> None:
+    fake = release(real=False)
+
+    _, shown = say("show", "ledger.db")
+
+    assert "closed, NOT PRIVATE" in shown
+    assert f"the noise of {fake.name} came from a test" in shown
+
+
+def test_the_sum_of_pure_promises_is_shown_as_it_is(say: Say) -> None:
+    for _ in range(2):
+        Run.open(Budget.plan_pure("0.25", [1, 1]), PERSON, dataset="people", ledger=Ledger(FILE))
+
+    _, shown = say("show", "ledger.db")
+
+    assert "Used: ε = 0.5 at δ = 1e-9" in shown
+
+
+def test_one_dataset_can_be_asked_for(say: Say) -> None:
+    release("people")
+    release("shops")
+
+    _, shown = say("show", "ledger.db", "--dataset", "shops")
+    code, refused = say("show", "ledger.db", "--dataset", "houses")
+
+    assert "Dataset shops" in shown
+    assert "people" not in shown
+    assert code == 2
+    assert "there is no dataset 'houses' in ledger.db; it has: people, shops" in refused
+
+
+def test_json_tells_the_same(say: Say) -> None:
+    cap(say)
+    made = release()
+    release("shops", closed=False, real=False)
+
+    code, shown = say("show", "ledger.db", "--json")
+
+    people, shops = json.loads(shown)
+    assert code == 0
+    assert people["dataset"] == "people"
+    assert people["protection"] == {"neighbours": "add-remove", "unit": "person", "rows": 3}
+    assert people["cap"]["epsilon"] == pytest.approx(4)
+    assert 0 < people["used"]["share_of_cap"] < 0.02
+    assert 3 < people["epsilon_left"] < 4
+    assert people["runs"][0]["run"] == made.name
+    assert people["runs"][0]["held"] == people["runs"][0]["drawn"]
+    assert shops["cap"] is None
+    assert shops["epsilon_left"] is None
+    assert (shops["runs"][0]["closed"], shops["runs"][0]["private"]) == (False, False)
+    assert shops["runs"][0]["held"]["rho"] > shops["runs"][0]["drawn"]["rho"]
+
+
+# ── verify ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_sound_ledger_is_told_so_with_its_last_entry(say: Say) -> None:
+    made = release()
+
+    code, shown = say("verify", "ledger.db")
+
+    assert code == 0
+    assert made.head is not None
+    assert "ledger.db is sound: 3 entries" in shown
+    assert made.head.hash in shown
+
+
+@pytest.mark.parametrize(
+    ("statement", "fault"),
+    [
+        ("UPDATE entries SET payload = replace(payload, '0', '1') WHERE sequence = 2", "entry 2 was changed"),
+        ("DELETE FROM entries WHERE sequence = 2", "entry 2 is missing"),
+    ],
+)
+def test_tampering_is_reported_and_nothing_else_works_on(say: Say, statement: str, fault: str) -> None:
+    made = release(closed=False)
+    release()
+    tamper(statement)
+
+    code, shown = say("verify", "ledger.db")
+    as_json = say("verify", "ledger.db", "--json")
+    others = [
+        say("show", "ledger.db"),
+        cap(say),
+        say("close", "ledger.db", made.name, "--yes"),
+    ]
+
+    assert code == as_json[0] == 2
+    assert "NOT sound" in shown
+    assert fault in shown
+    assert fault in json.loads(as_json[1])["faults"][0]
+    assert [other for other, _ in others] == [2, 2, 2]
+    assert all("tampered with" in words for _, words in others)
+
+
+def test_a_ledger_whose_end_was_cut_off_is_found_by_a_certificate_and_by_a_synopsis(say: Say) -> None:
+    made = release()
+    data = made.certificate().to_data()
+    Path("certificate.json").write_text(json.dumps(data), "utf-8")
+    with zipfile.ZipFile("s.dpsyn", "w") as archive:
+        archive.writestr("manifest.json", json.dumps({"format": 1, "certificate": data}))
+    witnesses = ["--against", "certificate.json", "--against", "s.dpsyn"]
+    sound = say("verify", "ledger.db", *witnesses)
+    tamper("DELETE FROM entries WHERE sequence = 3")
+
+    alone = say("verify", "ledger.db")
+    compared = say("verify", "ledger.db", *witnesses)
+
+    assert sound[0] == 0
+    assert "agrees with certificate.json, s.dpsyn" in sound[1]
+    assert alone[0] == 0
+    assert compared[0] == 2
+    assert "certificate.json: entry 3 is not the one a release recorded" in compared[1]
+    assert "s.dpsyn: entry 3 is not the one a release recorded" in compared[1]
+
+
+def test_what_verify_prints_as_json_is_a_witness(say: Say) -> None:
+    release()
+    Path("head.json").write_text(say("verify", "ledger.db", "--json")[1], "utf-8")
+    release()
+
+    later = say("verify", "ledger.db", "--against", "head.json")
+    FILE.unlink()
+    release()
+    rewritten = say("verify", "ledger.db", "--against", "head.json")
+
+    assert later[0] == 0
+    assert rewritten[0] == 2
+
+
+def test_a_witness_that_says_nothing_is_refused(say: Say) -> None:
+    release()
+    Path("other.json").write_text("[]", "utf-8")
+
+    for witness in ("other.json", "none.json", "ledger.db"):
+        code, shown = say("verify", "ledger.db", "--against", witness)
+
+        assert code == 2
+        assert f"{witness} cannot be compared with the ledger" in shown
+
+
+# ── close ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_run_is_closed_and_what_it_drew_stays_spent(say: Say) -> None:
+    crashed = release(closed=False)
+
+    code, shown = say("close", "ledger.db", crashed.name, "--yes")
+    again = say("close", "ledger.db", crashed.name, "--yes")
+
+    (account,) = Ledger(FILE).datasets()
+    assert code == 0
+    assert "the cost of 1 draw stays spent; the rest of its promise is free again" in shown
+    assert account.rho == crashed.account.total.rho
+    assert again[0] == 0
+    assert "closed already" in again[1]
+
+
+def test_closing_asks_on_a_terminal_and_refuses_where_nobody_can_be_asked(
+    say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crashed = release(closed=False)
+    nobody = say("close", "ledger.db", crashed.name)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    answers: list[bool] = []
+    monkeypatch.setattr("click.confirm", lambda text, abort: answers.append(abort))
+
+    asked = say("close", "ledger.db", crashed.name)
+
+    assert nobody[0] == 2
+    assert "--yes" in nobody[1]
+    assert asked[0] == 0
+    assert answers == [True]
+
+
+def test_an_unknown_run_is_named(say: Say) -> None:
+    release()
+
+    code, shown = say("close", "ledger.db", "nobody", "--yes")
+
+    assert code == 2
+    assert "there is no run nobody in ledger.db" in shown
+
+
+# ── files that are no ledgers ────────────────────────────────────────────────────────────────────────────────
+
+
+def _foreign() -> None:
+    connection = sqlite3.connect(FILE)
+    connection.execute("CREATE TABLE mine (x)")
+    connection.close()
+
+
+def _damaged() -> None:
+    for _ in range(40):
+        release()
+    os.truncate(FILE, FILE.stat().st_size - 5000)
+
+
+FILES: dict[str, Callable[[], object]] = {
+    "missing": lambda: None,
+    "text": lambda: FILE.write_text("name,age\n" * 200, "utf-8"),
+    "foreign": _foreign,
+    "damaged": _damaged,
+    "folder": FILE.mkdir,
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize("command", [["show"], ["verify"], ["show", "--json"], ["close", "x", "--yes"]])
+def test_no_ledger_is_a_clear_message_and_the_file_stays_as_it_was(say: Say, kind: str, command: list[str]) -> None:
+    FILES[kind]()
+    before = FILE.read_bytes() if FILE.is_file() else None
+
+    code, shown = say(command[0], "ledger.db", *command[1:])
+
+    assert code == 2
+    assert "ledger.db" in shown
+    assert "Traceback" not in shown
+    assert "mistake of DPSyn" not in shown
+    assert (FILE.read_bytes() if FILE.is_file() else None) == before
+    assert {path.name for path in Path().iterdir()} <= {"ledger.db"}
+
+
+@pytest.mark.parametrize("kind", ["text", "foreign", "damaged", "folder"])
+def test_a_cap_is_not_written_into_another_file(say: Say, kind: str) -> None:
+    FILES[kind]()
+    before = FILE.read_bytes() if FILE.is_file() else None
+
+    code, shown = cap(say)
+
+    assert code == 2
+    assert "mistake of DPSyn" not in shown
+    assert (FILE.read_bytes() if FILE.is_file() else None) == before
+
+
+def test_a_cap_in_a_folder_that_is_not_there_is_refused(say: Say) -> None:
+    code, shown = say("cap", "nowhere/l.db", "--dataset", "people", "--epsilon", "1", "--delta", "1e-9")
+
+    assert code == 2
+    assert "nowhere/l.db cannot be written" in shown

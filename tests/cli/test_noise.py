@@ -1,0 +1,154 @@
+"""``dpsyn noise`` as a person meets it."""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from dpsyn.cli.main import run
+from tests.test_start import HEAVY, loaded_by
+
+PROMISE = ["noise", "--epsilon", "1", "--delta", "1e-9"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_all_six_ways_are_compared_and_one_is_recommended(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*PROMISE, "--marginals", "50"]) == 0
+
+    shown = capsys.readouterr().out
+    lines = {line.strip().split("  ")[0]: line.split() for line in shown.splitlines() if line.strip()}
+    assert "Standard deviation of each count for 50 marginals, ε = 1, δ = 1e-9" in shown
+    assert {"70.71", "1.82"} < set(lines["Laplace, basic composition"])
+    assert {"38.86", "1.00"} < set(lines["Gaussian, exact"])
+    assert sum(", " in name and name.split(",")[0] in ("Laplace", "Gaussian") for name in lines) == 6
+    assert "Take Gaussian noise (exact): 95 of 100 counts will be off by less than 76.2 rows" in shown
+    assert "up to 15 marginals" in shown
+
+
+def test_for_few_marginals_laplace_noise_is_recommended(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*PROMISE, "--marginals", "1"]) == 0
+
+    shown = capsys.readouterr().out
+    assert "for 1 marginal," in shown
+    assert "Take Laplace noise (basic composition): 95 of 100 counts will be off by less than 3 rows" in shown
+
+
+def test_without_delta_there_is_one_way(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["noise", "--epsilon", "1", "--delta", "0", "--marginals", "5", "--plot", "pure.png"]) == 0
+
+    shown = capsys.readouterr().out
+    assert "Laplace, basic composition" in shown
+    assert "Gaussian, exact" not in shown
+    assert "Without a δ there is no choice" in shown
+
+
+def test_where_gaussian_noise_always_wins_it_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["noise", "--epsilon", "0.1", "--delta", "0.5", "--marginals", "1"]) == 0
+
+    assert "smaller for any number of marginals" in capsys.readouterr().out
+
+
+def test_json_is_for_machines_even_with_a_plot(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*PROMISE, "--marginals", "20", "--json", "--plot", "a.svg"]) == 0
+
+    data = json.loads(capsys.readouterr().out)
+    assert (data["epsilon"], data["delta"], data["marginals"]) == (1, 1e-9, 20)
+    assert len(data["ways"]) == 6
+    assert [way["name"] for way in data["ways"] if way["recommended"]] == ["Gaussian, exact"]
+    assert min(way["times_the_best"] for way in data["ways"]) == 1
+    assert 15 < data["crossing"] < 16
+    assert Path("a.svg").exists()
+
+
+def test_the_plot_is_a_png_that_differs_with_the_number_of_marginals(capsys: pytest.CaptureFixture[str]) -> None:
+    for marginals in ("10", "90"):
+        assert run([*PROMISE, "--marginals", marginals, "--plot", f"{marginals}.png"]) == 0
+
+    first, second = Path("10.png").read_bytes(), Path("90.png").read_bytes()
+    width, height = struct.unpack(">II", first[16:24])
+    assert first.startswith(b"\x89PNG\r\n\x1a\n")
+    assert (width, height) == (1600, 960)
+    assert 20_000 < len(first) < 500_000
+    assert first != second
+    assert "Wrote 90.png." in capsys.readouterr().out
+    assert sorted(path.name for path in Path().iterdir()) == ["10.png", "90.png"]
+
+
+def test_the_plot_is_an_svg_that_is_the_same_twice() -> None:
+    for name in ("a.svg", "b.SVG"):
+        assert run([*PROMISE, "--marginals", "50", "--plot", name]) == 0
+
+    text = Path("a.svg").read_text("utf-8")
+    assert ElementTree.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"
+    assert 10_000 < len(text) < 500_000
+    assert text == Path("b.SVG").read_text("utf-8")
+
+
+def test_a_plot_without_the_library_says_what_to_install() -> None:
+    code = (
+        "import sys\nsys.modules['matplotlib'] = None\nfrom dpsyn.cli.main import run\n"
+        f"sys.exit(run({[*PROMISE, '--marginals', '5', '--plot', 'a.png']}))"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+
+    assert done.returncode == 2
+    assert "pip install 'dpsyn[plot]'" in done.stderr
+    assert done.stdout == ""
+    assert list(Path().iterdir()) == []
+
+
+def test_a_table_alone_does_not_load_the_plotting_library() -> None:
+    loaded = loaded_by(f"from dpsyn.cli.main import run\nassert run({[*PROMISE, '--marginals', '5']}) == 0")
+
+    assert loaded & (HEAVY - {"scipy"}) == set()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--epsilon", "0", "--marginals", "5"],
+        ["--epsilon", "-1", "--marginals", "5"],
+        ["--epsilon", "nan", "--marginals", "5"],
+        ["--epsilon", "inf", "--marginals", "5"],
+        ["--epsilon", "much", "--marginals", "5"],
+        ["--epsilon", "1e-300", "--marginals", "5"],
+        ["--epsilon", "1", "--delta", "1", "--marginals", "5"],
+        ["--epsilon", "1", "--delta", "-1e-9", "--marginals", "5"],
+        ["--epsilon", "1", "--delta", "nan", "--marginals", "5"],
+        ["--epsilon", "1", "--delta", "1e-320", "--marginals", "5"],
+        ["--epsilon", "1", "--marginals", "0"],
+        ["--epsilon", "1", "--marginals", "2.5"],
+        ["--epsilon", "1", "--marginals", "1" + "0" * 400],
+        ["--epsilon", "1"],
+        ["--marginals", "5"],
+        ["--epsilon", "1", "--marginals", "5", "--plot", "a.pdf"],
+        ["--epsilon", "1", "--marginals", "5", "--plot", "png"],
+        ["--epsilon", "1", "--marginals", "5", "--plot", "nowhere/a.png"],
+        ["--epsilon", "1", "--marginals", "5", "--plot", "folder.png"],
+        ["--epsilon", "0", "--marginals", "5", "--plot", "a.png"],
+    ],
+)
+def test_bad_input_ends_with_2_and_writes_nothing(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    Path("folder.png").mkdir()
+
+    code = run(["noise", *arguments])
+
+    shown = capsys.readouterr()
+    assert code == 2
+    assert shown.out == ""
+    assert shown.err.strip()
+    assert "Traceback" not in shown.err
+    assert [path.name for path in Path().iterdir()] == ["folder.png"]
+    assert list(Path("folder.png").iterdir()) == []
