@@ -242,6 +242,58 @@ def test_a_number_or_date_can_spell_missing_in_files_and_typed_tables_alike() ->
     assert read(date, [dt.date(9999, 12, 31), dt.date(9999, 12, 30)]) == [366, 365]
 
 
+def test_many_spellings_of_missing_do_not_let_cells_change_their_neighbours() -> None:
+    years = tuple(f"18{k:02}-01-01" for k in range(30))
+    date = column_for(Datetime(name="d", start="1990-01-01", end="2024-12-31", missing=years))
+    numbers = (*(str(-k) for k in range(2, 14)), "-0.6")
+    number = column_for(Integer(name="i", low=0, high=9, missing=numbers))
+    seconds = pa.array([10**9, 10**9 + 2**58]).view(pa.timestamp("s"))
+    large = pa.array([2**53, 2**53 + 1])
+
+    for column, array in ((date, seconds), (number, large)):
+        together = column.read(array)
+
+        assert together.cells.tolist() == [column.read(array.slice(i, 1)).cells[0] for i in range(2)]
+        assert EMPTY not in together.fates
+
+
+def test_a_fraction_is_not_the_number_that_spells_missing() -> None:
+    attribute = Integer(name="a", low=0, high=9, missing="-1")
+
+    assert fates(attribute, ["-1", "-1.2", "-1.0"]) == [EMPTY, BELOW, EMPTY]
+    assert fates(attribute, [-1.0, -1.2]) == [EMPTY, BELOW]
+
+
+def test_a_day_after_the_last_hour_lies_beyond_it() -> None:
+    attribute = Datetime(name="h", start="2020-01-01T08", end="2024-12-31T10", resolution="hour")
+
+    assert fates(attribute, [dt.date(2025, 12, 16), dt.date(2024, 12, 31), dt.date(2019, 12, 31)]) == [
+        ABOVE,
+        FOUND,
+        BELOW,
+    ]
+
+
+def test_time_stamps_of_an_unknown_zone_and_small_decimals_are_listed_values_too() -> None:
+    attribute = Categorical(name="a", values=("1970-01-01 00:00:00", "1.5"), other="1.5")
+    strange = pa.array([0]).view(pa.timestamp("s", tz="Bogus/X"))
+
+    assert column_for(attribute).read(strange).cells.tolist() == [0]
+    assert column_for(attribute).read(pa.array([Decimal("1.5")]).cast(pa.decimal64(3, 1))).cells.tolist() == [1]
+
+
+def test_a_long_list_is_read_like_a_short_one() -> None:
+    attribute = Categorical(name="a", codes=60_000, missing=True)
+
+    assert read(attribute, ["59999", " 7 ", "", "x"]) == [59_999, 7, 60_000, 60_000]
+
+
+def test_whole_numbers_beside_fractions_that_no_float_holds_are_text() -> None:
+    column = column_for(Categorical(name="a", values=(2**53 + 1, 0.5)))
+
+    assert column.write(np.array([0, 1]), np.random.default_rng(0)).to_pylist() == [str(2**53 + 1), "0.5"]
+
+
 def test_an_empty_text_is_a_value_where_it_is_listed() -> None:
     attribute = Categorical(name="a", values=("", "x"), missing=True)
 
@@ -280,7 +332,21 @@ def test_an_offset_is_turned_into_utc() -> None:
 def test_a_declared_format_is_read() -> None:
     attribute = Datetime(name="a", start="2016-01-01", end="2016-12-31", format="%m/%d/%Y", missing=True)
 
-    assert read(attribute, ["01/05/2016", "13/05/2016", "", "2016-01-05"]) == [4, 366, 366, 366]
+    assert read(attribute, ["01/05/2016", " 01/05/2016 ", "1/5/2016", "2016-01-05"]) == [4] * 4
+    assert read(attribute, ["13/05/2016", "02/31/2016", "", "x", "\t"]) == [366] * 5
+
+
+def test_a_declared_format_with_a_clock_is_read() -> None:
+    attribute = Datetime(
+        name="a", start="2016-01-01", end="2016-12-31", resolution="hour", format="%d.%m.%Y %I:%M:%S %p", bins=366
+    )
+
+    codes = read(attribute, ["02.01.2016 11:30:00 PM", "2.1.2016 11:30:00 pm", "02.01.2016 23:30:00"])
+
+    cell = naive.cell_of_text(
+        Datetime(name="a", start="2016-01-01", end="2016-12-31", resolution="hour", bins=366), b"2016-01-02T23:30"
+    )
+    assert codes == [cell, cell, 0]
 
 
 def test_days_before_1970_fall_on_their_own_day() -> None:

@@ -87,7 +87,7 @@ def check_table(schema: Schema, data: Any, *, query: str | None = None) -> Fit:
     names = [attribute.name for attribute in coded]
     fates = np.zeros((len(coded), 5), np.int64)
     rows = 0
-    for batch in _batches(source, names):
+    for batch in _batches(source, names or source.schema.names[:1]):
         rows += batch.num_rows
         for place, (name, column) in enumerate(zip(names, columns, strict=True)):
             fates[place] += np.bincount(column.read(batch.column(name)).fates, minlength=5)

@@ -66,6 +66,14 @@ def as_string(array: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(kind, len(array), array.buffers(), array.null_count, array.offset)
 
 
+def without_zone(array: pa.Array) -> pa.Array:
+    """Time stamps as UTC, whatever zone they name: the zone may be one that nobody knows."""
+    kind = array.type
+    if not _TYPES.is_timestamp(kind) or kind.tz is None:
+        return array
+    return array.view(pa.int64()).view(pa.timestamp(kind.unit))
+
+
 def null_mask(array: pa.Array) -> NDArray[np.bool_]:
     """Where an array is null."""
     mask: NDArray[np.bool_] = array.is_null().to_numpy(zero_copy_only=False)

@@ -6,6 +6,7 @@ row could change the codes of another's, and a marginal would have more than its
 
 from __future__ import annotations
 
+import math
 import re
 
 from dpsyn.schema import Value
@@ -27,7 +28,7 @@ def text_of_bytes(raw: bytes) -> str:
 
 def text_of_cell(value: object) -> str | None:
     """The text of a cell of any type, in the spelling that categories are compared in; None if it is null."""
-    if value is None or value != value:  # a float's not-a-number is the only value unequal to itself
+    if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -36,6 +37,17 @@ def text_of_cell(value: object) -> str | None:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)
+
+
+def bytes_of_object(value: object) -> bytes | None:
+    """The text of any Python object as bytes; a replacement mark for one that has none, whatever the reason."""
+    try:
+        if str(value) in ("<NA>", "NaT") and type(value).__module__.startswith("pandas"):
+            return None
+        text = text_of_cell(value)
+        return None if text is None else text.encode("utf-8", "replace")
+    except Exception:  # an object's own methods may raise anything, and one cell must not stop the reading
+        return "\ufffd".encode()
 
 
 def read_number(text: str) -> int | float | None:

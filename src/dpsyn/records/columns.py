@@ -8,6 +8,8 @@ which Arrow and the specification agree: a cell's code must not depend on its ne
 
 from __future__ import annotations
 
+import datetime as dt
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -33,6 +35,9 @@ FOUND, EMPTY, UNREADABLE, BELOW, ABOVE = range(5)
 
 _FAR = 2**60
 """Beyond every bound a schema can have; numbers further out are as good as this one."""
+
+MOST_HASHED = 50_000
+"""Listed values that Arrow looks up; it builds their table anew for every batch, so longer lists are looked up here."""
 
 _WHOLE_NUMBER = r"^-?[0-9]{1,18}$"
 _DECIMAL_NUMBER = r"^-?[0-9]{1,15}(\.[0-9]{1,15})?$"
@@ -101,7 +106,12 @@ class ListedColumn:
         if pa.types.is_dictionary(array.type):
             return _through_dictionary(array, self.read)
         if arrays.is_instant(array.type) or pa.types.is_time(array.type):
-            array = array.cast(pa.string())
+            array = arrays.without_zone(array).cast(pa.string())
+        if pa.types.is_decimal(array.type) and not pa.types.is_decimal256(array.type):
+            array = array.cast(pa.decimal128(38, array.type.scale))
+        if len(self.values) > MOST_HASHED and arrays.is_text(array.type):
+            array = arrays.as_binary(array)
+            return Reading(*arrays.each_once(array, self._read_value, self.dtype))
         if not arrays.is_text(array.type):
             return Reading(*arrays.each_once(array, self._read_value, self.dtype))
         return self._read_text(arrays.as_binary(array))
@@ -178,12 +188,16 @@ class RangedColumn:
         values = _cast_where(plain, texts, kind)
         if values is None:  # a day that does not exist; the specification reads the others just the same
             plain, values = pa.array(np.zeros(len(texts), np.bool_)), np.zeros(len(texts), np.int64)
-        fates = np.zeros(len(texts), np.uint8)
+        fates = np.where(self._spells_null(values), EMPTY, FOUND).astype(np.uint8)
         rows = np.flatnonzero(~plain.to_numpy(zero_copy_only=False))
         if len(rows):
             odd = texts.take(pa.array(rows))
             values[rows], fates[rows] = arrays.each_once(odd, self._reader(read_one), values.dtype)
         return values, fates
+
+    def _spells_null(self, values: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which values are a spelling of missing; compared one spelling at a time, in the values' own type."""
+        return np.zeros(len(values), np.bool_)
 
     def _reader(self, read_one: Callable[[str], Any]) -> Callable[[bytes | None], tuple[Any, int]]:
         """How one text cell is read, nulls in all their spellings included."""
@@ -193,7 +207,9 @@ class RangedColumn:
             if cells.is_blank(text) or text in self._nulls or text.strip() in self._nulls:
                 return 0, EMPTY
             value = read_one(text)
-            return (0, UNREADABLE) if value is None else (value, FOUND)
+            if value is None:
+                return 0, UNREADABLE
+            return (0, EMPTY) if value != value else (value, FOUND)  # not-a-number: it spells missing
 
         return read
 
@@ -213,8 +229,8 @@ class NumberColumn(RangedColumn):
         self._scale = attribute.scale if isinstance(attribute, Real) else 1
         self._whole = isinstance(attribute, Integer)
         self._values_at = attribute.values_at
-        spelled = [cells.read_number(text) for text in attribute.null_spellings]
-        self._null_numbers = [number for number in spelled if number is not None and abs(number) < _FAR]
+        spelled = {cells.read_number(text) for text in attribute.null_spellings}
+        self._null_numbers = {number for number in spelled if number is not None and abs(number) < _FAR}
 
     def fits(self, kind: pa.DataType) -> bool:
         """Whether the type is a number, a truth value, text, or a dictionary of those."""
@@ -224,8 +240,6 @@ class NumberColumn(RangedColumn):
     def coordinates(self, array: pa.Array) -> tuple[NDArray[Any], Fates]:
         """The nearest lattice point of every number; those far beyond the bounds are brought near them."""
         numbers, fates = self._numbers(array)
-        if self._null_numbers:
-            fates[np.isin(numbers, self._null_numbers)] = EMPTY
         if self._whole and numbers.dtype.kind == "i":
             return numbers, fates
         fates[np.isnan(numbers) & (fates == FOUND)] = EMPTY
@@ -236,18 +250,36 @@ class NumberColumn(RangedColumn):
         kind = array.type
         if arrays.is_text(kind):
             return self._from_text(arrays.as_binary(array))
-        fates = np.where(arrays.null_mask(array), EMPTY, FOUND).astype(np.uint8)
         if pa.types.is_null(kind):
-            return np.zeros(len(array), np.int64), fates
+            return np.zeros(len(array), np.int64), np.full(len(array), EMPTY, np.uint8)
         if pa.types.is_boolean(kind):
             array = array.cast(pa.int8())
         fits_int64 = pa.types.is_integer(array.type) and array.type != pa.uint64()
-        return arrays.numbers_of(array.cast(pa.int64() if fits_int64 else pa.float64(), safe=False)), fates
+        numbers = arrays.numbers_of(array.cast(pa.int64() if fits_int64 else pa.float64(), safe=False))
+        empty = arrays.null_mask(array) | self._spells_null(numbers)
+        return numbers, np.where(empty, EMPTY, FOUND).astype(np.uint8)
+
+    def _spells_null(self, values: NDArray[Any]) -> NDArray[np.bool_]:
+        found = super()._spells_null(values)
+        for number in self._null_numbers:
+            if values.dtype.kind == "f" or number == int(number):
+                found |= values == values.dtype.type(number)
+        return found
 
     def _from_text(self, texts: pa.Array) -> tuple[NDArray[Any], Fates]:
         if self._whole:
-            return self._parsed(texts, _WHOLE_NUMBER, pa.int64(), _read_whole)
-        return self._parsed(texts, _DECIMAL_NUMBER, pa.float64(), _read_real)
+            return self._parsed(texts, _WHOLE_NUMBER, pa.int64(), self._read_number)
+        return self._parsed(texts, _DECIMAL_NUMBER, pa.float64(), self._read_number)
+
+    def _read_number(self, text: str) -> int | float | None:
+        """One number by the specification, brought into 64 bits; not-a-number if it spells missing."""
+        number = cells.read_number(text)
+        if number is None:
+            return None
+        if number in self._null_numbers:
+            return math.nan
+        near = max(-_FAR, min(_FAR, number))
+        return round(near) if self._whole else float(near)
 
     def write(self, codes: Cells, rng: np.random.Generator) -> pa.Array:
         """Numbers of their own kind: whole ones stay whole, others keep their decimals."""
@@ -262,8 +294,8 @@ class DateColumn(RangedColumn):
         super().__init__(attribute)
         self._attribute = attribute
         self._unit = attribute.unit
-        spelled = [_read_micros(text) for text in attribute.null_spellings]
-        self._null_micros = np.array([micros for micros in spelled if micros is not None], "datetime64[us]")
+        spelled = {_read_micros(text) for text in attribute.null_spellings}
+        self._null_micros = {micros for micros in spelled if micros is not None}
 
     def fits(self, kind: pa.DataType) -> bool:
         """Whether the type is a date, a time stamp or text; whole numbers fit where they are years."""
@@ -275,35 +307,52 @@ class DateColumn(RangedColumn):
         """The unit of time into which every instant falls."""
         if arrays.is_text(array.type):
             micros, fates = self._from_text(arrays.as_binary(array))
-            return self._placed(micros.view("datetime64[us]"), fates)
+            return self._floor(micros.view("datetime64[us]")), fates
         fates = np.where(arrays.null_mask(array), EMPTY, FOUND).astype(np.uint8)
         if pa.types.is_null(array.type):
             return np.zeros(len(array), np.int64), fates
         if pa.types.is_integer(array.type):
             return arrays.numbers_of(array.cast(pa.float64(), safe=False)) - 1970, fates
-        return self._placed(arrays.instants_of(array), fates)
+        instants = arrays.instants_of(array)
+        fates[self._spells_null(instants)] = EMPTY
+        return self._floor(instants), fates
 
     def _from_text(self, texts: pa.Array) -> tuple[NDArray[np.int64], Fates]:
         if self._attribute.format is None:
             return self._parsed(texts, _ISO, pa.timestamp("us"), _read_micros)
-        found = pc.strptime(arrays.as_string(texts), format=self._attribute.format, unit="us", error_is_null=True)
-        fates = np.zeros(len(texts), np.uint8)
-        rows = np.flatnonzero(arrays.null_mask(found))
-        odd = texts.take(pa.array(rows))
-        _, fates[rows] = arrays.each_once(odd, self._reader(lambda _: None), np.dtype(np.int64))
-        return arrays.numbers_of(found.cast(pa.int64())), fates
+        return self._from_format(texts, self._attribute.format)
 
-    def _placed(self, instants: NDArray[np.datetime64], fates: Fates) -> tuple[NDArray[np.int64], Fates]:
-        """Coordinates of instants; those that are a spelling of missing count as empty."""
-        if len(self._null_micros):
-            fates[np.isin(instants, self._null_micros)] = EMPTY
-        return self._floor(instants), fates
+    def _from_format(self, texts: pa.Array, form: str) -> tuple[NDArray[np.int64], Fates]:
+        """Microseconds of texts in a declared format.
+
+        Arrow reads days that do not exist, so only what it writes back as it stood is taken from it.
+        """
+        bare = pc.ascii_trim_whitespace(arrays.as_string(texts))
+        found = pc.strptime(bare, format=form, unit="us", error_is_null=True)
+        again = pc.strftime(found.cast(pa.timestamp("s")), format=form)
+        same = pc.equal(again, bare).fill_null(False)
+        values = arrays.numbers_of(pc.if_else(same, found, pa.scalar(None, found.type)).view(pa.int64()))
+        fates = np.where(self._spells_null(values), EMPTY, FOUND).astype(np.uint8)
+        rows = np.flatnonzero(~same.to_numpy(zero_copy_only=False))
+        odd = texts.take(pa.array(rows))
+        reader = self._reader(lambda text: _read_formatted(text, form))
+        values[rows], fates[rows] = arrays.each_once(odd, reader, values.dtype)
+        return values, fates
+
+    def _spells_null(self, values: NDArray[Any]) -> NDArray[np.bool_]:
+        unit = "us" if values.dtype.kind == "i" else np.datetime_data(values.dtype)[0]
+        step = int(np.timedelta64(1, unit).astype("timedelta64[us]").astype(np.int64))  # type: ignore[call-overload]
+        found, ticks = super()._spells_null(values), values.view(np.int64)
+        for micros in self._null_micros:
+            if micros % step == 0:
+                found |= ticks == micros // step
+        return found
 
     def _floor(self, instants: NDArray[np.datetime64]) -> NDArray[np.int64]:
         """Units since 1970; instants far beyond the bounds are first brought near, so that no unit overflows."""
         theirs = np.datetime_data(instants.dtype)[0]
         ends = np.array([self._low - 1, self._high + 2]).view(f"datetime64[{self._unit}]")
-        low, high = ends.astype(f"datetime64[{theirs}]")
+        low, high = ends.astype(f"datetime64[{theirs}]") + np.array([0, 1])  # a coarser unit rounds the end down
         return np.clip(instants, low, high).astype(f"datetime64[{self._unit}]").astype(np.int64)
 
     def write(self, codes: Cells, rng: np.random.Generator) -> pa.Array:
@@ -317,10 +366,13 @@ class DateColumn(RangedColumn):
 
 
 def _through_dictionary(array: pa.Array, read: Callable[[pa.Array], Reading]) -> Reading:
-    """Codes of a dictionary-encoded array, by reading its dictionary."""
-    values = pa.concat_arrays([array.dictionary, pa.nulls(1, array.dictionary.type)])
+    """Codes of a dictionary-encoded array, by reading the values of its dictionary that occur."""
+    used = array.indices.unique().drop_null()
+    known = arrays.as_binary(array.dictionary) if arrays.is_text(array.dictionary.type) else array.dictionary
+    values = pa.concat_arrays([known.take(used), pa.nulls(1, known.type)])
     reading = read(values)
-    indices = arrays.numbers_of(array.indices.cast(pa.int64()).fill_null(len(values) - 1))
+    places = pc.index_in(array.indices, value_set=used)
+    indices = arrays.numbers_of(places.cast(pa.int64()).fill_null(len(used)))
     return Reading(reading.cells[indices], reading.fates[indices])
 
 
@@ -343,19 +395,18 @@ def _cast_where(plain: pa.Array, texts: pa.Array, kind: pa.DataType) -> NDArray[
     return arrays.numbers_of(cast.view(pa.int64()) if pa.types.is_timestamp(kind) else cast)
 
 
-def _read_whole(text: str) -> int | None:
-    number = cells.read_number(text)
-    return None if number is None else round(max(-_FAR, min(_FAR, number)))
-
-
-def _read_real(text: str) -> float | None:
-    number = cells.read_number(text)
-    return None if number is None else float(max(-_FAR, min(_FAR, number)))
-
-
 def _read_micros(text: str) -> int | None:
     instant = parse_instant(text)
     return None if instant is None else int(np.datetime64(instant, "us").astype(np.int64))
+
+
+def _read_formatted(text: str, form: str) -> int | None:
+    """A date in a declared format by Python's own reading; else in ISO form, as written tables have it."""
+    try:
+        instant = dt.datetime.strptime(text.strip(), form)
+    except (ValueError, OverflowError):
+        return _read_micros(text)
+    return _read_micros(instant.isoformat())
 
 
 def _typed(values: list[Any]) -> pa.Array:
@@ -365,5 +416,8 @@ def _typed(values: list[Any]) -> pa.Array:
         return pa.array(values, pa.bool_())
     if not cells.numeric(tuple(proper)) or any(abs(value) >= 2**63 for value in proper):
         return pa.array([None if value is None else text_of(value) for value in values], pa.string())
-    whole = all(isinstance(value, int) for value in proper)
-    return pa.array(values, pa.int64()) if whole else pa.array(values, pa.float64())
+    if all(isinstance(value, int) for value in proper):
+        return pa.array(values, pa.int64())
+    if any(isinstance(value, int) and int(float(value)) != value for value in proper):
+        return pa.array([None if value is None else text_of(value) for value in values], pa.string())
+    return pa.array([None if value is None else float(value) for value in values], pa.float64())

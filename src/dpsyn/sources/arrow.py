@@ -10,7 +10,9 @@ import pyarrow as pa
 import pyarrow.ipc as paipc
 
 from dpsyn.errors import SourceError
-from dpsyn.sources.source import BATCH_ROWS, structural
+from dpsyn.sources.source import BATCH_ROWS, attempt, guarded
+
+_BROKEN = "it may be cut off, damaged, or not be an Arrow file"
 
 
 class ArrowFileSource:
@@ -21,29 +23,35 @@ class ArrowFileSource:
     def __init__(self, path: Path) -> None:
         self.where = str(path)
         self._path = path
-        with structural(self.where, "it may be cut off, or not be an Arrow file"), self._open() as stream:
-            self.schema = self._reader(stream).schema
+        if not path.is_file():
+            raise SourceError(f"{path} is not a file")
+        self.schema = attempt(self._schema, self.where, _BROKEN)
 
-    def _open(self) -> pa.NativeFile:
-        return pa.OSFile(str(self._path))
-
-    def _reader(self, stream: pa.NativeFile) -> Any:
-        try:
-            return paipc.open_file(stream)
-        except pa.ArrowInvalid:
-            stream.seek(0)
-            return paipc.open_stream(stream)
+    def _schema(self) -> pa.Schema:
+        with pa.OSFile(str(self._path)) as stream:
+            return _reader(stream).schema
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows, as the file groups them."""
-        with structural(self.where, "it may be cut off, or not be an Arrow file"), self._open() as stream:
-            reader = self._reader(stream)
-            if isinstance(reader, paipc.RecordBatchFileReader):
-                found: Any = (reader.get_batch(index) for index in range(reader.num_record_batches))
-            else:
-                found = reader
+        return guarded(lambda: self._read(columns), self.where, _BROKEN)
+
+    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        with pa.OSFile(str(self._path)) as stream:
+            reader = _reader(stream)
+            whole_file = isinstance(reader, paipc.RecordBatchFileReader)
+            found = (reader.get_batch(index) for index in range(reader.num_record_batches)) if whole_file else reader
             for batch in found:
-                yield batch.select(list(columns))
+                chosen = batch.select(list(columns))
+                chosen.validate(full=True)  # a damaged file must not lead us to memory that is not its own
+                yield chosen
+
+
+def _reader(stream: pa.NativeFile) -> Any:
+    try:
+        return paipc.open_file(stream)
+    except pa.ArrowInvalid:
+        stream.seek(0)
+        return paipc.open_stream(stream)
 
 
 class StreamSource:
@@ -57,12 +65,7 @@ class StreamSource:
         self.schema = self._first.schema
 
     def _stream(self) -> pa.RecordBatchReader:
-        if isinstance(self._data, pa.RecordBatchReader):
-            return self._data
-        with structural(self.where, "it does not offer rows as Arrow batches"):
-            if isinstance(self._data, pa.Table):
-                return self._data.to_reader(max_chunksize=BATCH_ROWS)
-            return pa.RecordBatchReader.from_stream(self._data)
+        return attempt(lambda: _stream_of(self._data), self.where, "it does not offer rows as Arrow batches")
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows, as the stream groups them."""
@@ -71,6 +74,15 @@ class StreamSource:
             if not self.again:
                 raise SourceError(f"{self.where} can be read only once; give a table or a file")
             stream = self._stream()
-        with structural(self.where, "the stream broke off"):
-            for batch in stream:
-                yield batch.select(list(columns))
+        for batch in guarded(lambda: stream, self.where, "the stream broke off"):
+            yield batch.select(list(columns))
+
+
+def _stream_of(data: Any) -> pa.RecordBatchReader:
+    if isinstance(data, pa.RecordBatchReader):
+        return data
+    if isinstance(data, pa.Table):
+        return data.to_reader(max_chunksize=BATCH_ROWS)
+    if type(data).__module__.partition(".")[0] == "polars" and "Object" in [str(kind) for kind in data.dtypes]:
+        raise SourceError("the given DataFrame has a column of Python objects; cast it to text first")
+    return pa.RecordBatchReader.from_stream(data)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from dpsyn.errors import SourceError
-from dpsyn.sources.source import structural
+from dpsyn.sources.source import attempt, guarded
 
 BLOCK_BYTES = 1 << 22
 """Read at once; no line can be longer."""
@@ -20,6 +20,10 @@ BLOCK_BYTES = 1 << 22
 _BROKEN = (
     "it is not a well-formed CSV file: a line may have more or fewer cells than the header, or the file may be cut off"
 )
+
+
+_MARK = b"\xef\xbb\xbf"
+_FIRST_LINE = re.compile(rb'[\r\n]*((?:"[^"]*"|[^"\r\n])*)')
 
 
 class CsvSource:
@@ -30,10 +34,11 @@ class CsvSource:
     def __init__(self, path: Path) -> None:
         self.where = str(path)
         self._path = path
-        start = _start(path, self.where)
-        self._delimiter = "\t" if ".tsv" in path.suffixes else _delimiter(start)
-        names, self._has_rows = _names(start, self._delimiter, self.where)
-        self.schema = pa.schema([(name, pa.binary()) for name in names])
+        start = attempt(lambda: _start(path), self.where, "it may be cut off, or not be what its suffix says")
+        header = _header(start, self.where)
+        self._delimiter = "\t" if ".tsv" in path.suffixes else _delimiter(header)
+        self._blank_lines, self._has_rows = _around(start, header)
+        self.schema = pa.schema([(name, pa.binary()) for name in _names(header, self._delimiter, self.where)])
 
     def ragged_line(self) -> int | None:
         """The number of the first line with more or fewer cells than the header; None if there is none.
@@ -47,12 +52,14 @@ class CsvSource:
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows, each cell as the bytes that stand in the file."""
-        if not self._has_rows:
-            return
-        with structural(self.where, _BROKEN), _open(self._path) as stream:
+        if self._has_rows:
+            yield from guarded(lambda: self._read(columns), self.where, _BROKEN)
+
+    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        with _open(self._path) as stream:
             yield from pacsv.open_csv(
                 stream,
-                read_options=pacsv.ReadOptions(block_size=BLOCK_BYTES),
+                read_options=pacsv.ReadOptions(block_size=BLOCK_BYTES, skip_rows=self._blank_lines),
                 parse_options=pacsv.ParseOptions(
                     delimiter=self._delimiter,
                     newlines_in_values=True,
@@ -71,33 +78,51 @@ def _open(path: Path) -> pa.NativeFile:
     return pa.input_stream(str(path), compression="detect")
 
 
-def _start(path: Path, where: str) -> str:
-    """The first block of the file; bytes that are not UTF-8 stay as lone surrogates."""
-    with structural(where, "it may be cut off, or not be what its suffix says"), _open(path) as stream:
-        start = stream.read(BLOCK_BYTES)
-    if start[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in start.partition(b"\n")[0]:
+def _start(path: Path) -> bytes:
+    with _open(path) as stream:
+        start: bytes = stream.read(BLOCK_BYTES)
+    return start
+
+
+def _header(start: bytes, where: str) -> str:
+    """The first line that is not blank, as it stands; line breaks inside quotes belong to it."""
+    if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise SourceError(f"{where} is not text in UTF-8; save it as CSV in UTF-8")
-    text: str = start.decode("utf-8-sig", "surrogateescape")
-    return text
-
-
-def _delimiter(start: str) -> str:
-    """The sign that stands most often between the names of the first line; the comma if none does."""
-    line = re.sub(r'"[^"]*"', "", start.lstrip("\r\n").partition("\n")[0])
-    return max(",;\t|", key=line.count)
-
-
-def _names(start: str, delimiter: str, where: str) -> tuple[list[str], bool]:
-    """The names in the header, and whether anything follows it."""
-    records = csv.reader(io.StringIO(start, newline=""), delimiter=delimiter)
+    line = _FIRST_LINE.match(start.removeprefix(_MARK))
+    if line is None or not line[1]:
+        raise SourceError(f"{where} is empty; its first line should name the columns")
+    if line.end() >= BLOCK_BYTES - len(_MARK):
+        raise SourceError(f"{where}: its first line is longer than {BLOCK_BYTES:,} bytes; is it a CSV file?")
     try:
-        names = next((record for record in records if record), [])
-        "".join(names).encode()
-    except UnicodeEncodeError:
+        header = line[1].decode()
+    except UnicodeDecodeError:
         raise SourceError(f"{where}: the names of the columns are not UTF-8; save the file in UTF-8") from None
+    if "\0" in header:
+        raise SourceError(f"{where} is not text in UTF-8; save it as CSV in UTF-8")
+    return header
+
+
+def _around(start: bytes, header: str) -> tuple[int, bool]:
+    """How many blank lines stand before the header, and whether anything stands behind it.
+
+    Privacy: this looks at the header's own place and at the number of bytes, not at rows.
+    """
+    text = start.removeprefix(_MARK)
+    before, _, after = text.partition(header.encode())
+    return len(re.findall(rb"\r\n|\r|\n", before)), re.sub(rb"^(\r\n|\r|\n)", b"", after, count=1) != b""
+
+
+def _delimiter(header: str) -> str:
+    """The sign that stands most often between the names; the comma if none does."""
+    return max(",;\t|", key=re.sub(r'"[^"]*"', "", header).count)
+
+
+def _names(header: str, delimiter: str, where: str) -> list[str]:
+    """The names in the header."""
+    try:
+        names = next(csv.reader(io.StringIO(header, newline=""), delimiter=delimiter))
     except csv.Error:
         raise SourceError(f"{where} is not a CSV file; its first line should name the columns") from None
-    if not any(name.strip() for name in names):
+    if not any(names):
         raise SourceError(f"{where} is empty; its first line should name the columns")
-    lines = len(re.findall(r"\r\n|\r|\n", start.rstrip("\r\n")))
-    return names, lines >= records.line_num
+    return names

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from dpsyn.errors import MissingExtraError, SourceError
-from dpsyn.sources.source import BATCH_ROWS
+from dpsyn.sources.source import BATCH_ROWS, attempt, guarded
+
+_FAILED = "the query failed; try it in DuckDB itself to see why"
 
 
 class RelationSource:
@@ -21,14 +22,12 @@ class RelationSource:
     def __init__(self, relation: Any, where: str = "the given relation") -> None:
         self.where = where
         self._relation = relation
-        with _executing(where):
-            self.schema = _stream(relation.limit(0)).schema
+        self.schema = attempt(lambda: _stream(relation.limit(0)).schema, where, _FAILED)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows of the answer."""
         chosen = ", ".join(_quoted(name) for name in columns)
-        with _executing(self.where):
-            yield from _stream(self._relation.project(chosen))
+        return guarded(lambda: _stream(self._relation.project(chosen)), self.where, _FAILED)
 
 
 def query_source(path: Path, query: str) -> RelationSource:
@@ -38,22 +37,36 @@ def query_source(path: Path, query: str) -> RelationSource:
         raise SourceError(f"there is no database {path}")
     statement = query.strip().rstrip(";")
     statement = statement if " " in statement else f"SELECT * FROM {_quoted(statement)}"
-    try:
-        relation = duckdb.connect(str(path), read_only=True).sql(statement)
-    except duckdb.Error as error:  # raised while planning, before any row is read
-        raise SourceError(f"{path} does not answer the query: {str(error).splitlines()[0]}") from None
-    if relation is None:
-        raise SourceError(f"the query on {path} gives no table; it should be a SELECT or the name of a table")
-    return RelationSource(relation, f"the query on {path}")
+    connection = attempt(
+        lambda: duckdb.connect(str(path), read_only=True), str(path), "it may be in use, or not be a DuckDB database"
+    )
+    _require_one_select(duckdb, connection, statement, path)
+    return RelationSource(_planned(duckdb, connection, statement, path), f"the query on {path}")
 
 
-@contextlib.contextmanager
-def _executing(where: str) -> Iterator[None]:
-    """Turn an error of a running query into one without its words: they may quote cells."""
+def _require_one_select(duckdb: Any, connection: Any, statement: str, path: Path) -> None:
+    """Refuse anything but one SELECT: DuckDB would run all but the last at once, and errors could quote cells."""
     try:
-        yield
-    except (_duckdb().Error, pa.ArrowException):
-        raise SourceError(f"{where} failed while it ran; try it in DuckDB itself to see why") from None
+        statements = connection.extract_statements(statement)
+    except duckdb.ParserException as error:
+        raise SourceError(f"{path} does not answer the query: {_first_line(error)}") from None
+    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        raise SourceError(f"the query on {path} should be one SELECT, or the name of a table")
+
+
+def _planned(duckdb: Any, connection: Any, statement: str, path: Path) -> Any:
+    """The relation of a query; planning reads no row, so what it complains of may be told."""
+    try:
+        return connection.sql(statement)
+    except (duckdb.CatalogException, duckdb.BinderException) as error:
+        raise SourceError(f"{path} does not answer the query: {_first_line(error)}") from None
+    except duckdb.Error:
+        reason = _FAILED
+    raise SourceError(f"{path} does not answer the query: {reason}")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]
 
 
 def _stream(relation: Any) -> pa.RecordBatchReader:

@@ -8,15 +8,17 @@ from typing import Any
 import pyarrow as pa
 
 from dpsyn.errors import SourceError
-from dpsyn.records.cells import text_of_cell
-from dpsyn.sources.source import BATCH_ROWS, structural
+from dpsyn.records.cells import bytes_of_object
+from dpsyn.sources.source import BATCH_ROWS, attempt, guarded
+
+_UNKNOWN = "a column has a type that Arrow does not know"
 
 
 class PandasSource:
     """A pandas frame.
 
     Columns of Python objects are read as text, cell by cell: their Arrow type would depend on the values, and
-    so one row could change how another is read.
+    so one row could change how another is read, or make the reading fail.
     """
 
     again = True
@@ -27,29 +29,36 @@ class PandasSource:
             raise SourceError(f"{self.where} has more than one level of column names; flatten them first")
         self._frame = frame
         self._names = [str(name) for name in frame.columns]
-        self.schema = self._batch(frame.iloc[:0], self._names).schema
+        kinds = [_type_of(frame.iloc[:0, place]) for place in range(len(self._names))]
+        self.schema = pa.schema(list(zip(self._names, kinds, strict=True)))
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows without the index."""
+        return guarded(lambda: self._read(columns), self.where, _UNKNOWN)
+
+    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         chosen = self._frame.iloc[:, [self._names.index(name) for name in columns]]
         for start in range(0, len(chosen), BATCH_ROWS):
-            yield self._batch(chosen.iloc[start : start + BATCH_ROWS], columns)
+            part = chosen.iloc[start : start + BATCH_ROWS]
+            arrays = [_array(part.iloc[:, place]) for place in range(len(columns))]
+            yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
-    def _batch(self, part: Any, names: Sequence[str]) -> pa.RecordBatch:
-        with structural(self.where, "a column has a type that Arrow does not know"):
-            arrays = [_array(part.iloc[:, place]) for place in range(len(names))]
-        return pa.RecordBatch.from_arrays(arrays, names=list(names))
+
+def _type_of(empty: Any) -> pa.DataType:
+    """The Arrow type of a column, found without its rows; a type that cannot be read where there is none."""
+    try:
+        return attempt(lambda: _array(empty).type, "the given DataFrame", _UNKNOWN)
+    except SourceError:
+        return pa.list_(pa.null())
 
 
 def _array(series: Any) -> pa.Array:
-    if series.dtype == object:
-        return pa.array([text_of_cell(_plain(value)) for value in series], pa.string())
+    kind = series.dtype
+    if str(kind) == "category":
+        categories = series.cat.categories
+        codes = pa.array(series.cat.codes.to_numpy(), mask=series.isna().to_numpy())
+        return pa.DictionaryArray.from_arrays(codes.cast(pa.int32()), _array(categories.to_series()))
+    if str(kind) == "object" or getattr(kind, "storage", "") == "python":
+        return pa.array([bytes_of_object(value) for value in series], pa.binary())
     array = pa.array(series, from_pandas=True)
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-
-
-def _plain(value: Any) -> Any:
-    """A cell of an object column; pandas' own marks for nothing become None."""
-    if type(value).__module__.startswith("pandas") and str(value) in ("<NA>", "NaT"):
-        return None
-    return value

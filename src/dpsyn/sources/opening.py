@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dpsyn.errors import SourceError
-from dpsyn.sources.source import Source
+from dpsyn.sources.source import Source, attempt
 
 DATABASES = (".duckdb", ".ddb")
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
@@ -20,6 +20,8 @@ def open_source(data: Any, *, query: str | None = None) -> Source:
 
     ``query`` is a SELECT, or the name of a table, for a DuckDB database file.
     """
+    if isinstance(data, str) and not data:
+        raise SourceError("the path is empty; give that of a file or a folder")
     if isinstance(data, str | os.PathLike):
         return _open_path(Path(data), query)
     if query is not None:
@@ -34,7 +36,8 @@ def open_source(data: Any, *, query: str | None = None) -> Source:
 
         return RelationSource(data)
     if library == "polars" and hasattr(data, "collect"):
-        data = data.collect()
+        lazy = data
+        data = attempt(lambda: lazy.collect(), "the given LazyFrame", "collecting it failed; try that yourself")
     if hasattr(data, "__arrow_c_stream__"):
         from dpsyn.sources.arrow import StreamSource
 
@@ -46,7 +49,7 @@ def open_source(data: Any, *, query: str | None = None) -> Source:
 
 
 def _open_path(path: Path, query: str | None) -> Source:
-    if not path.exists():
+    if not attempt(path.exists, f"{str(path)[:100]}", "give the path of a file or a folder"):
         raise SourceError(f"there is no file or folder {path}")
     if path.suffix.lower() in DATABASES:
         return _open_database(path, query)

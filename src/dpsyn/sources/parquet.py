@@ -3,64 +3,92 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as papq
 
 from dpsyn.errors import SourceError
-from dpsyn.sources.source import BATCH_ROWS, structural
+from dpsyn.sources.source import BATCH_ROWS, attempt, guarded
 
-_BROKEN = "a file may be cut off, not be Parquet, or have other columns than the first one"
+_BROKEN = "a file may be cut off or not be Parquet"
+_NOTHING = "__HIVE_DEFAULT_PARTITION__"
+"""How a folder is called whose rows have no value."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One file, and what the names of its folders say of all its rows."""
+
+    path: str
+    folders: dict[str, str | None]
 
 
 class ParquetSource:
-    """A Parquet file, or all those below a folder; folders named ``key=value`` are columns, as usual."""
+    """A Parquet file, or all those below a folder; folders named ``key=value`` are columns of text, as usual.
+
+    They are text whatever they look like: a type read off the values would let one of them change how all others are
+    read.
+    """
 
     again = True
 
     def __init__(self, path: Path) -> None:
         self.where = str(path)
-        with structural(self.where, _BROKEN):
-            self._dataset = pads.dataset(str(path), format="parquet", partitioning="hive")
-            self.schema = self._dataset.schema
-            self._parts = list(self._dataset.get_fragments())
+        self._parts = attempt(lambda: _parts(path), self.where, _BROKEN)
         if not self._parts:
             raise SourceError(f"{path} holds no Parquet file")
-        for part in self._parts:
-            self._check_part(part)
+        self.schema = self._schema_of(self._parts[0])
+        for part in self._parts[1:]:
+            self._check(part)
 
-    def _check_part(self, part: pads.Fragment) -> None:
+    def _schema_of(self, part: _Part) -> pa.Schema:
+        stored: pa.Schema = attempt(lambda: papq.read_schema(part.path), self.where, _BROKEN)
+        for name in part.folders:
+            if name not in stored.names:
+                stored = stored.append(pa.field(name, pa.string()))
+        return stored.remove_metadata()
+
+    def _check(self, part: _Part) -> None:
         """Refuse a file whose columns differ from the first one's: it would read as nulls or fail midway."""
-        with structural(self.where, _BROKEN):
-            own = part.physical_schema
-        for field in own:
-            if self.schema.get_field_index(field.name) < 0 or self.schema.field(field.name).type != field.type:
-                raise SourceError(f"{part.path}: column {field.name!r} is not as in the other files of {self.where}")
-        partitioned = pads.get_partition_keys(part.partition_expression)
-        missing = set(self.schema.names) - set(own.names) - set(partitioned)
-        if missing:
-            raise SourceError(f"{part.path} has no column {min(missing)!r}, which other files of {self.where} have")
+        own = self._schema_of(part)
+        for name in sorted({*own.names, *self.schema.names}):
+            if name not in own.names or name not in self.schema.names:
+                raise SourceError(f"{self.where}: column {name!r} is in some files and not in others")
+            if own.field(name).type != self.schema.field(name).type:
+                raise SourceError(f"{self.where}: column {name!r} has another type in some files than in others")
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows, file by file."""
+        return guarded(lambda: self._read(columns), self.where, _BROKEN)
+
+    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for part in self._parts:
-            folders = pads.get_partition_keys(part.partition_expression)
-            stored = [name for name in columns if name not in folders]
-            with structural(self.where, _BROKEN), _open(part.path) as file:
+            # a small window: Arrow would otherwise hold whole groups of rows in memory
+            with papq.ParquetFile(part.path, pre_buffer=False, buffer_size=1 << 20) as file:
+                stored = [name for name in columns if name in file.schema_arrow.names]
                 for batch in file.iter_batches(BATCH_ROWS, columns=stored):
-                    arrays = [self._column(name, batch, folders) for name in columns]
+                    arrays = [_column(name, batch, part) for name in columns]
                     yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
-    def _column(self, name: str, batch: pa.RecordBatch, folders: dict[str, Any]) -> pa.Array:
-        """A column of the file, or the name of its folder, which is the same in every row."""
-        if name not in folders:
-            return batch.column(name)
-        return pa.repeat(pa.scalar(folders[name], self.schema.field(name).type), batch.num_rows)
+
+def _parts(path: Path) -> list[_Part]:
+    files = sorted(pads.dataset(str(path), format="parquet").files)
+    return [_Part(file, _folders(Path(file), path)) for file in files]
 
 
-def _open(path: str) -> papq.ParquetFile:
-    """A file that is read through a small window; Arrow would otherwise hold whole groups of rows in memory."""
-    return papq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
+def _folders(file: Path, above: Path) -> dict[str, str | None]:
+    """The columns that the names of the folders between hold."""
+    between = file.relative_to(above).parts[:-1] if file != above else ()
+    pairs = [name.partition("=") for name in between if "=" in name]
+    return {unquote(key): None if value == _NOTHING else unquote(value) for key, _, value in pairs}
+
+
+def _column(name: str, batch: pa.RecordBatch, part: _Part) -> pa.Array:
+    """A column of the file, or the name of its folder, which is the same in every row."""
+    if name in batch.schema.names:
+        return batch.column(name)
+    return pa.repeat(pa.scalar(part.folders[name], pa.string()), batch.num_rows)

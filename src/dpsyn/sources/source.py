@@ -1,17 +1,18 @@
-"""What every reader of a private table offers."""
+"""What every reader of a private table offers, and how its failures are told."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
-from dpsyn.errors import SourceError
+from dpsyn.errors import DPSynError, SourceError
 
 BATCH_ROWS = 1 << 16
 """Rows of a batch where the reader can choose: a few megabytes at twenty columns."""
+
+_T = TypeVar("_T")
 
 
 class Source(Protocol):
@@ -34,11 +35,33 @@ class Source(Protocol):
         """The rows, as batches of the named columns."""
 
 
-@contextlib.contextmanager
-def structural(where: str, what: str) -> Iterator[None]:
-    """Turn a reader's error into one that tells of the file's structure only: theirs may quote cells."""
+def attempt(action: Callable[[], _T], where: str, what: str) -> _T:
+    """Do something with a table; if it fails, say so in words of ours.
+
+    Privacy: a reader's own error may quote cells, so it must not be seen, not even as the context of ours. Hence ours
+    is raised when the other one is over and forgotten.
+    """
     try:
-        yield
-    except (pa.ArrowException, OSError, ValueError, EOFError) as error:
-        reason = f": {error.strerror.lower()}" if isinstance(error, OSError) and error.strerror else ""
-        raise SourceError(f"{where} cannot be read{reason}; {what}") from None
+        return action()
+    except DPSynError:
+        raise
+    except Exception as error:  # whatever a reader, a stream or a cell's own method raises
+        reason = _reason(error)
+    raise SourceError(f"{where} cannot be read{reason}; {what}")
+
+
+def guarded(batches: Callable[[], Iterable[pa.RecordBatch]], where: str, what: str) -> Iterator[pa.RecordBatch]:
+    """The batches of a reader; its failures are told as ``attempt`` tells them."""
+    iterator = attempt(lambda: iter(batches()), where, what)
+    while True:
+        batch = attempt(lambda: next(iterator, None), where, what)
+        if batch is None:
+            return
+        yield batch
+
+
+def _reason(error: Exception) -> str:
+    """The operating system's word for what is wrong with a file, which knows nothing of its cells."""
+    if isinstance(error, OSError) and error.errno and error.strerror and len(error.strerror) < 60:
+        return f": {error.strerror.lower()}"
+    return ""
