@@ -12,13 +12,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpsyn.errors import InternalError, SchemaError, SourceError
-from dpsyn.records import arrays
-from dpsyn.records.columns import Column, column_for, narrowest
+from dpsyn.records.columns import Column, column_for, fits, narrowest
 from dpsyn.records.grouping import Grouping
-from dpsyn.schema import MISSING, AnyAttribute, Attribute, Derive, Identifier, Ranged, Schema, text_of
+from dpsyn.schema import MISSING, Attribute, Derive, Identifier, Ranged, Schema, text_of
 
 Codes = NDArray[Any]
 """Rows × attributes, column-major, in the narrowest unsigned type that holds every code."""
+
+MOST_HINTS = 5
+"""Missing columns for which a likely one is looked for, which takes a while."""
 
 
 class Codec:
@@ -103,22 +105,17 @@ def check_structure(schema: Schema, table: pa.Schema, where: str) -> None:
 def structural_problems(schema: Schema, table: pa.Schema) -> dict[str, str]:
     """What is wrong with the columns of a table, by column; empty if it fits."""
     times = Counter(table.names)
-    problems = {}
+    problems: dict[str, str] = {}
     for name in schema.columns:
         if name not in times:
-            problems[name] = f"there is no column {name!r}{_hint(name, table.names)}"
+            hint = _hint(name, table.names) if len(problems) < MOST_HINTS else ""
+            problems[name] = f"there is no column {name!r}{hint}"
         elif times[name] > 1:
             problems[name] = f"there are {times[name]} columns {name!r}, rename all but one"
-        elif not _fits(schema[name], table.field(name).type):
+        elif not fits(schema[name], table.field(name).type):
             found = table.field(name).type
             problems[name] = f"column {name!r} holds {found}, which cannot be read as {schema[name].kind}"
     return problems
-
-
-def _fits(attribute: AnyAttribute, kind: pa.DataType) -> bool:
-    if not attribute.coded:
-        return arrays.is_simple(arrays.value_type(kind))
-    return column_for(attribute).fits(kind)
 
 
 def _one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:

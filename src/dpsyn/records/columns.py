@@ -77,6 +77,19 @@ def column_for(attribute: Attribute) -> Column:
     raise InternalError(f"attribute {attribute.name!r} of kind {type(attribute).__name__} has no codes")
 
 
+def fits(attribute: Attribute, kind: pa.DataType) -> bool:
+    """Whether an attribute can be read from arrays of a type, whatever is in them."""
+    kind = arrays.value_type(kind)
+    instant = arrays.is_instant(kind) or pa.types.is_time(kind)
+    match attribute:
+        case Integer() | Real():
+            return arrays.is_simple(kind) and not instant
+        case Datetime():
+            years = attribute.resolution == "year" and pa.types.is_integer(kind)
+            return bool(arrays.is_text(kind) or arrays.is_instant(kind) or pa.types.is_null(kind) or years)
+    return arrays.is_simple(kind)
+
+
 def narrowest(size: int) -> np.dtype[Any]:
     """The smallest unsigned type that holds the codes 0 … size−1."""
     return np.min_scalar_type(max(size - 1, 0))
@@ -99,7 +112,7 @@ class ListedColumn:
 
     def fits(self, kind: pa.DataType) -> bool:
         """Whether each cell has one plain value: text, a truth value, a number, a date."""
-        return arrays.is_simple(arrays.value_type(kind))
+        return fits(self.attribute, kind)
 
     def read(self, array: pa.Array) -> Reading:
         """Codes by the text of each cell."""
@@ -226,6 +239,7 @@ class NumberColumn(RangedColumn):
 
     def __init__(self, attribute: Integer | Real) -> None:
         super().__init__(attribute)
+        self._attribute = attribute
         self._scale = attribute.scale if isinstance(attribute, Real) else 1
         self._whole = isinstance(attribute, Integer)
         self._values_at = attribute.values_at
@@ -234,8 +248,7 @@ class NumberColumn(RangedColumn):
 
     def fits(self, kind: pa.DataType) -> bool:
         """Whether the type is a number, a truth value, text, or a dictionary of those."""
-        kind = arrays.value_type(kind)
-        return arrays.is_simple(kind) and not arrays.is_instant(kind) and not pa.types.is_time(kind)
+        return fits(self._attribute, kind)
 
     def coordinates(self, array: pa.Array) -> tuple[NDArray[Any], Fates]:
         """The nearest lattice point of every number; those far beyond the bounds are brought near them."""
@@ -299,9 +312,7 @@ class DateColumn(RangedColumn):
 
     def fits(self, kind: pa.DataType) -> bool:
         """Whether the type is a date, a time stamp or text; whole numbers fit where they are years."""
-        kind = arrays.value_type(kind)
-        years = self._attribute.resolution == "year" and pa.types.is_integer(kind)
-        return bool(arrays.is_text(kind) or arrays.is_instant(kind) or pa.types.is_null(kind) or years)
+        return fits(self._attribute, kind)
 
     def coordinates(self, array: pa.Array) -> tuple[NDArray[Any], Fates]:
         """The unit of time into which every instant falls."""
