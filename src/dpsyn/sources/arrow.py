@@ -20,6 +20,7 @@ class ArrowFileSource:
 
     def __init__(self, path: Path) -> None:
         self.where = str(path)
+        self.bytes: int | None = path.stat().st_size
         self._path = path
         with structural(self.where, "it may be cut off, or not be an Arrow file"), self._open() as stream:
             self.schema = self._reader(stream).schema
@@ -48,6 +49,8 @@ class ArrowFileSource:
 
 class StreamSource:
     """Anything that offers Arrow's C stream: Arrow tables, polars frames, DuckDB relations, readers."""
+
+    bytes: int | None = None
 
     def __init__(self, data: Any) -> None:
         self.where = f"the given {type(data).__name__}"

@@ -28,6 +28,7 @@ class CsvSource:
 
     def __init__(self, path: Path) -> None:
         self.where = str(path)
+        self.bytes: int | None = path.stat().st_size
         self._path = path
         start = _start(path, self.where)
         self._delimiter = "\t" if ".tsv" in path.suffixes else _delimiter(start)

@@ -18,8 +18,9 @@ class RelationSource:
 
     again = True
 
-    def __init__(self, relation: Any, where: str = "the given relation") -> None:
+    def __init__(self, relation: Any, where: str = "the given relation", size: int | None = None) -> None:
         self.where = where
+        self.bytes = size
         self._relation = relation
         with _executing(where):
             self.schema = _stream(relation.limit(0)).schema
@@ -44,7 +45,7 @@ def query_source(path: Path, query: str) -> RelationSource:
         raise SourceError(f"{path} does not answer the query: {str(error).splitlines()[0]}") from None
     if relation is None:
         raise SourceError(f"the query on {path} gives no table; it should be a SELECT or the name of a table")
-    return RelationSource(relation, f"the query on {path}")
+    return RelationSource(relation, f"the query on {path}", path.stat().st_size)
 
 
 @contextlib.contextmanager

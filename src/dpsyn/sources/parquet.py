@@ -31,6 +31,7 @@ class ParquetSource:
             raise SourceError(f"{path} holds no Parquet file")
         for part in self._parts:
             self._check_part(part)
+        self.bytes: int | None = sum(Path(part.path).stat().st_size for part in self._parts)
 
     def _check_part(self, part: pads.Fragment) -> None:
         """Refuse a file whose columns differ from the first one's: it would read as nulls or fail midway."""
