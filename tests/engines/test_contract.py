@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 from collections import Counter
 from typing import Any
@@ -45,7 +46,7 @@ def table_of(schema: Schema, rows: list[list[int]]) -> pa.Table:
 def cliques_of(sizes: tuple[int, ...], most_cells: int = 3000) -> st.SearchStrategy[list[tuple[int, ...]]]:
     """Cliques of any length, the empty one and repeated ones included, whose naive counting does not take ages."""
     clique = st.lists(st.sampled_from(range(len(sizes))), unique=True).map(tuple)
-    return st.lists(clique.filter(lambda c: np.prod([sizes[p] for p in c]) <= most_cells), max_size=6)
+    return st.lists(clique.filter(lambda c: math.prod(sizes[p] for p in c) <= most_cells), max_size=6)
 
 
 # ── count ────────────────────────────────────────────────────────────────────────────────────────────────────
