@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Callable
@@ -100,3 +101,47 @@ def _date(attribute: Datetime, text: str) -> int | None:
     if instant is None:
         return None
     return int(np.datetime64(instant, "us").astype(f"datetime64[{attribute.unit}]").astype(np.int64))
+
+
+def count(rows: list[list[int]], clique: tuple[int, ...], sizes: tuple[int, ...]) -> list[int]:
+    """The contingency table of rows of codes over a clique, flat, one row after the other."""
+    shape = [sizes[place] for place in clique]
+    cells = [0] * math.prod(shape)
+    for row in rows:
+        cells[_cell_number([row[place] for place in clique], shape)] += 1
+    return cells
+
+
+def _cell_number(codes: list[int], shape: list[int]) -> int:
+    every = itertools.product(*(range(size) for size in shape))
+    return next(number for number, cell in enumerate(every) if list(cell) == codes)
+
+
+def siphash(message: bytes, key: bytes) -> int:
+    """SipHash-2-4 as its paper describes it (Aumasson and Bernstein 2012, section 2)."""
+    mask = 2**64 - 1
+    k0, k1 = int.from_bytes(key[:8], "little"), int.from_bytes(key[8:], "little")
+    v = [k0 ^ 0x736F6D6570736575, k1 ^ 0x646F72616E646F6D, k0 ^ 0x6C7967656E657261, k1 ^ 0x7465646279746573]
+
+    def rotate(x: int, bits: int) -> int:
+        return (x << bits | x >> (64 - bits)) & mask
+
+    def sip_round() -> None:
+        v[0], v[2] = (v[0] + v[1]) & mask, (v[2] + v[3]) & mask
+        v[1], v[3] = rotate(v[1], 13) ^ v[0], rotate(v[3], 16) ^ v[2]
+        v[0] = rotate(v[0], 32)
+        v[2], v[0] = (v[2] + v[1]) & mask, (v[0] + v[3]) & mask
+        v[1], v[3] = rotate(v[1], 17) ^ v[2], rotate(v[3], 21) ^ v[0]
+        v[2] = rotate(v[2], 32)
+
+    padded = message + bytes(7 - len(message) % 8) + bytes([len(message) % 256])
+    for start in range(0, len(padded), 8):
+        word = int.from_bytes(padded[start : start + 8], "little")
+        v[3] ^= word
+        sip_round()
+        sip_round()
+        v[0] ^= word
+    v[2] ^= 0xFF
+    for _ in range(4):
+        sip_round()
+    return v[0] ^ v[1] ^ v[2] ^ v[3]

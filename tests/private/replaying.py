@@ -76,7 +76,7 @@ class Exact:
     private = False
 
     def noised(self, exact: NDArray[np.int64], spend: Gaussian | Laplace) -> NDArray[np.int64]:
-        return exact * 2**spend.lattice if isinstance(spend, Gaussian) else exact
+        return np.asarray(exact * 2**spend.lattice if isinstance(spend, Gaussian) else exact)
 
     def listed(self, counts: Mapping[str, int], spend: Threshold) -> dict[str, int]:
         return {key: counts[key] for key in sorted(counts) if counts[key] >= spend.cut}

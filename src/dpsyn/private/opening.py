@@ -48,6 +48,7 @@ def open_private(
     run = Run.open(budget, protection_of(schema), dataset=schema.dataset, ledger=ledger, noise_is_private=noise.private)
     try:
         counting = open_engine(source, schema, kind=engine, key=secrets.token_bytes(16))
+        counting.prepare()
     except BaseException:
         run.close()
         raise

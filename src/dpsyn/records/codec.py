@@ -48,14 +48,14 @@ class Codec:
 
     def encode(self, batch: pa.RecordBatch | pa.Table) -> Codes:
         """Fine codes of a batch whose structure fits (see ``check_structure``)."""
-        codes = np.empty((batch.num_rows, len(self.names)), narrowest(max(self.cells)), order="F")
+        codes = np.empty((batch.num_rows, len(self.names)), narrowest(max(self.cells, default=1)), order="F")
         for place, (name, column) in enumerate(zip(self.names, self.columns, strict=True)):
             codes[:, place] = column.read(_one_array(batch.column(name))).cells
         return codes
 
     def coarsen(self, codes: Codes) -> Codes:
         """Bins of fine codes."""
-        coarse = np.empty(codes.shape, narrowest(max(self.bins)), order="F")
+        coarse = np.empty(codes.shape, narrowest(max(self.bins, default=1)), order="F")
         for place, grouping in enumerate(self.groupings):
             coarse[:, place] = grouping.merge(codes[:, place])
         return coarse
@@ -64,7 +64,7 @@ class Codec:
         self, codes: Codes, rng: np.random.Generator, histograms: Mapping[str, NDArray[Any]] | None = None
     ) -> Codes:
         """Fine codes drawn inside bins by released histograms over cells; where none is given, evenly by width."""
-        fine = np.empty(codes.shape, narrowest(max(self.cells)), order="F")
+        fine = np.empty(codes.shape, narrowest(max(self.cells, default=1)), order="F")
         for place, (attribute, grouping) in enumerate(zip(self.attributes, self.groupings, strict=True)):
             weights = _weights(attribute, (histograms or {}).get(attribute.name))
             fine[:, place] = grouping.draw(codes[:, place], weights, rng)

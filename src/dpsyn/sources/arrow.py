@@ -22,6 +22,7 @@ class ArrowFileSource:
 
     def __init__(self, path: Path) -> None:
         self.where = str(path)
+        self.bytes: int | None = path.stat().st_size
         self._path = path
         if not path.is_file():
             raise SourceError(f"{path} is not a file")
@@ -56,6 +57,8 @@ def _reader(stream: pa.NativeFile) -> Any:
 
 class StreamSource:
     """Anything that offers Arrow's C stream: Arrow tables, polars frames, DuckDB relations, readers."""
+
+    bytes: int | None = None
 
     def __init__(self, data: Any) -> None:
         self.where = f"the given {type(data).__name__}"

@@ -33,6 +33,7 @@ class CsvSource:
 
     def __init__(self, path: Path) -> None:
         self.where = str(path)
+        self.bytes: int | None = path.stat().st_size
         self._path = path
         start = attempt(lambda: _start(path), self.where, "it may be cut off, or not be what its suffix says")
         header = _header(start, self.where)

@@ -19,8 +19,9 @@ class RelationSource:
 
     again = True
 
-    def __init__(self, relation: Any, where: str = "the given relation") -> None:
+    def __init__(self, relation: Any, where: str = "the given relation", size: int | None = None) -> None:
         self.where = where
+        self.bytes = size
         self._relation = relation
         self.schema = attempt(lambda: _stream(relation.limit(0)).schema, where, _FAILED)
 
@@ -41,7 +42,7 @@ def query_source(path: Path, query: str) -> RelationSource:
         lambda: duckdb.connect(str(path), read_only=True), str(path), "it may be in use, or not be a DuckDB database"
     )
     _require_one_select(duckdb, connection, statement, path)
-    return RelationSource(_planned(duckdb, connection, statement, path), f"the query on {path}")
+    return RelationSource(_planned(duckdb, connection, statement, path), f"the query on {path}", path.stat().st_size)
 
 
 def _require_one_select(duckdb: Any, connection: Any, statement: str, path: Path) -> None:

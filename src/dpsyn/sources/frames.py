@@ -22,6 +22,7 @@ class PandasSource:
     """
 
     again = True
+    bytes: int | None = None
 
     def __init__(self, frame: Any) -> None:
         self.where = "the given DataFrame"

@@ -44,6 +44,7 @@ class ParquetSource:
         self.schema = self._schema_of(self._parts[0])
         for part in self._parts[1:]:
             self._check(part)
+        self.bytes: int | None = sum(Path(part.path).stat().st_size for part in self._parts)
 
     def _schema_of(self, part: _Part) -> pa.Schema:
         stored: pa.Schema = attempt(lambda: papq.read_schema(part.path), self.where, _BROKEN)

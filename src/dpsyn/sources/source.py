@@ -25,11 +25,14 @@ class Source(Protocol):
         where: how messages call it.
         schema: names and types of its columns.
         again: whether it can be read more than once.
+        bytes: its size on disk where it is a file or a folder, else None. It may decide how the table is read;
+            the number of rows may not, because that is private.
     """
 
     where: str
     schema: pa.Schema
     again: bool
+    bytes: int | None
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows, as batches of the named columns."""

@@ -121,7 +121,7 @@ class Recoding:
 
     def apply(self, fine: Codes) -> Codes:
         """Codes of every row, rows × attributes, column-major, in the narrowest type."""
-        codes = np.empty((len(fine), len(self.columns)), narrowest(max(self.sizes)), order="F")
+        codes = np.empty((len(fine), len(self.columns)), narrowest(max(self.sizes, default=1)), order="F")
         for place, column in enumerate(self.columns):
             codes[:, place] = column.apply(fine)
         return codes

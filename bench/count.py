@@ -1,0 +1,150 @@
+"""How fast are marginals counted? Does a large file stream in bounded memory? Is the time linear?
+
+    python -m bench.count [--data FOLDER]
+
+Counts all 595 pairs of a table of 170 254 rows and 35 columns, by turns with numpy, one ``bincount`` for each pair;
+the table is that in FOLDER (``data.csv.gz`` and ``domain.json``), or made up with the same shape and sizes. Then
+streams a Parquet file of 10 000 000 rows and 20 columns in a process of its own, counts its 190 pairs, and prints its
+peak memory. Last, the time against the number of rows and of pairs. The aims: at least 4 times as fast as numpy; under
+1 500 MB; time in proportion.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import secrets
+import tempfile
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench import encode
+from bench.measuring import own_peak_megabytes, peak_megabytes, provenance, ratio, seconds
+from dpsyn.engines import open_engine
+from dpsyn.engines.tally import Tally
+from dpsyn.records import Codec
+from dpsyn.schema import Categorical, Schema
+from dpsyn.sources import encoded, open_source
+from dpsyn.transforms import Recoding
+
+SEED = 35
+ROWS = 170_254
+# the sizes of the attributes of the American Community Survey extract of 35 columns
+SIZES: tuple[int, ...] = (
+    *(181, 7, 27, 7, 27, 2, 18, 6, 9, 6, 7, 9, 2, 2, 2, 2, 2, 12, 4, 15, 3, 4, 5, 4, 6, 4, 4),
+    *(22, 22, 22, 22, 22, 27, 97, 97),
+)
+
+
+def survey(folder: Path) -> tuple[Any, Schema]:
+    """The survey's table and schema, or made-up ones."""
+    if (folder / "domain.json").is_file():
+        sizes = json.loads((folder / "domain.json").read_text())
+        return folder / "data.csv.gz", _schema(sizes)
+    import pyarrow as pa
+
+    codes = made_up(ROWS, SIZES)
+    schema = _schema({f"a{place}": size for place, size in enumerate(SIZES)})
+    return pa.table({name: codes[:, place] for place, name in enumerate(schema.names)}), schema
+
+
+def _schema(sizes: dict[str, int]) -> Schema:
+    return Schema(attributes=tuple(Categorical(name=name, codes=size) for name, size in sizes.items()))
+
+
+def made_up(rows: int, sizes: tuple[int, ...]) -> NDArray[np.uint8]:
+    """Codes that fall off like those of real tables: half of each column is its first few values."""
+    rng = np.random.default_rng(SEED)
+    codes = np.empty((rows, len(sizes)), np.uint8, order="F")
+    for place, size in enumerate(sizes):
+        codes[:, place] = rng.random(rows) ** 3 * size
+    return codes
+
+
+def pairs_against_numpy(folder: Path) -> None:
+    data, schema = survey(folder)
+    codec = Codec(schema)
+    recoding, size = Recoding.fine(codec), codec.cells
+    x = np.asfortranarray(np.concatenate(list(encoded(open_source(data), codec))))
+    pairs = list(combinations(range(len(size)), 2))
+    engine = open_engine(open_source(data), schema, kind="memory", key=secrets.token_bytes(16))
+
+    def mine() -> object:
+        return engine.count(pairs, recoding)
+
+    def theirs() -> list[NDArray[np.int64]]:
+        return [
+            np.bincount(x[:, a].astype(np.int64) * size[b] + x[:, b], minlength=size[a] * size[b]) for a, b in pairs
+        ]
+
+    compiling = seconds(lambda: Tally([(0,)], size[:1]).add(x[:1]))
+    reading = seconds(mine)
+    recoded = seconds(lambda: engine.count(pairs, Recoding.coarse(codec)))
+    mine()
+    own, numpys, times = ratio(mine, theirs)
+    same = all(np.array_equal(a.ravel(), b) for a, b in zip(engine.count(pairs, recoding), theirs(), strict=True))
+    print(f"{len(pairs)} pairs of {len(x):,} rows × {len(size)} columns: numpy {numpys:.3f} s, DPSyn {own:.4f} s")
+    print(f"{1 / times:.1f} times as fast (aim: at least 4); {'equal counts' if same else 'COUNTS DIFFER'}")
+    print(
+        f"once: load compiled kernels {compiling:.1f} s, read and encode {reading:.2f} s, recode {recoded - own:.2f} s"
+    )
+
+
+def stream(path: Path) -> None:
+    """Count all pairs of a file of ``bench.encode``; the time and the peak memory are printed last."""
+    schema = encode.schema()
+    recoding = Recoding.coarse(Codec(schema))
+    engine = open_engine(open_source(path), schema, kind="stream", key=secrets.token_bytes(16))
+    pairs = list(combinations(range(len(recoding.columns)), 2))
+    print(seconds(lambda: engine.count(pairs, recoding)), own_peak_megabytes())
+
+
+def growth() -> None:
+    """Time against rows and against pairs."""
+    sizes = SIZES[:20]
+    codes, pairs = made_up(10_000_000, sizes), list(combinations(range(20), 2))
+    print("      rows   pairs   seconds   ns for each row and pair")
+    grid = [(rows, 190) for rows in (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)]
+    for rows, number in [*grid, *((1_000_000, number) for number in (12, 24, 48, 95))]:
+        part, chosen = np.asfortranarray(codes[:rows]), pairs[:: 190 // number][:number]
+        time = min(seconds(partial(_count, chosen, sizes, part)) for _ in range(3))
+        print(f"{rows:>10,}  {len(chosen):>6}  {time:>8.4f}  {time / rows / len(chosen) * 1e9:>8.3f}")
+
+
+def _count(cliques: list[tuple[int, int]], sizes: tuple[int, ...], codes: NDArray[np.uint8]) -> None:
+    tally = Tally(cliques, sizes)
+    tally.add(codes)
+    tally.tables()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data" / "acs35")
+    parser.add_argument("--stream-rows", type=int, default=10_000_000)
+    parser.add_argument("--stream", type=Path, help="only stream this file and print the seconds and the peak in MB")
+    chosen = parser.parse_args()
+    if chosen.stream:
+        stream(chosen.stream)
+        return
+    print(provenance(SEED))
+    pairs_against_numpy(chosen.data)
+    growth()
+    with tempfile.TemporaryDirectory() as folder:
+        large = Path(folder) / "large.parquet"
+        encode.write_parquet(large, chosen.stream_rows)
+        took = seconds(lambda: print(_streamed(large)))
+        print(f"in {took:.1f} s, starting Python and loading kernels included")
+
+
+def _streamed(path: Path) -> str:
+    peak = peak_megabytes("bench.count", "--stream", str(path))
+    return f"Parquet, 190 pairs streamed: peak memory {peak:.0f} MB (aim: under 1500)"
+
+
+if __name__ == "__main__":
+    main()

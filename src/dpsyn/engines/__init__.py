@@ -1,0 +1,9 @@
+"""Exact counts of private rows. Only the gate, ``private``, may import this package.
+
+Importing it loads the compiler of its kernels, so the gate imports it when the first table is opened.
+"""
+
+from dpsyn.engines.engine import Engine
+from dpsyn.engines.opening import open_engine
+
+__all__ = ["Engine", "open_engine"]

@@ -1,0 +1,171 @@
+"""At most k rows of each person, chosen by that person's rows and a secret key alone.
+
+Every row has a *priority*: a keyed hash of all that is read from it. Of each person the k rows with the smallest
+priorities are kept. Rows that are read alike have the same priority, and it does not matter which of them is kept,
+only how many. So the order of the table has no say, nor has any other person; and nobody without the key can
+foresee which rows are kept.
+
+Privacy: a person is known by 128 bits of keyed hash of the id. Two persons who shared them would be bounded
+together, and one of them could change which rows of the other are kept; that happens with probability below n²/2¹²⁸.
+Two different rows of one person with the same 64 bits of priority cost nothing: still at most k rows are kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpsyn.engines import kernels
+from dpsyn.engines.texts import hashes_of, ids_of, texts_of
+from dpsyn.errors import InternalError
+from dpsyn.records import Codes
+from dpsyn.schema import Attribute
+
+KEY_BYTES = 16
+
+RowKeys = NDArray[np.uint64]
+"""Three × rows: two words of the person, the priority."""
+
+Kept = NDArray[np.bool_]
+
+_FEWEST_PENDING = 1 << 20
+"""Rows whose keys are gathered before they are sorted: 25 MB."""
+
+
+class RowHasher:
+    """Finds the person and the priority of rows. ``key`` is secret, drawn by whoever opens the table."""
+
+    def __init__(self, key: bytes) -> None:
+        if len(key) != KEY_BYTES:
+            raise InternalError(f"a key has {KEY_BYTES} bytes, not {len(key)}")
+        words = hashlib.blake2b(b"bounding", key=key, digest_size=64).digest()
+        self._person, self._same_person, self._text, self._row = np.frombuffer(words, "<u8").reshape(4, 2).copy()
+
+    def keys(
+        self,
+        ids: pa.Array,
+        attribute: Attribute,
+        codes: Codes,
+        texts: Sequence[pa.Array] = (),
+        others: Sequence[NDArray[np.unsignedinteger]] = (),
+    ) -> RowKeys:
+        """Keys of rows by their ids and by what is read from them: codes, texts, and codes of other readings."""
+        persons = ids_of(ids, attribute)
+        words = np.empty((len(texts) + len(others), len(codes)), np.uint64)
+        for number, array in enumerate(texts):
+            words[number] = hashes_of(texts_of(array), self._text)
+        for number, other in enumerate(others, start=len(texts)):
+            words[number] = other
+        keys = np.empty((3, len(codes)), np.uint64)
+        keys[0], keys[1] = hashes_of(persons, self._person), hashes_of(persons, self._same_person)
+        kernels.hash_rows(np.ascontiguousarray(codes.T), words, self._row, keys[2])
+        return keys
+
+
+def kept(keys: RowKeys, rows: int) -> Kept:
+    """Which rows are kept, where the keys of all rows are at hand."""
+    order = _by_person(keys)
+    chosen = np.zeros(keys.shape[1], np.bool_)
+    chosen[order[_ranks(keys[:, order]) < rows]] = True
+    return chosen
+
+
+class SmallestKeys:
+    """Gathers the k smallest keys of each person from batches; memory is about that of those keys."""
+
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
+        self._smallest: RowKeys = np.empty((3, 0), np.uint64)
+        self._pending: list[RowKeys] = []
+
+    def add(self, keys: RowKeys) -> None:
+        """Take the keys of a batch."""
+        self._pending.append(keys)
+        if sum(part.shape[1] for part in self._pending) > max(_FEWEST_PENDING, self._smallest.shape[1]):
+            self._settle()
+
+    def limits(self) -> Limits:
+        """What each person's rows are compared with when the table is read again."""
+        self._settle()
+        first = np.flatnonzero(_ranks(self._smallest) == 0)
+        sizes = np.diff(np.append(first, self._smallest.shape[1]))
+        highest = self._smallest[2, first + sizes - 1]
+        at_limit = self._smallest[2] == np.repeat(highest, sizes)
+        ties = np.add.reduceat(at_limit, first, dtype=np.int64) if len(first) else np.zeros(0, np.int64)
+        return Limits(self._smallest[:2, first], highest, sizes - ties, ties)
+
+    def _settle(self) -> None:
+        keys = np.concatenate([self._smallest, *self._pending], axis=1)
+        keys = keys[:, _by_person(keys)]
+        self._smallest, self._pending = keys[:, _ranks(keys) < self._rows], []
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Limits:
+    """For each person, in ascending order, the highest priority that is kept.
+
+    Attributes:
+        persons: two words each.
+        highest: the priority.
+        below: how many rows lie below it.
+        ties: how many rows at it are kept; there may be more of them.
+    """
+
+    persons: NDArray[np.uint64]
+    highest: NDArray[np.uint64]
+    below: NDArray[np.int64]
+    ties: NDArray[np.int64]
+
+    def reading(self) -> Keeper:
+        """The beginning of one reading of the table."""
+        return Keeper(self)
+
+
+class Keeper:
+    """Says during one reading of the table which rows are kept.
+
+    Should the table have changed since the limits were found, rows of unknown persons are left out and known ones
+    still keep no more than k.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._below, self._ties = limits.below.copy(), limits.ties.copy()
+        bits = max(1, len(limits.highest).bit_length())
+        self._shift = 64 - bits
+        starts = np.arange(1 << bits, dtype=np.uint64) << np.uint64(self._shift)
+        self._buckets = np.append(np.searchsorted(limits.persons[0], starts), len(limits.highest))
+
+    def keep(self, keys: RowKeys) -> Kept:
+        """Which rows of the next batch are kept."""
+        chosen = np.zeros(keys.shape[1], np.bool_)
+        kernels.keep_rows(
+            keys,
+            np.ascontiguousarray(self._limits.persons),
+            self._buckets,
+            self._shift,
+            self._limits.highest,
+            self._below,
+            self._ties,
+            chosen,
+        )
+        return chosen
+
+
+def _by_person(keys: RowKeys) -> NDArray[np.int64]:
+    """The order of rows by person and then by priority."""
+    order: NDArray[np.int64] = np.lexsort((keys[2], keys[1], keys[0]))
+    return order
+
+
+def _ranks(ordered: RowKeys) -> NDArray[np.int64]:
+    """The place of each row among those of its person, from 0, where rows are in order."""
+    rows = np.arange(ordered.shape[1])
+    same = (ordered[0, 1:] == ordered[0, :-1]) & (ordered[1, 1:] == ordered[1, :-1])
+    new = np.append(np.ones(min(1, len(rows)), np.bool_), ~same)
+    return rows - np.maximum.accumulate(np.where(new, rows, 0))

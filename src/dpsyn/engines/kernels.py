@@ -1,0 +1,249 @@
+"""Counting and keyed hashing, compiled. Arrays in, arrays out; whoever calls has checked everything.
+
+Tables come as *columns*: attributes × rows, each attribute contiguous. Indices and hashes are unsigned 64-bit
+numbers throughout: numba would check signed ones for negative values and mix signed and unsigned into floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+Columns = NDArray[Any]
+Lanes = NDArray[np.uint32]
+Words = NDArray[np.uint64]
+
+_BLOCK = 1 << 16
+"""Rows counted at a time, so that the columns of many cliques stay in the cache between them."""
+
+_LANES = 4
+"""Histograms filled by turns: a processor that adds to one cell twice in a row has to wait for the first."""
+
+_STRIDE = 1 << 11
+"""Rows whose cell numbers are computed at a time before they are counted, for cliques of three and more."""
+
+
+def _compiled(function: _Function) -> _Function:
+    """Compile on the first call and keep the result on disk; other threads run meanwhile."""
+    return cast(_Function, njit(cache=True, nogil=True)(function))
+
+
+# ── counting ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@_compiled
+def count_cliques(
+    columns: Columns,
+    first: int,
+    stop: int,
+    places: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    sizes: NDArray[np.uint32],
+    offsets: NDArray[np.int64],
+    totals: NDArray[np.int64],
+) -> None:
+    """Add to ``totals`` the rows ``first … stop−1``, once for every clique.
+
+    Clique ``c`` has the attributes ``places[starts[c]:starts[c+1]]`` with ``sizes`` alike; its table, the last
+    attribute fastest, is ``totals[offsets[c]:offsets[c+1]]`` and has fewer than 2³² cells.
+    """
+    scratch = np.empty(_BLOCK, np.uint32)
+    numbers = np.empty(_STRIDE, np.uint32)
+    for low in range(first, stop, _BLOCK):
+        block = columns[:, low : min(low + _BLOCK, stop)]
+        rows = block.shape[1]
+        for clique in range(len(starts) - 1):
+            own, parts = places[starts[clique] : starts[clique + 1]], sizes[starts[clique] : starts[clique + 1]]
+            table = totals[offsets[clique] : offsets[clique + 1]]
+            if len(own) == 0:
+                table[0] += rows
+            elif len(table) * _LANES <= rows:  # to empty and to add up the lanes costs less than to wait
+                lanes = scratch[: len(table) * _LANES]
+                lanes[:] = 0
+                _count_by_turns(block, own, parts, numbers, lanes.reshape((_LANES, len(table))))
+                for cell in range(len(table)):
+                    for lane in range(_LANES):
+                        table[cell] += lanes[lane * len(table) + cell]
+            else:
+                _count_at_once(block, own, parts, numbers, table)
+
+
+@_compiled
+def _count_by_turns(
+    block: Columns, own: NDArray[np.int64], sizes: NDArray[np.uint32], numbers: NDArray[np.uint32], lanes: Lanes
+) -> None:
+    """Count a block into four histograms by turns."""
+    one, two, three, four = lanes[0], lanes[1], lanes[2], lanes[3]
+    for begin in range(0, block.shape[1], _STRIDE):
+        filled = _cell_numbers(block, begin, own, sizes, numbers)
+        even = filled // 4 * 4
+        for row in range(0, even, 4):
+            one[numbers[row]] += np.uint32(1)
+            two[numbers[row + 1]] += np.uint32(1)
+            three[numbers[row + 2]] += np.uint32(1)
+            four[numbers[row + 3]] += np.uint32(1)
+        for row in range(even, filled):
+            one[numbers[row]] += np.uint32(1)
+
+
+@_compiled
+def _count_at_once(
+    block: Columns,
+    own: NDArray[np.int64],
+    sizes: NDArray[np.uint32],
+    numbers: NDArray[np.uint32],
+    table: NDArray[np.int64],
+) -> None:
+    """Count a block into its table."""
+    for begin in range(0, block.shape[1], _STRIDE):
+        for row in range(_cell_numbers(block, begin, own, sizes, numbers)):
+            table[numbers[row]] += 1
+
+
+@_compiled
+def _cell_numbers(
+    block: Columns, begin: int, own: NDArray[np.int64], sizes: NDArray[np.uint32], numbers: NDArray[np.uint32]
+) -> int:
+    """The cell of every row of a stride, its codes being the digits of one number; and how many rows it has.
+
+    One loop for each attribute, over contiguous memory, so that the processor takes many rows at a time.
+    """
+    filled = int(min(_STRIDE, block.shape[1] - begin))
+    column = block[own[0], begin : begin + filled]
+    if len(own) == 1:
+        for row in range(filled):
+            numbers[row] = column[row]
+        return filled
+    after, size = block[own[1], begin : begin + filled], sizes[1]
+    for row in range(filled):
+        numbers[row] = np.uint32(column[row]) * size + np.uint32(after[row])
+    for part in range(2, len(own)):
+        after, size = block[own[part], begin : begin + filled], sizes[part]
+        for row in range(filled):
+            numbers[row] = numbers[row] * size + np.uint32(after[row])
+    return filled
+
+
+# ── SipHash-2-4 (Aumasson and Bernstein 2012) ────────────────────────────────────────────────────────────────
+
+
+@_compiled
+def _turned(word: Any, bits: int) -> Any:
+    return (word << np.uint64(bits)) | (word >> np.uint64(64 - bits))
+
+
+@_compiled
+def _round(a: Any, b: Any, c: Any, d: Any) -> Any:
+    a = a + b
+    b = _turned(b, 13) ^ a
+    a = _turned(a, 32)
+    c = c + d
+    d = _turned(d, 16) ^ c
+    a = a + d
+    d = _turned(d, 21) ^ a
+    c = c + b
+    b = _turned(b, 17) ^ c
+    c = _turned(c, 32)
+    return a, b, c, d
+
+
+@_compiled
+def _begin(key: Words) -> Any:
+    return (
+        key[0] ^ np.uint64(0x736F6D6570736575),
+        key[1] ^ np.uint64(0x646F72616E646F6D),
+        key[0] ^ np.uint64(0x6C7967656E657261),
+        key[1] ^ np.uint64(0x7465646279746573),
+    )
+
+
+@_compiled
+def _absorb(state: Any, word: Any) -> Any:
+    a, b, c, d = state
+    d = d ^ word
+    a, b, c, d = _round(a, b, c, d)
+    a, b, c, d = _round(a, b, c, d)
+    return a ^ word, b, c, d
+
+
+@_compiled
+def _finish(state: Any) -> Any:
+    a, b, c, d = state
+    c = c ^ np.uint64(0xFF)
+    for _ in range(4):
+        a, b, c, d = _round(a, b, c, d)
+    return a ^ b ^ c ^ d
+
+
+@_compiled
+def hash_texts(data: NDArray[np.uint8], ends: NDArray[np.int64], key: Words, hashes: Words) -> None:
+    """The hash of every text; text ``i`` is ``data[ends[i]:ends[i+1]]``."""
+    for text in range(len(hashes)):
+        begin, end = ends[text], ends[text + 1]
+        whole = begin + (end - begin) // 8 * 8
+        state = _begin(key)
+        for place in range(begin, whole, 8):
+            word = np.uint64(0)
+            for byte in range(8):
+                word |= np.uint64(data[place + byte]) << np.uint64(8 * byte)
+            state = _absorb(state, word)
+        word = np.uint64((end - begin) & 0xFF) << np.uint64(56)
+        for byte in range(end - whole):
+            word |= np.uint64(data[whole + byte]) << np.uint64(8 * byte)
+        hashes[text] = _finish(_absorb(state, word))
+
+
+@_compiled
+def hash_rows(columns: Columns, words: Words, key: Words, hashes: Words) -> None:
+    """The hash of every row: its codes, two in each word, then ``words`` (words × rows)."""
+    length = np.uint64(8 * ((len(columns) + 1) // 2 + len(words)) & 0xFF)
+    for row in range(len(hashes)):
+        state = _begin(key)
+        for place in range(0, len(columns), 2):
+            word = np.uint64(columns[place, row])
+            if place + 1 < len(columns):
+                word |= np.uint64(columns[place + 1, row]) << np.uint64(32)
+            state = _absorb(state, word)
+        for place in range(len(words)):
+            state = _absorb(state, words[place, row])
+        hashes[row] = _finish(_absorb(state, length << np.uint64(56)))
+
+
+# ── keeping rows ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@_compiled
+def keep_rows(
+    keys: Words,
+    persons: Words,
+    buckets: NDArray[np.int64],
+    shift: int,
+    limits: Words,
+    below: NDArray[np.int64],
+    ties: NDArray[np.int64],
+    kept: NDArray[np.bool_],
+) -> None:
+    """Mark the rows whose priority is below their person's limit, or at it while ``ties`` last.
+
+    ``keys`` is three × rows: two words of the person, the priority. ``persons`` is two × persons, ascending;
+    those whose first word begins with the bits of bucket ``b`` are ``buckets[b] … buckets[b+1]−1``. ``below`` and
+    ``ties`` say how many rows of each person are still to be kept, and are counted down.
+    """
+    for row in range(len(kept)):
+        bucket = np.intp(keys[0, row] >> np.uint64(shift))
+        for person in range(buckets[bucket], buckets[bucket + 1]):
+            if persons[0, person] != keys[0, row] or persons[1, person] != keys[1, row]:
+                continue
+            if keys[2, row] < limits[person] and below[person] > 0:
+                below[person] -= 1
+                kept[row] = True
+            elif keys[2, row] == limits[person] and ties[person] > 0:
+                ties[person] -= 1
+                kept[row] = True
+            break

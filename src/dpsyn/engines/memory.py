@@ -1,0 +1,61 @@
+"""Counts of a table whose codes are held in memory."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from dpsyn.engines.engine import Cliques, Counts
+from dpsyn.engines.reading import ReadingEngine
+from dpsyn.engines.rows import Rows
+from dpsyn.engines.tally import Tally
+from dpsyn.records import Codes
+from dpsyn.transforms import Recoding
+
+
+class MemoryEngine(ReadingEngine):
+    """Reads the table once and keeps its codes: an ``Engine``.
+
+    Memory is about one byte for each cell of the table, twice that while it is read or recoded; with a unit also
+    some sixty bytes for each row while it is read.
+
+    Privacy: see ``Engine``. The codes of rows that do not count are dropped as soon as all rows are read.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        if rows.opens:
+            rows.require_again(f"the values of {', '.join(rows.opens)} are bought in readings of their own")
+        super().__init__(rows)
+        self._latest: tuple[Recoding, Codes] | None = None
+
+    def prepare(self) -> None:
+        """Read the table now."""
+        _ = self._fine
+
+    def count(self, cliques: Cliques, recoding: Recoding) -> list[Counts]:
+        """For each clique the table of counts of the rows that count."""
+        self._check(recoding)
+        tally = Tally(cliques, recoding.sizes)
+        tally.add(self._recoded(recoding))
+        return tally.tables()
+
+    def _recoded(self, recoding: Recoding) -> Codes:
+        """The codes under a recoding; the latest is kept, because a recipe asks under the same one many times."""
+        if self._latest is None or self._latest[0] is not recoding:
+            self._latest = None  # gives the memory back before more is taken
+            self._latest = (recoding, recoding.apply(self._fine))
+        return self._latest[1]
+
+    @functools.cached_property
+    def _fine(self) -> Codes:
+        parts = self._rows.all_codes()
+        attributes = len(self._rows.codec.names)
+        dtype = parts[0].dtype if parts else np.dtype(np.uint8)
+        codes = np.empty((sum(map(len, parts)), attributes), dtype, order="F")
+        filled = len(codes)
+        while parts:  # from the end, so that each part can be given back
+            part = parts.pop()
+            codes[filled - len(part) : filled] = part
+            filled -= len(part)
+        return codes
