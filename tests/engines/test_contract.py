@@ -161,6 +161,7 @@ OPEN = Schema(
     recode=(Recode(name="both", attributes=("sex", "town")),),
     rules=(Impossible(where=(("town", "Ur"), ("sex", "F"))), Impossible(where=(("sex", "M"), ("age", "0..9")))),
 )
+CODED = Schema(attributes=tuple(attribute for attribute in OPEN if attribute.coded))
 TOWNS = pa.table(
     {
         "sex": ["F", "M", "F", "M", "F", "M", "F"],
@@ -220,8 +221,6 @@ def test_coded_attributes_are_counted_while_others_are_open(opened: Opener) -> N
 
     assert codec.names == ("sex", "age")
     assert counted.tolist() == [4, 3]
-    assert [rule.mentions() for rule in codec.schema.rules] == [["sex", "age"]]
-    assert codec.schema.recode == ()
 
 
 @every_engine
@@ -298,7 +297,7 @@ def once() -> pa.RecordBatchReader:
 
 
 def test_a_source_that_can_be_read_once_is_held_in_memory_if_nothing_is_open() -> None:
-    schema = OPEN
+    schema = CODED
     engine = in_memory(once(), schema)
     recoding = Recoding.fine(Codec(schema))
 
@@ -312,14 +311,14 @@ def test_a_source_that_can_be_read_once_is_held_in_memory_if_nothing_is_open() -
 def test_a_source_that_can_be_read_once_is_refused_before_it_is_read_if_it_will_be_needed_again() -> None:
     reader = once()
 
-    for kind, schema, why in [("memory", OPEN, "values of town"), ("stream", OPEN, "streaming")]:
+    for kind, schema, why in [("memory", OPEN, "values of town"), ("stream", CODED, "streaming")]:
         with pytest.raises(SourceError, match=f"read only once, but .*{why}"):
             open_engine(open_source(reader), schema, kind=kind, key=KEY)  # type: ignore[arg-type]
     assert reader.read_all().num_rows == len(TOWNS)
 
 
 def test_each_question_is_one_reading_and_memory_reads_once() -> None:
-    schema = OPEN
+    schema = CODED
     recoding = Recoding.fine(Codec(schema))
     held, streamed = InBatches(TOWNS, 3), InBatches(TOWNS, 3)
     engines = in_memory(held, schema), streamed_by_three(streamed, schema)

@@ -38,7 +38,7 @@ class Recording:
         else:
             released = exact + np.rint(self._rng.laplace(0, spend.scale, exact.shape)).astype(np.int64)
         self.answers.append(Answer(exact.copy(), spend, released))
-        return released
+        return np.asarray(released, np.int64)
 
     def listed(self, counts: Mapping[str, int], spend: Threshold) -> dict[str, int]:
         released = {key: number for key, number in sorted(counts.items()) if number + self._rng.normal() >= spend.cut}

@@ -33,7 +33,7 @@ class Engine(Protocol):
     """
 
     def prepare(self) -> None:
-        """Read the table now if it is going to be kept, so that one that cannot be read fails before anything is paid."""
+        """Read the table now if it will be kept, so that one that cannot be read fails before anything is paid."""
 
     def count(self, cliques: Cliques, recoding: Recoding) -> list[Counts]:
         """For each clique its contingency table: how many of the rows that count have each combination of codes.
