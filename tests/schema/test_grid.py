@@ -98,8 +98,13 @@ def test_cuts_fall_on_round_coordinates(steps: int, origin: int) -> None:
     grid = make_grid(steps, origin=origin)
 
     for edges, pieces in ((grid.edges, MAX_CELLS), (grid.bin_edges(), DEFAULT_BINS)):
-        width = min(width for width in ROUND if width * pieces >= steps)
+        width = min(width for width in ROUND if width * pieces >= steps - 1)
         assert {(edge + origin) % width for edge in edges[1:-1].tolist()} <= {0}
+
+
+def test_a_range_that_ends_on_a_round_number_is_cut_by_round_numbers() -> None:
+    assert make_grid(2_000_001).cells == 1_001
+    assert set(np.diff(make_grid(2_000_001).edges)[:-1].tolist()) == {2_000}
 
 
 @given(st.integers(1, MOST_STEPS))
