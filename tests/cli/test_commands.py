@@ -95,6 +95,12 @@ def test_a_draft_goes_to_standard_output_by_default(people: Path, capsys: pytest
     assert Schema.from_yaml(capsys.readouterr().out).names == ("name", "age", "sex")
 
 
+def test_a_draft_in_a_file_is_for_its_owner_only(people: Path) -> None:
+    assert run(["schema", "draft", "people.csv", "-o", "schema.yaml"]) == 0
+
+    assert Path("schema.yaml").stat().st_mode & 0o777 == 0o600
+
+
 def test_work_is_not_overwritten_unless_forced(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mine = Path("schema.yaml")
     mine.write_text("mine", "utf-8")

@@ -53,7 +53,7 @@ def draft(data: str, query: str | None, rows: int, target: str, force: bool) -> 
     output.refuse_to_overwrite(target, force)
     with output.working(f"Reading {data}"):
         text = dpsyn.draft_schema(data, query=query, rows=rows)
-    output.write_text(target, text)
+    output.write_text(target, text, private=True)
     output.wrote(target, "It is private until you have gone through it; see the notes at its top.")
 
 
