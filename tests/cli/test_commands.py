@@ -95,6 +95,13 @@ def test_a_draft_goes_to_standard_output_by_default(people: Path, capsys: pytest
     assert Schema.from_yaml(capsys.readouterr().out).names == ("name", "age", "sex")
 
 
+@pytest.mark.parametrize("command", [["check", ""], ["import", ""], ["approve", "", "a", "--because", "book"]])
+def test_an_empty_path_is_told(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["schema", *command]) == 2
+
+    assert capsys.readouterr().err == "dpsyn: no path was given; give the name of a file\n"
+
+
 def test_a_draft_in_a_file_is_for_its_owner_only(people: Path) -> None:
     assert run(["schema", "draft", "people.csv", "-o", "schema.yaml"]) == 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -439,3 +440,18 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(SchemaError, match=r"absent\.json cannot be read: no such file"):
         import_schema(path)
+
+
+def test_a_pipe_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+
+    with pytest.raises(SchemaError, match="cannot be read: it is a device or a pipe"):
+        import_schema(tmp_path / "pipe")
+
+
+def test_one_key_of_many_that_stands_twice_is_found_at_once(metadata: Path) -> None:
+    keys = [f'"k{number}": 2' for number in range(60_000)]
+    metadata.write_text("{" + ", ".join([*keys, '"k50000": 3']) + "}")
+
+    with pytest.raises(SchemaError, match="'k50000' stands twice"):
+        import_schema(metadata)

@@ -63,7 +63,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """Read a schema file; an error names its line."""
         from dpsyn.schema import files
 
-        return files.load(Path(path))
+        return files.load(path)
 
     @classmethod
     def from_yaml(cls, text: str) -> Schema:
