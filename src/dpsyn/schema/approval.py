@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from dpsyn.errors import SchemaError
-from dpsyn.outputs import write_text
+from dpsyn.outputs import edited_alone, write_text
 from dpsyn.schema import files, yamltext
 
 Edit = tuple[int, int, str]
@@ -38,13 +38,15 @@ def approve_schema(
     This is what makes a drafted schema fit for a release; the certificate lists the reasons. ``everything`` stands
     for all that was read off the data. Nothing else in the file changes.
     """
-    text = files.read_text(Path(path), keep_mark=True)
+    files.require_file(path)
     names = (names,) if isinstance(names, str) else names
-    try:
-        approved = approve(text, names, because, everything=everything)
-    except SchemaError as error:
-        raise SchemaError(f"{path}: {error}", error.path) from None
-    write_text(Path(path), approved)
+    with edited_alone(Path(path)):  # two approvals at a time would lose one of them
+        text = files.read_text(path, keep_mark=True)
+        try:
+            approved = approve(text, names, because, everything=everything)
+        except SchemaError as error:
+            raise SchemaError(f"{path}: {error}", error.path) from None
+        write_text(Path(path), approved)
 
 
 def approve(text: str, names: Sequence[str], because: str, *, everything: bool = False) -> str:
