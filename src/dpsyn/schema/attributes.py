@@ -243,7 +243,7 @@ class Categorical(Attribute, frozen=True, kw_only=True, dict=True, tag="categori
         cell = self._cell_of(part)
         if cell is None:
             labels = self._proper_labels()
-            raise SchemaError(f"{text_of(part)!r} is not a value of {self.name!r}; it has {_some(labels)}")
+            raise SchemaError(f"{text_of(part)!r} is not a value of {self.name!r}; it has {some(labels)}")
         return np.array([cell])
 
 
@@ -364,6 +364,7 @@ def split_range(value: Value) -> tuple[str, str] | None:
     return (low, high) if low and high else None
 
 
-def _some(labels: Sequence[str]) -> str:
+def some(labels: Sequence[str]) -> str:
+    """The first eight of some names, and how many more there are."""
     shown = ", ".join(labels[:8])
     return shown if len(labels) <= 8 else f"{shown} and {len(labels) - 8:,} more"

@@ -100,8 +100,8 @@ def _coded(values: object) -> tuple[Value, ...]:
 
 def _measured(field: Field, constraints: dict[str, Any], spellings: bool | tuple[Value, ...]) -> Entry:
     values = _coded(constraints.get("enum")) or _coded(field.get("categories"))
-    if isinstance(spellings, tuple):
-        values = tuple(value for value in values if text_of(value) not in spellings)
+    empty = frozenset(spellings) if isinstance(spellings, tuple) else frozenset()
+    values = tuple(value for value in values if text_of(value) not in empty)
     kind = field.get("type", "string")
     if values and kind != "boolean":
         ordered = field.get("categoriesOrdered") is True or field.get("ordered") is True
