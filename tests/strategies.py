@@ -239,7 +239,7 @@ def datetimes(draw: st.DrawFn) -> Datetime:
     end = start + dt.timedelta(microseconds=length)
     first = draw(st.sampled_from([start.isoformat(), start.isoformat(" "), start.date().isoformat()]))
     last = draw(st.sampled_from([end.isoformat(), f"{end.isoformat()}Z", end.date().isoformat()]))
-    formatted = draw(st.none() | st.sampled_from(["%d.%m.%Y", "%Y%m%d", "%m/%d/%y %H:%M"]))
+    formatted = draw(st.none() | st.sampled_from(["%d.%m.%Y", "%Y%m%d", "%m/%d/%y %I:%M %p"]))
     base = Datetime(start=first, end=last, resolution=resolution, format=formatted, **draw(_common(ranged=True)))
     return _with_cuts(draw, base, str)
 

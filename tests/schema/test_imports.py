@@ -455,3 +455,26 @@ def test_one_key_of_many_that_stands_twice_is_found_at_once(metadata: Path) -> N
 
     with pytest.raises(SchemaError, match="'k50000' stands twice"):
         import_schema(metadata)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "resolution", "reason"),
+    [
+        ("%d.%m.%Y %H:%M:%S.%f", "second", "%f is not read"),
+        ("%Y %j", "day", "%j is not read"),
+        ("%H:%M %Y", "second", "it does not name the month"),
+    ],
+)
+def test_a_format_that_cannot_be_used_becomes_a_comment(
+    metadata: Path, pattern: str, resolution: str, reason: str
+) -> None:
+    text = imported(metadata, sdv({"sdtype": "datetime", "datetime_format": pattern}))
+
+    assert f"# written as {pattern}, which is no format here: {reason}" in text
+    assert entry_of(text) == {"kind": "datetime", "start": None, "end": None, "resolution": resolution}
+
+
+def test_a_sign_that_matters_for_writing_dates_only_is_left_out(metadata: Path) -> None:
+    text = imported(metadata, sdv({"sdtype": "datetime", "datetime_format": "%-d.%#m.%Y"}))
+
+    assert entry_of(text)["format"] == "%d.%m.%Y"
