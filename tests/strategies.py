@@ -41,7 +41,7 @@ from dpsyn.schema import (
     parse_instant,
     text_of,
 )
-from dpsyn.schema.ranges import MOST_STEPS, Resolution
+from dpsyn.schema.ranges import FARTHEST_REAL, MOST_STEPS, Resolution
 
 WILD_TEXTS = (
     "no",
@@ -220,7 +220,7 @@ def reals(draw: st.DrawFn) -> Real:
         places, largest, decimals = draw(st.integers(0, 3)), 10**6, None
     else:
         decimals = draw(st.integers(0, 15))
-        places, largest = decimals, 10**15
+        places, largest = decimals, FARTHEST_REAL - 1
     lattice = st.integers(-300, 300) | st.integers(-largest, largest)
     low, high = sorted((draw(lattice), draw(lattice)))
     bounds = {"low": low / 10**places, "high": high / 10**places}

@@ -22,6 +22,10 @@ from dpsyn.schema.grid import Grid, make_grid
 MOST_STEPS = 2**53
 """Lattice points of one attribute: all of them are exact as 64-bit floats."""
 
+FARTHEST_REAL = 2**51
+"""Lattice coordinates of a real lie nearer to zero, so that they come back from 64-bit floats: dividing by a power of
+ten and multiplying again errs by less than a quarter, and floats of this size lie a quarter apart or less."""
+
 Resolution = Literal["year", "month", "day", "hour", "minute", "second", "millisecond", "microsecond"]
 
 UNITS: dict[Resolution, str] = {
@@ -228,8 +232,10 @@ class Real(Ranged, frozen=True, kw_only=True, tag="real"):
                 raise SchemaError(f"{field} is {getattr(self, field)}; it must be a finite number", (field,))
         if self.decimals is not None and not 0 <= self.decimals <= 15:
             raise SchemaError(f"decimals is {self.decimals}; it must be 0 … 15", ("decimals",))
-        if max(abs(self.low), abs(self.high)) * self.scale >= MOST_STEPS:
-            raise SchemaError("bounds hold more than 2^53 values; give fewer decimals", ("decimals",))
+        if max(abs(self.low), abs(self.high)) * self.scale >= FARTHEST_REAL:
+            most = f"±{FARTHEST_REAL / self.scale:.3g}"
+            message = f"bounds with {self.places} decimals lie within {most}; give fewer decimals or nearer bounds"
+            raise SchemaError(message, ("decimals",))
         for field in ("low", "high"):
             if _decimal(getattr(self, field)).scaleb(self.places) % 1:
                 message = f"{field} ({getattr(self, field)}) has more than {self.places} decimals"
