@@ -243,9 +243,9 @@ def test_a_number_or_date_can_spell_missing_in_files_and_typed_tables_alike() ->
 
 
 def test_an_empty_text_is_a_value_where_it_is_listed() -> None:
-    attribute = Categorical(name="a", values=("", "x"), missing=True)
+    attribute = Categorical(name="a", values=("x", ""))
 
-    assert read(attribute, ["", "x", None]) == [0, 1, 2]
+    assert read(attribute, ["", "x", None]) == [1, 0, 0]
 
 
 def test_numeric_categories_match_any_spelling_and_text_ones_only_their_own() -> None:

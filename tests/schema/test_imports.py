@@ -478,3 +478,33 @@ def test_a_sign_that_matters_for_writing_dates_only_is_left_out(metadata: Path) 
     text = imported(metadata, sdv({"sdtype": "datetime", "datetime_format": "%-d.%#m.%Y"}))
 
     assert entry_of(text)["format"] == "%d.%m.%Y"
+
+
+@pytest.mark.parametrize("bound", [float("nan"), float("inf"), float("-inf"), "NaN", "-INF"])
+@pytest.mark.parametrize("kind", ["integer", "number"])
+def test_a_bound_that_bounds_nothing_is_asked_for(metadata: Path, kind: str, bound: object) -> None:
+    field = {"name": "x", "type": kind, "constraints": {"minimum": bound, "maximum": 9}}
+
+    entry = entry_of(imported(metadata, {"fields": [field]}))
+
+    assert (entry["low"], entry["high"]) == (None, 9)
+
+
+@pytest.mark.parametrize(
+    ("more", "values"),
+    [
+        ({}, ["a"]),
+        ({"missingValues": ["-"]}, ["a"]),
+        ({"missingValues": []}, ["", "a"]),
+        ({"constraints": {"required": True}}, ["", "a"]),
+    ],
+)
+def test_an_empty_text_is_no_value_where_cells_may_be_empty(
+    metadata: Path, more: dict[str, Any], values: list[str]
+) -> None:
+    constraints = {"enum": ["", "a"], **more.get("constraints", {})}
+
+    text = imported(metadata, {"fields": [{"name": "x", **more, "constraints": constraints}]})
+
+    assert entry_of(text)["values"] == values
+    assert Schema.from_yaml(text)

@@ -76,6 +76,9 @@ class Attribute(
         overlap = texts.intersection(self.null_spellings) if self.missing is not True else ()
         if overlap:
             raise SchemaError(f"{min(overlap)!r} is both a value and a spelling of missing", ("missing",))
+        if self.has_missing and "" in texts:
+            message = "'' is a value, but a text file writes it like an empty cell; drop it, or drop missing"
+            raise SchemaError(message, ("missing",))
         if self.has_missing and MISSING in texts:
             message = (
                 f"{MISSING!r} is how empty cells are called; leave it out of the values and say missing: [missing]"
@@ -305,7 +308,7 @@ class Open(Attribute, frozen=True, kw_only=True, tag="open"):
         because of what is in a table.
         """
         reserved = {self.other, *(self.null_spellings if self.missing is not True else ())}
-        reserved |= {MISSING} if self.has_missing else set()
+        reserved |= {MISSING, ""} if self.has_missing else set()
         return Categorical(
             name=self.name,
             values=tuple(value for value in values if value not in reserved) or (self.other,),
