@@ -41,7 +41,7 @@ from dpsyn.schema import (
     parse_instant,
     text_of,
 )
-from dpsyn.schema.ranges import MOST_STEPS, Resolution
+from dpsyn.schema.ranges import FARTHEST_REAL, MOST_STEPS, Resolution
 
 WILD_TEXTS = (
     "no",
@@ -143,9 +143,10 @@ def _common(draw: st.DrawFn, forbidden: Iterable[str] = (), *, ranged: bool = Fa
     """The fields of every kind; ``forbidden`` texts, and values of a range, are not spellings of missing."""
     taken = set(forbidden)
     spellings = texts().filter(lambda text: text not in taken and not (ranged and _reads_as_a_value(text)))
+    missing = st.booleans() | spellings | st.lists(spellings, max_size=3).map(tuple)
     return {
         "name": draw(names()),
-        "missing": draw(st.booleans() | spellings | st.lists(spellings, max_size=3).map(tuple)),
+        "missing": draw(st.just(False) if "" in taken else missing),  # a text file writes both alike
         "provenance": draw(st.sampled_from(["public", "data"])),
         "because": draw(st.just("") | texts()),
         "description": draw(st.just("") | texts()),
@@ -220,7 +221,7 @@ def reals(draw: st.DrawFn) -> Real:
         places, largest, decimals = draw(st.integers(0, 3)), 10**6, None
     else:
         decimals = draw(st.integers(0, 15))
-        places, largest = decimals, 10**15
+        places, largest = decimals, FARTHEST_REAL - 1
     lattice = st.integers(-300, 300) | st.integers(-largest, largest)
     low, high = sorted((draw(lattice), draw(lattice)))
     bounds = {"low": low / 10**places, "high": high / 10**places}
@@ -239,7 +240,7 @@ def datetimes(draw: st.DrawFn) -> Datetime:
     end = start + dt.timedelta(microseconds=length)
     first = draw(st.sampled_from([start.isoformat(), start.isoformat(" "), start.date().isoformat()]))
     last = draw(st.sampled_from([end.isoformat(), f"{end.isoformat()}Z", end.date().isoformat()]))
-    formatted = draw(st.none() | st.sampled_from(["%d.%m.%Y", "%Y%m%d", "%m/%d/%y %H:%M"]))
+    formatted = draw(st.none() | st.sampled_from(["%d.%m.%Y", "%Y%m%d", "%m/%d/%y %I:%M %p"]))
     base = Datetime(start=first, end=last, resolution=resolution, format=formatted, **draw(_common(ranged=True)))
     return _with_cuts(draw, base, str)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from dpsyn.errors import OutputError
-from dpsyn.outputs import write_text, written_beside
+from dpsyn.outputs import edited_alone, write_text, written_beside
 
 
 def half_written(path: Path, error: BaseException) -> None:
@@ -190,3 +191,86 @@ def test_a_file_that_is_written_anew_keeps_its_permissions(tmp_path: Path) -> No
     write_text(path, "new")
 
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_new_private_text_is_for_its_owner_only(tmp_path: Path) -> None:
+    path = tmp_path / "draft.yaml"
+
+    write_text(path, "seen in the rows", private=True)
+
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_private_text_keeps_the_permissions_of_the_file_it_replaces(tmp_path: Path) -> None:
+    path = tmp_path / "draft.yaml"
+    path.write_text("old", "utf-8")
+    path.chmod(0o640)
+
+    write_text(path, "new", private=True)
+
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_an_error_about_another_file_stays_as_it_is(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="source"), written_beside(tmp_path / "out.txt"):
+        (tmp_path / "source").read_bytes()
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_about_the_file_itself_is_told_in_words(tmp_path: Path) -> None:
+    with pytest.raises(OutputError) as caught, written_beside(tmp_path / "out.txt") as beside:
+        (beside / "inside").write_text("x")
+
+    assert str(caught.value) == f"{tmp_path / 'out.txt'} cannot be written: no such file or directory"
+
+
+def test_the_pages_that_a_library_adds_to_an_error_are_cut(tmp_path: Path) -> None:
+    with pytest.raises(OutputError) as caught:
+        half_written(tmp_path / "out.txt", OSError(28, "No space left\n" * 1_000))
+
+    assert str(caught.value).startswith(f"{tmp_path / 'out.txt'} cannot be written: no space left no space")
+    assert len(str(caught.value)) < 400 + len(str(tmp_path))
+
+
+def test_a_name_too_long_for_the_system_is_told_in_words() -> None:
+    with pytest.raises(OutputError, match="cannot be written: file name too long"):
+        write_text(Path("x" * 5_000), "text")
+
+
+def test_one_edit_waits_for_the_other(tmp_path: Path) -> None:
+    path = tmp_path / "number.txt"
+    path.write_text("0", "utf-8")
+
+    def add_one(_: int) -> None:
+        with edited_alone(path):
+            write_text(path, str(int(path.read_text("utf-8")) + 1))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(add_one, range(40)))
+
+    assert path.read_text("utf-8") == "40"
+    assert [left.name for left in tmp_path.iterdir()] == ["number.txt"]
+
+
+def test_a_lock_that_was_left_behind_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpsyn.outputs.LONGEST_WAIT", 0.0)
+    (tmp_path / ".schema.yaml.lock").touch()
+
+    with pytest.raises(OutputError) as caught, edited_alone(tmp_path / "schema.yaml"):
+        pytest.fail("the block must not run")
+
+    assert str(caught.value) == (
+        f"{tmp_path / 'schema.yaml'} is being edited by another command; "
+        f"if there is none, remove {tmp_path / '.schema.yaml.lock'}"
+    )
+
+
+def test_a_failed_edit_lets_the_next_one_in(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="a slip"), edited_alone(tmp_path / "schema.yaml"):
+        raise ValueError("a slip")
+
+    with edited_alone(tmp_path / "schema.yaml"):
+        pass
+
+    assert list(tmp_path.iterdir()) == []

@@ -3,42 +3,109 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from dpsyn.errors import OutputError
+from dpsyn.errors import OutputError, in_words
+
+LONGEST_WAIT = 30.0
+"""Seconds that one edit of a file waits for others; an edit takes a second where the file is very large."""
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+"""Errors that only writing can have."""
 
 
 @contextlib.contextmanager
 def written_beside(path: Path) -> Iterator[Path]:
     """A temporary path in the same folder; it becomes ``path`` if the block succeeds and vanishes if not.
 
-    A link is followed. What is no file, such as ``/dev/null``, is refused rather than replaced by one.
+    A link is followed. What is no file, such as ``/dev/null``, is refused rather than replaced by one. Errors of
+    the block that are not about this file, such as those of reading another one, stay as they are.
     """
-    path = path.resolve() if path.is_symlink() else path
-    if path.is_dir():
-        raise OutputError(f"{path} is a folder; give the name of a file in it")
-    if path.exists() and not path.is_file():
-        raise OutputError(f"{path} is a device or a pipe; give the name of a file")
-    if not path.parent.is_dir():
-        raise OutputError(f"{path} cannot be written: there is no folder {path.parent}")
+    path = _place(path)
     beside = path.with_name(f".{path.name[:50]}.{secrets.token_hex(4)}.partial")
     try:
-        yield beside
-        if path.exists():
-            shutil.copymode(path, beside)  # who may read the old one may read the new one, and nobody else
-        os.replace(beside, path)
-    except OSError as error:
-        raise OutputError(f"{path} cannot be written: {(error.strerror or str(error)).lower()}") from None
+        try:
+            yield beside
+        except OSError as error:
+            if beside.name in str(error) or error.errno in _NO_ROOM:
+                raise _unwritable(path, error) from None
+            raise
+        _put_in_place(beside, path)
     finally:
         with contextlib.suppress(OSError):
             beside.unlink(missing_ok=True)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a text file in UTF-8 with plain newlines."""
+def write_text(path: Path, text: str, *, private: bool = False) -> None:
+    """Write a text file in UTF-8 with plain newlines; a new private one can be read by its owner only."""
     with written_beside(path) as beside:
-        beside.write_bytes(text.encode())
+        try:
+            beside.touch(0o600 if private or path.exists() else 0o666)  # nobody reads what is being written
+            beside.write_bytes(text.encode())
+        except OSError as error:
+            raise _unwritable(path, error) from None
+
+
+@contextlib.contextmanager
+def edited_alone(path: Path) -> Iterator[None]:
+    """Let nobody else edit a file meanwhile who asks for the same, in this process or another.
+
+    The lock is a file beside it, which every system can create exactly once. Links to one file share a lock.
+    """
+    real = Path(os.path.realpath(path))
+    lock = real.with_name(f".{real.name[:50]}.lock")
+    _take(lock, path)
+    try:
+        yield
+    finally:
+        lock.unlink(missing_ok=True)
+
+
+def _take(lock: Path, path: Path) -> None:
+    """Create a lock file, waiting for others to remove theirs."""
+    end = time.monotonic() + LONGEST_WAIT
+    while True:
+        try:
+            os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            return
+        except OSError as error:
+            # Windows answers "denied" as long as a lock that was just removed is still open somewhere
+            if not isinstance(error, FileExistsError) and not (os.name == "nt" and isinstance(error, PermissionError)):
+                raise _unwritable(path, error) from None
+        if time.monotonic() > end:
+            raise OutputError(f"{path} is being edited by another command; if there is none, remove {lock}")
+        time.sleep(0.01)
+
+
+def _place(path: Path) -> Path:
+    """Where a result belongs, links followed, if a file can be there."""
+    try:
+        path = Path(os.path.realpath(path)) if path.is_symlink() else path
+        if path.is_dir():
+            raise OutputError(f"{path} is a folder; give the name of a file in it")
+        if path.exists() and not path.is_file():
+            raise OutputError(f"{path} is a device or a pipe; give the name of a file")
+        if not path.parent.is_dir():
+            raise OutputError(f"{path} cannot be written: there is no folder {path.parent}")
+    except OSError as error:  # such as a name that is too long
+        raise _unwritable(path, error) from None
+    return path
+
+
+def _put_in_place(beside: Path, path: Path) -> None:
+    try:
+        if path.exists():
+            shutil.copymode(path, beside)  # who may read the old one may read the new one, and nobody else
+        os.replace(beside, path)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def _unwritable(path: Path, error: OSError) -> OutputError:
+    return OutputError(f"{path} cannot be written: {in_words(error)}")

@@ -95,6 +95,19 @@ def test_a_draft_goes_to_standard_output_by_default(people: Path, capsys: pytest
     assert Schema.from_yaml(capsys.readouterr().out).names == ("name", "age", "sex")
 
 
+@pytest.mark.parametrize("command", [["check", ""], ["import", ""], ["approve", "", "a", "--because", "book"]])
+def test_an_empty_path_is_told(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["schema", *command]) == 2
+
+    assert capsys.readouterr().err == "dpsyn: no path was given; give the name of a file\n"
+
+
+def test_a_draft_in_a_file_is_for_its_owner_only(people: Path) -> None:
+    assert run(["schema", "draft", "people.csv", "-o", "schema.yaml"]) == 0
+
+    assert Path("schema.yaml").stat().st_mode & 0o777 == 0o600
+
+
 def test_work_is_not_overwritten_unless_forced(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mine = Path("schema.yaml")
     mine.write_text("mine", "utf-8")

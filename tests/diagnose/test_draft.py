@@ -139,6 +139,90 @@ def test_a_draft_of_any_column_is_a_valid_schema_that_the_column_fits(values: li
     assert fit.attributes[0].misplaced == 0
 
 
+_TYPES = {
+    pa.int8(): st.integers(-128, 127),
+    pa.int64(): st.integers(-(2**63), 2**63 - 1),
+    pa.uint64(): st.integers(0, 2**64 - 1),
+    pa.float16(): st.floats(width=16).map(np.float16),
+    pa.float32(): st.floats(width=32),
+    pa.float64(): st.floats(),
+    pa.bool_(): st.booleans(),
+    pa.decimal32(9, 4): st.decimals(-9_999, 9_999, places=4),
+    pa.decimal64(18, 0): st.decimals(-(10**17), 10**17, places=0),
+    pa.decimal256(76, 38): st.decimals(-(10**37), 10**37, places=9),
+    pa.date32(): st.integers(-(2**31), 2**31 - 1),
+    pa.date64(): st.dates(),
+    pa.timestamp("s"): st.integers(-(2**63), 2**63 - 1),
+    pa.timestamp("ns", "Nowhere/Bogus"): st.integers(-(2**63), 2**63 - 1),
+    pa.time64("ns"): st.times(),
+    pa.string(): st.text(max_size=4)
+    | st.sampled_from(["missing", "inf", "1e400", "9" * 3999, "1e-99999999999999999999"]),
+    pa.string_view(): st.text(max_size=4),
+    pa.binary(): st.binary(max_size=3),
+    pa.binary(2): st.binary(min_size=2, max_size=2),
+    pa.null(): st.none(),
+}
+
+
+@st.composite
+def typed_columns(draw: st.DrawFn) -> pa.Array:
+    """Columns of any type whose cells are single values, some of them dictionaries, each value once or often."""
+    kind = draw(st.sampled_from(list(_TYPES)))
+    values = draw(st.lists(st.none() | _TYPES[kind], max_size=8)) * draw(st.sampled_from([1, 3, 50]))
+    array = pa.array(values, kind)
+    if draw(st.booleans()) and not pa.types.is_null(kind):
+        return pa.DictionaryArray.from_arrays(pa.array(range(len(array)), pa.int32()), array)
+    return array
+
+
+@given(st.lists(typed_columns(), min_size=1, max_size=3))
+def test_a_draft_of_any_typed_table_loads(columns: list[pa.Array]) -> None:
+    rows = min(map(len, columns))
+    table = pa.table({f"c{place}": column.slice(0, rows) for place, column in enumerate(columns)})
+
+    schema = Schema.from_yaml(draft_schema(table))
+
+    assert schema.names == tuple(table.column_names)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (["1", "100", "1000", "inf"], {"kind": "integer", "low": 0, "high": 1100}),
+        ([1.0, 100.0, 1000.0, float("inf")], {"kind": "integer", "low": 0, "high": 1100}),
+        (["9" * 3999, "1", "2"] * 3, {"kind": "categorical", "values": ("1", "2", "9" * 3999)}),
+        (["1", "1e-9999999999999999999999"], {"kind": "ordinal", "values": (0, 1)}),
+        ([1e308, -1e308, 1.5], {"kind": "categorical"}),
+        (["1", "1.0", "100", "10000"], {"kind": "categorical", "values": (1, 100, 10_000)}),
+        (["1e3", "1000", "2e3"], {"kind": "categorical", "values": (1000, 2000)}),
+        ([*range(0, 400_000, 1_000), *[float("inf")] * 200], {"kind": "integer", "spikes": ()}),
+        (["missing", None, "a"] * 5, {"kind": "categorical", "values": ("a",), "missing": ("", "missing")}),
+        (["missing", "a"] * 5, {"kind": "categorical", "values": ("a", "missing"), "missing": False}),
+        (["missing", None] * 5, {"kind": "open", "missing": ("", "missing")}),
+        ([-6 * 10**15, 6 * 10**15, *range(300)], {"kind": "open"}),
+    ],
+)
+def test_far_and_odd_cells_do_not_break_a_draft(values: list[Any], expected: dict[str, Any]) -> None:
+    attribute = guessed(values)
+
+    assert fields(attribute, *[key for key in expected if key != "kind"]) == tuple(expected.values())
+
+
+def test_long_codes_keep_all_their_digits() -> None:
+    codes = [9_007_199_254_740_993 + number * 10**6 for number in range(30)]
+
+    attribute: Any = guessed([str(code) for code in codes] * 2)
+
+    assert attribute.values == tuple(codes)
+
+
+def test_a_table_of_keys_alone_is_drafted_as_open() -> None:
+    text = draft_schema(pa.table({"a": LETTERS}))
+
+    assert Schema.from_yaml(text)["a"].kind == "open"
+    assert "if it is a key, make it kind: identifier" in text
+
+
 def test_mixed_python_objects_are_drafted() -> None:
     frame = pd.DataFrame({"a": pd.Series([1, "x", None, dt.date(2000, 1, 1)] * 50, dtype=object)})
 

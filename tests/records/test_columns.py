@@ -295,9 +295,9 @@ def test_whole_numbers_beside_fractions_that_no_float_holds_are_text() -> None:
 
 
 def test_an_empty_text_is_a_value_where_it_is_listed() -> None:
-    attribute = Categorical(name="a", values=("", "x"), missing=True)
+    attribute = Categorical(name="a", values=("x", ""))
 
-    assert read(attribute, ["", "x", None]) == [0, 1, 2]
+    assert read(attribute, ["", "x", None]) == [1, 0, 0]
 
 
 def test_numeric_categories_match_any_spelling_and_text_ones_only_their_own() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 
 from dpsyn.errors import SchemaError
 from dpsyn.schema import Boolean, Categorical, Integer, Open, Schema, Total
-from dpsyn.schema.approval import approve
+from dpsyn.schema.approval import approve, approve_schema
 from dpsyn.schema.files import document_of
 from dpsyn.schema.yamltext import read, scalar
 
@@ -318,3 +320,29 @@ def test_lines_without_provenance_or_reason_stay(schema: Schema, style: str) -> 
         assert without_approvals(text) == without_approvals(before)
     else:
         assert len(text.splitlines()) == len(before.splitlines())
+
+
+def test_approvals_at_the_same_time_are_all_recorded(tmp_path: Path) -> None:
+    path = tmp_path / "schema.yaml"
+    names = [f"a{number}" for number in range(40)]
+    path.write_text(schema_text("".join(f"  {name}: {{kind: open, provenance: data}}\n" for name in names)), "utf-8")
+
+    with ThreadPoolExecutor(len(names)) as pool:
+        list(pool.map(lambda name: approve_schema(path, name, because="book"), names))
+
+    assert Schema.load(path).unapproved() == ()
+
+
+def test_the_approval_of_a_file_that_is_not_there_says_so(tmp_path: Path) -> None:
+    with pytest.raises(SchemaError, match="cannot be read: no such file or directory"):
+        approve_schema(tmp_path / "none" / "schema.yaml", "a", because="book")
+
+
+def test_thousands_of_attributes_are_approved_one_by_one_in_their_places() -> None:
+    names = [f"a{number}" for number in range(2_000)]
+    before = schema_text("".join(f"  {name}:\n    kind: open\n    because:\n    provenance: data\n" for name in names))
+
+    text = approve(before, (), "book", everything=True)
+
+    after = before.replace("because:", "because: book").replace("provenance: data", "provenance: public")
+    assert text == after

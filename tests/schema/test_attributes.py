@@ -374,3 +374,24 @@ def test_all_other_values_are_not_called_like_an_empty_cell(other: str, missing:
 def test_more_values_than_a_person_can_mean_are_refused() -> None:
     with pytest.raises(SchemaError, match="1,000,001 values are too many; list at most 1,000,000"):
         Categorical(name="a", values=tuple(range(MOST_VALUES + 1)))
+
+
+@pytest.mark.parametrize("missing", [True, "?", ("?", "-")])
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [(Categorical, {"values": ("", "a")}), (Ordinal, {"values": ("a",), "other": ""}), (Open, {"other": ""})],
+)
+def test_an_empty_text_cannot_be_a_value_beside_missing(kind: Any, fields: dict[str, Any], missing: Any) -> None:
+    with pytest.raises(SchemaError) as caught:
+        kind(name="a", missing=missing, **fields)
+
+    assert str(caught.value) == "'' is a value, but a text file writes it like an empty cell; drop it, or drop missing"
+
+
+def test_an_empty_text_is_a_value_where_missing_is_not_declared() -> None:
+    assert Categorical(name="a", values=("", "a")).labels() == ("", "a")
+
+
+def test_an_empty_text_that_was_bought_joins_the_others_beside_missing() -> None:
+    assert Open(name="a", missing="?").bought(["", "a"]).labels() == ("a", "other", "missing")
+    assert Open(name="a").bought(["", "a"]).labels() == ("", "a", "other")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 
 from dpsyn.errors import OutputError, SchemaError
-from dpsyn.schema import Categorical, Integer, Schema
+from dpsyn.schema import Categorical, Integer, Schema, files
 from tests.strategies import schemas
 
 EXAMPLE = """\
@@ -313,6 +314,36 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 def test_a_folder_is_no_schema_file(tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match="cannot be read: is a directory"):
         Schema.load(tmp_path)
+
+
+def test_a_pipe_or_a_device_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/dev/zero")
+
+    for path in (tmp_path / "pipe", tmp_path / "link"):
+        with pytest.raises(SchemaError, match="cannot be read: it is a device or a pipe; give the name of a file"):
+            Schema.load(path)
+
+
+def test_a_file_too_large_for_a_schema_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MOST_BYTES", 1_000_000)
+    (tmp_path / "large.yaml").write_text(TWO + "#" * 1_000_000)
+
+    with pytest.raises(SchemaError, match=r"large\.yaml is larger than 1 MB, so it is no description of a table"):
+        Schema.load(tmp_path / "large.yaml")
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("x" * 5_000, "cannot be read: file name too long"),
+        ("a\0b", "no file has such a name"),
+        ("", "no path was given"),
+    ],
+)
+def test_a_path_that_no_file_can_have_is_refused(path: str, message: str) -> None:
+    with pytest.raises(SchemaError, match=message):
+        Schema.load(path)
 
 
 def test_the_text_of_a_schema_is_what_a_person_would_write() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -439,3 +440,71 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(SchemaError, match=r"absent\.json cannot be read: no such file"):
         import_schema(path)
+
+
+def test_a_pipe_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+
+    with pytest.raises(SchemaError, match="cannot be read: it is a device or a pipe"):
+        import_schema(tmp_path / "pipe")
+
+
+def test_one_key_of_many_that_stands_twice_is_found_at_once(metadata: Path) -> None:
+    keys = [f'"k{number}": 2' for number in range(60_000)]
+    metadata.write_text("{" + ", ".join([*keys, '"k50000": 3']) + "}")
+
+    with pytest.raises(SchemaError, match="'k50000' stands twice"):
+        import_schema(metadata)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "resolution", "reason"),
+    [
+        ("%d.%m.%Y %H:%M:%S.%f", "second", "%f is not read"),
+        ("%Y %j", "day", "%j is not read"),
+        ("%H:%M %Y", "second", "it does not name the month"),
+    ],
+)
+def test_a_format_that_cannot_be_used_becomes_a_comment(
+    metadata: Path, pattern: str, resolution: str, reason: str
+) -> None:
+    text = imported(metadata, sdv({"sdtype": "datetime", "datetime_format": pattern}))
+
+    assert f"# written as {pattern}, which is no format here: {reason}" in text
+    assert entry_of(text) == {"kind": "datetime", "start": None, "end": None, "resolution": resolution}
+
+
+def test_a_sign_that_matters_for_writing_dates_only_is_left_out(metadata: Path) -> None:
+    text = imported(metadata, sdv({"sdtype": "datetime", "datetime_format": "%-d.%#m.%Y"}))
+
+    assert entry_of(text)["format"] == "%d.%m.%Y"
+
+
+@pytest.mark.parametrize("bound", [float("nan"), float("inf"), float("-inf"), "NaN", "-INF"])
+@pytest.mark.parametrize("kind", ["integer", "number"])
+def test_a_bound_that_bounds_nothing_is_asked_for(metadata: Path, kind: str, bound: object) -> None:
+    field = {"name": "x", "type": kind, "constraints": {"minimum": bound, "maximum": 9}}
+
+    entry = entry_of(imported(metadata, {"fields": [field]}))
+
+    assert (entry["low"], entry["high"]) == (None, 9)
+
+
+@pytest.mark.parametrize(
+    ("more", "values"),
+    [
+        ({}, ["a"]),
+        ({"missingValues": ["-"]}, ["a"]),
+        ({"missingValues": []}, ["", "a"]),
+        ({"constraints": {"required": True}}, ["", "a"]),
+    ],
+)
+def test_an_empty_text_is_no_value_where_cells_may_be_empty(
+    metadata: Path, more: dict[str, Any], values: list[str]
+) -> None:
+    constraints = {"enum": ["", "a"], **more.get("constraints", {})}
+
+    text = imported(metadata, {"fields": [{"name": "x", **more, "constraints": constraints}]})
+
+    assert entry_of(text)["values"] == values
+    assert Schema.from_yaml(text)

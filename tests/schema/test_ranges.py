@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dpsyn.errors import SchemaError
 from dpsyn.schema import AnyAttribute, Datetime, Integer, Ranged, Real, Value, parse_instant
-from dpsyn.schema.ranges import MOST_STEPS
+from dpsyn.schema.ranges import FARTHEST_REAL, MOST_STEPS
 from tests.strategies import RESOLUTIONS, integers, rangeds, reals
 
 AGE = Integer(name="age", low=0, high=120)
@@ -255,6 +255,20 @@ def test_decimals_left_out_tell_a_million_values_apart(low: float, high: float, 
     assert Real(name="a", low=low, high=high).places == places
 
 
+FAR = st.integers(FARTHEST_REAL - 10**6, FARTHEST_REAL - 1)
+
+
+@given(st.integers(1 - FARTHEST_REAL, FARTHEST_REAL - 1) | FAR, st.integers(0, 15))
+def test_every_number_of_a_real_comes_back_from_its_float(coordinate: int, decimals: int) -> None:
+    value = coordinate / 10**decimals
+    attribute = Real(name="a", low=value, high=value, decimals=decimals)
+
+    (number,) = attribute.values_at(np.array([0]))
+
+    assert attribute.origin == coordinate
+    assert np.rint(number * attribute.scale) == coordinate
+
+
 @pytest.mark.parametrize(
     ("fields", "phrase", "field"),
     [
@@ -263,7 +277,7 @@ def test_decimals_left_out_tell_a_million_values_apart(low: float, high: float, 
         ({"low": float("-inf")}, "low is -inf", "low"),
         ({"decimals": 16}, "decimals is 16; it must be 0 … 15", "decimals"),
         ({"decimals": -1}, "decimals is -1; it must be 0 … 15", "decimals"),
-        ({"high": 1e300}, "bounds hold more than 2^53 values", "decimals"),
+        ({"high": 1e300}, "bounds with 0 decimals lie within ±2.25e+15; give fewer decimals", "decimals"),
         ({"high": 1e10, "decimals": 8}, "give fewer decimals", "decimals"),
         ({"low": 0.125, "decimals": 2}, "low (0.125) has more than 2 decimals", "low"),
         ({"high": 0.1 + 0.2, "decimals": 15}, "high (0.30000000000000004) has more than 15 decimals", "high"),

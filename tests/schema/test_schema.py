@@ -357,3 +357,15 @@ def test_rules_that_fit_are_kept() -> None:
 def test_a_person_has_at_least_one_row() -> None:
     with pytest.raises(SchemaError, match="rows is 0; a person has at least 1 row"):
         Unit(id="person", rows=0)
+
+
+def test_a_schema_of_very_many_attributes_is_looked_up_and_checked_without_going_through_all_each_time() -> None:
+    names = [f"a{number}" for number in range(20_000)]
+    pairs = zip(names[::2], names[1::2], strict=True)
+    schema = Schema(
+        attributes=tuple(Boolean(name=name) for name in names),
+        recode=tuple(Recode(name=f"{one}+{two}", attributes=(one, two)) for one, two in pairs),
+    )
+
+    assert schema.columns == tuple(names)
+    assert [schema[name].name for name in names] == names

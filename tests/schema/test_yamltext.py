@@ -157,6 +157,16 @@ def test_what_is_nested_too_deeply_is_refused(text: str) -> None:
         yamltext.read(text)
 
 
+@pytest.mark.parametrize("text", ["- " * 30_000, "[" * 200_000, "{a: " * 200_000, "? " * 100_000])
+def test_nesting_that_would_break_the_process_is_refused(text: str) -> None:
+    with pytest.raises(SchemaError, match="nested too deeply"):
+        yamltext.read(text)
+
+
+def test_nesting_that_a_schema_may_have_is_read() -> None:
+    assert yamltext.read("[" * 100 + "]" * 100)[0]
+
+
 def test_aliases_that_multiply_are_refused_before_they_fill_the_memory() -> None:
     bomb = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
     bomb += [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]" for level in range(1, 12)]

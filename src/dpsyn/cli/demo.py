@@ -10,7 +10,7 @@ import dpsyn
 from dpsyn.cli import output
 from dpsyn.cli.schema import show_fit, show_schema
 from dpsyn.demo import people, people_schema_text
-from dpsyn.errors import OutputError
+from dpsyn.errors import OutputError, in_words
 
 
 @click.command()
@@ -27,7 +27,7 @@ def command(rows: int, seed: int, folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{folder} cannot be made: {(error.strerror or str(error)).lower()}") from None
+        raise OutputError(f"{folder} cannot be made: {in_words(error)}") from None
     output.say("1. A sensitive table, made up")
     made = people(rows, seed)
     dpsyn.write_table(made, table, synthetic=False)
@@ -40,7 +40,7 @@ def command(rows: int, seed: int, folder: Path) -> None:
     show_schema(dpsyn.Schema.load(schema), schema)
 
     output.say("3. The same as a draft, for tables that have no schema yet")
-    output.write_text(str(drafted), dpsyn.draft_schema(table))
+    output.write_text(str(drafted), dpsyn.draft_schema(table), private=True)
     output.wrote(str(drafted), "A release refuses it until a person has gone through it, because bounds")
     output.say("and rare values that were read off the rows can belong to a single person.\n")
 

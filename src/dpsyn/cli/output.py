@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import click
 
 from dpsyn import outputs
-from dpsyn.errors import OutputError
+from dpsyn.errors import OutputError, in_words
 
 
 def say(text: str) -> None:
@@ -25,17 +26,17 @@ def wrote(target: str, then: str = "") -> None:
         say(f"Wrote {target}. {then}".rstrip())
 
 
-def write_text(target: str, text: str) -> None:
-    """Write to a file, or to standard output for ``-``."""
+def write_text(target: str, text: str, *, private: bool = False) -> None:
+    """Write to a file, for its owner's eyes only if it is private, or to standard output for ``-``."""
     if target == "-":
         try:
             click.echo(text.encode(), nl=False)  # UTF-8 whatever the terminal's own encoding: it may become a file
         except OSError as error:
             if error.errno == errno.EPIPE:
                 raise
-            raise OutputError(f"standard output cannot be written: {(error.strerror or '').lower()}") from None
+            raise OutputError(f"standard output cannot be written: {in_words(error)}") from None
     else:
-        outputs.write_text(Path(target), text)
+        outputs.write_text(Path(target), text, private=private)
 
 
 def counted(number: int, thing: str) -> str:
@@ -45,7 +46,7 @@ def counted(number: int, thing: str) -> str:
 
 def refuse_to_overwrite(target: str, force: bool) -> None:
     """Keep a file that may hold someone's work."""
-    if target != "-" and Path(target).exists() and not force:
+    if target != "-" and os.path.exists(target) and not force:
         raise OutputError(f"{target} exists; give another name, or --force to overwrite it")
 
 

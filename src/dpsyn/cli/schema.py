@@ -53,15 +53,15 @@ def draft(data: str, query: str | None, rows: int, target: str, force: bool) -> 
     output.refuse_to_overwrite(target, force)
     with output.working(f"Reading {data}"):
         text = dpsyn.draft_schema(data, query=query, rows=rows)
-    output.write_text(target, text)
+    output.write_text(target, text, private=True)
     output.wrote(target, "It is private until you have gone through it; see the notes at its top.")
 
 
 @command.command("import")
-@click.argument("metadata", metavar="FILE", type=click.Path(path_type=Path))
+@click.argument("metadata", metavar="FILE", type=click.Path())
 @_OUTPUT
 @_FORCE
-def import_(metadata: Path, target: str, force: bool) -> None:
+def import_(metadata: str, target: str, force: bool) -> None:
     """Make a schema from metadata that you already have.
 
     FILE is a domain.json as private-pgm uses it (attribute → number of codes), SDV metadata, or a Frictionless
@@ -71,15 +71,16 @@ def import_(metadata: Path, target: str, force: bool) -> None:
     output.write_text(target, dpsyn.import_schema(metadata))
     output.wrote(target, f"Next: dpsyn schema check {target}")
     if target != "-":
-        output.say(f"It takes {metadata.name} as public. If that was made from the data, set provenance: data instead.")
+        name = Path(metadata).name
+        output.say(f"It takes {name} as public. If that was made from the data, set provenance: data instead.")
 
 
 @command.command()
-@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.argument("file", metavar="FILE", type=click.Path())
 @click.argument("attributes", metavar="ATTRIBUTE...", nargs=-1)
 @click.option("--because", required=True, metavar="WHY", help="Where it is public, such as a code book.")
 @click.option("--all", "everything", is_flag=True, help="All attributes and rules that were read off the data.")
-def approve(file: Path, attributes: tuple[str, ...], because: str, everything: bool) -> None:
+def approve(file: str, attributes: tuple[str, ...], because: str, everything: bool) -> None:
     """Declare that what the schema says of some attributes is publicly known.
 
     This changes `provenance: data` to `provenance: public` and records why; the rest of FILE stays as it is. The
@@ -95,7 +96,7 @@ def approve(file: Path, attributes: tuple[str, ...], because: str, everything: b
     output.say(f"{what}: public, because {because}. {_left_to_do(file)}")
 
 
-def _left_to_do(file: Path) -> str:
+def _left_to_do(file: str) -> str:
     try:
         left = dpsyn.Schema.load(file).unapproved()
     except dpsyn.DPSynError as error:
@@ -104,10 +105,10 @@ def _left_to_do(file: Path) -> str:
 
 
 @command.command()
-@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.argument("file", metavar="FILE", type=click.Path())
 @click.argument("data", metavar="[DATA]", required=False)
 @_QUERY
-def check(file: Path, data: str | None, query: str | None) -> int:
+def check(file: str, data: str | None, query: str | None) -> int:
     """Check a schema; with DATA, also how well the table fits it.
 
     Without DATA nothing private is read. With DATA the figures are private: they count cells that fall outside,
@@ -137,7 +138,7 @@ def json_schema(target: str) -> None:
     output.wrote(target)
 
 
-def show_schema(schema: Schema, file: Path, *, whole: bool = True) -> None:
+def show_schema(schema: Schema, file: str | Path, *, whole: bool = True) -> None:
     """A line, or a table, about a schema."""
     rows = [
         (a.name, a.kind, f"{a.cells:,}" if a.coded else "–", f"{a.size:,}" if a.coded else "–", a.provenance)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from fractions import Fraction
 from statistics import median
 from typing import Any
@@ -19,7 +20,7 @@ from dpsyn.records.cells import read_number
 from dpsyn.schema import yamltext
 from dpsyn.schema.files import FORMAT, KEY
 from dpsyn.schema.grid import MAX_CELLS
-from dpsyn.schema.ranges import MOST_STEPS
+from dpsyn.schema.ranges import FARTHEST_REAL, MOST_STEPS
 from dpsyn.sources import Source, open_source
 
 MOST_ROWS = 1_000_000
@@ -30,6 +31,9 @@ MOST_CATEGORIES = 100
 
 MOST_GRADES = 20
 """Different whole numbers up to which a column is taken for grades or codes rather than amounts."""
+
+FARTHEST_CODE = 2**63
+"""Whole numbers from here on are taken for text: no column of numbers holds them all."""
 
 MOST_PLACES = 9
 """Digits after the point that a draft keeps; more are seldom meant."""
@@ -63,9 +67,9 @@ def draft_schema(data: Any, *, query: str | None = None, rows: int | None = MOST
         ("neighbours",): "add-remove hides whether a unit is in the table; replace makes the number of units public",
     }
     attributes = {}
-    for name, profile in profiles.items():
-        fields, comments["attributes", name, "kind"] = guess(name, profile)
+    for name, (fields, comment) in _guesses(profiles).items():
         attributes[name] = {**fields, "provenance": "data"}
+        comments["attributes", name, "kind"] = comment
     document = {KEY: FORMAT, "dataset": "", "expected_size": None, "neighbours": "add-remove", "attributes": attributes}
     return yamltext.write(document, comments)
 
@@ -96,7 +100,18 @@ def _profiles(source: Source, rows: int | None) -> dict[str, Profile]:
         seen += batch.num_rows
         if rows is not None and seen >= rows:
             break
+    for profile in profiles.values():
+        profile.finish()
     return profiles
+
+
+def _guesses(profiles: dict[str, Profile]) -> dict[str, tuple[dict[str, Any], str]]:
+    """A guess for every column, of which at least one can be measured: keys alone are no table."""
+    found = {name: guess(name, profile) for name, profile in profiles.items()}
+    if any(fields["kind"] != "identifier" for fields, _ in found.values()):
+        return found
+    comment = "every value occurs once; if it is a key, make it kind: identifier"
+    return {name: (fields | {"kind": "open"}, comment) for name, (fields, _) in found.items()}
 
 
 def guess(name: str, profile: Profile) -> tuple[dict[str, Any], str]:
@@ -172,12 +187,14 @@ def _date(name: str, profile: Profile) -> Guess:
 def _grades(name: str, profile: Profile) -> Guess:
     if not profile.whole or profile.padded or profile.crowded or profile.low is None or profile.high is None:
         return None
+    if profile.endless or max(abs(profile.low), abs(profile.high)) >= FARTHEST_CODE:
+        return None
     span = int(profile.high - profile.low) + 1
     if profile.distinct <= MOST_GRADES and span <= 2 * profile.distinct:
         values = list(range(int(profile.low), int(profile.high) + 1))
         return {"kind": "ordinal", "values": values}, "all that are possible, in order"
     if profile.distinct <= MOST_CATEGORIES / 2 and span > 2 * profile.distinct:
-        return {"kind": "categorical", "values": sorted({int(float(text)) for text in profile.counts})}, "all codes"
+        return {"kind": "categorical", "values": _numbers(profile.counts)}, "all codes"
     return None
 
 
@@ -185,13 +202,21 @@ def _amount(name: str, profile: Profile) -> Guess:
     if not profile.number or profile.padded or profile.low is None or profile.high is None:
         return None
     places = min(profile.places, MOST_PLACES)
+    if not _can_be_bounds(profile.low, profile.high, places):
+        return None
     low, high = round_bounds(profile.low, profile.high, places)
-    if max(abs(low), abs(high)) * 10**places >= MOST_STEPS:
+    if not _can_be_bounds(low, high, places):
         return None
     kind = {"kind": "integer"} if places == 0 else {"kind": "real"}
     fields: dict[str, Any] = {**kind, "low": low, "high": high, **({"decimals": places} if places else {})}
     spikes = _spikes(profile, (high - low) * 10**places)
     return {**fields, **({"spikes": spikes} if spikes else {})}, "lowest and highest possible"
+
+
+def _can_be_bounds(low: float, high: float, places: int) -> bool:
+    """Whether a schema can have these bounds."""
+    farthest = FARTHEST_REAL if places else MOST_STEPS
+    return bool(max(abs(low), abs(high)) * 10**places < farthest and (high - low) * 10**places < MOST_STEPS)
 
 
 def _spikes(profile: Profile, steps: float) -> list[float]:
@@ -201,8 +226,13 @@ def _spikes(profile: Profile, steps: float) -> list[float]:
     typical = median(profile.counts.values())
     least = max(10, profile.rows / 500, 20 * typical)
     often = [text for text, times in profile.counts.most_common(20) if times >= least]
-    numbers = sorted(float(text) for text in often)
-    return [int(number) if number.is_integer() else number for number in numbers if number != 0]
+    return [number for number in _numbers(often) if number != 0]
+
+
+def _numbers(texts: Iterable[str]) -> list[float]:
+    """The different finite numbers of some texts, ascending; whole ones are exact."""
+    found = {number for number in map(read_number, texts) if number is not None and abs(number) != math.inf}
+    return sorted(int(number) if number == int(number) else number for number in found)
 
 
 def _categories(name: str, profile: Profile) -> Guess:
@@ -215,9 +245,9 @@ def _categories(name: str, profile: Profile) -> Guess:
 
 def round_bounds(low: float, high: float, places: int = 0) -> tuple[float, float]:
     """Bounds widened to round numbers of so many decimals, so that neither is that of a single row."""
-    exact_low, exact_high = Fraction(low), Fraction(high)
+    exact_low, exact_high = Fraction(str(low)), Fraction(str(high))
     span = exact_high - exact_low
-    power = max(-places, math.floor(math.log10(span / 2)) if span else 0)
+    power = math.floor(math.log10(span / 2)) if span * 10**places >= 2 else -places
     unit = Fraction(10) ** power
     wide_low = 0 if 0 <= exact_low <= span else (math.ceil(exact_low / unit) - 1) * unit
     wide_high = 0 if -span <= exact_high <= 0 else (math.floor(exact_high / unit) + 1) * unit

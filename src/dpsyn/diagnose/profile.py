@@ -6,15 +6,17 @@ import datetime as dt
 import math
 import re
 from collections import Counter
+from collections.abc import Iterable
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpsyn.records import cells
-from dpsyn.records.arrays import as_binary, is_instant, is_text
+from dpsyn.records.arrays import as_binary, is_instant, is_text, without_zone
 from dpsyn.schema import parse_instant
-from dpsyn.schema.attributes import NULL_SPELLINGS
+from dpsyn.schema.attributes import MISSING, NULL_SPELLINGS
 
 MOST_DISTINCT = 5_000
 """Different values of a column that are remembered; beyond it only their kind and range are."""
@@ -35,7 +37,7 @@ class Profile:
         self.crowded = False
         self.empties: Counter[str] = Counter()
         self.whole = self.number = self.truth = self.instant = True
-        self.padded = False
+        self.padded = self.endless = False
         self.places = 0
         self.low: float | None = None
         self.high: float | None = None
@@ -57,15 +59,14 @@ class Profile:
     def add(self, array: pa.Array) -> None:
         """Look at some more cells."""
         self.rows += len(array)
-        if pa.types.is_dictionary(array.type):
-            array = array.dictionary_decode()
-        if is_text(array.type):
-            array = as_binary(array)
-        elif is_instant(array.type) or pa.types.is_time(array.type):
-            array = array.cast(pa.string())
-        for entry in pc.value_counts(array).to_pylist():
-            text = cells.text_of_cell(entry["values"])
-            self._add_text(text if text is None else text.strip(), entry["counts"])
+        for value, times in _counted(array):
+            text = cells.text_of_cell(value)
+            self._add_text(text if text is None else text.strip(), times)
+
+    def finish(self) -> None:
+        """Take the word for empty cells for one of them where some are empty: a schema has no such value then."""
+        if self.empties and MISSING in self.counts:
+            self.empties[MISSING] = self.counts.pop(MISSING)
 
     def _add_text(self, text: str | None, times: int) -> None:
         if text is None or text in EMPTY_LOOKING:
@@ -94,11 +95,12 @@ class Profile:
             self.number = self.whole = False
             return
         if abs(number) == math.inf:  # beyond every bound, so it tells nothing about them
+            self.endless = True
             return
+        number = int(number) if number == int(number) else number
         self.low = number if self.low is None else min(self.low, number)
         self.high = number if self.high is None else max(self.high, number)
-        exponent = Decimal(text).normalize().as_tuple().exponent
-        self.places = max(self.places, -int(exponent))
+        self.places = max(self.places, _places(number))
         self.whole = self.places == 0
         self.padded = self.padded or bool(re.match(r"[-+]?0[0-9]", text))
 
@@ -112,6 +114,8 @@ class Profile:
             self._widen(instant)
 
     def _fits(self, text: str, form: str) -> bool:
+        if not text.isascii():  # Python reads the digits of all scripts, Arrow those of one
+            return False
         try:
             instant = dt.datetime.strptime(text, form)
         except ValueError:
@@ -126,3 +130,29 @@ class Profile:
             self.grain = "second"
         elif (instant.hour or instant.minute) and self.grain == "day":
             self.grain = "minute"
+
+
+def _counted(array: pa.Array) -> Iterable[tuple[Any, int]]:
+    """The values of an array, each different one with the number of its cells; a value may come twice."""
+    if pa.types.is_dictionary(array.type):
+        values = _plain(array.dictionary).to_pylist()
+        return [(None if place is None else values[place], times) for place, times in _counted(array.indices)]
+    array = _plain(array)
+    try:
+        return [(entry["values"], entry["counts"]) for entry in pc.value_counts(array).to_pylist()]
+    except pa.ArrowNotImplementedError:  # narrow decimals, so far
+        return Counter(array.to_pylist()).items()
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    """The same cells in a type whose values can be counted and have the texts that categories are compared with."""
+    if is_text(array.type):
+        return as_binary(array)
+    if is_instant(array.type) or pa.types.is_time(array.type):
+        return without_zone(array).cast(pa.string())
+    return array
+
+
+def _places(number: float) -> int:
+    """Digits after the point."""
+    return 0 if isinstance(number, int) else max(0, -int(Decimal(repr(number)).normalize().as_tuple().exponent))

@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from dpsyn.errors import SchemaError
-from dpsyn.outputs import write_text
+from dpsyn.outputs import edited_alone, write_text
 from dpsyn.schema import files, yamltext
 
 Edit = tuple[int, int, str]
@@ -38,13 +38,15 @@ def approve_schema(
     This is what makes a drafted schema fit for a release; the certificate lists the reasons. ``everything`` stands
     for all that was read off the data. Nothing else in the file changes.
     """
-    text = files.read_text(Path(path), keep_mark=True)
+    files.require_file(path)
     names = (names,) if isinstance(names, str) else names
-    try:
-        approved = approve(text, names, because, everything=everything)
-    except SchemaError as error:
-        raise SchemaError(f"{path}: {error}", error.path) from None
-    write_text(Path(path), approved)
+    with edited_alone(Path(path)):  # two approvals at a time would lose one of them
+        text = files.read_text(path, keep_mark=True)
+        try:
+            approved = approve(text, names, because, everything=everything)
+        except SchemaError as error:
+            raise SchemaError(f"{path}: {error}", error.path) from None
+        write_text(Path(path), approved)
 
 
 def approve(text: str, names: Sequence[str], because: str, *, everything: bool = False) -> str:
@@ -65,12 +67,12 @@ def approve(text: str, names: Sequence[str], because: str, *, everything: bool =
 def _approve(text: str, names: Sequence[str], reason: str) -> str:
     document, _ = yamltext.read(text)
     files.require_format(document)
-    root = yamltext.compose(text)
+    nodes = _sections(yamltext.compose(text))
     edits: dict[Edit, None] = {}  # in order, and once where an alias makes two entries one
     for path in _named(document, names) if names else _read_off(document):
         entry = _at(document, path)
         if names or not _settled(entry):
-            edits |= dict.fromkeys(_edits(text, _node_at(root, path), reason))
+            edits |= dict.fromkeys(_edits(text, nodes[path], reason))
             entry |= {"because": reason} | ({"provenance": "public"} if "provenance" in entry else {})
     result = _edited(text, edits)
     if _canonical(yamltext.read(result)[0]) != _canonical(document):
@@ -137,10 +139,15 @@ def _at(document: Any, path: yamltext.Path) -> Any:
     return document
 
 
-def _node_at(node: Any, path: yamltext.Path) -> yaml.MappingNode:
-    for step in path:
-        node = node.value[step] if isinstance(node, yaml.SequenceNode) else _fields(node)[str(step)][1]
-    return node  # type: ignore[no-any-return]
+def _sections(root: Any) -> dict[yamltext.Path, yaml.MappingNode]:
+    """The nodes of all entries that can be approved, by their paths."""
+    found: dict[yamltext.Path, Any] = {}
+    for section, (_, node) in _fields(root).items():
+        if isinstance(node, yaml.MappingNode):
+            found |= {(section, key): value for key, (_, value) in _fields(node).items()}
+        elif isinstance(node, yaml.SequenceNode):
+            found |= {(section, index): value for index, value in enumerate(node.value)}
+    return found
 
 
 def _fields(node: yaml.MappingNode) -> dict[str, Field]:
@@ -173,10 +180,17 @@ def _replaced(text: str, value: yaml.Node, new: str) -> Edit:
     """Another value in the same place; what was empty begins behind its colon."""
     start, end = value.start_mark.index, _end(value)
     if start == end:
-        colon = len(text[:start].rstrip())
+        colon = _behind_text(text, start)
         return colon, colon, f" {_written(new, value)}"
     end = start + len(text[start:end].rstrip())  # a block of text ends with its line breaks
     return start, end, _written(new, value)
+
+
+def _behind_text(text: str, end: int) -> int:
+    """Where the last thing before a place ends that is no space."""
+    while text[end - 1 : end].isspace():
+        end -= 1
+    return end
 
 
 def _inside(text: str, beside: Field, reason: str) -> Edit:

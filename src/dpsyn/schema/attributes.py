@@ -76,6 +76,9 @@ class Attribute(
         overlap = texts.intersection(self.null_spellings) if self.missing is not True else ()
         if overlap:
             raise SchemaError(f"{min(overlap)!r} is both a value and a spelling of missing", ("missing",))
+        if self.has_missing and "" in texts:
+            message = "'' is a value, but a text file writes it like an empty cell; drop it, or drop missing"
+            raise SchemaError(message, ("missing",))
         if self.has_missing and MISSING in texts:
             message = (
                 f"{MISSING!r} is how empty cells are called; leave it out of the values and say missing: [missing]"
@@ -243,7 +246,7 @@ class Categorical(Attribute, frozen=True, kw_only=True, dict=True, tag="categori
         cell = self._cell_of(part)
         if cell is None:
             labels = self._proper_labels()
-            raise SchemaError(f"{text_of(part)!r} is not a value of {self.name!r}; it has {_some(labels)}")
+            raise SchemaError(f"{text_of(part)!r} is not a value of {self.name!r}; it has {some(labels)}")
         return np.array([cell])
 
 
@@ -305,7 +308,7 @@ class Open(Attribute, frozen=True, kw_only=True, tag="open"):
         because of what is in a table.
         """
         reserved = {self.other, *(self.null_spellings if self.missing is not True else ())}
-        reserved |= {MISSING} if self.has_missing else set()
+        reserved |= {MISSING, ""} if self.has_missing else set()
         return Categorical(
             name=self.name,
             values=tuple(value for value in values if value not in reserved) or (self.other,),
@@ -364,6 +367,7 @@ def split_range(value: Value) -> tuple[str, str] | None:
     return (low, high) if low and high else None
 
 
-def _some(labels: Sequence[str]) -> str:
+def some(labels: Sequence[str]) -> str:
+    """The first eight of some names, and how many more there are."""
     shown = ", ".join(labels[:8])
     return shown if len(labels) <= 8 else f"{shown} and {len(labels) - 8:,} more"

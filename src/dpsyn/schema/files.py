@@ -7,14 +7,16 @@ The file's shape is the Schema's, with names as keys: ``attributes``, ``derive``
 from __future__ import annotations
 
 import difflib
+import os
 import re
+import stat
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 
-from dpsyn.errors import SchemaError
+from dpsyn.errors import SchemaError, in_words
 from dpsyn.schema import yamltext
 from dpsyn.schema.attributes import Attribute
 from dpsyn.schema.meanings import field_meanings, in_short
@@ -32,6 +34,9 @@ RESERVED = ("weight", "household")
 
 KINDS: dict[str, type[Attribute]] = {str(k.__struct_config__.tag): k for k in get_args(AnyAttribute)}
 RULES: dict[str, type[Rule]] = {str(r.__struct_config__.tag): r for r in get_args(AnyRule)}
+
+MOST_BYTES = 100_000_000
+"""Of a schema or of other metadata: a list of a million values has a tenth of that."""
 
 MOST_MISTAKES = 20
 """Mistakes that are told of at once."""
@@ -53,7 +58,7 @@ _PLAIN_FIELDS: dict[str, Any] = {"dataset": str, "expected_size": int, "neighbou
 _T = TypeVar("_T")
 
 
-def load(path: Path) -> Schema:
+def load(path: str | Path) -> Schema:
     """Read a schema file; an error names the file and the line."""
     text = read_text(path)
     try:
@@ -62,14 +67,39 @@ def load(path: Path) -> Schema:
         raise SchemaError(f"{path}, {error}" if _has_line(error) else f"{path}: {error}", error.path) from None
 
 
-def read_text(path: Path, *, keep_mark: bool = False) -> str:
+def read_text(path: str | Path, *, keep_mark: bool = False) -> str:
     """The text of a schema file, without its byte order mark unless that is wanted."""
     try:
-        return path.read_bytes().decode("utf-8" if keep_mark else "utf-8-sig")
+        return read_bytes(path).decode("utf-8" if keep_mark else "utf-8-sig")
     except UnicodeDecodeError:
         raise SchemaError(f"{path} is not UTF-8 text, so it is not a schema") from None
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """All that is in a file; what would never end, or fill the memory, is refused before it is read."""
+    require_file(path)
+    try:
+        with open(path, "rb") as file:
+            content = file.read(MOST_BYTES + 1)
     except OSError as error:
-        raise SchemaError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from None
+        raise SchemaError(f"{path} cannot be read: {in_words(error)}") from None
+    if len(content) > MOST_BYTES:
+        raise SchemaError(f"{path} is larger than {MOST_BYTES // 10**6} MB, so it is no description of a table")
+    return content
+
+
+def require_file(path: str | Path) -> None:
+    """Refuse a path that leads to no file; links are followed."""
+    if not str(path):
+        raise SchemaError("no path was given; give the name of a file")
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        raise SchemaError(f"{path} cannot be read: {in_words(error)}") from None
+    except ValueError:  # a path with a zero byte
+        raise SchemaError(f"{str(path)!r} cannot be read: no file has such a name") from None
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # a folder is refused in the system's own words
+        raise SchemaError(f"{path} cannot be read: it is a device or a pipe; give the name of a file")
 
 
 def parse(text: str) -> Schema:

@@ -16,10 +16,15 @@ from numpy.typing import NDArray
 
 from dpsyn.errors import SchemaError
 from dpsyn.schema.attributes import MOST_VALUES, Attribute, NotCodedError, Value, split_range
+from dpsyn.schema.dateformats import format_problem
 from dpsyn.schema.grid import Grid, make_grid
 
 MOST_STEPS = 2**53
 """Lattice points of one attribute: all of them are exact as 64-bit floats."""
+
+FARTHEST_REAL = 2**51
+"""Lattice coordinates of a real lie nearer to zero, so that they come back from 64-bit floats: dividing by a power of
+ten and multiplying again errs by less than a quarter, and floats of this size lie a quarter apart or less."""
 
 Resolution = Literal["year", "month", "day", "hour", "minute", "second", "millisecond", "microsecond"]
 
@@ -227,8 +232,10 @@ class Real(Ranged, frozen=True, kw_only=True, tag="real"):
                 raise SchemaError(f"{field} is {getattr(self, field)}; it must be a finite number", (field,))
         if self.decimals is not None and not 0 <= self.decimals <= 15:
             raise SchemaError(f"decimals is {self.decimals}; it must be 0 … 15", ("decimals",))
-        if max(abs(self.low), abs(self.high)) * self.scale >= MOST_STEPS:
-            raise SchemaError("bounds hold more than 2^53 values; give fewer decimals", ("decimals",))
+        if max(abs(self.low), abs(self.high)) * self.scale >= FARTHEST_REAL:
+            most = f"±{FARTHEST_REAL / self.scale:.3g}"
+            message = f"bounds with {self.places} decimals lie within {most}; give fewer decimals or nearer bounds"
+            raise SchemaError(message, ("decimals",))
         for field in ("low", "high"):
             if _decimal(getattr(self, field)).scaleb(self.places) % 1:
                 message = f"{field} ({getattr(self, field)}) has more than {self.places} decimals"
@@ -282,8 +289,8 @@ class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
             nearer one.
         resolution: year, month, day, hour, minute, second, millisecond or microsecond. Up to day the
             synthetic column holds dates, beyond it times.
-        format: how a text file writes them, in strptime's letters; left out, ISO 8601 in its usual forms.
-            Times with an offset are turned into UTC.
+        format: how a text file writes them, in strptime's letters, such as %d.%m.%Y; left out, ISO 8601 in its
+            usual forms. Times with an offset (%z) are turned into UTC.
     """
 
     start: str | int
@@ -295,8 +302,9 @@ class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
         for field in ("start", "end"):
             if parse_instant(str(getattr(self, field))) is None:
                 raise SchemaError(f"{field} is {getattr(self, field)!r}; write it as 2016-01-31", (field,))
-        if self.format is not None and not _reads_back(self.format):
-            raise SchemaError(f"format {self.format!r} does not give a date back; write it as %d.%m.%Y", ("format",))
+        problem = None if self.format is None else format_problem(self.format, self.resolution)
+        if problem:
+            raise SchemaError(f"format {self.format!r}: {problem}", ("format",))
         self._check_order("start", "end")
         self._check_cuts()
 
@@ -355,15 +363,6 @@ class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
     def _round_widths(self) -> Sequence[int]:
         per_second = _PER_SECOND.get(self.resolution, Fraction(0))
         return [int(seconds * per_second) for seconds in _ROUND_SECONDS if seconds * per_second >= 1]
-
-
-def _reads_back(form: str) -> bool:
-    """Whether a date written in a format can be read from it again, so that the format names day, month and year."""
-    day = dt.datetime(2003, 2, 1)
-    try:
-        return "%" in form and dt.datetime.strptime(day.strftime(form), form).year == day.year
-    except ValueError:
-        return False
 
 
 @functools.lru_cache(maxsize=1024)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ import msgspec
 
 from dpsyn.errors import SchemaError
 from dpsyn.outputs import write_text
-from dpsyn.schema.attributes import Boolean, Categorical, Identifier, Open, Ordinal, freeze
+from dpsyn.schema.attributes import Boolean, Categorical, Identifier, Open, Ordinal, freeze, some
 from dpsyn.schema.ranges import Datetime, Integer, Real
 from dpsyn.schema.relations import AnyRule, Derive, Neighbours, Recode, Unit
 from dpsyn.schema.validity import check_relations
@@ -19,7 +20,7 @@ from dpsyn.schema.validity import check_relations
 AnyAttribute = Categorical | Ordinal | Boolean | Integer | Real | Datetime | Open | Identifier
 
 
-class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, dict=True):
     """All that is public about a table: its attributes, their relations, and whom the guarantee protects.
 
     Attributes:
@@ -63,7 +64,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """Read a schema file; an error names its line."""
         from dpsyn.schema import files
 
-        return files.load(Path(path))
+        return files.load(path)
 
     @classmethod
     def from_yaml(cls, text: str) -> Schema:
@@ -92,13 +93,17 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     # ── looking ──────────────────────────────────────────────────────────────────────────────────────────
 
     def __getitem__(self, name: str) -> AnyAttribute:
-        for attribute in self.attributes:
-            if attribute.name == name:
-                return attribute
-        raise SchemaError(f"there is no attribute {name!r}; there are {', '.join(self.names)}")
+        if name not in self._by_name:
+            raise SchemaError(f"there is no attribute {name!r}; there are {some(self.names)}")
+        return self._by_name[name]
 
     def __contains__(self, name: object) -> bool:
-        return any(attribute.name == name for attribute in self.attributes)
+        return name in self._by_name
+
+    @functools.cached_property
+    def _by_name(self) -> dict[object, AnyAttribute]:
+        """Every attribute by its name: tables of thousands of columns look each of them up."""
+        return {attribute.name: attribute for attribute in self.attributes}
 
     def __iter__(self) -> Iterator[AnyAttribute]:
         return iter(self.attributes)
@@ -118,8 +123,8 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def columns(self) -> tuple[str, ...]:
         """The columns a private table must have: the measured ones and the unit's id."""
         ids = {self.unit.id} if self.unit else set()
-        measured = {attribute.name for attribute in self.measured}
-        return tuple(name for name in self.names if name in measured | ids)
+        needed = {attribute.name for attribute in self.measured} | ids
+        return tuple(name for name in self.names if name in needed)
 
     def replace_attribute(self, attribute: AnyAttribute) -> Schema:
         """The same schema with one attribute described anew, such as an open one whose values were bought."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.errors import SchemaError
-from dpsyn.schema.attributes import MISSING, Attribute, Identifier, Open, Value, split_range
+from dpsyn.schema.attributes import MISSING, Attribute, Identifier, Open, Value, some, split_range
 from dpsyn.schema.ranges import Integer, Ranged, Real
 from dpsyn.schema.relations import AnyRule, Condition, Derive, Impossible, Order, Sum, Total
 
@@ -39,13 +40,13 @@ def _check_unit(schema: Schema) -> None:
 
 
 def _check_derive(schema: Schema) -> None:
-    names = [derive.name for derive in schema.derive]
+    names = Counter(derive.name for derive in schema.derive)
     for derive in schema.derive:
         path = ("derive", derive.name)
         _require(schema, [derive.name, derive.source], path)
         if derive.source in names:
             raise SchemaError(f"{derive.name!r} follows from {derive.source!r}, itself derived", path)
-        if names.count(derive.name) > 1:
+        if names[derive.name] > 1:
             raise SchemaError(f"{derive.name!r} is derived twice", path)
         _check_mapping(schema, derive, path)
 
@@ -77,6 +78,8 @@ def _check_mapping(schema: Schema, derive: Derive, path: Path) -> None:
 
 def _check_recode(schema: Schema) -> None:
     used: set[str] = set()
+    groups = Counter(recode.name for recode in schema.recode)
+    measured = {attribute.name for attribute in schema.measured}
     for recode in schema.recode:
         path = ("recode", recode.name)
         _require(schema, recode.attributes, path)
@@ -84,13 +87,13 @@ def _check_recode(schema: Schema) -> None:
             raise SchemaError(f"{recode.name!r} needs at least two different attributes", path)
         if recode.name in schema:
             raise SchemaError(f"{recode.name!r} is an attribute; give the group another name", path)
-        if [other.name for other in schema.recode].count(recode.name) > 1:
+        if groups[recode.name] > 1:
             raise SchemaError(f"two groups are called {recode.name!r}; rename one", path)
         if not recode.name:
             raise SchemaError("a group has an empty name; give it one", path)
         if used.intersection(recode.attributes):
             raise SchemaError(f"{recode.name!r} uses an attribute that is in another group", path)
-        unmeasured = set(recode.attributes) - {attribute.name for attribute in schema.measured}
+        unmeasured = set(recode.attributes) - measured
         if unmeasured:
             raise SchemaError(f"{min(unmeasured)!r} is not measured and cannot be recoded", path)
         used.update(recode.attributes)
@@ -139,7 +142,7 @@ def _coded(schema: Schema, name: str, path: Path) -> Attribute:
 def _require(schema: Schema, names: Iterable[str], path: Path) -> None:
     for name in names:
         if name not in schema:
-            raise SchemaError(f"there is no attribute {name!r}; there are {', '.join(schema.names)}", path)
+            raise SchemaError(f"there is no attribute {name!r}; there are {some(schema.names)}", path)
 
 
 def _order_kind(attribute: Attribute) -> str | None:

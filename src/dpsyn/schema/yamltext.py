@@ -20,6 +20,8 @@ Lines = dict[Path, int]
 _ENDLESS = 2**30
 _MOST_REPEATED = 300_000
 """Entries that aliases may add: ten lists of thirty thousand values."""
+_DEEPEST = 100
+"""Lists and mappings inside each other: a schema has six, and the library that composes them breaks at thousands."""
 _TOO_DEEP = "this YAML is nested too deeply, or an alias stands inside its own anchor"
 _TAG = "tag:yaml.org,2002:"
 _RESOLVERS = (
@@ -86,6 +88,7 @@ def read(text: str) -> tuple[Any, Lines]:
 def compose(text: str) -> yaml.Node | None:
     """The nodes of the text, whose marks tell where each begins and ends; a byte order mark is not counted."""
     try:
+        _require_shallow(text)
         node: yaml.Node | None = yaml.compose(text, Loader=_Loader)
         return node
     except yaml.MarkedYAMLError as error:
@@ -94,6 +97,15 @@ def compose(text: str) -> yaml.Node | None:
         raise SchemaError(f"this is not YAML: {str(error).splitlines()[0]}") from None
     except RecursionError:
         raise SchemaError(_TOO_DEEP) from None
+
+
+def _require_shallow(text: str) -> None:
+    """Refuse deep nesting before composing, which would overflow the stack of the process."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise SchemaError(_TOO_DEEP)
 
 
 def _syntax_error(error: yaml.MarkedYAMLError) -> str:

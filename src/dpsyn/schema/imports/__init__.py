@@ -7,13 +7,14 @@ and a file that still needs a person does not load.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from dpsyn.errors import SchemaError
 from dpsyn.schema import yamltext
-from dpsyn.schema.files import FORMAT, KEY
+from dpsyn.schema.files import FORMAT, KEY, read_bytes
 from dpsyn.schema.imports import domain, frictionless, sdv
 from dpsyn.schema.imports.entries import Entry
 
@@ -25,23 +26,23 @@ _EXPECTED_SIZE = "a public guess of the number of rows; leave it empty if there 
 
 def import_schema(path: str | Path) -> str:
     """The commented YAML text of a schema, from metadata that is recognised by its content."""
-    path = Path(path)
     data = _read(path)
     for source in _SOURCES:
         if isinstance(data, dict) and source.recognises(data):
             try:
-                return _text(source.entries(data), _printable(path.name), f"{source.NAME}.\n{source.HINT}".strip())
+                return _text(
+                    source.entries(data), _printable(Path(path).name), f"{source.NAME}.\n{source.HINT}".strip()
+                )
             except SchemaError as error:
                 raise SchemaError(f"{path}: {error}") from None
     raise _not_understood(path, f"it is {_shape(data)}")
 
 
-def _read(path: Path) -> Any:
+def _read(path: str | Path) -> Any:
+    content = read_bytes(path)
     try:
-        data = json.loads(path.read_bytes(), object_pairs_hook=_unrepeated)
+        data = json.loads(content, object_pairs_hook=_unrepeated)
         json.dumps(data, ensure_ascii=False).encode()  # half a character is JSON, but no text
-    except OSError as error:
-        raise SchemaError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from None
     except SchemaError as error:
         raise SchemaError(f"{path}: {error}") from None
     except (ValueError, RecursionError):
@@ -52,13 +53,12 @@ def _read(path: Path) -> Any:
 def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        repeated = next(key for key in keys if keys.count(key) > 1)
+        repeated, _ = Counter(key for key, _ in pairs).most_common(1)[0]
         raise SchemaError(f"{repeated!r} stands twice; remove one of the two")
     return found
 
 
-def _not_understood(path: Path, found: str) -> SchemaError:
+def _not_understood(path: str | Path, found: str) -> SchemaError:
     kinds = " or ".join(f"{source.NAME} {source.SHAPE}" for source in _SOURCES)
     return SchemaError(f"{path} cannot be imported: {found}. Give {kinds}")
 

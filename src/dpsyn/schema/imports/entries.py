@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dpsyn.schema.attributes import Value, text_of
+from dpsyn.schema.dateformats import format_problem
 from dpsyn.schema.ranges import Resolution
 
 ASKED = {
@@ -73,12 +74,16 @@ def dates(pattern: str | None, start: str | None = None, end: str | None = None)
     if pattern is None:
         found = entry("datetime", start=start, end=end)
         return found.with_field("resolution", "day", "or second and so on, where times matter")
-    letters = set(re.findall(r"%[-#]?(.)", pattern))
+    pattern = re.sub(r"%[-#](?=[A-Za-z])", "%", pattern)  # for writing only: one digit is read just as two are
+    letters = set(re.findall("%(.)", pattern))
     if not letters.intersection(_YEARS):
         return entry("open", NO_CLOCK)
     resolution = next((name for name, marks in _LETTERS if letters.intersection(marks)), "day")
-    found = entry("datetime", start=start, end=end, resolution=resolution)
-    return found if _ISO.fullmatch(pattern) else found.with_field("format", pattern)
+    iso = _ISO.fullmatch(pattern)
+    problem = None if iso else format_problem(pattern, resolution)
+    note = f"written as {pattern}, which is no format here: {problem}" if problem else ""
+    found = entry("datetime", note, start=start, end=end, resolution=resolution)
+    return found if iso or problem else found.with_field("format", pattern)
 
 
 def listed(values: object) -> tuple[Value, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -100,8 +101,10 @@ def _coded(values: object) -> tuple[Value, ...]:
 
 def _measured(field: Field, constraints: dict[str, Any], spellings: bool | tuple[Value, ...]) -> Entry:
     values = _coded(constraints.get("enum")) or _coded(field.get("categories"))
-    if isinstance(spellings, tuple):
-        values = tuple(value for value in values if text_of(value) not in spellings)
+    empty = set(spellings) if isinstance(spellings, tuple) else set()
+    if spellings and constraints.get("required") is not True:
+        empty.add("")  # a text file writes it like an empty cell
+    values = tuple(value for value in values if text_of(value) not in empty)
     kind = field.get("type", "string")
     if values and kind != "boolean":
         ordered = field.get("categoriesOrdered") is True or field.get("ordered") is True
@@ -149,10 +152,17 @@ def _dates(field: Field, kind: str) -> Entry:
 
 
 def _bound(field: Field, which: str, convert: Callable[[Any], Any]) -> Any:
-    """A bound that the file declares, or None."""
+    """A bound that the file declares, or None; what is infinite or no number at all bounds nothing."""
     value = _constraints(field).get(which)
     try:
-        return None if value is None else convert(value)
+        return None if value is None or _endless(value) else convert(value)
     except (ValueError, TypeError, OverflowError):
         name, kind = field["name"], field.get("type")
         raise SchemaError(f"field {name!r}: {which} is {value!r}, which is no {kind}; correct it") from None
+
+
+def _endless(value: object) -> bool:
+    try:
+        return not math.isfinite(float(value))  # type: ignore[arg-type]
+    except (ValueError, TypeError, OverflowError):
+        return False
