@@ -227,7 +227,7 @@ def test_coded_attributes_are_counted_while_others_are_open(opened: Opener) -> N
 def test_rows_are_counted_even_if_all_attributes_are_open(opened: Opener) -> None:
     schema = Schema(attributes=(Open(name="town"),))
 
-    (counted,) = opened(TOWNS, schema).count([()], Recoding(()))
+    (counted,) = opened(TOWNS, schema).count([()], Recoding((), ()))
 
     assert counted == len(TOWNS)
 

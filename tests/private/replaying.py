@@ -25,8 +25,6 @@ class Answer:
 class Recording:
     """Noise from a seed; every answer is remembered."""
 
-    private = False
-
     def __init__(self, seed: int = 0) -> None:
         self.answers: list[Answer] = []
         self._rng = np.random.default_rng(seed)
@@ -48,8 +46,6 @@ class Recording:
 
 class Replaying:
     """Releases what an earlier run released, so that both ask the same questions; remembers its own exact answers."""
-
-    private = False
 
     def __init__(self, earlier: Recording) -> None:
         self.answers: list[Answer] = []
@@ -73,8 +69,6 @@ class Replaying:
 class Exact:
     """No noise at all: what the gate would answer for an infinite budget."""
 
-    private = False
-
     def noised(self, exact: NDArray[np.int64], spend: Gaussian | Laplace) -> NDArray[np.int64]:
         return np.asarray(exact * 2**spend.lattice if isinstance(spend, Gaussian) else exact)
 
@@ -84,8 +78,6 @@ class Exact:
 
 class Scaled(SystemNoise):
     """The real samplers with a standard deviation that is off by a factor."""
-
-    private = False
 
     def __init__(self, factor: float) -> None:
         self.factor = factor

@@ -21,6 +21,13 @@ THRESHOLD_SHARE = Fraction(1, 10)
 """The part of δ that goes to thresholds where there are any; the rest is for noise."""
 
 
+MOST_EPSILON = 10**6
+"""Beyond it the noise is below what 64 bits hold; tests of algorithms without noise use it."""
+
+MOST_DELTA = 0.001
+"""A δ is a probability that somebody is not protected at all; a larger one is a slip of the finger."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
     """What one release promises and may spend; made by ``Budget.plan``.
@@ -105,8 +112,10 @@ _NUMBERS = ("epsilon", "delta", "rho", "threshold_delta")
 def _check_promise(epsilon: Fraction, delta: Fraction, pure: tuple[Fraction, ...], thresholds: bool) -> None:
     if epsilon <= 0:
         raise BudgetError(f"ε is {text_of(epsilon)}; give a positive number, such as 1")
-    if not 0 <= delta < 1:
-        raise BudgetError(f"δ is {text_of(delta)}; give a probability below 1, such as 1e-9")
+    if epsilon > MOST_EPSILON:
+        raise BudgetError(f"ε is {float(epsilon):g}, which protects nobody; give at most {MOST_EPSILON:,}")
+    if not 0 <= delta <= MOST_DELTA:
+        raise BudgetError(f"δ is {float(delta):g}; give a small probability, such as 1e-9, and at most {MOST_DELTA}")
     if any(step <= 0 for step in pure):
         raise BudgetError(f"a pure step has ε = {text_of(min(pure))}; give each a positive one")
     if thresholds and delta == 0:

@@ -7,6 +7,7 @@ add up over releases whatever their mechanisms, and the δ of thresholds.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -96,8 +97,8 @@ class DatasetAccount:
 
     @property
     def protection(self) -> Protection | None:
-        """Whom its releases protect; None before the first one."""
-        return self.runs[0].protection if self.runs else None
+        """Whom its releases protect; None before the first one that drew something or still may."""
+        return next((run.protection for run in self.runs if run.draws or not run.closed), None)
 
     @property
     def rho(self) -> Fraction:
@@ -152,7 +153,7 @@ class Ledger:
         """Set or change the cap of a dataset; what was promised before stays promised."""
         _require_name(dataset)
         with chain.writing(self.path) as transaction:
-            _sound(transaction, self.path)
+            _refuse_lookalikes(dataset, _understood(_sound(transaction, self.path), self.path))
             payload = {"rho": text_of(cap.rho), "delta": text_of(cap.delta)}
             return transaction.append(dataset, "", "cap", payload)
 
@@ -163,6 +164,7 @@ class Ledger:
         _require_name(dataset)
         with chain.writing(self.path) as transaction:
             known = _understood(_sound(transaction, self.path), self.path)
+            _refuse_lookalikes(dataset, known)
             _allow(known.get(dataset, DatasetAccount(dataset=dataset)), budget, protection)
             if transaction.entries(run):
                 raise LedgerError(f"run {run} is in the ledger already; take a new name, or resume it")
@@ -325,3 +327,16 @@ def _drawn(draws: tuple[dict[str, Any], ...]) -> tuple[Fraction, Fraction]:
 def _require_name(dataset: str) -> None:
     if not dataset:
         raise LedgerError("a ledger needs the name of the dataset; give one in the schema or with --dataset")
+    if dataset != dataset.strip() or not dataset.isprintable():
+        raise LedgerError(f"the dataset name {dataset!r} has spaces around it or characters that cannot be seen")
+
+
+def _refuse_lookalikes(dataset: str, known: Iterable[str]) -> None:
+    """Refuse a name that people would take for a known one: its budget would be counted apart."""
+    for other in known:
+        if other != dataset and _spelled_alike(other) == _spelled_alike(dataset):
+            raise LedgerError(f"the ledger knows this dataset as {other!r}; use that name instead of {dataset!r}")
+
+
+def _spelled_alike(dataset: str) -> str:
+    return unicodedata.normalize("NFKC", dataset).casefold()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dpsyn.accounting.account import Account, Draw, check_plan, replay
 from dpsyn.accounting.budget import Budget
@@ -12,7 +14,7 @@ from dpsyn.accounting.certificate import Certificate
 from dpsyn.accounting.chain import Head
 from dpsyn.accounting.ledger import Ledger
 from dpsyn.accounting.protection import Protection
-from dpsyn.accounting.spends import Spend, Threshold
+from dpsyn.accounting.spends import Exponential, Gaussian, Laplace, Spend, Threshold
 from dpsyn.errors import BudgetError, LedgerError
 
 
@@ -39,6 +41,8 @@ class Run:
     noise_is_private: bool = True
     head: Head | None = None
     closed: bool = False
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+    _process: int = field(default_factory=os.getpid, repr=False, compare=False)
 
     @classmethod
     def open(
@@ -89,15 +93,17 @@ class Run:
         A draw beyond the budget is a BudgetError and is not recorded; a ledger that cannot be written is a
         LedgerError.
         """
-        if self.closed:
-            raise BudgetError(f"{purpose}: this run is closed; start a new one")
-        if isinstance(spend, Threshold) and spend.rows < self.protection.rows:
-            raise BudgetError(f"{purpose}: the threshold is for {spend.rows} rows; a unit has {self.protection.rows}")
-        draw = Draw(purpose=purpose, spend=spend)
-        after = self.account.charge(draw)
-        if self.ledger:
-            self.head = self.ledger.record(self.name, draw, len(self.account.draws))
-        self.account = after
+        with self._lock:  # threads that share a run pay one after the other
+            if os.getpid() != self._process:
+                raise BudgetError(f"{purpose}: this run belongs to another process; open one here")
+            if self.closed:
+                raise BudgetError(f"{purpose}: this run is closed; start a new one")
+            _check_sensitivity(purpose, spend, self.protection)
+            draw = Draw(purpose=purpose, spend=spend)
+            after = self.account.charge(draw)
+            if self.ledger:
+                self.head = self.ledger.record(self.name, draw, len(self.account.draws))
+            self.account = after
 
     def close(self) -> None:
         """End the run and give the unspent part of its promise back; a second call does nothing."""
@@ -116,3 +122,17 @@ class Run:
             declared_public=tuple(declared_public),
             head=self.head,
         )
+
+
+def _check_sensitivity(purpose: str, spend: Spend, protection: Protection) -> None:
+    """Refuse a spend whose sensitivity is below that of a marginal or of a score, which is the least there is."""
+    if isinstance(spend, Threshold):
+        if spend.rows < protection.rows:
+            raise BudgetError(f"{purpose}: the threshold is for {spend.rows} rows; a unit has {protection.rows}")
+        spend = spend.noise
+    if isinstance(spend, Gaussian) and spend.sensitivity_squared < protection.l2_squared:
+        raise BudgetError(f"{purpose}: the noise is for Δ² = {spend.sensitivity_squared}, not {protection.l2_squared}")
+    if isinstance(spend, Laplace | Exponential) and spend.sensitivity < protection.rows:
+        raise BudgetError(f"{purpose}: the noise is for Δ = {spend.sensitivity}; a unit has {protection.rows} rows")
+    if isinstance(spend, Laplace) and spend.sensitivity < protection.l1:
+        raise BudgetError(f"{purpose}: the noise is for Δ = {spend.sensitivity}, not {protection.l1}")

@@ -1,9 +1,12 @@
 """At most k rows of each person, chosen by that person's rows and a secret key alone.
 
-Every row has a *priority*: a keyed hash of all that is read from it. Of each person the k rows with the smallest
-priorities are kept. Rows that are read alike have the same priority, and it does not matter which of them is kept,
-only how many. So the order of the table has no say, nor has any other person; and nobody without the key can
+Every row has a *priority*: a keyed hash of its person and of all that is read from it. Of each person the k rows with
+the smallest priorities are kept. Rows that are read alike have the same priority, and it does not matter which of them
+is kept, only how many. So the order of the table has no say, nor has any other person; and nobody without the key can
 foresee which rows are kept.
+
+Rows without an id are left out. Were they bounded together as one person, any one of them could push another out, and
+so change twice as much as is charged.
 
 Privacy: a person is known by 128 bits of keyed hash of the id. Two persons who shared them would be bounded
 together, and one of them could change which rows of the other are kept; that happens with probability below n²/2¹²⁸.
@@ -23,13 +26,16 @@ from numpy.typing import NDArray
 from dpsyn.engines import kernels
 from dpsyn.engines.texts import hashes_of, ids_of, texts_of
 from dpsyn.errors import InternalError
-from dpsyn.records import Codes
+from dpsyn.records import Codes, arrays
 from dpsyn.schema import Attribute
 
 KEY_BYTES = 16
 
 RowKeys = NDArray[np.uint64]
 """Three × rows: two words of the person, the priority."""
+
+_NOBODY = np.uint64(2**64 - 1)
+"""Both words of the person where a row has no id; no hash is likely to be like it."""
 
 Kept = NDArray[np.bool_]
 
@@ -56,13 +62,15 @@ class RowHasher:
     ) -> RowKeys:
         """Keys of rows by their ids and by what is read from them: codes, texts, and codes of other readings."""
         persons = ids_of(ids, attribute)
-        words = np.empty((len(texts) + len(others), len(codes)), np.uint64)
-        for number, array in enumerate(texts):
-            words[number] = hashes_of(texts_of(array), self._text)
-        for number, other in enumerate(others, start=len(texts)):
-            words[number] = other
         keys = np.empty((3, len(codes)), np.uint64)
         keys[0], keys[1] = hashes_of(persons, self._person), hashes_of(persons, self._same_person)
+        keys[:2, arrays.null_mask(persons)] = _NOBODY
+        words = np.empty((2 + len(texts) + len(others), len(codes)), np.uint64)
+        words[:2] = keys[:2]  # so that each person's rows are chosen independently of all others'
+        for number, array in enumerate(texts, start=2):
+            words[number] = hashes_of(texts_of(array), self._text)
+        for number, other in enumerate(others, start=2 + len(texts)):
+            words[number] = other
         kernels.hash_rows(np.ascontiguousarray(codes.T), words, self._row, keys[2])
         return keys
 
@@ -72,7 +80,7 @@ def kept(keys: RowKeys, rows: int) -> Kept:
     order = _by_person(keys)
     chosen = np.zeros(keys.shape[1], np.bool_)
     chosen[order[_ranks(keys[:, order]) < rows]] = True
-    return chosen
+    return chosen & ~_is_nobody(keys)
 
 
 class SmallestKeys:
@@ -85,7 +93,7 @@ class SmallestKeys:
 
     def add(self, keys: RowKeys) -> None:
         """Take the keys of a batch."""
-        self._pending.append(keys)
+        self._pending.append(keys[:, ~_is_nobody(keys)])
         if sum(part.shape[1] for part in self._pending) > max(_FEWEST_PENDING, self._smallest.shape[1]):
             self._settle()
 
@@ -155,6 +163,10 @@ class Keeper:
             chosen,
         )
         return chosen
+
+
+def _is_nobody(keys: RowKeys) -> NDArray[np.bool_]:
+    return np.asarray((keys[0] == _NOBODY) & (keys[1] == _NOBODY))
 
 
 def _by_person(keys: RowKeys) -> NDArray[np.int64]:

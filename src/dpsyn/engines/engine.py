@@ -22,9 +22,9 @@ class Engine(Protocol):
     """Counts the rows of a private table exactly.
 
     The rows that count are all rows; or, where the schema has a unit, at most ``unit.rows`` of each person, chosen
-    by a keyed hash of that person's rows alone (see ``bounding``). Each answer comes from one reading of the table:
-    cells of two readings are never put together, because a query may give its rows in another order, and a row made
-    of two persons' cells would let one person change more counts than the sensitivity says.
+    by a keyed hash of that person's rows alone (see ``bounding``), and none of those without an id. Each answer comes
+    from one reading of the table: cells of two readings are never put together, because a query may give its rows in
+    another order, and a row made of two persons' cells would let one person change more counts than is charged.
 
     Privacy: answers are exact and therefore private. Whoever calls has paid before, adds noise, and lets nothing
     else out. An engine shows nothing of its rows by itself: it has no length, no iterator, an empty repr, and it
@@ -34,6 +34,9 @@ class Engine(Protocol):
 
     def prepare(self) -> None:
         """Read the table now if it will be kept, so that one that cannot be read fails before anything is paid."""
+
+    def require_again(self, why: str) -> None:
+        """Refuse, before anything is paid, what needs another reading of a source that has only one."""
 
     def count(self, cliques: Cliques, recoding: Recoding) -> list[Counts]:
         """For each clique its contingency table: how many of the rows that count have each combination of codes.

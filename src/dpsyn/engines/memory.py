@@ -42,10 +42,11 @@ class MemoryEngine(ReadingEngine):
 
     def _recoded(self, recoding: Recoding) -> Codes:
         """The codes under a recoding; the latest is kept, because a recipe asks under the same one many times."""
-        if self._latest is None or self._latest[0] is not recoding:
+        latest = self._latest
+        if latest is None or latest[0] is not recoding:
             self._latest = None  # gives the memory back before more is taken
-            self._latest = (recoding, recoding.apply(self._fine))
-        return self._latest[1]
+            latest = self._latest = (recoding, recoding.apply(self._fine))
+        return latest[1]  # not that of the field: another thread may have put its own there
 
     @functools.cached_property
     def _fine(self) -> Codes:

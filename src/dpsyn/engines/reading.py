@@ -24,6 +24,10 @@ class ReadingEngine(Opaque):
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
 
+    def require_again(self, why: str) -> None:
+        """Refuse what needs another reading of a source that has only one."""
+        self._rows.require_again(why)
+
     def count_texts(self, name: str) -> dict[str, int]:
         """How many of the rows that count have each text of an open attribute."""
         attribute = self._rows.schema[name]
@@ -60,8 +64,5 @@ class ReadingEngine(Opaque):
 
     def _check(self, recoding: Recoding) -> None:
         """Refuse a recoding that was made for other codes: it would be looked up in the wrong tables."""
-        cells = self._rows.codec.cells
-        for column in recoding.columns:
-            for source, table in zip(column.sources, column.tables, strict=True):
-                if source >= len(cells) or len(table) != cells[source]:
-                    raise InternalError(f"the recoding of {column.name!r} was made for another schema")
+        if recoding.origin != self._rows.codec.domain:
+            raise InternalError("the recoding was made for another schema")

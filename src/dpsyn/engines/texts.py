@@ -30,7 +30,7 @@ def texts_of(array: pa.Array) -> pa.Array:
     if arrays.is_text(array.type):
         texts = arrays.as_binary(array)
     elif pa.types.is_integer(array.type) or pa.types.is_boolean(kind) or arrays.is_instant(kind) or _is_time(kind):
-        texts = array.cast(pa.large_string())
+        texts = arrays.without_zone(array).cast(pa.large_string())
     else:
         texts = _each_once(array)
     return texts.cast(pa.large_binary())

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpsyn.errors import InternalError
 from dpsyn.records import EMPTY, UNREADABLE, Reading
-from dpsyn.records.columns import NumberColumn
+from dpsyn.records.columns import NumberColumn, through_dictionary
 from dpsyn.schema import Integer, Real
 
 LARGEST = 52
@@ -27,15 +27,18 @@ class MagnitudeColumn:
 
     def __init__(self, attribute: Integer | Real) -> None:
         self._numbers = NumberColumn(attribute)
+        self._low, self._high = attribute.origin, attribute.origin + attribute.steps - 1
 
     def fits(self, kind: pa.DataType) -> bool:
         """Whether numbers can be read from the type."""
         return self._numbers.fits(kind)
 
     def read(self, array: pa.Array) -> Reading:
-        """The bucket of every cell."""
+        """The bucket of every cell; numbers out of range count as the nearer bound, as everywhere."""
+        if pa.types.is_dictionary(array.type):
+            return through_dictionary(array, self.read)
         coordinates, fates = self._numbers.coordinates(array)
-        buckets = bucket_of(np.asarray(coordinates, np.float64))
+        buckets = bucket_of(np.clip(coordinates, self._low, self._high).astype(np.float64))
         buckets[(fates == EMPTY) | (fates == UNREADABLE)] = SIZE - 1
         return Reading(buckets.astype(np.uint8), fates)
 

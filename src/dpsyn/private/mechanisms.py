@@ -21,14 +21,15 @@ CHUNK = 5_000
 """Numbers a thread noises at once; a sampler takes about 20 µs for each, so a chunk takes a tenth of a second."""
 
 
+LARGEST = 2**62
+"""Answers, in steps of the lattice, beyond which they are cut; only absurd budgets come near."""
+
+
 class Mechanisms(Protocol):
     """Turns exact answers into released ones; each call is one spend of the ledger.
 
-    Attributes:
-        private: whether the noise is real; False marks a test's.
+    Whatever is made with another one than ``SystemNoise`` is stamped not private.
     """
-
-    private: bool
 
     def noised(self, exact: NDArray[np.int64], spend: Gaussian | Laplace) -> NDArray[np.int64]:
         """Whole numbers with noise on each; Gaussian ones are multiples of 2^−lattice."""
@@ -40,17 +41,16 @@ class Mechanisms(Protocol):
 class SystemNoise:
     """Exact discrete noise from OpenDP, seeded by the operating system."""
 
-    private = True
-
     def noised(self, exact: NDArray[np.int64], spend: Gaussian | Laplace) -> NDArray[np.int64]:
         """Noise on every number, drawn in parallel chunks.
 
         Privacy: Gaussian noise is N_ℤ(0, (2^s σ)²) on counts × 2^s, Laplace noise P(x) ∝ e^(−|x|/b) on counts. Both
-        scales are those the spend was charged for; 2^s σ is exact, because s only moves the exponent.
+        scales are those the spend was charged for; 2^s σ is exact, because s only moves the exponent. Answers too
+        large for 64 bits are cut first, which makes no two of them differ more.
         """
         if isinstance(spend, Gaussian):
             measurement = _gaussian(spend.sigma * 2.0**spend.lattice)
-            values = exact.ravel() * 2**spend.lattice
+            values = np.clip(exact.ravel(), -LARGEST >> spend.lattice, LARGEST >> spend.lattice) * 2**spend.lattice
         else:
             measurement, values = _laplace(spend.scale), exact.ravel()
         chunks = [values[start : start + CHUNK].tolist() for start in range(0, len(values), CHUNK)]

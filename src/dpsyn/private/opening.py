@@ -44,8 +44,14 @@ def open_private(
     schema.require_public()
     source = open_source(data, query=query)
     check_structure(schema, source.schema, source.where)
-    noise = mechanisms or SystemNoise()
-    run = Run.open(budget, protection_of(schema), dataset=schema.dataset, ledger=ledger, noise_is_private=noise.private)
+    noise = mechanisms or SystemNoise()  # a run with any other, even one derived from it, is stamped
+    run = Run.open(
+        budget,
+        protection_of(schema),
+        dataset=schema.dataset,
+        ledger=ledger,
+        noise_is_private=type(noise) is SystemNoise,
+    )
     try:
         counting = open_engine(source, schema, kind=engine, key=secrets.token_bytes(16))
         counting.prepare()

@@ -8,10 +8,10 @@ paid for. If counting fails, the spend stands. Nothing else that depends on rows
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import msgspec
 import numpy as np
@@ -19,13 +19,18 @@ from numpy.typing import NDArray
 
 from dpsyn.accounting import Budget, Certificate, Gaussian, Laplace, Run, Threshold
 from dpsyn.engines import Engine
-from dpsyn.errors import BudgetError, InternalError, SchemaError
+from dpsyn.errors import BudgetError, DPSynError, InternalError, SchemaError
 from dpsyn.marginals import Clique, Marginal
 from dpsyn.private import magnitude
 from dpsyn.private.mechanisms import Mechanisms
 from dpsyn.records import Codec
 from dpsyn.schema import Integer, Open, Real, Schema
 from dpsyn.transforms import Recoding
+
+LARGEST_PREDICTION = 2**40
+"""Counts beyond a million millions are predicted by mistake; sums of them could overflow."""
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +122,7 @@ class PrivateTable:
         self._admit([fine.sizes[place]])
         spend = Gaussian.within(share, self._run.protection.l2_squared)
         self._run.record(f"fine histogram of {name}", spend)
-        return self._marginal((name,), self._engine.count([(place,)], fine)[0], spend)
+        return sealed(lambda: self._marginal((name,), self._engine.count([(place,)], fine)[0], spend))
 
     def score(
         self, cliques: Sequence[Clique], predictions: Sequence[NDArray[Any]], share: Fraction
@@ -128,15 +133,14 @@ class PrivateTable:
         protection's score(1) = Δ; all m distances together by √m·Δ in L2. Cost: ``share`` of ρ for all of them.
         """
         places = self._places(cliques, len(predictions), draws=len(cliques))
-        rounded = [np.rint(prediction).astype(np.int64) for prediction in predictions]
-        for place, prediction in zip(places, rounded, strict=True):
-            if prediction.shape != self._shape(place):
-                raise InternalError("a prediction has another shape than its marginal")
+        rounded = [self._rounded(*pair) for pair in zip(predictions, places, strict=True)]
         spend = self._score_spend(share, len(cliques), per_row=1)
         self._run.record(f"distances of {len(cliques)} marginals from predictions", spend)
-        exact = self._engine.count(places, self.recoding)
-        distances = [int(np.abs(counts - guess).sum()) for counts, guess in zip(exact, rounded, strict=True)]
-        return self._noisy_scores(distances, spend)
+
+        def distances(exact: list[NDArray[np.int64]]) -> list[int]:
+            return [int(np.abs(counts - guess).sum()) for counts, guess in zip(exact, rounded, strict=True)]
+
+        return sealed(lambda: self._noisy_scores(distances(self._engine.count(places, self.recoding)), spend))
 
     def dependence(self, pairs: Sequence[Clique], share: Fraction) -> NDArray[np.float64]:
         """Noisy InDif of pairs: ‖M_ab − M_a·M_b/n‖₁, how far two attributes are from being independent.
@@ -145,11 +149,12 @@ class PrivateTable:
         (PrivSyn, section 4.1), a unit by the protection's score(4) = Δ; all m together by √m·Δ in L2. Cost: ``share``
         of ρ for all of them.
         """
+        if any(len(pair) != 2 for pair in pairs):
+            raise SchemaError("dependence is of two attributes; each pair must name exactly two")
         places = self._places(pairs, len(pairs), draws=len(pairs))
         spend = self._score_spend(share, len(pairs), per_row=4)
         self._run.record(f"dependence of {len(pairs)} pairs", spend)
-        exact = self._engine.count(places, self.recoding)
-        return self._noisy_scores([_indif(counts) for counts in exact], spend)
+        return sealed(lambda: self._noisy_scores([_indif(c) for c in self._engine.count(places, self.recoding)], spend))
 
     def discover(self, name: str, share: Fraction, delta: Fraction) -> PrivateTable:
         """The same table with the frequent values of an open attribute bought; all others become its ``other``.
@@ -161,12 +166,13 @@ class PrivateTable:
         attribute = self.schema[name]
         if not isinstance(attribute, Open):
             raise SchemaError(f"the values of {name!r} are public already; only open attributes are discovered")
+        self._engine.require_again(f"the values of {name!r} are bought in a reading of their own")
         protection = self._run.protection
         noise = Gaussian.within(share, protection.l2_squared)
         spend = Threshold.within(delta, noise, protection.rows)
         self._run.record(f"values of {name}", spend)
-        values = self._mechanisms.listed(self._engine.count_texts(name), spend)
-        return self._under(self.schema.replace_attribute(attribute.bought(sorted(values))))
+        values = sealed(lambda: self._mechanisms.listed(self._engine.count_texts(name), spend))
+        return self._under(self.schema.with_bought(attribute.bought(sorted(values))))
 
     def discover_range(self, name: str, share: Fraction) -> PrivateTable:
         """The same table with the bounds of a number narrowed to the powers of two that its values reach.
@@ -177,11 +183,16 @@ class PrivateTable:
         attribute = self.schema[name]
         if not isinstance(attribute, Integer | Real):
             raise SchemaError(f"{name!r} is {attribute.kind}; only the range of integers and reals can be bought")
+        if name in {part for rule in self.schema.rules for part in rule.mentions()}:
+            raise SchemaError(f"a rule speaks of {name!r}, so its bounds must stay; give narrower ones in the schema")
+        self._engine.require_again(f"the range of {name!r} is bought in a reading of its own")
         self._admit([magnitude.SIZE])
         spend = Gaussian.within(share, self._run.protection.l2_squared)
         self._run.record(f"range of {name}", spend)
-        counts = self._engine.count_column(name, magnitude.MagnitudeColumn(attribute), magnitude.SIZE)
-        histogram = self._marginal((name,), counts, spend)
+        column = magnitude.MagnitudeColumn(attribute)
+        histogram = sealed(
+            lambda: self._marginal((name,), self._engine.count_column(name, column, magnitude.SIZE), spend)
+        )
         return self._under(self.schema.replace_attribute(_narrowed(attribute, histogram)))
 
     def recode(self, recoding: Recoding) -> PrivateTable:
@@ -189,6 +200,8 @@ class PrivateTable:
 
         Privacy: a recoding works row by row, so sensitivities stay what they are. Cost: none.
         """
+        if recoding.origin != self.recoding.origin:
+            raise InternalError("the recoding was made for another schema than the table has now")
         return self._with(self.schema, recoding, self._engine)
 
     # ── how ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -198,8 +211,12 @@ class PrivateTable:
         places = self._places(cliques, len(spends))
         for clique, spend in zip(cliques, spends, strict=True):
             self._run.record(f"marginal of {', '.join(clique)}", spend)
-        exact = self._engine.count(places, self.recoding)
-        return [self._marginal(*answer) for answer in zip(cliques, exact, spends, strict=True)]
+        return sealed(
+            lambda: [
+                self._marginal(*answer)
+                for answer in zip(cliques, self._engine.count(places, self.recoding), spends, strict=True)
+            ]
+        )
 
     def _marginal(self, clique: Clique, exact: NDArray[np.int64], spend: Gaussian | Laplace) -> Marginal:
         """Noise on every cell, empty ones included."""
@@ -207,6 +224,14 @@ class PrivateTable:
         if isinstance(spend, Gaussian):
             return Marginal(clique, raw, spend.lattice, spend.sigma)
         return Marginal(clique, raw, 0, math.sqrt(2) * spend.scale)
+
+    def _rounded(self, prediction: NDArray[Any], place: tuple[int, ...]) -> NDArray[np.int64]:
+        """A prediction in whole numbers; refused before paying if no such table could be counted."""
+        if prediction.shape != self._shape(place):
+            raise InternalError("a prediction has another shape than its marginal")
+        if not np.isfinite(prediction).all() or np.abs(prediction).max() > LARGEST_PREDICTION:
+            raise InternalError("a prediction must be finite, and no larger than tables can be")
+        return np.asarray(np.rint(prediction), np.int64)
 
     def _noisy_scores(self, exact: Sequence[int], spend: Gaussian) -> NDArray[np.float64]:
         return self._mechanisms.noised(np.array(exact, np.int64), spend) / np.float64(2**spend.lattice)
@@ -258,6 +283,21 @@ class PrivateTable:
             limits=self._limits,
             drawn=self._drawn,
         )
+
+
+def sealed(answer: Callable[[], _T]) -> _T:
+    """An answer from rows; if it fails, nothing but that is told.
+
+    Privacy: another error's words, its context and the variables in its traceback may hold exact counts or cells. Hence
+    ours is raised when the other one is over and forgotten. The spend stands.
+    """
+    try:
+        return answer()
+    except DPSynError:
+        raise
+    except Exception as error:  # whatever an engine or a sampler raises
+        kind = type(error).__name__
+    raise InternalError(f"counting rows failed ({kind}); what was paid for it stays spent")
 
 
 def initial_recoding(schema: Schema) -> Recoding:

@@ -41,6 +41,7 @@ class Codec:
         self.attributes = tuple(attribute for attribute in schema.measured if attribute.coded)
         self.names = tuple(attribute.name for attribute in self.attributes)
         self.cells = tuple(attribute.cells for attribute in self.attributes)
+        self.domain = tuple(zip(self.names, self.cells, strict=True))
         self.columns: tuple[Column, ...] = tuple(column_for(attribute) for attribute in self.attributes)
         self.groupings = tuple(Grouping(attribute.bin_of_cell()) for attribute in self.attributes)
         self.bins = tuple(grouping.size for grouping in self.groupings)

@@ -117,7 +117,7 @@ class ListedColumn:
     def read(self, array: pa.Array) -> Reading:
         """Codes by the text of each cell."""
         if pa.types.is_dictionary(array.type):
-            return _through_dictionary(array, self.read)
+            return through_dictionary(array, self.read)
         if arrays.is_instant(array.type) or pa.types.is_time(array.type):
             array = arrays.without_zone(array).cast(pa.string())
         if pa.types.is_decimal(array.type) and not pa.types.is_decimal256(array.type):
@@ -179,7 +179,7 @@ class RangedColumn:
     def read(self, array: pa.Array) -> Reading:
         """Codes by the coordinate of each cell; those beyond a bound go to it."""
         if pa.types.is_dictionary(array.type):
-            return _through_dictionary(array, self.read)
+            return through_dictionary(array, self.read)
         coordinates, fates = self.coordinates(array)
         near = np.clip(coordinates, self._low, self._high)
         fates[(near > coordinates) & (fates == FOUND)] = BELOW
@@ -376,7 +376,7 @@ class DateColumn(RangedColumn):
         return pa.array(instants.astype(f"datetime64[{unit}]"), pa.timestamp(unit), mask=missing)
 
 
-def _through_dictionary(array: pa.Array, read: Callable[[pa.Array], Reading]) -> Reading:
+def through_dictionary(array: pa.Array, read: Callable[[pa.Array], Reading]) -> Reading:
     """Codes of a dictionary-encoded array, by reading the values of its dictionary that occur."""
     used = array.indices.unique().drop_null()
     known = arrays.as_binary(array.dictionary) if arrays.is_text(array.dictionary.type) else array.dictionary

@@ -12,9 +12,9 @@ import msgspec
 
 from dpsyn.errors import SchemaError
 from dpsyn.outputs import write_text
-from dpsyn.schema.attributes import Boolean, Categorical, Identifier, Open, Ordinal, freeze, some
+from dpsyn.schema.attributes import MISSING, Boolean, Categorical, Identifier, Open, Ordinal, freeze, some, text_of
 from dpsyn.schema.ranges import Datetime, Integer, Real
-from dpsyn.schema.relations import AnyRule, Derive, Neighbours, Recode, Unit
+from dpsyn.schema.relations import AnyRule, Derive, Impossible, Neighbours, Recode, Total, Unit
 from dpsyn.schema.validity import check_relations
 
 AnyAttribute = Categorical | Ordinal | Boolean | Integer | Real | Datetime | Open | Identifier
@@ -132,6 +132,16 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         changed = tuple(attribute if old.name == attribute.name else old for old in self.attributes)
         return msgspec.structs.replace(self, attributes=changed)
 
+    def with_bought(self, attribute: Categorical) -> Schema:
+        """The schema once the values of an open attribute are bought.
+
+        Conditions on values that were not bought meet no row any more: a rule that consists of them is dropped.
+        """
+        known = {text_of(value) for value in attribute.all_values()}
+        rules = tuple(_without_unknown(rule, attribute.name, known) for rule in self.rules)
+        kept = msgspec.structs.replace(self, rules=tuple(rule for rule in rules if rule is not None))
+        return kept.replace_attribute(attribute)
+
     # ── the guarantee ────────────────────────────────────────────────────────────────────────────────────
 
     def unapproved(self) -> tuple[str, ...]:
@@ -167,3 +177,17 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 'dpsyn schema approve schema.yaml ATTRIBUTE... --because "code book 2024". '
                 "Columns without a public list of values can be kind: open, whose values are bought."
             )
+
+
+def _without_unknown(rule: AnyRule, name: str, known: set[str]) -> AnyRule | None:
+    """A rule whose condition on one attribute names known values only; None if none is left."""
+    if not isinstance(rule, Impossible | Total) or name not in rule.mentions():
+        return rule
+    where = []
+    for attribute, condition in rule.where:
+        values = condition if isinstance(condition, tuple) else (condition,)
+        left = tuple(v for v in values if attribute != name or text_of(v) in known or v == MISSING)
+        if not left:
+            return None
+        where.append((attribute, left if isinstance(condition, tuple) else left[0]))
+    return msgspec.structs.replace(rule, where=tuple(where))

@@ -42,6 +42,13 @@ class RecodedColumn:
     tables: tuple[NDArray[np.int64], ...]
     merged: NDArray[np.int64] | None = None
 
+    def __post_init__(self) -> None:
+        tables = [*self.tables, *([] if self.merged is None else [self.merged])]
+        if len(self.sources) != len(self.tables) or any(not len(table) or table.min() < 0 for table in tables):
+            raise InternalError(f"{self.name!r} needs a table of codes from 0 for each of its sources")
+        if self.merged is not None and len(self.merged) != math.prod(self.radices):
+            raise InternalError(f"{self.name!r}: merged codes must be given for every combination")
+
     @property
     def radices(self) -> tuple[int, ...]:
         """How many digits each source has."""
@@ -71,25 +78,37 @@ class RecodedColumn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recoding:
-    """The attributes that a table has for measuring, each a function of its fine codes."""
+    """The attributes that a table has for measuring, each a function of its fine codes.
+
+    Attributes:
+        columns: the attributes.
+        origin: names and sizes of the fine attributes it was made for; it fits no others.
+    """
 
     columns: tuple[RecodedColumn, ...]
+    origin: tuple[tuple[str, int], ...]
+
+    def __post_init__(self) -> None:
+        for column in self.columns:
+            for source, table in zip(column.sources, column.tables, strict=True):
+                if not 0 <= source < len(self.origin) or len(table) != self.origin[source][1]:
+                    raise InternalError(f"the recoding of {column.name!r} was made for another schema")
 
     @classmethod
     def fine(cls, codec: Codec) -> Recoding:
         """Every attribute at its finest: cells."""
-        tables = [np.arange(size) for size in codec.cells]
-        return cls._of_single(codec.names, tables)
+        return cls._of_single(codec, [np.arange(size) for size in codec.cells])
 
     @classmethod
     def coarse(cls, codec: Codec) -> Recoding:
         """Every attribute in the bins that the schema declares or suggests."""
-        return cls._of_single(codec.names, [grouping.group_of for grouping in codec.groupings])
+        return cls._of_single(codec, [grouping.group_of for grouping in codec.groupings])
 
     @classmethod
-    def _of_single(cls, names: Sequence[str], tables: Sequence[NDArray[Any]]) -> Recoding:
-        pairs = enumerate(zip(names, tables, strict=True))
-        return cls(tuple(RecodedColumn(name, (place,), (table,)) for place, (name, table) in pairs))
+    def _of_single(cls, codec: Codec, tables: Sequence[NDArray[Any]]) -> Recoding:
+        pairs = enumerate(zip(codec.names, tables, strict=True))
+        columns = tuple(RecodedColumn(name, (place,), (table,)) for place, (name, table) in pairs)
+        return cls(columns, codec.domain)
 
     @property
     def names(self) -> tuple[str, ...]:
