@@ -19,7 +19,7 @@ from dpsyn.private import Limits, PrivateTable, open_private
 from dpsyn.private.magnitude import SIZE, bounds_of, bucket_of
 from dpsyn.recipes import independent
 from dpsyn.schema import Boolean, Categorical, Identifier, Integer, Open, Real, Schema, Unit
-from tests.private.replaying import Exact, Recording
+from tests.private.replaying import Exact, Inventing, Recording
 
 SECRET = "Zaphod"
 SCHEMA = Schema(
@@ -97,6 +97,16 @@ def test_a_wide_range_is_narrowed_to_the_powers_of_two_in_use() -> None:
         narrowed: Any = table.discover_range("age", table.budget.rho).schema["age"]
 
     assert (narrowed.low, narrowed.high) == (16, 63)
+
+
+def test_bounds_and_values_are_read_off_released_numbers_alone() -> None:
+    noise = Inventing(full=int(bucket_of(np.array([1000.0]))[0]), value="Bergen")
+    with open_private(TABLE, SCHEMA, BUDGET, mechanisms=noise) as table:
+        narrowed: Any = table.discover_range("age", table.budget.rho / 2).schema["age"]
+        bought: Any = table.discover("city", table.budget.rho / 2, table.budget.threshold_delta).schema["city"]
+
+    assert (narrowed.low, narrowed.high) == (512, 1023)
+    assert bought.values == ("Bergen",)
 
 
 @pytest.mark.parametrize("coordinate", [0, 1, -1, 2, 3, 1023, 1024, -1024, 2**52, -(2**52), 2**53 - 1])
