@@ -12,11 +12,8 @@ from pathlib import Path
 from statistics import median
 
 
-def provenance(seed: int) -> str:
-    """The commit, the seed, the machine and the versions behind the figures that follow."""
-    import numpy
-    import pyarrow
-
+def commit() -> str:
+    """The commit that is checked out."""
     found = subprocess.run(
         ["git", "describe", "--always", "--dirty"],
         cwd=Path(__file__).parent,
@@ -24,9 +21,16 @@ def provenance(seed: int) -> str:
         text=True,
         check=False,
     )
-    commit = found.stdout.strip() or "unknown"
+    return found.stdout.strip() or "unknown"
+
+
+def provenance(seed: int) -> str:
+    """The commit, the seed, the machine and the versions behind the figures that follow."""
+    import numpy
+    import pyarrow
+
     versions = f"Python {platform.python_version()}, numpy {numpy.__version__}, pyarrow {pyarrow.__version__}"
-    return f"commit {commit}, seed {seed}; {versions}; {platform.machine()}"
+    return f"commit {commit()}, seed {seed}; {versions}; {platform.machine()}"
 
 
 def seconds(work: Callable[[], object]) -> float:

@@ -12,10 +12,13 @@ import shutil
 from collections.abc import Generator
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)  # a change is judged by the same examples twice
+settings.register_profile(  # for bench.mutants: a failure is enough, its simplest example takes long to find
+    "unshrunk", settings.get_profile("ci"), phases=(Phase.explicit, Phase.generate)
+)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 pytest_plugins = ["pytester"]

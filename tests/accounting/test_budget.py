@@ -10,7 +10,19 @@ from dp_accounting.pld import privacy_loss_distribution
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsyn.accounting import Account, Budget, Composition, Draw, Exponential, Gaussian, Laplace, Threshold, check_plan
+from dpsyn.accounting import (
+    Account,
+    Budget,
+    Composition,
+    Draw,
+    Exponential,
+    Gaussian,
+    Laplace,
+    Protection,
+    Run,
+    Threshold,
+    check_plan,
+)
 from dpsyn.accounting.composition import log_delta, pld_epsilon
 from dpsyn.accounting.spends import Spend
 from dpsyn.errors import BudgetError
@@ -167,8 +179,9 @@ def test_a_budget_made_by_hand_that_breaks_its_promise_is_refused() -> None:
     honest = Budget.plan(1, 1e-9)
     greedy = Budget(epsilon=honest.epsilon, delta=honest.delta, rho=honest.rho * Fraction(11, 10))
 
-    with pytest.raises(BudgetError, match="more than the promised"):
-        check_plan(greedy)
+    for use in (check_plan, lambda budget: Run.open(budget, Protection())):
+        with pytest.raises(BudgetError, match="more than the promised"):
+            use(greedy)
 
 
 def test_a_budget_survives_json() -> None:

@@ -76,6 +76,23 @@ class Exact:
         return {key: counts[key] for key in sorted(counts) if counts[key] >= spend.cut}
 
 
+class Inventing:
+    """Releases what it was told to, whatever the exact answers are: what follows must follow from that alone."""
+
+    private = False
+
+    def __init__(self, *, full: int, value: str) -> None:
+        self._full, self._value = full, value
+
+    def noised(self, exact: NDArray[np.int64], spend: Gaussian | Laplace) -> NDArray[np.int64]:
+        released = np.zeros(exact.shape, np.int64)
+        released.flat[self._full] = 2**40
+        return released
+
+    def listed(self, counts: Mapping[str, int], spend: Threshold) -> dict[str, int]:
+        return {self._value: spend.cut}
+
+
 class Scaled(SystemNoise):
     """The real samplers with a standard deviation that is off by a factor."""
 

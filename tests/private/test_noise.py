@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from dpsyn.accounting import Budget, Gaussian, Laplace, Threshold
 from dpsyn.private import PrivateTable, SystemNoise, open_private
+from dpsyn.private.mechanisms import CHUNK
 from dpsyn.schema import Categorical, Open, Schema
 from tests.private.replaying import Scaled
 
@@ -128,3 +130,19 @@ def test_two_runs_never_draw_the_same_noise() -> None:
             drawn.append(table.measure([("a",)], [table.budget.rho])[0].raw)
 
     assert not np.array_equal(drawn[0], drawn[1])
+
+
+@pytest.mark.parametrize(
+    "spend",
+    [
+        Gaussian(sensitivity_squared=Fraction(1), sigma=2.0**50, lattice=0),
+        Laplace(sensitivity=Fraction(1), scale=2.0**50),
+    ],
+)
+def test_every_cell_has_noise_of_its_own(spend: Gaussian | Laplace) -> None:
+    """With a scale so large two of so many independent draws are equal once in a million runs."""
+    exact = np.zeros(2 * CHUNK + 1, np.int64)
+
+    drawn = [number for _ in range(2) for number in SystemNoise().noised(exact, spend).tolist()]
+
+    assert len(set(drawn)) == len(drawn)

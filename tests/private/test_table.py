@@ -21,7 +21,7 @@ from dpsyn.private import Limits, PrivateTable, SystemNoise, open_private
 from dpsyn.private.magnitude import SIZE, bounds_of, bucket_of
 from dpsyn.recipes import independent
 from dpsyn.schema import Boolean, Categorical, Identifier, Impossible, Integer, Open, Real, Schema, Unit
-from tests.private.replaying import Exact, Recording
+from tests.private.replaying import Exact, Inventing, Recording
 
 SECRET = "Zaphod"
 SCHEMA = Schema(
@@ -99,6 +99,16 @@ def test_a_wide_range_is_narrowed_to_the_powers_of_two_in_use() -> None:
         narrowed: Any = table.discover_range("age", table.budget.rho).schema["age"]
 
     assert (narrowed.low, narrowed.high) == (16, 63)
+
+
+def test_bounds_and_values_are_read_off_released_numbers_alone() -> None:
+    noise = Inventing(full=int(bucket_of(np.array([1000.0]))[0]), value="Bergen")
+    with open_private(TABLE, SCHEMA, BUDGET, mechanisms=noise) as table:
+        narrowed: Any = table.discover_range("age", table.budget.rho / 2).schema["age"]
+        bought: Any = table.discover("city", table.budget.rho / 2, table.budget.threshold_delta).schema["city"]
+
+    assert (narrowed.low, narrowed.high) == (512, 1023)
+    assert bought.values == ("Bergen",)
 
 
 @pytest.mark.parametrize("coordinate", [0, 1, -1, 2, 3, 1023, 1024, -1024, 2**52, -(2**52), 2**53 - 1])
@@ -429,6 +439,18 @@ def test_at_most_so_many_rows_of_a_person_are_counted() -> None:
 
     assert found.counts.sum() == 2 + 1
     assert "at most 2" in certificate.text()
+
+
+def test_which_rows_of_a_person_count_differs_from_release_to_release() -> None:
+    schema = Schema(attributes=(Identifier(name="id"), Categorical(name="a", codes=50)), unit=Unit(id="id", rows=1))
+    table = pa.table({"id": ["p"] * 50, "a": range(50)})
+    chosen = set()
+
+    for _ in range(6):
+        with open_private(table, schema, BUDGET, mechanisms=Exact()) as private:
+            chosen.add(int(private.measure([("a",)], [private.budget.rho])[0].raw.argmax()))
+
+    assert len(chosen) > 1  # all six are the same with probability 50⁻⁵
 
 
 def test_the_engines_give_the_same_counts() -> None:

@@ -217,21 +217,21 @@ class Ledger:
 
 
 def accounts(entries: Iterable[Entry]) -> dict[str, DatasetAccount]:
-    """The datasets that a chain of entries tells of."""
-    known: dict[str, DatasetAccount] = {}
+    """The datasets that a chain of entries tells of, in the order in which they appear."""
+    caps: dict[str, Cap] = {}
+    runs: dict[str, dict[str, RunAccount]] = {}
     for entry in entries:
-        before = known.get(entry.dataset, DatasetAccount(dataset=entry.dataset))
-        known[entry.dataset] = _after(before, entry)
-    return known
-
-
-def _after(account: DatasetAccount, entry: Entry) -> DatasetAccount:
-    data = entry.data
-    if entry.kind == "cap":
-        return replace(account, cap=Cap(rho=exact(data["rho"]), delta=exact(data["delta"])))
-    if entry.kind == "open":
-        return replace(account, runs=(*account.runs, _opened(entry, data)))
-    return replace(account, runs=tuple(_continued(r, entry) if r.run == entry.run else r for r in account.runs))
+        known = runs.setdefault(entry.dataset, {})
+        if entry.kind == "cap":
+            caps[entry.dataset] = Cap(rho=exact(entry.data["rho"]), delta=exact(entry.data["delta"]))
+        elif entry.kind == "open":
+            known[entry.run] = _opened(entry, entry.data)
+        elif entry.run in known:
+            known[entry.run] = _continued(known[entry.run], entry)
+    return {
+        name: DatasetAccount(dataset=name, cap=caps.get(name), runs=tuple(known.values()))
+        for name, known in runs.items()
+    }
 
 
 def _opened(entry: Entry, data: dict[str, Any]) -> RunAccount:

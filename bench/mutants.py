@@ -1,0 +1,169 @@
+"""Would the tests notice? Breaks the guarantee on purpose, one place at a time, and runs the tests that should see it.
+
+    python -m bench.mutants [--only WORDS] [--output docs/mutants.md]
+
+Each mutation of ``bench.mutations`` is applied to a copy of the source. A mutant that no test catches is a guarantee
+that nobody checks: the exit code is 1, and the missing test is to be written. The unchanged copy must pass first, and a
+mutation whose text is not found exactly once is an error, so that the list cannot rot in silence.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from bench.measuring import commit
+from bench.mutations import MUTATIONS, Mutation
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+ROOT = Path(__file__).parents[1]
+AT_ONCE = 2
+"""Mutants tested at the same time."""
+PATIENCE = 300
+"""Seconds after which a mutant hangs rather than fails."""
+OPTIONS = ("-x", "-q", "--no-header", "-p", "no:cacheprovider", "--hypothesis-profile=unshrunk")
+"""How tests are run: to the first failure, with the same examples every time."""
+
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?::.*?)(?: - .*)?$", re.MULTILINE)
+
+
+class MutantError(Exception):
+    """The experiment itself went wrong, so that it shows nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a mutant: the test that failed, or None if all passed."""
+
+    mutation: Mutation
+    caught_by: str | None
+
+
+def mutated(mutation: Mutation, source: Path) -> str:
+    """The text of the mutated file."""
+    text = (source / mutation.file).read_text("utf-8")
+    if text.count(mutation.old) != 1 or mutation.old == mutation.new:
+        raise MutantError(
+            f"{mutation.name!r}: its old text occurs {text.count(mutation.old)} times in {mutation.file}; "
+            "bring the list in bench/mutations.py up to date"
+        )
+    return text.replace(mutation.old, mutation.new)
+
+
+def copied(tree: Path, copy: Path) -> Path:
+    """A copy of source and tests, compiled kernels included."""
+    for folder in ("src", "tests"):
+        shutil.copytree(tree / folder, copy / folder)
+    shutil.copy2(tree / "pyproject.toml", copy)
+    return copy
+
+
+def failing_test(copy: Path, tests: Sequence[str]) -> str | None:
+    """Run tests against a copy; the name of the first that fails, or None."""
+    environment = os.environ | {"PYTHONPATH": str(copy / "src")}
+    _require_the_copy(copy, environment)
+    try:
+        done = _output([sys.executable, "-m", "pytest", *OPTIONS, *tests], copy, environment)
+    except subprocess.TimeoutExpired:
+        raise MutantError(f"{' '.join(tests)} took more than {PATIENCE} s") from None
+    if done.returncode == 0:
+        return None
+    found = _FAILED.search(done.stdout)
+    if done.returncode != 1 or not found:
+        raise MutantError(f"{' '.join(tests)} did not run:\n{done.stdout}{done.stderr}")
+    return found[1]
+
+
+def _require_the_copy(copy: Path, environment: dict[str, str]) -> None:
+    """Refuse to test anything but the copy, such as the package that is installed."""
+    done = _output([sys.executable, "-c", "import dpsyn; print(dpsyn.__file__)"], copy, environment)
+    if not Path(done.stdout.strip()).is_relative_to(copy / "src"):
+        raise MutantError(f"not the copy was imported but {done.stdout.strip() or done.stderr}")
+
+
+def _output(command: list[str], copy: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=copy, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+
+
+def require_green(clean: Path, mutations: Iterable[Mutation]) -> None:
+    """The tests must pass on the unchanged copy, or their failing would show nothing."""
+    files = sorted({test for mutation in mutations for test in mutation.tests})
+    for file, failed in zip(files, _together(lambda file: failing_test(clean, [file]), files), strict=True):
+        if failed:
+            raise MutantError(f"the unchanged source fails {failed}")
+        print(f"unchanged: {file} passes", file=sys.stderr)
+
+
+def tried(mutation: Mutation, clean: Path) -> Outcome:
+    """Mutate a copy of the clean tree and run the tests that should notice."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = copied(clean, Path(folder).resolve())
+        source = copy / "src" / "dpsyn"
+        (source / mutation.file).write_text(mutated(mutation, source), "utf-8")
+        outcome = Outcome(mutation=mutation, caught_by=failing_test(copy, mutation.tests))
+    print(f"{mutation.name}: {outcome.caught_by or 'SURVIVED'}", file=sys.stderr)
+    return outcome
+
+
+def _together(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(work, items))
+
+
+def report(outcomes: Sequence[Outcome]) -> str:
+    """The outcomes as a page of Markdown."""
+    caught = sum(outcome.caught_by is not None for outcome in outcomes)
+    lines = [
+        "# Would the tests notice?",
+        "",
+        "`python -m bench.mutants` breaks the guarantee in a copy of the source, one place at a time, and runs the "
+        "tests that should see it.",
+        f"At commit {commit()} they caught {caught} of {len(outcomes)} mutants; the first test that failed is named.",
+        "",
+        "| what was broken | where | caught by |",
+        "|---|---|---|",
+        *(_row(outcome) for outcome in outcomes),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _row(outcome: Outcome) -> str:
+    name = (outcome.caught_by or "**nothing**").removeprefix("tests/").replace("|", "\\|")
+    shown = f"`{name}`" if outcome.caught_by else name
+    return f"| {outcome.mutation.name} | `{outcome.mutation.file}` | {shown} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="only mutations whose name has these words")
+    parser.add_argument("--output", type=Path, help="write the table to this file as well")
+    chosen = parser.parse_args()
+    mutations = [mutation for mutation in MUTATIONS if chosen.only in mutation.name]
+    for mutation in mutations:
+        mutated(mutation, ROOT / "src" / "dpsyn")
+    with tempfile.TemporaryDirectory() as folder:
+        clean = copied(ROOT, Path(folder).resolve())
+        require_green(clean, mutations)
+        outcomes = _together(lambda mutation: tried(mutation, clean), mutations)
+    print(report(outcomes))
+    if chosen.output:
+        chosen.output.write_text(report(outcomes), "utf-8")
+    sys.exit(any(outcome.caught_by is None for outcome in outcomes))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,646 @@
+"""Ways to break the guarantee, each with the tests that should notice.
+
+A mutation replaces one text of one file of ``src/dpsyn``. It must leave a program that runs: what the tests are to see
+is a wrong answer, not a missing name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_GATE, _OPENING, _MECHANISMS = "private/table.py", "private/opening.py", "private/mechanisms.py"
+_SPENDS, _ACCOUNT, _LEDGER, _RUN = (f"accounting/{name}.py" for name in ("spends", "account", "ledger", "run"))
+_CHAIN, _PROTECTION = "accounting/chain.py", "accounting/protection.py"
+_BOUNDING, _ROWS, _COLUMNS = "engines/bounding.py", "engines/rows.py", "records/columns.py"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutation:
+    """One way to break the source.
+
+    Attributes:
+        name: what is broken, in words.
+        file: where, below ``src/dpsyn``.
+        old: the text that is there, exactly once.
+        new: the text in its place.
+        tests: the files of tests that should notice.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+def _broken(name: str, file: str, old: str, new: str, *tests: str) -> Mutation:
+    return Mutation(name=name, file=file, old=old, new=new, tests=tuple(f"tests/{test}.py" for test in tests))
+
+
+_NOISE = (
+    _broken(
+        "σ is halved",
+        _MECHANISMS,
+        "_gaussian(spend.sigma * 2.0**spend.lattice)",
+        "_gaussian(spend.sigma / 2 * 2.0**spend.lattice)",
+        "private/test_noise",
+    ),
+    _broken(
+        "the scale of Laplace noise is halved",
+        _MECHANISMS,
+        "_laplace(spend.scale), exact.ravel()",
+        "_laplace(spend.scale / 2), exact.ravel()",
+        "private/test_noise",
+    ),
+    _broken(
+        "empty cells get no noise",
+        _MECHANISMS,
+        "return np.array(noisy, np.int64).reshape(exact.shape)",
+        "return np.where(exact == 0, 0, np.array(noisy, np.int64).reshape(exact.shape))",
+        "private/test_noise",
+    ),
+    _broken(
+        "one draw serves all cells",
+        _MECHANISMS,
+        "return np.array(noisy, np.int64).reshape(exact.shape)",
+        "return (values + (noisy[0] - values[0] if noisy else 0)).reshape(exact.shape)",
+        "private/test_noise",
+    ),
+    _broken(
+        "all chunks of a marginal get the noise of the first",
+        _MECHANISMS,
+        "noisy = [number for chunk in pool.map(measurement, chunks) for number in chunk]",
+        "noisy = (values + np.resize(measurement([0] * min(CHUNK, len(values))), len(values))).tolist()",
+        "private/test_noise",
+    ),
+    _broken(
+        "noise comes from a seed",
+        _MECHANISMS,
+        "noisy = [number for chunk in pool.map(measurement, chunks) for number in chunk]",
+        """if isinstance(spend, Gaussian):
+                drawn = np.random.default_rng(0).normal(0, spend.sigma * 2.0**spend.lattice, len(values))
+            else:
+                drawn = np.random.default_rng(0).laplace(0, spend.scale, len(values))
+            noisy = (values + np.rint(drawn)).astype(np.int64).tolist()""",
+        "private/test_noise",
+    ),
+    _broken(
+        "scores are released without noise",
+        _GATE,
+        "self._mechanisms.noised(np.array(exact, np.int64), spend) / np.float64(2**spend.lattice)",
+        "np.array(exact, np.float64)",
+        "private/test_noise",
+    ),
+    _broken(
+        "noise that a test injected is not stamped",
+        _OPENING,
+        "noise_is_private=noise.private",
+        "noise_is_private=True",
+        "private/test_table",
+    ),
+    _broken(
+        "the stamp of injected noise is lost when a run is resumed",
+        _RUN,
+        "noise_is_private=known.noise_is_private",
+        "noise_is_private=True",
+        "accounting/test_ledger",
+    ),
+    _broken(
+        "the stamp of injected noise is lost when a certificate is read",
+        "accounting/certificate.py",
+        'noise_is_private=data["private"] is True',
+        "noise_is_private=True",
+        "accounting/test_certificate",
+        "private/test_table",
+    ),
+)
+
+_SENSITIVITY = (
+    _broken(
+        "marginals are charged for one row",
+        _GATE,
+        "[Gaussian.within(share, self._run.protection.l2_squared) for share in shares]",
+        "[Gaussian.within(share, 1) for share in shares]",
+        "private/test_sensitivity",
+    ),
+    _broken(
+        "marginals with Laplace noise are charged for one row",
+        _GATE,
+        "Laplace.within(epsilon, self._run.protection.l1)",
+        "Laplace.within(epsilon, 1)",
+        "private/test_sensitivity",
+    ),
+    _broken(
+        "fine histograms are charged for one row",
+        _GATE,
+        """spend = Gaussian.within(share, self._run.protection.l2_squared)
+        self._run.record(f"fine""",
+        """spend = Gaussian.within(share, 1)
+        self._run.record(f"fine""",
+        "private/test_sensitivity",
+    ),
+    _broken(
+        "ranges are charged for one row",
+        _GATE,
+        """spend = Gaussian.within(share, self._run.protection.l2_squared)
+        self._run.record(f"range""",
+        """spend = Gaussian.within(share, 1)
+        self._run.record(f"range""",
+        "private/test_sensitivity",
+    ),
+    _broken(
+        "values are charged for one row",
+        _GATE,
+        "noise = Gaussian.within(share, protection.l2_squared)",
+        "noise = Gaussian.within(share, 1)",
+        "private/test_sensitivity",
+    ),
+    _broken(
+        "scores are charged for one row",
+        _GATE,
+        "scores * self._run.protection.score(per_row) ** 2",
+        "scores * per_row**2",
+        "private/test_sensitivity",
+    ),
+    _broken(
+        "many scores are charged as one",
+        _GATE,
+        "scores * self._run.protection.score(per_row) ** 2",
+        "self._run.protection.score(per_row) ** 2",
+        "private/test_sensitivity",
+    ),
+    _broken("dependence is charged as 1 a row", _GATE, "per_row=4)", "per_row=1)", "private/test_sensitivity"),
+    _broken(
+        "predictions are not rounded",
+        _GATE,
+        "np.rint(prediction).astype(np.int64)",
+        "np.asarray(prediction, np.float64)",
+        "private/test_table",
+    ),
+    _broken(
+        "k rows of a person are charged as √k",
+        _PROTECTION,
+        "self.rows**2 * self._changes",
+        "self.rows * self._changes",
+        "accounting/test_spends",
+    ),
+    _broken(
+        "an exchanged unit is charged like one that left",
+        _PROTECTION,
+        'return 1 if self.neighbours == "add-remove" else 2',
+        "return 1",
+        "accounting/test_spends",
+    ),
+    _broken(
+        "bounds are read off exact counts",
+        _GATE,
+        "_narrowed(attribute, histogram)",
+        "_narrowed(attribute, Marginal((name,), counts, 0, histogram.deviation))",
+        "private/test_sensitivity",
+        "private/test_table",
+    ),
+)
+
+_PAYING = (
+    _broken(
+        "marginals are not paid for",
+        _GATE,
+        """self._run.record(f"marginal of {', '.join(clique)}", spend)""",
+        "pass",
+        "private/test_table",
+    ),
+    _broken(
+        "fine histograms are not paid for",
+        _GATE,
+        'self._run.record(f"fine histogram of {name}", spend)',
+        "pass",
+        "private/test_table",
+    ),
+    _broken(
+        "scores are not paid for",
+        _GATE,
+        'self._run.record(f"distances of {len(cliques)} marginals from predictions", spend)',
+        "pass",
+        "private/test_table",
+    ),
+    _broken(
+        "dependence is not paid for",
+        _GATE,
+        'self._run.record(f"dependence of {len(pairs)} pairs", spend)',
+        "pass",
+        "private/test_table",
+    ),
+    _broken(
+        "values are not paid for",
+        _GATE,
+        'self._run.record(f"values of {name}", spend)',
+        "pass",
+        "private/test_table",
+    ),
+    _broken(
+        "ranges are not paid for",
+        _GATE,
+        'self._run.record(f"range of {name}", spend)',
+        "pass",
+        "private/test_table",
+    ),
+    _broken(
+        "marginals are paid for after counting",
+        _GATE,
+        """for clique, spend in zip(cliques, spends, strict=True):
+            self._run.record(f"marginal of {', '.join(clique)}", spend)
+        exact = self._engine.count(places, self.recoding)
+""",
+        """exact = self._engine.count(places, self.recoding)
+        for clique, spend in zip(cliques, spends, strict=True):
+            self._run.record(f"marginal of {', '.join(clique)}", spend)
+""",
+        "private/test_table",
+    ),
+    _broken(
+        "values are paid for after counting",
+        _GATE,
+        """self._run.record(f"values of {name}", spend)
+        values = self._mechanisms.listed(self._engine.count_texts(name), spend)
+""",
+        """texts = self._engine.count_texts(name)
+        self._run.record(f"values of {name}", spend)
+        values = self._mechanisms.listed(texts, spend)
+""",
+        "private/test_table",
+    ),
+    _broken(
+        "marginals are paid for after drawing",
+        _GATE,
+        """for clique, spend in zip(cliques, spends, strict=True):
+            self._run.record(f"marginal of {', '.join(clique)}", spend)
+        exact = self._engine.count(places, self.recoding)
+        return [self._marginal(*answer) for answer in zip(cliques, exact, spends, strict=True)]
+""",
+        """exact = self._engine.count(places, self.recoding)
+        found = [self._marginal(*answer) for answer in zip(cliques, exact, spends, strict=True)]
+        for clique, spend in zip(cliques, spends, strict=True):
+            self._run.record(f"marginal of {', '.join(clique)}", spend)
+        return found
+""",
+        "private/test_killing",
+    ),
+    _broken(
+        "draws are written to no ledger",
+        _RUN,
+        "self.head = self.ledger.record(self.name, draw, len(self.account.draws))",
+        "pass",
+        "private/test_killing",
+    ),
+    _broken(
+        "rows are read before the promise is reserved",
+        _OPENING,
+        "noise = mechanisms or SystemNoise()\n",
+        """noise = mechanisms or SystemNoise()
+    open_engine(source, schema, kind=engine, key=secrets.token_bytes(16)).prepare()
+""",
+        "private/test_table",
+    ),
+    _broken("a drafted schema is released", _OPENING, "    schema.require_public()\n", "", "private/test_table"),
+)
+
+_ACCOUNTING = (
+    _broken(
+        "Gaussian noise beyond the budget is allowed",
+        _ACCOUNT,
+        "if gaussian > planned.rho:",
+        "if False:",
+        "accounting/test_ledger",
+    ),
+    _broken(
+        "thresholds beyond the budget are allowed",
+        _ACCOUNT,
+        "if total.delta > planned.threshold_delta:",
+        "if False:",
+        "accounting/test_budget",
+        "accounting/test_certificate",
+        "accounting/test_ledger",
+    ),
+    _broken(
+        "pure steps beyond the budget are allowed",
+        _ACCOUNT,
+        "if not _matched(total.pure, planned.pure):",
+        "if False:",
+        "accounting/test_budget",
+        "accounting/test_certificate",
+        "accounting/test_ledger",
+    ),
+    _broken(
+        "a run records draws without asking its account",
+        _RUN,
+        "after = self.account.charge(draw)",
+        """after = Account(
+            budget=self.account.budget, draws=(*self.account.draws, draw), total=self.account.total.then(spend)
+        )""",
+        "private/test_table",
+    ),
+    _broken(
+        "a threshold for fewer rows than a person has is paid",
+        _RUN,
+        "if isinstance(spend, Threshold) and spend.rows < self.protection.rows:",
+        "if False:",
+        "accounting/test_budget",
+        "accounting/test_certificate",
+        "accounting/test_ledger",
+    ),
+    _broken(
+        "a budget that does not keep its promise is opened",
+        _RUN,
+        "        check_plan(budget)\n",
+        "",
+        "accounting/test_budget",
+        "accounting/test_certificate",
+        "accounting/test_ledger",
+    ),
+    _broken(
+        "σ is rounded down",
+        "accounting/conversion.py",
+        """while Fraction(sigma) ** 2 < target:
+        sigma = math.nextafter(sigma, math.inf)
+    while Fraction(math.nextafter(sigma, 0)) ** 2 >= target:
+        sigma = math.nextafter(sigma, 0)
+""",
+        """while Fraction(sigma) ** 2 > target:
+        sigma = math.nextafter(sigma, 0)
+""",
+        "accounting/test_spends",
+    ),
+    _broken(
+        "the scale of Laplace noise is rounded down",
+        _SPENDS,
+        "scale=_float_above(exact(sensitivity) / epsilon)",
+        "scale=_float_below(exact(sensitivity) / epsilon)",
+        "accounting/test_spends",
+    ),
+    _broken(
+        "costs are rounded down",
+        "accounting/exact.py",
+        "Fraction(-(-value.numerator * GRAINS // value.denominator), GRAINS)",
+        "Fraction(value.numerator * GRAINS // value.denominator, GRAINS)",
+        "accounting/test_exact",
+        "accounting/test_spends",
+    ),
+    _broken(
+        "Gaussian noise may be drawn on a coarse lattice",
+        _SPENDS,
+        " or self.sigma * 2**self.lattice < FINE:",
+        ":",
+        "accounting/test_spends",
+    ),
+)
+
+_THRESHOLDS = (
+    _broken(
+        "the threshold is lower by k",
+        _SPENDS,
+        "noise.log_tail(cut - rows)",
+        "noise.log_tail(cut)",
+        "accounting/test_spends",
+    ),
+    _broken(
+        "the threshold is that of one key, not of k",
+        _SPENDS,
+        "math.log(rows) + noise.log_tail(cut - rows)",
+        "noise.log_tail(cut - rows)",
+        "accounting/test_spends",
+    ),
+    _broken(
+        "values are bought with the threshold for one row",
+        _GATE,
+        "Threshold.within(delta, noise, protection.rows)",
+        "Threshold.within(delta, noise)",
+        "private/test_sensitivity",
+    ),
+    _broken(
+        "noisy counts meet the threshold in other steps",
+        _MECHANISMS,
+        "if number >= spend.cut * steps",
+        "if number >= spend.cut",
+        "private/test_noise",
+    ),
+    _broken(
+        "values below the threshold are listed",
+        _MECHANISMS,
+        "if number >= spend.cut * steps",
+        "if number > 0",
+        "private/test_noise",
+    ),
+    _broken(
+        "all values that occur are taken",
+        _GATE,
+        "attribute.bought(sorted(values))",
+        "attribute.bought(sorted(self._engine.count_texts(name)))",
+        "private/test_table",
+    ),
+)
+
+_LEDGERS = (
+    _broken(
+        "an open run holds nothing",
+        _LEDGER,
+        "rho=budget.reserved_rho,",
+        "rho=Fraction(0),",
+        "accounting/test_ledger",
+    ),
+    _broken(
+        "closing gives the whole promise back",
+        _LEDGER,
+        '_drawn(tuple(entry.data for entry in transaction.entries(run) if entry.kind == "draw"))',
+        "_drawn(())",
+        "accounting/test_ledger",
+    ),
+    _broken(
+        "closing gives the unspent part back twice",
+        _LEDGER,
+        'replace(run, rho=exact(data["rho"]),',
+        'replace(run, rho=2 * exact(data["rho"]) - run.rho,',
+        "accounting/test_ledger",
+    ),
+    _broken(
+        "a closed run goes on",
+        _LEDGER,
+        'if "close" in kinds:',
+        "if False:",
+        "accounting/test_ledger",
+    ),
+    _broken(
+        "the cap is not checked",
+        _LEDGER,
+        "if cap and known.rho + budget.reserved_rho > cap.rho:",
+        "if False:",
+        "accounting/test_ledger",
+    ),
+    _broken(
+        "the cap's δ is not checked",
+        _LEDGER,
+        "if cap and known.delta + budget.threshold_delta > cap.threshold_delta:",
+        "if False:",
+        "accounting/test_ledger",
+    ),
+    _broken(
+        "different units are added up",
+        _LEDGER,
+        "if before and (before.neighbours, before.unit) != (protection.neighbours, protection.unit):",
+        "if False:",
+        "accounting/test_ledger",
+    ),
+    _broken(
+        "the hashes of entries are not checked",
+        _CHAIN,
+        "if entry.hash != hash_of(fields):",
+        "if False:",
+        "accounting/test_ledger",
+    ),
+    _broken(
+        "the chain of hashes is not checked",
+        _CHAIN,
+        "if entry.previous != previous:",
+        "if False:",
+        "accounting/test_ledger",
+    ),
+    _broken(
+        "heads recorded elsewhere are not compared",
+        _CHAIN,
+        "if hashes.get(head.sequence) != head.hash:",
+        "if False:",
+        "accounting/test_ledger",
+    ),
+    _broken("entries are not committed", _CHAIN, 'execute("COMMIT")', 'execute("ROLLBACK")', "accounting/test_ledger"),
+)
+
+_PERSONS = (
+    _broken(
+        "all rows of a person count in memory",
+        _ROWS,
+        """if self.schema.unit is None:
+            return list""",
+        """if True:
+            return list""",
+        "engines/test_bounding",
+    ),
+    _broken(
+        "all rows of a person count in a stream",
+        _ROWS,
+        """if self.schema.unit is None:
+            yield from""",
+        """if True:
+            yield from""",
+        "engines/test_bounding",
+    ),
+    _broken(
+        "a release forgets that it protects persons",
+        _OPENING,
+        "if schema.unit is None:",
+        "if True:",
+        "private/test_sensitivity",
+    ),
+    _broken(
+        "one row too many counts in memory",
+        _BOUNDING,
+        "chosen[order[_ranks(keys[:, order]) < rows]] = True",
+        "chosen[order[_ranks(keys[:, order]) <= rows]] = True",
+        "engines/test_bounding",
+    ),
+    _broken(
+        "one row too many counts in a stream",
+        _BOUNDING,
+        "_ranks(keys) < self._rows",
+        "_ranks(keys) <= self._rows",
+        "engines/test_bounding",
+    ),
+    _broken(
+        "the first rows of a person count",
+        _BOUNDING,
+        "kernels.hash_rows(np.ascontiguousarray(codes.T), words, self._row, keys[2])",
+        "keys[2] = np.arange(len(codes))",
+        "engines/test_bounding",
+    ),
+    _broken(
+        "the key that chooses rows is always the same",
+        _OPENING,
+        "key=secrets.token_bytes(16)",
+        "key=bytes(16)",
+        "private/test_table",
+    ),
+    _broken(
+        "other rows count once values are bought",
+        _ROWS,
+        "Rows(self.source, schema, self._key, self._spelled)",
+        "Rows(self.source, schema, self._key)",
+        "engines/test_bounding",
+    ),
+    _broken(
+        "blank ids are persons of their own",
+        "engines/texts.py",
+        "pc.if_else(empty, pa.scalar(None, bare.type), bare)",
+        "pc.if_else(empty, texts, bare)",
+        "engines/test_bounding",
+    ),
+)
+
+_LEAKS = (
+    _broken(
+        "the number of rows is in the repr of a table",
+        _GATE,
+        """f"PrivateTable({', '.join(self.recoding.names)})\"""",
+        'f"PrivateTable({self._engine.count([()], self.recoding)[0]} rows)"',
+        "private/test_table",
+    ),
+    _broken(
+        "an engine shows what it holds",
+        "engines/engine.py",
+        'f"<{type(self).__name__}: private rows>"',
+        'f"<{type(self).__name__}: {vars(self)}>"',
+        "engines/test_contract",
+    ),
+    _broken(
+        "an error quotes what the reader said",
+        "sources/source.py",
+        "reason = _reason(error)",
+        'reason = f": {error}"',
+        "private/test_table",
+    ),
+    _broken(
+        "the number of rows decides on the engine",
+        "engines/opening.py",
+        "(source.bytes or 0) > MOST_BYTES and source.again",
+        "source.again and sum(batch.num_rows for batch in source.batches(schema.columns)) > MOST_BYTES",
+        "engines/test_opening",
+    ),
+    _broken(
+        "texts are read together, and one by one only if that fails",
+        _COLUMNS,
+        "plain = _matches(texts, pattern)",
+        "plain = pa.array(np.ones(len(texts), np.bool_))",
+        "records/test_columns",
+    ),
+    _broken(
+        "spellings of missing are compared all at once",
+        _COLUMNS,
+        """found = super()._spells_null(values)
+        for number in self._null_numbers:
+            if values.dtype.kind == "f" or number == int(number):
+                found |= values == values.dtype.type(number)
+        return found
+""",
+        "return np.isin(values, list(self._null_numbers))\n",
+        "records/test_columns",
+    ),
+)
+
+MUTATIONS: tuple[Mutation, ...] = (
+    *_NOISE,
+    *_SENSITIVITY,
+    *_PAYING,
+    *_ACCOUNTING,
+    *_THRESHOLDS,
+    *_LEDGERS,
+    *_PERSONS,
+    *_LEAKS,
+)
+"""All ways, in the order of the rules: noise, sensitivity, payment, accounts, thresholds, ledger, persons, leaks."""
