@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 
@@ -18,7 +19,7 @@ import pytest
 
 from dpsyn.accounting import Budget, Cap, Gaussian, Head, Ledger, Protection, Run, Threshold
 from dpsyn.accounting import chain as chained
-from dpsyn.accounting.account import Draw
+from dpsyn.accounting.account import Account, Draw
 from dpsyn.errors import BudgetError, LedgerError
 from tests.accounting.spending import open_until_refused
 
@@ -494,3 +495,46 @@ def test_a_threshold_is_charged_its_delta(ledger: Ledger) -> None:
     run.close()
 
     assert ledger.datasets()[0].delta == budget.threshold_delta / 4
+
+
+def test_threads_that_share_a_run_pay_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    budget = Budget.plan(1, 1e-9)
+    run = Run.open(budget, Protection())
+    charge = Account.charge
+
+    def slowly(account: Account, draw: Draw) -> Account:
+        after = charge(account, draw)
+        time.sleep(0.01)  # time for another thread to see the old account
+        return after
+
+    def pay(_: int) -> bool:
+        try:
+            run.record("marginal", Gaussian.within(budget.rho, 1))
+        except BudgetError:
+            return False
+        return True
+
+    monkeypatch.setattr(Account, "charge", slowly)
+    with ThreadPoolExecutor(8) as pool:
+        paid = sum(pool.map(pay, range(8)))
+
+    assert paid == 1
+    assert len(run.account.draws) == 1
+
+
+def test_a_forked_process_cannot_spend_the_run_of_its_parent() -> None:
+    budget = Budget.plan(1, 1e-9)
+    run = Run.open(budget, Protection())
+    run._process = os.getpid() + 1
+
+    with pytest.raises(BudgetError, match="another process"):
+        run.record("marginal", Gaussian.within(budget.rho, 1))
+
+
+@pytest.mark.parametrize("name", [" people", "people ", "peo\u200bple", "People", "ｐeople"])
+def test_a_name_that_looks_like_a_known_one_is_refused(tmp_path: Path, name: str) -> None:
+    ledger = Ledger(tmp_path / "l.db")
+    ledger.set_cap("people", Cap.of(1, 1e-9))
+
+    with pytest.raises(LedgerError, match=r"spaces around it|knows this dataset as"):
+        Run.open(Budget.plan(1, 1e-9), Protection(), dataset=name, ledger=ledger)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpsyn.accounting import Gaussian, Laplace, Threshold
 
 CHUNK = 200
-"""Numbers a thread noises at once: a sampler takes about 20 µs for each, so even a small marginal keeps all cores busy."""
+"""Numbers a thread noises at once: a sampler takes 20 µs for each, so even a small marginal keeps all cores busy."""
 
 
 LARGEST = 2**62

@@ -211,12 +211,12 @@ class PrivateTable:
         places = self._places(cliques, len(spends))
         for clique, spend in zip(cliques, spends, strict=True):
             self._run.record(f"marginal of {', '.join(clique)}", spend)
-        return sealed(
-            lambda: [
-                self._marginal(*answer)
-                for answer in zip(cliques, self._engine.count(places, self.recoding), spends, strict=True)
-            ]
-        )
+
+        def answers() -> list[Marginal]:
+            exact = self._engine.count(places, self.recoding)
+            return [self._marginal(*answer) for answer in zip(cliques, exact, spends, strict=True)]
+
+        return sealed(answers)
 
     def _marginal(self, clique: Clique, exact: NDArray[np.int64], spend: Gaussian | Laplace) -> Marginal:
         """Noise on every cell, empty ones included."""
