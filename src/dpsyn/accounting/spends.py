@@ -19,7 +19,7 @@ from typing import Any
 
 from dpsyn.accounting.conversion import sigma_for
 from dpsyn.accounting.exact import Number, exact, round_up, text_of
-from dpsyn.errors import BudgetError
+from dpsyn.errors import BudgetError, InternalError
 
 FINE = 2**10
 """The least standard deviation of Gaussian noise, counted in steps of its lattice."""
@@ -58,7 +58,7 @@ class Spend:
 
     def to_data(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        raise NotImplementedError
+        raise InternalError(f"a {type(self).__name__} cannot be recorded")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
