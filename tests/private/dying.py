@@ -51,8 +51,6 @@ DRAWS = 9
 class Telling:
     """Real noise; every spend is on disk as soon as its noise is drawn."""
 
-    private = False
-
     def __init__(self, told: Path) -> None:
         self._noise = SystemNoise()
         self._file = os.open(told, os.O_WRONLY | os.O_CREAT | os.O_APPEND)

@@ -79,8 +79,6 @@ class Exact:
 class Inventing:
     """Releases what it was told to, whatever the exact answers are: what follows must follow from that alone."""
 
-    private = False
-
     def __init__(self, *, full: int, value: str) -> None:
         self._full, self._value = full, value
 

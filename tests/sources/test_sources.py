@@ -36,6 +36,7 @@ CODEC = Codec(SCHEMA)
 CODES = np.stack([np.random.default_rng(1).integers(0, size, 500) for size in CODEC.cells], axis=1)
 TABLE = CODEC.decode(CODES, np.random.default_rng(2))
 CSV_TABLE = TABLE.to_pandas()
+SECRET = "Zaphod"
 
 
 def codes_of(data: Any, **options: Any) -> list[list[int]]:
@@ -212,6 +213,20 @@ def test_a_comma_inside_a_name_is_no_separator(tmp_path: Path) -> None:
     assert one_column(tmp_path, b'a;"size, cm";c;d\n1;2;3;4\n', "size, cm") == [b"2"]
 
 
+def test_a_quote_inside_a_name_does_not_reach_into_the_rows(tmp_path: Path) -> None:
+    text = f'size 5",b\n1,"{SECRET}"\n3,4\n'.encode()
+
+    assert one_column(tmp_path, text, "b") == [SECRET.encode(), b"4"]
+    assert open_source(tmp_path / "odd.csv").schema.names == ['size 5"', "b"]
+
+
+def test_a_quote_that_is_never_closed_in_the_first_line_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="or a quote in it") as caught:
+        one_column(tmp_path, f'"a,b\n{SECRET},2\n'.encode())
+
+    assert SECRET not in str(caught.value)
+
+
 def test_a_nul_byte_in_a_row_is_part_of_its_cell(tmp_path: Path) -> None:
     assert one_column(tmp_path, b"a,b\n1\x002,3\n") == [b"1\x002"]
 
@@ -242,8 +257,6 @@ def test_names_with_spaces_quotes_and_line_breaks_are_read(tmp_path: Path) -> No
 
 
 # ── broken tables ────────────────────────────────────────────────────────────────────────────────────────────
-
-SECRET = "Zaphod"
 
 
 def broken_files(folder: Path) -> Iterator[tuple[Any, str]]:

@@ -122,12 +122,11 @@ class ListedColumn:
             array = arrays.without_zone(array).cast(pa.string())
         if pa.types.is_decimal(array.type) and not pa.types.is_decimal256(array.type):
             array = array.cast(pa.decimal128(38, array.type.scale))
-        if len(self.values) > MOST_HASHED and arrays.is_text(array.type):
+        if arrays.is_text(array.type):
             array = arrays.as_binary(array)
-            return Reading(*arrays.each_once(array, self._read_value, self.dtype))
-        if not arrays.is_text(array.type):
-            return Reading(*arrays.each_once(array, self._read_value, self.dtype))
-        return self._read_text(arrays.as_binary(array))
+            if len(self.values) <= MOST_HASHED:
+                return self._read_text(array)
+        return Reading(*arrays.each_once(array, self._read_value, self.dtype))
 
     def _read_text(self, texts: pa.Array) -> Reading:
         found = pc.index_in(texts, value_set=self._listed.cast(texts.type))

@@ -23,7 +23,7 @@ _BROKEN = (
 
 
 _MARK = b"\xef\xbb\xbf"
-_FIRST_LINE = re.compile(rb'[\r\n]*((?:"[^"]*"|[^"\r\n])*)')
+_BREAK = rb"\r\n|\r|\n"
 
 
 class CsvSource:
@@ -36,9 +36,10 @@ class CsvSource:
         self.bytes: int | None = path.stat().st_size
         self._path = path
         start = attempt(lambda: _start(path), self.where, "it may be cut off, or not be what its suffix says")
-        header = _header(start, self.where)
-        self._delimiter = "\t" if ".tsv" in path.suffixes else _delimiter(header)
-        self._blank_lines, self._has_rows = _around(start, header)
+        before, rest = _blank_lines(start)
+        self._blank_lines = len(re.findall(_BREAK, before))
+        self._delimiter = "\t" if ".tsv" in path.suffixes else _delimiter(rest)
+        header, self._has_rows = _header(rest, self._delimiter, self.where)
         self.schema = pa.schema([(name, pa.binary()) for name in _names(header, self._delimiter, self.where)])
 
     def ragged_line(self) -> int | None:
@@ -85,37 +86,38 @@ def _start(path: Path) -> bytes:
     return start
 
 
-def _header(start: bytes, where: str) -> str:
-    """The first line that is not blank, as it stands; line breaks inside quotes belong to it."""
-    if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
+def _blank_lines(start: bytes) -> tuple[bytes, bytes]:
+    """The line breaks before the first line, and all from there on; without a byte order mark."""
+    text = start.removeprefix(_MARK)
+    rest = text.lstrip(b"\r\n")
+    return text[: len(text) - len(rest)], rest
+
+
+def _delimiter(rest: bytes) -> str:
+    """The sign that stands most often in the first line, quoted parts left out; the comma if none does."""
+    line = re.split(_BREAK, rest, maxsplit=1)[0].decode("latin-1")
+    return max(",;\t|", key=re.sub(r'"[^"]*"?', "", line).count)
+
+
+def _header(rest: bytes, delimiter: str, where: str) -> tuple[str, bool]:
+    """The line of names as it stands, and whether anything follows it.
+
+    Line breaks belong to it inside quotes, and quotes count at the start of a name only, as Arrow reads them; so no
+    row is taken for a part of it.
+    """
+    sign = re.escape(delimiter).encode()
+    name = rb'(?:"(?:[^"]|"")*"[^%b\r\n]*|[^"%b\r\n][^%b\r\n]*)?' % (sign, sign, sign)
+    line = re.match(rb"(%b(?:%b%b)*)(%b|$)" % (name, sign, name, _BREAK), rest)
+    if rest[:2] in (b"\xff\xfe", b"\xfe\xff") or (line and b"\0" in line[1]):
         raise SourceError(f"{where} is not text in UTF-8; save it as CSV in UTF-8")
-    line = _FIRST_LINE.match(start.removeprefix(_MARK))
-    if line is None or not line[1]:
+    if line and not line[1]:
         raise SourceError(f"{where} is empty; its first line should name the columns")
-    if line.end() >= BLOCK_BYTES - len(_MARK):
-        raise SourceError(f"{where}: its first line is longer than {BLOCK_BYTES:,} bytes; is it a CSV file?")
+    if line is None or line.end(1) >= BLOCK_BYTES - len(_MARK):
+        raise SourceError(f"{where}: its first line does not end, or a quote in it; it should name the columns")
     try:
-        header = line[1].decode()
+        return line[1].decode(), line.end() < len(rest)
     except UnicodeDecodeError:
         raise SourceError(f"{where}: the names of the columns are not UTF-8; save the file in UTF-8") from None
-    if "\0" in header:
-        raise SourceError(f"{where} is not text in UTF-8; save it as CSV in UTF-8")
-    return header
-
-
-def _around(start: bytes, header: str) -> tuple[int, bool]:
-    """How many blank lines stand before the header, and whether anything stands behind it.
-
-    Privacy: this looks at the header's own place and at the number of bytes, not at rows.
-    """
-    text = start.removeprefix(_MARK)
-    before, _, after = text.partition(header.encode())
-    return len(re.findall(rb"\r\n|\r|\n", before)), re.sub(rb"^(\r\n|\r|\n)", b"", after, count=1) != b""
-
-
-def _delimiter(header: str) -> str:
-    """The sign that stands most often between the names; the comma if none does."""
-    return max(",;\t|", key=re.sub(r'"[^"]*"', "", header).count)
 
 
 def _names(header: str, delimiter: str, where: str) -> list[str]:
