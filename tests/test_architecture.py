@@ -20,7 +20,7 @@ import dpsyn
 
 SOURCE = Path(dpsyn.__file__).parent
 
-BASE = {"errors", "outputs"}
+BASE = {"errors", "outputs", "progress"}
 """Modules that every package may import."""
 
 API = "the public API"
@@ -29,6 +29,7 @@ API = "the public API"
 MAP: dict[str, set[str]] = {
     "errors": set(),
     "outputs": {"errors"},
+    "progress": set(),
     "schema": set(),
     "accounting": set(),
     "marginals": {"schema"},

@@ -79,3 +79,28 @@ def test_a_joint_attribute_that_does_not_fit_in_memory_is_refused() -> None:
 
     with pytest.raises(SchemaError, match="1,000,000,000 combinations"):
         Recoding.fine(wide).join("all", ["a0", "a1", "a2"])
+
+
+@given(st.integers(0, 10**6))
+def test_expanding_undoes_any_recoding_up_to_the_draw(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    coarse = Recoding.coarse(CODEC)
+    joint = coarse.join("both", ["sex", "job"])
+    recoding = joint.merge("both", grouping(joint.sizes[1], 4, seed))
+    codes = recoding.apply(FINE)
+    weights = [rng.random(size) * (rng.random(size) < 0.5) for size in CODEC.cells]
+
+    fine = recoding.expand(codes, weights, rng)
+
+    assert recoding.apply(fine).tolist() == codes.tolist()
+
+
+def test_expanding_draws_by_the_weights() -> None:
+    recoding = Recoding.coarse(CODEC)
+    weights = [np.ones(size) for size in CODEC.cells]
+    weights[0] = np.zeros(CODEC.cells[0])
+    weights[0][[7, 30, 80]] = 1.0
+
+    fine = recoding.expand(recoding.apply(FINE), weights, np.random.default_rng(0))
+
+    assert set(fine[:, 0].tolist()) <= {7, 30, 80}

@@ -1,5 +1,6 @@
-"""Released counts and the algebra on them."""
+"""Released counts, what is worked out from them, and the algebra on both."""
 
+from dpsyn.marginals.estimate import Estimate
 from dpsyn.marginals.marginal import Clique, Marginal
 
-__all__ = ["Clique", "Marginal"]
+__all__ = ["Clique", "Estimate", "Marginal"]

@@ -66,6 +66,25 @@ class RecodedColumn:
             index = index * radix + table[fine[:, source]]
         return index if self.merged is None else self.merged[index]
 
+    def expand(
+        self, codes: NDArray[Any], weights: Sequence[NDArray[np.float64]], rng: np.random.Generator
+    ) -> list[NDArray[np.int64]]:
+        """Fine codes of every source, drawn in proportion to non-negative weights among those that give each code.
+
+        ``weights`` has one array over fine codes for each source; several sources are drawn as if independent.
+        """
+        digit_groups = [Grouping(table) for table in self.tables]
+        index = np.asarray(codes, np.int64)
+        if self.merged is not None:
+            joint = np.ones(1)
+            for group, weight in zip(digit_groups, weights, strict=True):
+                joint = np.multiply.outer(joint, group.sums(weight)).ravel()
+            index = Grouping(self.merged).draw(index, joint, rng)
+        digits = np.unravel_index(index, self.radices)
+        return [
+            group.draw(digit, weight, rng) for group, digit, weight in zip(digit_groups, digits, weights, strict=True)
+        ]
+
     def regrouped(self, grouping: Grouping) -> RecodedColumn:
         """The same attribute with codes merged into groups."""
         if len(grouping.group_of) != self.size:
@@ -144,6 +163,22 @@ class Recoding:
         for place, column in enumerate(self.columns):
             codes[:, place] = column.apply(fine)
         return codes
+
+    def expand(self, codes: Codes, weights: Sequence[NDArray[np.float64]], rng: np.random.Generator) -> Codes:
+        """Fine codes of every row, drawn by weights over the fine codes of each attribute of the origin.
+
+        What ``apply`` does is undone up to the draw: applied to the result, it gives ``codes`` again.
+        """
+        fine = np.empty((len(codes), len(self.origin)), narrowest(max(size for _, size in self.origin)), order="F")
+        left = set(range(len(self.origin)))
+        for place, column in enumerate(self.columns):
+            drawn = column.expand(codes[:, place], [weights[source] for source in column.sources], rng)
+            for source, cells in zip(column.sources, drawn, strict=True):
+                fine[:, source] = cells
+                left.discard(source)
+        if left:
+            raise InternalError(f"{self.origin[min(left)][0]!r} is not in the recoding, so its codes are lost")
+        return fine
 
 
 def _with(columns: tuple[RecodedColumn, ...], place: int, column: RecodedColumn) -> tuple[RecodedColumn, ...]:

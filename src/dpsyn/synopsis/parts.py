@@ -1,0 +1,99 @@
+"""What a synopsis consists of: releases, which were paid for, and a model, which was worked out from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn.accounting import Certificate
+from dpsyn.errors import InternalError
+from dpsyn.marginals import Clique, Estimate, Marginal
+from dpsyn.transforms import Recoding
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """Marginals that were measured under one recoding.
+
+    Attributes:
+        recoding: the attributes, and how their codes follow from the fine codes of the schema.
+        marginals: noisy counts over those codes.
+    """
+
+    recoding: Recoding
+    marginals: tuple[Marginal, ...]
+
+    def __post_init__(self) -> None:
+        sizes = dict(zip(self.recoding.names, self.recoding.sizes, strict=True))
+        for marginal in self.marginals:
+            if marginal.raw.shape != tuple(sizes.get(name) for name in marginal.clique):
+                raise InternalError(f"the marginal of {', '.join(marginal.clique)} does not fit its recoding")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scores:
+    """Noisy scores by which marginals were chosen.
+
+    Attributes:
+        kind: what was scored, such as ``dependence``.
+        cliques: of which attributes.
+        values: the released scores.
+        deviation: the standard deviation of their noise.
+    """
+
+    kind: str
+    cliques: tuple[Clique, ...]
+    values: NDArray[np.float64]
+    deviation: float
+
+    def __post_init__(self) -> None:
+        if self.values.shape != (len(self.cliques),):
+            raise InternalError(f"{len(self.cliques)} cliques have scores of shape {self.values.shape}")
+        self.values.setflags(write=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Release:
+    """One measurement of a private table: every number that left it.
+
+    Attributes:
+        recipe: the algorithm that chose what to measure.
+        stages: the marginals, in the order in which they were measured.
+        scores: what they were chosen by.
+        certificate: what the numbers cost; None if they were measured elsewhere, so that nothing is verified here.
+        source: where imported numbers come from, in the words of who imported them.
+    """
+
+    recipe: str
+    stages: tuple[Stage, ...]
+    scores: tuple[Scores, ...] = ()
+    certificate: Certificate | None = None
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """What rows are drawn from; worked out from releases, so that it costs nothing.
+
+    Attributes:
+        recoding: the attributes of the tables, as functions of the fine codes.
+        tables: consistent non-negative counts of equal totals; every attribute is in one of them at least.
+        histograms: weights of the fine codes of each attribute, by which codes are drawn apart again.
+        total: the estimated number of rows.
+    """
+
+    recoding: Recoding
+    tables: tuple[Estimate, ...]
+    histograms: Mapping[str, NDArray[np.float64]]
+    total: float
+
+    def __post_init__(self) -> None:
+        sizes = dict(zip(self.recoding.names, self.recoding.sizes, strict=True))
+        for table in self.tables:
+            if table.values.shape != tuple(sizes.get(name) for name in table.clique):
+                raise InternalError(f"the table of {', '.join(table.clique)} does not fit its recoding")
+        if {name for table in self.tables for name in table.clique} != set(sizes):
+            raise InternalError("an attribute is in no table of the model")
