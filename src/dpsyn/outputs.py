@@ -83,6 +83,33 @@ def _take(lock: Path, path: Path) -> None:
         time.sleep(0.01)
 
 
+def check_writable(path: Path) -> None:
+    """Refuse a place where no file can be written, before work is done for it."""
+    place = _place(path)
+    trial = place.with_name(f".{place.name[:50]}.{secrets.token_hex(4)}.trial")
+    try:
+        trial.touch()
+        trial.unlink()
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def table_format(path: Path) -> str:
+    """What kind of table a suffix asks for: ``csv``, ``parquet`` or ``arrow``; compression aside."""
+    name = path.name.lower()
+    for suffixes, kind in _FORMATS.items():
+        if name.endswith(suffixes):
+            return kind
+    raise OutputError(f"{path}: its suffix does not say what to write; use .csv, .csv.gz, .parquet or .arrow")
+
+
+_FORMATS = {
+    (".csv", ".csv.gz"): "csv",
+    (".parquet", ".pq"): "parquet",
+    (".arrow", ".feather", ".ipc"): "arrow",
+}
+
+
 def _place(path: Path) -> Path:
     """Where a result belongs, links followed, if a file can be there."""
     try:

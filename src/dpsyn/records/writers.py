@@ -15,12 +15,10 @@ import pyarrow.ipc as paipc
 import pyarrow.parquet as papq
 
 from dpsyn.errors import OutputError
-from dpsyn.outputs import written_beside
+from dpsyn.outputs import table_format, written_beside
 
 MARK = {b"dpsyn": b"synthetic"}
 """What the metadata of Parquet and Arrow files says, so that nobody takes them for the real rows."""
-
-SUFFIXES = ".csv, .csv.gz, .parquet or .arrow"
 
 
 def write_table(batches: Iterable[pa.RecordBatch] | pa.Table, path: str | Path, *, synthetic: bool) -> None:
@@ -55,14 +53,12 @@ def _chain(first: pa.RecordBatch, rest: Iterable[pa.RecordBatch]) -> Iterable[pa
 
 
 def _writer_of(path: Path, schema: pa.Schema) -> Callable[[Any], Any]:
-    name = path.name.lower()
-    if name.endswith((".csv", ".csv.gz")):
-        return lambda sink: pacsv.CSVWriter(sink, schema)
-    if name.endswith((".parquet", ".pq")):
-        return lambda sink: papq.ParquetWriter(sink, schema)
-    if name.endswith((".arrow", ".feather", ".ipc")):
-        return lambda sink: paipc.new_file(sink, schema)
-    raise OutputError(f"{path}: its suffix does not say what to write; use {SUFFIXES}")
+    writers: dict[str, Callable[[Any], Any]] = {
+        "csv": lambda sink: pacsv.CSVWriter(sink, schema),
+        "parquet": lambda sink: papq.ParquetWriter(sink, schema),
+        "arrow": lambda sink: paipc.new_file(sink, schema),
+    }
+    return writers[table_format(path)]
 
 
 @contextlib.contextmanager
