@@ -59,18 +59,6 @@ def test_codes_of_any_schema_survive_a_table(schema: Schema, seed: int) -> None:
     check_structure(Schema(attributes=codec.attributes), table.schema, "it")
 
 
-@settings(max_examples=50)
-@given(strategies.schemas(), st.integers(0, 2**32))
-def test_bins_of_any_schema_survive_refining(schema: Schema, seed: int) -> None:
-    assume(not any(isinstance(attribute, Open) for attribute in schema.measured))
-    codec = Codec(schema)
-    bins = random_codes(codec.bins, 20, seed)
-
-    fine = codec.refine(bins, np.random.default_rng(seed))
-
-    assert codec.coarsen(fine).tolist() == bins.tolist()
-
-
 def test_codes_take_the_narrowest_type_and_are_column_major() -> None:
     codec = Codec(PEOPLE)
     table = codec.decode(random_codes(codec.cells, 10), np.random.default_rng(0))
@@ -78,7 +66,6 @@ def test_codes_take_the_narrowest_type_and_are_column_major() -> None:
     codes = codec.encode(table)
 
     assert codes.dtype == np.uint16
-    assert codec.coarsen(codes).dtype == np.uint8
     assert codes.flags.f_contiguous
 
 
@@ -114,53 +101,6 @@ def test_decoding_is_reproducible_from_its_generator() -> None:
 
     assert first.equals(second)
     assert not first.equals(other)
-
-
-def test_values_inside_a_bin_follow_the_fine_histogram() -> None:
-    schema = Schema(attributes=(Integer(name="a", low=0, high=99, bins=(0, 50)),))
-    codec = Codec(schema)
-    histogram = np.zeros(100)
-    histogram[[7, 60]] = [5, 1]
-    histogram[70] = 3
-
-    fine = codec.refine(np.repeat([[0], [1]], 4000, axis=0), np.random.default_rng(0), {"a": histogram})
-
-    assert set(fine[:4000, 0]) == {7}
-    share = np.mean(fine[4000:, 0] == 70)
-    assert abs(share - 0.75) < 0.04  # six standard deviations: a false alarm in 10⁹ runs
-
-
-def test_a_bin_whose_histogram_is_empty_or_negative_is_filled_evenly() -> None:
-    schema = Schema(attributes=(Integer(name="a", low=0, high=9, bins=(0, 5)),))
-    codec = Codec(schema)
-    histogram = np.array([-3.0, -1, 0, 0, 0, 1, 1, 1, 1, 1])
-
-    fine = codec.refine(np.zeros((5000, 1), np.uint8), np.random.default_rng(0), {"a": histogram})
-
-    counts = np.bincount(fine[:, 0], minlength=10)
-    assert counts[5:].sum() == 0
-    assert np.all(abs(counts[:5] - 1000) < 180)  # six standard deviations
-
-
-def test_a_spike_survives_coarsening_and_refining() -> None:
-    schema = Schema(attributes=(Integer(name="a", low=0, high=999_998, spikes=(999_998,)),))
-    codec = Codec(schema)
-    values = pa.table({"a": [0] * 300 + [999_998] * 500 + [1234] * 200})
-    codes = codec.encode(values)
-    histogram = np.bincount(codes[:, 0], minlength=codec.cells[0])
-
-    fine = codec.refine(codec.coarsen(codes), np.random.default_rng(0), {"a": histogram})
-    decoded = codec.decode(fine, np.random.default_rng(0))["a"].to_pylist()
-
-    assert decoded.count(999_998) == 500
-    assert abs(decoded.count(0) - 300) < 90
-
-
-def test_a_histogram_of_the_wrong_length_is_refused() -> None:
-    codec = Codec(Schema(attributes=(Boolean(name="a"),)))
-
-    with pytest.raises(InternalError, match="has 3 cells, not 2"):
-        codec.refine(np.zeros((1, 1), np.uint8), np.random.default_rng(0), {"a": np.ones(3)})
 
 
 def test_open_values_have_no_codes_and_must_be_bought_before_decoding() -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dpsyn.errors import InternalError, SchemaError
-from dpsyn.records import Codec, Grouping
-from dpsyn.schema import Categorical, Integer, Schema
+from dpsyn.records import Codec, Grouping, even_weights
+from dpsyn.schema import Categorical, Integer, Open, Schema
 from dpsyn.transforms import Recoding
+from tests import strategies
 
 SCHEMA = Schema(
     attributes=(
@@ -39,7 +41,10 @@ def test_the_fine_recoding_changes_nothing() -> None:
 def test_the_coarse_recoding_gives_bins() -> None:
     recoding = Recoding.coarse(CODEC)
 
-    assert recoding.apply(FINE).tolist() == CODEC.coarsen(FINE).tolist()
+    groups = [grouping.group_of for grouping in CODEC.groupings]
+    expected = [[group[code] for group, code in zip(groups, row, strict=True)] for row in FINE]
+    assert recoding.apply(FINE).tolist() == expected
+    assert recoding.apply(FINE).dtype == np.uint8
     assert recoding.sizes == (3, 3, 5)
 
 
@@ -48,7 +53,7 @@ def test_merging_and_joining_in_any_order_is_the_same_as_doing_it_by_hand(
     few: int, joint: int, seed: int, merge_first: bool
 ) -> None:
     recoding = Recoding.coarse(CODEC)
-    codes = CODEC.coarsen(FINE).astype(np.int64)
+    codes = Recoding.coarse(CODEC).apply(FINE).astype(np.int64)
     ages = grouping(3, few, seed)
     if merge_first:
         recoding, codes[:, 0] = recoding.merge("age", ages), ages.merge(codes[:, 0])
@@ -104,3 +109,53 @@ def test_expanding_draws_by_the_weights() -> None:
     fine = recoding.expand(recoding.apply(FINE), weights, np.random.default_rng(0))
 
     assert set(fine[:, 0].tolist()) <= {7, 30, 80}
+
+
+@settings(max_examples=50)
+@given(strategies.schemas(), st.integers(0, 2**32))
+def test_bins_of_any_schema_survive_expanding(schema: Schema, seed: int) -> None:
+    assume(not any(isinstance(attribute, Open) for attribute in schema.measured))
+    codec = Codec(schema)
+    recoding, rng = Recoding.coarse(codec), np.random.default_rng(seed)
+    bins = np.stack([rng.integers(0, size, 20) for size in codec.bins], axis=1)
+
+    fine = recoding.expand(bins, [even_weights(attribute) for attribute in codec.attributes], rng)
+
+    assert recoding.apply(fine).tolist() == bins.tolist()
+
+
+def test_values_inside_a_bin_follow_the_fine_histogram() -> None:
+    codec = Codec(Schema(attributes=(Integer(name="a", low=0, high=99, bins=(0, 50)),)))
+    histogram = np.zeros(100)
+    histogram[[7, 60, 70]] = [5, 1, 3]
+
+    bins = np.repeat([[0], [1]], 4000, axis=0)
+    fine = Recoding.coarse(codec).expand(bins, [histogram], np.random.default_rng(0))
+
+    assert set(fine[:4000, 0]) == {7}
+    share = np.mean(fine[4000:, 0] == 70)
+    assert abs(share - 0.75) < 0.04  # six standard deviations: a false alarm in 10⁹ runs
+
+
+def test_a_bin_whose_histogram_is_empty_is_filled_evenly() -> None:
+    codec = Codec(Schema(attributes=(Integer(name="a", low=0, high=9, bins=(0, 5)),)))
+    histogram = np.array([0.0, 0, 0, 0, 0, 1, 1, 1, 1, 1])
+
+    fine = Recoding.coarse(codec).expand(np.zeros((5000, 1), np.uint8), [histogram], np.random.default_rng(0))
+
+    counts = np.bincount(fine[:, 0], minlength=10)
+    assert counts[5:].sum() == 0
+    assert np.all(abs(counts[:5] - 1000) < 180)  # six standard deviations
+
+
+def test_a_spike_survives_merging_and_expanding() -> None:
+    codec = Codec(Schema(attributes=(Integer(name="a", low=0, high=999_998, spikes=(999_998,)),)))
+    codes = codec.encode(pa.table({"a": [0] * 300 + [999_998] * 500 + [1234] * 200}))
+    histogram = np.bincount(codes[:, 0], minlength=codec.cells[0]).astype(np.float64)
+    recoding = Recoding.coarse(codec)
+
+    fine = recoding.expand(recoding.apply(codes), [histogram], np.random.default_rng(0))
+
+    decoded = codec.decode(fine, np.random.default_rng(0))["a"].to_pylist()
+    assert decoded.count(999_998) == 500
+    assert abs(decoded.count(0) - 300) < 90

@@ -1,6 +1,6 @@
 """Integer-coded rows: tables to codes and back."""
 
-from dpsyn.records.codec import Codec, Codes, check_structure, structural_problems
+from dpsyn.records.codec import Codec, Codes, check_structure, even_weights, structural_problems
 from dpsyn.records.columns import ABOVE, BELOW, EMPTY, FOUND, UNREADABLE, Column, Reading, column_for, narrowest
 from dpsyn.records.grouping import Grouping
 from dpsyn.records.writers import write_table
@@ -18,6 +18,7 @@ __all__ = [
     "Reading",
     "check_structure",
     "column_for",
+    "even_weights",
     "narrowest",
     "structural_problems",
     "write_table",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpsyn.errors import InternalError, SchemaError, SourceError
+from dpsyn.errors import SchemaError, SourceError
 from dpsyn.records.columns import Column, column_for, fits, narrowest
 from dpsyn.records.grouping import Grouping
 from dpsyn.schema import MISSING, Attribute, Derive, Identifier, Ranged, Schema, text_of
@@ -27,8 +27,8 @@ class Codec:
     """Reads tables into codes and writes codes as tables.
 
     There are two resolutions. *Cells* are what ``encode`` gives and ``decode`` takes: the finest distinction the
-    schema makes. *Bins* are what marginals over several attributes use: ``coarsen`` merges cells into bins,
-    ``refine`` draws a cell inside each bin from a released histogram, so that spikes survive.
+    schema makes. *Bins* are what marginals over several attributes use; ``transforms.Recoding`` merges cells into bins
+    and draws a cell inside each bin from a released histogram, so that spikes survive.
 
     Privacy: encoding is total. Every cell of a table whose structure fits has a declared code, whatever is in it,
     and a row's codes depend on that row alone; so one row changes one count of a marginal.
@@ -53,23 +53,6 @@ class Codec:
         for place, (name, column) in enumerate(zip(self.names, self.columns, strict=True)):
             codes[:, place] = column.read(_one_array(batch.column(name))).cells
         return codes
-
-    def coarsen(self, codes: Codes) -> Codes:
-        """Bins of fine codes."""
-        coarse = np.empty(codes.shape, narrowest(max(self.bins, default=1)), order="F")
-        for place, grouping in enumerate(self.groupings):
-            coarse[:, place] = grouping.merge(codes[:, place])
-        return coarse
-
-    def refine(
-        self, codes: Codes, rng: np.random.Generator, histograms: Mapping[str, NDArray[Any]] | None = None
-    ) -> Codes:
-        """Fine codes drawn inside bins by released histograms over cells; where none is given, evenly by width."""
-        fine = np.empty(codes.shape, narrowest(max(self.cells, default=1)), order="F")
-        for place, (attribute, grouping) in enumerate(zip(self.attributes, self.groupings, strict=True)):
-            weights = _weights(attribute, (histograms or {}).get(attribute.name))
-            fine[:, place] = grouping.draw(codes[:, place], weights, rng)
-        return fine
 
     def decode(self, codes: Codes, rng: np.random.Generator, *, first_row: int = 0) -> pa.Table:
         """A table of the schema's types from fine codes.
@@ -125,12 +108,8 @@ def _one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
-def _weights(attribute: Attribute, histogram: NDArray[Any] | None) -> NDArray[np.float64]:
-    """Non-negative weights of an attribute's cells: a histogram's, or the number of values in each cell."""
-    if histogram is not None:
-        if len(histogram) != attribute.cells:
-            raise InternalError(f"a histogram of {attribute.name!r} has {len(histogram)} cells, not {attribute.cells}")
-        return np.maximum(np.asarray(histogram, np.float64), 0.0)
+def even_weights(attribute: Attribute) -> NDArray[np.float64]:
+    """Weights of an attribute's cells if nothing is known about them: the number of values in each."""
     if isinstance(attribute, Ranged):
         widths = np.diff(attribute.grid().edges).astype(np.float64)
         return np.append(widths, 1.0) if attribute.has_missing else widths
