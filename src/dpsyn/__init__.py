@@ -1,8 +1,9 @@
 """DPSyn: synthetic tables with a differential-privacy guarantee that can be checked.
 
 >>> import dpsyn
->>> schema = dpsyn.Schema.load("schema.yaml")     # what is public about the table
->>> fit = dpsyn.check_table(schema, "people.csv")  # the steward's own look; private
+>>> schema = dpsyn.Schema.load("schema.yaml")                        # what is public about the table
+>>> synopsis = dpsyn.measure("people.csv", schema, epsilon=1.0)      # noisy counts, paid for
+>>> table = synopsis.generate(rows=100_000, seed=7)                  # costs nothing
 
 The names below are the public API; they are loaded when first used.
 """
@@ -25,10 +26,13 @@ if TYPE_CHECKING:
     from dpsyn.diagnose import Fit as Fit
     from dpsyn.diagnose import check_table as check_table
     from dpsyn.diagnose import draft_schema as draft_schema
+    from dpsyn.recipes import Synthesizer as Synthesizer
+    from dpsyn.recipes import measure as measure
     from dpsyn.records import write_table as write_table
     from dpsyn.schema import Schema as Schema
     from dpsyn.schema.approval import approve_schema as approve_schema
     from dpsyn.schema.imports import import_schema as import_schema
+    from dpsyn.synopsis import Synopsis as Synopsis
 
 __version__ = "0.1.0.dev0"
 
@@ -39,10 +43,13 @@ _HOMES = {
     "Fit": "dpsyn.diagnose",
     "Ledger": "dpsyn.accounting",
     "Schema": "dpsyn.schema",
+    "Synopsis": "dpsyn.synopsis",
+    "Synthesizer": "dpsyn.recipes",
     "approve_schema": "dpsyn.schema.approval",
     "check_table": "dpsyn.diagnose",
     "draft_schema": "dpsyn.diagnose",
     "import_schema": "dpsyn.schema.imports",
+    "measure": "dpsyn.recipes",
     "noise_choices": "dpsyn.accounting",
     "noise_crossing": "dpsyn.accounting",
     "read_head": "dpsyn.accounting",

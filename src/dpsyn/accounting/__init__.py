@@ -7,6 +7,7 @@ from dpsyn.accounting.chain import Head
 from dpsyn.accounting.choice import NoiseChoice, laplace_wins, noise_choices, noise_crossing
 from dpsyn.accounting.composition import Composition, Figures
 from dpsyn.accounting.conversion import epsilon_for, rho_for, sigma_for
+from dpsyn.accounting.delta import default_delta, delta_warning
 from dpsyn.accounting.exact import exact, split
 from dpsyn.accounting.ledger import Cap, DatasetAccount, Ledger, RunAccount, Verification
 from dpsyn.accounting.protection import Protection
@@ -36,6 +37,8 @@ __all__ = [
     "Threshold",
     "Verification",
     "check_plan",
+    "default_delta",
+    "delta_warning",
     "epsilon_for",
     "exact",
     "laplace_wins",

@@ -119,8 +119,12 @@ class Certificate:
             )
         return certificate
 
+    def summary(self) -> str:
+        """The promise and what the draws cost, in words, without the list of draws."""
+        return "\n\n".join([_stamp(self), _promise(self), _figures(self), _scope(self)]) + "\n"
+
     def text(self) -> str:
-        """The certificate in words."""
+        """The certificate in words, with every draw."""
         parts = [_stamp(self), _promise(self), _figures(self), _draws(self), _public(self), _scope(self)]
         return "\n\n".join(part for part in parts if part) + "\n"
 

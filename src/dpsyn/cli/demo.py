@@ -2,52 +2,117 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import dpsyn
-from dpsyn.cli import output
-from dpsyn.cli.schema import show_fit, show_schema
+from dpsyn.cli import measuring, output, progress
 from dpsyn.demo import people, people_schema_text
 from dpsyn.errors import OutputError, in_words
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @click.command()
 @click.option("--rows", default=20_000, show_default=True, type=click.IntRange(min=0), help="Size of the table.")
 @click.option("--seed", default=0, show_default=True, help="Another seed makes other people.")
+@click.option("--epsilon", default=1.0, show_default=True, metavar="E", help="ε of the promise.")
 @click.option("--folder", default="demo", show_default=True, type=click.Path(path_type=Path), help="Where to write.")
-def command(rows: int, seed: int, folder: Path) -> None:
-    """Make up a table of people, describe what is public about it, and read it as a release would.
+@click.option("-q", "--quiet", is_flag=True, help="Do not show how far it is.")
+def command(rows: int, seed: int, epsilon: float, folder: Path, quiet: bool) -> None:
+    """Make up a table of people, synthesize it, and compare.
 
-    Everything is written to a folder, anew each time, so that you can look at it and try the other commands on it.
-    The people do not exist; the table is drawn from a process that DPSyn documents.
+    Everything is written to a folder, anew each time, so that you can look at it and try the other commands on it. The
+    people do not exist; the table is drawn from a process that DPSyn documents, and so is what is public about it.
     """
-    table, schema, drafted = folder / "people.csv", folder / "schema.yaml", folder / "draft.yaml"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{folder} cannot be made: {in_words(error)}") from None
+    table, schema, release = folder / "people.csv", folder / "schema.yaml", folder / "release"
+    _make_anew(folder, release)
     output.say("1. A sensitive table, made up")
     made = people(rows, seed)
     dpsyn.write_table(made, table, synthetic=False)
     output.wrote(str(table), "Its first rows, and five of its columns:")
-    shown = made.select(["district", "age", "occupation", "income", "commute_km"]).slice(0, 4)
-    output.table("", shown.column_names, [[_cell(value) for value in row.values()] for row in shown.to_pylist()])
+    _show(made)
 
     output.say("2. What is public about it: the schema, written by a person")
     output.write_text(str(schema), people_schema_text())
-    show_schema(dpsyn.Schema.load(schema), schema)
+    output.wrote(str(schema), "Whatever the rows tell beyond it is measured with noise.\n")
 
-    output.say("3. The same as a draft, for tables that have no schema yet")
-    output.write_text(str(drafted), dpsyn.draft_schema(table), private=True)
-    output.wrote(str(drafted), "A release refuses it until a person has gone through it, because bounds")
-    output.say("and rare values that were read off the rows can belong to a single person.\n")
+    output.say(f"3. dpsyn synthesize {table} -s {schema} --epsilon {epsilon:g} -o {release}/")
+    with progress.shown(quiet) as shown:
+        synopsis = dpsyn.measure(table, schema, epsilon, progress=shown)
+        drawn = synopsis.generate(seed=seed, kind="arrow", progress=shown)
+        synopsis.write_release(release, drawn)
+    output.wrote(f"{release}/", "Synthetic rows:")
+    _show(drawn)
 
-    output.say("4. Every cell of the table gets a code from the schema, whatever it holds")
-    show_fit(dpsyn.check_table(dpsyn.Schema.load(schema), table))
-    output.say(f"\nLook at {schema} and {drafted}, then try: dpsyn schema draft YOUR-TABLE.csv -o schema.yaml")
+    output.say("4. What the guarantee is")
+    measuring.say_certificate(synopsis)
+    output.say("5. How close it is. (Nobody may publish such a comparison of a real table: it is not protected.)")
+    headings = ("", "made-up people", "synthetic people")
+    output.table("", headings, [(words, what(made), what(drawn)) for words, what in _FACTS], right=(1, 2))
+    output.say(f"Look at {release}/synthetic.csv and {release}/certificate.txt, then try:")
+    output.say(f"  dpsyn inspect {release}/synopsis.dpsyn                        who paid what for which number")
+    output.say(f"  dpsyn generate {release}/synopsis.dpsyn --rows 5 -o -         more rows, which cost nothing")
+    output.say("  dpsyn schema draft YOUR-TABLE.csv -o schema.yaml             the first step with a table of your own")
+
+
+def _make_anew(folder: Path, release: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(release, ignore_errors=True)
+    except OSError as error:
+        raise OutputError(f"{folder} cannot be made: {in_words(error)}") from None
+
+
+def _show(table: pa.Table) -> None:
+    shown = table.select(["district", "age", "occupation", "income", "commute_km"]).slice(0, 4)
+    output.table("", shown.column_names, [[_cell(value) for value in row.values()] for row in shown.to_pylist()])
 
 
 def _cell(value: object) -> str:
     return "" if value is None else str(value)
+
+
+# ── what is compared ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _share(column: str, holds: Callable[[Any], bool], among: Callable[[dict[str, Any]], bool]) -> Callable[..., str]:
+    """The share of rows, among some of them, in which something holds of a column."""
+
+    def share(table: pa.Table) -> str:
+        values = [row[column] for row in _rows(table) if among(row)]
+        return f"{100 * sum(map(holds, values)) / len(values):.1f} %" if values else "–"
+
+    return share
+
+
+def _mean(column: str, among: Callable[[dict[str, Any]], bool]) -> Callable[..., str]:
+    def mean(table: pa.Table) -> str:
+        values = [row[column] for row in _rows(table) if among(row) and row[column] is not None]
+        return f"{sum(values) / len(values):,.1f}" if values else "–"
+
+    return mean
+
+
+def _rows(table: pa.Table) -> Iterable[dict[str, Any]]:
+    columns = table.select(["age", "sex", "district", "education", "employed", "occupation", "income", "commute_km"])
+    rows: list[dict[str, Any]] = columns.to_pylist()
+    return rows
+
+
+_FACTS: tuple[tuple[str, Callable[..., str]], ...] = (
+    ("rows", lambda table: f"{table.num_rows:,}"),
+    ("mean age", _mean("age", lambda row: True)),
+    ("without an income", _share("income", lambda value: value == 0, lambda row: True)),
+    ("mean income of those employed", _mean("income", lambda row: row["employed"])),
+    ("… with a bachelor's degree or more", _mean("income", lambda row: row["education"] in _DEGREES)),
+    ("nurses who are women", _share("sex", lambda value: value == "female", lambda row: row["occupation"] == "nurse")),
+    ("employed, of those aged 70 and more", _share("employed", bool, lambda row: row["age"] >= 70)),
+    ("way to work not given", _share("commute_km", lambda value: value is None, lambda row: True)),
+)
+_DEGREES = ("bachelor", "master", "doctorate")

@@ -14,8 +14,12 @@ from dpsyn import __version__
 from dpsyn.errors import UserError
 
 COMMANDS = {
-    "demo": ("dpsyn.cli.demo", "All that works today, once, on a table that DPSyn makes up."),
+    "demo": ("dpsyn.cli.demo", "Everything once, on a table that DPSyn makes up."),
     "schema": ("dpsyn.cli.schema", "Say what is public about a table: draft, import, approve, check."),
+    "synthesize": ("dpsyn.cli.synthesize", "Turn a sensitive table into a synthetic one that can be published."),
+    "measure": ("dpsyn.cli.measure", "Only the private part: keep the noisy tables as a synopsis."),
+    "generate": ("dpsyn.cli.generate", "Make rows from a synopsis; costs no privacy."),
+    "inspect": ("dpsyn.cli.inspect", "What a synopsis holds: who paid what for which number."),
     "noise": ("dpsyn.cli.noise", "How much noise a promise costs, and which kind to take."),
     "ledger": ("dpsyn.cli.ledger", "What was promised and spent on each dataset: show, verify, cap, close."),
 }

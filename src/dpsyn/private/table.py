@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.accounting import Budget, Certificate, Gaussian, Laplace, Run, Threshold
+from dpsyn.accounting import Budget, Certificate, Gaussian, Laplace, Protection, Run, Threshold
 from dpsyn.engines import Engine
 from dpsyn.errors import BudgetError, DPSynError, InternalError, SchemaError
 from dpsyn.marginals import Clique, Marginal
@@ -73,6 +73,32 @@ class PrivateTable:
     def budget(self) -> Budget:
         """What this release may spend."""
         return self._run.account.budget
+
+    @property
+    def protection(self) -> Protection:
+        """Whom this release protects."""
+        return self._run.protection
+
+    @property
+    def limits(self) -> Limits:
+        """What this release may ask for."""
+        return self._limits
+
+    @property
+    def draws_left(self) -> int:
+        """How many noisy numbers this release may still draw."""
+        return self._limits.draws - self._drawn[0]
+
+    def public_rows(self) -> int | None:
+        """The number of rows if it is public, otherwise None.
+
+        Privacy: where one row is replaced by another, all neighbours have the same number of rows. Not so where rows
+        come and go, nor where a person's rows are replaced by another number of rows. Cost: none.
+        """
+        if self.protection.neighbours != "replace" or self.protection.unit:
+            return None
+        fine = Recoding.fine(Codec(self.schema))
+        return sealed(lambda: int(self._engine.count([(0,)], fine)[0].sum()))
 
     def certificate(self) -> Certificate:
         """What the draws so far cost, recomputed from the record of them."""

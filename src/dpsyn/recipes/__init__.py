@@ -1,9 +1,19 @@
 """Whole algorithms, by name. They are the only callers of the gate."""
 
 from dpsyn.recipes.independent import independent
-from dpsyn.recipes.recipe import Recipe
+from dpsyn.recipes.measuring import DEFAULT_RECIPE, RECIPES, measure
+from dpsyn.recipes.privsyn import PrivSynOptions, privsyn
+from dpsyn.recipes.recipe import Findings, Recipe
+from dpsyn.recipes.synthesizer import Synthesizer
 
-RECIPES: dict[str, Recipe] = {"independent": independent}
-"""All recipes; a test runs each on neighbouring tables and compares answers with charges."""
-
-__all__ = ["RECIPES", "Recipe", "independent"]
+__all__ = [
+    "DEFAULT_RECIPE",
+    "RECIPES",
+    "Findings",
+    "PrivSynOptions",
+    "Recipe",
+    "Synthesizer",
+    "independent",
+    "measure",
+    "privsyn",
+]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from dpsyn.marginals import Marginal
 from dpsyn.private import PrivateTable
+from dpsyn.progress import Progress, silent
+from dpsyn.recipes.recipe import Findings
+from dpsyn.recipes.singles import measure_singles
+from dpsyn.synopsis import Synopsis
 
 
-def independent(table: PrivateTable) -> Sequence[Marginal]:
-    """Measure the 1-way marginal of every attribute, all with the same noise.
+def independent(table: PrivateTable, *, before: Synopsis | None = None, progress: Progress = silent) -> Findings:
+    """Measure the 1-way marginal of every attribute, in equal shares.
 
-    Privacy: spends the whole ρ of the budget, in equal shares.
+    Privacy: spends the whole ρ of the budget.
     """
-    names = table.recoding.names
-    return table.measure([(name,) for name in names], table.budget.shares([1] * len(names)))
+    progress("measuring every attribute", 0.0)
+    table, stages = measure_singles(table, table.budget.rho)
+    recoding = before.model.recoding if before else table.recoding
+    return Findings(schema=table.schema, recoding=recoding, stages=stages, rows=table.public_rows())

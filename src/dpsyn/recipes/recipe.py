@@ -2,13 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Set
+from dataclasses import dataclass
+from typing import Protocol
 
-from dpsyn.marginals import Marginal
 from dpsyn.private import PrivateTable
+from dpsyn.progress import Progress, silent
+from dpsyn.schema import Schema
+from dpsyn.synopsis import Scores, Stage, Synopsis
+from dpsyn.transforms import Recoding
 
-Recipe = Callable[[PrivateTable], Sequence[Marginal]]
-"""Spends the budget of a private table and gives what it measured.
 
-Privacy: a recipe sees nothing but the gate's answers, so whatever it does is paid for.
-"""
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Findings:
+    """What a recipe measured, and how to model it.
+
+    Attributes:
+        schema: what is public, with the values that were bought.
+        recoding: the attributes to model.
+        stages: the marginals, in the order in which they were measured.
+        scores: what they were chosen by.
+        zeroed: attributes of the recoding whose last code counts as empty.
+        rows: the number of rows, where it is public.
+    """
+
+    schema: Schema
+    recoding: Recoding
+    stages: tuple[Stage, ...]
+    scores: tuple[Scores, ...] = ()
+    zeroed: Set[str] = frozenset()
+    rows: int | None = None
+
+
+class Recipe(Protocol):
+    """Spends the budget of a private table and gives what it measured.
+
+    Privacy: a recipe sees nothing but the gate's answers, so whatever it does is paid for. It is a function of those
+    answers: an interrupted run asks the same questions again and gets the stored answers.
+    """
+
+    def __call__(self, table: PrivateTable, *, before: Synopsis | None = None, progress: Progress = silent) -> Findings:
+        """Measure a table; ``before`` is what earlier releases of it told."""

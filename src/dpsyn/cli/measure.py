@@ -1,0 +1,41 @@
+"""``dpsyn measure``: the private part of a release alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpsyn import outputs
+from dpsyn.cli import measuring, output, progress
+
+
+@click.command()
+@measuring.measuring_options
+@click.option("-o", "--output", "target", required=True, metavar="FILE", help="Where to write the synopsis: s.dpsyn.")
+@click.option("--extend", type=click.Path(path_type=Path), metavar="OLD", help="An earlier synopsis to improve.")
+def command(target: str, extend: Path | None, force: bool, quiet: bool, **options: Any) -> None:
+    """Measure a sensitive table and keep the noisy tables as a synopsis, from which any number of rows can be made.
+
+    A synopsis is one file that may be published. It holds every number that left the private table, what each cost,
+    and what rows are drawn from.
+
+    \b
+      dpsyn measure people.csv -s schema.yaml --epsilon 1 -o s.dpsyn
+      dpsyn inspect s.dpsyn                                  who paid what for which number
+      dpsyn generate s.dpsyn --rows 1000 -o rows.csv         costs nothing, as often as you like
+      dpsyn measure people.csv -s schema.yaml --epsilon 0.5 --extend s.dpsyn -o better.dpsyn
+
+    --extend measures the same table again and combines both; the promises of both releases add up.
+    """
+    output.refuse_to_overwrite(target, force)
+    outputs.check_writable(Path(target))
+    journal = measuring.journal_of(target)
+    with progress.shown(quiet) as shown:
+        synopsis = measuring.measured(journal, shown, quiet=quiet, extend=extend, **options)
+        synopsis.save(target)
+    measuring.discard(journal)
+    if not quiet:
+        output.say(f"Wrote {target}. Make rows with: dpsyn generate {target} -o rows.csv\n")
+        measuring.say_certificate(synopsis)

@@ -1,0 +1,105 @@
+"""The options of commands that read a private table for release, and how they call the library."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+import dpsyn
+from dpsyn.cli import output
+from dpsyn.errors import OutputError
+from dpsyn.progress import Progress
+
+if TYPE_CHECKING:
+    from dpsyn import Synopsis
+
+_C = TypeVar("_C", bound=Callable[..., Any])
+
+RECIPES = ("privsyn", "independent")
+"""Names for ``--help``, which must not load the recipes; a test compares them with the library's."""
+
+_OPTIONS = (
+    click.argument("data", metavar="DATA"),
+    click.option(
+        "-s",
+        "--schema",
+        required=True,
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="What is public about the table; see dpsyn schema.",
+    ),
+    click.option("--epsilon", required=True, type=float, metavar="E", help="ε of the promise; 1 is a usual value."),
+    click.option(
+        "--delta", type=float, metavar="D", help="δ of the promise; by default 1e-9, or 1/expected_size² if smaller."
+    ),
+    click.option(
+        "--recipe",
+        default=RECIPES[0],
+        show_default=True,
+        metavar="NAME",
+        help=f"How to choose what to measure: {', '.join(RECIPES)}.",
+    ),
+    click.option("--ledger", type=click.Path(path_type=Path), metavar="FILE", help="Record what it costs here."),
+    click.option("--dataset", metavar="NAME", help="The dataset's name in the ledger, if not that of the schema."),
+    click.option("--query", metavar="SQL", help="A SELECT, or the name of a table, if DATA is a DuckDB database."),
+    click.option(
+        "--engine",
+        default="auto",
+        show_default=True,
+        type=click.Choice(["auto", "memory", "stream"]),
+        help="Hold the codes of all rows in memory, or read the file for each question.",
+    ),
+    click.option("--resume", is_flag=True, help="Go on with a run that was interrupted, without paying twice."),
+    click.option("--force", is_flag=True, help="Overwrite files that exist."),
+    click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors."),
+)
+
+
+def measuring_options(command: _C) -> _C:
+    """Give a command the arguments and options of a release."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def journal_of(target: str) -> Path | None:
+    """Where the answers of a running release are kept: beside its result, until that is written."""
+    return None if target == "-" else Path(f"{target.rstrip('/')}.journal")
+
+
+def refuse_unfinished(journal: Path | None, resume: bool) -> None:
+    """Refuse options that do not fit what an earlier run left behind."""
+    if journal is None and resume:
+        raise OutputError(
+            "a run that writes to standard output keeps no journal, so it cannot be resumed; give -o FILE"
+        )
+
+
+def measured(journal: Path | None, progress: Progress, *, quiet: bool, **options: Any) -> Synopsis:
+    """Measure a table, with the library's warnings as lines for the person."""
+    data, schema = options.pop("data"), dpsyn.Schema.load(options.pop("schema"))
+    epsilon = options.pop("epsilon")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        synopsis = dpsyn.measure(data, schema, epsilon, journal=journal, progress=progress, **options)
+    for warning in caught:
+        if not quiet:
+            click.echo(f"Note: {warning.message}", err=True)
+    return synopsis
+
+
+def discard(journal: Path | None) -> None:
+    """Remove a journal once everything it was kept for is written."""
+    if journal is not None:
+        journal.unlink(missing_ok=True)
+
+
+def say_certificate(synopsis: Synopsis) -> None:
+    """The guarantee of the last release in words."""
+    certificate = synopsis.certificates[-1]
+    if certificate is not None:
+        output.say(certificate.summary())

@@ -1,0 +1,52 @@
+"""Synthetic tables as files, folders or standard output."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import dpsyn
+from dpsyn import outputs
+from dpsyn.cli import output
+from dpsyn.errors import OutputError
+from dpsyn.progress import Progress
+
+if TYPE_CHECKING:
+    from dpsyn import Synopsis
+
+
+def check(target: str, force: bool) -> None:
+    """Refuse a place that cannot be written, before anything is paid for."""
+    if target == "-":
+        return
+    if is_folder(target):
+        if os.path.isdir(target) and os.listdir(target):
+            raise OutputError(f"{target} is a folder with files in it; give a new name, or that of a file in it")
+    else:
+        outputs.table_format(Path(target))
+        output.refuse_to_overwrite(target, force)
+    outputs.check_writable(Path(target.rstrip("/")))
+
+
+def write(synopsis: Synopsis, target: str, *, rows: int | None, seed: int | None, shown: Progress) -> None:
+    """Draw rows and write them."""
+    table = synopsis.generate(rows, seed=seed, kind="arrow", progress=shown)
+    shown("writing the file", 0.0)
+    if is_folder(target):
+        synopsis.write_release(target, table)
+    else:
+        dpsyn.write_table(table, target, synthetic=True)
+
+
+def say_written(target: str) -> None:
+    """Say where the rows are, and what else."""
+    if is_folder(target):
+        output.say(f"Wrote {target}: the rows, the synopsis they were drawn from, and the certificate.")
+    else:
+        output.say(f"Wrote {target}.")
+
+
+def is_folder(target: str) -> bool:
+    """Whether a release folder is meant: a name that ends in a slash, or a folder that is there."""
+    return target.endswith(("/", os.sep)) or Path(target).is_dir()

@@ -1,0 +1,113 @@
+"""The private part of a release, from a table to its synopsis."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import msgspec
+
+from dpsyn.accounting import Budget, Ledger, default_delta, delta_warning
+from dpsyn.errors import SchemaError, UserError
+from dpsyn.private import open_private
+from dpsyn.progress import Progress, silent
+from dpsyn.recipes.independent import independent
+from dpsyn.recipes.privsyn import privsyn
+from dpsyn.recipes.recipe import Recipe
+from dpsyn.schema import Open, Schema
+from dpsyn.synopsis import Kind, Release, Synopsis, fit_model, kind_of
+
+RECIPES: dict[str, Recipe] = {"privsyn": privsyn, "independent": independent}
+"""All recipes; a test runs each on neighbouring tables and compares answers with charges."""
+
+DEFAULT_RECIPE = "privsyn"
+
+
+def measure(
+    data: Any,
+    schema: Schema | str | Path,
+    epsilon: float,
+    *,
+    delta: float | None = None,
+    recipe: str = DEFAULT_RECIPE,
+    ledger: Ledger | str | Path | None = None,
+    dataset: str | None = None,
+    query: str | None = None,
+    engine: Literal["auto", "memory", "stream"] = "auto",
+    extend: Synopsis | str | Path | None = None,
+    journal: str | Path | None = None,
+    resume: bool = False,
+    progress: Progress = silent,
+) -> Synopsis:
+    """Measure a private table under a budget; what comes back may be published.
+
+    Privacy: (ε, δ)-differential privacy for the neighbours and the unit that the schema declares. All rows are read
+    through the gate, which pays before it looks.
+
+    Args:
+        data: a path, a pandas or polars frame, an Arrow table, a DuckDB relation.
+        schema: what is public about it, or the path of its file.
+        epsilon: the ε of the promise.
+        delta: its δ; by default min(1e-9, 1/expected_size²).
+        recipe: the algorithm that chooses what to measure.
+        ledger: where the promise and every draw is recorded; without one this release is counted alone.
+        dataset: under which name, if not that of the schema.
+        query: a SELECT, or the name of a table, if the data is a DuckDB database.
+        engine: how rows are counted; ``auto`` decides by the size of the file.
+        extend: an earlier synopsis of the same table, with which the new numbers are combined.
+        journal: a file that keeps every answer until the work is done, so that it can be resumed.
+        resume: go on with the run whose journal this is.
+        progress: is told what is going on.
+    """
+    chosen = recipe_named(recipe)
+    schema = schema if isinstance(schema, Schema) else Schema.load(schema)
+    schema = schema if dataset is None else msgspec.structs.replace(schema, dataset=dataset)
+    before = Synopsis.load(extend) if isinstance(extend, str | Path) else extend
+    schema = _extended(schema, before) if before else schema
+    budget = _budget(schema, epsilon, delta)
+    progress("reading the table", 0.0)
+    with open_private(
+        data,
+        schema,
+        budget,
+        Ledger(Path(ledger)) if isinstance(ledger, str | Path) else ledger,
+        query=query,
+        engine=engine,
+    ) as table:
+        found = chosen(table, before=before, progress=progress)
+    release = Release(recipe, found.stages, found.scores, table.certificate())
+    releases = (*(before.releases if before else ()), release)
+    progress("making the marginals consistent", 0.0)
+    model = fit_model(found.schema, found.recoding, releases, zeroed=found.zeroed, total=found.rows, progress=progress)
+    return Synopsis(found.schema, releases, model, cast(Kind, kind_of(data)))
+
+
+def recipe_named(name: str) -> Recipe:
+    """A recipe by its name; a UserError if there is none."""
+    if name not in RECIPES:
+        raise UserError(f"there is no recipe {name!r}; there are {', '.join(RECIPES)}")
+    return RECIPES[name]
+
+
+def _budget(schema: Schema, epsilon: float, delta: float | None) -> Budget:
+    if delta is None:
+        delta = default_delta(schema.expected_size)
+    elif words := delta_warning(delta, schema.expected_size):
+        warnings.warn(words, UserWarning, stacklevel=3)
+    thresholds = any(isinstance(attribute, Open) for attribute in schema.measured)
+    return Budget.plan(epsilon, delta, thresholds=thresholds)
+
+
+def _extended(schema: Schema, before: Synopsis) -> Schema:
+    """The schema of an earlier synopsis, with the values it bought, if it is of the same table."""
+    known = before.schema
+    for attribute in schema.measured:
+        if isinstance(attribute, Open) and attribute.name in known and not isinstance(known[attribute.name], Open):
+            schema = schema.replace_attribute(known[attribute.name])
+    if schema.attributes != known.attributes or schema.derive != known.derive:
+        raise SchemaError("the synopsis to extend was made under another schema; measure the table anew")
+    same = (schema.neighbours, schema.unit, schema.dataset) == (known.neighbours, known.unit, known.dataset)
+    if not same:
+        raise SchemaError("the synopsis to extend is of another dataset, unit or neighbour relation")
+    return schema

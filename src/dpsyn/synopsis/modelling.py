@@ -1,0 +1,161 @@
+"""From everything that was released to the one model that rows are drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn.consistency import consistent, norm_sub
+from dpsyn.errors import SchemaError
+from dpsyn.marginals import Estimate, Marginal
+from dpsyn.progress import Progress, silent
+from dpsyn.records import Codec, even_weights
+from dpsyn.schema import Schema
+from dpsyn.synopsis.parts import Model, Release
+from dpsyn.transforms import Recoding, carried
+
+
+def fit_model(
+    schema: Schema,
+    recoding: Recoding,
+    releases: Sequence[Release],
+    *,
+    zeroed: Collection[str] = (),
+    total: float | None = None,
+    progress: Progress = silent,
+) -> Model:
+    """Combine the marginals of all releases by inverse variance, make them consistent and non-negative.
+
+    Args:
+        schema: what is public, and what was bought.
+        recoding: the attributes to model. What was measured under a finer recoding is merged; what was measured
+            under one that does not fit is left out.
+        releases: everything that was measured.
+        zeroed: attributes whose last code counts as empty.
+        total: the number of rows, where it is public.
+        progress: is told how far it is.
+    """
+    told = [carried(marginal, source, recoding) for source, marginal in _measured(releases)]
+    said = [estimate for estimate in told if estimate is not None]
+    silent_about = set(recoding.names) - {name for estimate in said for name in estimate.clique}
+    if silent_about:
+        raise SchemaError(f"no marginal says anything about {', '.join(sorted(silent_about))}; give one for each")
+    rows = max(_total(said) if total is None else total, 0.0)
+    agreed = consistent([_without_zeroed(estimate, zeroed) for estimate in said], total=rows, progress=progress)
+    tables = tuple(_with_zeroed(table, zeroed) for table in _maximal(agreed))
+    return Model(recoding, tables, _histograms(Codec(schema), recoding, releases), rows)
+
+
+def single_estimate(releases: Sequence[Release], recoding: Recoding, name: str) -> Estimate:
+    """The 1-way table of an attribute under a recoding, from all 1-way marginals of it, by inverse variance."""
+    told = [
+        carried(marginal, source, recoding) for source, marginal in _measured(releases) if marginal.clique == (name,)
+    ]
+    return _averaged([estimate for estimate in told if estimate is not None])
+
+
+def _measured(releases: Sequence[Release]) -> Iterable[tuple[Recoding, Marginal]]:
+    """Every marginal, and the recoding it was measured under."""
+    return ((stage.recoding, m) for release in releases for stage in release.stages for m in stage.marginals)
+
+
+def _total(estimates: Sequence[Estimate]) -> float:
+    """The number of rows: the sum of every table, the smaller and less noisy ones counting more.
+
+    It is worked out before codes that count as empty are cut off, which would take rows away.
+    """
+    precisions = np.array([1 / max(estimate.variance * estimate.values.size, 1e-12) for estimate in estimates])
+    return float(np.average([estimate.total for estimate in estimates], weights=precisions))
+
+
+def _averaged(estimates: Sequence[Estimate]) -> Estimate:
+    """Tables of one clique combined by inverse variance."""
+    if len(estimates) == 1:
+        return estimates[0]
+    precisions = np.array([1 / max(estimate.variance, 1e-12) for estimate in estimates])
+    weighted = sum(p * estimate.values for p, estimate in zip(precisions, estimates, strict=True))
+    return Estimate(estimates[0].clique, np.asarray(weighted / precisions.sum()), float(1 / precisions.sum()))
+
+
+# ── codes that count as empty are cut off before tables are made consistent, and put back after ──────────────
+
+
+def _without_zeroed(estimate: Estimate, zeroed: Collection[str]) -> Estimate:
+    cut = tuple(slice(0, -1) if name in zeroed else slice(None) for name in estimate.clique)
+    return Estimate(estimate.clique, np.array(estimate.values[cut]), estimate.variance)
+
+
+def _with_zeroed(table: Estimate, zeroed: Collection[str]) -> Estimate:
+    values = np.pad(table.values, [(0, int(name in zeroed)) for name in table.clique])
+    return Estimate(table.clique, values, table.variance)
+
+
+def _maximal(tables: Sequence[Estimate]) -> list[Estimate]:
+    """Tables whose attributes are not all in a larger one, which says the same about them."""
+    cliques = [frozenset(table.clique) for table in tables]
+    return [
+        table for table, clique in zip(tables, cliques, strict=True) if not any(clique < other for other in cliques)
+    ]
+
+
+# ── weights by which codes are drawn apart ───────────────────────────────────────────────────────────────────
+
+
+def _histograms(codec: Codec, recoding: Recoding, releases: Sequence[Release]) -> dict[str, NDArray[np.float64]]:
+    """Non-negative weights over the fine codes of every attribute."""
+    groups = {c.name: c.tables[0] for c in recoding.columns if len(c.sources) == 1 and c.merged is None}
+    found = {}
+    for place, attribute in enumerate(codec.attributes):
+        values = _fine_values(codec, place, releases)
+        group_of = groups.get(attribute.name, codec.groupings[place].group_of)
+        found[attribute.name] = _nonnegative_within(values, group_of)
+    return found
+
+
+def _fine_values(codec: Codec, place: int, releases: Sequence[Release]) -> NDArray[np.float64]:
+    """The best linear estimate of an attribute's fine counts from tables over cells and over bins.
+
+    Cells of a bin are moved together so that their sum becomes the weighted mean of both measurements; where only bins
+    were measured, their counts are spread evenly over values.
+    """
+    bins, even = codec.groupings[place], even_weights(codec.attributes[place])
+    cells, others = _singles(codec, codec.names[place], releases)
+    if not cells:
+        share = even / bins.sums(even)[bins.group_of]
+        return _averaged(others).values[bins.group_of] * share if others else even
+    base = _averaged(cells)
+    if not others:
+        return base.values
+    members, sums, other = np.bincount(bins.group_of), bins.sums(base.values), _averaged(others)
+    trust = base.variance * members / (base.variance * members + other.variance)  # in the bins, against their cells
+    moved: NDArray[np.float64] = base.values + ((other.values - sums) * trust / members)[bins.group_of]
+    return moved
+
+
+def _singles(codec: Codec, name: str, releases: Sequence[Release]) -> tuple[list[Estimate], list[Estimate]]:
+    """The 1-way tables of an attribute over its cells, and those that say something about its bins only."""
+    fine, coarse = Recoding.fine(codec), Recoding.coarse(codec)
+    cells, others = [], []
+    for recoding, marginal in _measured(releases):
+        if marginal.clique != (name,):
+            continue
+        if (over_cells := carried(marginal, recoding, fine)) is not None:
+            cells.append(over_cells)
+        elif (over_bins := carried(marginal, recoding, coarse)) is not None:
+            others.append(over_bins)
+    return cells, others
+
+
+def _nonnegative_within(values: NDArray[np.float64], group_of: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Norm-sub inside each group, which keeps its sum; a group whose sum is not positive becomes zeros."""
+    result = np.maximum(values, 0.0)
+    order = np.argsort(group_of, kind="stable")
+    edges = [0, *(np.flatnonzero(np.diff(group_of[order])) + 1).tolist(), len(order)]
+    for start, end in pairwise(edges):
+        members = order[start:end]
+        if end - start > 1 and values[members].min() < 0:
+            result[members] = norm_sub(values[members], float(values[members].sum()))
+    return result
