@@ -7,7 +7,7 @@ import gzip
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
@@ -21,6 +21,8 @@ MARK = {b"dpsyn": b"synthetic"}
 """What the metadata of Parquet and Arrow files says, so that nobody takes them for the real rows."""
 
 SUFFIXES = ".csv, .csv.gz, .parquet or .arrow"
+
+Format = Literal["csv", "parquet", "arrow"]
 
 
 def write_table(batches: Iterable[pa.RecordBatch] | pa.Table, path: str | Path, *, synthetic: bool) -> None:
@@ -54,15 +56,26 @@ def _chain(first: pa.RecordBatch, rest: Iterable[pa.RecordBatch]) -> Iterable[pa
     yield from rest
 
 
-def _writer_of(path: Path, schema: pa.Schema) -> Callable[[Any], Any]:
-    name = path.name.lower()
+def format_of(path: str | Path) -> Format:
+    """What a file holds by its suffix; an OutputError if that does not say."""
+    name = Path(path).name.lower()
     if name.endswith((".csv", ".csv.gz")):
-        return lambda sink: pacsv.CSVWriter(sink, schema)
+        return "csv"
     if name.endswith((".parquet", ".pq")):
-        return lambda sink: papq.ParquetWriter(sink, schema)
+        return "parquet"
     if name.endswith((".arrow", ".feather", ".ipc")):
-        return lambda sink: paipc.new_file(sink, schema)
+        return "arrow"
     raise OutputError(f"{path}: its suffix does not say what to write; use {SUFFIXES}")
+
+
+def _writer_of(path: Path, schema: pa.Schema) -> Callable[[Any], Any]:
+    match format_of(path):
+        case "csv":
+            return lambda sink: pacsv.CSVWriter(sink, schema)
+        case "parquet":
+            return lambda sink: papq.ParquetWriter(sink, schema)
+        case "arrow":
+            return lambda sink: paipc.new_file(sink, schema)
 
 
 @contextlib.contextmanager
