@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dpsyn.errors import OutputError
-from dpsyn.outputs import edited_alone, write_text, written_beside
+from dpsyn.outputs import edited_alone, folder_beside, write_text, written_beside
 
 
 def half_written(path: Path, error: BaseException) -> None:
@@ -274,3 +274,64 @@ def test_a_failed_edit_lets_the_next_one_in(tmp_path: Path) -> None:
         pass
 
     assert list(tmp_path.iterdir()) == []
+
+
+# ── folders ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_folder_is_not_seen_before_it_is_whole(tmp_path: Path) -> None:
+    with folder_beside(tmp_path / "out") as beside:
+        (beside / "a.txt").write_text("a")
+        seen = (tmp_path / "out").exists()
+
+    assert not seen
+    assert [path.relative_to(tmp_path).as_posix() for path in sorted(tmp_path.rglob("*"))] == ["out", "out/a.txt"]
+
+
+@pytest.mark.parametrize("error", [ValueError("a slip"), KeyboardInterrupt()])
+def test_a_failure_leaves_no_folder(tmp_path: Path, error: BaseException) -> None:
+    def fail() -> None:
+        with folder_beside(tmp_path / "out") as beside:
+            (beside / "a.txt").write_text("a")
+            raise error
+
+    with pytest.raises(type(error)):
+        fail()
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_somebody_fills_meanwhile_is_left_to_them(tmp_path: Path) -> None:
+    def write() -> None:
+        with folder_beside(tmp_path / "out") as beside:
+            (beside / "ours.txt").write_text("ours")
+            (tmp_path / "out").mkdir()
+            (tmp_path / "out" / "theirs.txt").write_text("theirs")
+
+    with pytest.raises(OutputError, match="out cannot be written"):
+        write()
+
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["out", "theirs.txt"]
+
+
+def test_a_folder_replaces_neither_files_nor_full_folders(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "old").write_text("old")
+
+    for name, words in (("file", "is a file"), ("full", "holds files already"), ("no/out", "there is no folder")):
+        with pytest.raises(OutputError, match=words), folder_beside(tmp_path / name):
+            pass
+
+    assert (tmp_path / "file").read_text() == (tmp_path / "full" / "old").read_text() == "old"
+
+
+def test_a_link_to_an_empty_folder_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+
+    with folder_beside(tmp_path / "link") as beside:
+        (beside / "a.txt").write_text("a")
+
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real" / "a.txt").read_text() == "a"

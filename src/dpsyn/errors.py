@@ -6,6 +6,7 @@ DPSynError
 │   ├── BudgetError       a privacy budget cannot be planned, or a step would exceed it
 │   ├── LedgerError       the ledger cannot be read or written, or refuses a release
 │   ├── SourceError       a table cannot be read, or its structure does not fit the schema
+│   ├── SynopsisError     a synopsis cannot be loaded, or numbers do not make one
 │   ├── OutputError       a result cannot be written where it was asked for
 │   └── MissingExtraError an optional library is not installed
 └── InternalError         DPSyn broke a promise of its own; the command line exits with 1
@@ -50,6 +51,10 @@ class LedgerError(UserError):
 
 class SourceError(UserError):
     """A table cannot be read, or its structure does not fit the schema."""
+
+
+class SynopsisError(UserError):
+    """A synopsis cannot be loaded, or numbers do not make one."""
 
 
 class OutputError(UserError):

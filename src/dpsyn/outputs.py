@@ -42,6 +42,26 @@ def written_beside(path: Path) -> Iterator[Path]:
             beside.unlink(missing_ok=True)
 
 
+@contextlib.contextmanager
+def folder_beside(path: Path) -> Iterator[Path]:
+    """A temporary folder in the same place; it becomes ``path`` if the block succeeds and vanishes if not.
+
+    A folder that holds something is refused, and an empty one is filled by taking its place.
+    """
+    path = _place_of_folder(path)
+    beside = path.with_name(f".{path.name[:50]}.{secrets.token_hex(4)}.partial")
+    try:
+        with _writing(path):
+            beside.mkdir()
+        yield beside
+        with _writing(path):
+            if path.is_dir():
+                path.rmdir()  # it is empty, and not every system lets a folder take the place of one
+            os.rename(beside, path)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
 def write_text(path: Path, text: str, *, private: bool = False) -> None:
     """Write a text file in UTF-8 with plain newlines; a new private one can be read by its owner only."""
     with written_beside(path) as beside:
@@ -123,6 +143,28 @@ def _place(path: Path) -> Path:
     except OSError as error:  # such as a name that is too long
         raise _unwritable(path, error) from None
     return path
+
+
+def _place_of_folder(path: Path) -> Path:
+    """Where a folder belongs, links followed, if nothing is there that would be lost."""
+    with _writing(path):
+        path = Path(os.path.realpath(path))
+        if path.is_dir() and any(path.iterdir()):
+            raise OutputError(f"{path} holds files already; give the name of a new folder")
+        if path.exists() and not path.is_dir():
+            raise OutputError(f"{path} is a file; give the name of a new folder")
+        if not path.parent.is_dir():
+            raise OutputError(f"{path} cannot be made: there is no folder {path.parent}")
+    return path
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Turn the system's errors about a path into ours."""
+    try:
+        yield
+    except OSError as error:
+        raise _unwritable(path, error) from None
 
 
 def _put_in_place(beside: Path, path: Path) -> None:

@@ -157,6 +157,57 @@ def test_a_certificate_that_was_edited_is_refused() -> None:
             Certificate.from_data(edited)
 
 
+@pytest.mark.parametrize("noise_is_private", [True, False])
+def test_a_certificate_is_proved_again_by_a_closed_formula(noise_is_private: bool) -> None:
+    certificate = mixed_run(noise_is_private=noise_is_private).certificate()
+
+    assert Certificate.from_data(certificate.to_data(), recompute=False) == certificate
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1, 30])
+@pytest.mark.parametrize("delta", [1e-6, 1e-12])
+@pytest.mark.parametrize("pure", [(), (0.1, 0.1, 0.05)])
+def test_the_closed_formula_bears_out_the_true_figure_and_none_below_it(
+    epsilon: float, delta: float, pure: tuple[float, ...]
+) -> None:
+    budget = Budget.plan(epsilon, delta, pure=[share * epsilon for share in pure])
+    total = budget.worst_case
+    figure = total.figures(budget.epsilon, budget.delta).pld
+    assert figure is not None
+
+    kept = total.figures(budget.epsilon, budget.delta, stated=figure * 1.001)
+    denied = total.figures(budget.epsilon, budget.delta, stated=figure * 0.98)
+
+    assert kept.pld == figure * 1.001
+    assert denied.pld == figure
+
+
+@pytest.mark.parametrize("stated", [0.0, -1.0, float("inf"), float("nan")])
+def test_a_figure_that_is_none_is_computed(stated: float) -> None:
+    budget = Budget.plan(1, 1e-9)
+
+    assert budget.worst_case.figures(budget.epsilon, budget.delta, stated) == budget.worst_case.figures(
+        budget.epsilon, budget.delta
+    )
+
+
+def test_a_certificate_that_was_edited_is_refused_by_the_closed_formula_too() -> None:
+    data = mixed_run().certificate().to_data()
+    smaller = data | {"certified_epsilon": 0.9, "figures": data["figures"] | {"pld": 0.9}}
+    cheaper = data | {"draws": data["draws"][:-1], "figures": data["figures"] | {"pld": 0.5}}
+
+    for edited in (smaller, cheaper):
+        with pytest.raises(BudgetError, match="changed"):
+            Certificate.from_data(edited, recompute=False)
+
+
+def test_the_draws_can_be_left_out_of_the_text() -> None:
+    certificate = mixed_run().certificate()
+
+    assert "Draws: " in certificate.text()
+    assert "Draws: " not in certificate.text(draws=False)
+
+
 def test_the_text_says_what_a_steward_must_know() -> None:
     text = mixed_run().certificate(["sex: F, M (code book 2024)"]).text()
 

@@ -152,6 +152,7 @@ def test_coarse_gaussian_noise_is_refused() -> None:
         lambda: Laplace(sensitivity=Fraction(1), scale=math.nan),
         lambda: Gaussian(sensitivity_squared=Fraction(-1), sigma=1024.0, lattice=0),
         lambda: Exponential(sensitivity=Fraction(1), rate=math.inf),
+        lambda: Exponential(sensitivity=Fraction(1), rate=1.0, draws=10**15),
         lambda: Laplace.within(Fraction(0), 1),
         lambda: Protection(rows=2),
         lambda: Protection(neighbours="swap"),  # type: ignore[arg-type]

@@ -26,6 +26,14 @@ def zipped(path: Path, name: str, text: str) -> Path:
         {"head": HEAD.to_data(), "entries": 7, "faults": []},
         {"ledger_head": HEAD.to_data(), "format": 1},
         {"certificate": {"ledger_head": HEAD.to_data()}},
+        {"releases": [{"certificate": {"ledger_head": HEAD.to_data()}}, {"certificate": {"ledger_head": None}}]},
+        {
+            "releases": [
+                {"certificate": {"ledger_head": {"sequence": 3, "hash": "00" * 32}}},
+                {"certificate": {"ledger_head": HEAD.to_data()}},
+                {"certificate": None},
+            ]
+        },
     ],
 )
 def test_a_head_is_found_in_json_and_in_the_manifest_of_a_zip(tmp_path: Path, data: dict[str, Any]) -> None:
@@ -38,10 +46,11 @@ def test_a_head_is_found_in_json_and_in_the_manifest_of_a_zip(tmp_path: Path, da
 
 def test_a_release_without_a_ledger_is_no_witness(tmp_path: Path) -> None:
     path = tmp_path / "certificate.json"
-    path.write_text(json.dumps({"ledger_head": None}), "utf-8")
+    for data in ({"ledger_head": None}, {"releases": [{"certificate": None}, {"certificate": {"ledger_head": None}}]}):
+        path.write_text(json.dumps(data), "utf-8")
 
-    with pytest.raises(LedgerError, match="kept none"):
-        read_head(path)
+        with pytest.raises(LedgerError, match="kept none"):
+            read_head(path)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +62,9 @@ def test_a_release_without_a_ledger_is_no_witness(tmp_path: Path) -> None:
         "3",
         '{"head": 3}',
         '{"certificate": []}',
+        '{"releases": []}',
+        '{"releases": 3}',
+        '{"releases": [{"certificate": {"ledger_head": 3}}]}',
         '{"sequence": "7", "hash": "x"}',
         '{"sequence": true, "hash": "' + HEAD.hash + '"}',
         '{"sequence": 7, "hash": "short"}',

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from dpsyn.accounting import Budget, Gaussian, Ledger, Protection, Run
 from dpsyn.cli.main import run
 from dpsyn.errors import LedgerError
+from tests.synopsis.synopses import synopsis
 
 FILE = Path("ledger.db")
 SMALL = Budget.plan(0.5, 1e-9)
@@ -249,8 +249,7 @@ def test_a_ledger_whose_end_was_cut_off_is_found_by_a_certificate_and_by_a_synop
     made = release()
     data = made.certificate().to_data()
     Path("certificate.json").write_text(json.dumps(data), "utf-8")
-    with zipfile.ZipFile("s.dpsyn", "w") as archive:
-        archive.writestr("manifest.json", json.dumps({"format": 1, "certificate": data}))
+    synopsis(made.certificate()).save("s.dpsyn")
     witnesses = ["--against", "certificate.json", "--against", "s.dpsyn"]
     sound = say("verify", "ledger.db", *witnesses)
     tamper("DELETE FROM entries WHERE sequence = 3")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -21,6 +22,10 @@ DIGITS = 12
 
 Number = Fraction | int | float | str
 
+_MOST_LETTERS = 1000
+_VAST = re.compile(r"[eE][-+]?[0-9_]{4}")
+"""An exponent that a few letters of a file would have written out in gigabytes of digits."""
+
 
 def exact(number: Number) -> Fraction:
     """The number as it is written: 0.1 is one tenth, not the nearest binary fraction."""
@@ -28,6 +33,8 @@ def exact(number: Number) -> Fraction:
         if not math.isfinite(number):
             raise BudgetError(f"{number} is not a number that can be spent; give a finite one")
         return Fraction(repr(float(number)))
+    if isinstance(number, str) and (len(number) > _MOST_LETTERS or _VAST.search(number)):
+        raise BudgetError(f"{number[:20]!r} … is not a number that can be spent; write it like 0.5, 1e-9 or 1/3")
     try:
         return Fraction(number)
     except (ValueError, ZeroDivisionError):

@@ -30,6 +30,9 @@ SMOOTHING = 3
 COARSENESS = Fraction(SMOOTHING, FINE**2 - SMOOTHING)
 """How much the lattice adds to μ² at most, relative: three parts in a million."""
 
+MOST_DRAWS = 1_000_000
+"""Of one exponential step: each is counted by itself, so a number read from a file must not fill the memory."""
+
 
 class Spend:
     """What all steps have; the costs that a mechanism does not mention are none."""
@@ -193,6 +196,8 @@ class Exponential(Spend):
 
     def __post_init__(self) -> None:
         _require_positive("Exponential", sensitivity=self.sensitivity, rate=self.rate, draws=self.draws)
+        if self.draws > MOST_DRAWS:
+            raise BudgetError(f"Exponential: draws is {self.draws:,}; give at most {MOST_DRAWS:,}")
 
     @classmethod
     def within(cls, epsilon: Fraction, sensitivity: Number, *, monotone: bool = False, draws: int = 1) -> Exponential:

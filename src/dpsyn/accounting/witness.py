@@ -21,14 +21,30 @@ _PLACES = ("certificate", "ledger_head", "head")
 
 
 def read_head(path: Path) -> Head:
-    """The head in a certificate (JSON), in a synopsis (a zip with a manifest), or in the JSON of ``ledger verify``."""
-    data = _document(path)
+    """The head in a certificate (JSON), in a synopsis (a zip with a manifest), or in the JSON of ``ledger verify``.
+
+    Of several releases it is that of the last one that kept a ledger: it is a witness of all entries before it.
+    """
+    data = _last_release(_document(path))
     for place in _PLACES:
         if isinstance(data, dict) and place in data:
             data = data[place]
     if data is None:
         raise LedgerError(f"{path} records no entry of a ledger: its run kept none, so it cannot witness for this one")
     return _head(data, path)
+
+
+def _last_release(data: Any) -> Any:
+    """The last of several releases that kept a ledger; an empty place if none did; other data as it is."""
+    releases = data.get("releases") if isinstance(data, dict) else None
+    if not isinstance(releases, list) or not releases:
+        return data
+    return next((release for release in reversed(releases) if _records_a_head(release)), {"certificate": None})
+
+
+def _records_a_head(release: Any) -> bool:
+    certificate = release.get("certificate") if isinstance(release, dict) else None
+    return isinstance(certificate, dict) and certificate.get("ledger_head") is not None
 
 
 def _head(data: Any, path: Path) -> Head:
@@ -62,7 +78,8 @@ def _manifest(path: Path) -> bytes:
     with zipfile.ZipFile(path) as archive:
         if archive.getinfo(MANIFEST).file_size > _MOST_BYTES:
             raise _not_a_witness(path, f"its {MANIFEST} is too large")
-        return archive.read(MANIFEST)
+        with archive.open(MANIFEST) as file:
+            return file.read(_MOST_BYTES)  # however much more its compressed bytes hold than it says
 
 
 def _not_a_witness(path: Path, why: str) -> LedgerError:

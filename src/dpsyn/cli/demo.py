@@ -105,6 +105,7 @@ def _rows(table: pa.Table) -> Iterable[dict[str, Any]]:
     return rows
 
 
+_DEGREES = ("bachelor", "master", "doctorate")
 _FACTS: tuple[tuple[str, Callable[..., str]], ...] = (
     ("rows", lambda table: f"{table.num_rows:,}"),
     ("mean age", _mean("age", lambda row: True)),
@@ -115,4 +116,3 @@ _FACTS: tuple[tuple[str, Callable[..., str]], ...] = (
     ("employed, of those aged 70 and more", _share("employed", bool, lambda row: row["age"] >= 70)),
     ("way to work not given", _share("commute_km", lambda value: value is None, lambda row: True)),
 )
-_DEGREES = ("bachelor", "master", "doctorate")

@@ -97,3 +97,12 @@ class Model:
                 raise InternalError(f"the table of {', '.join(table.clique)} does not fit its recoding")
         if {name for table in self.tables for name in table.clique} != set(sizes):
             raise InternalError("an attribute is in no table of the model")
+        if {name: weights.shape for name, weights in self.histograms.items()} != {
+            name: (size,) for name, size in self.recoding.origin
+        }:
+            raise InternalError("a model has a histogram of every attribute, over its fine codes")
+        if {place for column in self.recoding.columns for place in column.sources} != {*range(len(self.histograms))}:
+            raise InternalError("an attribute is not in the recoding of the model, so its codes would be lost")
+        numbers = [*(table.values for table in self.tables), *self.histograms.values(), np.array([self.total])]
+        if not all(np.isfinite(array).all() and (array >= 0).all() for array in numbers):
+            raise InternalError("a model consists of finite numbers that are not negative")

@@ -1,0 +1,206 @@
+"""What is in a synopsis, in words for its reader and as plain data: who paid what for which number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dpsyn.accounting import Gaussian, Laplace, Threshold
+from dpsyn.report.ledger import NOT_PRIVATE
+from dpsyn.report.numbers import counted, plain
+from dpsyn.synopsis.guarantee import is_private, release_text, together
+
+if TYPE_CHECKING:
+    from dpsyn.accounting import Draw, Spend
+    from dpsyn.synopsis import Release, Scores, Synopsis
+
+PAYMENT_HEADINGS = ("measured", "cells", "noise σ", "share of ρ")
+"""The columns of ``payment_rows``; all but the first are numbers."""
+
+_MOST_SHOWN = 5
+"""Scores, and changed attributes, that are named."""
+
+_UNKNOWN = "—"
+
+
+@dataclass(frozen=True, slots=True)
+class Payment:
+    """What was bought by one draw.
+
+    Attributes:
+        what: the attributes of a marginal, or what else the draw was for.
+        cells: how many numbers a marginal has.
+        deviation: the standard deviation of the noise; None where the step adds none.
+        rho: its cost in zCDP; None if no draw of a certificate is known for it.
+        share: the part of the promised ρ.
+    """
+
+    what: str
+    cells: int | None
+    deviation: float | None
+    rho: float | None
+    share: float | None
+
+
+# ── words ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def overview_lines(synopsis: Synopsis) -> list[str]:
+    """What the synopsis is of, what it costs in all, and what rows are drawn from."""
+    named = f" of {synopsis.schema.dataset}" if synopsis.schema.dataset else ""
+    stamp = [] if is_private(synopsis.releases) else [f"{NOT_PRIVATE}: publish nothing that is made from it."]
+    return [
+        f"Synopsis{named}: {counted(len(synopsis.releases), 'release')}, "
+        f"{counted(len(synopsis.model.recoding.origin), 'attribute')}, "
+        f"about {round(synopsis.model.total):,} rows.",
+        *stamp,
+        *together(synopsis.releases),
+        _model_line(synopsis),
+        *_recoding_lines(synopsis),
+    ]
+
+
+def release_lines(release: Release) -> list[str]:
+    """The guarantee of a release and what was declared public; ``payment_rows`` tells of its draws."""
+    return release_text(release, draws=False).rstrip("\n").split("\n")
+
+
+def payment_rows(release: Release) -> list[tuple[str, ...]]:
+    """A row of text for every draw, in the order of paying, and for what of the promise was not spent."""
+    paid = payments(release)
+    rows: list[tuple[str, ...]] = [
+        (
+            payment.what,
+            _UNKNOWN if payment.cells is None else f"{payment.cells:,}",
+            _UNKNOWN if payment.deviation is None else plain(payment.deviation, 4),
+            _UNKNOWN if payment.share is None else _percent(payment.share),
+        )
+        for payment in paid
+    ]
+    left = 1 - sum(payment.share or 0.0 for payment in paid) if release.certificate else 0.0
+    return rows + ([("not spent", _UNKNOWN, _UNKNOWN, _percent(left))] if left >= 0.0005 else [])
+
+
+def score_lines(release: Release) -> list[str]:
+    """A line for each set of scores: how many, how noisy, and the highest."""
+    return [_score_line(scores) for scores in release.scores]
+
+
+def payments(release: Release) -> list[Payment]:
+    """What was bought by each draw; marginals for which no draw is known come last, without a price."""
+    promised = release.certificate.account.budget.reserved_rho if release.certificate else 0
+    draws = release.certificate.account.draws if release.certificate else ()
+    waiting = [marginal for stage in release.stages for marginal in stage.marginals]
+    found = []
+    for draw in draws:
+        deviation, rho = _deviation(draw.spend), draw.spend.rho
+        bought = next((m for m in waiting if _is_for(draw, m.clique) and m.deviation == deviation), None)
+        waiting = [marginal for marginal in waiting if marginal is not bought]
+        what, cells = (", ".join(bought.clique), bought.raw.size) if bought else (draw.purpose, None)
+        found.append(Payment(what, cells, deviation, float(rho), float(rho / promised) if promised else 0.0))
+    return found + [Payment(", ".join(m.clique), m.raw.size, m.deviation, None, None) for m in waiting]
+
+
+def _is_for(draw: Draw, clique: tuple[str, ...]) -> bool:
+    return draw.purpose.endswith(f" of {', '.join(clique)}")
+
+
+def _deviation(spend: Spend) -> float | None:
+    match spend:
+        case Gaussian():
+            return spend.sigma
+        case Laplace():
+            return math.sqrt(2) * spend.scale
+        case Threshold():
+            return _deviation(spend.noise)
+    return None
+
+
+def _percent(share: float) -> str:
+    return f"{plain(100 * share, 2)} %"
+
+
+def _score_line(scores: Scores) -> str:
+    told = f"{scores.kind}: {counted(len(scores.cliques), 'score')}, noise σ = {plain(scores.deviation, 4)}"
+    highest = sorted(zip(scores.values.tolist(), scores.cliques, strict=True), reverse=True)[:_MOST_SHOWN]
+    shown = [f"{', '.join(clique)} {plain(value, 4)}" for value, clique in highest]
+    return f"{told}; highest: {'; '.join(shown)}" if shown else told
+
+
+def _model_line(synopsis: Synopsis) -> str:
+    tables = synopsis.model.tables
+    largest = max(tables, key=lambda table: table.values.size)
+    cells = sum(table.values.size for table in tables)
+    return (
+        f"Model: {counted(len(tables), 'table')} of {cells:,} cells in all; the largest, of "
+        f"{', '.join(largest.clique)}, has {largest.values.size:,}."
+    )
+
+
+def _recoding_lines(synopsis: Synopsis) -> Iterator[str]:
+    """The attributes of the model that are not those of the schema at their finest."""
+    origin = synopsis.model.recoding.origin
+    changed = []
+    for column in synopsis.model.recoding.columns:
+        names = " and ".join(origin[source][0] for source in column.sources)
+        before = math.prod(origin[source][1] for source in column.sources)
+        if before != column.size or len(column.sources) > 1:
+            joined = f"{column.name} from {names}" if len(column.sources) > 1 else column.name
+            changed.append(f"{joined} ({before:,} → {column.size:,})")
+    if changed:
+        more = f" and {len(changed) - _MOST_SHOWN} more" if len(changed) > _MOST_SHOWN else ""
+        yield f"Merged or joined values: {', '.join(changed[:_MOST_SHOWN])}{more}."
+
+
+# ── plain data ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def synopsis_data(synopsis: Synopsis) -> dict[str, Any]:
+    """All of the above as plain data for JSON."""
+    return {
+        "dataset": synopsis.schema.dataset,
+        "private": is_private(synopsis.releases),
+        "releases": [_release_data(release) for release in synopsis.releases],
+        "together": together(synopsis.releases),
+        "model": {
+            "rows": synopsis.model.total,
+            "attributes": [
+                {
+                    "name": column.name,
+                    "sources": [synopsis.model.recoding.origin[source][0] for source in column.sources],
+                    "codes": column.size,
+                }
+                for column in synopsis.model.recoding.columns
+            ],
+            "tables": [
+                {"attributes": list(table.clique), "cells": table.values.size, "variance": table.variance}
+                for table in synopsis.model.tables
+            ],
+        },
+    }
+
+
+def _release_data(release: Release) -> dict[str, Any]:
+    return {
+        "recipe": release.recipe,
+        "source": release.source,
+        "verified": release.certificate is not None,
+        "certificate": release.certificate.to_data() if release.certificate else None,
+        "payments": [
+            {"what": p.what, "cells": p.cells, "deviation": p.deviation, "rho": p.rho, "share": p.share}
+            for p in payments(release)
+        ],
+        "scores": [
+            {
+                "kind": scores.kind,
+                "deviation": scores.deviation,
+                "values": [
+                    {"attributes": list(clique), "score": value}
+                    for clique, value in zip(scores.cliques, scores.values.tolist(), strict=True)
+                ],
+            }
+            for scores in release.scores
+        ],
+    }

@@ -1,0 +1,126 @@
+"""A synthetic table described for other programs: a Frictionless data package, version 1."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dpsyn.outputs import table_format
+from dpsyn.schema import AnyAttribute, Categorical, Datetime, Identifier, Integer, Ordinal, Real, Schema, text_of
+
+NAME = "datapackage.json"
+"""How the standard calls the file."""
+
+_MEDIA = {
+    "csv": "text/csv",
+    "parquet": "application/vnd.apache.parquet",
+    "arrow": "application/vnd.apache.arrow.file",
+}
+_DIALECT = {"delimiter": ",", "lineTerminator": "\n", "quoteChar": '"', "doubleQuote": True, "header": True}
+_TIMES = {"s": "%Y-%m-%d %H:%M:%S", "ms": "%Y-%m-%d %H:%M:%S.%f", "us": "%Y-%m-%d %H:%M:%S.%f"}
+"""How a text file writes times of each unit."""
+
+
+def package(dataset: str, path: str, fields: dict[str, Any], size: int, digest: str) -> dict[str, Any]:
+    """The plain data of ``datapackage.json`` for one table.
+
+    Args:
+        dataset: the name of the dataset; may be empty.
+        path: the name of the table's file.
+        fields: what ``table_schema`` gives for it.
+        size: its bytes.
+        digest: their SHA-256.
+    """
+    kind = table_format(path)
+    tabular = "tabular-" if kind == "csv" else ""  # the standard knows no other file as tabular
+    text = {"encoding": "utf-8", "dialect": _DIALECT} if kind == "csv" else {}
+    return {
+        "profile": f"{tabular}data-package",
+        "name": _slug(dataset) or "synthetic-table",
+        "description": "Synthetic rows made by DPSyn from noisy counts; no row is that of a person.",
+        "resources": [
+            {
+                "profile": f"{tabular}data-resource",
+                "name": _slug(path.split(".")[0]) or "table",
+                "path": path,
+                "format": kind,
+                "mediatype": _MEDIA[kind],
+                **({"compression": "gz"} if path.lower().endswith(".gz") else {}),
+                **text,
+                "bytes": size,
+                "hash": f"sha256:{digest}",
+                "schema": fields,
+            }
+        ],
+    }
+
+
+def table_schema(schema: Schema, table: pa.Schema) -> dict[str, Any]:
+    """The fields of a table: their types and what their values can be."""
+    fields = [_field(schema[column.name], column.type) for column in table]
+    missing = any(schema[name].has_missing for name in table.names)
+    return {"fields": fields, "missingValues": [""] if missing else []}
+
+
+def _field(attribute: AnyAttribute, kind: pa.DataType) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": attribute.name, **_type(kind)}
+    if attribute.description:
+        entry["description"] = attribute.description
+    if isinstance(attribute, Ordinal):
+        entry["categoriesOrdered"] = True
+    constraints = _constraints(attribute, kind)
+    if constraints:
+        entry["constraints"] = constraints
+    return entry
+
+
+def _type(kind: pa.DataType) -> dict[str, str]:
+    if pa.types.is_boolean(kind):
+        return {"type": "boolean"}
+    if pa.types.is_integer(kind):
+        return {"type": "integer"}
+    if pa.types.is_floating(kind):
+        return {"type": "number"}
+    if pa.types.is_date(kind):
+        return {"type": "date"}
+    if pa.types.is_timestamp(kind):
+        return {"type": "datetime", "format": _TIMES[kind.unit]}
+    return {"type": "string"}
+
+
+def _constraints(attribute: AnyAttribute, kind: pa.DataType) -> dict[str, Any]:
+    match attribute:
+        case Identifier():
+            return {"required": True, "unique": True}
+        case Categorical():
+            domain: dict[str, Any] = {"enum": [_written(value, kind) for value in attribute.all_values()]}
+        case Integer() | Real():
+            domain = {"minimum": attribute.low, "maximum": attribute.high}
+        case Datetime():
+            first, last = attribute.values_at(np.array([0, attribute.steps - 1]))
+            domain = {"minimum": _instant(first, kind), "maximum": _instant(last, kind)}
+        case _:
+            domain = {}
+    reads_as_missing = "" in domain.get("enum", ())  # a text file writes an empty text like an empty cell
+    return domain if attribute.has_missing or reads_as_missing else {"required": True, **domain}
+
+
+def _written(value: Any, kind: pa.DataType) -> Any:
+    """A listed value in the type of its column."""
+    if pa.types.is_integer(kind):
+        return int(value)
+    return float(value) if pa.types.is_floating(kind) else text_of(value)
+
+
+def _instant(instant: np.datetime64, kind: pa.DataType) -> str:
+    """A date or time as a text file has it."""
+    unit = "D" if pa.types.is_date(kind) else kind.unit
+    return str(instant.astype(f"datetime64[{unit}]")).replace("T", " ")
+
+
+def _slug(name: str) -> str:
+    """A name of the letters that the standard allows."""
+    return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._")

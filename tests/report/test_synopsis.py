@@ -1,0 +1,140 @@
+"""A synopsis says who paid what for which number."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from dpsyn.accounting import Budget, Exponential, Gaussian, Laplace, Protection, Run, Threshold
+from dpsyn.marginals import Marginal
+from dpsyn.records import Codec
+from dpsyn.report.synopsis import (
+    overview_lines,
+    payment_rows,
+    payments,
+    release_lines,
+    score_lines,
+    synopsis_data,
+)
+from dpsyn.synopsis import Release, Scores, Stage, Synopsis
+from dpsyn.transforms import Recoding
+from tests.synopsis.synopses import SCHEMA, certificate, synopses, synopsis
+
+
+def mixed() -> Release:
+    """A release of every kind of step, of which a quarter of the Gaussian part is left."""
+    budget = Budget.plan(1, 1e-9, pure=["0.1", "0.05"], thresholds=True)
+    run = Run.open(budget, Protection())
+    shares = budget.shares([1, 1, 1, 1])
+    table, values, scores = (Gaussian.within(share, 1) for share in shares[:3])
+    laplace = Laplace.within(budget.pure[0], 1)
+    run.record("values of town", Threshold.within(budget.threshold_delta, values, 1))
+    run.record("distances of 3 marginals from predictions", scores)
+    run.record("marginal of age, sex", table)
+    run.record("marginal of sex", laplace)
+    run.record("frequent items", Exponential.within(budget.pure[1], 1))
+    coarse = Recoding.coarse(Codec(SCHEMA))
+    marginals = (
+        Marginal(("sex",), np.zeros(3, np.int64), 0, 2**0.5 * laplace.scale),
+        Marginal(("age", "sex"), np.zeros((3, 3), np.int64), table.lattice, table.sigma),
+    )
+    return Release("dpsyn", (Stage(coarse, marginals),), certificate=run.certificate(["age: code book"]))
+
+
+def test_every_draw_has_its_share_of_the_promise_and_the_rest_is_named() -> None:
+    release = mixed()
+    assert release.certificate is not None
+    sigma = payments(release)[2].deviation
+
+    rows = payment_rows(release)
+
+    assert [row[0] for row in rows] == [
+        "values of town",
+        "distances of 3 marginals from predictions",
+        "age, sex",
+        "sex",
+        "frequent items",
+        "not spent",
+    ]
+    assert rows[2] == ("age, sex", "9", f"{sigma:.4g}", rows[0][3])
+    assert rows[3][1:3] == ("3", f"{2**0.5 * 10:.4g}")
+    assert rows[4][1:3] == ("—", "—")
+    promised = float(release.certificate.account.budget.reserved_rho)
+    assert payments(release)[3].share == pytest.approx(0.1**2 / 2 / promised)
+    shares = [float(row[3].removesuffix(" %")) for row in rows]
+    assert sum(shares) == pytest.approx(100, abs=1)
+
+
+def test_a_marginal_without_a_draw_is_shown_without_a_price() -> None:
+    release = mixed()
+    foreign = Marginal(("job",), np.zeros(5, np.int64), 3, 2.0)
+    louder = Marginal(("age", "sex"), np.zeros((3, 3), np.int64), 3, 2.0)
+    stage = Stage(release.stages[0].recoding, (*release.stages[0].marginals, foreign, louder))
+
+    rows = payment_rows(Release("dpsyn", (stage,), certificate=release.certificate))
+
+    assert ("job", "5", "2", "—") in rows
+    assert ("age, sex", "9", "2", "—") in rows
+
+
+def test_imported_numbers_are_shown_without_a_price_and_not_verified() -> None:
+    release = synopsis(None).releases[0]
+
+    assert payment_rows(release) == [("age, sex", "9", "4", "—"), ("job", "5", "4", "—"), ("work", "4", "4", "—")]
+    assert release_lines(release)[0].startswith("Guarantee not verified here.")
+    assert "  the statistics office" in release_lines(release)
+
+
+def test_the_certificate_is_told_without_the_draws_that_the_table_shows() -> None:
+    lines = release_lines(mixed())
+
+    assert "Promise: ε = 1, δ = 1e-09, against adding or removing one row." in lines
+    assert "  age: code book" in lines
+    assert not any("Draws" in line for line in lines)
+
+
+def test_scores_are_told_by_number_noise_and_the_highest() -> None:
+    pairs = tuple((f"a{i}", "b") for i in range(7))
+    scores = Scores("distance", pairs, np.arange(7.0) * 1000, 12.3456)
+
+    found = score_lines(Release("dpsyn", (), (scores, Scores("dependence", (), np.zeros(0), 1.0))))
+
+    assert found == [
+        "distance: 7 scores, noise σ = 12.35; highest: a6, b 6,000; a5, b 5,000; a4, b 4,000; a3, b 3,000; a2, b 2,000",
+        "dependence: 0 scores, noise σ = 1",
+    ]
+
+
+def test_the_overview_tells_what_it_is_of_what_it_costs_and_what_rows_come_from() -> None:
+    found = synopsis(certificate(), certificate(private=False))
+
+    lines = overview_lines(found)
+
+    assert lines[0] == f"Synopsis of people: 2 releases, 4 attributes, about {round(found.model.total):,} rows."
+    assert lines[1].startswith("NOT PRIVATE")
+    assert lines[2].startswith("The promises add up to ε = 2, δ = 2e-09")
+    assert lines[3] == "Model: 2 tables of 13 cells in all; the largest, of age, sex, has 9."
+    assert lines[4] == "Merged or joined values: age (100 → 3), work from job and employed (10 → 4)."
+
+
+def test_one_private_release_needs_no_warning_and_no_sum() -> None:
+    assert len(overview_lines(synopsis(certificate()))) == 3
+
+
+@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+@given(synopses())
+def test_any_synopsis_can_be_told_and_is_json(found: Synopsis) -> None:
+    overview_lines(found)
+    for release in found.releases:
+        assert all(len(row) == 4 for row in payment_rows(release))
+        release_lines(release)
+        score_lines(release)
+
+    data = json.loads(json.dumps(synopsis_data(found), allow_nan=False))
+
+    assert len(data["releases"]) == len(found.releases)
+    assert [release["verified"] for release in data["releases"]] == [r.certificate is not None for r in found.releases]
+    assert data["model"]["rows"] == found.model.total

@@ -1,0 +1,181 @@
+"""Small synopses for tests, whether they are equal, and Hypothesis strategies that draw them."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from dpsyn.accounting import Budget, Certificate, Gaussian, Head, Laplace, Protection, Run
+from dpsyn.marginals import Clique, Estimate, Marginal
+from dpsyn.records import Codec, Grouping
+from dpsyn.schema import Boolean, Categorical, Integer, Schema
+from dpsyn.synopsis import Model, Release, Scores, Stage, Synopsis
+from dpsyn.transforms import Recoding
+from tests.strategies import schemas, texts
+
+SCHEMA = Schema(
+    attributes=(
+        Integer(name="age", low=0, high=99, bins=(0, 18, 65)),
+        Categorical(name="sex", values=("F", "M"), missing=True),
+        Categorical(name="job", codes=5),
+        Boolean(name="employed"),
+    ),
+    dataset="people",
+    expected_size=1000,
+)
+
+HEAD = Head(7, "0123456789abcdef" * 4)
+
+
+@cache
+def certificate(*, private: bool = True, with_pure_step: bool = False, head: Head | None = None) -> Certificate:
+    """A certificate of three marginals."""
+    pure = ["0.1"] if with_pure_step else []
+    budget = Budget.plan(1, 1e-9, pure=pure)
+    run = Run.open(budget, Protection(), dataset="people", noise_is_private=private)
+    for purpose, share in zip(("age, sex", "job", "employed"), budget.shares([2, 1, 1]), strict=True):
+        run.record(f"marginal of {purpose}", Gaussian.within(share, 1))
+    if with_pure_step:
+        run.record("marginal of sex", Laplace.within(budget.pure[0], 1))
+    run.head = head
+    return run.certificate(["age: 0 to 99", "sex: code book 2024"])
+
+
+def synopsis(*certificates: Certificate | None, seed: int = 0) -> Synopsis:
+    """A synopsis of one release for each certificate; without one it is an imported release."""
+    rng, codec = np.random.default_rng(seed), Codec(SCHEMA)
+    coarse = Recoding.coarse(codec)
+    merged = coarse.join("work", ["job", "employed"]).merge("work", Grouping(np.arange(10) // 3))
+    releases = [
+        Release(
+            recipe="dpsyn" if found else "imported",
+            stages=(
+                Stage(coarse, (_paid(found, coarse, ("age", "sex"), rng), _paid(found, coarse, ("job",), rng))),
+                Stage(merged, (_paid(found, merged, ("work",), rng),)),
+            ),
+            scores=(Scores("distance", (("age", "sex"), ("sex", "job")), rng.normal(size=2), 3.5),),
+            certificate=found,
+            source="" if found else "the statistics office",
+        )
+        for found in certificates
+    ]
+    return Synopsis(SCHEMA, tuple(releases), _model(merged, codec, rng))
+
+
+def _paid(certificate: Certificate | None, recoding: Recoding, clique: Clique, rng: np.random.Generator) -> Marginal:
+    """A marginal with the noise that the certificate has a draw for."""
+    noises = [draw.spend for draw in certificate.account.draws] if certificate else []
+    found = [noise for noise in noises if isinstance(noise, Gaussian)][: 1 if len(clique) > 1 else None]
+    lattice, deviation = (found[-1].lattice, found[-1].sigma) if found else (8, 4.0)
+    return Marginal(clique, rng.integers(-(2**20), 2**40, _shape(recoding, clique)), lattice, deviation)
+
+
+def _shape(recoding: Recoding, clique: Clique) -> tuple[int, ...]:
+    return tuple(recoding.sizes[recoding.place_of(name)] for name in clique)
+
+
+def _model(recoding: Recoding, codec: Codec, rng: np.random.Generator) -> Model:
+    pairs = [recoding.names[at : at + 2] for at in range(0, len(recoding.names), 2)]
+    return Model(
+        recoding=recoding,
+        tables=tuple(
+            Estimate(pair, rng.exponential(9.0, _shape(recoding, pair)), float(rng.random())) for pair in pairs
+        ),
+        histograms={name: rng.exponential(2.0, size) for name, size in codec.domain},
+        total=float(rng.exponential(1e4)),
+    )
+
+
+# ── any synopsis ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@st.composite
+def synopses(draw: st.DrawFn) -> Synopsis:
+    """Synopses of any schema: merged and joined recodings, several releases, every kind of certificate."""
+    schema = draw(schemas(max_attributes=3).filter(lambda found: any(a.coded for a in found.measured)))
+    codec, rng = Codec(schema), np.random.default_rng(draw(st.integers(0, 2**32)))
+    recodings = draw(st.lists(recodings_of(codec, rng), min_size=1, max_size=3))
+    releases = draw(st.lists(_releases(recodings, rng), max_size=2))
+    return Synopsis(schema, tuple(releases), _model(draw(st.sampled_from(recodings)), codec, rng))
+
+
+@st.composite
+def recodings_of(draw: st.DrawFn, codec: Codec, rng: np.random.Generator) -> Recoding:
+    """Cells or bins, some attributes merged, some joined."""
+    recoding = draw(st.sampled_from([Recoding.fine(codec), Recoding.coarse(codec)]))
+    if len(recoding.names) > 1 and max(recoding.sizes) < 100 and draw(st.booleans()):
+        recoding = recoding.join(draw(texts()) + "+", recoding.names[:2])
+    for name, size in zip(recoding.names, recoding.sizes, strict=True):
+        if draw(st.booleans()):
+            groups = int(rng.integers(1, min(size, 50) + 1))
+            labels = np.concatenate([np.arange(groups), rng.integers(0, groups, size - groups)])
+            recoding = recoding.merge(name, Grouping(rng.permutation(labels)))
+    return recoding
+
+
+@st.composite
+def _releases(draw: st.DrawFn, recodings: list[Recoding], rng: np.random.Generator) -> Release:
+    certificates = [None, certificate(), certificate(private=False), certificate(with_pure_step=True, head=HEAD)]
+    stages = []
+    for recoding in draw(st.lists(st.sampled_from(recodings), max_size=2)):
+        cliques = [(name,) for name in recoding.names] + ([recoding.names[:2]] if max(recoding.sizes) < 100 else [])
+        marginals = [
+            Marginal(
+                clique,
+                rng.integers(-(2**62), 2**62, _shape(recoding, clique)),
+                draw(st.integers(0, 1000)),
+                draw(st.floats(1e-300, 1e300)),
+            )
+            for clique in draw(st.lists(st.sampled_from(cliques), max_size=3, unique=True))
+        ]
+        stages.append(Stage(recoding, tuple(marginals)))
+    scored = draw(st.lists(st.lists(texts(), max_size=2).map(tuple), max_size=3))
+    return Release(
+        recipe=draw(texts()),
+        stages=tuple(stages),
+        scores=(Scores(draw(texts()), tuple(scored), rng.normal(size=len(scored)), draw(st.floats(0, 1e9))),),
+        certificate=draw(st.sampled_from(certificates)),
+        source=draw(texts()),
+    )
+
+
+# ── equality ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def content(synopsis: Synopsis) -> Any:
+    """All that a synopsis says, as plain data that can be compared."""
+    return [synopsis.schema, [_release_content(release) for release in synopsis.releases], _model_content(synopsis)]
+
+
+def _release_content(release: Release) -> Any:
+    stages = [
+        [
+            _recoding_content(stage.recoding),
+            [(m.clique, _bytes(m.raw), m.lattice, m.deviation) for m in stage.marginals],
+        ]
+        for stage in release.stages
+    ]
+    scores = [(s.kind, s.cliques, _bytes(s.values), s.deviation) for s in release.scores]
+    return [release.recipe, release.source, release.certificate, stages, scores]
+
+
+def _model_content(synopsis: Synopsis) -> Any:
+    model = synopsis.model
+    tables = [(table.clique, _bytes(table.values), table.variance) for table in model.tables]
+    histograms = {name: _bytes(weights) for name, weights in model.histograms.items()}
+    return [_recoding_content(model.recoding), tables, histograms, model.total]
+
+
+def _recoding_content(recoding: Recoding) -> Any:
+    columns = [
+        (c.name, c.sources, [_bytes(t) for t in c.tables], None if c.merged is None else _bytes(c.merged))
+        for c in recoding.columns
+    ]
+    return [recoding.origin, columns]
+
+
+def _bytes(array: np.ndarray[Any, Any]) -> tuple[str, tuple[int, ...], bytes]:
+    return array.dtype.str, array.shape, array.tobytes()
