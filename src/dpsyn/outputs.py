@@ -114,9 +114,9 @@ def check_writable(path: Path) -> None:
         raise _unwritable(path, error) from None
 
 
-def table_format(path: Path) -> str:
+def table_format(path: str | Path) -> str:
     """What kind of table a suffix asks for: ``csv``, ``parquet`` or ``arrow``; compression aside."""
-    name = path.name.lower()
+    name = Path(path).name.lower()
     for suffixes, kind in _FORMATS.items():
         if name.endswith(suffixes):
             return kind

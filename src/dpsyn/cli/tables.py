@@ -24,7 +24,7 @@ def check(target: str, force: bool) -> None:
         if os.path.isdir(target) and os.listdir(target):
             raise OutputError(f"{target} is a folder with files in it; give a new name, or that of a file in it")
     else:
-        outputs.table_format(Path(target))
+        outputs.table_format(target)
         output.refuse_to_overwrite(target, force)
     outputs.check_writable(Path(target.rstrip("/")))
 

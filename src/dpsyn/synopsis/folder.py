@@ -55,7 +55,7 @@ def write_release(
 def _check_name(name: str) -> None:
     if name.casefold() in _TAKEN or Path(name).name != name or name.startswith("."):
         raise OutputError(f"{name!r} cannot be the table of a release folder; give a name such as synthetic.csv")
-    table_format(Path(name))
+    table_format(name)
 
 
 def _peeked(table: Iterable[pa.RecordBatch] | pa.Table) -> tuple[pa.Schema, Iterable[pa.RecordBatch] | pa.Table]:
