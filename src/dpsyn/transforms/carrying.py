@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,7 +22,7 @@ def carried(marginal: Marginal, source: Recoding, target: Recoding) -> Estimate 
         if codes is None:
             return None
         values = _added(values, axis, codes, target.columns[target.place_of(name)].size)
-    return Estimate(marginal.clique, values, marginal.deviation**2 * np.prod(shape) / values.size)
+    return Estimate(marginal.clique, values, marginal.deviation**2 * math.prod(shape) / values.size)
 
 
 def _codes_under(source: Recoding, target: Recoding, name: str) -> NDArray[np.int64] | None:
