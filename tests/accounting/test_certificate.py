@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 import time
@@ -149,10 +150,19 @@ def test_a_certificate_that_was_edited_is_refused() -> None:
     data = mixed_run().certificate().to_data()
     cheaper = data | {"draws": data["draws"][:-1]}
     smaller = data | {"certified_epsilon": 0.5}
+    looser = data | {"promise": data["promise"] | {"rho": "1"}}
+    nobody = data | {"protection": data["protection"] | {"unit": ["person"]}}
     garbled = {key: value for key, value in data.items() if key != "promise"}
     newer = data | {"format": 99}
 
-    for edited, words in ((cheaper, "changed"), (smaller, "changed"), (garbled, "promise"), (newer, "format 99")):
+    for edited, words in (
+        (cheaper, "changed"),
+        (smaller, "changed"),
+        (looser, "does not keep its promise"),
+        (nobody, "unit"),
+        (garbled, "promise"),
+        (newer, "format 99"),
+    ):
         with pytest.raises(BudgetError, match=words):
             Certificate.from_data(edited)
 
@@ -173,13 +183,42 @@ def test_the_closed_formula_bears_out_the_true_figure_and_none_below_it(
     budget = Budget.plan(epsilon, delta, pure=[share * epsilon for share in pure])
     total = budget.worst_case
     figure = total.figures(budget.epsilon, budget.delta).pld
+    enough = math.nextafter(epsilon, 0)
     assert figure is not None
 
-    kept = total.figures(budget.epsilon, budget.delta, stated=figure * 1.001)
+    kept = total.figures(budget.epsilon, budget.delta, stated=enough)
     denied = total.figures(budget.epsilon, budget.delta, stated=figure * 0.98)
+    beyond = total.figures(budget.epsilon, budget.delta, stated=epsilon * 1.01)
 
-    assert kept.pld == figure * 1.001
-    assert denied.pld == figure
+    assert kept.pld == enough
+    assert denied.pld == beyond.pld == figure
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [
+        Budget.plan(0.01, 1e-12),
+        Budget.plan(1, 1e-9, pure=["0.1", "0.2"], thresholds=True),
+        Budget.plan(50, 1e-9),
+        Budget.plan(1000, 1e-9),
+        Budget.plan(1, 1e-13, pure=["0.1"]),
+        Budget.plan_pure(1, [1, 4, 5]),
+    ],
+)
+def test_closed_formulas_show_that_a_plan_keeps_its_promise_and_not_one_of_half(budget: Budget) -> None:
+    worst = budget.worst_case
+
+    assert worst.keeps(budget.epsilon, budget.delta)
+    assert not worst.keeps(budget.epsilon / 2, budget.delta)
+    assert not replace(worst, delta=budget.delta * 2).keeps(budget.epsilon, budget.delta) or not budget.delta
+
+
+def test_absurd_budgets_are_judged_at_once() -> None:
+    start = time.monotonic()
+
+    assert not Composition(rho=Fraction(100), mu_squared=Fraction(200)).keeps(Fraction(1), Fraction(1, 10**9))
+    assert not Composition(rho=Fraction(10**9), mu_squared=Fraction(10**9)).keeps(Fraction(1, 10**9), Fraction(1, 10))
+    assert time.monotonic() - start < 2
 
 
 @pytest.mark.parametrize("stated", [0.0, -1.0, float("inf"), float("nan")])

@@ -103,19 +103,23 @@ class Certificate:
     def from_data(cls, data: dict[str, Any], *, recompute: bool = True) -> Certificate:
         """Read a certificate back; its figures are recomputed from its draws and must agree.
 
+        Its budget must keep the promise however it is spent, for that is what holds for a run of many decisions.
         Without ``recompute`` its figure by privacy loss distributions is not computed anew where a closed formula
         shows that the draws cost no more. That is as much of a proof and a hundred times as fast.
         """
         if data.get("format") != FORMAT:
             raise BudgetError(f"this certificate has format {data.get('format')}; this DPSyn reads format {FORMAT}")
         try:
+            budget = Budget.from_data(data["promise"])
+            if not budget.worst_case.keeps(budget.epsilon, budget.delta):
+                raise BudgetError("the budget of this certificate does not keep its promise; it was changed")
             certificate = cls.of(
-                replay(Budget.from_data(data["promise"]), tuple(Draw.from_data(draw) for draw in data["draws"])),
+                replay(budget, tuple(Draw.from_data(draw) for draw in data["draws"])),
                 Protection(**data["protection"]),
-                dataset=data["dataset"],
-                run=data["run"],
+                dataset=str(data["dataset"]),
+                run=str(data["run"]),
                 noise_is_private=data["private"] is True,
-                declared_public=tuple(data["declared_public"]),
+                declared_public=tuple(str(fact) for fact in data["declared_public"]),
                 head=Head(**data["ledger_head"]) if data["ledger_head"] else None,
                 stated=None if recompute else data["figures"]["pld"],
             )

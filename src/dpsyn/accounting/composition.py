@@ -87,16 +87,25 @@ class Composition:
         wanted = small > 0 and epsilon <= LARGEST_PLD_EPSILON
         if not wanted:
             return Figures(zcdp=zcdp, pld=None, added=added)
-        if stated is not None and self._bears_out(stated, left):
+        if stated is not None and 0 < stated <= epsilon and self._bears_out(stated, left):
             return Figures(zcdp=zcdp, pld=stated, added=added)
         pld = pld_epsilon(self.mu_squared, self.pure, left * (1 - MARGIN), small * INTERVAL)
         return Figures(zcdp=zcdp, pld=pld, added=added)
 
-    def _bears_out(self, epsilon: float, delta: float) -> bool:
-        """Whether the steps are (ε, δ)-DP by the closed formula of one Gaussian and randomized responses."""
-        if not self.mu_squared or not 0 < epsilon < math.inf:
+    def keeps(self, epsilon: Fraction, delta: Fraction) -> bool:
+        """Whether a closed formula shows that the steps are (ε, δ)-DP, in milliseconds however absurd the numbers."""
+        left = float(delta - self.delta)
+        if not self.mu_squared and sum(self.pure) <= epsilon and delta >= self.delta:
+            return True
+        if left <= 0:
             return False
-        return log_delta(epsilon, math.sqrt(self.mu_squared), self.pure) <= math.log(delta)
+        if epsilon <= LARGEST_PLD_EPSILON and self._bears_out(math.nextafter(float(epsilon), 0), left):
+            return True
+        return epsilon_for(self.rho, left * (1 - MARGIN), "zcdp") <= epsilon
+
+    def _bears_out(self, epsilon: float, delta: float) -> bool:
+        """Whether the formula of one Gaussian and randomized responses shows (ε, δ)-DP."""
+        return bool(self.mu_squared) and log_delta(epsilon, math.sqrt(self.mu_squared), self.pure) <= math.log(delta)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,6 +39,8 @@ class Protection:
     def __post_init__(self) -> None:
         if self.neighbours not in get_args(Neighbours):
             raise BudgetError(f"neighbours is {self.neighbours!r}; use add-remove or replace")
+        if not isinstance(self.unit, str) or not isinstance(self.rows, int):
+            raise BudgetError(f"a unit of {self.rows!r} rows of {self.unit!r} is none; give a number and a name")
         if self.rows < 1:
             raise BudgetError(f"rows is {self.rows}; a unit has at least 1 row")
         if not self.unit and self.rows != 1:

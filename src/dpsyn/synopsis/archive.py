@@ -41,6 +41,7 @@ Kind = Literal["<i8", "<f8"]
 """How numbers are stored: whole ones or not, in eight bytes, the least first."""
 
 _MOST_HEADER = 4096  # bytes before the numbers of an array; numpy writes 128
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the first moment a zip file knows
 _BROKEN = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError, OverflowError, KeyError)
 """What reading a damaged zip file can raise; RuntimeError is a password, or a method that is not known."""
@@ -65,6 +66,7 @@ class Archive:
     _sizes: Mapping[str, int]
     _room: int
     _digests: Mapping[str, str] = field(default_factory=dict)
+    _arrays: dict[tuple[str, str, tuple[int, ...]], NDArray[Any]] = field(default_factory=dict)
     _identities: dict[int, NDArray[np.int64]] = field(default_factory=dict)
 
     def manifest(self) -> bytes:
@@ -84,7 +86,12 @@ class Archive:
         self._take(sum(size for name, size in self._sizes.items() if name != MANIFEST))
 
     def array(self, name: str, kind: Kind, shape: tuple[int, ...]) -> NDArray[Any]:
-        """An array of the type and shape that its place asks for, read-only, every number finite."""
+        """An array of the type and shape that its place asks for, read-only, every number finite; read once."""
+        if (name, kind, shape) not in self._arrays:
+            self._arrays[name, kind, shape] = self._array(name, kind, shape)
+        return self._arrays[name, kind, shape]
+
+    def _array(self, name: str, kind: Kind, shape: tuple[int, ...]) -> NDArray[Any]:
         if name not in self._digests:
             raise SynopsisError(f"is damaged: its manifest names {name}, but does not list it; {AGAIN}")
         data = self._read(name, 8 * math.prod(shape) + _MOST_HEADER)
@@ -152,6 +159,8 @@ def _begins_like_a_zip(path: Path) -> bool:
 def _sizes(archive: zipfile.ZipFile) -> dict[str, int]:
     """How large every member says it is, unpacked."""
     entries = archive.infolist()
+    if any(entry.compress_type not in _METHODS for entry in entries):  # the others cannot be unpacked step by step
+        raise SynopsisError(f"is packed in a way that DPSyn does not use; {AGAIN}")
     repeated = [name for name, times in Counter(entry.filename for entry in entries).items() if times > 1]
     if repeated:
         raise SynopsisError(f"is damaged: it holds {repeated[0]} twice; {AGAIN}")
