@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import dpsyn
+from dpsyn import demo
 from dpsyn.cli.main import COMMANDS, run
 from dpsyn.diagnose import PRIVATE
 from dpsyn.errors import UserError
@@ -32,7 +34,7 @@ def test_help_is_fast_and_names_every_command(capsys: pytest.CaptureFixture[str]
     loaded = set().union(
         *(
             loaded_by(f"from dpsyn.cli.main import run\nassert run({arguments}) == 0")
-            for arguments in (["--help"], ["noise", "--help"], ["ledger", "--help"])
+            for arguments in (["--help"], *([name, "--help"] for name in ("noise", "ledger", "synthesize", "generate")))
         )
     )
 
@@ -48,6 +50,7 @@ def test_help_is_fast_and_names_every_command(capsys: pytest.CaptureFixture[str]
     "command",
     [
         ["demo"],
+        *([name] for name in ("synthesize", "measure", "generate", "inspect")),
         ["noise"],
         ["schema"],
         *(["schema", n] for n in ("draft", "import", "approve", "check", "json-schema")),
@@ -167,18 +170,42 @@ def test_the_json_schema_is_written(people: Path) -> None:
     assert json.loads(Path("editor.json").read_text("utf-8"))["title"] == "DPSyn schema"
 
 
-def test_the_demo_writes_a_table_and_two_schemas(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_demo_writes_a_table_its_schema_and_a_release(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["demo", "--rows", "300", "--folder", "shown"]) == 0
 
-    assert sorted(path.name for path in Path("shown").iterdir()) == ["draft.yaml", "people.csv", "schema.yaml"]
-    assert "provenance: data" in Path("shown/draft.yaml").read_text("utf-8")
-    assert "A release refuses it" in capsys.readouterr().out
+    assert sorted(path.name for path in Path("shown").iterdir()) == ["people.csv", "release", "schema.yaml"]
+    assert {"synthetic.csv", "synopsis.dpsyn", "certificate.txt"} <= {p.name for p in Path("shown/release").iterdir()}
+    shown = capsys.readouterr().out
+    assert "Certified: the promise is kept." in shown
+    assert "synthetic people" in shown
+
+
+def test_the_demo_can_be_repeated_and_be_quiet(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["demo", "--rows", "50", "--folder", "shown"]) == 0
+    capsys.readouterr()
+
+    assert run(["demo", "--rows", "0", "--folder", "shown", "--quiet"]) == 0
+
+    assert capsys.readouterr().err == ""
 
 
 def test_a_check_says_what_it_does_not_compare(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["demo", "--rows", "50", "--folder", "shown"]) == 0
+    dpsyn.write_table(demo.people(50), "table.csv", synthetic=False)
+    Path("schema.yaml").write_text(demo.people_schema_text(), "utf-8")
+
+    assert run(["schema", "check", "schema.yaml", "table.csv"]) == 0
 
     assert "Not checked here: age_group (derived), rules, rows per person_id." in capsys.readouterr().out
+
+
+def test_a_table_fits_in_eighty_columns(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dpsyn.write_table(demo.people(50), "table.csv", synthetic=False)
+    Path("schema.yaml").write_text(demo.people_schema_text(), "utf-8")
+
+    assert run(["schema", "check", "schema.yaml", "table.csv"]) == 0
+
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
+    assert max(len(line) for line in lines) <= 80
 
 
 def test_a_check_tells_the_line_that_breaks_off(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -189,13 +216,6 @@ def test_a_check_tells_the_line_that_breaks_off(people: Path, capsys: pytest.Cap
 
     assert code == 2
     assert "Line 202 is the first with another number of cells" in capsys.readouterr().err
-
-
-def test_a_table_fits_in_eighty_columns(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["demo", "--rows", "50", "--folder", "shown"]) == 0
-
-    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
-    assert max(len(line) for line in lines) <= 80
 
 
 def test_a_query_reads_from_a_database(people: Path, capsys: pytest.CaptureFixture[str]) -> None:

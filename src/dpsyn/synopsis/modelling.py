@@ -89,7 +89,7 @@ def _without_zeroed(estimate: Estimate, zeroed: Collection[str]) -> Estimate:
 
 
 def _with_zeroed(table: Estimate, zeroed: Collection[str]) -> Estimate:
-    values = np.pad(table.values, [(0, int(name in zeroed)) for name in table.clique])
+    values = np.pad(np.maximum(table.values, 0.0), [(0, int(name in zeroed)) for name in table.clique])
     return Estimate(table.clique, values, table.variance)
 
 

@@ -1,0 +1,176 @@
+"""A release on the command line: what it writes, what it says, and that nothing is lost when it fails."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.csv as pacsv
+import pyarrow.parquet as papq
+import pytest
+
+import dpsyn
+from dpsyn.cli import measuring
+from dpsyn.cli.main import run
+from dpsyn.recipes import RECIPES
+
+SCHEMA = """
+dpsyn_schema: 1
+dataset: people
+attributes:
+  age: {kind: integer, low: 0, high: 99, bins: 10}
+  sex: {kind: categorical, values: [F, M]}
+"""
+RELEASE = ["people.csv", "-s", "schema.yaml", "--epsilon", "1"]
+
+
+@pytest.fixture(autouse=True)
+def people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("schema.yaml").write_text(SCHEMA, "utf-8")
+    Path("people.csv").write_text("age,sex\n" + "".join(f"{i % 90},{'FM'[i % 2]}\n" for i in range(2000)), "utf-8")
+    return tmp_path
+
+
+def files() -> set[str]:
+    return {str(path) for path in Path().rglob("*")} - {"schema.yaml", "people.csv"}
+
+
+def test_the_help_names_the_recipes_of_the_library() -> None:
+    assert set(measuring.RECIPES) == set(RECIPES)
+    assert measuring.RECIPES[0] == dpsyn.recipes.DEFAULT_RECIPE
+
+
+def test_a_table_becomes_a_synthetic_one(capsys: pytest.CaptureFixture[str]) -> None:
+    code = run(["synthesize", *RELEASE, "-o", "synthetic.csv", "--rows", "500", "--seed", "1"])
+
+    shown = capsys.readouterr()
+    table = pacsv.read_csv("synthetic.csv")
+    assert code == 0
+    assert table.column_names == ["age", "sex"]
+    assert table.num_rows == 500
+    assert "Wrote synthetic.csv." in shown.out
+    assert "Certified: the promise is kept." in shown.out
+    assert "… measuring every attribute" in shown.err
+    assert files() == {"synthetic.csv"}
+
+
+def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["synthesize", *RELEASE, "-o", "synthetic.parquet", "--quiet"]) == 0
+
+    assert capsys.readouterr() == ("", "")
+    assert papq.read_schema("synthetic.parquet").metadata[b"dpsyn"] == b"synthetic"
+
+
+def test_rows_go_to_standard_output_and_nothing_else_does() -> None:
+    command = [sys.executable, "-m", "dpsyn", "synthesize", *RELEASE, "-o", "-", "--rows", "3"]
+
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    assert len(done.stdout.splitlines()) == 4
+    assert done.stdout.startswith('"age","sex"')
+
+
+def test_a_folder_holds_the_whole_release() -> None:
+    assert run(["synthesize", *RELEASE, "-o", "release/"]) == 0
+
+    assert {
+        "synthetic.csv",
+        "synopsis.dpsyn",
+        "certificate.json",
+        "certificate.txt",
+        "datapackage.json",
+        "README.txt",
+    } == {path.name for path in Path("release").iterdir()}
+    assert run(["inspect", "release/synopsis.dpsyn"]) == 0
+
+
+def test_a_synopsis_gives_the_same_rows_for_the_same_seed() -> None:
+    assert run(["measure", *RELEASE, "-o", "s.dpsyn"]) == 0
+
+    for name in ("one.csv", "two.csv"):
+        assert run(["generate", "s.dpsyn", "-o", name, "--seed", "5", "--rows", "100"]) == 0
+    assert run(["generate", "s.dpsyn", "-o", "three.csv", "--seed", "6", "--rows", "100"]) == 0
+
+    assert Path("one.csv").read_bytes() == Path("two.csv").read_bytes() != Path("three.csv").read_bytes()
+
+
+def test_the_synopsis_of_a_synthesis_is_kept_if_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["synthesize", *RELEASE, "-o", "a.csv", "--seed", "3", "--synopsis", "s.dpsyn"]) == 0
+    assert run(["generate", "s.dpsyn", "-o", "b.csv", "--seed", "3"]) == 0
+
+    assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
+
+
+def test_a_synopsis_is_extended_and_inspected(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["measure", *RELEASE, "-o", "old.dpsyn", "-q"]) == 0
+    assert run(["measure", *RELEASE, "-o", "new.dpsyn", "--extend", "old.dpsyn", "-q"]) == 0
+
+    assert run(["inspect", "new.dpsyn"]) == 0
+    assert "2 releases" in capsys.readouterr().out
+    assert run(["inspect", "new.dpsyn", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["releases"]) == 2
+
+
+def test_a_release_is_recorded_in_a_ledger_that_its_synopsis_witnesses() -> None:
+    release = ["measure", *RELEASE, "-o", "s.dpsyn", "--ledger", "ledger.db"]
+
+    assert run(release) == 0
+    assert run(["ledger", "verify", "ledger.db", "--against", "s.dpsyn"]) == 0
+    Path("ledger.db").unlink()
+    assert run([*release, "--force"]) == 0
+
+    assert run(["ledger", "verify", "ledger.db", "--against", "s.dpsyn"]) == 0
+
+
+def test_a_large_delta_is_noted(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("schema.yaml").write_text(SCHEMA + "expected_size: 2000\n", "utf-8")
+
+    assert run(["synthesize", *RELEASE, "--delta", "0.0001", "-o", "a.csv"]) == 0
+
+    assert "Note: δ = 0.0001 is large for a table of about 2,000 rows" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["-o", "a.txt"], "its suffix does not say what to write"),
+        (["-o", "nowhere/a.csv"], "there is no folder nowhere"),
+        (["-o", "people.csv"], "people.csv exists"),
+        (["-o", "a.csv", "--recipe", "magic"], "there is no recipe 'magic'"),
+        (["-o", "a.csv", "--delta", "0.5"], "small probability"),
+        (["-o", "a.csv", "--synopsis", "people.csv"], "people.csv exists"),
+        (["-o", ".."], "a folder with files in it"),
+        (["-o", "-", "--resume"], "keeps no journal"),
+    ],
+)
+def test_mistakes_are_told_before_anything_is_paid(
+    options: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = run(["synthesize", *RELEASE, "--ledger", "ledger.db", *options])
+
+    assert code == 2
+    assert words in capsys.readouterr().err
+    assert files() == set()
+
+
+@pytest.mark.parametrize("name", ["none.dpsyn", "people.csv"])
+@pytest.mark.parametrize("command", [["generate", "-o", "a.csv"], ["inspect"]])
+def test_what_is_no_synopsis_is_told_so(name: str, command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    code = run([command[0], name, *command[1:]])
+
+    assert code == 2
+    assert name in capsys.readouterr().err
+    assert files() == set()
+
+
+def test_a_draft_is_refused_and_nothing_is_paid(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["schema", "draft", "people.csv", "-o", "draft.yaml"]) == 0
+
+    code = run(["synthesize", "people.csv", "-s", "draft.yaml", "--epsilon", "1", "-o", "a.csv", "--ledger", "l.db"])
+
+    assert code == 2
+    assert "read off the data" in capsys.readouterr().err
+    assert files() == {"draft.yaml"}
