@@ -1,6 +1,7 @@
 """Make released tables agree with each other, and make them non-negative. Post-processing: it costs nothing."""
 
+from dpsyn.consistency.average import averaged
 from dpsyn.consistency.consistent import ConsistencyOptions, consistent
 from dpsyn.consistency.nonnegative import norm_cut, norm_sub
 
-__all__ = ["ConsistencyOptions", "consistent", "norm_cut", "norm_sub"]
+__all__ = ["ConsistencyOptions", "averaged", "consistent", "norm_cut", "norm_sub"]

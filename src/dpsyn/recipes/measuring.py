@@ -78,7 +78,6 @@ def measure(
         found = chosen(table, before=before, progress=progress)
     release = Release(recipe, found.stages, found.scores, table.certificate())
     releases = (*(before.releases if before else ()), release)
-    progress("making the marginals consistent", 0.0)
     model = fit_model(found.schema, found.recoding, releases, zeroed=found.zeroed, total=found.rows, progress=progress)
     return Synopsis(found.schema, releases, model, cast(Kind, kind_of(data)))
 

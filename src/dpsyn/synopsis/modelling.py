@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.consistency import consistent, norm_sub
+from dpsyn.consistency import averaged, consistent, norm_sub
 from dpsyn.errors import SchemaError
 from dpsyn.marginals import Estimate, Marginal
 from dpsyn.progress import Progress, silent
@@ -54,7 +54,7 @@ def single_estimate(releases: Sequence[Release], recoding: Recoding, name: str) 
     told = [
         carried(marginal, source, recoding) for source, marginal in _measured(releases) if marginal.clique == (name,)
     ]
-    return _averaged([estimate for estimate in told if estimate is not None])
+    return averaged([estimate for estimate in told if estimate is not None])[0]
 
 
 def _measured(releases: Sequence[Release]) -> Iterable[tuple[Recoding, Marginal]]:
@@ -69,15 +69,6 @@ def _total(estimates: Sequence[Estimate]) -> float:
     """
     precisions = np.array([1 / max(estimate.variance * estimate.values.size, 1e-12) for estimate in estimates])
     return float(np.average([estimate.total for estimate in estimates], weights=precisions))
-
-
-def _averaged(estimates: Sequence[Estimate]) -> Estimate:
-    """Tables of one clique combined by inverse variance."""
-    if len(estimates) == 1:
-        return estimates[0]
-    precisions = np.array([1 / max(estimate.variance, 1e-12) for estimate in estimates])
-    weighted = sum(p * estimate.values for p, estimate in zip(precisions, estimates, strict=True))
-    return Estimate(estimates[0].clique, np.asarray(weighted / precisions.sum()), float(1 / precisions.sum()))
 
 
 # ── codes that count as empty are cut off before tables are made consistent, and put back after ──────────────
@@ -125,11 +116,11 @@ def _fine_values(codec: Codec, place: int, releases: Sequence[Release]) -> NDArr
     cells, others = _singles(codec, codec.names[place], releases)
     if not cells:
         share = even / bins.sums(even)[bins.group_of]
-        return _averaged(others).values[bins.group_of] * share if others else even
-    base = _averaged(cells)
+        return averaged(others)[0].values[bins.group_of] * share if others else even
+    base = averaged(cells)[0]
     if not others:
         return base.values
-    members, sums, other = np.bincount(bins.group_of), bins.sums(base.values), _averaged(others)
+    members, sums, other = np.bincount(bins.group_of), bins.sums(base.values), averaged(others)[0]
     trust = base.variance * members / (base.variance * members + other.variance)  # in the bins, against their cells
     moved: NDArray[np.float64] = base.values + ((other.values - sums) * trust / members)[bins.group_of]
     return moved
