@@ -81,7 +81,7 @@ def run(noisy: Sequence[Estimate], truth: Sequence[Estimate], options: Consisten
     told: list[float] = []
     found: list[Estimate] = []
     took = seconds(lambda: found.extend(consistent(noisy, options=options, progress=lambda _, done: told.append(done))))
-    return len(told) - 1, took, error(found, truth)
+    return min(len(told) - 1, options.rounds), took, error(found, truth)
 
 
 def main() -> None:
