@@ -3,6 +3,7 @@
 from dpsyn.synthesis.decay import DECAYS, ConstantAlpha, Decay, ExponentialDecay, LinearDecay, RootDecay, StepDecay
 from dpsyn.synthesis.gum import GumOptions, Moves, gum
 from dpsyn.synthesis.start import Records, start
+from dpsyn.synthesis.synthesize import synthesize
 
 __all__ = [
     "DECAYS",
@@ -17,4 +18,5 @@ __all__ = [
     "StepDecay",
     "gum",
     "start",
+    "synthesize",
 ]
