@@ -39,7 +39,7 @@ def tvd(one: pa.Table, other: pa.Table, clique: tuple[str, ...], schema: Schema)
     def shares(table: pa.Table) -> NDArray[np.float64]:
         index = np.ravel_multi_index([table[name].to_numpy() for name in clique], shape)
         counts: NDArray[np.int64] = np.bincount(index, minlength=int(np.prod(shape)))
-        return counts / table.num_rows
+        return np.asarray(counts / table.num_rows)
 
     return float(np.abs(shares(one) - shares(other)).sum() / 2)
 
