@@ -125,6 +125,88 @@ def test_a_release_is_recorded_in_a_ledger_that_its_synopsis_witnesses() -> None
     assert run(["ledger", "verify", "ledger.db", "--against", "s.dpsyn"]) == 0
 
 
+# ── runs that were interrupted ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_was_paid_for_is_used_again_when_rows_could_not_be_made(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    release = ["synthesize", *RELEASE, "-o", "a.csv", "--ledger", "ledger.db", "--seed", "1"]
+
+    with monkeypatch.context() as broken:
+        broken.setattr("dpsyn.synopsis.Synopsis.generate", lambda *_, **__: 1 / 0)
+        assert run(release) == 1
+    assert files() == {"a.csv.journal", "ledger.db"}
+    assert run(release) == 2
+    assert "go on with --resume" in capsys.readouterr().err
+    assert run([*release, "--resume"]) == 0
+
+    assert files() == {"a.csv", "ledger.db"}
+    [account] = dpsyn.Ledger(Path("ledger.db")).datasets()
+    assert len(account.runs) == 1
+    assert run(["ledger", "verify", "ledger.db"]) == 0
+
+
+@pytest.mark.parametrize("phase", ["scoring", "measuring 1", "making tables agree", "writing values"])
+def test_a_killed_run_goes_on_or_says_what_was_lost(phase: str) -> None:
+    command = [sys.executable, "-m", "dpsyn", "synthesize", *RELEASE, "-o", "a.csv", "--ledger", "ledger.db"]
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert running.stderr is not None
+    for line in running.stderr:
+        if line.startswith(f"… {phase}"):
+            running.kill()
+            break
+    running.communicate()
+    assert running.returncode == -9
+    assert not Path("a.csv").exists()
+
+    done = subprocess.run([*command, "--resume"], capture_output=True, text=True, check=False)
+
+    if done.returncode == 2:  # it was killed between paying and storing
+        assert "answers were lost that it had paid for" in done.stderr
+    else:
+        assert done.returncode == 0, done.stderr
+        assert pacsv.read_csv("a.csv").column_names == ["age", "sex"]
+        assert files() == {"a.csv", "ledger.db"}
+    [account] = dpsyn.Ledger(Path("ledger.db")).datasets()
+    assert len(account.runs) == 1
+    assert account.rho <= account.runs[0].budget.reserved_rho
+
+
+def test_a_run_is_resumed_with_what_it_was_given_at_first(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    release = ["measure", *RELEASE, "-o", "s.dpsyn"]
+    with monkeypatch.context() as broken:
+        broken.setattr("dpsyn.synopsis.Synopsis.save", lambda *_: 1 / 0)
+        assert run(release) == 1
+
+    assert run([*release, "--resume", "--recipe", "independent"]) == 2
+    assert "something was different: the plan" in capsys.readouterr().err
+    assert run([*release, "--resume"]) == 0
+
+    assert files() == {"s.dpsyn"}
+
+
+def test_the_public_number_of_rows_is_known_to_a_resumed_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("schema.yaml").write_text(SCHEMA + "neighbours: replace\n", "utf-8")
+    release = ["measure", *RELEASE, "-o", "s.dpsyn"]
+    with monkeypatch.context() as broken:
+        broken.setattr("dpsyn.synopsis.Synopsis.save", lambda *_: 1 / 0)
+        assert run(release) == 1
+
+    assert run([*release, "--resume"]) == 0
+
+    assert dpsyn.Synopsis.load("s.dpsyn").rows == 2000
+
+
+def test_there_must_be_something_to_resume(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["measure", *RELEASE, "-o", "s.dpsyn", "--resume", "--ledger", "ledger.db"]) == 2
+
+    assert "there is no interrupted run to resume" in capsys.readouterr().err
+    assert files() == set()
+
+
 def test_a_large_delta_is_noted(capsys: pytest.CaptureFixture[str]) -> None:
     Path("schema.yaml").write_text(SCHEMA + "expected_size: 2000\n", "utf-8")
 

@@ -74,6 +74,9 @@ def measure(
         Ledger(Path(ledger)) if isinstance(ledger, str | Path) else ledger,
         query=query,
         engine=engine,
+        journal=None if journal is None else Path(journal),
+        resume=resume,
+        plan=_plan(recipe, before),
     ) as table:
         found = chosen(table, before=before, progress=progress)
     release = Release(recipe, found.stages, found.scores, table.certificate())
@@ -87,6 +90,12 @@ def recipe_named(name: str) -> Recipe:
     if name not in RECIPES:
         raise UserError(f"there is no recipe {name!r}; there are {', '.join(RECIPES)}")
     return RECIPES[name]
+
+
+def _plan(recipe: str, before: Synopsis | None) -> str:
+    """What must be the same when a run is resumed, besides schema, budget and data: recipe and what it extends."""
+    runs = [certificate.run if certificate else "imported" for certificate in before.certificates] if before else []
+    return f"recipe {recipe}" + (f", extending {', '.join(runs)}" if runs else "")
 
 
 def _budget(schema: Schema, epsilon: float, delta: float | None) -> Budget:
