@@ -138,7 +138,7 @@ def test_a_recoding_is_measured_instead() -> None:
 
 
 def test_a_recipe_spends_exactly_what_was_promised() -> None:
-    with opened(budget=Budget.plan(1, 1e-6)) as table:
+    with opened(budget=Budget.plan(1, 1e-6, thresholds=True)) as table:
         independent(table)
         certificate = table.certificate()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,8 +14,8 @@ from dpsyn.cli import measuring, output, progress
 from dpsyn.demo import people, people_schema_text
 from dpsyn.errors import OutputError, in_words
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+Table = Any
+"""An Arrow table."""
 
 
 @click.command()
@@ -69,7 +69,7 @@ def _make_anew(folder: Path, release: Path) -> None:
         raise OutputError(f"{folder} cannot be made: {in_words(error)}") from None
 
 
-def _show(table: pa.Table) -> None:
+def _show(table: Table) -> None:
     shown = table.select(["district", "age", "occupation", "income", "commute_km"]).slice(0, 4)
     output.table("", shown.column_names, [[_cell(value) for value in row.values()] for row in shown.to_pylist()])
 
@@ -84,7 +84,7 @@ def _cell(value: object) -> str:
 def _share(column: str, holds: Callable[[Any], bool], among: Callable[[dict[str, Any]], bool]) -> Callable[..., str]:
     """The share of rows, among some of them, in which something holds of a column."""
 
-    def share(table: pa.Table) -> str:
+    def share(table: Table) -> str:
         values = [row[column] for row in _rows(table) if among(row)]
         return f"{100 * sum(map(holds, values)) / len(values):.1f} %" if values else "–"
 
@@ -92,14 +92,14 @@ def _share(column: str, holds: Callable[[Any], bool], among: Callable[[dict[str,
 
 
 def _mean(column: str, among: Callable[[dict[str, Any]], bool]) -> Callable[..., str]:
-    def mean(table: pa.Table) -> str:
+    def mean(table: Table) -> str:
         values = [row[column] for row in _rows(table) if among(row) and row[column] is not None]
         return f"{sum(values) / len(values):,.1f}" if values else "–"
 
     return mean
 
 
-def _rows(table: pa.Table) -> Iterable[dict[str, Any]]:
+def _rows(table: Table) -> Iterable[dict[str, Any]]:
     columns = table.select(["age", "sex", "district", "education", "employed", "occupation", "income", "commute_km"])
     rows: list[dict[str, Any]] = columns.to_pylist()
     return rows
