@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _C = TypeVar("_C", bound=Callable[..., Any])
 
-RECIPES = ("privsyn", "independent")
+RECIPES = ("dpsyn", "privsyn", "independent")
 """Names for ``--help``, which must not load the recipes; a test compares them with the library's."""
 
 _OPTIONS = (

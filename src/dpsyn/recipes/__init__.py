@@ -1,5 +1,6 @@
 """Whole algorithms, by name. They are the only callers of the gate."""
 
+from dpsyn.recipes.dpsyn import DPSynOptions, dpsyn
 from dpsyn.recipes.independent import independent
 from dpsyn.recipes.measuring import DEFAULT_RECIPE, RECIPES, measure
 from dpsyn.recipes.privsyn import PrivSynOptions, privsyn
@@ -9,10 +10,12 @@ from dpsyn.recipes.synthesizer import Synthesizer
 __all__ = [
     "DEFAULT_RECIPE",
     "RECIPES",
+    "DPSynOptions",
     "Findings",
     "PrivSynOptions",
     "Recipe",
     "Synthesizer",
+    "dpsyn",
     "independent",
     "measure",
     "privsyn",

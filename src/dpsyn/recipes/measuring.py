@@ -12,16 +12,17 @@ from dpsyn.accounting import Budget, Ledger, default_delta, delta_warning
 from dpsyn.errors import SchemaError, UserError
 from dpsyn.private import open_private
 from dpsyn.progress import Progress, silent
+from dpsyn.recipes.dpsyn import dpsyn
 from dpsyn.recipes.independent import independent
 from dpsyn.recipes.privsyn import privsyn
 from dpsyn.recipes.recipe import Recipe
 from dpsyn.schema import Open, Schema
 from dpsyn.synopsis import Kind, Release, Synopsis, fit_model, kind_of
 
-RECIPES: dict[str, Recipe] = {"privsyn": privsyn, "independent": independent}
+RECIPES: dict[str, Recipe] = {"dpsyn": dpsyn, "privsyn": privsyn, "independent": independent}
 """All recipes; a test runs each on neighbouring tables and compares answers with charges."""
 
-DEFAULT_RECIPE = "privsyn"
+DEFAULT_RECIPE = "dpsyn"
 
 
 def measure(
@@ -81,7 +82,15 @@ def measure(
         found = chosen(table, before=before, progress=progress)
     release = Release(recipe, found.stages, found.scores, table.certificate())
     releases = (*(before.releases if before else ()), release)
-    model = fit_model(found.schema, found.recoding, releases, zeroed=found.zeroed, total=found.rows, progress=progress)
+    model = fit_model(
+        found.schema,
+        found.recoding,
+        releases,
+        zeroed=found.zeroed,
+        total=found.rows,
+        method=found.method,
+        progress=progress,
+    )
     return Synopsis(found.schema, releases, model, cast(Kind, kind_of(data)))
 
 

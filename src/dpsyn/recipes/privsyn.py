@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations
 
 import numpy as np
 
@@ -13,11 +12,11 @@ from dpsyn.accounting import split
 from dpsyn.marginals import Clique
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, silent
+from dpsyn.recipes.compressing import cells_of, compressed, measurable_pairs
 from dpsyn.recipes.recipe import Findings
 from dpsyn.recipes.singles import measure_singles
 from dpsyn.selection import CELL_POWER, combine, select_pairs
-from dpsyn.synopsis import Release, Scores, Stage, Synopsis, single_estimate
-from dpsyn.transforms import Recoding, compress
+from dpsyn.synopsis import Scores, Stage, Synopsis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +50,11 @@ def privsyn(
     for_singles, for_scores, for_marginals = table.budget.shares(options.weights)
     progress("measuring every attribute", 0.0)
     table, stages = measure_singles(table, for_singles)
-    recoding, zeroed = compressed(table.recoding, stages, before, options)
+    recoding, zeroed = compressed(table.recoding, stages, before, rare=options.rare, rare_rows=options.rare_rows)
     table = table.recode(recoding)
 
     progress("scoring how pairs depend on each other", 0.0)
-    pairs = _measurable_pairs(table)
+    pairs = measurable_pairs(table)
     scores = _dependence(table, pairs, for_scores) if pairs else ()
     cliques = _chosen(table, scores, for_marginals, options) if scores else []
 
@@ -63,41 +62,17 @@ def privsyn(
         cliques = [(name,) for name in recoding.names]
         for_marginals = table.budget.rho - for_singles - (for_scores if scores else 0)
     progress(f"measuring {len(cliques)} marginals", 0.0)
-    shares = split(for_marginals, [_cells(table, clique) ** CELL_POWER for clique in cliques])
+    shares = split(for_marginals, [cells**CELL_POWER for cells in cells_of(table, cliques)])
     stages = (*stages, Stage(recoding, tuple(table.measure(cliques, shares))))
     return Findings(
-        schema=table.schema, recoding=recoding, stages=stages, scores=scores, zeroed=zeroed, rows=table.public_rows()
+        schema=table.schema,
+        recoding=recoding,
+        stages=stages,
+        scores=scores,
+        zeroed=zeroed,
+        rows=table.public_rows(),
+        method="gum",
     )
-
-
-def compressed(
-    recoding: Recoding, stages: tuple[Stage, ...], before: Synopsis | None, options: PrivSynOptions
-) -> tuple[Recoding, frozenset[str]]:
-    """The recoding with rare values merged, and the attributes whose merged value counts as empty.
-
-    A synopsis that is extended keeps the recoding that its marginals were measured under.
-    """
-    if before and any(len(table.clique) > 1 for table in before.model.tables):
-        return before.model.recoding, frozenset()
-    releases = (*(before.releases if before else ()), Release("", stages))
-    result, zeroed = recoding, set()
-    for name in recoding.names:
-        single = single_estimate(releases, recoding, name)
-        threshold = max(options.rare * math.sqrt(single.variance), options.rare_rows)
-        merging = compress(single.values, threshold)
-        result = result.merge(name, merging.grouping)
-        if merging.zeroed:
-            zeroed.add(name)
-    return result, frozenset(zeroed)
-
-
-def _measurable_pairs(table: PrivateTable) -> list[Clique]:
-    """All pairs that are small enough to be measured at all."""
-    return [pair for pair in combinations(table.recoding.names, 2) if _cells(table, pair) <= table.limits.cells]
-
-
-def _cells(table: PrivateTable, clique: Clique) -> int:
-    return math.prod(table.recoding.sizes[table.recoding.place_of(name)] for name in clique)
 
 
 def _dependence(table: PrivateTable, pairs: list[Clique], share: Fraction) -> tuple[Scores, ...]:
@@ -109,7 +84,7 @@ def _dependence(table: PrivateTable, pairs: list[Clique], share: Fraction) -> tu
 def _chosen(table: PrivateTable, scores: tuple[Scores, ...], share: Fraction, options: PrivSynOptions) -> list[Clique]:
     """The marginals to measure: pairs by InDif, combined."""
     pairs = scores[0].cliques
-    cells = np.array([_cells(table, pair) for pair in pairs])
+    cells = np.array(cells_of(table, pairs))
     chosen = select_pairs(
         scores[0].values,
         cells,

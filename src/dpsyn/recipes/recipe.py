@@ -9,7 +9,7 @@ from typing import Protocol
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, silent
 from dpsyn.schema import Schema
-from dpsyn.synopsis import Scores, Stage, Synopsis
+from dpsyn.synopsis import Method, Scores, Stage, Synopsis
 from dpsyn.transforms import Recoding
 
 
@@ -24,6 +24,7 @@ class Findings:
         scores: what they were chosen by.
         zeroed: attributes of the recoding whose last code counts as empty.
         rows: the number of rows, where it is public.
+        method: how records are fitted to the tables.
     """
 
     schema: Schema
@@ -32,6 +33,7 @@ class Findings:
     scores: tuple[Scores, ...] = ()
     zeroed: Set[str] = frozenset()
     rows: int | None = None
+    method: Method = "descent"
 
 
 class Recipe(Protocol):

@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from dpsyn.errors import SynopsisError
+from dpsyn.synopsis.parts import Method
 
 KIND = "dpsyn synopsis"
 """What the manifest says it is of."""
@@ -95,6 +96,7 @@ class ModelEntry(_Entry, frozen=True):
     tables: tuple[TableEntry, ...]
     histograms: dict[str, Member]
     total: NotNegative
+    method: Method
 
 
 class Manifest(_Entry, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from dpsyn.marginals import Estimate, Marginal
 from dpsyn.progress import Progress, silent
 from dpsyn.records import Codec, even_weights
 from dpsyn.schema import Schema
-from dpsyn.synopsis.parts import Model, Release
+from dpsyn.synopsis.parts import Method, Model, Release
 from dpsyn.transforms import Recoding, carried
 
 
@@ -25,6 +25,7 @@ def fit_model(
     *,
     zeroed: Collection[str] = (),
     total: float | None = None,
+    method: Method = "descent",
     progress: Progress = silent,
 ) -> Model:
     """Combine the marginals of all releases by inverse variance, make them consistent and non-negative.
@@ -36,6 +37,7 @@ def fit_model(
         releases: everything that was measured.
         zeroed: attributes whose last code counts as empty.
         total: the number of rows, where it is public.
+        method: how records are to be fitted to the tables.
         progress: is told how far it is.
     """
     told = [carried(marginal, source, recoding) for source, marginal in _measured(releases)]
@@ -43,10 +45,10 @@ def fit_model(
     silent_about = set(recoding.names) - {name for estimate in said for name in estimate.clique}
     if silent_about:
         raise SchemaError(f"no marginal says anything about {', '.join(sorted(silent_about))}; give one for each")
-    rows = max(_total(said) if total is None else total, 0.0)
+    rows = max(estimated_rows(said) if total is None else total, 0.0)
     agreed = consistent([_without_zeroed(estimate, zeroed) for estimate in said], total=rows, progress=progress)
     tables = tuple(_with_zeroed(table, zeroed) for table in _maximal(agreed))
-    return Model(recoding, tables, _histograms(Codec(schema), recoding, releases), rows)
+    return Model(recoding, tables, _histograms(Codec(schema), recoding, releases), rows, method)
 
 
 def single_estimate(releases: Sequence[Release], recoding: Recoding, name: str) -> Estimate:
@@ -62,7 +64,7 @@ def _measured(releases: Sequence[Release]) -> Iterable[tuple[Recoding, Marginal]
     return ((stage.recoding, m) for release in releases for stage in release.stages for m in stage.marginals)
 
 
-def _total(estimates: Sequence[Estimate]) -> float:
+def estimated_rows(estimates: Sequence[Estimate]) -> float:
     """The number of rows: the sum of every table, the smaller and less noisy ones counting more.
 
     It is worked out before codes that count as empty are cut off, which would take rows away.

@@ -137,4 +137,10 @@ def _model(model: Model, place_of: Mapping[int, int], arrays: _Arrays) -> ModelE
         name: arrays.add(f"model/histogram-{n}.npy", model.histograms[name], "<f8")
         for n, (name, _) in enumerate(model.recoding.origin, 1)
     }
-    return ModelEntry(recoding=place_of[id(model.recoding)], tables=tables, histograms=histograms, total=model.total)
+    return ModelEntry(
+        recoding=place_of[id(model.recoding)],
+        tables=tables,
+        histograms=histograms,
+        total=model.total,
+        method=model.method,
+    )

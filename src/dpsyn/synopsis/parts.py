@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,9 @@ from dpsyn.accounting import Certificate
 from dpsyn.errors import InternalError
 from dpsyn.marginals import Clique, Estimate, Marginal
 from dpsyn.transforms import Recoding
+
+Method = Literal["descent", "gum"]
+"""How records are fitted to tables: by descent on all of them at once, or by PrivSyn's gradual update method."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,12 +87,14 @@ class Model:
         tables: consistent non-negative counts of equal totals; every attribute is in one of them at least.
         histograms: weights of the fine codes of each attribute, by which codes are drawn apart again.
         total: the estimated number of rows.
+        method: how records are fitted to the tables.
     """
 
     recoding: Recoding
     tables: tuple[Estimate, ...]
     histograms: Mapping[str, NDArray[np.float64]]
     total: float
+    method: Method = "descent"
 
     def __post_init__(self) -> None:
         sizes = dict(zip(self.recoding.names, self.recoding.sizes, strict=True))

@@ -18,7 +18,7 @@ from dpsyn.schema import Schema
 from dpsyn.synopsis.frames import as_kind
 from dpsyn.synopsis.modelling import fit_model
 from dpsyn.synopsis.parts import Model, Release
-from dpsyn.synthesis import synthesize
+from dpsyn.synthesis import DescentOptions, GumOptions, synthesize
 from dpsyn.transforms import Recoding
 
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ class Synopsis:
             model.recoding.sizes,
             wanted,
             seed=int(parts[0].generate_state(1, np.uint64)[0]),
+            options=DescentOptions() if model.method == "descent" else GumOptions(),
             progress=progress,
         )
         progress("writing values", 0.0)

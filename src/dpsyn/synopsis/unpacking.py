@@ -156,4 +156,5 @@ def _model(entry: ModelEntry, schema: Schema, recodings: Sequence[Recoding], arc
         ),
         histograms={name: archive.array(file, "<f8", (sizes[name],)) for name, file in entry.histograms.items()},
         total=entry.total,
+        method=entry.method,
     )

@@ -1,21 +1,25 @@
 """From tables of counts to records that match them. Post-processing: it costs nothing."""
 
 from dpsyn.synthesis.decay import DECAYS, ConstantAlpha, Decay, ExponentialDecay, LinearDecay, RootDecay, StepDecay
+from dpsyn.synthesis.descent import DescentOptions, descend
 from dpsyn.synthesis.gum import GumOptions, Moves, gum
 from dpsyn.synthesis.start import Records, start
-from dpsyn.synthesis.synthesize import synthesize
+from dpsyn.synthesis.synthesize import FitOptions, synthesize
 
 __all__ = [
     "DECAYS",
     "ConstantAlpha",
     "Decay",
+    "DescentOptions",
     "ExponentialDecay",
+    "FitOptions",
     "GumOptions",
     "LinearDecay",
     "Moves",
     "Records",
     "RootDecay",
     "StepDecay",
+    "descend",
     "gum",
     "start",
     "synthesize",

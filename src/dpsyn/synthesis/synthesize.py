@@ -15,10 +15,15 @@ from dpsyn.errors import InternalError
 from dpsyn.marginals import Estimate
 from dpsyn.progress import Progress, silent
 from dpsyn.synthesis.append import append, peel, uncovered
+from dpsyn.synthesis.descent import DescentOptions, descend
 from dpsyn.synthesis.fit import fit
+from dpsyn.synthesis.forest import forest_start
 from dpsyn.synthesis.gum import GumOptions
 from dpsyn.synthesis.join import Component, join, separate
 from dpsyn.synthesis.start import Records
+
+FitOptions = GumOptions | DescentOptions
+"""By which algorithm records are fitted, and how."""
 
 
 def synthesize(
@@ -28,14 +33,15 @@ def synthesize(
     rows: int,
     *,
     seed: int,
-    options: GumOptions | None = None,
+    options: FitOptions | None = None,
     progress: Progress = silent,
     threads: int | None = None,
 ) -> Records:
     """Records that match consistent non-negative tables: rows × attributes of codes, column-major.
 
     Every attribute is in one table at least. What tables do not connect is independent; tables that form a tree match
-    to rounding; the others are fitted by GUM. A table that is zero throughout counts as uniform.
+    to rounding; the others are fitted by GUM or by descent, as the options say. A table that is zero throughout counts
+    as uniform.
 
     The same seed gives the same records, whatever the number of threads.
     """
@@ -65,13 +71,17 @@ def _check(tables: Sequence[Estimate], sizes: dict[str, int], rows: int) -> None
 
 
 def _columns(
-    component: Component, rows: int, rng: np.random.Generator, options: GumOptions | None, progress: Progress
+    component: Component, rows: int, rng: np.random.Generator, options: FitOptions | None, progress: Progress
 ) -> dict[str, NDArray[np.int32]]:
     """The codes of each attribute of a component."""
     core, appendices = peel(component.tables)
     left = {name for table in core for name in table.clique}
     names = [name for name in component.names if name in left]
-    records = fit(core, names, rows, rng=rng, options=options, progress=progress)
+    if isinstance(options, DescentOptions):
+        start = forest_start(core, names, rows, rng)
+        records = descend(start, names, core, rng=rng, options=options, progress=progress)
+    else:
+        records = fit(core, names, rows, rng=rng, options=options, progress=progress)
     columns = dict(zip(names, records.T, strict=True))
     for appendix in appendices:
         columns[appendix.name] = append(columns, appendix, rows, rng)

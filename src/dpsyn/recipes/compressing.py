@@ -1,0 +1,45 @@
+"""The second step of most recipes: rare values merged, and what can be measured after that."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from itertools import combinations
+
+from dpsyn.marginals import Clique
+from dpsyn.private import PrivateTable
+from dpsyn.synopsis import Release, Stage, Synopsis, single_estimate
+from dpsyn.transforms import Recoding, compress
+
+
+def compressed(
+    recoding: Recoding, stages: tuple[Stage, ...], before: Synopsis | None, *, rare: float, rare_rows: float = 0.0
+) -> tuple[Recoding, frozenset[str]]:
+    """The recoding with rare values merged, and the attributes whose merged value counts as empty.
+
+    Values are rare if their noisy count is below ``rare`` standard deviations or below ``rare_rows``. A synopsis that
+    is extended keeps the recoding that its marginals were measured under.
+    """
+    if before and any(len(table.clique) > 1 for table in before.model.tables):
+        return before.model.recoding, frozenset()
+    releases = (*(before.releases if before else ()), Release("", stages))
+    result, zeroed = recoding, set()
+    for name in recoding.names:
+        single = single_estimate(releases, recoding, name)
+        merging = compress(single.values, max(rare * math.sqrt(single.variance), rare_rows))
+        result = result.merge(name, merging.grouping)
+        if merging.zeroed:
+            zeroed.add(name)
+    return result, frozenset(zeroed)
+
+
+def measurable_pairs(table: PrivateTable) -> list[Clique]:
+    """All pairs that are small enough to be measured at all."""
+    pairs: list[Clique] = list(combinations(table.recoding.names, 2))
+    return [pair for pair, cells in zip(pairs, cells_of(table, pairs), strict=True) if cells <= table.limits.cells]
+
+
+def cells_of(table: PrivateTable, cliques: Iterable[Clique]) -> list[int]:
+    """How many cells each marginal has."""
+    sizes = dict(zip(table.recoding.names, table.recoding.sizes, strict=True))
+    return [math.prod([sizes[name] for name in clique]) for clique in cliques]

@@ -1,0 +1,202 @@
+"""Recipe ``dpsyn``, the default: PrivSyn's plan with sharper scores, honest predictions and a better fit.
+
+``bench/ablation.py`` shows what each step is worth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn.accounting import exact, split
+from dpsyn.consistency import norm_sub
+from dpsyn.marginals import Clique
+from dpsyn.private import PrivateTable
+from dpsyn.progress import Progress, silent
+from dpsyn.recipes.compressing import cells_of, compressed, measurable_pairs
+from dpsyn.recipes.recipe import Findings
+from dpsyn.recipes.singles import measure_singles
+from dpsyn.selection import CELL_POWER, Choice, select_worthwhile, shrunk
+from dpsyn.synopsis import Model, Release, Scores, Stage, Synopsis, estimated_rows, fit_model, single_estimate
+from dpsyn.synthesis import DescentOptions, synthesize
+
+Table = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DPSynOptions:
+    """The constants of the recipe.
+
+    Attributes:
+        first: the part of ρ for a first look at every attribute, which also tells about how many rows there are.
+        most_singles: the largest part of ρ that 1-way marginals get.
+        scores: the part of ρ for each round of scores.
+        rare: values with a noisy count below so many standard deviations are merged.
+        accurate: if chosen pairs are predicted to be off by less than this share of the rows, half of their budget goes
+            to a second round, which also looks at triples.
+        most_cells: cells of a triple.
+        most_triples: triples that are scored: those of the strongest pairs.
+        most_records: records from which the second round predicts.
+    """
+
+    first: float = 0.05
+    most_singles: float = 0.5
+    scores: float = 0.04
+    rare: float = 3.0
+    accurate: float = 0.01
+    most_cells: int = 20_000
+    most_triples: int = 3_000
+    most_records: int = 200_000
+
+
+def dpsyn(
+    table: PrivateTable,
+    *,
+    before: Synopsis | None = None,
+    progress: Progress = silent,
+    options: DPSynOptions = DPSynOptions(),  # noqa: B008 -- frozen
+) -> Findings:
+    """1-way marginals, compress, score pairs against a model, measure what is worth its noise; triples if it pays.
+
+    Privacy: spends the whole ρ of the budget.
+    """
+    progress("measuring every attribute", 0.0)
+    first, left = _parts(table.budget.rho, options.first)
+    table, stages = measure_singles(table, first)
+    more, left = _parts(left, max(0.0, _singles_part(table, stages, options) - options.first) / (1 - options.first))
+    if more:
+        table, again = measure_singles(table, more)
+        stages += again
+    recoding, zeroed = compressed(table.recoding, stages, before, rare=options.rare)
+    table = table.recode(recoding)
+    found = Findings(
+        schema=table.schema, recoding=recoding, stages=stages, zeroed=zeroed, rows=table.public_rows(), method="descent"
+    )
+
+    progress("scoring how pairs depend on each other", 0.0)
+    pairs = measurable_pairs(table)
+    guesses = _guesses(found, before, pairs, options)
+    for_scores, left = _parts(left, options.scores if pairs else 0.0)
+    found, scores = _scored(table, found, pairs, guesses, for_scores)
+    choice = _choice(table, scores, guesses, left)
+    half, rest = _parts(left, 0.5)
+    if len(choice.places) and len(recoding.names) > 2 and _accurate(choice, guesses, options):
+        found = _measured(
+            table, found, [pairs[i] for i in _choice(table, scores, guesses, half).places], half, progress
+        )
+        progress("scoring pairs and triples against the model", 0.0)
+        cliques = [*pairs, *_triples(table, pairs, scores, options)]
+        guesses = _guesses(found, before, cliques, options)
+        for_scores, left = _parts(rest, options.scores)
+        found, scores = _scored(table, found, cliques, guesses, for_scores)
+        choice, pairs = _choice(table, scores, guesses, left), cliques
+    return _measured(table, found, [pairs[i] for i in choice.places], left, progress)
+
+
+def _parts(share: Fraction, part: float) -> tuple[Fraction, Fraction]:
+    """A part of a share, and the rest; together they are the share, exactly."""
+    one, other = split(share, [exact(part), 1 - exact(part)])
+    return one, other
+
+
+def _singles_part(table: PrivateTable, stages: Sequence[Stage], options: DPSynOptions) -> float:
+    """The part of ρ for 1-way marginals: 1.25·∛E, where E is the error they would have with all of it.
+
+    E = mean cells·σ·√(2/π)/(2n) with σ = Δ·√(d/2ρ), as a share of the rows. The cube root and its factor were found by
+    trying: where counts drown in the noise, 1-way marginals are worth more than pairs; where they do not, the pairs
+    tell about them.
+    """
+    sizes = table.recoding.sizes
+    told = [single_estimate([Release("", tuple(stages))], table.recoding, name) for name in table.recoding.names]
+    rows = max(estimated_rows(told), 1.0)
+    deviation = math.sqrt(table.protection.l2_squared * len(sizes) / (2 * table.budget.rho))
+    error = float(np.mean(sizes)) * deviation * math.sqrt(2 / math.pi) / (2 * rows)
+    return min(options.most_singles, 1.25 * math.cbrt(error))
+
+
+# ── what the present model says ──────────────────────────────────────────────────────────────────────────────
+
+
+def _guesses(found: Findings, before: Synopsis | None, cliques: Sequence[Clique], options: DPSynOptions) -> list[Table]:
+    """Tables as they are told by what was released so far; attributes are independent if no pair was measured."""
+    releases = (*(before.releases if before else ()), Release("", found.stages))
+    model = fit_model(found.schema, found.recoding, releases, zeroed=found.zeroed, total=found.rows)
+    if all(len(table.clique) == 1 for table in model.tables):
+        return _products(model, cliques)
+    rows = min(max(round(model.total), 1_000), options.most_records)
+    names, sizes = model.recoding.names, model.recoding.sizes
+    records = synthesize(model.tables, names, sizes, rows, seed=0, options=DescentOptions())
+    return [_counted(records, names, sizes, clique) * (model.total / rows) for clique in cliques]
+
+
+def _products(model: Model, cliques: Sequence[Clique]) -> list[Table]:
+    singles = {table.clique[0]: norm_sub(table.values, model.total) for table in model.tables}
+    total = max(model.total, 1.0)
+    return [np.multiply.outer(singles[one], singles[other]) / total for one, other in cliques]
+
+
+def _counted(records: NDArray[np.int32], names: Sequence[str], sizes: Sequence[int], clique: Clique) -> Table:
+    places = [names.index(name) for name in clique]
+    shape = [sizes[place] for place in places]
+    cells = np.ravel_multi_index([records[:, place] for place in places], shape)
+    return np.bincount(cells, minlength=math.prod(shape)).reshape(shape).astype(np.float64)
+
+
+# ── what to measure ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _scored(
+    table: PrivateTable, found: Findings, cliques: Sequence[Clique], guesses: Sequence[Table], share: Fraction
+) -> tuple[Findings, Table]:
+    """The findings with noisy distances from guesses added, and those distances, shrunk by their noise."""
+    if not cliques:
+        return found, np.empty(0)
+    values = table.score(cliques, guesses, share)
+    deviation = math.sqrt(len(cliques) * table.protection.score(1) ** 2 / (2 * share))
+    lengths = np.array([len(clique) for clique in cliques])
+    sharpened = values.copy()
+    for length in set(lengths.tolist()):
+        sharpened[lengths == length] = shrunk(values[lengths == length], deviation)
+    scores = Scores("distance from the model", tuple(cliques), values, deviation)
+    return replace(found, scores=(*found.scores, scores)), sharpened
+
+
+def _choice(table: PrivateTable, scores: Table, guesses: Sequence[Table], share: Fraction) -> Choice:
+    sensitivity = math.sqrt(table.protection.l2_squared)
+    return select_worthwhile(scores, guesses, float(share), sensitivity=sensitivity, most_cells=table.draws_left // 2)
+
+
+def _accurate(choice: Choice, guesses: Sequence[Table], options: DPSynOptions) -> bool:
+    """Whether chosen pairs are predicted to be off by a small share of the rows only."""
+    rows = max(float(guesses[0].sum()), 1.0)
+    return float(np.mean(choice.errors)) / (2 * rows) < options.accurate
+
+
+def _triples(table: PrivateTable, pairs: Sequence[Clique], scores: Table, options: DPSynOptions) -> list[Clique]:
+    """Triples of moderate size whose two strongest pairs are the strongest."""
+    strength = dict(zip(pairs, scores.tolist(), strict=True))
+
+    def weakness(triple: Clique) -> float:
+        _, *strongest = sorted(strength.get(pair, 0.0) for pair in combinations(triple, 2))
+        return -math.fsum(strongest)
+
+    triples: list[Clique] = list(combinations(table.recoding.names, 3))
+    small = [t for t, cells in zip(triples, cells_of(table, triples), strict=True) if cells <= options.most_cells]
+    return sorted(small, key=weakness)[: options.most_triples]
+
+
+def _measured(
+    table: PrivateTable, found: Findings, cliques: Sequence[Clique], share: Fraction, progress: Progress
+) -> Findings:
+    """The findings with these marginals added; if none is worth it, the 1-way marginals are measured once more."""
+    cliques = list(cliques) or [(name,) for name in table.recoding.names]
+    progress(f"measuring {len(cliques)} marginals", 0.0)
+    shares = split(share, [cells**CELL_POWER for cells in cells_of(table, cliques)])
+    stage = Stage(table.recoding, tuple(table.measure(cliques, shares)))
+    return replace(found, stages=(*found.stages, stage))
