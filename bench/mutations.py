@@ -55,40 +55,52 @@ _NOISE = (
     _broken(
         "empty cells get no noise",
         _MECHANISMS,
-        "return np.array(noisy, np.int64).reshape(exact.shape)",
-        "return np.where(exact == 0, 0, np.array(noisy, np.int64).reshape(exact.shape))",
+        "return np.array(measurement(values), np.int64)",
+        "return np.where(values == 0, 0, np.array(measurement(values), np.int64))",
         "private/test_noise",
     ),
     _broken(
-        "one draw serves all cells",
+        "one draw serves all cells of a chunk",
         _MECHANISMS,
-        "return np.array(noisy, np.int64).reshape(exact.shape)",
-        "return (values + (noisy[0] - values[0] if noisy else 0)).reshape(exact.shape)",
+        "return np.array(measurement(values), np.int64)",
+        "return values + (measurement(values[:1])[0] - values[0])",
         "private/test_noise",
     ),
     _broken(
-        "all chunks of a marginal get the noise of the first",
+        "all chunks of a scale get the same noise",
         _MECHANISMS,
-        "noisy = [number for chunk in pool.map(measurement, chunks) for number in chunk]",
-        "noisy = (values + np.resize(measurement([0] * min(CHUNK, len(values))), len(values))).tolist()",
+        "return np.array(measurement(values), np.int64)",
+        """noise = measurement(np.zeros(CHUNK, np.int64))
+    return values + np.array(_drawn.__dict__.setdefault(id(measurement), noise)[: len(values)])""",
+        "private/test_noise",
+    ),
+    _broken(
+        "all answers of a question get the noise of the first",
+        _MECHANISMS,
+        "for chunk in _chunks(exact, spend)",
+        "for chunk in _chunks(exact, answers[0][1])",
         "private/test_noise",
     ),
     _broken(
         "noise comes from a seed",
         _MECHANISMS,
-        "noisy = [number for chunk in pool.map(measurement, chunks) for number in chunk]",
-        """if isinstance(spend, Gaussian):
-                drawn = np.random.default_rng(0).normal(0, spend.sigma * 2.0**spend.lattice, len(values))
-            else:
-                drawn = np.random.default_rng(0).laplace(0, spend.scale, len(values))
-            noisy = (values + np.rint(drawn)).astype(np.int64).tolist()""",
+        "chunks = pool.map(_drawn, (chunk for exact, spend in answers for chunk in _chunks(exact, spend)))",
+        """rng = np.random.default_rng(0)
+            chunks = [
+                np.rint(
+                    rng.normal(exact.ravel() * 2.0**spend.lattice, spend.sigma * 2.0**spend.lattice)
+                    if isinstance(spend, Gaussian)
+                    else rng.laplace(exact.ravel(), spend.scale)
+                ).astype(np.int64)
+                for exact, spend in answers
+            ]""",
         "private/test_noise",
     ),
     _broken(
         "scores are released without noise",
         _GATE,
-        "self._mechanisms.noised(np.array(exact, np.int64), spend) / np.float64(2**spend.lattice)",
-        "np.array(exact, np.float64)",
+        "return noisy / np.float64(2**spend.lattice)",
+        "return np.array(exact, np.float64)",
         "private/test_noise",
     ),
     _broken(
@@ -271,15 +283,9 @@ _PAYING = (
         _GATE,
         """        for clique, spend in zip(cliques, spends, strict=True):
             self._run.record(f"marginal of {', '.join(clique)}", spend)
-
-        def answers() -> list[Marginal]:
-            exact = self._engine.count(places, self.recoding)
-            return [self._marginal(*answer) for answer in zip(cliques, exact, spends, strict=True)]
-
-        return sealed(answers)
+        return sealed(lambda: self._marginals(cliques, self._engine.count(places, self.recoding), spends))
 """,
-        """        exact = self._engine.count(places, self.recoding)
-        found = [self._marginal(*answer) for answer in zip(cliques, exact, spends, strict=True)]
+        """        found = self._marginals(cliques, self._engine.count(places, self.recoding), spends)
         for clique, spend in zip(cliques, spends, strict=True):
             self._run.record(f"marginal of {', '.join(clique)}", spend)
         return found

@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from dpsyn.accounting import Budget, Gaussian, Laplace, Ledger, Threshold
 from dpsyn.private import Mechanisms, SystemNoise, open_private
+from dpsyn.private.mechanisms import Charged
 from dpsyn.schema import Boolean, Categorical, Integer, Open, Schema
 
 ROWS = 20_000
@@ -55,9 +56,10 @@ class Telling:
         self._noise = SystemNoise()
         self._file = os.open(told, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
-    def noised(self, exact: NDArray[np.int64], spend: Gaussian | Laplace) -> NDArray[np.int64]:
-        released = self._noise.noised(exact, spend)
-        self._tell(spend)
+    def noised(self, answers: Sequence[Charged]) -> list[NDArray[np.int64]]:
+        released = self._noise.noised(answers)
+        for _, spend in answers:
+            self._tell(spend)
         return released
 
     def listed(self, counts: Mapping[str, int], spend: Threshold) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpsyn.accounting import Gaussian, Laplace, Threshold
 from dpsyn.private import SystemNoise
+from dpsyn.private.mechanisms import Charged
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,10 @@ class Recording:
         self.answers: list[Answer] = []
         self._rng = np.random.default_rng(seed)
 
-    def noised(self, exact: NDArray[np.int64], spend: Gaussian | Laplace) -> NDArray[np.int64]:
+    def noised(self, answers: Sequence[Charged]) -> list[NDArray[np.int64]]:
+        return [self._noised(*answer) for answer in answers]
+
+    def _noised(self, exact: NDArray[np.int64], spend: Gaussian | Laplace) -> NDArray[np.int64]:
         if isinstance(spend, Gaussian):
             scale = spend.sigma * 2**spend.lattice
             released = exact * 2**spend.lattice + np.rint(self._rng.normal(0, scale, exact.shape)).astype(np.int64)
@@ -57,9 +61,8 @@ class Replaying:
         self.answers.append(Answer(exact, spend, before.released))
         return before.released
 
-    def noised(self, exact: NDArray[np.int64], spend: Gaussian | Laplace) -> NDArray[np.int64]:
-        released: NDArray[np.int64] = self._next(exact.copy(), spend)
-        return released
+    def noised(self, answers: Sequence[Charged]) -> list[NDArray[np.int64]]:
+        return [self._next(exact.copy(), spend) for exact, spend in answers]
 
     def listed(self, counts: Mapping[str, int], spend: Threshold) -> dict[str, int]:
         released: dict[str, int] = self._next(dict(counts), spend)
@@ -69,8 +72,10 @@ class Replaying:
 class Exact:
     """No noise at all: what the gate would answer for an infinite budget."""
 
-    def noised(self, exact: NDArray[np.int64], spend: Gaussian | Laplace) -> NDArray[np.int64]:
-        return np.asarray(exact * 2**spend.lattice if isinstance(spend, Gaussian) else exact)
+    def noised(self, answers: Sequence[Charged]) -> list[NDArray[np.int64]]:
+        return [
+            np.asarray(exact * 2**spend.lattice if isinstance(spend, Gaussian) else exact) for exact, spend in answers
+        ]
 
     def listed(self, counts: Mapping[str, int], spend: Threshold) -> dict[str, int]:
         return {key: counts[key] for key in sorted(counts) if counts[key] >= spend.cut}
@@ -82,8 +87,11 @@ class Inventing:
     def __init__(self, *, full: int, value: str) -> None:
         self._full, self._value = full, value
 
-    def noised(self, exact: NDArray[np.int64], spend: Gaussian | Laplace) -> NDArray[np.int64]:
-        released = np.zeros(exact.shape, np.int64)
+    def noised(self, answers: Sequence[Charged]) -> list[NDArray[np.int64]]:
+        return [self._invented(exact.shape) for exact, _ in answers]
+
+    def _invented(self, shape: tuple[int, ...]) -> NDArray[np.int64]:
+        released = np.zeros(shape, np.int64)
         released.flat[self._full] = 2**40
         return released
 
@@ -97,9 +105,12 @@ class Scaled(SystemNoise):
     def __init__(self, factor: float) -> None:
         self.factor = factor
 
-    def noised(self, exact: NDArray[np.int64], spend: Gaussian | Laplace) -> NDArray[np.int64]:
+    def noised(self, answers: Sequence[Charged]) -> list[NDArray[np.int64]]:
+        noisy = super().noised([(exact, self._scaled(spend)) for exact, spend in answers])
+        pairs = zip(noisy, answers, strict=True)
+        return [released // 2 if isinstance(spend, Gaussian) else released for released, (_, spend) in pairs]
+
+    def _scaled(self, spend: Gaussian | Laplace) -> Gaussian | Laplace:
         if isinstance(spend, Gaussian):
-            return (
-                super().noised(exact, replace(spend, sigma=spend.sigma * self.factor, lattice=spend.lattice + 1)) // 2
-            )
-        return super().noised(exact, replace(spend, scale=spend.scale * self.factor))
+            return replace(spend, sigma=spend.sigma * self.factor, lattice=spend.lattice + 1)
+        return replace(spend, scale=spend.scale * self.factor)

@@ -132,17 +132,48 @@ def test_two_runs_never_draw_the_same_noise() -> None:
     assert not np.array_equal(drawn[0], drawn[1])
 
 
-@pytest.mark.parametrize(
-    "spend",
-    [
-        Gaussian(sensitivity_squared=Fraction(1), sigma=2.0**50, lattice=0),
-        Laplace(sensitivity=Fraction(1), scale=2.0**50),
-    ],
+LARGE = (
+    Gaussian(sensitivity_squared=Fraction(1), sigma=2.0**50, lattice=0),
+    Laplace(sensitivity=Fraction(1), scale=2.0**50),
 )
+"""Scales so large that two of so many independent draws are equal once in a million runs."""
+
+
+@pytest.mark.parametrize("spend", LARGE)
 def test_every_cell_has_noise_of_its_own(spend: Gaussian | Laplace) -> None:
-    """With a scale so large two of so many independent draws are equal once in a million runs."""
     exact = np.zeros(2 * CHUNK + 1, np.int64)
 
-    drawn = [number for _ in range(2) for number in SystemNoise().noised(exact, spend).tolist()]
+    drawn = [table for _ in range(2) for table in SystemNoise().noised([(exact, spend), (exact, spend)])]
 
-    assert len(set(drawn)) == len(drawn)
+    numbers = np.concatenate(drawn).tolist()
+    assert len(set(numbers)) == len(numbers)
+
+
+def test_each_answer_has_the_noise_of_its_own_spend_in_its_own_place() -> None:
+    """Answers of all sizes at once, none included; their noise is far below the distance between them."""
+    spends: list[Gaussian | Laplace] = [
+        Gaussian.within(Fraction(1), 1),
+        Laplace.within(Fraction(1), 1),
+        Gaussian.within(Fraction(1, 100), 1),
+    ]
+    shapes = [(), (0,), (3, 5), (CHUNK,), (2, CHUNK - 1), (1, 1, 1)]
+    answers = [(np.full(shape, 10**6 * i), spends[i % 3]) for i, shape in enumerate(shapes)]
+
+    noisy = SystemNoise().noised(answers)
+
+    assert [released.shape for released in noisy] == shapes
+    for released, (exact, spend) in zip(noisy, answers, strict=True):
+        steps = 2**spend.lattice if isinstance(spend, Gaussian) else 1
+        assert (np.abs(released / steps - exact) < 1000).all()
+    assert SystemNoise().noised([]) == []
+
+
+def test_answers_drawn_together_have_scales_of_their_own() -> None:
+    """As in the first test, for two answers of one call whose scales differ by ten."""
+    spends = (Gaussian.within(Fraction(1), 1), Gaussian.within(Fraction(1, 100), 1))
+    exact = np.zeros(CODES, np.int64)
+
+    noisy = SystemNoise().noised([(exact, spend) for spend in spends])
+
+    for released, spend in zip(noisy, spends, strict=True):
+        assert is_of_the_right_scale(released / 2**spend.lattice / spend.sigma, 3)

@@ -122,7 +122,8 @@ class PrivateTable:
         self._admit([fine.sizes[place]])
         spend = Gaussian.within(share, self._run.protection.l2_squared)
         self._run.record(f"fine histogram of {name}", spend)
-        return sealed(lambda: self._marginal((name,), self._engine.count([(place,)], fine)[0], spend))
+        (found,) = sealed(lambda: self._marginals([(name,)], self._engine.count([(place,)], fine), [spend]))
+        return found
 
     def score(
         self, cliques: Sequence[Clique], predictions: Sequence[NDArray[Any]], share: Fraction
@@ -190,8 +191,8 @@ class PrivateTable:
         spend = Gaussian.within(share, self._run.protection.l2_squared)
         self._run.record(f"range of {name}", spend)
         column = magnitude.MagnitudeColumn(attribute)
-        histogram = sealed(
-            lambda: self._marginal((name,), self._engine.count_column(name, column, magnitude.SIZE), spend)
+        (histogram,) = sealed(
+            lambda: self._marginals([(name,)], [self._engine.count_column(name, column, magnitude.SIZE)], [spend])
         )
         return self._under(self.schema.replace_attribute(_narrowed(attribute, histogram)))
 
@@ -211,19 +212,14 @@ class PrivateTable:
         places = self._places(cliques, len(spends))
         for clique, spend in zip(cliques, spends, strict=True):
             self._run.record(f"marginal of {', '.join(clique)}", spend)
+        return sealed(lambda: self._marginals(cliques, self._engine.count(places, self.recoding), spends))
 
-        def answers() -> list[Marginal]:
-            exact = self._engine.count(places, self.recoding)
-            return [self._marginal(*answer) for answer in zip(cliques, exact, spends, strict=True)]
-
-        return sealed(answers)
-
-    def _marginal(self, clique: Clique, exact: NDArray[np.int64], spend: Gaussian | Laplace) -> Marginal:
+    def _marginals(
+        self, cliques: Sequence[Clique], exact: Sequence[NDArray[np.int64]], spends: Sequence[Gaussian | Laplace]
+    ) -> list[Marginal]:
         """Noise on every cell, empty ones included."""
-        raw = self._mechanisms.noised(exact, spend)
-        if isinstance(spend, Gaussian):
-            return Marginal(clique, raw, spend.lattice, spend.sigma)
-        return Marginal(clique, raw, 0, math.sqrt(2) * spend.scale)
+        noisy = self._mechanisms.noised(list(zip(exact, spends, strict=True)))
+        return [_marginal(*answer) for answer in zip(cliques, noisy, spends, strict=True)]
 
     def _rounded(self, prediction: NDArray[Any], place: tuple[int, ...]) -> NDArray[np.int64]:
         """A prediction in whole numbers; refused before paying if no such table could be counted."""
@@ -234,7 +230,8 @@ class PrivateTable:
         return np.asarray(np.rint(prediction), np.int64)
 
     def _noisy_scores(self, exact: Sequence[int], spend: Gaussian) -> NDArray[np.float64]:
-        return self._mechanisms.noised(np.array(exact, np.int64), spend) / np.float64(2**spend.lattice)
+        (noisy,) = self._mechanisms.noised([(np.array(exact, np.int64), spend)])
+        return noisy / np.float64(2**spend.lattice)
 
     def _score_spend(self, share: Fraction, scores: int, per_row: int) -> Gaussian:
         """Noise for several scores at once: Δ² is that of one, times their number."""
@@ -303,6 +300,13 @@ def sealed(answer: Callable[[], _T]) -> _T:
 def initial_recoding(schema: Schema) -> Recoding:
     """What is measured unless a recipe says otherwise: the bins of every attribute with a public domain."""
     return Recoding.coarse(Codec(schema))
+
+
+def _marginal(clique: Clique, raw: NDArray[np.int64], spend: Gaussian | Laplace) -> Marginal:
+    """A released table, with the deviation of its noise."""
+    if isinstance(spend, Gaussian):
+        return Marginal(clique, raw, spend.lattice, spend.sigma)
+    return Marginal(clique, raw, 0, math.sqrt(2) * spend.scale)
 
 
 def _indif(counts: NDArray[np.int64]) -> int:
