@@ -295,7 +295,7 @@ _PAYING = (
     _broken(
         "draws are written to no ledger",
         _RUN,
-        "self.head = self.ledger.record(self.name, draw, len(self.account.draws))",
+        "self.head = self.ledger.record(self.name, draws, len(self.account.draws))",
         "pass",
         "private/test_killing",
     ),
@@ -363,10 +363,8 @@ _ACCOUNTING = (
     _broken(
         "a run records draws without asking its account",
         _RUN,
-        "after = self.account.charge(draw)",
-        """after = Account(
-            budget=self.account.budget, draws=(*self.account.draws, draw), total=self.account.total.then(spend)
-        )""",
+        "after = after.charge(draw)",
+        "after = Account(budget=after.budget, draws=(*after.draws, draw), total=after.total.then(draw.spend))",
         "private/test_table",
     ),
     _broken(

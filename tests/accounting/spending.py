@@ -21,7 +21,7 @@ def open_until_refused(path: Path, budget: Budget, worker: int, results: Queue[i
             if "cap of" not in str(error):
                 raise
             break
-        ledger.record(run, Draw(purpose="marginal", spend=Gaussian.within(budget.rho, 1)), 0)
+        ledger.record(run, [Draw(purpose="marginal", spend=Gaussian.within(budget.rho, 1))], 0)
         opened += 1
         if opened % 2:
             ledger.close(run)

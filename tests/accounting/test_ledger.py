@@ -231,6 +231,35 @@ def test_an_overspend_is_refused_and_not_recorded(ledger: Ledger) -> None:
     assert ledger.verify() == before
 
 
+def test_draws_are_paid_for_together_or_not_at_all(ledger: Ledger) -> None:
+    draws = [Draw(purpose=f"marginal {i}", spend=Gaussian.within(SMALL.rho / 4, 1)) for i in range(5)]
+    run = Run.open(SMALL, ROWS, dataset="survey", ledger=ledger)
+    before = ledger.verify()
+
+    with pytest.raises(BudgetError, match="marginal 4"):
+        run.record_all(draws)
+
+    assert ledger.verify() == before
+    assert run.account.draws == ()
+    run.record_all(draws[:4])
+    assert ledger.verify().head == run.head
+    assert len(ledger.datasets()[0].runs[0].draws) == 4
+
+
+def test_a_closed_run_can_be_certified_again_as_it_was_and_draws_nothing(ledger: Ledger) -> None:
+    run = spend_all(ledger, draws=1)
+    before = run.certificate()
+    run.close()
+
+    again = Run.resume(ledger, run.name, last=before.head)
+
+    assert again.certificate() == before
+    with pytest.raises(BudgetError, match="closed"):
+        again.record("more", Gaussian.within(SMALL.rho / 1000, 1))
+    again.close()
+    assert again.certificate() == run.certificate()
+
+
 def test_the_certificate_names_the_last_entry(ledger: Ledger) -> None:
     run = spend_all(ledger)
     run.close()
@@ -333,7 +362,7 @@ def test_a_head_stays_valid_when_the_ledger_grows(ledger: Ledger) -> None:
 
 def test_a_consistent_forgery_of_an_overspend_is_found(ledger: Ledger) -> None:
     run = spend_all(ledger)
-    ledger.record(run.name, Draw(purpose="smuggled", spend=Gaussian.within(SMALL.rho, 1)), 3)
+    ledger.record(run.name, [Draw(purpose="smuggled", spend=Gaussian.within(SMALL.rho, 1))], 3)
 
     assert "spent more than its promise" in ledger.verify().faults[0]
 

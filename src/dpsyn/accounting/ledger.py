@@ -8,7 +8,7 @@ add up over releases whatever their mechanisms, and the δ of thresholds.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -171,13 +171,13 @@ class Ledger:
             payload = {"budget": budget.to_data(), "protection": protection.to_data(), "private": noise_is_private}
             return transaction.append(dataset, run, "open", payload)
 
-    def record(self, run: str, draw: Draw, position: int) -> Head:
-        """Write down a draw before it happens; ``position`` is the number of draws before it."""
+    def record(self, run: str, draws: Sequence[Draw], position: int) -> Head:
+        """Write down draws before they happen, all or none; ``position`` is the number of draws before them."""
         with chain.writing(self.path) as transaction:
             dataset, drawn = self._open_run(transaction, run)
             if drawn != position:
                 raise LedgerError(f"run {run} has other draws in the ledger than this process knows; it was used twice")
-            return transaction.append(dataset, run, "draw", draw.to_data())
+            return [transaction.append(dataset, run, "draw", draw.to_data()) for draw in draws][-1]
 
     def close(self, run: str) -> Head:
         """End a run, crashed ones included: what it drew stays spent, the rest of its promise is free again."""

@@ -41,6 +41,7 @@ class Run:
     noise_is_private: bool = True
     head: Head | None = None
     closed: bool = False
+    _closing: Head | None = field(default=None, repr=False, compare=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
     _process: int = field(default_factory=os.getpid, repr=False, compare=False)
 
@@ -71,10 +72,14 @@ class Run:
         )
 
     @classmethod
-    def resume(cls, ledger: Ledger, name: str) -> Run:
-        """Go on with a run that was interrupted; what it recorded is spent, whether or not it was drawn."""
+    def resume(cls, ledger: Ledger, name: str, *, last: Head | None = None) -> Run:
+        """Go on with a run that was interrupted; what it recorded is spent, whether or not it was drawn.
+
+        A closed run is refused, unless ``last`` is given, its last entry before it was closed: then it can be certified
+        once more as it was, but it draws nothing.
+        """
         dataset, known = ledger.run(name)
-        if known.closed:
+        if known.closed and last is None:
             raise LedgerError(f"run {name} is closed; start a new one")
         account = replay(known.budget, tuple(Draw.from_data(data) for data in known.draws))
         return cls(
@@ -84,31 +89,36 @@ class Run:
             account=account,
             ledger=ledger,
             noise_is_private=known.noise_is_private,
-            head=known.head,
+            head=last if known.closed else known.head,
+            closed=known.closed,
+            _closing=known.head if known.closed else None,
         )
 
     def record(self, purpose: str, spend: Spend) -> None:
-        """Pay for a draw; only when this has returned may it happen.
+        """Pay for a draw; only when this has returned may it happen."""
+        self.record_all([Draw(purpose=purpose, spend=spend)])
 
-        A draw beyond the budget is a BudgetError and is not recorded; a ledger that cannot be written is a
+    def record_all(self, draws: Sequence[Draw]) -> None:
+        """Pay for draws, for all or none; only when this has returned may they happen.
+
+        Draws beyond the budget are a BudgetError and are not recorded; a ledger that cannot be written is a
         LedgerError.
         """
         with self._lock:  # threads that share a run pay one after the other
-            if os.getpid() != self._process:
-                raise BudgetError(f"{purpose}: this run belongs to another process; open one here")
-            if self.closed:
-                raise BudgetError(f"{purpose}: this run is closed; start a new one")
-            _check_sensitivity(purpose, spend, self.protection)
-            draw = Draw(purpose=purpose, spend=spend)
-            after = self.account.charge(draw)
-            if self.ledger:
-                self.head = self.ledger.record(self.name, draw, len(self.account.draws))
+            after = self.account
+            for draw in draws:
+                self._check_open(draw.purpose)
+                _check_sensitivity(draw.purpose, draw.spend, self.protection)
+                after = after.charge(draw)
+            if self.ledger and draws:
+                self.head = self.ledger.record(self.name, draws, len(self.account.draws))
             self.account = after
 
     def close(self) -> None:
         """End the run and give the unspent part of its promise back; a second call does nothing."""
         if self.ledger and not self.closed:
-            self.head = self.ledger.close(self.name)
+            self._closing = self.ledger.close(self.name)
+        self.head = self._closing or self.head
         self.closed = True
 
     def certificate(self, declared_public: Sequence[str] = ()) -> Certificate:
@@ -122,6 +132,12 @@ class Run:
             declared_public=tuple(declared_public),
             head=self.head,
         )
+
+    def _check_open(self, purpose: str) -> None:
+        if os.getpid() != self._process:
+            raise BudgetError(f"{purpose}: this run belongs to another process; open one here")
+        if self.closed:
+            raise BudgetError(f"{purpose}: this run is closed; start a new one")
 
 
 def _check_sensitivity(purpose: str, spend: Spend, protection: Protection) -> None:
