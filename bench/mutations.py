@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 _GATE, _OPENING, _MECHANISMS = "private/table.py", "private/opening.py", "private/mechanisms.py"
+_JOURNAL, _LINES = "private/journal.py", "private/lines.py"
 _SPENDS, _ACCOUNT, _LEDGER, _RUN = (f"accounting/{name}.py" for name in ("spends", "account", "ledger", "run"))
 _CHAIN, _PROTECTION = "accounting/chain.py", "accounting/protection.py"
 _BOUNDING, _ROWS, _COLUMNS = "engines/bounding.py", "engines/rows.py", "records/columns.py"
@@ -100,14 +101,14 @@ _NOISE = (
         "scores are released without noise",
         _GATE,
         "return noisy / np.float64(2**spend.lattice)",
-        "return np.array(exact, np.float64)",
+        "return np.array(exact(), np.float64)",
         "private/test_noise",
     ),
     _broken(
         "noise that a test injected is not stamped",
         _OPENING,
-        "noise_is_private=type(noise) is SystemNoise",
-        "noise_is_private=True",
+        "private=type(noise) is SystemNoise",
+        "private=True",
         "private/test_table",
     ),
     _broken(
@@ -146,18 +147,18 @@ _SENSITIVITY = (
         "fine histograms are charged for one row",
         _GATE,
         """spend = Gaussian.within(share, self._run.protection.l2_squared)
-        self._run.record(f"fine""",
+        purpose = f"fine""",
         """spend = Gaussian.within(share, 1)
-        self._run.record(f"fine""",
+        purpose = f"fine""",
         "private/test_sensitivity",
     ),
     _broken(
         "ranges are charged for one row",
         _GATE,
         """spend = Gaussian.within(share, self._run.protection.l2_squared)
-        self._run.record(f"range""",
+        column = magnitude""",
         """spend = Gaussian.within(share, 1)
-        self._run.record(f"range""",
+        column = magnitude""",
         "private/test_sensitivity",
     ),
     _broken(
@@ -206,8 +207,8 @@ _SENSITIVITY = (
     _broken(
         "bounds are read off exact counts",
         _GATE,
-        "_narrowed(attribute, histogram)",
-        "_narrowed(attribute, Marginal((name,), counts, 0, histogram.deviation))",
+        "magnitude.narrowed(attribute, _marginal((name,), raw, spend))",
+        "magnitude.narrowed(attribute, Marginal((name,), counted()[0], 0, spend.sigma))",
         "private/test_sensitivity",
         "private/test_table",
     ),
@@ -217,78 +218,54 @@ _PAYING = (
     _broken(
         "marginals are not paid for",
         _GATE,
-        """self._run.record(f"marginal of {', '.join(clique)}", spend)""",
-        "pass",
+        "self._noised(purposes, spends, self._meaning(places), lambda: self._engine.count(places, self.recoding))",
+        "self._mechanisms.noised([*zip(self._engine.count(places, self.recoding), spends, strict=True)])",
         "private/test_table",
     ),
     _broken(
         "fine histograms are not paid for",
         _GATE,
-        'self._run.record(f"fine histogram of {name}", spend)',
-        "pass",
+        "self._noised([purpose], [spend], fine.sizes[place], lambda: self._engine.count([(place,)], fine))",
+        "self._mechanisms.noised([(self._engine.count([(place,)], fine)[0], spend)])",
         "private/test_table",
     ),
     _broken(
         "scores are not paid for",
         _GATE,
-        'self._run.record(f"distances of {len(cliques)} marginals from predictions", spend)',
-        "pass",
-        "private/test_table",
-    ),
-    _broken(
-        "dependence is not paid for",
-        _GATE,
-        'self._run.record(f"dependence of {len(pairs)} pairs", spend)',
-        "pass",
+        "self._noised([purpose], [spend], question, lambda: [np.array(exact(), np.int64)])",
+        "self._mechanisms.noised([(np.array(exact(), np.int64), spend)])",
         "private/test_table",
     ),
     _broken(
         "values are not paid for",
         _GATE,
-        'self._run.record(f"values of {name}", spend)',
-        "pass",
+        "(values,) = self._answered(draws, name, listed)",
+        "(values,) = listed(0)",
         "private/test_table",
     ),
     _broken(
         "ranges are not paid for",
         _GATE,
-        'self._run.record(f"range of {name}", spend)',
-        "pass",
+        '(raw,) = self._noised([f"range of {name}"], [spend], name, counted)',
+        "(raw,) = self._mechanisms.noised([(counted()[0], spend)])",
+        "private/test_table",
+    ),
+    _broken("no answer is paid for", _GATE, "        self._pay(lacking)\n", "", "private/test_table"),
+    _broken(
+        "answers are paid for after counting",
+        _GATE,
+        "        self._pay(lacking)\n",
+        "        sealed(lambda: drawn(len(stored)))\n        self._pay(lacking)\n",
         "private/test_table",
     ),
     _broken(
-        "marginals are paid for after counting",
+        "answers are paid for after drawing",
         _GATE,
-        """        for clique, spend in zip(cliques, spends, strict=True):
-            self._run.record(f"marginal of {', '.join(clique)}", spend)
+        """        self._pay(lacking)
+        new: list[_Answer] = sealed(lambda: drawn(len(stored)))
 """,
-        """        self._engine.count(places, self.recoding)
-        for clique, spend in zip(cliques, spends, strict=True):
-            self._run.record(f"marginal of {', '.join(clique)}", spend)
-""",
-        "private/test_table",
-    ),
-    _broken(
-        "values are paid for after counting",
-        _GATE,
-        """self._run.record(f"values of {name}", spend)
-""",
-        """self._engine.count_texts(name)
-        self._run.record(f"values of {name}", spend)
-""",
-        "private/test_table",
-    ),
-    _broken(
-        "marginals are paid for after drawing",
-        _GATE,
-        """        for clique, spend in zip(cliques, spends, strict=True):
-            self._run.record(f"marginal of {', '.join(clique)}", spend)
-        return sealed(lambda: self._marginals(cliques, self._engine.count(places, self.recoding), spends))
-""",
-        """        found = self._marginals(cliques, self._engine.count(places, self.recoding), spends)
-        for clique, spend in zip(cliques, spends, strict=True):
-            self._run.record(f"marginal of {', '.join(clique)}", spend)
-        return found
+        """        new: list[_Answer] = sealed(lambda: drawn(len(stored)))
+        self._pay(lacking)
 """,
         "private/test_killing",
     ),
@@ -541,6 +518,118 @@ _LEDGERS = (
     _broken("entries are not committed", _CHAIN, 'execute("COMMIT")', 'execute("ROLLBACK")', "accounting/test_ledger"),
 )
 
+_JOURNALS = (
+    _broken(
+        "answers are used without being stored",
+        _GATE,
+        "            self._journal.store(lacking, question, new)\n",
+        "            pass\n",
+        "private/test_journal",
+    ),
+    _broken(
+        "answers are used before they are on disk",
+        _LINES,
+        "                file.flush()\n                os.fsync(file.fileno())\n",
+        "",
+        "private/test_killing",
+    ),
+    _broken(
+        "what was paid for and lost is drawn again without paying",
+        _GATE,
+        "        self._pay(lacking)\n",
+        "        self._pay([draw for draw in lacking if not (self._journal and draw in self._journal.lost)])\n",
+        "private/test_journal",
+    ),
+    _broken(
+        "lost answers are forgotten when a run is resumed",
+        _OPENING,
+        "        journal.reconcile(run.account.draws)\n",
+        "",
+        "private/test_journal",
+    ),
+    _broken(
+        "a stored answer is given to any question",
+        _JOURNAL,
+        "if (record.draw, record.question) != (draw.to_data(), asked):",
+        "if False:",
+        "private/test_journal",
+    ),
+    _broken(
+        "a stored answer is given to any question of the same name",
+        _JOURNAL,
+        "if (record.draw, record.question) != (draw.to_data(), asked):",
+        "if record.draw != draw.to_data():",
+        "private/test_journal",
+    ),
+    _broken(
+        "without a ledger payments are written down nowhere",
+        _GATE,
+        "            self._journal.pay(draws)\n",
+        "            pass\n",
+        "private/test_killing",
+    ),
+    _broken(
+        "stored answers that were not paid for are given",
+        _JOURNAL,
+        "if min(left.values(), default=0) < 0:",
+        "if False:",
+        "private/test_journal",
+    ),
+    _broken(
+        "a run is resumed with another budget", _JOURNAL, "    if differ:\n", "    if False:\n", "private/test_journal"
+    ),
+    _broken(
+        "the stamp of injected noise is lost when a run is resumed from its journal",
+        _OPENING,
+        "        run.noise_is_private &= journal.noise_is_private\n",
+        "",
+        "private/test_journal",
+    ),
+    _broken(
+        "an interrupted run gives the promise back that it may still draw",
+        _GATE,
+        "if journal and run.account.draws:",
+        "if False:",
+        "private/test_journal",
+    ),
+    _broken(
+        "a run that ended draws more without a ledger",
+        _OPENING,
+        "closed=journal.ended",
+        "closed=False",
+        "private/test_journal",
+    ),
+    _broken(
+        "a new run takes the place of an interrupted one",
+        _OPENING,
+        "        refuse_left_behind(path)\n",
+        "        path.unlink(missing_ok=True)\n",
+        "private/test_journal",
+    ),
+    _broken(
+        "half a line stays where it is",
+        _LINES,
+        "                file.truncate(whole)\n                file.seek(whole)\n",
+        "",
+        "private/test_lines",
+    ),
+    _broken("damaged lines are taken for whole ones", _LINES, "if given != digest:", "if False:", "private/test_lines"),
+    _broken(
+        "two processes use one journal",
+        _LINES,
+        "fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)",
+        "pass",
+        "private/test_lines",
+    ),
+    _broken(
+        "a journal is written to after it failed",
+        _LINES,
+        "                self.release()\n                raise\n",
+        "                raise\n",
+        "private/test_lines",
+    ),
+)
+
 _PERSONS = (
     _broken(
         "all rows of a person count in memory",
@@ -668,7 +757,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     *_ACCOUNTING,
     *_THRESHOLDS,
     *_LEDGERS,
+    *_JOURNALS,
     *_PERSONS,
     *_LEAKS,
 )
-"""All ways, in the order of the rules: noise, sensitivity, payment, accounts, thresholds, ledger, persons, leaks."""
+"""All ways, in the order of the rules: noise, sensitivity, payment, accounts, thresholds, records, persons, leaks."""

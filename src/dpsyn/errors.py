@@ -5,6 +5,7 @@ DPSynError
 │   ├── SchemaError       a schema, or a line of its file, is not valid
 │   ├── BudgetError       a privacy budget cannot be planned, or a step would exceed it
 │   ├── LedgerError       the ledger cannot be read or written, or refuses a release
+│   ├── JournalError      an interrupted run cannot be resumed, or what a run draws cannot be stored
 │   ├── SourceError       a table cannot be read, or its structure does not fit the schema
 │   ├── OutputError       a result cannot be written where it was asked for
 │   └── MissingExtraError an optional library is not installed
@@ -46,6 +47,10 @@ class BudgetError(UserError, ValueError):
 
 class LedgerError(UserError):
     """The ledger cannot be read or written, or refuses a release."""
+
+
+class JournalError(UserError):
+    """An interrupted run cannot be resumed, or what a run draws cannot be stored."""
 
 
 class SourceError(UserError):

@@ -1,10 +1,11 @@
-"""A program that starts releases and kills them, for the test of what a killed release leaves behind.
+"""A program that starts releases and kills them, for the tests of what a killed release leaves behind.
 
-    python -m tests.private.dying LEDGER
+    python -m tests.private.dying
 
 It reads orders, one JSON object a line: a release is started that tells its draws in the file ``told``; when it has
-told of ``draws`` of them, and ``delay`` more seconds have passed, it is killed. The answer is the signal that ended it.
-Everything is loaded and compiled once and each release is a fork, so that fifty of them take seconds.
+told of ``draws`` of them, and ``delay`` more seconds have passed, it is killed. Without ``draws`` it may end by itself.
+The answer is the signal that ended it. What a release was given by the gate it tells in ``used``, and how it ended in
+``outcome``. Everything is loaded and compiled once and each release is a fork, so that fifty of them take seconds.
 """
 
 from __future__ import annotations
@@ -14,15 +15,18 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpsyn.accounting import Budget, Gaussian, Laplace, Ledger, Threshold
-from dpsyn.private import Mechanisms, SystemNoise, open_private
+from dpsyn.errors import DPSynError
+from dpsyn.private import PrivateTable, SystemNoise, open_private
 from dpsyn.private.mechanisms import Charged
 from dpsyn.schema import Boolean, Categorical, Integer, Open, Schema
 
@@ -44,9 +48,43 @@ TABLE = pa.table(
         "city": [f"city {i % 30}" for i in range(ROWS)],
     }
 )
-BUDGET = Budget.plan(10, 1e-6, pure=[0.5], thresholds=True)
+BUDGET = Budget.plan(10, 1e-6, pure=[0.5, 0.5], thresholds=True)
+"""More than a release needs, so that most of what is lost can be paid for again."""
 DRAWS = 9
 """How many answers a release gives before it waits for its end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """A release to start, and when to kill it."""
+
+    told: Path
+    draws: int | None = None
+    delay: float = 0.0
+    ledger: Path | None = None
+    journal: Path | None = None
+    resume: bool = False
+
+    @property
+    def used(self) -> Path:
+        """Where the release tells what the gate gave it."""
+        return self.told.with_suffix(".used")
+
+    @property
+    def outcome(self) -> Path:
+        """Where the release tells how it ended: an error, or the certificate if it is not to be killed."""
+        return self.told.with_suffix(".outcome")
+
+    def to_json(self) -> str:
+        """One line."""
+        fields = {name: getattr(self, name) for name in ("told", "draws", "delay", "ledger", "journal", "resume")}
+        return json.dumps(fields, default=str)
+
+    @classmethod
+    def from_json(cls, line: str) -> Order:
+        """Read it back."""
+        fields: dict[str, Any] = json.loads(line)
+        return cls(**fields | {name: Path(fields[name]) for name in ("told", "ledger", "journal") if fields[name]})
 
 
 class Telling:
@@ -72,53 +110,93 @@ class Telling:
         os.fsync(self._file)
 
 
-def release(ledger: Ledger | None, noise: Mechanisms) -> None:
-    """Ask everything the gate answers; the run is never closed."""
-    table = open_private(TABLE, SCHEMA, BUDGET, ledger, mechanisms=noise)
-    share = BUDGET.rho / 8
+class Using:
+    """Writes down what the gate gave, as soon as it has."""
+
+    def __init__(self, used: Path) -> None:
+        self._file = os.open(used, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+
+    def __call__(self, *answers: Any) -> None:
+        for answer in answers:
+            os.write(self._file, json.dumps(answer).encode() + b"\n")
+
+
+def ask(table: PrivateTable, use: Callable[..., None]) -> None:
+    """Ask everything the gate answers, and use it."""
+    share = BUDGET.rho / 10
     table = table.discover_range("age", share)
-    table = table.discover("city", share, BUDGET.threshold_delta)
-    table.fine_histogram("age", share)
-    table.measure([("job",), ("age", "job")], [share, share])
-    table.measure_purely([("ok", "job")], [BUDGET.pure[0]])
-    table.score([("job",), ("ok",)], [np.zeros(40), np.zeros(2)], share)
-    table.dependence([("job", "city"), ("ok", "job")], share)
-    table.measure([("city", "ok")], [share])
+    age: Any = table.schema["age"]
+    use([age.low, age.high])
+    table = table.discover("city", share, BUDGET.threshold_delta / 2)
+    city: Any = table.schema["city"]
+    use(list(city.values))
+    use(table.fine_histogram("age", share).raw.tolist())
+    use(*(found.raw.tolist() for found in table.measure([("job",), ("age", "job")], [share, share])))
+    use(*(found.raw.tolist() for found in table.measure_purely([("ok", "job")], [BUDGET.pure[0]])))
+    use(table.score([("job",), ("ok",)], [np.zeros(40), np.zeros(2)], share).tolist())
+    use(table.dependence([("job", "city"), ("ok", "job")], share).tolist())
+    use(*(found.raw.tolist() for found in table.measure([("city", "ok")], [share])))
 
 
-def start(ledger: Path, told: Path) -> int:
-    """A process that gives a whole release and then waits to be killed; its number."""
+def release(order: Order) -> None:
+    """A whole release; without a journal it is never closed."""
+    ledger = Ledger(order.ledger) if order.ledger else None
+    noise, use = Telling(order.told), Using(order.used)
+    table = open_private(
+        TABLE, SCHEMA, BUDGET, ledger, mechanisms=noise, journal=order.journal, resume=order.resume, plan="everything"
+    )
+    if not order.journal:
+        ask(table, use)
+        return
+    with table:
+        ask(table, use)
+        outcome = table.certificate().to_data() if order.draws is None else {}
+    order.outcome.write_text(json.dumps(outcome), "utf-8")
+
+
+def start(order: Order) -> int:
+    """A process that gives a whole release and then waits to be killed, or ends; its number."""
     process = os.fork()
     if process == 0:
         try:
-            release(Ledger(ledger), Telling(told))
-            signal.pause()
+            release(order)
+            if order.draws is not None:
+                signal.pause()
+        except DPSynError as error:
+            order.outcome.write_text(json.dumps({"error": str(error)}), "utf-8")
         finally:
             os._exit(1)
     return process
 
 
-def kill(process: int, told: Path, draws: int, delay: float) -> int:
+def kill(process: int, order: Order) -> int:
     """Kill a release so long after so many draws; the signal that ended it, 0 if it ended by itself."""
+    if order.draws is None:
+        return os.WTERMSIG(os.waitpid(process, 0)[1])
     ended = 0
-    while not ended and (not told.exists() or told.read_bytes().count(b"\n") < draws):
+    while not ended and _lines(order.told) < order.draws and not order.outcome.exists():
         time.sleep(0.0005)
         ended, status = os.waitpid(process, os.WNOHANG)
     if not ended:
-        time.sleep(delay)
+        time.sleep(order.delay)
         os.kill(process, signal.SIGKILL)
         _, status = os.waitpid(process, 0)
     return os.WTERMSIG(status)
 
 
-def serve(ledger: Path) -> None:
+def _lines(path: Path) -> int:
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def serve() -> None:
     """Carry out orders until there are no more."""
-    release(None, SystemNoise())  # loads what is loaded at first use
+    with open_private(TABLE, SCHEMA, BUDGET) as table:  # loads what is loaded at first use
+        ask(table, lambda *_: None)
+        table.certificate()
     for line in sys.stdin:
-        order = json.loads(line)
-        told = Path(order.pop("told"))
-        print(kill(start(ledger, told), told, **order), flush=True)
+        order = Order.from_json(line)
+        print(kill(start(order), order), flush=True)
 
 
 if __name__ == "__main__":
-    serve(Path(sys.argv[1]))
+    serve()

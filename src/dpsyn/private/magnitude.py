@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpsyn.errors import InternalError
+from dpsyn.marginals import Marginal
 from dpsyn.records import EMPTY, UNREADABLE, Reading
 from dpsyn.records.columns import NumberColumn, through_dictionary
 from dpsyn.schema import Integer, Real
@@ -56,6 +59,20 @@ def bucket_of(coordinates: NDArray[np.float64]) -> NDArray[np.int64]:
 def bounds_of(first: int, last: int) -> tuple[int, int]:
     """The least and the greatest coordinate of a run of buckets."""
     return _edge(first, outer=first < _ZERO), _edge(last, outer=last > _ZERO)
+
+
+def narrowed(attribute: Integer | Real, histogram: Marginal) -> Integer | Real:
+    """The attribute with bounds at the outermost buckets that stand out of the noise; as it was if none does."""
+    counts = histogram.counts[:-1]
+    beyond_noise = histogram.deviation * math.sqrt(2 * math.log(1_000 * len(counts)))
+    reached = np.flatnonzero(counts > beyond_noise)
+    if len(reached) == 0:
+        return attribute
+    low, high = bounds_of(int(reached[0]), int(reached[-1]))
+    scale = attribute.scale if isinstance(attribute, Real) else 1
+    kind = float if isinstance(attribute, Real) else int
+    bounds = {"low": max(attribute.low, kind(low / scale)), "high": min(attribute.high, kind(high / scale))}
+    return msgspec.structs.replace(attribute, **bounds, bins=None, spikes=(), other=None)
 
 
 def _edge(bucket: int, *, outer: bool) -> int:

@@ -1,8 +1,9 @@
 """The gate: the only way from private rows to released numbers.
 
-Every method that looks at rows does three things in this order: it pays (``Run.record`` writes the spend to the ledger
-before it returns), it counts (an exact answer of known sensitivity, from an engine), and it adds the noise that was
-paid for. If counting fails, the spend stands. Nothing else that depends on rows leaves this class.
+All answers go through one doorway, ``PrivateTable._answered``. It does four things in this order: it pays
+(``Run.record_all`` writes the spend to the ledger before it returns), it counts (an exact answer of known sensitivity,
+from an engine), it adds the noise that was paid for, and it stores the noisy answer in the journal, if there is one. If
+counting fails, the spend stands. Nothing else that depends on rows leaves this class.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NoReturn, TypeVar
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.accounting import Budget, Certificate, Gaussian, Laplace, Run, Threshold
+from dpsyn.accounting import Budget, Certificate, Draw, Gaussian, Laplace, Run, Threshold
 from dpsyn.engines import Engine
 from dpsyn.errors import BudgetError, DPSynError, InternalError, SchemaError
 from dpsyn.marginals import Clique, Marginal
 from dpsyn.private import magnitude
+from dpsyn.private.journal import Answer, Journal
 from dpsyn.private.mechanisms import Mechanisms
 from dpsyn.records import Codec
 from dpsyn.schema import Integer, Open, Real, Schema
@@ -31,6 +32,7 @@ LARGEST_PREDICTION = 2**40
 """Counts beyond a million millions are predicted by mistake; sums of them could overflow."""
 
 _T = TypeVar("_T")
+_Answer = TypeVar("_Answer", bound=Answer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,19 +52,22 @@ class PrivateTable:
     """A private table behind the gate; it answers with noise, and only for a price.
 
     Make it with ``open_private`` and use it in a ``with`` block: leaving the block gives the unspent part of the budget
-    back. Its schema and recoding are public; its rows cannot be seen, counted, copied or saved through it.
+    back. If there is a journal, and the block is left by an exception once something was paid for, the run stays open,
+    with its whole promise reserved, so that it can be resumed. Its schema and recoding are public; its rows cannot be
+    seen, counted, copied or saved through it.
     """
 
-    __slots__ = ("_drawn", "_engine", "_limits", "_mechanisms", "_run", "recoding", "schema")
+    __slots__ = ("_drawn", "_engine", "_journal", "_limits", "_mechanisms", "_run", "recoding", "schema")
 
     def __init__(
-        self, *, schema: Schema, recoding: Recoding, engine: Engine, run: Run, mechanisms: Mechanisms, limits: Limits,
-        drawn: list[int],
+        self, *, schema: Schema, recoding: Recoding, engine: Engine, run: Run, journal: Journal | None,
+        mechanisms: Mechanisms, limits: Limits, drawn: list[int],
     ) -> None:  # fmt: skip
         self.schema = schema
         self.recoding = recoding
         self._engine = engine
         self._run = run
+        self._journal = journal
         self._mechanisms = mechanisms
         self._limits = limits
         self._drawn = drawn
@@ -79,14 +84,19 @@ class PrivateTable:
         return self._run.certificate(self.schema.declared_public())
 
     def close(self) -> None:
-        """End the release and give back what it did not spend."""
+        """End the release and give back what it did not spend; a journal stays."""
+        if self._journal:
+            self._journal.finish(self._run.head)
         self._run.close()
 
     def __enter__(self) -> PrivateTable:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, error: object, *_: object) -> None:
+        if error is None:
+            self.close()
+        else:
+            interrupt(self._run, self._journal)
 
     def __repr__(self) -> str:
         return f"PrivateTable({', '.join(self.recoding.names)})"
@@ -121,9 +131,9 @@ class PrivateTable:
         place = fine.place_of(name)
         self._admit([fine.sizes[place]])
         spend = Gaussian.within(share, self._run.protection.l2_squared)
-        self._run.record(f"fine histogram of {name}", spend)
-        (found,) = sealed(lambda: self._marginals([(name,)], self._engine.count([(place,)], fine), [spend]))
-        return found
+        purpose = f"fine histogram of {name}"
+        (raw,) = self._noised([purpose], [spend], fine.sizes[place], lambda: self._engine.count([(place,)], fine))
+        return _marginal((name,), raw, spend)
 
     def score(
         self, cliques: Sequence[Clique], predictions: Sequence[NDArray[Any]], share: Fraction
@@ -136,12 +146,13 @@ class PrivateTable:
         places = self._places(cliques, len(predictions), draws=len(cliques))
         rounded = [self._rounded(*pair) for pair in zip(predictions, places, strict=True)]
         spend = self._score_spend(share, len(cliques), per_row=1)
-        self._run.record(f"distances of {len(cliques)} marginals from predictions", spend)
 
-        def distances(exact: list[NDArray[np.int64]]) -> list[int]:
+        def distances() -> list[int]:
+            exact = self._engine.count(places, self.recoding)
             return [int(np.abs(counts - guess).sum()) for counts, guess in zip(exact, rounded, strict=True)]
 
-        return sealed(lambda: self._noisy_scores(distances(self._engine.count(places, self.recoding)), spend))
+        purpose = f"distances of {len(cliques)} marginals from predictions"
+        return self._scores(purpose, spend, [self._meaning(places), rounded], distances)
 
     def dependence(self, pairs: Sequence[Clique], share: Fraction) -> NDArray[np.float64]:
         """Noisy InDif of pairs: ‖M_ab − M_a·M_b/n‖₁, how far two attributes are from being independent.
@@ -154,8 +165,11 @@ class PrivateTable:
             raise SchemaError("dependence is of two attributes; each pair must name exactly two")
         places = self._places(pairs, len(pairs), draws=len(pairs))
         spend = self._score_spend(share, len(pairs), per_row=4)
-        self._run.record(f"dependence of {len(pairs)} pairs", spend)
-        return sealed(lambda: self._noisy_scores([_indif(c) for c in self._engine.count(places, self.recoding)], spend))
+
+        def indifs() -> list[int]:
+            return [_indif(counts) for counts in self._engine.count(places, self.recoding)]
+
+        return self._scores(f"dependence of {len(pairs)} pairs", spend, self._meaning(places), indifs)
 
     def discover(self, name: str, share: Fraction, delta: Fraction) -> PrivateTable:
         """The same table with the frequent values of an open attribute bought; all others become its ``other``.
@@ -171,8 +185,12 @@ class PrivateTable:
         protection = self._run.protection
         noise = Gaussian.within(share, protection.l2_squared)
         spend = Threshold.within(delta, noise, protection.rows)
-        self._run.record(f"values of {name}", spend)
-        values = sealed(lambda: self._mechanisms.listed(self._engine.count_texts(name), spend))
+        draws = [Draw(purpose=f"values of {name}", spend=spend)]
+
+        def listed(_: int) -> list[tuple[str, ...]]:
+            return [tuple(self._mechanisms.listed(self._engine.count_texts(name), spend))]
+
+        (values,) = self._answered(draws, name, listed)
         return self._under(self.schema.with_bought(attribute.bought(sorted(values))))
 
     def discover_range(self, name: str, share: Fraction) -> PrivateTable:
@@ -189,12 +207,13 @@ class PrivateTable:
         self._engine.require_again(f"the range of {name!r} is bought in a reading of its own")
         self._admit([magnitude.SIZE])
         spend = Gaussian.within(share, self._run.protection.l2_squared)
-        self._run.record(f"range of {name}", spend)
         column = magnitude.MagnitudeColumn(attribute)
-        (histogram,) = sealed(
-            lambda: self._marginals([(name,)], [self._engine.count_column(name, column, magnitude.SIZE)], [spend])
-        )
-        return self._under(self.schema.replace_attribute(_narrowed(attribute, histogram)))
+
+        def counted() -> list[NDArray[np.int64]]:
+            return [self._engine.count_column(name, column, magnitude.SIZE)]
+
+        (raw,) = self._noised([f"range of {name}"], [spend], name, counted)
+        return self._under(self.schema.replace_attribute(magnitude.narrowed(attribute, _marginal((name,), raw, spend))))
 
     def recode(self, recoding: Recoding) -> PrivateTable:
         """The same table with other attributes to measure, made from public facts or released numbers.
@@ -207,19 +226,68 @@ class PrivateTable:
 
     # ── how ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _measured(self, cliques: Sequence[Clique], spends: Sequence[Gaussian | Laplace]) -> list[Marginal]:
-        """Pay for all marginals, count them in one pass over the rows, add the noise that was paid for."""
-        places = self._places(cliques, len(spends))
-        for clique, spend in zip(cliques, spends, strict=True):
-            self._run.record(f"marginal of {', '.join(clique)}", spend)
-        return sealed(lambda: self._marginals(cliques, self._engine.count(places, self.recoding), spends))
+    def _answered(
+        self, draws: Sequence[Draw], question: object, drawn: Callable[[int], list[_Answer]]
+    ) -> list[_Answer]:
+        """The doorway: answers that the journal holds, then new ones, which are paid for, drawn and stored.
 
-    def _marginals(
-        self, cliques: Sequence[Clique], exact: Sequence[NDArray[np.int64]], spends: Sequence[Gaussian | Laplace]
-    ) -> list[Marginal]:
-        """Noise on every cell, empty ones included."""
-        noisy = self._mechanisms.noised(list(zip(exact, spends, strict=True)))
-        return [_marginal(*answer) for answer in zip(cliques, noisy, spends, strict=True)]
+        Privacy: ``drawn`` looks at the rows and adds noise, for all draws from a position on. They are paid for before
+        it is called, and what it gives is on disk before anybody sees it. A stored answer was paid for when it was
+        drawn: to give it again is post-processing, and no row is touched. ``question`` is all that tells these draws
+        apart from others with the same purpose and spend, and made of public facts and released numbers.
+        """
+        stored: list[Any] = self._journal.stored(draws, question) if self._journal else []
+        lacking = draws[len(stored) :]
+        if not lacking:
+            return stored
+        self._pay(lacking)
+        new: list[_Answer] = sealed(lambda: drawn(len(stored)))
+        if self._journal:
+            self._journal.store(lacking, question, new)
+        return [*stored, *new]
+
+    def _pay(self, draws: Sequence[Draw]) -> None:
+        """Pay for draws, in the ledger or else in the journal; only then may they happen."""
+        try:
+            self._run.record_all(draws)
+        except BudgetError as error:
+            if self._journal and self._journal.lost and not self._run.closed:
+                raise _lost(error, self._run, self._journal) from None
+            raise
+        if self._journal and not self._run.ledger:
+            self._journal.pay(draws)
+
+    def _noised(
+        self,
+        purposes: Sequence[str],
+        spends: Sequence[Gaussian | Laplace],
+        question: object,
+        exact: Callable[[], Sequence[NDArray[np.int64]]],
+    ) -> list[NDArray[np.int64]]:
+        """Exact answers with noise on every number, zeros included."""
+        draws = [Draw(purpose=purpose, spend=spend) for purpose, spend in zip(purposes, spends, strict=True)]
+        return self._answered(
+            draws, question, lambda first: self._mechanisms.noised([*zip(exact(), spends, strict=True)][first:])
+        )
+
+    def _measured(self, cliques: Sequence[Clique], spends: Sequence[Gaussian | Laplace]) -> list[Marginal]:
+        """Noisy marginals, counted in one pass over the rows."""
+        places = self._places(cliques, len(spends))
+        purposes = [f"marginal of {', '.join(clique)}" for clique in cliques]
+        raws = self._noised(purposes, spends, self._meaning(places), lambda: self._engine.count(places, self.recoding))
+        return [_marginal(*answer) for answer in zip(cliques, raws, spends, strict=True)]
+
+    def _scores(
+        self, purpose: str, spend: Gaussian, question: object, exact: Callable[[], Sequence[int]]
+    ) -> NDArray[np.float64]:
+        """Noisy scores that are paid for together."""
+        (noisy,) = self._noised([purpose], [spend], question, lambda: [np.array(exact(), np.int64)])
+        return noisy / np.float64(2**spend.lattice)
+
+    def _meaning(self, places: Sequence[tuple[int, ...]]) -> object:
+        """What tells marginals apart from others of the same names: how their codes follow from the fine ones."""
+        columns = [self.recoding.columns[position] for position in sorted({p for place in places for p in place})]
+        return [list(places), [[column.sources, column.tables, column.merged] for column in columns]]
 
     def _rounded(self, prediction: NDArray[Any], place: tuple[int, ...]) -> NDArray[np.int64]:
         """A prediction in whole numbers; refused before paying if no such table could be counted."""
@@ -228,10 +296,6 @@ class PrivateTable:
         if not np.isfinite(prediction).all() or np.abs(prediction).max() > LARGEST_PREDICTION:
             raise InternalError("a prediction must be finite, and no larger than tables can be")
         return np.asarray(np.rint(prediction), np.int64)
-
-    def _noisy_scores(self, exact: Sequence[int], spend: Gaussian) -> NDArray[np.float64]:
-        (noisy,) = self._mechanisms.noised([(np.array(exact, np.int64), spend)])
-        return noisy / np.float64(2**spend.lattice)
 
     def _score_spend(self, share: Fraction, scores: int, per_row: int) -> Gaussian:
         """Noise for several scores at once: Δ² is that of one, times their number."""
@@ -276,6 +340,7 @@ class PrivateTable:
             recoding=recoding,
             engine=engine,
             run=self._run,
+            journal=self._journal,
             mechanisms=self._mechanisms,
             limits=self._limits,
             drawn=self._drawn,
@@ -297,6 +362,34 @@ def sealed(answer: Callable[[], _T]) -> _T:
     raise InternalError(f"counting rows failed ({kind}); what was paid for it stays spent")
 
 
+def interrupt(run: Run, journal: Journal | None) -> None:
+    """Leave a run after a failure: with a journal it can be resumed, unless it paid for nothing.
+
+    Privacy: what can be resumed keeps its whole promise reserved, so that nothing it may still draw is promised to
+    others meanwhile.
+    """
+    if journal and run.account.draws:
+        journal.release()
+        return
+    run.close()
+    if journal:
+        journal.discard()
+
+
+def _lost(error: BudgetError, run: Run, journal: Journal) -> BudgetError:
+    """What to say if the budget has no room for what an interrupted run lost."""
+    lost = journal.lost
+    shown = "; ".join(draw.purpose for draw in lost[:3]) + (f"; and {len(lost) - 3} more" if len(lost) > 3 else "")
+    rho, delta = (float(sum(getattr(draw.spend, cost) for draw in lost)) for cost in ("rho", "delta"))
+    price = f"ρ = {rho:.6g}" + (f" and δ = {delta:.3g}" if delta else "")
+    closing = f"close it with dpsyn ledger close {run.ledger.path} {run.name}, " if run.ledger else ""
+    return BudgetError(
+        f"when the run was interrupted, answers were lost that it had paid for: {shown}. To draw them again costs "
+        f"{price}, for which there is no room ({error}). The run cannot go on: {closing}remove {journal.path}, and "
+        "start anew"
+    )
+
+
 def initial_recoding(schema: Schema) -> Recoding:
     """What is measured unless a recipe says otherwise: the bins of every attribute with a public domain."""
     return Recoding.coarse(Codec(schema))
@@ -316,17 +409,3 @@ def _indif(counts: NDArray[np.int64]) -> int:
         return 0
     wide = counts if rows < 2**31 else counts.astype(object)  # the sum is at most 2n², which must not overflow
     return int(np.abs(wide * rows - np.multiply.outer(wide.sum(axis=1), wide.sum(axis=0))).sum()) // rows
-
-
-def _narrowed(attribute: Integer | Real, histogram: Marginal) -> Integer | Real:
-    """The attribute with bounds at the outermost buckets that stand out of the noise; as it was if none does."""
-    counts = histogram.counts[:-1]
-    beyond_noise = histogram.deviation * math.sqrt(2 * math.log(1_000 * len(counts)))
-    reached = np.flatnonzero(counts > beyond_noise)
-    if len(reached) == 0:
-        return attribute
-    low, high = magnitude.bounds_of(int(reached[0]), int(reached[-1]))
-    scale = attribute.scale if isinstance(attribute, Real) else 1
-    kind = float if isinstance(attribute, Real) else int
-    bounds = {"low": max(attribute.low, kind(low / scale)), "high": min(attribute.high, kind(high / scale))}
-    return msgspec.structs.replace(attribute, **bounds, bins=None, spikes=(), other=None)

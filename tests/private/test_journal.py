@@ -1,0 +1,595 @@
+"""An interrupted run goes on from its journal: what is stored is given again, what was lost is paid for again."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.typing import NDArray
+
+from dpsyn.accounting import Budget, Ledger, Protection
+from dpsyn.errors import BudgetError, JournalError, LedgerError, SourceError
+from dpsyn.private import PrivateTable, SystemNoise, discard_journal, open_private
+from dpsyn.private.journal import fingerprint
+from dpsyn.private.mechanisms import Charged
+from dpsyn.records import Grouping
+from dpsyn.schema import Boolean, Categorical, Identifier, Integer, Open, Schema, Unit
+from tests.private.replaying import Recording
+
+SECRET = "Zaphod"
+SCHEMA = Schema(
+    attributes=(
+        Identifier(name="person"),
+        Integer(name="age", low=0, high=10**6),
+        Categorical(name="sex", values=("F", "M"), missing=True),
+        Boolean(name="ok"),
+        Open(name="city"),
+    ),
+    dataset="people",
+)
+TABLE = pa.table(
+    {
+        "person": [f"p{i}" for i in range(200)],
+        "age": [31, 32, 33, 33] * 50,
+        "sex": ["F", "M", None, "x"] * 50,
+        "ok": [True, False, True, True] * 50,
+        "city": ["Oslo"] * 150 + [f"{SECRET}{i}" for i in range(50)],
+    }
+)
+BUDGET = Budget.plan(10, 1e-6, pure=[0.5], thresholds=True)
+SHARE = BUDGET.rho / 8
+STEPS = 8
+"""Questions that ``ask`` asks; one of them has two answers."""
+
+
+class Stop(Exception):  # noqa: N818
+    """What interrupts a run."""
+
+
+def ask(table: PrivateTable, until: int = STEPS) -> list[Any]:
+    """Ask everything the gate answers and spend the whole budget, or the first few questions; what the answers were."""
+    found: list[Any] = []
+
+    def bought(name: str, buy: Callable[[PrivateTable], PrivateTable]) -> None:
+        nonlocal table
+        table = buy(table)
+        found.append(table.schema[name])
+
+    questions: list[Callable[[], Any]] = [
+        lambda: bought("age", lambda t: t.discover_range("age", SHARE)),
+        lambda: bought("city", lambda t: t.discover("city", SHARE, BUDGET.threshold_delta)),
+        lambda: found.append(table.fine_histogram("age", SHARE).raw.tolist()),
+        lambda: found.extend(m.raw.tolist() for m in table.measure([("ok",), ("sex", "city")], [SHARE, SHARE])),
+        lambda: found.append(table.measure_purely([("ok", "sex")], BUDGET.pure)[0].raw.tolist()),
+        lambda: found.append(table.score([("ok",)], [np.array([50, 150])], SHARE).tolist()),
+        lambda: found.append(table.dependence([("ok", "sex"), ("sex", "city")], SHARE).tolist()),
+        lambda: found.append(table.measure([("age",)], [SHARE])[0].counts.tolist()),
+    ]
+    for question in questions[:until]:
+        question()
+    return found
+
+
+def opened(place: Path, *, ledger: bool = True, **options: Any) -> PrivateTable:
+    """A run with a journal; its noise is not the real one, but fast."""
+    book = Ledger(place / "l.db") if ledger else None
+    given: dict[str, Any] = {
+        "mechanisms": Recording(len(list(place.iterdir()))),
+        "journal": place / "j",
+        "plan": "all",
+    } | options
+    data, schema, budget = given.pop("data", TABLE), given.pop("schema", SCHEMA), given.pop("budget", BUDGET)
+    return open_private(data, schema, budget, book, **given)
+
+
+def interrupted(place: Path, asked: int | Callable[[PrivateTable], object], **options: Any) -> None:
+    """A run that was interrupted after some questions."""
+    with contextlib.suppress(Stop), opened(place, **options) as table:
+        if isinstance(asked, int):
+            ask(table, asked)
+        else:
+            asked(table)
+        raise Stop
+
+
+def journal_lines(place: Path) -> list[bytes]:
+    return (place / "j").read_bytes().splitlines(keepends=True)
+
+
+def keep_lines(place: Path, number: int) -> None:
+    """Cut the last lines off, as if the process had been killed before it stored them."""
+    (place / "j").write_bytes(b"".join(journal_lines(place)[:number]))
+
+
+class Untouchable:
+    """A table whose rows must not be read."""
+
+    def __init__(self) -> None:
+        self.reads = 0
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        reader = pa.RecordBatchReader.from_batches(TABLE.schema, self._batches())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def _batches(self) -> Any:
+        self.reads += 1
+        yield from TABLE.to_batches()
+
+
+# ── going on ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("ledger", [True, False])
+@pytest.mark.parametrize("until", range(1, STEPS))
+def test_a_run_goes_on_where_it_was_interrupted(until: int, ledger: bool, tmp_path: Path) -> None:
+    first, second = Recording(1), Recording(2)
+    interrupted(tmp_path, until, ledger=ledger, mechanisms=first)
+
+    with opened(tmp_path, ledger=ledger, resume=True, mechanisms=second) as table:
+        answers = ask(table)
+        certificate = table.certificate()
+
+    drawn = [*first.answers, *second.answers]
+    assert [draw.spend for draw in certificate.account.draws] == [answer.spend for answer in drawn]
+    assert len(drawn) == len(answers) == 9
+    assert answers[2] == drawn[2].released.tolist()
+    assert answers[3] == drawn[3].released.tolist()
+    assert answers[5] == drawn[5].released.tolist()
+    assert certificate.figures.epsilon <= BUDGET.epsilon
+
+
+@pytest.mark.parametrize("ledger", [True, False])
+def test_all_answers_of_a_run_that_ended_are_given_again_without_rows_or_payment(ledger: bool, tmp_path: Path) -> None:
+    with opened(tmp_path, ledger=ledger) as table:
+        before, inside = ask(table), table.certificate()
+    after = table.certificate()
+    noise = Recording()
+
+    for _ in range(2):
+        with opened(tmp_path, ledger=ledger, resume=True, mechanisms=noise) as again:
+            assert ask(again) == before
+            assert again.certificate() == inside
+        assert again.certificate() == after
+
+    assert noise.answers == []
+
+
+def test_the_rows_of_a_run_that_ended_are_not_read_again(tmp_path: Path) -> None:
+    schema = msgspec.structs.replace(SCHEMA, attributes=SCHEMA.attributes[:-1])
+    with opened(tmp_path, schema=schema) as table:
+        before = table.measure([("ok",)], [SHARE])[0].raw.tolist()
+    data = Untouchable()
+
+    with opened(tmp_path, schema=schema, data=data, resume=True) as again:
+        assert again.measure([("ok",)], [SHARE])[0].raw.tolist() == before
+
+    assert data.reads == 0
+
+
+@pytest.mark.parametrize("ledger", [True, False])
+def test_a_run_that_ended_draws_nothing_more(ledger: bool, tmp_path: Path) -> None:
+    with opened(tmp_path, ledger=ledger) as table:
+        table.measure([("ok",)], [SHARE])
+
+    with opened(tmp_path, ledger=ledger, resume=True) as again:
+        again.measure([("ok",)], [SHARE])
+        with pytest.raises(BudgetError, match="this run is closed"):
+            again.measure([("sex",)], [SHARE])
+
+
+def test_a_run_that_ended_but_could_not_close_in_the_ledger_is_closed_when_it_is_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise LedgerError("no room")
+
+    table = opened(tmp_path)
+    before = table.measure([("ok",)], [SHARE])[0].raw.tolist()
+    with monkeypatch.context() as patched:
+        patched.setattr(Ledger, "close", fails)
+        with pytest.raises(LedgerError, match="no room"):
+            table.close()
+    inside = table.certificate()
+
+    with opened(tmp_path, resume=True) as again:
+        assert again.measure([("ok",)], [SHARE])[0].raw.tolist() == before
+        assert again.certificate() == inside
+
+    (run,) = Ledger(tmp_path / "l.db").datasets()[0].runs
+    assert run.closed
+
+
+def test_an_answer_is_on_disk_before_it_is_used_and_paid_for_before_it_is_drawn(tmp_path: Path) -> None:
+    kinds: list[list[str]] = []
+
+    class Watching(Recording):
+        def noised(self, answers: Sequence[Charged]) -> list[NDArray[np.int64]]:
+            kinds.append([msgspec.json.decode(line[65:])["record"] for line in journal_lines(tmp_path)])
+            return super().noised(answers)
+
+    with opened(tmp_path, ledger=False, mechanisms=Watching()) as table:
+        (first, _) = table.measure([("ok",), ("sex",)], [SHARE, SHARE])
+        stored = msgspec.json.decode(journal_lines(tmp_path)[3][65:])
+        table.measure([("age",)], [SHARE])
+
+    two = ["payment", "payment"]
+    assert kinds == [["run", *two], ["run", *two, "answer", "answer", "payment"]]
+    assert msgspec.json.decode(msgspec.json.encode(stored["numbers"]), type=bytes) == first.raw.tobytes()
+
+
+def test_which_rows_of_a_person_count_is_decided_anew_and_the_key_is_not_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys: list[bytes] = []
+
+    def token(size: int) -> bytes:
+        drawn = os.urandom(size)
+        keys.extend([drawn] if size == 16 else [])  # the name of a run is shorter, and public
+        return drawn
+
+    monkeypatch.setattr("secrets.token_bytes", token)
+    schema = msgspec.structs.replace(SCHEMA, unit=Unit(id="person", rows=2))
+    interrupted(tmp_path, 4, schema=schema)
+
+    with opened(tmp_path, resume=True, schema=schema) as table:
+        ask(table)
+
+    content = (tmp_path / "j").read_bytes()
+    assert len(set(keys)) == 2
+    for key in keys:
+        assert not any(form in content for form in (key, key.hex().encode(), msgspec.json.encode(key)[1:-3]))
+    assert SECRET.encode() not in content
+
+
+# ── lost answers ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("ledger", [True, False])
+def test_what_was_paid_for_and_not_stored_is_paid_for_again(ledger: bool, tmp_path: Path) -> None:
+    first, second = Recording(1), Recording(2)
+    cliques = [("ok",), ("sex",), ("ok", "sex")]
+    interrupted(tmp_path, lambda t: t.measure(cliques, [SHARE] * 3), ledger=ledger, mechanisms=first)
+    keep_lines(tmp_path, -2)  # of three answers one is stored
+
+    with opened(tmp_path, ledger=ledger, resume=True, mechanisms=second) as again:
+        found = again.measure(cliques, [SHARE] * 3)
+        certificate = again.certificate()
+
+    purposes = [draw.purpose for draw in certificate.account.draws]
+    assert purposes == [f"marginal of {names}" for names in ("ok", "sex", "ok, sex", "sex", "ok, sex")]
+    assert found[0].raw.tolist() == first.answers[0].released.tolist()
+    assert [m.raw.tolist() for m in found[1:]] == [answer.released.tolist() for answer in second.answers]
+    if ledger:
+        assert len(Ledger(tmp_path / "l.db").datasets()[0].runs[0].draws) == 5
+
+
+@pytest.mark.parametrize("ledger", [True, False])
+def test_where_the_budget_does_not_allow_that_the_run_stops_and_says_what_was_lost(
+    ledger: bool, tmp_path: Path
+) -> None:
+    interrupted(tmp_path, 4, ledger=ledger)
+    keep_lines(tmp_path, -1)
+    noise = Recording()
+
+    with (
+        pytest.raises(BudgetError, match=r"lost that it had paid for: marginal of sex, city\..* costs ρ = ") as caught,
+        opened(tmp_path, ledger=ledger, resume=True, mechanisms=noise) as table,
+    ):
+        ask(table)
+
+    expected = f"dpsyn ledger close {tmp_path / 'l.db'} "
+    assert (expected in str(caught.value)) == ledger
+    assert f"remove {tmp_path / 'j'}, and start anew" in str(caught.value)
+    assert len(noise.answers) == 4  # what there was room for: all but the last
+
+
+def test_the_price_of_lost_values_has_a_delta(tmp_path: Path) -> None:
+    interrupted(tmp_path, 2)
+    keep_lines(tmp_path, -1)
+
+    with (
+        pytest.raises(BudgetError, match=r"values of city\. .* and δ = 1e-07,"),
+        opened(tmp_path, resume=True) as table,
+    ):
+        ask(table)
+
+
+def test_payments_are_refused_together_so_that_nothing_is_lost_in_vain(tmp_path: Path) -> None:
+    with opened(tmp_path) as table:
+        with pytest.raises(BudgetError):
+            table.measure([("ok",), ("sex",)], [BUDGET.rho * 3 / 4] * 2)
+
+        assert table.certificate().account.draws == ()
+
+
+# ── refusals ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"schema": msgspec.structs.replace(SCHEMA, expected_size=100)}, "different: the schema. "),
+        ({"plan": "some"}, "different: the plan. "),
+        ({"budget": Budget.plan(11, 1e-6, pure=[0.5], thresholds=True)}, "different: the budget. "),
+        ({"schema": msgspec.structs.replace(SCHEMA, dataset="others")}, "the schema, the name of the dataset"),
+        ({"schema": msgspec.structs.replace(SCHEMA, unit=Unit(id="person", rows=2))}, "the schema, whom it protects"),
+        ({"ledger": False}, "different: whether there is a ledger. "),
+    ],
+)
+def test_a_run_is_resumed_only_with_what_it_was_given(options: dict[str, Any], words: str, tmp_path: Path) -> None:
+    interrupted(tmp_path, 3)
+    before = (tmp_path / "j").read_bytes(), Ledger(tmp_path / "l.db").verify()
+
+    with pytest.raises(JournalError, match=words):
+        opened(tmp_path, resume=True, **options)
+
+    assert before == ((tmp_path / "j").read_bytes(), Ledger(tmp_path / "l.db").verify())
+    with opened(tmp_path, resume=True) as table:
+        ask(table)
+
+
+def test_a_new_run_is_refused_where_there_is_a_journal(tmp_path: Path) -> None:
+    interrupted(tmp_path, 3)
+    before = (tmp_path / "j").read_bytes(), Ledger(tmp_path / "l.db").verify()
+
+    with pytest.raises(JournalError, match="go on with --resume, or remove it to start and pay anew"):
+        opened(tmp_path)
+
+    assert before == ((tmp_path / "j").read_bytes(), Ledger(tmp_path / "l.db").verify())
+
+
+def test_without_a_journal_there_is_nothing_to_resume(tmp_path: Path) -> None:
+    with pytest.raises(JournalError, match="no interrupted run to resume"):
+        opened(tmp_path, resume=True)
+    with pytest.raises(JournalError, match="say where"):
+        opened(tmp_path, resume=True, journal=None)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(lambda t: t.measure([("sex",)], [SHARE]), id="another marginal"),
+        pytest.param(lambda t: t.measure([("ok",)], [SHARE / 2]), id="another share"),
+        pytest.param(lambda t: t.measure([("ok",), ("sex",)], [SHARE, SHARE]), id="another table in between"),
+        pytest.param(lambda t: t.fine_histogram("ok", SHARE), id="another method"),
+        pytest.param(
+            lambda t: t.recode(t.recoding.merge("ok", Grouping(np.array([1, 0])))).measure([("ok",)], [SHARE]),
+            id="other codes",
+        ),
+    ],
+)
+def test_a_stored_answer_is_never_given_to_another_question(other: Any, tmp_path: Path) -> None:
+    interrupted(tmp_path, lambda t: (t.measure([("ok",)], [SHARE]), t.measure([("age",)], [SHARE])))
+    before = Ledger(tmp_path / "l.db").verify()
+
+    with (
+        pytest.raises(JournalError, match=r"asks other questions .* Nothing was paid"),
+        opened(tmp_path, resume=True) as t,
+    ):
+        other(t)
+
+    assert Ledger(tmp_path / "l.db").verify() == before
+
+
+def test_a_stored_score_is_never_given_to_another_prediction(tmp_path: Path) -> None:
+    interrupted(tmp_path, lambda t: t.score([("ok",)], [np.array([50, 150])], SHARE))
+
+    with pytest.raises(JournalError, match="asks other questions"), opened(tmp_path, resume=True) as again:
+        again.score([("ok",)], [np.array([50, 151])], SHARE)
+
+
+def test_questions_that_differ_have_different_fingerprints() -> None:
+    questions: list[object] = [
+        "",
+        [],
+        [[]],
+        [1, 2],
+        [12],
+        ["1", 2],
+        [(1, 2), 3],
+        [(1,), (2, 3)],
+        np.array([1, 2]),
+        np.array([[1, 2]]),
+        [np.array([1]), np.array([2])],
+        None,
+    ]
+
+    assert len({fingerprint(question) for question in questions}) == len(questions)
+    assert fingerprint((1, [np.arange(3)])) == fingerprint([1, (np.arange(3),)])
+
+
+def test_a_run_that_somebody_closed_is_not_resumed(tmp_path: Path) -> None:
+    interrupted(tmp_path, 3)
+    ledger = Ledger(tmp_path / "l.db")
+    (run,) = ledger.datasets()[0].runs
+    ledger.close(run.run)
+
+    with pytest.raises(LedgerError, match="is closed; start a new one"):
+        opened(tmp_path, resume=True)
+
+
+def test_answers_that_the_ledger_does_not_know_of_are_refused(tmp_path: Path) -> None:
+    with opened(tmp_path) as table:
+        backup = (tmp_path / "l.db").read_bytes()
+        ask(table)
+    (tmp_path / "l.db").write_bytes(backup)
+
+    with pytest.raises(LedgerError, match=r"holds answers that run .* did not pay for"):
+        opened(tmp_path, resume=True)
+
+
+def test_the_run_of_another_ledger_is_refused(tmp_path: Path) -> None:
+    interrupted(tmp_path, 3)
+    (tmp_path / "l.db").rename(tmp_path / "mine.db")
+    Ledger(tmp_path / "l.db").reserve("people", "other", BUDGET, Protection())
+
+    with pytest.raises(LedgerError, match="there is no run"):
+        opened(tmp_path, resume=True)
+
+
+def test_a_journal_is_used_by_one_process_and_free_again_when_that_is_killed(tmp_path: Path) -> None:
+    interrupted(tmp_path, 3)
+    holder = "import sys; from pathlib import Path; from dpsyn.private.lines import Lines; "
+    holder += "lines = Lines.reopen(Path(sys.argv[1])); print('open', flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", holder, str(tmp_path / "j")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "open\n"
+
+        with pytest.raises(JournalError, match="in use by another process"):
+            opened(tmp_path, resume=True)
+        other.send_signal(signal.SIGKILL)
+        other.wait()
+
+    with opened(tmp_path, resume=True) as table:
+        ask(table)
+
+
+# ── failures ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def no_room(_: int) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_a_journal_that_cannot_be_written_stops_the_release_before_rows_are_read(
+    full: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = Untouchable()
+    schema = msgspec.structs.replace(SCHEMA, attributes=SCHEMA.attributes[:-1])
+    path = tmp_path / "j" if full else tmp_path / "no folder" / "j"
+    if full:
+        monkeypatch.setattr("dpsyn.private.lines.os.fsync", no_room)
+
+    with pytest.raises(JournalError, match="cannot be written"):
+        opened(tmp_path, data=data, schema=schema, journal=path)
+
+    assert data.reads == 0
+    (dataset,) = Ledger(tmp_path / "l.db").datasets()
+    assert dataset.rho == 0
+    assert dataset.runs[0].closed
+    assert not path.exists()
+
+
+def test_rows_that_cannot_be_read_leave_no_journal_and_give_the_promise_back(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text(f"person,age,sex,ok,city\np,1,F,true,Oslo\n{SECRET}\n", "utf-8")
+
+    with pytest.raises(SourceError, match="well-formed"):
+        opened(tmp_path, data=path)
+
+    assert not (tmp_path / "j").exists()
+    assert Ledger(tmp_path / "l.db").datasets()[0].rho == 0
+
+
+def test_rows_that_cannot_be_read_any_more_leave_the_run_as_it_was(tmp_path: Path) -> None:
+    interrupted(tmp_path, 3)
+    path = tmp_path / "people.csv"
+    path.write_text(f"person,age,sex,ok,city\np,1,F,true,Oslo\n{SECRET}\n", "utf-8")
+
+    with pytest.raises(SourceError, match="well-formed"):
+        opened(tmp_path, data=path, resume=True)
+
+    with opened(tmp_path, resume=True) as table:
+        assert len(ask(table)) == 9
+
+
+def test_an_answer_that_cannot_be_stored_is_not_given_and_stays_paid_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Filling(Recording):
+        def noised(self, answers: Sequence[Charged]) -> list[NDArray[np.int64]]:
+            monkeypatch.setattr("dpsyn.private.lines.os.fsync", no_room)
+            return super().noised(answers)
+
+    with pytest.raises(JournalError, match="no space left"), opened(tmp_path, mechanisms=Filling()) as table:
+        table.measure([("ok",)], [SHARE])
+    monkeypatch.undo()
+
+    (dataset,) = Ledger(tmp_path / "l.db").datasets()
+    assert dataset.rho == BUDGET.reserved_rho  # the run is open
+    with pytest.raises(JournalError, match="is closed"):
+        table.measure([("ok",)], [SHARE])
+    assert len(Ledger(tmp_path / "l.db").datasets()[0].runs[0].draws) == 1
+
+
+def test_an_exception_before_anything_was_paid_leaves_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(Stop), opened(tmp_path):
+        raise Stop
+
+    assert not (tmp_path / "j").exists()
+    assert Ledger(tmp_path / "l.db").datasets()[0].rho == 0
+
+
+def test_an_exception_closes_a_run_without_a_journal_and_keeps_one_with_a_journal_open(tmp_path: Path) -> None:
+    interrupted(tmp_path, 3, journal=None)
+    interrupted(tmp_path, 3)
+
+    (dataset,) = Ledger(tmp_path / "l.db").datasets()
+
+    assert [run.closed for run in dataset.runs] == [True, False]
+    assert dataset.runs[1].rho == BUDGET.reserved_rho
+
+
+def test_a_journal_is_removed_when_all_is_written(tmp_path: Path) -> None:
+    with opened(tmp_path) as table:
+        ask(table)
+
+    discard_journal(tmp_path / "j")
+    discard_journal(tmp_path / "j")
+
+    assert not (tmp_path / "j").exists()
+    with opened(tmp_path, budget=Budget.plan(1, 1e-6)):
+        pass
+
+
+# ── noise of tests ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("ledger", [True, False])
+@pytest.mark.parametrize(
+    ("parts", "private"), [("real real", True), ("test real", False), ("real test real", False), ("real test", False)]
+)
+def test_a_run_is_private_only_if_all_its_parts_are(parts: str, private: bool, ledger: bool, tmp_path: Path) -> None:
+    cliques = [("ok",), ("sex",), ("age",)]
+    noises = [SystemNoise() if part == "real" else Recording() for part in parts.split()]
+    for number, noise in enumerate(noises, start=1):
+        asked = cliques[:number]
+        interrupted(
+            tmp_path,
+            lambda t, asked=asked: [t.measure([clique], [SHARE]) for clique in asked],  # type: ignore[misc]
+            ledger=ledger,
+            resume=number > 1,
+            mechanisms=noise,
+        )
+
+    with opened(tmp_path, ledger=ledger, resume=True, mechanisms=SystemNoise()) as table:
+        certificate = table.certificate()
+
+    assert certificate.noise_is_private == private
+
+
+def test_half_a_line_at_the_end_is_as_if_its_answer_had_never_been_stored(tmp_path: Path) -> None:
+    interrupted(tmp_path, 3)
+    whole = (tmp_path / "j").read_bytes()
+    last = len(whole) - len(journal_lines(tmp_path)[-1])
+
+    for end in (last, last + 1, (last + len(whole)) // 2, len(whole) - 1):
+        (tmp_path / "j").write_bytes(whole[:end])
+
+        with pytest.raises(BudgetError, match="fine histogram of age"), opened(tmp_path, resume=True) as table:
+            ask(table)
