@@ -4,7 +4,7 @@ For every record and attribute in turn the code is taken that lowers Î£ (count â
 most, counts being kept up to date after each change. GUM looks at one table at a time, so each visit undoes part of
 what the others have won, and it copies records, so that few different ones are left. Here a change counts in every
 table that has the attribute, nothing is copied, and no more is changed than lowers the error: what tables do not speak
-about stays as the start drew it, which is the tree of the strongest pairs. ``bench/fit.py`` compares.
+about stays as the start drew it, which is the tree of the strongest pairs. ``bench/gum.py`` compares.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class DescentOptions:
     """How descent proceeds.
 
     Attributes:
-        sweeps: at most so many looks at every code; errors settle after five to ten (``bench/fit.py``).
+        sweeps: at most so many looks at every code; errors settle after five to ten (``bench/gum.py``).
         settled: stop when fewer than this share of the records changed in a sweep.
     """
 
