@@ -18,6 +18,7 @@ from dpsyn.recipes.privsyn import privsyn
 from dpsyn.recipes.recipe import Recipe
 from dpsyn.schema import Open, Schema
 from dpsyn.synopsis import Kind, Release, Synopsis, fit_model, kind_of
+from dpsyn.synthesis import FIRST_TIME, first_time
 
 RECIPES: dict[str, Recipe] = {"dpsyn": dpsyn, "privsyn": privsyn, "independent": independent}
 """All recipes; a test runs each on neighbouring tables and compares answers with charges."""
@@ -67,7 +68,7 @@ def measure(
     before = Synopsis.load(extend) if isinstance(extend, str | Path) else extend
     schema = _extended(schema, before) if before else schema
     budget = _budget(schema, epsilon, delta)
-    progress("reading the table", 0.0)
+    progress(f"reading the table{FIRST_TIME}" if first_time() else "reading the table", 0.0)
     with open_private(
         data,
         schema,

@@ -4,10 +4,11 @@ from dpsyn.synthesis.decay import DECAYS, ConstantAlpha, Decay, ExponentialDecay
 from dpsyn.synthesis.descent import DescentOptions, descend
 from dpsyn.synthesis.gum import GumOptions, Moves, gum
 from dpsyn.synthesis.start import Records, start
-from dpsyn.synthesis.synthesize import FitOptions, synthesize
+from dpsyn.synthesis.synthesize import FIRST_TIME, FitOptions, first_time, synthesize
 
 __all__ = [
     "DECAYS",
+    "FIRST_TIME",
     "ConstantAlpha",
     "Decay",
     "DescentOptions",
@@ -20,6 +21,7 @@ __all__ = [
     "RootDecay",
     "StepDecay",
     "descend",
+    "first_time",
     "gum",
     "start",
     "synthesize",

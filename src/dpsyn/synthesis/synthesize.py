@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from threading import Lock
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from dpsyn.errors import InternalError
 from dpsyn.marginals import Estimate
 from dpsyn.progress import Progress, silent
+from dpsyn.synthesis import kernels
 from dpsyn.synthesis.append import append, peel, uncovered
 from dpsyn.synthesis.descent import DescentOptions, descend
 from dpsyn.synthesis.fit import fit
@@ -24,6 +26,8 @@ from dpsyn.synthesis.start import Records
 
 FitOptions = GumOptions | DescentOptions
 """By which algorithm records are fitted, and how."""
+
+FIRST_TIME = " (first run on this machine: compiling takes some seconds)"
 
 
 def synthesize(
@@ -47,6 +51,7 @@ def synthesize(
     """
     _check(tables, dict(zip(names, sizes, strict=True)), rows)
     components = separate(uncovered(tables), names)
+    progress(f"fitting records{FIRST_TIME}" if first_time() else "fitting records", 0.0)
     *seeds, last = np.random.SeedSequence(seed).spawn(len(components) + 1)
     shares = _Shares(progress, [len(component.tables) for component in components])
     work = [
@@ -56,6 +61,13 @@ def synthesize(
     with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
         parts = [running.result() for running in [pool.submit(task) for task in work]]
     return join(parts, names, rows, np.random.default_rng(last))
+
+
+def first_time() -> bool:
+    """Whether the kernels have still to be compiled, which happens once on a machine and takes some seconds."""
+    cache = getattr(kernels.descend, "_cache", None)
+    folder = getattr(cache, "cache_path", None)
+    return folder is not None and not any(Path(folder).glob("kernels.*.nbi"))
 
 
 def _check(tables: Sequence[Estimate], sizes: dict[str, int], rows: int) -> None:
