@@ -250,22 +250,22 @@ _PAYING = (
         "(raw,) = self._mechanisms.noised([(counted()[0], spend)])",
         "private/test_table",
     ),
-    _broken("no answer is paid for", _GATE, "        self._pay(lacking)\n", "", "private/test_table"),
+    _broken("no answer is paid for", _GATE, "            self._pay(lacking)\n", "", "private/test_table"),
     _broken(
         "answers are paid for after counting",
         _GATE,
-        "        self._pay(lacking)\n",
-        "        sealed(lambda: drawn(len(stored)))\n        self._pay(lacking)\n",
+        "            self._pay(lacking)\n",
+        "            sealed(lambda: drawn(len(stored)))\n            self._pay(lacking)\n",
         "private/test_table",
     ),
     _broken(
         "answers are paid for after drawing",
         _GATE,
-        """        self._pay(lacking)
-        new: list[_Answer] = sealed(lambda: drawn(len(stored)))
+        """            self._pay(lacking)
+            new: list[_Answer] = sealed(lambda: drawn(len(stored)))
 """,
-        """        new: list[_Answer] = sealed(lambda: drawn(len(stored)))
-        self._pay(lacking)
+        """            new: list[_Answer] = sealed(lambda: drawn(len(stored)))
+            self._pay(lacking)
 """,
         "private/test_killing",
     ),
@@ -522,8 +522,8 @@ _JOURNALS = (
     _broken(
         "answers are used without being stored",
         _GATE,
-        "            self._journal.store(lacking, question, new)\n",
-        "            pass\n",
+        "                self._journal.store(lacking, question, new)\n",
+        "                pass\n",
         "private/test_journal",
     ),
     _broken(
@@ -536,8 +536,8 @@ _JOURNALS = (
     _broken(
         "what was paid for and lost is drawn again without paying",
         _GATE,
-        "        self._pay(lacking)\n",
-        "        self._pay([draw for draw in lacking if not (self._journal and draw in self._journal.lost)])\n",
+        "            self._pay(lacking)\n",
+        "            self._pay([draw for draw in lacking if not (self._journal and draw in self._journal.lost)])\n",
         "private/test_journal",
     ),
     _broken(

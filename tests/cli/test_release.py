@@ -72,6 +72,7 @@ def test_rows_go_to_standard_output_and_nothing_else_does() -> None:
 
     assert len(done.stdout.splitlines()) == 4
     assert done.stdout.startswith('"age","sex"')
+    assert "Certified: the promise is kept." in done.stderr
 
 
 def test_a_folder_holds_the_whole_release() -> None:
@@ -175,6 +176,38 @@ def test_a_killed_run_goes_on_or_says_what_was_lost(phase: str) -> None:
     assert account.rho <= account.runs[0].budget.reserved_rho
 
 
+def test_a_synopsis_that_the_interrupted_run_wrote_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
+    release = ["synthesize", *RELEASE, "-o", "a.csv", "--synopsis", "s.dpsyn"]
+    with monkeypatch.context() as broken:
+        broken.setattr("dpsyn.synopsis.Synopsis.generate", lambda *_, **__: 1 / 0)
+        assert run(release) == 1
+
+    assert run([*release, "--resume"]) == 0
+
+    assert files() == {"a.csv", "s.dpsyn"}
+
+
+def test_an_interrupted_run_says_how_to_go_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dpsyn.synopsis.Synopsis.generate", interrupted)
+
+    assert run(["synthesize", *RELEASE, "-o", "a.csv"]) == 130
+
+    assert "is kept in a.csv.journal; the same command with --resume goes on" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["-", "s/"])
+def test_a_synopsis_is_written_to_a_file_only(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["measure", *RELEASE, "-o", name]) == 2
+
+    assert "no place for a synopsis" in capsys.readouterr().err
+    assert files() == set()
+
+
 def test_a_run_is_resumed_with_what_it_was_given_at_first(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -222,12 +255,16 @@ def test_a_large_delta_is_noted(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["-o", "a.txt"], "its suffix does not say what to write"),
         (["-o", "nowhere/a.csv"], "there is no folder nowhere"),
-        (["-o", "people.csv"], "people.csv exists"),
+        (["-o", "schema.yaml"], "schema.yaml is given twice"),
         (["-o", "a.csv", "--recipe", "magic"], "there is no recipe 'magic'"),
         (["-o", "a.csv", "--delta", "0.5"], "small probability"),
-        (["-o", "a.csv", "--synopsis", "people.csv"], "people.csv exists"),
+        (["-o", "a.csv", "--synopsis", "people.csv"], "people.csv is given twice"),
         (["-o", ".."], "a folder with files in it"),
         (["-o", "-", "--resume"], "keeps no journal"),
+        (["-o", "a.csv", "--synopsis", "a.csv"], "a.csv is given twice, as --output and as --synopsis"),
+        (["-o", "ledger.db", "--force"], "ledger.db is given twice"),
+        (["-o", "people.csv", "--force"], "people.csv is given twice, as data and as --output"),
+        (["-o", "a.csv", "--synopsis", "schema.yaml", "--force"], "schema.yaml is given twice"),
     ],
 )
 def test_mistakes_are_told_before_anything_is_paid(

@@ -92,3 +92,15 @@ def test_an_unknown_suffix_is_refused_before_anything_is_written(tmp_path: Path)
 def test_nothing_at_all_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="nothing to write"):
         write_table(iter(()), tmp_path / "table.csv", synthetic=True)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_frames_are_written_as_tables(kind: str, tmp_path: Path) -> None:
+    import polars
+
+    table = pa.table({"a": [1, 2], "b": ["x", None]})
+    frame = table.to_pandas() if kind == "pandas" else polars.from_arrow(table)
+
+    write_table(frame, tmp_path / "frame.csv", synthetic=True)
+
+    assert (tmp_path / "frame.csv").read_text("utf-8") == '"a","b"\n1,"x"\n2,\n'

@@ -83,6 +83,12 @@ class Certificate:
             head=head,
         )
 
+    def __repr__(self) -> str:
+        budget = self.account.budget
+        return (
+            f"Certificate(ε = {float(budget.epsilon):g}, δ = {float(budget.delta):g}, {len(self.account.draws)} draws)"
+        )
+
     def to_data(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {

@@ -111,7 +111,10 @@ _FACTS: tuple[tuple[str, Callable[..., str]], ...] = (
     ("mean age", _mean("age", lambda row: True)),
     ("without an income", _share("income", lambda value: value == 0, lambda row: True)),
     ("mean income of those employed", _mean("income", lambda row: row["employed"])),
-    ("… with a bachelor's degree or more", _mean("income", lambda row: row["education"] in _DEGREES)),
+    (
+        "mean income of graduates with a job",
+        _mean("income", lambda row: row["employed"] and row["education"] in _DEGREES),
+    ),
     ("nurses who are women", _share("sex", lambda value: value == "female", lambda row: row["occupation"] == "nurse")),
     ("employed, of those aged 70 and more", _share("employed", bool, lambda row: row["age"] >= 70)),
     ("way to work not given", _share("commute_km", lambda value: value is None, lambda row: True)),

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 import dpsyn
-from dpsyn.cli import progress, tables
+from dpsyn.cli import measuring, progress, tables
 
 
 @click.command()
@@ -32,9 +32,11 @@ def command(synopsis: Path, target: str, rows: int | None, seed: int | None, for
       dpsyn generate s.dpsyn --rows 1000000 --seed 7 -o rows.parquet
       dpsyn generate s.dpsyn --rows 5 -o -
     """
+    measuring.refuse_collisions({"--output": target}, {"synopsis": synopsis})
     tables.check(target, force)
     released = dpsyn.Synopsis.load(synopsis)
     with progress.shown(quiet) as shown:
-        tables.write(released, target, rows=rows, seed=seed, shown=shown)
+        table = released.generate(rows, seed=seed, kind="arrow", progress=shown)
+    tables.write(released, table, target)
     if not quiet and target != "-":
         tables.say_written(target)

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from dpsyn import outputs
-from dpsyn.cli import measuring, output, progress
+from dpsyn.cli import measuring, output, progress, tables
+from dpsyn.errors import OutputError
 
 
 @click.command()
@@ -29,10 +30,13 @@ def command(target: str, extend: Path | None, force: bool, quiet: bool, **option
 
     --extend measures the same table again and combines both; the promises of both releases add up.
     """
+    measuring.refuse_collisions({"--output": target}, {**options, "extend": extend})
+    if target == "-" or tables.is_folder(target):
+        raise OutputError(f"{target} is no place for a synopsis; give the name of a file, such as s.dpsyn")
     output.refuse_to_overwrite(target, force)
     outputs.check_writable(Path(target))
     journal = measuring.journal_of(target)
-    with progress.shown(quiet) as shown:
+    with measuring.resumable(journal), progress.shown(quiet) as shown:
         synopsis = measuring.measured(journal, shown, quiet=quiet, extend=extend, **options)
         synopsis.save(target)
     measuring.discard(journal)

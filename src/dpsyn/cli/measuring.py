@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 import dpsyn
-from dpsyn.cli import output
 from dpsyn.errors import OutputError
 from dpsyn.progress import Progress
 
@@ -79,6 +80,30 @@ def refuse_unfinished(journal: Path | None, resume: bool) -> None:
         )
 
 
+def refuse_collisions(outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
+    """Refuse to write two things to one place, or over something that is read."""
+    places: dict[str, str] = {}
+    read = {words: inputs.get(words) for words in ("data", "schema", "ledger", "extend", "synopsis")}
+    for words, given in {**read, **outputs}.items():
+        if given is None or str(given) == "-":
+            continue
+        place = os.path.realpath(str(given))
+        if place in places:
+            raise OutputError(f"{given} is given twice, as {places[place]} and as {words}; give another name")
+        places[place] = words
+
+
+@contextlib.contextmanager
+def resumable(journal: Path | None) -> Iterator[None]:
+    """Say how to go on if the block is interrupted."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if journal is not None and journal.exists():
+            click.echo(f"what was paid for is kept in {journal}; the same command with --resume goes on", err=True)
+        raise
+
+
 def measured(journal: Path | None, progress: Progress, *, quiet: bool, **options: Any) -> Synopsis:
     """Measure a table, with the library's warnings as lines for the person."""
     data, schema = options.pop("data"), dpsyn.Schema.load(options.pop("schema"))
@@ -98,8 +123,12 @@ def discard(journal: Path | None) -> None:
         journal.unlink(missing_ok=True)
 
 
-def say_certificate(synopsis: Synopsis) -> None:
-    """The guarantee of the last release in words."""
+def say_certificate(synopsis: Synopsis, *, to_errors: bool = False) -> None:
+    """The guarantee of the last release in words, and of all releases together if there are several."""
     certificate = synopsis.certificates[-1]
     if certificate is not None:
-        output.say(certificate.summary())
+        click.echo(certificate.summary(), err=to_errors)
+    if len(synopsis.releases) > 1:
+        from dpsyn.report import synopsis as words
+
+        click.echo("\n".join(words.overview_lines(synopsis)), err=to_errors)

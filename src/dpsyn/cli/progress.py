@@ -46,7 +46,7 @@ def _bar() -> Iterator[Progress]:
     console = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
     with Bars(*columns, console=console, transient=True) as bars:
-        task = bars.add_task("", total=None)
+        task = bars.add_task("starting", total=None)
         current = ""
 
         def progress(phase: str, done: float) -> None:

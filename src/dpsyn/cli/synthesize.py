@@ -40,18 +40,24 @@ def command(
     A run keeps its answers in FILE.journal until FILE is written. If it was interrupted, the same command with
     --resume goes on where it stopped. More rows of the same release cost nothing: dpsyn generate.
     """
+    measuring.refuse_collisions({"--output": target, "--synopsis": kept}, options)
     tables.check(target, force)
-    if kept:
+    if kept and not options["resume"]:  # an interrupted run may have written it
         output.refuse_to_overwrite(str(kept), force)
     journal = measuring.journal_of(target)
     measuring.refuse_unfinished(journal, options["resume"])
-    with progress.shown(quiet) as shown:
-        synopsis = measuring.measured(journal, shown, quiet=quiet, **options)
-        if kept:
-            synopsis.save(kept)
-        tables.write(synopsis, target, rows=rows, seed=seed, shown=shown)
+    with measuring.resumable(journal):
+        with progress.shown(quiet) as shown:
+            synopsis = measuring.measured(journal, shown, quiet=quiet, **options)
+            if kept:
+                synopsis.save(kept)
+            table = synopsis.generate(rows, seed=seed, kind="arrow", progress=shown)
+        tables.write(synopsis, table, target)
     measuring.discard(journal)
-    if quiet or target == "-":
+    if quiet:
+        return
+    if target == "-":
+        measuring.say_certificate(synopsis, to_errors=True)
         return
     tables.say_written(target)
     if kept:

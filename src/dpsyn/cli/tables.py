@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import dpsyn
 from dpsyn import outputs
 from dpsyn.cli import output
 from dpsyn.errors import OutputError
-from dpsyn.progress import Progress
 
 if TYPE_CHECKING:
     from dpsyn import Synopsis
@@ -22,17 +21,15 @@ def check(target: str, force: bool) -> None:
         return
     if is_folder(target):
         if os.path.isdir(target) and os.listdir(target):
-            raise OutputError(f"{target} is a folder with files in it; give a new name, or that of a file in it")
+            raise OutputError(f"{target} is a folder with files in it; remove it, or give another name")
     else:
         outputs.table_format(target)
         output.refuse_to_overwrite(target, force)
     outputs.check_writable(Path(target.rstrip("/")))
 
 
-def write(synopsis: Synopsis, target: str, *, rows: int | None, seed: int | None, shown: Progress) -> None:
-    """Draw rows and write them."""
-    table = synopsis.generate(rows, seed=seed, kind="arrow", progress=shown)
-    shown("writing the file", 0.0)
+def write(synopsis: Synopsis, table: Any, target: str) -> None:
+    """Write an Arrow table of rows that were drawn from a synopsis."""
     if is_folder(target):
         synopsis.write_release(target, table)
     else:

@@ -8,6 +8,7 @@ counting fails, the spend stands. Nothing else that depends on rows leaves this 
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from dpsyn.engines import Engine
 from dpsyn.errors import BudgetError, DPSynError, InternalError, SchemaError
 from dpsyn.marginals import Clique, Marginal
 from dpsyn.private import magnitude
+from dpsyn.private.interrupts import finished_first
 from dpsyn.private.journal import Answer, Journal
 from dpsyn.private.mechanisms import Mechanisms
 from dpsyn.records import Codec
@@ -266,10 +268,11 @@ class PrivateTable:
         lacking = draws[len(stored) :]
         if not lacking:
             return stored
-        self._pay(lacking)
-        new: list[_Answer] = sealed(lambda: drawn(len(stored)))
-        if self._journal:
-            self._journal.store(lacking, question, new)
+        with finished_first() if self._journal else contextlib.nullcontext():
+            self._pay(lacking)
+            new: list[_Answer] = sealed(lambda: drawn(len(stored)))
+            if self._journal:
+                self._journal.store(lacking, question, new)
         return [*stored, *new]
 
     def _pay(self, draws: Sequence[Draw]) -> None:

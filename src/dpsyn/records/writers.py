@@ -21,8 +21,10 @@ MARK = {b"dpsyn": b"synthetic"}
 """What the metadata of Parquet and Arrow files says, so that nobody takes them for the real rows."""
 
 
-def write_table(batches: Iterable[pa.RecordBatch] | pa.Table, path: str | Path, *, synthetic: bool) -> None:
-    """Write batches of one schema to a file, beside its place first; ``-`` is standard output, as CSV.
+def write_table(batches: Any, path: str | Path, *, synthetic: bool) -> None:
+    """Write a table to a file, beside its place first; ``-`` is standard output, as CSV.
+
+    The table is an Arrow table, a pandas or polars frame, or batches of one schema.
 
     ``synthetic`` marks the file as such where its format has room for it.
     """
@@ -37,7 +39,11 @@ def write_table(batches: Iterable[pa.RecordBatch] | pa.Table, path: str | Path, 
         _write_all(open_writer, sink, parts)
 
 
-def _parts(batches: Iterable[pa.RecordBatch] | pa.Table) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
+def _parts(batches: Any) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
+    if type(batches).__module__.startswith("pandas"):
+        batches = pa.Table.from_pandas(batches, preserve_index=False)
+    elif not isinstance(batches, pa.Table) and hasattr(batches, "__arrow_c_stream__"):
+        batches = _plain(pa.table(batches))
     if isinstance(batches, pa.Table):
         return batches.schema, batches.to_batches()
     iterator = iter(batches)
@@ -45,6 +51,13 @@ def _parts(batches: Iterable[pa.RecordBatch] | pa.Table) -> tuple[pa.Schema, Ite
     if first is None:
         raise OutputError("there is nothing to write, not even the names of the columns")
     return first.schema, _chain(first, iterator)
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """The table with texts of the usual type: not every format can be written from polars' own."""
+    kinds = {pa.string_view(): pa.string(), pa.large_string(): pa.string()}
+    fields = [field.with_type(kinds.get(field.type, field.type)) for field in table.schema]
+    return table.cast(pa.schema(fields))
 
 
 def _chain(first: pa.RecordBatch, rest: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:

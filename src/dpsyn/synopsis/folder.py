@@ -88,5 +88,5 @@ def _readme(table_name: str, *, private: bool) -> str:
         f"person, so use them for what many rows say together. {CERTIFICATE_TEXT} says what is guaranteed about\n"
         f"the privacy of those whose data was counted ({CERTIFICATE_DATA} says it to programs), and\n"
         f"{datapackage.NAME} describes the columns. {SYNOPSIS} holds the noisy counts themselves, from which\n"
-        f"dpsyn generate draws more rows and dpsyn query answers counts with their errors, at no cost to privacy.\n"
+        f"dpsyn generate draws more rows and dpsyn inspect shows what was measured, at no cost to privacy.\n"
     )

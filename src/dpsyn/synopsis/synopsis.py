@@ -46,6 +46,10 @@ class Synopsis:
     model: Model
     kind: Kind = "arrow"
 
+    def __repr__(self) -> str:
+        names = ", ".join(self.model.recoding.names)
+        return f"Synopsis(about {self.rows:,} rows; {len(self.releases)} releases; {names})"
+
     @property
     def certificates(self) -> tuple[Certificate | None, ...]:
         """What each release cost; None where numbers were imported, so that the guarantee is not verified here."""
@@ -79,6 +83,8 @@ class Synopsis:
     ) -> pa.Table:
         """Synthetic rows as an Arrow table."""
         wanted = self.rows if rows is None else rows
+        if not isinstance(wanted, int | np.integer) or isinstance(wanted, bool):
+            raise UserError(f"{rows!r} rows were asked for; give a whole number")
         if not 0 <= wanted <= MOST_ROWS:
             raise UserError(f"{wanted:,} rows were asked for; give a number from 0 to {MOST_ROWS:,}")
         if seed is not None and seed < 0:
