@@ -27,6 +27,10 @@ from dpsyn.synthesis.start import Records
 FitOptions = GumOptions | DescentOptions
 """By which algorithm records are fitted, and how."""
 
+FEW, ENOUGH = 1_000, 20_000
+"""Fewer records than the first are drawn from as many as the second: a handful that is fitted to all tables by itself
+matches their largest cells, but no record of it need make sense."""
+
 FIRST_TIME = " (first run on this machine: compiling takes some seconds)"
 
 
@@ -90,8 +94,11 @@ def _columns(
     left = {name for table in core for name in table.clique}
     names = [name for name in component.names if name in left]
     if isinstance(options, DescentOptions):
-        start = forest_start(core, names, rows, rng)
+        number = rows if rows >= FEW or not rows else ENOUGH
+        start = forest_start(core, names, number, rng)
         records = descend(start, names, core, rng=rng, options=options, progress=progress)
+        if number > rows:
+            records = np.asfortranarray(records[rng.choice(number, rows, replace=False)])
     else:
         records = fit(core, names, rows, rng=rng, options=options, progress=progress)
     columns = dict(zip(names, records.T, strict=True))
