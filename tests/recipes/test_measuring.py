@@ -352,3 +352,25 @@ def test_persons_with_many_rows_are_protected_together() -> None:
 
     assert abs(synopsis.rows - 400) < 40  # two rows of each of 200 persons
     assert "at most 2 of them" in synopsis.certificates[0].text()  # type: ignore[union-attr]
+
+
+def test_more_budget_never_makes_pairs_too_large_to_measure() -> None:
+    rng = np.random.default_rng(0)
+    a = np.minimum(rng.zipf(1.3, 40_000), 3000) - 1
+    b = np.where(rng.random(40_000) < 0.7, a, rng.permutation(a))
+    schema = codes(a=3000, b=3000)
+
+    synthetic = dpsyn.measure(pa.table({"a": a, "b": b}), schema, NO_NOISE).generate(seed=1)
+
+    assert np.mean(synthetic["a"].to_numpy() == synthetic["b"].to_numpy()) > 0.6
+
+
+def test_a_weak_synopsis_does_not_spoil_what_extends_it() -> None:
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 40, 6000)
+    table, schema = pa.table({"a": a, "b": a // 2, "c": rng.integers(0, 3, 6000)}), codes(a=40, b=20, c=3)
+    weak = dpsyn.measure(table, schema, 0.05)
+
+    extended = dpsyn.measure(table, schema, 5.0, extend=weak)
+
+    assert tvd(table, extended.generate(6000, seed=1), ("a", "b"), schema) < 0.1

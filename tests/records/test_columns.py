@@ -434,3 +434,17 @@ def test_the_lookup_finds_what_a_search_finds(cuts: set[int], last: int, data: s
     found = CellLookup(edges)(steps)
 
     assert found.tolist() == (np.searchsorted(edges, steps, side="right") - 1).tolist()
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d %H:%M %z", "%F %R %z", "%d.%m.%Y %I:%M %p %z", "%D %T %z"])
+def test_times_with_an_offset_become_utc_and_odd_cells_stay_cells(form: str) -> None:
+    attribute = Datetime(name="a", start="2016-01-01", end="2016-12-31", resolution="hour", format=form, missing=True)
+    instant = dt.datetime(2016, 5, 4, 23, 0, tzinfo=dt.timezone(dt.timedelta(hours=-3)))
+    cells = [instant.strftime(form), "unknown", "", None, "(", "05/04/16 23:00:00"]
+
+    for length in range(len(cells) + 1):
+        found = column_for(attribute).read(pa.array(cells[:length], pa.string())).cells.tolist()
+
+        expected = column_for(attribute).read(pa.array(["2016-05-05 02:00"], pa.string())).cells.tolist()
+        assert found[:1] == expected[:length]
+        assert len(found) == length

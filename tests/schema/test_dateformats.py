@@ -53,7 +53,16 @@ def test_what_is_written_in_an_accepted_format_is_read_back(form: tuple[str, str
 
 @pytest.mark.parametrize("letter", LETTERS)
 def test_every_letter_is_accepted(letter: str) -> None:
-    assert format_problem(f"%Y-%m-%d %p %{letter}", "day") is None
+    others = "".join(f"%{other} " for other in "Ymdp" if other != letter)
+
+    assert format_problem(f"{others}%{letter}", "day") is None
+
+
+@pytest.mark.parametrize("letter", [letter for letter in LETTERS if letter != "%"])
+def test_a_letter_that_comes_twice_is_refused(letter: str) -> None:
+    others = "".join(f"%{other} " for other in "Ymdp" if other != letter)
+
+    assert format_problem(f"{others}%{letter} %{letter}", "day") == f"it has %{letter} twice; once is enough"
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,14 @@ def test_noise_that_is_not_private_is_stamped_all_over_the_folder(tmp_path: Path
     assert json.loads((tmp_path / "release" / "certificate.json").read_text("utf-8"))["private"] is False
 
 
+def test_numbers_that_were_measured_elsewhere_are_never_called_private(tmp_path: Path) -> None:
+    write_release(tmp_path / "release", TABLE, synopsis(None))
+
+    for name in ("README.txt", "certificate.txt"):
+        assert "Guarantee not verified here" in (tmp_path / "release" / name).read_text("utf-8")
+    assert json.loads((tmp_path / "release" / "certificate.json").read_text("utf-8"))["private"] is None
+
+
 def test_the_text_tells_of_every_release_and_of_all_together(tmp_path: Path) -> None:
     write_release(tmp_path / "release", TABLE, synopsis(certificate(), certificate(with_pure_step=True), None))
 

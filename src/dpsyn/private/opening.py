@@ -15,7 +15,7 @@ from dpsyn.engines import open_engine
 from dpsyn.errors import JournalError, LedgerError
 from dpsyn.private.journal import Header, Journal, refuse_left_behind
 from dpsyn.private.mechanisms import Mechanisms, SystemNoise
-from dpsyn.private.table import Limits, PrivateTable, initial_recoding, interrupt
+from dpsyn.private.table import Limits, PrivateTable, initial_recoding, interrupt, sealed
 from dpsyn.records import check_structure
 from dpsyn.schema import Schema
 from dpsyn.sources import open_source
@@ -78,7 +78,7 @@ def open_private(
     try:
         counting = open_engine(source, schema, kind=engine, key=secrets.token_bytes(16))
         if not run.closed:
-            counting.prepare()
+            sealed(counting.prepare)
     except BaseException:
         interrupt(run, book)
         raise

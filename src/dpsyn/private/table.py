@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NoReturn, TypeVar
@@ -32,6 +32,9 @@ from dpsyn.transforms import Recoding
 
 LARGEST_PREDICTION = 2**40
 """Counts beyond a million millions are predicted by mistake; sums of them could overflow."""
+
+MOST_COUNTED = 30_000_000
+"""Cells of marginals that are scored at a time: a quarter of a gigabyte."""
 
 _T = TypeVar("_T")
 _Answer = TypeVar("_Answer", bound=Answer)
@@ -176,8 +179,8 @@ class PrivateTable:
         spend = self._score_spend(share, len(cliques), per_row=1)
 
         def distances() -> list[int]:
-            exact = self._engine.count(places, self.recoding)
-            return [int(np.abs(counts - guess).sum()) for counts, guess in zip(exact, rounded, strict=True)]
+            guesses = iter(rounded)
+            return self._each(places, lambda counts: int(np.abs(counts - next(guesses)).sum()))
 
         purpose = f"distances of {len(cliques)} marginals from predictions"
         return self._scores(purpose, spend, [self._meaning(places), rounded], distances)
@@ -195,7 +198,7 @@ class PrivateTable:
         spend = self._score_spend(share, len(pairs), per_row=4)
 
         def indifs() -> list[int]:
-            return [_indif(counts) for counts in self._engine.count(places, self.recoding)]
+            return self._each(places, _indif)
 
         return self._scores(f"dependence of {len(pairs)} pairs", spend, self._meaning(places), indifs)
 
@@ -313,6 +316,13 @@ class PrivateTable:
         (noisy,) = self._noised([purpose], [spend], question, lambda: [np.array(exact(), np.int64)])
         return noisy / np.float64(2**spend.lattice)
 
+    def _each(self, places: Sequence[tuple[int, ...]], score: Callable[[NDArray[np.int64]], int]) -> list[int]:
+        """A score of each marginal; only so many are counted at a time as memory holds."""
+        scores: list[int] = []
+        for part in _in_parts(places, [math.prod(self._shape(place)) for place in places]):
+            scores += [score(counts) for counts in self._engine.count(part, self.recoding)]
+        return scores
+
     def _meaning(self, places: Sequence[tuple[int, ...]]) -> object:
         """What tells marginals apart from others of the same names: how their codes follow from the fine ones."""
         columns = [self.recoding.columns[position] for position in sorted({p for place in places for p in place})]
@@ -374,6 +384,19 @@ class PrivateTable:
             limits=self._limits,
             drawn=self._drawn,
         )
+
+
+def _in_parts(places: Sequence[tuple[int, ...]], cells: Sequence[int]) -> Iterator[list[tuple[int, ...]]]:
+    """Marginals in their order, in parts of limited size."""
+    part: list[tuple[int, ...]] = []
+    size = 0
+    for place, more in zip(places, cells, strict=True):
+        if part and size + more > MOST_COUNTED:
+            yield part
+            part, size = [], 0
+        part.append(place)
+        size += more
+    yield part
 
 
 def sealed(answer: Callable[[], _T]) -> _T:

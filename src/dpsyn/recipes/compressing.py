@@ -6,30 +6,45 @@ import math
 from collections.abc import Iterable
 from itertools import combinations
 
+import numpy as np
+
 from dpsyn.marginals import Clique
 from dpsyn.private import PrivateTable
 from dpsyn.synopsis import Release, Stage, Synopsis, single_estimate
 from dpsyn.transforms import Recoding, compress
 
+KEPT = 0.8
+"""A recoding with so large a part of the codes that could be told apart is kept for the marginals measured under it."""
+
 
 def compressed(
-    recoding: Recoding, stages: tuple[Stage, ...], before: Synopsis | None, *, rare: float, rare_rows: float = 0.0
+    table: PrivateTable,
+    stages: tuple[Stage, ...],
+    before: Synopsis | None,
+    *,
+    rare: float,
+    rare_rows: float = 0.0,
 ) -> tuple[Recoding, frozenset[str]]:
     """The recoding with rare values merged, and the attributes whose merged value counts as empty.
 
-    Values are rare if their noisy count is below ``rare`` standard deviations or below ``rare_rows``. A synopsis that
-    is extended keeps the recoding that its marginals were measured under.
+    Values are rare if their noisy count is below ``rare`` standard deviations or below ``rare_rows``, and so many are
+    merged that every pair is small enough to be measured. A synopsis that is extended keeps the recoding that its
+    marginals were measured under, unless that is much coarser than what can be told apart now.
     """
-    if before and any(len(table.clique) > 1 for table in before.model.tables):
-        return before.model.recoding, frozenset()
+    recoding, most = table.recoding, math.isqrt(table.limits.cells)
     releases = (*(before.releases if before else ()), Release("", stages))
     result, zeroed = recoding, set()
     for name in recoding.names:
         single = single_estimate(releases, recoding, name)
-        merging = compress(single.values, max(rare * math.sqrt(single.variance), rare_rows))
+        crowded = float(np.sort(single.values)[-most]) if len(single.values) >= most else -math.inf
+        merging = compress(single.values, max(rare * math.sqrt(single.variance), rare_rows, crowded))
         result = result.merge(name, merging.grouping)
         if merging.zeroed:
             zeroed.add(name)
+    if before and any(len(known.clique) > 1 for known in before.model.tables):
+        old = before.model.recoding
+        if sum(old.sizes) >= KEPT * sum(result.sizes):
+            return old, frozenset()
     return result, frozenset(zeroed)
 
 

@@ -28,6 +28,9 @@ from dpsyn.synthesis import DescentOptions, synthesize
 
 Table = NDArray[np.float64]
 
+MOST_NAMES = 120
+"""Attributes whose triples are looked at; they have 280 840."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DPSynOptions:
@@ -73,7 +76,7 @@ def dpsyn(
     if more:
         table, again = measure_singles(table, more)
         stages += again
-    recoding, zeroed = compressed(table.recoding, stages, before, rare=options.rare)
+    recoding, zeroed = compressed(table, stages, before, rare=options.rare)
     table = table.recode(recoding)
     found = Findings(
         schema=table.schema, recoding=recoding, stages=stages, zeroed=zeroed, rows=table.public_rows(), method="descent"
@@ -186,7 +189,9 @@ def _triples(table: PrivateTable, pairs: Sequence[Clique], scores: Table, option
         _, *strongest = sorted(strength.get(pair, 0.0) for pair in combinations(triple, 2))
         return -math.fsum(strongest)
 
-    triples: list[Clique] = list(combinations(table.recoding.names, 3))
+    best = {name: max((s for p, s in strength.items() if name in p), default=0.0) for name in table.recoding.names}
+    names = sorted(best, key=lambda name: -best[name])[:MOST_NAMES]  # the triples of all would be too many to list
+    triples: list[Clique] = list(combinations([name for name in table.recoding.names if name in set(names)], 3))
     small = [t for t, cells in zip(triples, cells_of(table, triples), strict=True) if cells <= options.most_cells]
     return sorted(small, key=weakness)[: options.most_triples]
 

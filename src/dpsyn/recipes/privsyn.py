@@ -50,7 +50,7 @@ def privsyn(
     for_singles, for_scores, for_marginals = table.budget.shares(options.weights)
     progress("measuring every attribute", 0.0)
     table, stages = measure_singles(table, for_singles)
-    recoding, zeroed = compressed(table.recoding, stages, before, rare=options.rare, rare_rows=options.rare_rows)
+    recoding, zeroed = compressed(table, stages, before, rare=options.rare, rare_rows=options.rare_rows)
     table = table.recode(recoding)
 
     progress("scoring how pairs depend on each other", 0.0)

@@ -23,6 +23,7 @@ from dpsyn.errors import InternalError
 from dpsyn.records import arrays, cells
 from dpsyn.records.lookup import CellLookup
 from dpsyn.schema import Attribute, Boolean, Categorical, Datetime, Integer, Ranged, Real, parse_instant, text_of
+from dpsyn.schema.dateformats import spelled_out
 
 Cells = NDArray[Any]
 """Fine codes of one attribute, in the narrowest unsigned type."""
@@ -335,12 +336,13 @@ class DateColumn(RangedColumn):
     def _from_format(self, texts: pa.Array, form: str) -> tuple[NDArray[np.int64], Fates]:
         """Microseconds of texts in a declared format.
 
-        Arrow reads days that do not exist, so only what it writes back as it stood is taken from it.
+        Arrow reads days that do not exist, so only what it writes back as it stood is taken from it. It cannot write
+        offsets: those are read one by one.
         """
         bare = pc.ascii_trim_whitespace(arrays.as_string(texts))
-        found = pc.strptime(bare, format=form, unit="us", error_is_null=True)
-        again = pc.strftime(found.cast(pa.timestamp("s")), format=form)
-        same = pc.equal(again, bare).fill_null(False)
+        found = pc.strptime(bare, format=form.replace("%z", ""), unit="us", error_is_null=True)
+        again = pc.strftime(found.cast(pa.timestamp("s")), format=form.replace("%z", ""))
+        same = pc.and_(pc.equal(again, bare).fill_null(False), "%z" not in form)
         values = arrays.numbers_of(pc.if_else(same, found, pa.scalar(None, found.type)).view(pa.int64()))
         fates = np.where(self._spells_null(values), EMPTY, FOUND).astype(np.uint8)
         rows = np.flatnonzero(~same.to_numpy(zero_copy_only=False))
@@ -411,10 +413,13 @@ def _read_micros(text: str) -> int | None:
 
 
 def _read_formatted(text: str, form: str) -> int | None:
-    """A date in a declared format by Python's own reading; else in ISO form, as written tables have it."""
+    """A date in a declared format by Python's own reading; else in ISO form, as written tables have it.
+
+    Privacy: whatever goes wrong, it goes wrong for this cell alone.
+    """
     try:
-        instant = dt.datetime.strptime(text.strip(), form)
-    except (ValueError, OverflowError):
+        instant = dt.datetime.strptime(text.strip(), spelled_out(form))
+    except Exception:  # an unreadable date is a ValueError; some formats raise others
         return _read_micros(text)
     return _read_micros(instant.isoformat())
 

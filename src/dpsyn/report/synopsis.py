@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dpsyn.accounting import Gaussian, Laplace, Threshold
 from dpsyn.report.ledger import NOT_PRIVATE
 from dpsyn.report.numbers import counted, plain
-from dpsyn.synopsis.guarantee import is_private, release_text, together
+from dpsyn.synopsis.guarantee import NOT_VERIFIED, is_private, release_text, together
 
 if TYPE_CHECKING:
     from dpsyn.accounting import Draw, Spend
@@ -50,7 +50,8 @@ class Payment:
 def overview_lines(synopsis: Synopsis) -> list[str]:
     """What the synopsis is of, what it costs in all, and what rows are drawn from."""
     named = f" of {synopsis.schema.dataset}" if synopsis.schema.dataset else ""
-    stamp = [] if is_private(synopsis.releases) else [f"{NOT_PRIVATE}: publish nothing that is made from it."]
+    stamps = {True: [], False: [f"{NOT_PRIVATE}: publish nothing that is made from it."], None: [NOT_VERIFIED]}
+    stamp = stamps[is_private(synopsis.releases)]
     return [
         f"Synopsis{named}: {counted(len(synopsis.releases), 'release')}, "
         f"{counted(len(synopsis.model.recoding.origin), 'attribute')}, "

@@ -23,6 +23,9 @@ def format_problem(form: str, resolution: str) -> str | None:
         return f"%{unknown} is not read; use {' '.join(f'%{letter}' for letter in LETTERS)}"
     if not form.isprintable():
         return "a character in it is not printable; leave it out"
+    twice = next((letter for letter in letters if letter != "%" and letters.count(letter) > 1), None)
+    if twice is not None:
+        return f"it has %{twice} twice; once is enough"
     for part in _needed(resolution):
         if not set(letters).intersection(PARTS[part]):
             return f"it does not name the {part}; add {' or '.join(f'%{letter}' for letter in PARTS[part])}"
@@ -33,3 +36,11 @@ def _needed(resolution: str) -> list[str]:
     """The parts of a date that a resolution tells apart."""
     parts = list(PARTS)
     return parts[: parts.index(resolution) + 1] if resolution in parts else parts
+
+
+def spelled_out(form: str) -> str:
+    """The same format in letters that Python knows."""
+    return re.sub("%(.)", lambda found: _SPELLED.get(found[1], found[0]), form)
+
+
+_SPELLED = {"D": "%m/%d/%y", "F": "%Y-%m-%d", "T": "%H:%M:%S", "R": "%H:%M", "h": "%b", "e": "%d"}

@@ -15,7 +15,7 @@ from dpsyn.errors import OutputError
 from dpsyn.outputs import folder_beside, table_format, write_text
 from dpsyn.records import write_table
 from dpsyn.synopsis import datapackage, files
-from dpsyn.synopsis.guarantee import guarantee_data, guarantee_text, is_private
+from dpsyn.synopsis.guarantee import NOT_VERIFIED, guarantee_data, guarantee_text, is_private
 from dpsyn.synopsis.synopsis import Synopsis
 
 SYNOPSIS = f"synopsis{files.SUFFIX}"
@@ -80,8 +80,13 @@ def _json(data: dict[str, Any]) -> str:
     return json.dumps(data, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
 
 
-def _readme(table_name: str, *, private: bool) -> str:
-    stamp = "" if private else "NOT PRIVATE. The noise came from a test: nothing in this folder may be published.\n\n"
+def _readme(table_name: str, *, private: bool | None) -> str:
+    stamps = {
+        True: "",
+        False: "NOT PRIVATE. The noise came from a test: nothing in this folder may be published.\n\n",
+        None: f"{NOT_VERIFIED} The counts were measured elsewhere; only their source knows how noisy they are.\n\n",
+    }
+    stamp = stamps[private]
     return (
         f"{stamp}"
         f"The rows of {table_name} are synthetic: they were drawn from noisy counts, and none stands for a real\n"

@@ -11,9 +11,11 @@ NOT_VERIFIED = "Guarantee not verified here."
 """What is said of numbers that were measured elsewhere."""
 
 
-def is_private(releases: Sequence[Release]) -> bool:
-    """Whether no release has noise that came from a test."""
-    return all(release.certificate.noise_is_private for release in releases if release.certificate)
+def is_private(releases: Sequence[Release]) -> bool | None:
+    """False if noise came from a test; None if numbers were measured elsewhere, so that nobody here knows."""
+    if not all(release.certificate.noise_is_private for release in releases if release.certificate):
+        return False
+    return True if all(release.certificate for release in releases) else None
 
 
 def guarantee_data(releases: Sequence[Release]) -> dict[str, Any]:

@@ -96,7 +96,7 @@ class ModelEntry(_Entry, frozen=True):
     tables: tuple[TableEntry, ...]
     histograms: dict[str, Member]
     total: NotNegative
-    method: Method
+    method: Method = "gum"
 
 
 class Manifest(_Entry, frozen=True, kw_only=True):
