@@ -36,8 +36,9 @@ def compressed(
     result, zeroed = recoding, set()
     for name in recoding.names:
         single = single_estimate(releases, recoding, name)
-        crowded = float(np.sort(single.values)[-most]) if len(single.values) >= most else -math.inf
-        merging = compress(single.values, max(rare * math.sqrt(single.variance), rare_rows, crowded))
+        crowd = len(single.values) > most  # then fewer than so many values stay, ties included, and one for the others
+        crowded = np.nextafter(np.sort(single.values)[-most], np.inf) if crowd else -np.inf
+        merging = compress(single.values, max(rare * math.sqrt(single.variance), rare_rows, float(crowded)))
         result = result.merge(name, merging.grouping)
         if merging.zeroed:
             zeroed.add(name)
