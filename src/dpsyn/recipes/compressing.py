@@ -28,8 +28,8 @@ def compressed(
     """The recoding with rare values merged, and the attributes whose merged value counts as empty.
 
     Values are rare if their noisy count is below ``rare`` standard deviations or below ``rare_rows``, and so many are
-    merged that every pair is small enough to be measured beside others. A synopsis that is extended keeps the recoding that its
-    marginals were measured under, unless that is much coarser than what can be told apart now.
+    merged that every pair is small enough to be measured beside others. A synopsis that is extended keeps the recoding
+    that its marginals were measured under, unless that is much coarser than what can be told apart now.
     """
     recoding, most = table.recoding, math.isqrt(min(table.limits.cells, table.draws_left // 4))
     releases = (*(before.releases if before else ()), Release("", stages))
