@@ -108,13 +108,15 @@ def measured(journal: Path | None, progress: Progress, *, quiet: bool, **options
     """Measure a table, with the library's warnings as lines for the person."""
     data, schema = options.pop("data"), dpsyn.Schema.load(options.pop("schema"))
     epsilon = options.pop("epsilon")
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        synopsis = dpsyn.measure(data, schema, epsilon, journal=journal, progress=progress, **options)
-    for warning in caught:
-        if not quiet:
-            click.echo(f"Note: {warning.message}", err=True)
-    return synopsis
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore" if quiet else "always", UserWarning)
+        warnings.showwarning = _note
+        return dpsyn.measure(data, schema, epsilon, journal=journal, progress=progress, **options)
+
+
+def _note(message: Warning | str, *_: object, **__: object) -> None:
+    """A warning as a line for the person, at once: before anything is paid for."""
+    click.echo(f"Note: {message}", err=True)
 
 
 def discard(journal: Path | None) -> None:
