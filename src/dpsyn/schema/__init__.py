@@ -26,6 +26,7 @@ from dpsyn.schema.relations import (
     Unit,
 )
 from dpsyn.schema.schema import AnyAttribute, Schema
+from dpsyn.schema.where import parse_where, select_cells
 
 __all__ = [
     "MISSING",
@@ -54,5 +55,7 @@ __all__ = [
     "Unit",
     "Value",
     "parse_instant",
+    "parse_where",
+    "select_cells",
     "text_of",
 ]

@@ -1,0 +1,167 @@
+"""Maximum entropy by Gibbs sampling over the synthetic records themselves.
+
+The records start as an exact sample of a forest of the tables (Chow and Liu 1968). Then every value is drawn again and
+again given the record's others, while each cell's weight falls with every record that it holds beyond its count:
+p(X) ∝ Π_i p₀(x_i) · exp(−½ Σ_c λ_c ‖n_c(X) − t_c‖²), with p₀ the forest. In the mean that is the
+distribution nearest to the forest among those that follow the tables as far as their noise warrants:
+p(x) ∝ p₀(x) · exp Σ_c λ_c (t_c − E n_c)(x_c). With exact tables λ is large and p the maximum entropy distribution.
+
+Cells of weight e^(−λ·surplus) are updated record by record, so that nothing overshoots: a handful of sweeps settle
+where one update per sweep needs forty (Younes 1989, Tieleman 2008 do that for Boltzmann machines).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn.errors import InternalError
+from dpsyn.marginals import Estimate
+from dpsyn.progress import Progress, silent
+from dpsyn.synthesis.gibbs.chains import Chains, Pull, parts_of
+from dpsyn.synthesis.gibbs.fitted import Fitted
+from dpsyn.synthesis.gibbs.forest import Forest, plant
+from dpsyn.synthesis.gibbs.layout import Cells, Layout, Places, by_size
+from dpsyn.synthesis.gibbs.options import GibbsOptions
+from dpsyn.synthesis.gibbs.polish import polish_chains
+from dpsyn.synthesis.gibbs.targets import Target, targets_of, total_of
+
+MOST_RECORDS = 100_000
+_LEAST_RECORDS = 10_000
+"""With fewer records the averages would be rough; rows to publish are drawn from the model, as many as one likes."""
+
+_EMPTY = -8.0
+"""Added to the parameters of cells that are known to be empty."""
+
+
+def fit(
+    tables: Sequence[Estimate],
+    names: Sequence[str],
+    sizes: Sequence[int],
+    *,
+    seed: int,
+    records: int | None = None,
+    options: GibbsOptions | None = None,
+    progress: Progress = silent,
+) -> Fitted:
+    """The distribution nearest to independence that follows tables of counts as far as their noise warrants.
+
+    Args:
+        tables: counts of any cliques; each attribute is in one at least. They may disagree and have negative cells:
+            tables as measured, or made consistent without clipping, give closer records than clipped ones.
+        names: the attributes.
+        sizes: how many values each has.
+        seed: of all draws; the result does not depend on the number of threads.
+        records: how many chains run; by default about as many as the tables speak of, 10⁴ … 10⁵.
+        options: how the fit runs.
+        progress: told how far it is.
+    """
+    options = options or GibbsOptions()
+    targets = targets_of(tables, names, sizes)
+    total = total_of(targets)
+    records = records or int(np.clip(round(total), _LEAST_RECORDS, MOST_RECORDS))
+    if records < 1:
+        raise InternalError(f"a fit of {records} records")
+    forest = plant([(target.places, target.nonnegative()) for target in targets], len(names))
+    measured = Layout.of(sizes, [target.places for target in targets])
+    extended = Layout.of(sizes, [*measured.cliques, *_unmeasured_pairs(measured, options.unmeasured)])
+    base = _start_parameters(measured, forest, targets, options.pseudocount)
+    wanted = _stiffness(targets, records / total, options)
+    values = np.concatenate([target.values.ravel() for target in targets]) * (records / total)
+    pull = Pull(values, np.minimum(wanted, options.stiffest / len(parts_of(records))), options.reach)
+    random = np.random.default_rng(seed)
+    with ThreadPoolExecutor() as pool:
+        start = forest.sample(records, int(random.integers(2**63)))
+        chains = Chains(measured, start, pool, random)
+        distances = _settle(chains, base, pull, options, progress)
+        forces, counts = _average(chains, extended, base, pull, options, progress)
+        parameters = np.concatenate([base + forces, np.zeros(len(counts) - len(base))])
+        expected = _followed_further(counts, measured, pull, wanted)
+        polish_chains(Chains(extended, chains.columns, pool, random), parameters, expected, options)
+    progress("fit", 1.0)
+    shares = expected / records
+    return Fitted(tuple(names), extended, forest, parameters, shares, total, chains.columns, tuple(distances))
+
+
+def _settle(chains: Chains, parameters: Cells, pull: Pull, options: GibbsOptions, progress: Progress) -> list[float]:
+    """Sweep until a sweep brings the records no closer to the tables; the distances on the way."""
+    distances = [_distance(chains, pull)]
+    for number in range(options.most_sweeps):
+        progress("fit", number / (options.most_sweeps + options.averaged))
+        chains.sweep(parameters, pull)
+        distances.append(_distance(chains, pull))
+        if distances[-1] > (1 - options.progress) * distances[-2]:
+            break
+    return distances
+
+
+def _distance(chains: Chains, pull: Pull) -> float:
+    """Mean total variation distance of the records' counts and the targets."""
+    apart = chains.layout.per_clique(np.abs(chains.counts() - pull.targets))
+    return float(np.mean(apart)) / (2 * chains.columns.shape[1])
+
+
+def _average(
+    chains: Chains, extended: Layout, parameters: Cells, pull: Pull, options: GibbsOptions, progress: Progress
+) -> tuple[Cells, Cells]:
+    """Mean forces of the pull and mean counts of all cliques over further sweeps."""
+    counter = Chains(extended, chains.columns, chains.pool, chains.random)
+    forces, counts = np.zeros(len(parameters)), np.zeros(extended.offsets[-1])
+    for number in range(options.averaged):
+        progress("fit", (options.most_sweeps + number) / (options.most_sweeps + options.averaged))
+        forces += chains.sweep(parameters, pull)
+        counts += counter.counts()
+    return forces / options.averaged, counts / options.averaged
+
+
+def _stiffness(targets: Sequence[Target], scale: float, options: GibbsOptions) -> Cells:
+    """How strongly ``scale`` times as many records should follow each table: see ``GibbsOptions.trust``."""
+    trust = [max(options.trust * np.sqrt(target.dependence()), options.least_trust) for target in targets]
+    variance = [max(target.variance, np.finfo(np.float64).tiny) for target in targets]
+    return np.array(trust) / (scale * np.array(variance))
+
+
+def _followed_further(counts: Cells, measured: Layout, pull: Pull, wanted: Cells) -> Cells:
+    """Mean counts, brought closer to tables so exact that they were followed less than wanted for records to move."""
+    share = measured.spread(np.maximum(0.0, 1 - pull.stiffness / wanted))
+    further = counts.copy()
+    further[: len(share)] += share * (pull.targets - counts[: len(share)])
+    return np.maximum(further, 0.0)
+
+
+def _start_parameters(layout: Layout, forest: Forest, targets: Sequence[Target], pseudocount: float) -> Cells:
+    """θ of the forest: for each branch the logarithm of its conditional, in the table that it comes from."""
+    parameters = np.zeros(layout.offsets[-1])
+    for branch in forest.branches:
+        clique = layout.cliques[branch.source]
+        kept = sorted(branch.family, key=clique.index)
+        logs = np.transpose(branch.log_conditional(pseudocount), [branch.family.index(place) for place in kept])
+        shape = [layout.sizes[place] if place in kept else 1 for place in clique]
+        layout.table(parameters, branch.source)[...] += logs.reshape(shape)
+    empty: NDArray[np.bool_] = np.concatenate([target.surely_empty().ravel() for target in targets])
+    parameters[empty] += _EMPTY
+    return parameters
+
+
+def _unmeasured_pairs(layout: Layout, share: float) -> list[Places]:
+    """Pairs in no clique, those with fewest cells first, up to a share of the work that the cliques make."""
+    held = {pair for clique in layout.cliques for pair in combinations(sorted(clique), 2)}
+    pairs = [by_size(pair, layout.sizes) for pair in combinations(range(len(layout.sizes)), 2) if pair not in held]
+    pairs.sort(key=lambda pair: (layout.sizes[pair[0]] * layout.sizes[pair[1]], pair))
+    left = share * sum(_work(layout.sizes, clique) for clique in layout.cliques)
+    chosen = []
+    for pair in pairs:
+        left -= _work(layout.sizes, pair)
+        if left < 0:
+            break
+        chosen.append(pair)
+    return chosen
+
+
+def _work(sizes: Sequence[int], clique: Places) -> int:
+    """What a sweep does for a clique: it reads one number for each value of each attribute, and finds the first."""
+    return sum(sizes[place] + 8 for place in clique)
