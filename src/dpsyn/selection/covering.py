@@ -29,7 +29,7 @@ ATTEMPTS = 200
 """Attempts to make a design smaller; more find little."""
 
 EASY = 50_000
-"""Entries of the table of what is covered up to which all attempts are made; beyond, fewer, so as to stay in seconds."""
+"""Entries of the table of what is covered up to which all attempts are made; beyond, in proportion fewer."""
 
 TAKEN_OUT = (2, 7)
 """How many blocks an attempt takes out: from, below."""
@@ -66,8 +66,8 @@ def covering_design(room: Room, strength: int, *, attempts: int = ATTEMPTS, seed
     """Sets that hold all ``strength`` attributes that fit into a set together, and every attribute.
 
     The smallest of a greedy design, of all unions of ``strength`` groups of attributes, and, where all attributes have
-    the same size, of finite geometries with attributes for points; improved by taking sets out and covering anew what is missing.
-    The same room, strength and seed give the same design.
+    the same size, of finite geometries with attributes for points; improved by taking sets out and covering anew what
+    is missing. The same room, strength and seed give the same design.
     """
     strength = min(strength, room.attributes, len(room.sizes))
     if strength < 1 or len(room.sizes) ** strength > MOST_SUBSETS:
@@ -239,9 +239,7 @@ def _prune(cover: _Cover, rng: np.random.Generator) -> None:
             cover.remove(place)
 
 
-def _improved(
-    design: list[Block], room: Room, strength: int, attempts: int, rng: np.random.Generator
-) -> list[Block]:
+def _improved(design: list[Block], room: Room, strength: int, attempts: int, rng: np.random.Generator) -> list[Block]:
     """Take a few blocks out, cover anew what they had covered alone, and keep what is not worse."""
     cover, best = _Cover(room, strength), design
     for block in design:
