@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dpsyn.recipes import measure as measure
     from dpsyn.records import write_table as write_table
     from dpsyn.schema import Schema as Schema
+    from dpsyn.schema import parse_where as parse_where
     from dpsyn.schema.approval import approve_schema as approve_schema
     from dpsyn.schema.imports import import_schema as import_schema
     from dpsyn.synopsis import Synopsis as Synopsis
@@ -52,6 +53,7 @@ _HOMES = {
     "measure": "dpsyn.recipes",
     "noise_choices": "dpsyn.accounting",
     "noise_crossing": "dpsyn.accounting",
+    "parse_where": "dpsyn.schema",
     "read_head": "dpsyn.accounting",
     "write_table": "dpsyn.records",
 }
