@@ -6,8 +6,8 @@ FOLDER has ``data.csv.gz``, integer codes, and ``domain.json``, the number of va
 the exact counts of all pairs of its first ten attributes, 45 of them. First GUM, 100 rounds, by turns with a second
 implementation in numpy alone (records sorted by cell, then slices); the aims are at least 5 times as fast, and at most
 5 s for Adult. Then the paper's comparison: the mean total variation distance between the pairs of the records and those
-of the table after 1, 5, 10, 20, 50 and 100 rounds, for min-cost flow, the Gibbs fit, GUM with each decay, and for each way
-to move records; and the same for all triples, which are no targets, at the end. ``--plot`` draws it.
+of the table after 1, 5, 10, 20, 50 and 100 rounds, for min-cost flow, the Gibbs fit, GUM with each decay, and for each
+way to move records; and the same for all triples, which are no targets, at the end. ``--plot`` draws it.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ SCHEMA = Schema(
         Categorical(name="job", values=("none", "nurse", "cook", "pope")),
     )
 )
-JOBS = {"F": [400, 300, 299, 1], "M": [500, 100, 399.99, 0.01]}
+JOBS: dict[str, list[float]] = {"F": [400, 300, 299, 1], "M": [500, 100, 399.99, 0.01]}
 
 
 def synopsis() -> Synopsis:
@@ -28,7 +28,7 @@ def synopsis() -> Synopsis:
     ages[1, 3] = 1000 - 10
     return Synopsis.from_marginals(
         SCHEMA,
-        {("sex", "job"): [JOBS["F"], JOBS["M"]], ("sex", "age"): ages * 1000 / ages.sum(axis=1, keepdims=True)},
+        {("sex", "job"): np.array([JOBS["F"], JOBS["M"]]), ("sex", "age"): ages * 1000 / ages.sum(1, keepdims=True)},
         deviation=0.001,
         source="made up",
     )
@@ -46,7 +46,7 @@ def drawn(rows: int, where: Mapping[str, Any], seed: int = 1) -> dict[str, list[
 def test_every_row_meets_the_conditions(where: dict[str, Any]) -> None:
     rows = drawn(3_000, where)
 
-    allowed = {
+    allowed: dict[Any, set[Any]] = {
         "F": {"F"},
         "M": {"M"},
         (30, 39): set(range(30, 40)),
@@ -54,7 +54,7 @@ def test_every_row_meets_the_conditions(where: dict[str, Any]) -> None:
         37: {37},
     }
     for name, given in where.items():
-        values = set(given) if isinstance(given, list) else allowed[given]
+        values: set[Any] = set(given) if isinstance(given, list) else allowed[given]
         assert len(rows[name]) == 3_000
         assert set(rows[name]) <= values
 

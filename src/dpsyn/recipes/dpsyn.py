@@ -37,7 +37,8 @@ class DPSynOptions:
 
     Attributes:
         first: the part of ρ for a first look at every attribute, which also tells about how many rows there are.
-        most_singles: the largest part of ρ that 1-way marginals get.
+        most_singles: the largest part of ρ that 1-way marginals get if anything else is measured; if they should get
+            more, they get all of it.
         scores: the part of ρ for each round of scores.
         rare: values with a noisy count below so many standard deviations are merged.
         accurate: if chosen pairs are predicted to be off by less than this share of the rows, half of their budget goes
@@ -49,7 +50,7 @@ class DPSynOptions:
     """
 
     first: float = 0.05
-    most_singles: float = 0.5
+    most_singles: float = 0.7
     scores: float = 0.04
     rare: float = 3.0
     accurate: float = 0.01
@@ -72,13 +73,17 @@ def dpsyn(
     progress("measuring every attribute", 0.0)
     first, left = _parts(table.budget.rho, options.first)
     table, stages = measure_singles(table, first)
-    more, left = _parts(left, max(0.0, _singles_part(table, stages, options) - options.first) / (1 - options.first))
+    wanted = _singles_part(table, stages)
+    alone = wanted > options.most_singles
+    more, left = _parts(left, 1.0 if alone else max(0.0, wanted - options.first) / (1 - options.first))
     if more:
         table, again = measure_singles(table, more)
         stages += again
     recoding, _ = compressed(table, stages, before, rare=options.rare)  # few as they are, rare values stay possible
     table = table.recode(recoding)
     found = Findings(schema=table.schema, recoding=recoding, stages=stages, rows=table.public_rows())
+    if alone:
+        return found
 
     progress("scoring how pairs depend on each other", 0.0)
     pairs = measurable_pairs(table)
@@ -105,19 +110,19 @@ def _parts(share: Fraction, part: float) -> tuple[Fraction, Fraction]:
     return one, other
 
 
-def _singles_part(table: PrivateTable, stages: Sequence[Stage], options: DPSynOptions) -> float:
+def _singles_part(table: PrivateTable, stages: Sequence[Stage]) -> float:
     """The part of ρ for 1-way marginals: 1.25·∛E, where E is the error they would have with all of it.
 
     E = mean cells·σ·√(2/π)/(2n) with σ = Δ·√(d/2ρ), as a share of the rows. The cube root and its factor were found by
     trying: where counts drown in the noise, 1-way marginals are worth more than pairs; where they do not, the pairs
-    tell about them.
+    tell about them. With 110 attributes of 20 000 rows at ε = 0.1 it is 1: pairs would be noise.
     """
     sizes = table.recoding.sizes
     told = [single_estimate([Release("", tuple(stages))], table.recoding, name) for name in table.recoding.names]
     rows = max(estimated_rows(told), 1.0)
     deviation = math.sqrt(table.protection.l2_squared * len(sizes) / (2 * table.budget.rho))
     error = float(np.mean(sizes)) * deviation * math.sqrt(2 / math.pi) / (2 * rows)
-    return min(options.most_singles, 1.25 * math.cbrt(error))
+    return 1.25 * math.cbrt(error)
 
 
 # ── what the present model says ──────────────────────────────────────────────────────────────────────────────
