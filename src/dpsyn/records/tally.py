@@ -12,10 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.engines import kernels
-from dpsyn.engines.engine import Cliques, Counts
 from dpsyn.errors import InternalError
-from dpsyn.records import Codes
+from dpsyn.records import kernels
+from dpsyn.records.codec import Codes
+
+Cliques = Sequence[tuple[int, ...]]
+"""Sets of attributes, each given by their positions."""
+
+Counts = NDArray[np.int64]
 
 _MOST_COVER_CELLS = 1 << 11
 """Cells of a table that several cliques are summed from: its four lanes just fill the fastest cache."""

@@ -8,8 +8,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dpsyn.engines.tally import Tally
 from dpsyn.errors import InternalError
+from dpsyn.records.tally import Tally
 from tests import naive
 
 SIZES = (2, 7, 3, 1, 60)
