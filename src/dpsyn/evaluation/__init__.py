@@ -1,5 +1,8 @@
 """A real and a synthetic table → scores. Everything here is private and says so."""
 
+from dpsyn.evaluation.contest import combined_score
+from dpsyn.evaluation.evaluate import evaluate
+from dpsyn.evaluation.presets import PRESETS, Preset
 from dpsyn.evaluation.results import (
     NOT_THE_GUARANTEE,
     NOTICE,
@@ -21,6 +24,7 @@ from dpsyn.evaluation.results import (
 __all__ = [
     "NOTICE",
     "NOT_THE_GUARANTEE",
+    "PRESETS",
     "Association",
     "AttributeScore",
     "ClassifierScore",
@@ -33,5 +37,8 @@ __all__ = [
     "IncomeScore",
     "PairScore",
     "PairTable",
+    "Preset",
     "RegionScore",
+    "combined_score",
+    "evaluate",
 ]
