@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.evaluation.counting import PairCells, pair_cells
-from dpsyn.evaluation.results import Association, Correlations, Figure
+from dpsyn.evaluation.results import Correlations, Figure
 from dpsyn.evaluation.tables import Comparison
 
 
@@ -59,11 +59,6 @@ def _mean_difference(values: Sequence[tuple[float, ...]]) -> Figure | None:
     real, *others = np.array(values).T
     synthetic, floor, independent = (float(np.mean(np.abs(other - real))) for other in others)
     return Figure(synthetic=synthetic, floor=floor, independent=independent)
-
-
-def association_of(values: tuple[float, ...]) -> Association:
-    """The real and the synthetic table's value of a measure."""
-    return Association(real=values[0], synthetic=values[1])
 
 
 def cramers_v(cells: PairCells) -> float:

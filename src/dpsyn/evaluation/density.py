@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpsyn.evaluation.cliques import random_triples
 from dpsyn.evaluation.counting import distances
 from dpsyn.evaluation.presets import Preset
 from dpsyn.evaluation.results import Figure
 from dpsyn.evaluation.tables import Comparison
+from dpsyn.evaluation.triples import random_triples
 
 BEST = 1_000_000
 """The score of a perfect table, in all of the contest's metrics."""

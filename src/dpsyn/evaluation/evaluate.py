@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from dpsyn.errors import SchemaError, UserError
-from dpsyn.evaluation.association import PairAssociation, association_of, associations, correlations
-from dpsyn.evaluation.classifier import classifier_score
-from dpsyn.evaluation.cliques import random_triples
+from dpsyn.evaluation.attributes import attribute_scores
+from dpsyn.evaluation.classifier import classifier_score, require_scikit_learn
 from dpsyn.evaluation.contest import contest_score
-from dpsyn.evaluation.counting import distances
-from dpsyn.evaluation.distances import all_pairs, attribute_scores, pair_tables
 from dpsyn.evaluation.identical import identical_rows
 from dpsyn.evaluation.income import IncomeColumns
+from dpsyn.evaluation.pairs import pair_scores, worst_pair_tables
 from dpsyn.evaluation.presets import PAPER, preset_named
 from dpsyn.evaluation.randomness import generator
 from dpsyn.evaluation.reading import compare
-from dpsyn.evaluation.results import Distances, Evaluation, Figure, PairScore
+from dpsyn.evaluation.results import ClassifierScore, Distances, Evaluation, Figure
 from dpsyn.evaluation.tables import Comparison
+from dpsyn.evaluation.triples import triple_distances
 from dpsyn.progress import Progress, silent
 from dpsyn.schema import Schema, Value
-
-TRIPLES = 300
-"""Random 3-way marginals: their mean distance varies by a hundredth of itself from one choice to another."""
-
-WORST_PAIRS = 8
-"""Pairs whose marginals are told in full: as many as somebody looks at."""
 
 
 def evaluate(
@@ -69,18 +61,18 @@ def evaluate(
     chosen, columns = preset_named(preset), _income_columns(region, sex, income, sexes)
     schema = _schema(schema)
     _require_seed(seed)
+    if target is not None:
+        require_scikit_learn()
     progress("reading both tables", 0.0)
     comparison = compare(real, synthetic, schema, seed=seed, query=query)
-    progress("comparing marginals", 0.2)
-    attributes, pairs = attribute_scores(comparison), all_pairs(comparison)
-    apart, found = distances(comparison.bins, pairs), associations(comparison, pairs)
-    triples = _triples(comparison, seed)
-    three_way = distances(comparison.bins, triples)
-    progress("scoring as the contest did", 0.5)
+    progress("scoring as the contest did", 0.0)
     contest = contest_score(comparison, chosen, columns, seed=seed)
-    identical = identical_rows(comparison)
-    progress("training classifiers" if target else "finishing", 0.7)
-    names = [domain.name for domain in comparison.domains]
+    classifier = None if target is None else _classified(comparison, target, seed, progress)
+    progress("comparing marginals", 0.0)
+    attributes = attribute_scores(comparison)
+    pairs, correlations = pair_scores(comparison)
+    triples = triple_distances(comparison, generator(seed, "triples"))
+    names = {attribute.name for attribute in attributes}
     return Evaluation(
         real=comparison.real,
         synthetic=comparison.synthetic,
@@ -90,19 +82,24 @@ def evaluate(
         seed=seed,
         distances=Distances(
             one_way=Figure.mean([attribute.distance for attribute in attributes]),
-            two_way=Figure.mean(apart) if pairs else None,
-            three_way=Figure.mean(three_way) if triples else None,
+            two_way=Figure.mean([pair.distance for pair in pairs]) if pairs else None,
+            three_way=Figure.mean(triples) if triples else None,
             triples=len(triples),
         ),
-        correlations=correlations(found),
+        correlations=correlations,
         contest=contest,
-        classifier=None if target is None else classifier_score(comparison, target, seed=seed),
-        identical=identical,
+        classifier=classifier,
+        identical=identical_rows(comparison),
         attributes=attributes,
-        pairs=tuple(_pair_score(names, *entry) for entry in zip(pairs, apart, found, strict=True)),
-        worst_pairs=pair_tables(comparison, _worst(pairs, apart)),
+        pairs=pairs,
+        worst_pairs=worst_pair_tables(comparison, pairs),
         left_out=tuple(name for name in schema.names if name not in names),
     )
+
+
+def _classified(comparison: Comparison, target: str, seed: int, progress: Progress) -> ClassifierScore:
+    progress("training classifiers", 0.0)
+    return classifier_score(comparison, target, seed=seed)
 
 
 def _schema(schema: Schema | str | Path) -> Schema:
@@ -126,27 +123,3 @@ def _income_columns(
     if region is None or sex is None or income is None:
         raise UserError("the score of incomes needs three columns: a region, a sex and an income")
     return IncomeColumns(region=region, sex=sex, income=income, sexes=sexes)
-
-
-def _triples(comparison: Comparison, seed: int) -> list[tuple[int, ...]]:
-    """Random triples; none below three attributes."""
-    if len(comparison.domains) < 3:
-        return []
-    return random_triples(len(comparison.domains), TRIPLES, generator(seed, "triples"))
-
-
-def _pair_score(names: Sequence[str], pair: tuple[int, int], distance: Figure, found: PairAssociation) -> PairScore:
-    return PairScore(
-        first=names[pair[0]],
-        second=names[pair[1]],
-        distance=distance,
-        cramers_v=association_of(found.cramers_v),
-        spearman=None if found.spearman is None else association_of(found.spearman),
-    )
-
-
-def _worst(pairs: Sequence[tuple[int, int]], apart: Sequence[Figure]) -> list[tuple[int, int]]:
-    """The pairs that are farthest above the sampling floor: large domains are far apart in any two samples."""
-    beyond = [distance.synthetic - distance.floor for distance in apart]
-    order = sorted(range(len(pairs)), key=lambda number: -beyond[number])
-    return [pairs[number] for number in order[:WORST_PAIRS]]

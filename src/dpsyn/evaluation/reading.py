@@ -18,7 +18,7 @@ from dpsyn.evaluation.randomness import generator
 from dpsyn.evaluation.rows import in_order
 from dpsyn.evaluation.tables import Columns, Comparison, Domain, View
 from dpsyn.evaluation.yardsticks import bootstrap, shuffled
-from dpsyn.records import MISSING_STEP, Codec, RangedColumn, check_structure, narrowest
+from dpsyn.records import MISSING_STEP, UNREADABLE, Codec, RangedColumn, Reading, check_structure, narrowest
 from dpsyn.records.texts import count_texts
 from dpsyn.schema import Open, Schema
 from dpsyn.schema.attributes import MOST_VALUES
@@ -91,20 +91,26 @@ def _with_seen_values(schema: Schema, sources: Sequence[Source]) -> Schema:
 
 def _read(source: Source, codec: Codec) -> Cells:
     """All rows of a source."""
-
-    def cells_of(batch: pa.RecordBatch) -> Cells:
-        pairs = zip(codec.names, codec.columns, strict=True)
-        return [
-            column.steps(batch.column(name))
-            if isinstance(column, RangedColumn)
-            else column.read(batch.column(name)).cells
-            for name, column in pairs
-        ]
-
-    parts = list(in_threads(cells_of, source.batches(codec.names)))
-    if not sum(len(part[0]) for part in parts):
+    parts = list(in_threads(lambda batch: _cells_of(batch, codec), source.batches(codec.names)))
+    if not sum(len(cells[0]) for cells, _ in parts):
         raise SourceError(f"{source.where} has no rows; there is nothing to compare")
-    return [np.concatenate([part[place] for part in parts]) for place in range(len(codec.names))]
+    for place, attribute in enumerate(codec.attributes):
+        readable = any(each[place] for _, each in parts) or getattr(attribute, "other", None) is not None
+        if not readable:
+            name, kind = attribute.name, attribute.kind
+            raise SourceError(f"{source.where}: no cell of column {name!r} can be read as the schema says ({kind})")
+    return [np.concatenate([cells[place] for cells, _ in parts]) for place in range(len(codec.names))]
+
+
+def _cells_of(batch: pa.RecordBatch, codec: Codec) -> tuple[Cells, list[bool]]:
+    """The codes of a batch, and for each attribute whether some cell is what the schema says, or empty."""
+    cells, readable = [], []
+    for name, column in zip(codec.names, codec.columns, strict=True):
+        array = batch.column(name)
+        reading = Reading(*column.steps(array)) if isinstance(column, RangedColumn) else column.read(array)
+        cells.append(reading.cells)
+        readable.append(bool(np.any(reading.fates != UNREADABLE)))
+    return cells, readable
 
 
 def _steps_of(column: object, cells: Sequence[NDArray[Any]]) -> NDArray[np.int64] | None:

@@ -192,14 +192,14 @@ class RangedColumn:
         codes[fates == UNREADABLE] = self._other_cell
         return Reading(codes, fates)
 
-    def steps(self, array: pa.Array) -> NDArray[np.int64]:
-        """The step of every cell on the lattice, which is exact where codes are not; −1 if it is missing."""
+    def steps(self, array: pa.Array) -> tuple[NDArray[np.int64], Fates]:
+        """The step of every cell on the lattice, exact where codes are not, −1 if missing; and what became of it."""
         if pa.types.is_dictionary(array.type):
             array = array.dictionary_decode()
         steps, fates = self._located(array)
         steps[fates == EMPTY] = self._null_step
         steps[fates == UNREADABLE] = self._other_step
-        return steps
+        return steps, fates
 
     def _located(self, array: pa.Array) -> tuple[NDArray[np.int64], Fates]:
         """The step of every cell that can be read, at the nearer bound if it is beyond one."""
