@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,13 +101,14 @@ def _regions(columns: Columns, amounts: NDArray[np.float64], sexes: tuple[int, i
     regions, sex, wages = columns[0][valid], columns[1][valid], wages[valid]
     order = np.lexsort((wages, regions))
     codes, starts = np.unique(regions[order], return_index=True)
-    parts = np.split(order, starts[1:])
-    return {
-        int(code): Region(
-            _gini(wages[part]), _mean(wages[part], sex[part] == sexes[0]) - _mean(wages[part], sex[part] == sexes[1])
-        )
-        for code, part in zip(codes, parts, strict=True)
-    }
+    ends = [*starts.tolist(), len(order)]
+    parts = [order[first:stop] for first, stop in pairwise(ends)]
+    return {int(code): _region(wages[part], sex[part], sexes) for code, part in zip(codes, parts, strict=True)}
+
+
+def _region(wages: NDArray[np.float64], sex: NDArray[Any], sexes: tuple[int, int]) -> Region:
+    """One region; its wages ascend."""
+    return Region(_gini(wages), _mean(wages[sex == sexes[0]]) - _mean(wages[sex == sexes[1]]))
 
 
 def _gini(wages: NDArray[np.float64]) -> float:
@@ -114,9 +117,9 @@ def _gini(wages: NDArray[np.float64]) -> float:
     return 1 - 2 * float(np.cumsum(wages).sum()) / (len(wages) * total) if total else 1.0
 
 
-def _mean(wages: NDArray[np.float64], chosen: NDArray[np.bool_]) -> float:
+def _mean(wages: NDArray[np.float64]) -> float:
     """The mean of some wages; 0 if there are none."""
-    return float(wages[chosen].mean()) if chosen.any() else 0.0
+    return float(wages.mean()) if len(wages) else 0.0
 
 
 def _score(real: Regions, other: Regions) -> float:
