@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import dpsyn
+from dpsyn import outputs
 from dpsyn.cli import measuring, output, progress
 
 if TYPE_CHECKING:
@@ -82,12 +83,13 @@ def command(
 
 
 def _refuse_places(target: str | None, force: bool, inputs: tuple[object, ...]) -> None:
-    """Refuse to write over a file that is read, or over one that exists."""
-    if target is None:
+    """Refuse to write over a file that is read or exists, or where none can be, before work is done for it."""
+    if target is None or target == "-":
         return
     for given in inputs:
         measuring.refuse_collisions({"--json": target}, {"data": given})
     output.refuse_to_overwrite(target, force)
+    outputs.check_writable(Path(target))
 
 
 def _two_values(sexes: str | None) -> tuple[str, str] | None:
