@@ -46,7 +46,6 @@ def letters(max_size: int = 30) -> st.SearchStrategy[list[tuple[Any, ...]]]:
 
 def rows_of(comparison: Comparison, number: int) -> list[tuple[Any, ...]]:
     """The rows of one of the four tables: labels of exact codes."""
-    return [
-        tuple(domain.label(code) for domain, code in zip(comparison.domains, codes, strict=True))
-        for codes in comparison.exact.tables[number].T.tolist()
-    ]
+    labels = [domain.labels() for domain in comparison.domains]
+    rows = comparison.exact.tables[number].T.tolist()
+    return [tuple(own[code] for own, code in zip(labels, codes, strict=True)) for codes in rows]

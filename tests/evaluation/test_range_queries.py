@@ -29,7 +29,7 @@ def admitted(comparison: Comparison, query: Query) -> list[tuple[int, set[str]]]
         domain = comparison.domains[condition.place]
         codes = [code for code in range(domain.size) if condition.low <= code <= condition.high]
         chosen = condition.chosen
-        found.append((condition.place, {domain.label(code) for code in codes if chosen is None or chosen[code]}))
+        found.append((condition.place, {domain.labels()[code] for code in codes if chosen is None or chosen[code]}))
     return found
 
 
@@ -141,7 +141,7 @@ def test_each_column_has_a_condition_with_the_chance_of_the_preset(preset: Prese
 def test_a_number_is_asked_for_within_a_random_reach(value: int, seed: int) -> None:
     comparison = compared(LETTERS, [("x", "p", n) for n in (0, 2, 3, 5, 9, value)], [("x", "p", None)])
     domain = comparison.domains[2]
-    code = [domain.label(code) for code in range(domain.size)].index(str(value))
+    code = domain.labels().index(str(value))
 
     condition = range_queries._condition(2, domain, code, "subset", np.random.default_rng(seed))
 

@@ -120,7 +120,7 @@ def _classes(domain: Domain, real: NDArray[Any]) -> tuple[tuple[str, ...], NDArr
         median = int(filled[(len(filled) - 1) // 2])
         above = (np.arange(domain.size) > median).astype(np.int64)
         above[domain.missing] = -1
-        label = domain.label(median)
+        label = domain.labels()[median]
         return (f"up to {label}", f"above {label}"), above
     if domain.size > MOST_CLASSES:
         raise UserError(

@@ -66,10 +66,11 @@ def income_score(comparison: Comparison, columns: IncomeColumns) -> IncomeScore:
     if not real:
         raise UserError(f"no row of the real table has an income below {NOT_APPLICABLE:,} in {columns.income!r}")
     synthetic, floor, independent = (_score(real, other) for other in others)
+    names, labels = sex.labels(), region.labels()
     return IncomeScore(
         score=Figure(synthetic=synthetic, floor=floor, independent=independent),
-        sexes=(sex.label(sexes[0]), sex.label(sexes[1])),
-        regions=tuple(_region_score(region.label(code), real[code], others[0].get(code)) for code in real),
+        sexes=(names[sexes[0]], names[sexes[1]]),
+        regions=tuple(_region_score(labels[code], real[code], others[0].get(code)) for code in real),
     )
 
 
@@ -83,7 +84,7 @@ def _domain(comparison: Comparison, name: str) -> Domain:
 
 def _sexes(domain: Domain, given: tuple[Value, Value] | None) -> tuple[int, int]:
     """The codes of the two sexes."""
-    labels = [domain.label(code) for code in range(domain.missing)]
+    labels = domain.labels()[: domain.missing]
     wanted = ("1", "2") if given is None else tuple(map(text_of, given))
     if given is None and not {*wanted} <= {*labels} and len(labels) > 1:
         return 0, 1

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpsyn.errors import InternalError
 from dpsyn.records import narrowest
-from dpsyn.schema import MISSING, Categorical, Datetime, Ordinal, Ranged
+from dpsyn.schema import MISSING, Categorical, Integer, Ordinal, Ranged, Real
 from dpsyn.schema.attributes import Attribute
 
 Columns = NDArray[Any]
@@ -86,23 +86,21 @@ class Domain:
 
     def numbers(self) -> NDArray[np.float64] | None:
         """The number that each code stands for, not-a-number if it is missing; None if its values are not numbers."""
-        if isinstance(self.attribute, Ranged) and self.steps is not None:
-            if isinstance(self.attribute, Datetime):
-                return np.append(self.steps + np.float64(self.attribute.origin), np.nan)
-            values: Any = self.attribute
-            return np.append(values.values_at(self.steps).astype(np.float64), np.nan)
-        if not isinstance(self.attribute, Categorical):
+        attribute = self.attribute
+        if isinstance(attribute, Integer | Real) and self.steps is not None:
+            return np.append(attribute.values_at(self.steps).astype(np.float64), np.nan)
+        if not isinstance(attribute, Categorical):
             return None
-        listed = self.attribute.all_values()
+        listed = attribute.all_values()
         if not all(isinstance(value, int | float) for value in listed):
             return None
-        return np.array([*map(float, listed), *([np.nan] * self.attribute.has_missing)])
+        return np.array([*map(float, listed), *([np.nan] * attribute.has_missing)])
 
-    def label(self, code: int) -> str:
-        """A short text for a code."""
-        if self.steps is None or not isinstance(self.attribute, Ranged):
-            return self.attribute.labels()[code]
-        return MISSING if code == len(self.steps) else self.attribute.text_at(int(self.steps[code]))
+    def labels(self) -> tuple[str, ...]:
+        """A short text for each code."""
+        if not isinstance(self.attribute, Ranged) or self.steps is None:
+            return self.attribute.labels()
+        return (*map(self.attribute.text_at, self.steps.tolist()), MISSING)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
