@@ -6,6 +6,7 @@ import datetime as dt
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import msgspec
 import numpy as np
 import pandas as pd
@@ -180,6 +181,15 @@ def test_columns_are_shuffled_apart_and_another_seed_shuffles_otherwise() -> Non
 def test_what_cannot_be_compared_is_refused_with_a_reason(synthetic: Any, complaint: str) -> None:
     with pytest.raises(SourceError, match=complaint):
         compare(REAL, synthetic, SCHEMA)
+
+
+def test_the_real_table_may_be_a_query_on_a_database(tmp_path: Path) -> None:
+    with duckdb.connect(tmp_path / "people.duckdb") as connection:
+        connection.execute("CREATE TABLE people AS SELECT 30 AS age, 'F' AS sex, 'x' AS id")
+
+    comparison = compare(tmp_path / "people.duckdb", SYNTHETIC, SCHEMA, query="people")
+
+    assert rows_of(comparison, 0) == [("30", "F")]
 
 
 def test_an_empty_real_table_is_refused() -> None:

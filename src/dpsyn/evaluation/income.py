@@ -54,7 +54,7 @@ def income_score(comparison: Comparison, columns: IncomeColumns) -> IncomeScore:
 
     Incomes of 999998 and more are codes and left out, as are empty ones. Regions are ranked by gender gap, the largest
     first, among those of their own table; equal gaps in the schema's order. A region without incomes in the synthetic
-    table scores 0. A Gini index of fewer than three people can be below 0; a difference of more than 1 counts as 1.
+    table scores 0. This index of N people lies between −1/N and 1; a difference of more than 1 counts as 1.
     """
     region, sex, income = (_domain(comparison, name) for name in (columns.region, columns.sex, columns.income))
     amounts = income.numbers()
