@@ -76,7 +76,8 @@ def test_answers_are_those_of_looking_at_every_row(preset: Preset, real: Any, sy
     comparison = compared(LETTERS, real, synthetic)
     queries = random_queries(comparison, preset, np.random.default_rng(seed))
 
-    answers = [range_queries._shares(comparison.exact, query) for query in queries]
+    quick = range_queries._rarest_first(comparison.exact, queries)
+    answers = [range_queries._shares(comparison.exact, query) for query in quick]
 
     for number in range(4):
         rows = rows_of(comparison, number)
