@@ -32,13 +32,11 @@ class Preset:
     categories: Categories
 
 
-PAPER = Preset(
-    name="paper", triples=300, last_column=True, queries=300, chance=0.33, categories="subset"
-)  # DPSyn: Experiences in the NIST challenges, the section on metrics
+PAPER = Preset(name="paper", triples=300, last_column=True, queries=300, chance=0.33, categories="subset")
+"""As *DPSyn: Experiences in the NIST Differential Privacy Data Synthesis Challenges* describes the metrics."""
 
-MATCH3 = Preset(
-    name="match3", triples=100, last_column=False, queries=300, chance=0.10, categories="until a repeat"
-)  # the scorer of Match 3 as it ran
+MATCH3 = Preset(name="match3", triples=100, last_column=False, queries=300, chance=0.10, categories="until a repeat")
+"""As the scorer of the third match computed them."""
 
 PRESETS = {preset.name: preset for preset in (PAPER, MATCH3)}
 
