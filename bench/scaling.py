@@ -3,10 +3,10 @@
     python -m bench.scaling [--largest] [--plot FILE.png]
 
 Releases simulated tables at ε = 1, δ = 1e-9 with the default recipe, from rows in memory to as many synthetic rows,
-each in a process of its own. The attributes of a table hang together by several hidden traits that each shape a third of
-them, so that no tree holds their dependencies; they have 2 to 30 values. Rows grow at 20 attributes, attributes at
-50 000 rows; ``--largest`` adds 100 attributes × 660 000 rows. Printed are processor and wall seconds, peak memory, and
-the processor time per row and measured cell, which should not grow.
+each in a process of its own. The attributes of a table hang together by several hidden traits, two for each attribute,
+so that no tree holds their dependencies; they have 2 to 30 values. Rows grow at 20 attributes, attributes at 50 000
+rows; ``--largest`` adds 100 attributes × 660 000 rows. Printed are processor and wall seconds, peak memory, and the
+processor time per row and measured cell, which should not grow.
 """
 
 from __future__ import annotations
