@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from bench import encode
 from bench.measuring import own_peak_megabytes, peak_megabytes, provenance, ratio, seconds
 from dpsyn.engines import open_engine
-from dpsyn.engines.tally import Tally
 from dpsyn.records import Codec
+from dpsyn.records.tally import Tally
 from dpsyn.schema import Categorical, Schema
 from dpsyn.sources import encoded, open_source
 from dpsyn.transforms import Recoding

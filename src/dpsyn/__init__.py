@@ -4,6 +4,7 @@
 >>> schema = dpsyn.Schema.load("schema.yaml")                        # what is public about the table
 >>> synopsis = dpsyn.measure("people.csv", schema, epsilon=1.0)      # noisy counts, paid for
 >>> table = synopsis.generate(rows=100_000, seed=7)                  # costs nothing
+>>> scores = dpsyn.evaluate("people.csv", table, schema)             # for the steward's eyes only
 
 The names below are the public API; they are loaded when first used.
 """
@@ -26,10 +27,12 @@ if TYPE_CHECKING:
     from dpsyn.diagnose import Fit as Fit
     from dpsyn.diagnose import check_table as check_table
     from dpsyn.diagnose import draft_schema as draft_schema
+    from dpsyn.evaluation import evaluate as evaluate
     from dpsyn.recipes import Synthesizer as Synthesizer
     from dpsyn.recipes import measure as measure
     from dpsyn.records import write_table as write_table
     from dpsyn.schema import Schema as Schema
+    from dpsyn.schema import parse_where as parse_where
     from dpsyn.schema.approval import approve_schema as approve_schema
     from dpsyn.schema.imports import import_schema as import_schema
     from dpsyn.synopsis import Synopsis as Synopsis
@@ -48,10 +51,12 @@ _HOMES = {
     "approve_schema": "dpsyn.schema.approval",
     "check_table": "dpsyn.diagnose",
     "draft_schema": "dpsyn.diagnose",
+    "evaluate": "dpsyn.evaluation",
     "import_schema": "dpsyn.schema.imports",
     "measure": "dpsyn.recipes",
     "noise_choices": "dpsyn.accounting",
     "noise_crossing": "dpsyn.accounting",
+    "parse_where": "dpsyn.schema",
     "read_head": "dpsyn.accounting",
     "write_table": "dpsyn.records",
 }

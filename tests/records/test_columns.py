@@ -13,7 +13,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dpsyn.records import ABOVE, BELOW, EMPTY, FOUND, UNREADABLE, column_for
+from dpsyn.records import ABOVE, BELOW, EMPTY, FOUND, MISSING_STEP, UNREADABLE, RangedColumn, column_for
 from dpsyn.records.lookup import CellLookup
 from dpsyn.schema import Attribute, Boolean, Categorical, Datetime, Integer, Ordinal, Real, text_of
 from tests import naive, strategies
@@ -112,6 +112,30 @@ def test_decimals_of_a_short_range_come_back_as_they_were(length: int, data: st.
     back = column.write(column.read(pa.array([value])).cells, np.random.default_rng(0))
 
     assert back.to_pylist() == [value]
+
+
+@given(strategies.rangeds(), st.lists(cells(), max_size=20))
+def test_the_step_of_a_cell_lies_in_the_cell_of_its_code(attribute: Any, values: list[bytes | None]) -> None:
+    column = column_for(attribute)
+    assert isinstance(column, RangedColumn)
+    array = pa.array(values, pa.binary())
+
+    steps, fates = column.steps(array)
+
+    missing = steps == MISSING_STEP
+    codes = np.where(missing, attribute.proper_cells, attribute.grid().cell_of(steps))
+    assert codes.tolist() == column.read(array).cells.tolist()
+    assert fates.tolist() == column.read(array).fates.tolist()
+    assert column.steps(array.dictionary_encode())[0].tolist() == steps.tolist()
+
+
+def test_steps_are_exact_where_cells_are_wide() -> None:
+    column = column_for(Integer(name="a", low=0, high=10**9, missing=True))
+    assert isinstance(column, RangedColumn)
+
+    steps, _ = column.steps(pa.array([0, 123_456_789, None, 10**10]))
+
+    assert steps.tolist() == [0, 123_456_789, MISSING_STEP, 10**9]
 
 
 @given(strategies.rangeds(), st.data(), st.integers(0, 2**32))

@@ -20,6 +20,7 @@ COMMANDS = {
     "measure": ("dpsyn.cli.measure", "Only the private part: keep the noisy tables as a synopsis."),
     "generate": ("dpsyn.cli.generate", "Make rows from a synopsis; costs no privacy."),
     "inspect": ("dpsyn.cli.inspect", "What a synopsis holds: who paid what for which number."),
+    "evaluate": ("dpsyn.cli.evaluate", "Is it any good? Compare a synthetic table with the real one; private."),
     "noise": ("dpsyn.cli.noise", "How much noise a promise costs, and which kind to take."),
     "ledger": ("dpsyn.cli.ledger", "What was promised and spent on each dataset: show, verify, cap, close."),
 }

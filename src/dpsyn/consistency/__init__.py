@@ -2,7 +2,8 @@
 
 from dpsyn.consistency.average import averaged
 from dpsyn.consistency.consistent import ConsistencyOptions, consistent
+from dpsyn.consistency.likely import likely_counts
 from dpsyn.consistency.nonnegative import norm_cut, norm_sub
 from dpsyn.consistency.ripple import ripple
 
-__all__ = ["ConsistencyOptions", "averaged", "consistent", "norm_cut", "norm_sub", "ripple"]
+__all__ = ["ConsistencyOptions", "averaged", "consistent", "likely_counts", "norm_cut", "norm_sub", "ripple"]

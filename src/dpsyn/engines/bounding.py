@@ -24,9 +24,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpsyn.engines import kernels
-from dpsyn.engines.texts import hashes_of, ids_of, texts_of
+from dpsyn.engines.texts import hashes_of, ids_of
 from dpsyn.errors import InternalError
 from dpsyn.records import Codes, arrays
+from dpsyn.records.texts import texts_of
 from dpsyn.schema import Attribute
 
 KEY_BYTES = 16

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NoReturn, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpsyn.records import Column
+from dpsyn.records.tally import Cliques as Cliques
+from dpsyn.records.tally import Counts as Counts
 from dpsyn.schema import Schema
 from dpsyn.transforms import Recoding
-
-Cliques = Sequence[tuple[int, ...]]
-"""Sets of attributes, each given by their positions in a recoding."""
-
-Counts = NDArray[np.int64]
 
 
 class Engine(Protocol):

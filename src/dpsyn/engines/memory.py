@@ -9,8 +9,8 @@ import numpy as np
 from dpsyn.engines.engine import Cliques, Counts
 from dpsyn.engines.reading import ReadingEngine
 from dpsyn.engines.rows import Rows
-from dpsyn.engines.tally import Tally
 from dpsyn.records import Codes
+from dpsyn.records.tally import Tally
 from dpsyn.transforms import Recoding
 
 

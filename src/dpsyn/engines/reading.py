@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from dpsyn.engines.engine import Counts, Opaque
 from dpsyn.engines.rows import Rows
-from dpsyn.engines.texts import count_texts
 from dpsyn.errors import InternalError, SchemaError, SourceError
 from dpsyn.records import Column
+from dpsyn.records.texts import count_texts
 from dpsyn.schema import Open, Schema
 from dpsyn.transforms import Recoding
 

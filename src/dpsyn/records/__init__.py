@@ -1,7 +1,19 @@
 """Integer-coded rows: tables to codes and back."""
 
 from dpsyn.records.codec import Codec, Codes, check_structure, even_weights, structural_problems
-from dpsyn.records.columns import ABOVE, BELOW, EMPTY, FOUND, UNREADABLE, Column, Reading, column_for, narrowest
+from dpsyn.records.columns import (
+    ABOVE,
+    BELOW,
+    EMPTY,
+    FOUND,
+    MISSING_STEP,
+    UNREADABLE,
+    Column,
+    RangedColumn,
+    Reading,
+    column_for,
+    narrowest,
+)
 from dpsyn.records.grouping import Grouping
 from dpsyn.records.writers import write_table
 
@@ -10,11 +22,13 @@ __all__ = [
     "BELOW",
     "EMPTY",
     "FOUND",
+    "MISSING_STEP",
     "UNREADABLE",
     "Codec",
     "Codes",
     "Column",
     "Grouping",
+    "RangedColumn",
     "Reading",
     "check_structure",
     "column_for",

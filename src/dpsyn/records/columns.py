@@ -37,6 +37,9 @@ FOUND, EMPTY, UNREADABLE, BELOW, ABOVE = range(5)
 _FAR = 2**60
 """Beyond every bound a schema can have; numbers further out are as good as this one."""
 
+MISSING_STEP = -1
+"""Stands for an empty cell where steps of a lattice are asked for."""
+
 MOST_HASHED = 50_000
 """Listed values that Arrow looks up; it builds their table anew for every batch, so longer lists are looked up here."""
 
@@ -175,19 +178,36 @@ class RangedColumn:
         self._cell_of = CellLookup(self._grid.edges)
         self._nulls = frozenset(attribute.null_spellings)
         self._null_cell, self._other_cell = attribute.null_cell, attribute.other_cell
+        bottom = MISSING_STEP if attribute.has_missing else 0
+        self._other_step = bottom if attribute.other is None else attribute.step_of(attribute.other)
+        self._null_step = MISSING_STEP if attribute.has_missing else self._other_step
 
     def read(self, array: pa.Array) -> Reading:
         """Codes by the coordinate of each cell; those beyond a bound go to it."""
         if pa.types.is_dictionary(array.type):
             return through_dictionary(array, self.read)
+        steps, fates = self._located(array)
+        codes = self._cell_of(steps).astype(self.dtype)
+        codes[fates == EMPTY] = self._null_cell
+        codes[fates == UNREADABLE] = self._other_cell
+        return Reading(codes, fates)
+
+    def steps(self, array: pa.Array) -> tuple[NDArray[np.int64], Fates]:
+        """The step of every cell on the lattice, exact where codes are not, −1 if missing; and what became of it."""
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        steps, fates = self._located(array)
+        steps[fates == EMPTY] = self._null_step
+        steps[fates == UNREADABLE] = self._other_step
+        return steps, fates
+
+    def _located(self, array: pa.Array) -> tuple[NDArray[np.int64], Fates]:
+        """The step of every cell that can be read, at the nearer bound if it is beyond one."""
         coordinates, fates = self.coordinates(array)
         near = np.clip(coordinates, self._low, self._high)
         fates[(near > coordinates) & (fates == FOUND)] = BELOW
         fates[(near < coordinates) & (fates == FOUND)] = ABOVE
-        codes = self._cell_of(near.astype(np.int64) - self._low).astype(self.dtype)
-        codes[fates == EMPTY] = self._null_cell
-        codes[fates == UNREADABLE] = self._other_cell
-        return Reading(codes, fates)
+        return near.astype(np.int64) - self._low, fates
 
     def coordinates(self, array: pa.Array) -> tuple[NDArray[Any], Fates]:
         """A lattice coordinate for every cell, integral but of any numeric type, and what became of it."""

@@ -6,11 +6,12 @@ import math
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpsyn.marginals import Clique
 from dpsyn.synopsis.answering.linear import Table
+from dpsyn.synopsis.drawing import model_codes
 from dpsyn.synopsis.parts import Model
-from dpsyn.synthesis import DescentOptions, GumOptions, Records, synthesize
 
 FEWEST, MOST = 20_000, 200_000
 """Records that are drawn to be counted: as many as the table has rows, within these bounds."""
@@ -39,13 +40,6 @@ def counted(model: Model, clique: Clique) -> tuple[Table, Table]:
 
 
 @lru_cache(maxsize=2)
-def _drawn(model: Model) -> Records:
-    """Records of the model, always the same; remembered, since one question is seldom the last."""
-    return synthesize(
-        model.tables,
-        model.recoding.names,
-        model.recoding.sizes,
-        int(np.clip(round(model.total), FEWEST, MOST)),
-        seed=0,
-        options=DescentOptions() if model.method == "descent" else GumOptions(),
-    )
+def _drawn(model: Model) -> NDArray[np.integer]:
+    """Codes of records of the model, always the same; remembered, since one question is seldom the last."""
+    return model_codes(model, int(np.clip(round(model.total), FEWEST, MOST)), {}, seed=0)

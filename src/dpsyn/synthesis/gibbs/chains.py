@@ -68,7 +68,7 @@ class Chains:
     columns: NDArray[np.uint16]
     pool: Executor | None
     random: np.random.Generator
-    allowed: Mapping[int, NDArray[np.bool_]] = field(default_factory=dict)
+    allowed: Mapping[int, NDArray[np.float64]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.columns.shape[0] != len(self.layout.sizes) or not self.columns.flags.c_contiguous:

@@ -82,7 +82,7 @@ def fit(
         parameters = np.concatenate([base + forces, np.zeros(len(counts) - len(base))])
         expected = _followed_further(counts, measured, pull, wanted)
         polish_chains(Chains(extended, chains.columns, pool, random), parameters, expected, options)
-    progress("fit", 1.0)
+    progress("fitting records", 1.0)
     shares = expected / records
     return Fitted(tuple(names), extended, forest, parameters, shares, total, chains.columns, tuple(distances))
 
@@ -91,7 +91,7 @@ def _settle(chains: Chains, parameters: Cells, pull: Pull, options: GibbsOptions
     """Sweep until a sweep brings the records no closer to the tables; the distances on the way."""
     distances = [_distance(chains, pull)]
     for number in range(options.most_sweeps):
-        progress("fit", number / (options.most_sweeps + options.averaged))
+        progress("fitting records", number / (options.most_sweeps + options.averaged))
         chains.sweep(parameters, pull)
         distances.append(_distance(chains, pull))
         if distances[-1] > (1 - options.progress) * distances[-2]:
@@ -112,7 +112,7 @@ def _average(
     counter = Chains(extended, chains.columns, chains.pool, chains.random)
     forces, counts = np.zeros(len(parameters)), np.zeros(extended.offsets[-1])
     for number in range(options.averaged):
-        progress("fit", (options.most_sweeps + number) / (options.most_sweeps + options.averaged))
+        progress("fitting records", (options.most_sweeps + number) / (options.most_sweeps + options.averaged))
         forces += chains.sweep(parameters, pull)
         counts += counter.counts()
     return forces / options.averaged, counts / options.averaged

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.errors import InternalError
-from dpsyn.marginals import Estimate
+from dpsyn.marginals import Clique, Estimate
 from dpsyn.synthesis.gibbs.forest import Forest
 from dpsyn.synthesis.gibbs.layout import Cells, Layout
 
@@ -45,20 +45,18 @@ class Fitted:
         for array in (self.parameters, self.expected, self.records):
             array.setflags(write=False)
 
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The attributes of each clique, one after the other as their cells are."""
+        return tuple(tuple(self.names[place] for place in clique) for clique in self.layout.cliques)
+
     def marginals(self) -> tuple[Estimate, ...]:
         """The model's own marginals of its cliques, as counts of ``total`` records. Their noise is not known."""
         return tuple(
-            Estimate(
-                tuple(self.names[place] for place in clique),
-                self.layout.table(self.expected, number) * self.total,
-                0.0,
-            )
-            for number, clique in enumerate(self.layout.cliques)
+            Estimate(clique, self.layout.table(self.expected, number) * self.total, 0.0)
+            for number, clique in enumerate(self.cliques)
         )
 
-    def theta(self) -> Mapping[tuple[str, ...], NDArray[np.float64]]:
+    def theta(self) -> Mapping[Clique, NDArray[np.float64]]:
         """The parameters of each clique as a table."""
-        return {
-            tuple(self.names[place] for place in clique): self.layout.table(self.parameters, number)
-            for number, clique in enumerate(self.layout.cliques)
-        }
+        return {clique: self.layout.table(self.parameters, number) for number, clique in enumerate(self.cliques)}

@@ -13,7 +13,7 @@ from dpsyn.errors import InternalError
 from dpsyn.synthesis.gibbs.kernels import draw_given
 
 Table = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+Odds = NDArray[np.float64]
 Places = tuple[int, ...]
 
 
@@ -92,7 +92,7 @@ class Forest:
         if drawn != list(range(len(drawn))):
             raise InternalError("the branches of a forest do not draw each attribute once")
 
-    def sample(self, rows: int, seed: int, allowed: Mapping[int, Mask] | None = None) -> NDArray[np.uint16]:
+    def sample(self, rows: int, seed: int, allowed: Mapping[int, Odds] | None = None) -> NDArray[np.uint16]:
         """Records, attributes × records, given that some attributes have allowed values only.
 
         Exact: each combination is weighted by how likely the conditions below it are (messages from the leaves), and
@@ -111,7 +111,7 @@ class Forest:
             columns[list(branch.drawn)] = np.unravel_index(drawn, shape)
         return columns
 
-    def _weights(self, allowed: Mapping[int, Mask]) -> list[Table]:
+    def _weights(self, allowed: Mapping[int, Odds]) -> list[Table]:
         """For each branch its conditional times the likelihood of all conditions on it and below it."""
         weights = [branch.conditional() for branch in self.branches]
         for number, branch in reversed(list(enumerate(self.branches))):

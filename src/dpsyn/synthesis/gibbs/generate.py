@@ -17,8 +17,8 @@ from dpsyn.synthesis.gibbs.options import GibbsOptions
 from dpsyn.synthesis.gibbs.polish import polish_chains
 
 Columns = NDArray[np.uint16]
-Conditions = Mapping[str, NDArray[np.bool_]]
-"""For some attributes, which of their values are allowed."""
+Conditions = Mapping[str, NDArray[np.float64]]
+"""For some attributes, how likely each of their values is to meet a condition: 0 if it never does."""
 
 CHUNK = 1 << 14
 """Rows at most that are drawn together; each chunk is bound to the model's marginals by itself."""
@@ -48,16 +48,16 @@ def generate(
         for number, size in enumerate(sizes):
             waiting.append(pool.submit(generate_chunk, fitted, size, number, seed=seed, where=where, options=options))
             if len(waiting) > _AHEAD:
-                progress("rows", (number - _AHEAD) / len(sizes))
+                progress("drawing rows", (number - _AHEAD) / len(sizes))
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
-    progress("rows", 1.0)
+    progress("drawing rows", 1.0)
 
 
 def chunk_sizes(rows: int, chunk: int = CHUNK) -> Sequence[int]:
     """How rows are split: into as few chunks as possible, of about equal size."""
-    number = -(-rows // chunk)
+    number = max(1, -(-rows // chunk))
     return [rows // number + (place < rows % number) for place in range(number)]
 
 
@@ -90,7 +90,7 @@ def generate_chunk(
     return columns
 
 
-def _allowed(fitted: Fitted, where: Conditions) -> dict[int, NDArray[np.bool_]]:
+def _allowed(fitted: Fitted, where: Conditions) -> dict[int, NDArray[np.float64]]:
     """Conditions by the places of their attributes."""
     places = {name: place for place, name in enumerate(fitted.names)}
     for name, values in where.items():
@@ -98,4 +98,4 @@ def _allowed(fitted: Fitted, where: Conditions) -> dict[int, NDArray[np.bool_]]:
             raise UserError(f"there is no attribute {name} to put a condition on; there are {', '.join(fitted.names)}")
         if values.shape != (fitted.layout.sizes[places[name]],) or not values.any():
             raise UserError(f"the condition on {name} allows none of its {fitted.layout.sizes[places[name]]} values")
-    return {places[name]: np.asarray(values, np.bool_) for name, values in where.items()}
+    return {places[name]: np.asarray(values, np.float64) for name, values in where.items()}

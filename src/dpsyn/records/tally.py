@@ -12,10 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.engines import kernels
-from dpsyn.engines.engine import Cliques, Counts
 from dpsyn.errors import InternalError
-from dpsyn.records import Codes
+from dpsyn.records import kernels
+from dpsyn.records.codec import Codes
+
+Cliques = Sequence[tuple[int, ...]]
+"""Sets of attributes, each given by their positions."""
+
+Counts = NDArray[np.int64]
 
 _MOST_COVER_CELLS = 1 << 11
 """Cells of a table that several cliques are summed from: its four lanes just fill the fastest cache."""
@@ -48,7 +52,7 @@ class Tally:
         columns = np.ascontiguousarray(codes.T)
         spans = pairwise(len(codes) * part // self._spans for part in range(self._spans + 1))
         work = [(share, span, *ends) for span, ends in enumerate(spans) for share in self._shares]
-        if len(work) == 1 or len(codes) < _FEWEST_ROWS:
+        if len(work) < 2 or len(codes) < _FEWEST_ROWS:
             for share, *task in work:
                 share.count(columns, *task)
             return
@@ -85,7 +89,7 @@ class _Share:
 
     def tables(self) -> Iterator[tuple[tuple[int, ...], Counts]]:
         """Each table with its attributes."""
-        totals = self._totals.sum(axis=0)
+        totals = self._totals[0] if len(self._totals) == 1 else self._totals.sum(axis=0)
         for cover, shape, (first, stop) in zip(self._covers, self._shapes, pairwise(self._offsets), strict=True):
             yield cover, totals[first:stop].reshape(shape)
 
@@ -112,6 +116,7 @@ def _covers(cliques: Cliques, sizes: Sequence[int]) -> tuple[list[tuple[int, ...
 
 def _projected(table: Counts, cover: tuple[int, ...], clique: tuple[int, ...]) -> Counts:
     """The table of a clique, summed from that of a set which holds it; an array of its own."""
-    summed = np.asarray(table.sum(axis=tuple(axis for axis, place in enumerate(cover) if place not in clique)))
+    folded = tuple(axis for axis, place in enumerate(cover) if place not in clique)
+    summed = np.asarray(table.sum(axis=folded)) if folded else table
     left = [place for place in cover if place in clique]
     return np.array(summed.transpose([left.index(place) for place in clique]), order="C")

@@ -8,8 +8,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dpsyn.engines.tally import Tally
 from dpsyn.errors import InternalError
+from dpsyn.records.tally import Tally
 from tests import naive
 
 SIZES = (2, 7, 3, 1, 60)
@@ -41,10 +41,11 @@ def test_many_small_cliques_share_tables() -> None:
     assert all(table.ravel().tolist() == naive.count([[1, 1]] * 3, (0, 1), (2, 2)) for table in tally.tables())
 
 
-def test_nothing_to_count_is_no_trouble() -> None:
+@pytest.mark.parametrize("rows", [5, 70_000])
+def test_nothing_to_count_is_no_trouble(rows: int) -> None:
     tally = Tally([], [3])
 
-    tally.add(np.zeros((5, 1), np.uint8))
+    tally.add(np.zeros((rows, 1), np.uint8))
 
     assert tally.tables() == []
 

@@ -1,0 +1,125 @@
+"""All scores of a synthetic table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from dpsyn.errors import SchemaError, UserError
+from dpsyn.evaluation.attributes import attribute_scores
+from dpsyn.evaluation.classifier import classifier_score, require_scikit_learn
+from dpsyn.evaluation.contest import contest_score
+from dpsyn.evaluation.identical import identical_rows
+from dpsyn.evaluation.income import IncomeColumns
+from dpsyn.evaluation.pairs import pair_scores, worst_pair_tables
+from dpsyn.evaluation.presets import PAPER, preset_named
+from dpsyn.evaluation.randomness import generator
+from dpsyn.evaluation.reading import compare
+from dpsyn.evaluation.results import ClassifierScore, Distances, Evaluation, Figure
+from dpsyn.evaluation.tables import Comparison
+from dpsyn.evaluation.triples import triple_distances
+from dpsyn.progress import Progress, silent
+from dpsyn.schema import Schema, Value
+
+
+def evaluate(
+    real: Any,
+    synthetic: Any,
+    schema: Schema | str | Path,
+    *,
+    preset: str = PAPER.name,
+    target: str | None = None,
+    region: str | None = None,
+    sex: str | None = None,
+    income: str | None = None,
+    sexes: tuple[Value, Value] | None = None,
+    seed: int = 0,
+    query: str | None = None,
+    progress: Progress = silent,
+) -> Evaluation:
+    """Compare a synthetic table with the real one, each figure beside two yardsticks.
+
+    The same tables, whatever the order of their rows, and the same seed give the same figures.
+
+    Privacy: unpaid look at the real rows. The result is private: it must not be published, and to choose among releases
+    by it is outside the guarantee.
+
+    Args:
+        real: a path, a pandas or polars frame, an Arrow table, a DuckDB relation.
+        synthetic: likewise.
+        schema: what is public about the real table, or the path of its file.
+        preset: the parameters of the contest's metrics: ``paper`` or ``match3``.
+        target: a column that a classifier predicts; needs scikit-learn.
+        region: with ``sex`` and ``income``, the columns of the contest's third metric.
+        sex: see ``region``.
+        income: see ``region``.
+        sexes: the two values of ``sex`` that are compared; by default 1 and 2 if it has them, else its first two.
+        seed: decides which triples and queries are drawn, and the yardsticks.
+        query: a SELECT, or the name of a table, if ``real`` is a DuckDB database.
+        progress: is told what is going on.
+    """
+    chosen, columns = preset_named(preset), _income_columns(region, sex, income, sexes)
+    schema = _schema(schema)
+    _require_seed(seed)
+    if target is not None:
+        require_scikit_learn()
+    progress("reading both tables", 0.0)
+    comparison = compare(real, synthetic, schema, seed=seed, query=query)
+    progress("scoring as the contest did", 0.0)
+    contest = contest_score(comparison, chosen, columns, seed=seed)
+    classifier = None if target is None else _classified(comparison, target, seed, progress)
+    progress("comparing marginals", 0.0)
+    attributes = attribute_scores(comparison)
+    pairs, correlations = pair_scores(comparison)
+    triples = triple_distances(comparison, generator(seed, "triples"))
+    names = {attribute.name for attribute in attributes}
+    return Evaluation(
+        real=comparison.real,
+        synthetic=comparison.synthetic,
+        real_rows=comparison.exact.rows[0],
+        synthetic_rows=comparison.exact.rows[1],
+        yardstick_rows=comparison.exact.rows[2],
+        seed=seed,
+        distances=Distances(
+            one_way=Figure.mean([attribute.distance for attribute in attributes]),
+            two_way=Figure.mean([pair.distance for pair in pairs]) if pairs else None,
+            three_way=Figure.mean(triples) if triples else None,
+            triples=len(triples),
+        ),
+        correlations=correlations,
+        contest=contest,
+        classifier=classifier,
+        identical=identical_rows(comparison),
+        attributes=attributes,
+        pairs=pairs,
+        worst_pairs=worst_pair_tables(comparison, pairs),
+        left_out=tuple(name for name in schema.names if name not in names),
+    )
+
+
+def _classified(comparison: Comparison, target: str, seed: int, progress: Progress) -> ClassifierScore:
+    progress("training classifiers", 0.0)
+    return classifier_score(comparison, target, seed=seed)
+
+
+def _schema(schema: Schema | str | Path) -> Schema:
+    if isinstance(schema, str | Path):
+        return Schema.load(schema)
+    if not isinstance(schema, Schema):
+        raise SchemaError(f"a {type(schema).__name__} is not a schema; load it first with Schema.load")
+    return schema
+
+
+def _require_seed(seed: int) -> None:
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise UserError(f"the seed is {seed!r}; give a whole number, 0 or more")
+
+
+def _income_columns(
+    region: str | None, sex: str | None, income: str | None, sexes: tuple[Value, Value] | None
+) -> IncomeColumns | None:
+    if region is None and sex is None and income is None and sexes is None:
+        return None
+    if region is None or sex is None or income is None:
+        raise UserError("the score of incomes needs three columns: a region, a sex and an income")
+    return IncomeColumns(region=region, sex=sex, income=income, sexes=sexes)

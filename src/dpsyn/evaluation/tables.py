@@ -1,0 +1,172 @@
+"""A real table, a synthetic one and two yardsticks, as codes of one domain.
+
+Codes are exact: a listed attribute has its cells, a number or date the values that occur. Metrics look at them through
+*views*, in which codes are merged: into the schema's bins, or into the contest's buckets.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn.errors import InternalError
+from dpsyn.records import narrowest
+from dpsyn.schema import MISSING, Categorical, Integer, Ordinal, Ranged, Real
+from dpsyn.schema.attributes import Attribute
+
+Columns = NDArray[Any]
+"""Attributes × rows, each attribute contiguous, in the narrowest unsigned type."""
+
+BUCKETS = 100
+"""Into which the contest cuts a number or date."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Domain:
+    """The codes of one attribute.
+
+    Attributes:
+        attribute: what is public about it; an open attribute has become a list of the values seen in either table.
+        kind: as the schema calls it.
+        steps: of a number or date, the lattice steps that occur, ascending, one for each code; None for listed values.
+            The code after the last means missing.
+    """
+
+    attribute: Attribute
+    kind: str
+    steps: NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.attribute, Ranged) != (self.steps is not None):
+            raise InternalError(f"numbers and dates have steps, listed values have none: {self.attribute.name!r}")
+
+    @property
+    def name(self) -> str:
+        """The attribute's name."""
+        return self.attribute.name
+
+    @property
+    def missing(self) -> int:
+        """The code of an empty cell, or the one after the last if there is none."""
+        return self.attribute.proper_cells if self.steps is None else len(self.steps)
+
+    @property
+    def size(self) -> int:
+        """The number of codes."""
+        return self.attribute.cells if self.steps is None else len(self.steps) + 1
+
+    @property
+    def ordered_bins(self) -> int:
+        """How many bins, the first ones, have an order; 0 if the attribute has none."""
+        if isinstance(self.attribute, Ranged):
+            return self.attribute.grid().bins
+        if isinstance(self.attribute, Ordinal):
+            return len(self.attribute.values) or self.attribute.codes or 0
+        return 0
+
+    def bin_of_code(self) -> NDArray[np.int64]:
+        """The bin of each code, as marginals over several attributes use them."""
+        if not isinstance(self.attribute, Ranged) or self.steps is None:
+            return np.arange(self.size)
+        grid = self.attribute.grid()
+        return np.append(grid.bin_of_cell[grid.cell_of(self.steps)], self.attribute.size - 1)
+
+    def bucket_of_code(self) -> NDArray[np.int64]:
+        """The bucket of each code: of a number or date, one of 100 of width 1.0001·(max−min)/100, or the empty one."""
+        if not isinstance(self.attribute, Ranged) or self.steps is None:
+            return np.arange(self.size)
+        width = 1.0001 * (self.attribute.steps - 1) / BUCKETS
+        places = (self.steps / width).astype(np.int64) if width else np.zeros(len(self.steps), np.int64)
+        return np.append(places, BUCKETS)
+
+    def numbers(self) -> NDArray[np.float64] | None:
+        """The number that each code stands for, not-a-number if it is missing; None if its values are not numbers."""
+        attribute = self.attribute
+        if isinstance(attribute, Integer | Real) and self.steps is not None:
+            return np.append(attribute.values_at(self.steps).astype(np.float64), np.nan)
+        if not isinstance(attribute, Categorical):
+            return None
+        listed = attribute.all_values()
+        if not all(isinstance(value, int | float) for value in listed):
+            return None
+        return np.array([*map(float, listed), *([np.nan] * attribute.has_missing)])
+
+    def labels(self) -> tuple[str, ...]:
+        """A short text for each code."""
+        if not isinstance(self.attribute, Ranged) or self.steps is None:
+            return self.attribute.labels()
+        return (*map(self.attribute.text_at, self.steps.tolist()), MISSING)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class View:
+    """The tables, seen through one set of codes.
+
+    Attributes:
+        sizes: how many codes each attribute has.
+        tables: the real table, the synthetic one, the sampling floor, the independent model.
+    """
+
+    sizes: tuple[int, ...]
+    tables: tuple[Columns, Columns, Columns, Columns]
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """How many rows each table has."""
+        return tuple(table.shape[1] for table in self.tables)
+
+    def merged(self, lookups: Sequence[NDArray[np.int64]], sizes: Sequence[int]) -> View:
+        """The tables with other codes: for each attribute a table of the new code of each old one."""
+        dtype = narrowest(max(sizes))
+        narrow = [lookup.astype(dtype) for lookup in lookups]
+        real, synthetic, floor, independent = (_looked_up(table, narrow) for table in self.tables)
+        return View(tuple(sizes), (real, synthetic, floor, independent))
+
+
+def _looked_up(table: Columns, lookups: Sequence[NDArray[Any]]) -> Columns:
+    found = np.empty(table.shape, lookups[0].dtype)
+    for place, lookup in enumerate(lookups):
+        found[place] = lookup[table[place]]
+    return found
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """Two tables and their yardsticks, ready to be compared.
+
+    Rows are in an order of their own, so that nothing depends on that of the files.
+
+    Attributes:
+        real: how messages call the real table.
+        synthetic: how messages call the synthetic one.
+        domains: one for each attribute that is compared, in the schema's order.
+        exact: the tables in the codes of these domains.
+
+    Privacy: it holds the real rows.
+    """
+
+    real: str
+    synthetic: str
+    domains: tuple[Domain, ...]
+    exact: View
+
+    @functools.cached_property
+    def bins(self) -> View:
+        """The tables in bins."""
+        lookups = [domain.bin_of_code() for domain in self.domains]
+        return self.exact.merged(lookups, [domain.attribute.size for domain in self.domains])
+
+    def buckets(self) -> View:
+        """The tables in the contest's buckets."""
+        lookups = [domain.bucket_of_code() for domain in self.domains]
+        sizes = [domain.size if domain.steps is None else BUCKETS + 1 for domain in self.domains]
+        return self.exact.merged(lookups, sizes)
+
+    def place_of(self, name: str) -> int:
+        """The place of an attribute among those compared."""
+        return [domain.name for domain in self.domains].index(name)

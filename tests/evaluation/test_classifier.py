@@ -1,0 +1,169 @@
+"""A classifier learns from synthetic rows and is tested on real ones."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpsyn.errors import MissingExtraError, UserError
+from dpsyn.evaluation import classifier
+from dpsyn.evaluation.classifier import classifier_score
+from dpsyn.schema import Boolean, Categorical, Integer, Schema
+from tests.evaluation import naive
+from tests.evaluation.comparing import compared
+
+SCHEMA = Schema(
+    attributes=(
+        Integer(name="age", low=0, high=99, missing=True),
+        Categorical(name="job", values=("none", "smith", "baker"), missing=True),
+        Boolean(name="rich"),
+    )
+)
+
+
+def people(rows: int, seed: int, rule: bool = True) -> list[tuple[Any, ...]]:
+    """People of whom those over fifty with a job are rich; or anybody."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for age, job, chance in zip(rng.integers(0, 100, rows), rng.integers(0, 4, rows), rng.random(rows), strict=True):
+        work = ("none", "smith", "baker", None)[job]
+        rich = age > 50 and work not in ("none", None) if rule else chance < 0.25
+        found.append((None if age == 17 else int(age), work, bool(rich)))
+    return found
+
+
+def test_what_the_synthetic_rows_teach_is_seen() -> None:
+    real = people(1000, 0)
+
+    good, bad = (classifier_score(compared(SCHEMA, real, people(1000, 1, rule)), "rich") for rule in (True, False))
+
+    assert (good.target, good.classes, good.tested_on) == ("rich", ("false", "true"), 300)
+    assert min(good.auc.synthetic, good.auc.floor, good.real_auc) > 0.97
+    assert min(good.accuracy.synthetic, good.accuracy.floor, good.real_accuracy) > 0.95
+    assert abs(good.auc.independent - 0.5) < 0.2
+    assert abs(bad.auc.synthetic - 0.5) < 0.2
+    assert (good.real_auc, good.auc.floor) == (bad.real_auc, bad.auc.floor)
+
+
+def test_the_classifiers_of_real_rows_do_not_see_those_they_are_tested_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[Any, Any]] = []
+
+    def look(task: Any, train: Any, test: Any) -> tuple[float, float]:
+        seen.append((train, test))
+        return 0.5, 0.5
+
+    monkeypatch.setattr(classifier, "_tested", look)
+    schema = Schema(attributes=(Integer(name="n", low=0, high=999), Boolean(name="b")))
+    rows = [(n, n % 2 == 0) for n in range(1000)]
+
+    classifier_score(compared(schema, rows, rows), "b")
+
+    (real, test), (synthetic, _), (floor, _), (independent, _) = seen
+    held_out = {*test[0].tolist()}
+    assert len(held_out) == 300
+    assert {*real[0].tolist()} == {*range(1000)} - held_out
+    assert {*floor[0].tolist()} | {*independent[0].tolist()} <= {*real[0].tolist()}
+    assert {*synthetic[0].tolist()} == {*range(1000)}
+
+
+def test_a_number_is_predicted_as_above_the_median_or_not() -> None:
+    schema = Schema(attributes=(Integer(name="n", low=0, high=999, missing=True), Categorical(name="c", codes=10)))
+    rows = [(n, n // 100) for n in range(1000)]
+
+    score = classifier_score(compared(schema, [*rows, (None, 3)], [*rows, (None, 4)]), "n")
+
+    assert score.classes == ("up to 499", "above 499")
+    assert score.accuracy.synthetic == score.real_accuracy == 1.0
+    assert score.tested_on == 300
+
+
+def test_more_than_two_classes_are_told_apart_one_against_the_others() -> None:
+    schema = Schema(attributes=(Categorical(name="c", codes=4), Categorical(name="d", codes=4)))
+    real = [(n % 3, n % 3) for n in range(300)]
+
+    good, swapped = (
+        classifier_score(compared(schema, real, [(n % 3, m) for n, m in enumerate(other)]), "d")
+        for other in ([n % 3 for n in range(300)], [(n + 1) % 3 for n in range(300)])
+    )
+
+    assert (good.auc.synthetic, good.accuracy.synthetic, good.real_accuracy) == (1.0, 1.0, 1.0)
+    assert swapped.accuracy.synthetic == 0.0
+    assert swapped.auc.synthetic == pytest.approx(0.25, abs=0.01)
+
+
+def test_one_class_alone_teaches_nothing() -> None:
+    synthetic = [(age, job, False) for age, job, _ in people(200, 1)]
+
+    score = classifier_score(compared(SCHEMA, people(200, 0), synthetic), "rich")
+
+    assert score.auc.synthetic == 0.5
+    assert 0.5 < score.accuracy.synthetic < 1
+
+
+def test_the_order_of_rows_does_not_matter_and_the_seed_does() -> None:
+    real, synthetic = people(300, 0), people(300, 1)
+
+    first, second, third = (
+        classifier_score(compared(SCHEMA, *tables), "rich", seed=seed)
+        for tables, seed in (((real, synthetic), 0), ((real[::-1], synthetic[::-1]), 0), ((real, synthetic), 1))
+    )
+
+    assert first == second != third
+
+
+def test_long_tables_are_cut_to_what_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(classifier, "MOST_ROWS", 100)
+
+    score = classifier_score(compared(SCHEMA, people(500, 0), people(400, 1)), "rich")
+
+    assert (score.learned_from, score.tested_on) == (100, 100)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from([0.0, 0.1, 0.5, 0.9])), min_size=2, max_size=30))
+def test_the_area_is_how_often_the_class_is_found_likelier(rows: list[tuple[bool, float]]) -> None:
+    positive, chances = [yes for yes, _ in rows], [chance for _, chance in rows]
+    if len({*positive}) < 2:
+        positive[0] = not positive[0]
+
+    area = classifier._area(np.array(positive), np.array(chances))
+
+    assert area == pytest.approx(naive.area_under_curve(positive, chances))
+
+
+@pytest.mark.parametrize(
+    ("real", "target", "complaint"),
+    [
+        (people(50, 0), "wealth", "there is no column 'wealth' to predict; there are age, job, rich"),
+        ([(1, "none", True)] * 50, "rich", "too few rows of different values"),
+        ([(None, "none", True)] * 50, "age", "'age' is empty in the real table"),
+    ],
+)
+def test_a_target_that_cannot_be_learned_is_refused(real: Any, target: str, complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint):
+        classifier_score(compared(SCHEMA, real, people(50, 0)), target)
+
+
+def test_a_target_of_many_values_is_refused() -> None:
+    schema = Schema(attributes=(Categorical(name="c", codes=21), Boolean(name="b")))
+
+    with pytest.raises(UserError, match="'c' has 21 values; a target has at most 20, or is a number"):
+        classifier_score(compared(schema, [(0, True)], [(0, True)]), "c")
+
+
+def test_a_single_column_predicts_nothing() -> None:
+    schema = Schema(attributes=(Boolean(name="b"),))
+
+    with pytest.raises(UserError, match="'b' is the only column"):
+        classifier_score(compared(schema, [(True,)], [(True,)]), "b")
+
+
+def test_without_scikit_learn_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
+
+    with pytest.raises(MissingExtraError, match=r"needs scikit-learn.*pip install 'dpsyn\[ml\]'"):
+        classifier.require_scikit_learn()
