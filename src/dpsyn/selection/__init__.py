@@ -1,7 +1,26 @@
 """Which marginals to measure: from released scores to cliques and shares. Post-processing: it costs nothing."""
 
 from dpsyn.selection.combine import combine
+from dpsyn.selection.covering import Room, covering_design
 from dpsyn.selection.greedy import CELL_POWER, select_pairs
+from dpsyn.selection.views import Covering, Every, Noise, Random, ViewPlan, Views, parse_views, plan_views
 from dpsyn.selection.worthwhile import Choice, select_worthwhile, shrunk
 
-__all__ = ["CELL_POWER", "Choice", "combine", "select_pairs", "select_worthwhile", "shrunk"]
+__all__ = [
+    "CELL_POWER",
+    "Choice",
+    "Covering",
+    "Every",
+    "Noise",
+    "Random",
+    "Room",
+    "ViewPlan",
+    "Views",
+    "combine",
+    "covering_design",
+    "parse_views",
+    "plan_views",
+    "select_pairs",
+    "select_worthwhile",
+    "shrunk",
+]

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from dpsyn.consistency import norm_sub
-from dpsyn.errors import InternalError, UserError
+from dpsyn.errors import UserError
 from dpsyn.marginals import Clique
 from dpsyn.records import Codec
 from dpsyn.synopsis.answering.answer import Answer, How
+from dpsyn.synopsis.answering.carriednoise import carried_deviations
 from dpsyn.synopsis.answering.leastnorm import least_norm
-from dpsyn.synopsis.answering.linear import Axes, Linear, Shares, Table, linear_estimate, reflected
+from dpsyn.synopsis.answering.linear import Axes, Linear, Shares, Table, linear_estimate, reflected, spread
 from dpsyn.synopsis.answering.linearprogram import linear_program
 from dpsyn.synopsis.answering.maxent import maximum_entropy
 from dpsyn.synopsis.answering.modelerror import model_error, pairs_are_known, within_any
@@ -28,7 +29,6 @@ from dpsyn.synopsis.answering.observing import observed
 from dpsyn.synopsis.answering.outputs import folded
 from dpsyn.synopsis.answering.parts import Part, Reconstruction
 from dpsyn.synopsis.answering.question import MOST_CELLS, Question, View
-from dpsyn.synopsis.answering.redraw import redrawn_deviations
 from dpsyn.synopsis.answering.single import single_estimate_of
 from dpsyn.transforms import Recoding
 
@@ -125,11 +125,11 @@ def _as_modelled(synopsis: Synopsis, question: Question, codec: Codec, method: M
             "ask for fewer attributes at a time"
         )
     linear, counts = _linear(synopsis, synopsis.model.recoding, view), held(synopsis.model, view.clique)
-    if counts is not None and linear.complete:
-        return _covered(view, counts, linear)
+    if linear.complete:
+        return _covered(view, norm_sub(linear.table(), synopsis.model.total) if counts is None else counts, linear)
     known = linear.known()
     if counts is not None:  # a table that the recipe worked out itself
-        errors = redrawn_deviations(counts, linear, known, view.shares)
+        errors = carried_deviations(counts, linear, known, view.shares)
         outputs = folded(counts, view.shares)
         return _Found(view, outputs, errors, outputs, "model", None, view.split)
     return _reconstructed(synopsis, view, linear, known, method)
@@ -143,8 +143,8 @@ def _covered(view: View, counts: Table, linear: Linear) -> _Found:
 
 def _reconstructed(synopsis: Synopsis, view: View, linear: Linear, known: list[Axes], method: Method) -> _Found:
     """A table put together from its largest known sums, or counted in records of the model where that is better."""
-    found = METHODS[method](view.shape, [Part(axes, _sums(synopsis, view, axes)) for axes in known])
-    errors = redrawn_deviations(found.values, linear, known, view.shares)
+    found = METHODS[method](view.shape, [Part(axes, _sums(synopsis, view, linear, axes)) for axes in known])
+    errors = carried_deviations(found.values, linear, known, view.shares)
     off = _of_outputs(model_error(synopsis.releases, synopsis.model, view.clique, known), view)
     if method == "maximum entropy" and not pairs_are_known(known, len(view.shape)):
         drawn, sampling = counted(synopsis.model, view.clique)
@@ -171,12 +171,10 @@ def _linear(synopsis: Synopsis, recoding: Recoding, view: View) -> Linear:
     return linear_estimate(view.shape, observed(synopsis.releases, recoding, view.clique, rows=rows))
 
 
-def _sums(synopsis: Synopsis, view: View, axes: Axes) -> Table:
-    """The consistent counts over some columns of a view."""
+def _sums(synopsis: Synopsis, view: View, linear: Linear, axes: Axes) -> Table:
+    """The consistent counts over some columns of a view; where the model has none, the best linear estimate of them."""
     sums = held(synopsis.model, tuple(view.clique[axis] for axis in axes))
-    if sums is None:
-        raise InternalError(f"no table of the model holds {[view.clique[axis] for axis in axes]}")
-    return sums
+    return norm_sub(linear.sums(axes), synopsis.model.total) if sums is None else sums
 
 
 def _tells_more(difference: Table, sampling: Table, known: Sequence[Axes]) -> bool:
@@ -185,7 +183,7 @@ def _tells_more(difference: Table, sampling: Table, known: Sequence[Axes]) -> bo
     In what is known both should be the same; what records differ by there is the error of their fit. In what is not
     known they differ by what tables of other attributes tell, which the reconstruction lacks, and by chance.
     """
-    inside = within_any(known, difference.ndim)[np.ix_(*[np.minimum(np.arange(n), 1) for n in difference.shape])]
+    inside = spread(within_any(known, difference.ndim), difference.shape)
     squares = reflected(difference, range(difference.ndim)) ** 2
     by_chance = float((sampling**2).sum()) * float((~inside).mean())
     lacking = float(squares[~inside].sum()) - by_chance

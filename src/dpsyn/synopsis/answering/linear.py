@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,8 @@ from dpsyn.errors import InternalError
 Table = NDArray[np.float64]
 Axes = tuple[int, ...]
 """Places of some attributes of a query, ascending."""
+
+_Number = TypeVar("_Number", bound=np.generic)
 
 Shares = NDArray[np.float64]
 """Outputs × codes: which part of each code's rows counts for each output."""
@@ -98,7 +101,12 @@ class Linear:
 
     def table(self) -> Table:
         """The estimate; unknown components count as zero."""
-        return reflected(self.coefficients, range(len(self.shape)))
+        return self.sums(tuple(range(len(self.shape))))
+
+    def sums(self, axes: Axes) -> Table:
+        """Its sums over all attributes but these."""
+        found: Table = _sums(self.coefficients[None], axes)[0]
+        return found
 
     def deviations(self, shares: Sequence[Shares | None]) -> Table:
         """The standard deviation of Σ shares · estimate for all outputs; None for an attribute leaves its codes.
@@ -120,7 +128,7 @@ class Linear:
     def noise(self, draws: int, rng: np.random.Generator) -> NoiseDraws:
         """The noise of what is known, drawn anew several times."""
         known = np.where(np.isfinite(self.variances), self.variances, 0.0)
-        drawn = rng.standard_normal((draws, *self.shape)) * np.sqrt(_by_component(known, self.shape))
+        drawn = rng.standard_normal((draws, *self.shape)) * np.sqrt(spread(known, self.shape))
         return NoiseDraws(drawn)
 
 
@@ -132,10 +140,7 @@ class NoiseDraws:
 
     def sums(self, axes: Axes) -> Table:
         """The noise in the sums over all attributes but these: draws × cells."""
-        shape = self.coefficients.shape[1:]
-        folded = math.prod(shape) / math.prod([shape[axis] for axis in axes])
-        taken = self.coefficients[(slice(None), *_within(len(shape), axes))]
-        return reflected(taken, range(1, len(axes) + 1)) * math.sqrt(folded)
+        return _sums(self.coefficients, axes)
 
 
 def linear_estimate(shape: tuple[int, ...], observations: Iterable[Observation | Parity]) -> Linear:
@@ -162,7 +167,7 @@ def linear_estimate(shape: tuple[int, ...], observations: Iterable[Observation |
             precisions[box] += folded / seen.variance
     with np.errstate(divide="ignore"):
         variances = 1 / precisions
-    weights = _by_component(precisions, shape)
+    weights = spread(precisions, shape)
     found = np.divide(sums, weights, out=np.zeros(shape), where=weights > 0)
     for axes, coefficients in exact:
         box = _within(len(shape), axes)
@@ -186,6 +191,14 @@ def reflected(values: Table, axes: Iterable[int]) -> Table:
     return found
 
 
+def _sums(coefficients: Table, axes: Axes) -> Table:
+    """Sums of several tables over all attributes but some; the first axis counts the tables."""
+    shape = coefficients.shape[1:]
+    folded = math.prod(shape) / math.prod([shape[axis] for axis in axes])
+    taken = coefficients[(slice(None), *_within(len(shape), axes))]
+    return reflected(taken, range(1, len(axes) + 1)) * math.sqrt(folded)
+
+
 def _within(count: int, axes: Axes) -> tuple[int | slice, ...]:
     """The coefficients, or their variances, of all interactions of some attributes."""
     return tuple(slice(None) if axis in axes else 0 for axis in range(count))
@@ -195,7 +208,7 @@ def _at(axis: int, place: int) -> tuple[slice | int, ...]:
     return (*[slice(None)] * axis, place)
 
 
-def _by_component(values: Table, shape: tuple[int, ...]) -> Table:
-    """One number for each interaction, spread over its coefficients."""
-    spread: Table = values[np.ix_(*[np.minimum(np.arange(size), 1) for size in shape])]
-    return spread
+def spread(values: NDArray[_Number], shape: tuple[int, ...]) -> NDArray[_Number]:
+    """One number for each interaction, an axis of length 2 for each attribute, for all coefficients of it."""
+    found: NDArray[_Number] = values[np.ix_(*[np.minimum(np.arange(size), 1) for size in shape])]
+    return found

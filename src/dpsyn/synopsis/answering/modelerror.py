@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from dpsyn.marginals import Clique
-from dpsyn.synopsis.answering.linear import Axes, linear_estimate, reflected
+from dpsyn.synopsis.answering.linear import Axes, linear_estimate, reflected, spread
 from dpsyn.synopsis.answering.maxent import maximum_entropy
 from dpsyn.synopsis.answering.modelled import held
 from dpsyn.synopsis.answering.observing import measured, observed
@@ -69,9 +69,8 @@ def _judged_by_measured(
             continue
         parts = [Part(axes, counts.sum(axis=_others(axes, count))) for axes in known]
         guess = reflected(maximum_entropy(linear.shape, parts).values, range(count))
-        places = np.ix_(*[np.minimum(np.arange(size), 1) for size in linear.shape])
-        unknown = ~within_any(known, count)[places]
-        noise = linear.variances[places][unknown]
+        unknown = spread(~within_any(known, count), linear.shape)
+        noise = spread(linear.variances, linear.shape)[unknown]
         wrong.append(float(((guess - linear.coefficients)[unknown] ** 2).sum() - noise.sum()))
     if not wrong:
         return None
