@@ -75,7 +75,7 @@ def _parity_recoding(recoding: Recoding, sets: Sequence[tuple[int, ...]]) -> Rec
 
 def _tables(recoding: Recoding, stages: Sequence[Stage], ways: int) -> Iterable[Estimate]:
     """Tables of ``ways`` attributes that hold every pair, worked out from the coefficients, for a model."""
-    release, count = [Release("fourier", tuple(stages))], len(recoding.names)
+    release, count = (Release("fourier", tuple(stages)),), len(recoding.names)
     for block in covering_design(Room(sizes=(2,) * count, attributes=ways, cells=2**ways), min(2, ways)):
         clique: Clique = tuple(recoding.names[place] for place in block)
         linear = linear_estimate((2,) * len(clique), observed(release, recoding, clique))

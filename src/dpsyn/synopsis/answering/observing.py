@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -12,17 +14,30 @@ from dpsyn.synopsis.parts import Release
 from dpsyn.transforms import RecodedColumn, Recoding, carried
 
 
+@dataclass(frozen=True, slots=True)
+class EvenOdd:
+    """How many rows have an even and an odd number of ones among some binary attributes.
+
+    Attributes:
+        names: the attributes.
+        even: the noisy number of rows with an even number of ones.
+        odd: that with an odd one.
+        variance: of the noise in each.
+    """
+
+    names: Clique
+    even: float
+    odd: float
+    variance: float
+
+
 def observed(
-    releases: Sequence[Release], recoding: Recoding, clique: Clique, *, rows: float | None = None
+    releases: tuple[Release, ...], recoding: Recoding, clique: Clique, *, rows: float | None = None
 ) -> list[Observation | Parity]:
     """What every marginal says about the table of a clique under a recoding; ``rows`` if their number is public."""
     found: list[Observation | Parity] = [] if rows is None else [Observation((), np.array(rows), 0.0)]
-    for source, marginal in measured(releases):
-        told = carried(marginal, source, recoding)
-        if told is not None:
-            found.append(projected(told, clique))
-        else:
-            found += _parities(marginal, source, recoding, clique)
+    for told in _told(releases, recoding):
+        found += [projected(told, clique)] if isinstance(told, Estimate) else _parities(told, clique)
     return found
 
 
@@ -38,27 +53,42 @@ def projected(told: Estimate, clique: Clique) -> Observation:
     return Observation(axes, values, told.variance * told.values.size / values.size)
 
 
-def _parities(marginal: Marginal, source: Recoding, recoding: Recoding, clique: Clique) -> Iterator[Parity]:
-    """The parity of some attributes of the clique, if that is what was measured; and the number of rows."""
+@lru_cache(maxsize=4)  # one question asks many times, and is seldom the last
+def _told(releases: tuple[Release, ...], recoding: Recoding) -> list[Estimate | EvenOdd]:
+    """What every marginal says about the codes of a recoding; those that say nothing are left out."""
+    found: list[Estimate | EvenOdd] = []
+    for source, marginal in measured(releases):
+        told = carried(marginal, source, recoding) or _even_odd(marginal, source, recoding)
+        found += [told] if told is not None else []
+    return found
+
+
+# ── parities ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _even_odd(marginal: Marginal, source: Recoding, recoding: Recoding) -> EvenOdd | None:
+    """The parity of some attributes of a recoding, if that is what was measured."""
     if len(marginal.clique) != 1 or marginal.clique[0] not in source.names:
-        return
-    column = source.columns[source.place_of(marginal.clique[0])]
-    names = parity_of(column, source.origin)
-    if names is None:
-        return
-    even, odd = marginal.counts
-    yield Parity((), float(even + odd), 2 * marginal.deviation**2)
-    binary = all(name in recoding.names and recoding.sizes[recoding.place_of(name)] == 2 for name in names)
-    if set(names) <= set(clique) and binary:
-        axes = tuple(axis for axis, name in enumerate(clique) if name in names)
-        yield Parity(axes, float(even - odd), 2 * marginal.deviation**2)
+        return None
+    names = parity_of(source.columns[source.place_of(marginal.clique[0])], source.origin)
+    sizes = dict(zip(recoding.names, recoding.sizes, strict=True))
+    if names is None or any(sizes.get(name) != 2 for name in names):
+        return None
+    even, odd = marginal.counts.tolist()
+    return EvenOdd(names, even, odd, marginal.deviation**2)
+
+
+def _parities(told: EvenOdd, clique: Clique) -> Iterator[Parity]:
+    """The number of rows, and the parity if all its attributes are in the clique."""
+    yield Parity((), told.even + told.odd, 2 * told.variance)
+    if {*told.names} <= {*clique}:
+        axes = tuple(axis for axis, name in enumerate(clique) if name in told.names)
+        yield Parity(axes, told.even - told.odd, 2 * told.variance)
 
 
 def parity_of(column: RecodedColumn, origin: Sequence[tuple[str, int]]) -> Clique | None:
-    """The binary attributes of which a column tells whether an even number is 1; None if it is of another kind."""
-    if column.merged is None or set(column.radices) != {2} or any(len(table) != 2 for table in column.tables):
-        return None
-    if any(table.tolist() != [0, 1] for table in column.tables):
+    """The binary attributes of which a column tells whether an even number is 1; None if it tells something else."""
+    if column.merged is None or any(table.tolist() != [0, 1] for table in column.tables):
         return None
     if column.merged.tolist() != parities(len(column.sources)):
         return None
