@@ -28,7 +28,7 @@ class Answer:
     Attributes:
         attributes: one for each axis.
         labels: the values of each.
-        counts: how many rows; not negative, and in agreement with what else the synopsis tells.
+        counts: how many rows; not negative. Counts of different answers agree up to a part of their noise.
         errors: the standard error of each count that the noise of the release causes. For a covered answer it is that
             of ``centres``, exactly; counts are nearer the truth as a rule. Otherwise the noise was drawn anew.
         centres: what intervals lie around: for a covered answer the unbiased estimate before negative counts were

@@ -18,9 +18,10 @@ from dpsyn.errors import UserError
 from dpsyn.marginals import Clique
 from dpsyn.records import Codec
 from dpsyn.synopsis.answering.answer import Answer, How
+from dpsyn.synopsis.answering.blending import blended
 from dpsyn.synopsis.answering.carriednoise import carried_deviations
 from dpsyn.synopsis.answering.leastnorm import least_norm
-from dpsyn.synopsis.answering.linear import Axes, Linear, Shares, Table, linear_estimate, reflected, spread
+from dpsyn.synopsis.answering.linear import Axes, Linear, Observation, Shares, Table, linear_estimate, reflected, spread
 from dpsyn.synopsis.answering.linearprogram import linear_program
 from dpsyn.synopsis.answering.maxent import maximum_entropy
 from dpsyn.synopsis.answering.modelerror import model_error, pairs_are_known, within_any
@@ -101,7 +102,7 @@ def _by_itself(synopsis: Synopsis, question: Question, codec: Codec) -> _Found |
     counts = held(synopsis.model, view.clique)
     if told is None or counts is None:
         return None
-    return _Found(view, folded(counts, view.shares), told[1], told[0], "covered")
+    return _Found(view, _nearer(folded(counts, view.shares), *told), told[1], told[0], "covered")
 
 
 def _as_declared(synopsis: Synopsis, question: Question, codec: Codec) -> _Found | None:
@@ -110,10 +111,7 @@ def _as_declared(synopsis: Synopsis, question: Question, codec: Codec) -> _Found
     if view.alike(_view(synopsis, question, codec)) or view.cells > MOST_CELLS:
         return None
     linear = _linear(synopsis, Recoding.coarse(codec), view)
-    if not linear.complete:
-        return None
-    counts = norm_sub(linear.table(), synopsis.model.total)
-    return _covered(view, counts, linear)
+    return _covered(synopsis, view, linear, None) if linear.complete else None
 
 
 def _as_modelled(synopsis: Synopsis, question: Question, codec: Codec, method: Method) -> _Found:
@@ -126,7 +124,7 @@ def _as_modelled(synopsis: Synopsis, question: Question, codec: Codec, method: M
         )
     linear, counts = _linear(synopsis, synopsis.model.recoding, view), held(synopsis.model, view.clique)
     if linear.complete:
-        return _covered(view, norm_sub(linear.table(), synopsis.model.total) if counts is None else counts, linear)
+        return _covered(synopsis, view, linear, counts)
     known = linear.known()
     if counts is not None:  # a table that the recipe worked out itself
         errors = carried_deviations(counts, linear, known, view.shares)
@@ -135,15 +133,17 @@ def _as_modelled(synopsis: Synopsis, question: Question, codec: Codec, method: M
     return _reconstructed(synopsis, view, linear, known, method)
 
 
-def _covered(view: View, counts: Table, linear: Linear) -> _Found:
+def _covered(synopsis: Synopsis, view: View, linear: Linear, modelled: Table | None) -> _Found:
     """A table that was measured, or its sums."""
+    best = linear if modelled is None else blended(linear, reflected(modelled, range(modelled.ndim)))
+    counts = folded(norm_sub(best.table(), synopsis.model.total), view.shares)
     centres, errors = folded(linear.table(), view.shares), linear.deviations(view.shares)
-    return _Found(view, folded(counts, view.shares), errors, centres, "covered", 0.0, view.split)
+    return _Found(view, counts, errors, centres, "covered", 0.0, view.split)
 
 
 def _reconstructed(synopsis: Synopsis, view: View, linear: Linear, known: list[Axes], method: Method) -> _Found:
     """A table put together from its largest known sums, or counted in records of the model where that is better."""
-    found = METHODS[method](view.shape, [Part(axes, _sums(synopsis, view, linear, axes)) for axes in known])
+    found = METHODS[method](view.shape, _sums(synopsis, view, linear, known))
     errors = carried_deviations(found.values, linear, known, view.shares)
     off = _of_outputs(model_error(synopsis.releases, synopsis.model, view.clique, known), view)
     if method == "maximum entropy" and not pairs_are_known(known, len(view.shape)):
@@ -152,7 +152,8 @@ def _reconstructed(synopsis: Synopsis, view: View, linear: Linear, known: list[A
             outputs = folded(drawn, view.shares)
             errors = np.sqrt(errors**2 + folded(sampling**2, _squared(view.shares)))
             return _Found(view, outputs, errors, outputs, "model", off, view.split)
-    notes = () if found.settled else (f"{method} did not settle: sums are off by up to {found.gap:,.1f} rows",)
+    far = not found.settled or found.gap > max(1.0, float(errors.max()))
+    notes = (f"{method} did not settle: sums are off by up to {found.gap:,.1f} rows",) if far else ()
     outputs = folded(found.values, view.shares)
     return _Found(view, outputs, errors, outputs, "reconstructed", off, view.split, notes)
 
@@ -171,10 +172,20 @@ def _linear(synopsis: Synopsis, recoding: Recoding, view: View) -> Linear:
     return linear_estimate(view.shape, observed(synopsis.releases, recoding, view.clique, rows=rows))
 
 
-def _sums(synopsis: Synopsis, view: View, linear: Linear, axes: Axes) -> Table:
-    """The consistent counts over some columns of a view; where the model has none, the best linear estimate of them."""
-    sums = held(synopsis.model, tuple(view.clique[axis] for axis in axes))
-    return norm_sub(linear.sums(axes), synopsis.model.total) if sums is None else sums
+def _sums(synopsis: Synopsis, view: View, linear: Linear, known: Sequence[Axes]) -> list[Part]:
+    """The counts over some columns of a view: the linear estimate, drawn toward the model where it tells of them."""
+    told = {axes: held(synopsis.model, tuple(view.clique[axis] for axis in axes)) for axes in known}
+    modelled = [Observation(axes, sums, 1.0) for axes, sums in told.items() if sums is not None]
+    if len(modelled) == len(known):
+        linear = blended(linear, linear_estimate(view.shape, modelled).coefficients)
+    return [Part(axes, norm_sub(linear.sums(axes), synopsis.model.total)) for axes in known]
+
+
+def _nearer(counts: Table, centres: Table, errors: Table) -> Table:
+    """Counts drawn to unbiased estimates until they are about as far from them as these may be from the truth."""
+    apart, variance = float(((counts - centres) ** 2).sum()), float((errors**2).sum())
+    part = 1.0 if apart <= variance else variance / apart
+    return np.maximum(centres + part * (counts - centres), 0.0)
 
 
 def _tells_more(difference: Table, sampling: Table, known: Sequence[Axes]) -> bool:

@@ -16,9 +16,6 @@ SWEEPS = 300
 SETTLED = 1e-5
 """A sweep that moves less than this share of the rows is the last."""
 
-CLOSE = 1e-3
-"""Sums that differ by less than this share of the rows, or by less than a row, agree."""
-
 
 def maximum_entropy(shape: tuple[int, ...], parts: list[Part], *, sweeps: int = SWEEPS) -> Reconstruction:
     """Iterative proportional fitting: all cells are scaled to match each of the sums in turn, again and again.
@@ -44,8 +41,7 @@ def maximum_entropy(shape: tuple[int, ...], parts: list[Part], *, sweeps: int = 
             break
     values[live] = cells
     found = values.reshape(shape)
-    gap = widest_gap(found, parts)
-    return Reconstruction(found, gap, settled and gap <= max(1.0, CLOSE * total))
+    return Reconstruction(found, widest_gap(found, parts), settled)
 
 
 def _possible(shape: tuple[int, ...], parts: list[Part]) -> NDArray[np.int64]:
