@@ -7,7 +7,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.synopsis.answering.linear import Table
 from dpsyn.synopsis.answering.parts import Part, Reconstruction, common_total, widest_gap
 
 SWEEPS = 300
@@ -29,7 +28,7 @@ def maximum_entropy(shape: tuple[int, ...], parts: list[Part], *, sweeps: int = 
     values = np.zeros(math.prod(shape))
     if len(live) == 0:
         return Reconstruction(values.reshape(shape), widest_gap(values.reshape(shape), parts), settled=total <= 0)
-    wanted = [(_cells_of(part, shape, live), part.values.ravel()) for part in parts]
+    wanted = [(sums_of(part, shape, live), part.values.ravel()) for part in parts]
     cells, settled = np.full(len(live), total / len(live)), False
     for _ in range(sweeps):
         before = cells
@@ -52,15 +51,9 @@ def _possible(shape: tuple[int, ...], parts: list[Part]) -> NDArray[np.int64]:
     return np.flatnonzero(possible)
 
 
-def _cells_of(part: Part, shape: tuple[int, ...], live: NDArray[np.int64]) -> NDArray[np.int64]:
+def sums_of(part: Part, shape: tuple[int, ...], live: NDArray[np.int64]) -> NDArray[np.int64]:
     """For each cell the place of the sum that it counts for."""
     places = np.unravel_index(live, shape)
     if not part.axes:
         return np.zeros(len(live), np.int64)
     return np.ravel_multi_index([places[axis] for axis in part.axes], part.values.shape)
-
-
-def entropy(values: Table) -> float:
-    """In nats, of the shares of the rows."""
-    shares = values[values > 0] / values.sum()
-    return float(-(shares * np.log(shares)).sum())
