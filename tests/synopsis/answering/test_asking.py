@@ -108,7 +108,7 @@ def test_errors_of_measured_tables_are_those_of_the_best_linear_estimate() -> No
     pair, whole, count = synopsis.marginal("x1", "x2"), synopsis.marginal("x0", "x1", "x2"), synopsis.count(x1="1")
 
     assert pair.errors == pytest.approx(math.sqrt(100 * 2 / 2))  # two views, of each of which two cells are summed
-    assert float(count.errors) == pytest.approx(math.sqrt(100 * 4 / 2))
+    assert float(count.errors) == pytest.approx(math.sqrt(100 * 4 / 2))  # four cells of each
     assert whole.errors == pytest.approx(math.sqrt(100 * 6 / 8))  # half of its 8 components are told by both views
 
 
