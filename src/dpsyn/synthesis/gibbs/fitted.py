@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpsyn.errors import InternalError
 from dpsyn.marginals import Estimate
 from dpsyn.synthesis.gibbs.forest import Forest
-from dpsyn.synthesis.gibbs.layout import Cells, Layout
+from dpsyn.synthesis.gibbs.layout import Cells, Columns, Layout
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,7 +35,7 @@ class Fitted:
     parameters: Cells
     expected: Cells
     total: float
-    records: NDArray[np.uint16]
+    records: Columns
     distances: tuple[float, ...]
 
     def __post_init__(self) -> None:
