@@ -379,7 +379,7 @@ _ACCOUNTING = (
         "the scale of Laplace noise is rounded down",
         _SPENDS,
         "scale=_float_above(exact(sensitivity) / epsilon)",
-        "scale=_float_below(exact(sensitivity) / epsilon)",
+        "scale=math.nextafter(_float_above(exact(sensitivity) / epsilon), 0)",
         "accounting/test_spends",
     ),
     _broken(
