@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 _GATE, _OPENING, _MECHANISMS = "private/table.py", "private/opening.py", "private/mechanisms.py"
+_DOORWAY = "private/doorway.py"
 _JOURNAL, _LINES = "private/journal.py", "private/lines.py"
 _SPENDS, _ACCOUNT, _LEDGER, _RUN = (f"accounting/{name}.py" for name in ("spends", "account", "ledger", "run"))
 _CHAIN, _PROTECTION = "accounting/chain.py", "accounting/protection.py"
@@ -250,17 +251,17 @@ _PAYING = (
         "(raw,) = self._mechanisms.noised([(counted()[0], spend)])",
         "private/test_table",
     ),
-    _broken("no answer is paid for", _GATE, "            self._pay(lacking)\n", "", "private/test_table"),
+    _broken("no answer is paid for", _DOORWAY, "            self._pay(lacking)\n", "", "private/test_table"),
     _broken(
         "answers are paid for after counting",
-        _GATE,
+        _DOORWAY,
         "            self._pay(lacking)\n",
         "            sealed(lambda: drawn(len(stored)))\n            self._pay(lacking)\n",
         "private/test_table",
     ),
     _broken(
         "answers are paid for after drawing",
-        _GATE,
+        _DOORWAY,
         """            self._pay(lacking)
             new: list[_Answer] = sealed(lambda: drawn(len(stored)))
 """,
@@ -306,7 +307,7 @@ _PAYING = (
         "private/test_table",
     ),
     _broken(
-        "a failing engine speaks for itself", _GATE, "except DPSynError:", "except Exception:", "private/test_table"
+        "a failing engine speaks for itself", _DOORWAY, "except DPSynError:", "except Exception:", "private/test_table"
     ),
     _broken("a drafted schema is released", _OPENING, "    schema.require_public()\n", "", "private/test_table"),
 )
@@ -521,7 +522,7 @@ _LEDGERS = (
 _JOURNALS = (
     _broken(
         "answers are used without being stored",
-        _GATE,
+        _DOORWAY,
         "                self._journal.store(lacking, question, new)\n",
         "                pass\n",
         "private/test_journal",
@@ -535,7 +536,7 @@ _JOURNALS = (
     ),
     _broken(
         "what was paid for and lost is drawn again without paying",
-        _GATE,
+        _DOORWAY,
         "            self._pay(lacking)\n",
         "            self._pay([draw for draw in lacking if not (self._journal and draw in self._journal.lost)])\n",
         "private/test_journal",
@@ -563,7 +564,7 @@ _JOURNALS = (
     ),
     _broken(
         "without a ledger payments are written down nowhere",
-        _GATE,
+        _DOORWAY,
         "            self._journal.pay(draws)\n",
         "            pass\n",
         "private/test_killing",
@@ -587,7 +588,7 @@ _JOURNALS = (
     ),
     _broken(
         "an interrupted run gives the promise back that it may still draw",
-        _GATE,
+        _DOORWAY,
         "if journal and run.account.draws:",
         "if False:",
         "private/test_journal",

@@ -66,7 +66,7 @@ def test_discrete_noise_is_worse_than_continuous_noise_of_its_own_variance() -> 
 
 @given(st.fractions(Fraction(1, 10**6), 100), st.integers(1, 20))
 def test_pure_steps_cost_at_most_their_epsilon(epsilon: Fraction, sensitivity: int) -> None:
-    steps = [
+    steps: list[Laplace | Exponential] = [
         Laplace.within(epsilon, sensitivity),
         Exponential.within(epsilon, sensitivity),
         Exponential.within(epsilon, sensitivity, monotone=True),

@@ -113,4 +113,4 @@ class Scaled(SystemNoise):
     def _scaled(self, spend: Gaussian | Laplace) -> Gaussian | Laplace:
         if isinstance(spend, Gaussian):
             return replace(spend, sigma=spend.sigma * self.factor, lattice=spend.lattice + 1)
-        return replace(spend, scale=spend.scale * self.factor)
+        return replace(spend, scale=spend.scale * self.factor, charged=None)

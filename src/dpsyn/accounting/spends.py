@@ -207,8 +207,8 @@ class Exponential(Spend):
     draws: int = 1
 
     def __post_init__(self) -> None:
-        numbers = {"sensitivity": self.sensitivity, "scale": self.scale, "charged": self.charged, "draws": self.draws}
-        _require_positive("Exponential", **numbers)
+        _require_positive("Exponential", sensitivity=self.sensitivity, scale=self.scale)
+        _require_positive("Exponential", charged=self.charged, draws=self.draws)
         if self.draws > MOST_DRAWS:
             raise BudgetError(f"Exponential: draws is {self.draws:,}; give at most {MOST_DRAWS:,}")
         if min(self.pure) < self._sides * self.sensitivity / Fraction(self.scale):
@@ -223,7 +223,7 @@ class Exponential(Spend):
         _require_positive("Exponential", epsilon=epsilon, draws=draws)
         charged, sides = round_down(exact(epsilon)), 1 if monotone else 2
         each = round_down(charged / min(draws, MOST_DRAWS))
-        _require_positive("Exponential", **{"ε of each draw": each})
+        _require_positive("Exponential", epsilon=each)
         scale = _float_above(sides * exact(sensitivity) / each)
         return cls(sensitivity=exact(sensitivity), scale=scale, charged=charged, monotone=monotone, draws=draws)
 
@@ -353,7 +353,7 @@ def spend_from_data(data: dict[str, Any]) -> Spend:
             return Gaussian(**fields | {"sensitivity_squared": exact(fields["sensitivity_squared"])})
         if kind in ("laplace", "exponential"):
             known = Laplace if kind == "laplace" else Exponential
-            numbers = {name: exact(fields[name]) for name in ("sensitivity", "charged") if name in fields}
+            numbers: dict[str, Any] = {n: exact(fields[n]) for n in ("sensitivity", "charged") if n in fields}
             return known(**fields | numbers)
         if kind == "threshold":
             noise, charged = spend_from_data(fields.pop("noise")), exact(fields.pop("delta"))

@@ -13,9 +13,10 @@ from dpsyn.accounting import Budget, Ledger, Protection, Run
 from dpsyn.accounting.account import replay
 from dpsyn.engines import open_engine
 from dpsyn.errors import JournalError, LedgerError
+from dpsyn.private.doorway import Limits, interrupt, sealed
 from dpsyn.private.journal import Header, Journal, refuse_left_behind
 from dpsyn.private.mechanisms import Mechanisms, SystemNoise
-from dpsyn.private.table import Limits, PrivateTable, initial_recoding, interrupt, sealed
+from dpsyn.private.table import PrivateTable, initial_recoding
 from dpsyn.records import check_structure
 from dpsyn.schema import Schema
 from dpsyn.sources import open_source
