@@ -491,7 +491,7 @@ _LEDGERS = (
     _broken(
         "different units are added up",
         _LEDGER,
-        "if before and (before.neighbours, before.unit) != (protection.neighbours, protection.unit):",
+        "if before and _whom(before) != _whom(protection):",
         "if False:",
         "accounting/test_ledger",
     ),
