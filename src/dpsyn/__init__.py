@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dpsyn.diagnose import check_table as check_table
     from dpsyn.diagnose import draft_schema as draft_schema
     from dpsyn.recipes import Synthesizer as Synthesizer
+    from dpsyn.recipes import frequent_itemsets as frequent_itemsets
     from dpsyn.recipes import measure as measure
     from dpsyn.records import write_table as write_table
     from dpsyn.schema import Schema as Schema
@@ -48,6 +49,7 @@ _HOMES = {
     "approve_schema": "dpsyn.schema.approval",
     "check_table": "dpsyn.diagnose",
     "draft_schema": "dpsyn.diagnose",
+    "frequent_itemsets": "dpsyn.recipes",
     "import_schema": "dpsyn.schema.imports",
     "measure": "dpsyn.recipes",
     "noise_choices": "dpsyn.accounting",
