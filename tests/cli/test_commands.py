@@ -34,7 +34,10 @@ def test_help_is_fast_and_names_every_command(capsys: pytest.CaptureFixture[str]
     loaded = set().union(
         *(
             loaded_by(f"from dpsyn.cli.main import run\nassert run({arguments}) == 0")
-            for arguments in (["--help"], *([name, "--help"] for name in ("noise", "ledger", "synthesize", "generate")))
+            for arguments in (
+                ["--help"],
+                *([name, "--help"] for name in ("noise", "ledger", "synthesize", "generate", "itemsets")),
+            )
         )
     )
 
@@ -51,6 +54,7 @@ def test_help_is_fast_and_names_every_command(capsys: pytest.CaptureFixture[str]
     [
         ["demo"],
         *([name] for name in ("synthesize", "measure", "generate", "inspect")),
+        ["itemsets"],
         ["noise"],
         ["schema"],
         *(["schema", n] for n in ("draft", "import", "approve", "check", "json-schema")),

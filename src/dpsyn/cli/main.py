@@ -20,6 +20,7 @@ COMMANDS = {
     "measure": ("dpsyn.cli.measure", "Only the private part: keep the noisy tables as a synopsis."),
     "generate": ("dpsyn.cli.generate", "Make rows from a synopsis; costs no privacy."),
     "inspect": ("dpsyn.cli.inspect", "What a synopsis holds: who paid what for which number."),
+    "itemsets": ("dpsyn.cli.itemsets", "The most frequent itemsets of a file of baskets."),
     "noise": ("dpsyn.cli.noise", "How much noise a promise costs, and which kind to take."),
     "ledger": ("dpsyn.cli.ledger", "What was promised and spent on each dataset: show, verify, cap, close."),
 }
