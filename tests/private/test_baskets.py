@@ -270,6 +270,19 @@ def test_private_baskets_show_nothing_and_cannot_be_copied() -> None:
             unknown.items  # noqa: B018 -- the look-up is the act
 
 
+def test_no_two_runs_use_the_same_baskets_of_a_person() -> None:
+    persons = 64
+    columns = {"basket": range(2 * persons), "item": ["1", "2"] * persons, "who": [n // 2 for n in range(2 * persons)]}
+    schema = BasketSchema(items=("1", "2"), unit=Unit(id="who", rows=1))
+
+    used = []
+    for _ in range(3):
+        with opened(pa.table(columns), schema) as baskets:
+            used.append(baskets._engine._baskets.words.tobytes())
+
+    assert len(set(used)) == 3
+
+
 # ── an interrupted run goes on ───────────────────────────────────────────────────────────────────────────────
 
 
