@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dpsyn.diagnose import draft_schema as draft_schema
     from dpsyn.evaluation import evaluate as evaluate
     from dpsyn.recipes import Synthesizer as Synthesizer
+    from dpsyn.recipes import frequent_itemsets as frequent_itemsets
     from dpsyn.recipes import measure as measure
     from dpsyn.records import write_table as write_table
     from dpsyn.schema import Schema as Schema
@@ -52,6 +53,7 @@ _HOMES = {
     "check_table": "dpsyn.diagnose",
     "draft_schema": "dpsyn.diagnose",
     "evaluate": "dpsyn.evaluation",
+    "frequent_itemsets": "dpsyn.recipes",
     "import_schema": "dpsyn.schema.imports",
     "measure": "dpsyn.recipes",
     "noise_choices": "dpsyn.accounting",

@@ -1,15 +1,20 @@
 """The released artefact: what was measured, what it cost, and the rows that can be drawn from it."""
 
 from dpsyn.synopsis.frames import kind_of
+from dpsyn.synopsis.itemsets import Itemset, Itemsets
 from dpsyn.synopsis.modelling import estimated_rows, fit_model, single_estimate
 from dpsyn.synopsis.parts import Method, Model, Release, Scores, Stage
+from dpsyn.synopsis.rules import Rule
 from dpsyn.synopsis.synopsis import Kind, Synopsis
 
 __all__ = [
+    "Itemset",
+    "Itemsets",
     "Kind",
     "Method",
     "Model",
     "Release",
+    "Rule",
     "Scores",
     "Stage",
     "Synopsis",
