@@ -38,7 +38,7 @@ def same(one: Fitted, other: Fitted) -> bool:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_parameters_are_those_of_maximum_entropy(shape: str) -> None:
-    """Their distribution, summed up over all combinations, was .004 … .015 away; with the wavering forces of a stiff pull .05 … .14."""
+    """Summed up over all combinations they were .004 … .015 away; the wavering forces of a stiff pull .05 … .14."""
     example = small(shape)
     exact = naive.maximum_entropy(example.tables(), example.names, example.sizes)
 
