@@ -80,7 +80,7 @@ def fit(
         chains = Chains(layout, start, pool, random)
         distances, forces = _settle(chains, base, pull, options, progress)
         forces = _ease(chains, base, pull, wanted, forces, options, progress)
-        expected = _expected(layout, pull, forces, wanted, records)
+        expected = _expected(layout, pull, forces, wanted, targets, total, records / total)
         polish_chains(chains, base + forces, expected, options)
     progress("fitting records", 1.0)
     shares = expected / records
@@ -144,15 +144,25 @@ def _stiffness(targets: Sequence[Target], total: float, records: int, options: G
     """How strongly records should follow each table: see ``GibbsOptions.trust``."""
     per_cell = np.array([total / target.values.size for target in targets])
     variance = np.array([max(target.variance, _LEAST_VARIANCE) for target in targets])
-    stiffness: Cells = options.trust * per_cell / variance * (total / records)
+    trusted = options.trust * per_cell / variance * (total / records)
+    stiffness: Cells = trusted / (1 + trusted / options.most_trust)
     return stiffness
 
 
-def _expected(layout: Layout, pull: Pull, forces: Cells, wanted: Cells, records: int) -> Cells:
-    """The counts at which the tables exert these forces: much steadier than the counts met on the way."""
-    counts = pull.targets - forces / layout.spread(wanted)
-    counts += layout.spread((records - layout.per_clique(counts)) / layout.lengths)
-    return np.maximum(counts, 0.0)
+def _expected(
+    layout: Layout, pull: Pull, forces: Cells, wanted: Cells, targets: Sequence[Target], total: float, scale: float
+) -> Cells:
+    """The counts that rows should have: between those of the model and the tables', as far as these are known.
+
+    The model's are those at which the tables exert the forces that were found, much steadier than the counts met on
+    the way. A table of records drawn from the model varies by its count in each cell, and was measured with
+    noise beside; so the share count / (count + variance) of what is left between them is followed.
+    """
+    variance = layout.spread(np.array([target.variance for target in targets]))
+    aims = pull.targets + layout.spread((scale * total - layout.per_clique(pull.targets)) / layout.lengths)
+    counts = np.maximum(aims - forces / layout.spread(wanted), 0.0)
+    share = counts / np.maximum(counts + scale * variance, 1e-9)
+    return np.maximum(counts + share * (aims - counts), 0.0)
 
 
 def _start_parameters(layout: Layout, forest: Forest, targets: Sequence[Target], options: GibbsOptions) -> Cells:

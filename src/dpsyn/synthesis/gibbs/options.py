@@ -22,6 +22,8 @@ class GibbsOptions:
         trust: how strongly records follow a table: λ = trust · (records per cell) / (variance of a cell). Where noise
             and the table's own deviation from what other tables tell are both normal, the best λ is s² · (records per
             cell) / variance with s the usual relative deviation of a cell.
+        most_trust: λ approaches it as tables become exact: the model is not bent for the last few records of a cell,
+            for real counts differ by more than that from any model; rows are bound to them by polishing.
         stiffest: the most that one record more than wanted lowers the logarithm of a cell's weight, for records to
             keep moving.
         polish: the same while polishing, when records are where they belong.
@@ -39,6 +41,7 @@ class GibbsOptions:
     drawn: int = 4
     conditioned: int = 12
     trust: float = 0.1
+    most_trust: float = 0.1
     stiffest: float = 0.3
     polish: float = 1.0
     reach: float = 4.0
@@ -47,6 +50,6 @@ class GibbsOptions:
     def __post_init__(self) -> None:
         if self.most_sweeps < 1 or self.averaged < 1 or self.polished < 0:
             raise InternalError("a fit needs a sweep to settle and one to average")
-        numbers = (self.trust, self.stiffest, self.polish, self.reach, self.doubt, self.eased)
+        numbers = (self.trust, self.most_trust, self.stiffest, self.polish, self.reach, self.doubt, self.eased)
         if min(*numbers, self.progress) < 0:
             raise InternalError("an option of a fit is negative")
