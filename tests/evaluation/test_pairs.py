@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsyn.evaluation.attributes import MOST_LABELS, attribute_scores
-from dpsyn.evaluation.folding import fold
+from dpsyn.records.folding import fold
 from dpsyn.evaluation.pairs import MOST_LINES, WORST_PAIRS, pair_scores, worst_pair_tables
 from dpsyn.evaluation.triples import triple_distances
 from dpsyn.schema import Boolean, Categorical, Integer, Schema
