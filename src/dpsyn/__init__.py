@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dpsyn.schema import Schema as Schema
     from dpsyn.schema.approval import approve_schema as approve_schema
     from dpsyn.schema.imports import import_schema as import_schema
+    from dpsyn.sources import read_table as read_table
     from dpsyn.synopsis import Synopsis as Synopsis
 
 __version__ = "0.1.0.dev0"
@@ -56,6 +57,7 @@ _HOMES = {
     "noise_choices": "dpsyn.accounting",
     "noise_crossing": "dpsyn.accounting",
     "read_head": "dpsyn.accounting",
+    "read_table": "dpsyn.sources",
     "write_table": "dpsyn.records",
 }
 

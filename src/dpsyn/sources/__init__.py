@@ -3,5 +3,6 @@
 from dpsyn.sources.encoding import encoded, in_threads
 from dpsyn.sources.opening import open_source
 from dpsyn.sources.source import Source
+from dpsyn.sources.whole import read_table
 
-__all__ = ["Source", "encoded", "in_threads", "open_source"]
+__all__ = ["Source", "encoded", "in_threads", "open_source", "read_table"]

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpsyn.errors import SourceError
+from dpsyn.errors import SourceError, UserError
 from dpsyn.records import Codec, Codes, Grouping, check_structure
 from dpsyn.records.folding import Folding, fold
 from dpsyn.records.tally import Tally
@@ -108,6 +108,8 @@ def compare_rows(synopsis: Synopsis, table: pa.Table) -> Closeness:
 
     Privacy: free. It sees nothing but what was released and the rows it is given, which must be synthetic.
     """
+    if not isinstance(table, pa.Table):
+        raise UserError(f"a {type(table).__name__} is not an Arrow table; dpsyn.read_table makes one of it")
     codec = Codec(synopsis.schema)
     fine = _fine_codes(codec, table)
     total = max(synopsis.model.total, 1.0)
@@ -146,7 +148,7 @@ def _beside(stage: Stage, fine: Codes, total: float) -> Iterator[_Beside]:
             tuple(stage.recoding.columns[places[name]] for name in marginal.clique),
             marginal.counts,
             np.full(counts.shape, marginal.deviation),
-            counts * (total / len(fine)),
+            counts.astype(np.float64) * (total / len(fine)),
         )
 
 

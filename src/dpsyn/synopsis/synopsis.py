@@ -24,6 +24,8 @@ from dpsyn.transforms import Recoding
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from dpsyn.synopsis.closeness import Closeness
+
 MOST_ROWS = 2**31 - 1
 """Rows that one table may have."""
 
@@ -104,6 +106,12 @@ class Synopsis:
         rng = np.random.default_rng(parts[1])
         fine = model.recoding.expand(codes, [model.histograms[name] for name in codec.names], rng)
         return codec.decode(fine, rng)
+
+    def compare(self, table: pa.Table) -> Closeness:
+        """How close synthetic rows, as an Arrow table, are to what was released; costs nothing."""
+        from dpsyn.synopsis.comparing import compare_rows
+
+        return compare_rows(self, table)
 
     def of_kind(self, kind: Kind) -> Synopsis:
         """The same synopsis, generating another kind of table."""
