@@ -100,6 +100,12 @@ class Browser:
         """Hover over a point of the window."""
         self._call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
+    def click(self, x: float, y: float) -> None:
+        """Click at a point of the window."""
+        self.move_mouse(x, y)
+        for kind in ("mousePressed", "mouseReleased"):
+            self._call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
     def screenshot(self, path: Path, *, whole: bool = False) -> None:
         """A picture of the window, or of the whole page."""
         picture = self._call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)

@@ -16,8 +16,13 @@ from dpsyn.report.content import AttributeChart, PairChart, PairError
 
 Spec = dict[str, Any]
 
-MOST_BARS = 20
-"""Bars of one picture; the smallest beyond them are drawn as one."""
+MOST_BARS = 14
+"""Bars of one picture; the smallest beyond them are told as one."""
+
+DOMINANT = 0.5
+"""A share so large that beside it, if there are many values, the others are seen on the scale of square roots only."""
+
+MANY = 6
 
 MOST_NAMES = 60
 """Attributes of the heat map: those with the largest errors."""
@@ -90,6 +95,7 @@ def _data(template: str, chart: AttributeChart, kept: Sequence[int], **more: Any
         "label": [chart.labels[place] for place in kept],
         "reference": _short([chart.reference[place] for place in kept]),
         "synthetic": _short([chart.synthetic[place] for place in kept]),
+        "exponent": _exponent([max(chart.reference[place], chart.synthetic[place]) for place in kept]),
         **more,
     }
     if chart.deviation:
@@ -99,17 +105,25 @@ def _data(template: str, chart: AttributeChart, kept: Sequence[int], **more: Any
     return found
 
 
+def _exponent(shares: Sequence[float]) -> float:
+    """Of the scale of shares: 1, or 0.5 where one of many is so large that the others could not be seen."""
+    return 0.5 if len(shares) > MANY and max(shares) > DOMINANT else 1.0
+
+
 def _bars(chart: AttributeChart) -> dict[str, Any]:
-    return _data("bars", _fewer_bars(chart), range(min(len(chart.labels), MOST_BARS)))
+    """Bars of the largest shares; what is folded together is told beside them, or its bar would dwarf the others."""
+    fewer = _fewer_bars(chart)
+    own = range(len(fewer.labels) - (fewer.folded > 0))
+    return _data("bars", fewer, own, beside=_beside(fewer, range(len(own), len(fewer.labels))))
 
 
 def _fewer_bars(chart: AttributeChart) -> AttributeChart:
     """At most so many labels; the smallest, and what is folded already, become one."""
-    if len(chart.labels) <= MOST_BARS:
-        return chart
     own = len(chart.labels) - (chart.folded > 0)
+    if own <= MOST_BARS:
+        return chart
     weights = [max(chart.reference[place], chart.synthetic[place]) for place in range(own)]
-    kept = sorted(sorted(range(own), key=lambda place: -weights[place])[: MOST_BARS - 1])
+    kept = sorted(sorted(range(own), key=lambda place: -weights[place])[:MOST_BARS])
     others = sorted(set(range(len(chart.labels))) - set(kept))
     folded = own - len(kept) + chart.folded
     return AttributeChart(
@@ -152,8 +166,12 @@ def _histogram(chart: AttributeChart) -> dict[str, Any]:
 def _timeline(chart: AttributeChart) -> dict[str, Any]:
     apart = _apart(chart)
     kept = [place for place in range(len(chart.labels)) if place not in apart]
-    beside = [[chart.labels[p], *_short([chart.reference[p], chart.synthetic[p]])] for p in apart]
-    return _data("timeline", chart, kept, at=_dates(chart), beside=beside)
+    return _data("timeline", chart, kept, at=_dates(chart), beside=_beside(chart, apart))
+
+
+def _beside(chart: AttributeChart, places: Sequence[int]) -> list[list[Any]]:
+    """Labels that are told and not drawn, with their shares."""
+    return [[chart.labels[p], *_short([chart.reference[p], chart.synthetic[p]])] for p in places]
 
 
 def _dates(chart: AttributeChart) -> list[int]:
@@ -182,7 +200,8 @@ _CONFIG: Spec = {
 
 def _spec(**parts: Any) -> Spec:
     """What all pictures have in common: as wide as their place, and data named ``rows``."""
-    return {"autosize": {"type": "fit-x", "contains": "padding"}, "width": 320, "config": _CONFIG, **parts}
+    common = {"autosize": {"type": "fit-x", "contains": "padding"}, "width": 320, "config": _CONFIG}
+    return {**common, "signals": [{"name": "exponent", "value": 1}, {"name": "thinned", "value": True}], **parts}
 
 
 def _mark(kind: str, data: str, **encoding: Any) -> Spec:
@@ -196,7 +215,8 @@ def _field(scale: str, name: str) -> Spec:
 _TIP = {"field": "tip"}
 _SHARES = {"orient": "left", "scale": "y", "grid": True, "tickCount": 4, "format": ".2~%"}
 _SHARE_SCALE = {
-    "type": "linear",
+    "type": "pow",
+    "exponent": {"signal": "exponent"},
     "domain": {"fields": [{"data": "rows", "field": "reference"}, {"data": "rows", "field": "synthetic"}]},
     "zero": True,
     "nice": 4,
@@ -368,7 +388,6 @@ _TIMELINE = _spec(
 
 _GRID = _spec(
     height=200,
-    signals=[{"name": "thinned", "value": True}],
     data=[{"name": "rows"}, {"name": "lines"}, {"name": "columns"}],
     scales=[
         {"name": "x", "type": "band", "range": "width", "domain": {"data": "columns", "field": "place"}},

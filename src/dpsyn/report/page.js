@@ -51,10 +51,11 @@
   };
   addEventListener("scroll", () => { tip.hidden = true; }, { passive: true });
 
-  const draw = async (place, template, sets, { description, width, height, signals, onClick } = {}) => {
+  const draw = async (place, template, sets, { description, width, height, signals = {}, onClick } = {}) => {
     const fitted = () => Math.max(160, Math.floor(width ?? place.clientWidth));
     let known = fitted();
-    const spec = { ...data.templates[template], description, width: known, ...(height && { height }), ...(signals && { signals }) };
+    const spec = { ...data.templates[template], description, width: known, ...(height && { height }) };
+    spec.signals = spec.signals.map((signal) => ({ ...signal, ...(signal.name in signals && { value: signals[signal.name] }) }));
     spec.data = spec.data.map(({ name }) => ({ name, values: sets[name] }));
     const options = { mode: "vega", renderer: "svg", actions: false, defaultStyle: false, ast: true, tooltip: showTip };
     const { view } = await vegaEmbed(place, spec, options);
@@ -105,12 +106,14 @@
   const drawAttribute = (place, chart, name) => {
     const rows = rowsOf(chart);
     const sets = { rows, whiskers: chart.low ? rows : [] };
-    const description = `${name}: shares of rows, ${words.reference} and synthetic`;
-    if (chart.template === "bars") return draw(place, "bars", sets, { description, height: 12 + 21 * rows.length });
-    if (chart.template === "timeline") return draw(place, "timeline", sets, { description });
+    const options = {
+      description: `${name}: shares of rows, ${words.reference} and synthetic`, signals: { exponent: chart.exponent },
+    };
+    if (chart.template === "bars") return draw(place, "bars", sets, { ...options, height: 12 + 21 * rows.length });
+    if (chart.template === "timeline") return draw(place, "timeline", sets, options);
     sets.outline = outlineOf(rows, chart.proper);
     sets.ticks = ticksOf(rows, chart.proper, place.clientWidth - 50);
-    return draw(place, "histogram", sets, { description });
+    return draw(place, "histogram", sets, options);
   };
 
   const heat = (share) => `var(--heat-${Math.max(0, Math.min(steps - 1, Math.floor(share * steps)))})`;
@@ -140,7 +143,7 @@
     return draw(place, "grid", { rows, lines: named(names), columns: named(names) }, {
       description: "How far each pair of attributes is off",
       width: 130 + side * names.length, height: side * names.length,
-      signals: [{ name: "thinned", value: false }],
+      signals: { thinned: false },
       onClick: (cell) => cell.pair && showInTable(cell.pair),
     });
   };

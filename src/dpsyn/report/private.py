@@ -55,10 +55,11 @@ def private_report(evaluation: Evaluation, synopsis: Synopsis | None = None) -> 
 
     Privacy: shows what was computed from the real rows without protection, and says so first.
     """
-    return html_of(_content(evaluation, synopsis))
+    return html_of(private_content(evaluation, synopsis))
 
 
-def _content(evaluation: Evaluation, synopsis: Synopsis | None) -> Content:
+def private_content(evaluation: Evaluation, synopsis: Synopsis | None = None) -> Content:
+    """What that file shows."""
     left_out = (f"Not compared: {', '.join(evaluation.left_out)}.",) if evaluation.left_out else ()
     return Content(
         title="What the synthetic table preserves",

@@ -115,19 +115,20 @@ def attributes_section(ordered: Sequence[AttributeChart], content: Content) -> s
         + "</p>"
     )
     told = (
-        "<p>The share of rows that each value has; first the attribute that is farthest beyond its floor, "
-        f"{text(content.words.floor)}.</p>"
+        "<p>The share of rows that each value has; first the attribute that is farthest beyond its floor "
+        f"({text(content.words.floor)}).</p>"
     )
     figures = "".join(_figure(number, chart, content) for number, chart in enumerate(ordered))
     return _section("attributes", "Attributes, worst first", told, keys, f'<div class="grid">{figures}</div>')
 
 
 def _figure(number: int, chart: AttributeChart, content: Content) -> str:
-    caption = f"{chart.kind} · distance {chart.distance:.4f} · floor {chart.floor:.4f}"
-    beside = charts.attribute_data(chart).get("beside", [])
+    drawn = charts.attribute_data(chart)
+    scale = " · square-root scale" if drawn["exponent"] < 1 else ""
+    caption = f"{chart.kind} · distance {chart.distance:.4f} · floor {chart.floor:.4f}{scale}"
     apart = "".join(
         f'<p class="note">{text(label)}: {text(content.words.reference)} {share:.2%}, synthetic {synthetic:.2%}</p>'
-        for label, share, synthetic in beside
+        for label, share, synthetic in drawn.get("beside", [])
     )
     return (
         f"<figure><h3>{text(chart.name)}</h3><figcaption>{text(caption)}</figcaption>"
@@ -142,8 +143,8 @@ def pairs_section(content: Content) -> str:
     floor = text(content.words.floor)
     ramp = "".join(f'<i style="background:var(--heat-{step})"></i>' for step in range(_HEAT_STEPS))
     told = (
-        f"<p>How far the marginal of each pair is off, beyond its {floor}; the attribute that is off most comes first. "
-        "Hover over a cell for its figures, click it to find it in the table. An empty cell was not compared.</p>"
+        f"<p>How far the marginal of each pair is off, less its floor ({floor}); the attribute that is off most comes "
+        "first. Hover over a cell for its figures, click it to find it in the table. Empty cells were not compared.</p>"
         f'<p class="soft">0<span class="ramp">{ramp}</span><span id="heat-most"></span></p>'
     )
     left_out = len({name for pair in content.pairs for name in (pair.first, pair.second)}) - charts.MOST_NAMES
@@ -160,7 +161,10 @@ def pairs_section(content: Content) -> str:
 
 
 def _panels(number: int, chart: PairChart, content: Content) -> str:
-    parts = (("reference", content.words.reference), ("synthetic", "synthetic"), ("difference", "difference"))
+    lines = zip(chart.reference, chart.synthetic, strict=True)
+    widest = max(abs(made - known) for line in lines for known, made in zip(*line, strict=True))
+    difference = f"difference, at most {widest:.2%} of all rows"
+    parts = (("reference", content.words.reference), ("synthetic", "synthetic"), ("difference", difference))
     panels = "".join(
         f"<div><figcaption>{text(words)}</figcaption>"
         f'<div class="picture" data-picture="pair {number} {which}"></div></div>'

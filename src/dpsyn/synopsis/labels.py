@@ -18,10 +18,7 @@ def labels_of(column: RecodedColumn, attributes: Sequence[Attribute]) -> tuple[s
         column: the recoded attribute.
         attributes: the attributes that it was made for, all of them.
     """
-    digits = [
-        [_named(attributes[source], members) for members in _members(table)]
-        for source, table in zip(column.sources, column.tables, strict=True)
-    ]
+    digits = [_digits(attributes[source], table) for source, table in zip(column.sources, column.tables, strict=True)]
     if column.merged is None and len(digits) == 1:
         return tuple(digits[0])
     codes = np.arange(int(np.prod(column.radices))) if column.merged is None else column.merged
@@ -34,18 +31,21 @@ def _members(group_of: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     return np.split(order, np.flatnonzero(np.diff(group_of[order])) + 1)
 
 
-def _named(attribute: Attribute, cells: NDArray[np.int64]) -> str:
-    """Some cells of an attribute: a value, a range, or how many they are."""
-    if attribute.has_missing and cells.tolist() == [attribute.proper_cells]:
-        return MISSING
+def _digits(attribute: Attribute, table: NDArray[np.int64]) -> list[str]:
+    """A text for each group of an attribute's cells."""
     if isinstance(attribute, Ranged):
-        neighbours = cells[-1] - cells[0] + 1 == len(cells) and cells[-1] < attribute.proper_cells
-        return _range(attribute, int(cells[0]), int(cells[-1])) if neighbours else "rare values"
-    return attribute.labels()[int(cells[0])] if len(cells) == 1 else f"{len(cells):,} rare values"
+        return [_range(attribute, cells) for cells in _members(table)]
+    labels = attribute.labels()
+    return [labels[cells[0]] if len(cells) == 1 else f"{len(cells):,} rare values" for cells in _members(table)]
 
 
-def _range(attribute: Ranged, first: int, last: int) -> str:
-    """Written as the schema writes its bins."""
+def _range(attribute: Ranged, cells: NDArray[np.int64]) -> str:
+    """Neighbouring cells, written as the schema writes its bins."""
+    first, last = int(cells[0]), int(cells[-1])
+    if last >= attribute.proper_cells:
+        return MISSING if len(cells) == 1 else "rare values"
+    if last - first + 1 > len(cells):
+        return "rare values"
     edges = attribute.grid().edges
     low, high = attribute.text_at(int(edges[first])), attribute.text_at(int(edges[last + 1]) - 1)
     return low if low == high else f"{low}..{high}"
