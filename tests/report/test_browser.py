@@ -154,8 +154,8 @@ def test_dark_follows_the_system_and_the_switch(opened: Browser) -> None:
 
 def test_pictures_change_colour_with_the_theme(opened: Browser) -> None:
     opened.run(
-        "window.mark = [...document.querySelectorAll('.picture path')].find("
-        "p => (p.getAttribute('fill') ?? p.style.fill ?? '').includes('--reference'))"
+        "void (window.mark = [...document.querySelectorAll('.picture path')].find("
+        "p => (p.getAttribute('fill') ?? p.style.fill ?? '').includes('--reference')))"
     )
     light = opened.run("getComputedStyle(window.mark).fill")
     opened.prefer("dark")

@@ -151,6 +151,8 @@ def _compare_with_released(
 
 def _refuse_places(targets: Mapping[str, str | None], force: bool, inputs: tuple[object, ...]) -> None:
     """Refuse to write over a file that is read or exists, or where none can be, before work is done for it."""
+    if all(target == "-" for target in targets.values()):
+        raise click.UsageError(f"{' and '.join(targets)} cannot both go to standard output")
     files = {option: target for option, target in targets.items() if target not in (None, "-")}
     for given in inputs:
         measuring.refuse_collisions(files, {"data": given})
