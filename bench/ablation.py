@@ -1,24 +1,33 @@
 """What is each step of the default recipe worth?
 
-    python -m bench.ablation FOLDER... [--epsilon 0.1 1 10] [--seeds 2]
+    python -m bench.ablation FOLDER... --judge evaluate.py --results FILE [--epsilon 0.1 1 10] [--seeds 3]
+    python -m bench.ablation --results FILE
 
-Releases each table with the recipe as it is, and with one step changed at a time; prints the mean total variation
-distances of 1-, 2- and 3-way marginals as ``bench.utility`` does. FOLDERs are as there.
+Releases each table with the recipe as it is, and with one step changed at a time; adds the figures to the results as
+``bench.utility`` does, whose FOLDERs and judge these are. Without folders it prints what is in the results as a table:
+for each variant the distances and scores of each table and ε divided by those of the recipe as it is.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
+
 from bench.measuring import provenance
-from bench.utility import SEED, Table, averaged, released
+from bench.utility import SEED, averaged, read, released
 from dpsyn.recipes import RECIPES, DPSynOptions, Findings, dpsyn
+
+AS_IT_IS = "as it is"
 
 
 def fitted_by_gum(*arguments: Any, **options: Any) -> Findings:
@@ -26,34 +35,93 @@ def fitted_by_gum(*arguments: Any, **options: Any) -> Findings:
 
 
 VARIANTS: dict[str, Callable[..., Findings]] = {
-    "as it is": dpsyn,
-    "fitted by GUM": fitted_by_gum,
-    "1-ways: always a tenth": partial(dpsyn, options=DPSynOptions(first=0.1, most_singles=0.1)),
-    "1-ways: always 0.3": partial(dpsyn, options=DPSynOptions(first=0.3, most_singles=0.3)),
-    "never triples": partial(dpsyn, options=DPSynOptions(accurate=0.0)),
+    AS_IT_IS: dpsyn,
+    "records fitted by GUM": fitted_by_gum,
+    "1-ways: always a tenth": partial(dpsyn, options=DPSynOptions(first=0.1, most_singles=1e9)),
+    "1-ways: always 0.3": partial(dpsyn, options=DPSynOptions(first=0.3, most_singles=1e9)),
+    "never a second round": partial(dpsyn, options=DPSynOptions(accurate=0.0)),
     "always a second round": partial(dpsyn, options=DPSynOptions(accurate=1e9)),
-    "no rare values merged": partial(dpsyn, options=DPSynOptions(rare=-1e9)),
+    "second round without triples": partial(dpsyn, options=DPSynOptions(most_triples=0)),
+    "rare values kept apart": partial(dpsyn, options=DPSynOptions(rare=-1e9)),
     "scores: a tenth": partial(dpsyn, options=DPSynOptions(scores=0.1)),
     "scores: a hundredth": partial(dpsyn, options=DPSynOptions(scores=0.01)),
+    "errors predicted as c·σ·√(2/π)": dpsyn,
+    "scores not shrunk": dpsyn,
+    "rare values drawn by clipped counts": dpsyn,
 }
+
+
+@contextmanager
+def changed(words: str) -> Iterator[None]:
+    """What a variant changes outside of the recipe's options."""
+    patches = {
+        "errors predicted as c·σ·√(2/π)": patch("dpsyn.selection.predict.norm_sub", lambda values, _: values),
+        "scores not shrunk": patch("dpsyn.recipes.dpsyn.shrunk", lambda scores, _: scores),
+        "rare values drawn by clipped counts": patch(
+            "dpsyn.synopsis.modelling.likely_counts", lambda values, _: np.maximum(values, 0.0)
+        ),
+        "1-ways: always a tenth": patch("dpsyn.recipes.dpsyn._singles_part", lambda *_: 0.0),
+        "1-ways: always 0.3": patch("dpsyn.recipes.dpsyn._singles_part", lambda *_: 0.0),
+    }
+    if words not in patches:
+        yield
+        return
+    with patches[words]:
+        yield
+
+
+def run(chosen: argparse.Namespace) -> None:
+    there = {(line["table"], line["epsilon"], line["recipe"], line["seed"]) for line in read(chosen.results)}
+    for folder in chosen.folders:
+        for epsilon in chosen.epsilon:
+            for seed in range(chosen.seeds):
+                for words, recipe in VARIANTS.items():
+                    if (folder.name, epsilon, words, seed) in there:
+                        continue
+                    with changed(words), patch.dict(RECIPES, {words: recipe}):
+                        line = released(folder, epsilon, words, seed, chosen.judge)
+                    with chosen.results.open("a") as file:
+                        file.write(json.dumps(line) + "\n")
+                    print(json.dumps(line), flush=True)
+
+
+def tell(results: Path) -> None:
+    cells = averaged(read(results))
+    print(f"{provenance(SEED)}\n")
+    places = sorted({(name, epsilon) for name, epsilon, _ in cells if epsilon})
+    print(
+        "| 2-way / 3-way distance, range score | "
+        + " | ".join(f"{name} ε = {epsilon:g}" for name, epsilon in places)
+        + " |"
+    )
+    print("|---" * (len(places) + 1) + "|")
+    for words in VARIANTS:
+        shown = []
+        for name, epsilon in places:
+            own, base = cells.get((name, epsilon, words)), cells.get((name, epsilon, AS_IT_IS))
+            if own is None or base is None:
+                shown.append("")
+            elif words == AS_IT_IS:
+                shown.append(f"{own['two_way']:.4f} / {own['three_way']:.4f}, {own['range'] / 1e6:.3f}")
+            else:
+                ratios = [own[column] / base[column] for column in ("two_way", "three_way", "range")]
+                shown.append(f"{ratios[0]:.2f} / {ratios[1]:.2f}, {ratios[2]:.2f}")
+        print(f"| {words} | {' | '.join(shown)} |")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("folders", nargs="*", type=Path)
+    parser.add_argument("--judge", type=Path)
+    parser.add_argument("--results", type=Path, required=True)
     parser.add_argument("--epsilon", nargs="+", type=float, default=[0.1, 1.0, 10.0])
-    parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--drop", nargs="*", default=[])
+    parser.add_argument("--seeds", type=int, default=3)
     chosen = parser.parse_args()
-    print(f"{provenance(SEED)}; {chosen.seeds} releases each")
-    print(f"{'table':<10} {'ε':>5}  {'variant':<24} 1-way   2-way   3-way     cpu s   wall s")
-    for folder in chosen.folders:
-        table = Table.load(folder, chosen.drop)
-        for epsilon in chosen.epsilon:
-            for words, recipe in VARIANTS.items():
-                with patch.dict(RECIPES, {"variant": recipe}):
-                    runs = [released(table, epsilon, "variant", seed) for seed in range(chosen.seeds)]
-                print(f"{table.name:<10} {epsilon:>5g}  {words:<22} {averaged(runs).line()}", flush=True)
+    if chosen.folders and not chosen.judge:
+        sys.exit("give --judge, the file that scores")
+    if chosen.folders:
+        run(chosen)
+    tell(chosen.results)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ FOLDER has ``data.csv.gz``, integer codes, and ``domain.json``, the number of va
 the exact counts of all pairs of its first ten attributes, 45 of them. First GUM, 100 rounds, by turns with a second
 implementation in numpy alone (records sorted by cell, then slices); the aims are at least 5 times as fast, and at most
 5 s for Adult. Then the paper's comparison: the mean total variation distance between the pairs of the records and those
-of the table after 1, 5, 10, 20, 50 and 100 rounds, for min-cost flow, descent, GUM with each decay, and for each way
-to move records; and the same for all triples, which are no targets, at the end. ``--plot`` draws it.
+of the table after 1, 5, 10, 20, 50 and 100 rounds, for min-cost flow, the Gibbs fit, GUM with each decay, and for each
+way to move records; and the same for all triples, which are no targets, at the end. ``--plot`` draws it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 
 from bench.measuring import provenance, ratio, seconds
 from dpsyn.marginals import Estimate
-from dpsyn.synthesis import DECAYS, DescentOptions, GumOptions, Records, descend, gum, start
-from dpsyn.synthesis.forest import forest_start
+from dpsyn.synthesis import DECAYS, GumOptions, Records, gibbs, gum, start
 from dpsyn.synthesis.gum import gum_rounds
 from dpsyn.synthesis.mcf import mcf_passes, random_records
 
@@ -200,7 +199,7 @@ def methods(names: list[str], sizes: list[int], tables: list[Estimate], begin: R
     chosen |= {"GUM, replace only": GumOptions(moves="replace"), "GUM, duplicate only": GumOptions(moves="duplicate")}
     others = {
         "min-cost flow": (records for records, _ in islice(passes, max(SHOWN))),
-        "descent": descent_sweeps(names, tables, len(begin)),
+        "Gibbs fit": gibbs_sweeps(names, sizes, tables, len(begin)),
     }
     return others | {
         name: gum_rounds(begin, names, tables, rng=np.random.default_rng(SEED), options=options)
@@ -208,13 +207,11 @@ def methods(names: list[str], sizes: list[int], tables: list[Estimate], begin: R
     }
 
 
-def descent_sweeps(names: list[str], tables: list[Estimate], rows: int) -> Iterable[Records]:
-    """The records after each sweep of descent."""
-    rng = np.random.default_rng(SEED)
-    records, once = forest_start(tables, names, rows, rng), DescentOptions(sweeps=1)
-    for _ in range(DescentOptions().sweeps):
-        records = descend(records, names, tables, rng=rng, options=once)
-        yield records
+def gibbs_sweeps(names: list[str], sizes: list[int], tables: list[Estimate], rows: int) -> Iterable[Records]:
+    """The records of fits with so many sweeps to settle, and those to average and to polish."""
+    for sweeps in range(1, 11):
+        options = gibbs.GibbsOptions(most_sweeps=sweeps, progress=0.0)
+        yield gibbs.fit(tables, names, sizes, seed=SEED, records=rows, options=options).records.T.astype(np.int32)
 
 
 def show(courses: dict[str, Course]) -> None:

@@ -1,24 +1,35 @@
-"""How much of a table survives a release, and how long does it take?
+"""How much of a table survives a release, and what does it take? Beside it, what other systems reach.
 
-    python -m bench.utility FOLDER... [--epsilon 0.1 1 10] [--recipe dpsyn privsyn] [--seeds 3] [--plot FILE]
+    python -m bench.utility run FOLDER... --judge evaluate.py --results FILE [--epsilon 0.1 1 10] [--recipe dpsyn]
+    python -m bench.utility tell --results FILE [--plot FILE.png]
 
-Each FOLDER has a table of integer codes, ``*.csv.gz``, and ``domain.json``, the number of values of each attribute. A
-recipe releases it with δ = 1e-9 and default settings and generates as many rows as it estimates. Printed are the mean
-total variation distances of all 1-way, all 2-way and 300 random 3-way marginals, averaged over the seeds, and the
-seconds of processor and wall time; beside them the table shuffled column by column (*independent*, without noise) and a
-bootstrap of it (the sampling floor). ``--drop`` leaves attributes out, ``--plot`` draws the distances.
+Each FOLDER has a table of integer codes, ``*.csv.gz``, and ``domain.json``, the number of values of each attribute.
+``run`` releases it with δ = 1e-9 and default settings, each time in a process of its own, and adds a line of JSON with
+the figures to the results; what is there already is not run again. ``tell`` prints them as a table, means over the
+releases of a cell, with the best figure of other systems in ``bench/peers.csv`` where one of them came to an end, and
+``--plot`` draws them.
+
+The judge is a Python file with ``score(real, synthetic, names, sizes, target, dropped)``, which returns mean total
+variation distances of all 1-way, all 2-way and 300 random 3-way marginals (``tvd1`` …), the NIST density and range
+scores (``nist_density``, ``nist_range``) and the ``auc`` of a classifier trained on synthetic and tested on real rows.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import importlib.util
 import json
-import math
+import os
+import subprocess
+import sys
 import time
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from pathlib import Path
+from statistics import mean
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,28 +37,22 @@ import pyarrow.csv as pacsv
 from numpy.typing import NDArray
 
 import dpsyn
-from bench.measuring import provenance
+from bench.measuring import commit, own_peak_megabytes, provenance
 from dpsyn.schema import Categorical, Schema
 
 SEED = 20
 DELTA = 1e-9
-TRIPLES = 300
+PEERS = Path(__file__).with_name("peers.csv")
+LEFT_OUT = {"fire32": ("Box", "Address")}
+"""Attributes of thousands of values, which need a plan."""
+TARGETS = {
+    "adult": ("income>50K", ()),
+    "acs35": ("HCOVANY", ("HCOVPRIV", "HINSEMP", "HINSCAID", "HINSCARE")),
+}
+"""What a classifier predicts, and the attributes that would give it away."""
 
 Codes = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """Mean distances of 1-, 2- and 3-way marginals, and what they took."""
-
-    distances: tuple[float, float, float]
-    processor: float = 0.0
-    wall: float = 0.0
-
-    def line(self) -> str:
-        """The figures side by side."""
-        shown = "  ".join(f"{distance:.4f}" for distance in self.distances)
-        return f"{shown}  {self.processor:8.1f} {self.wall:8.1f}"
+Line = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,10 +64,10 @@ class Table:
     codes: Codes
 
     @classmethod
-    def load(cls, folder: Path, drop: Sequence[str] = ()) -> Table:
-        """Read a table, without some of its attributes."""
+    def load(cls, folder: Path) -> Table:
+        """Read a table, without attributes that need a plan."""
         sizes = json.loads((folder / "domain.json").read_text())
-        names = [name for name in sizes if name not in drop]
+        names = [name for name in sizes if name not in LEFT_OUT.get(folder.name, ())]
         read = pacsv.read_csv(next(folder.glob("*.csv.gz")))
         schema = Schema(attributes=tuple(Categorical(name=name, codes=sizes[name]) for name in names))
         return cls(folder.name, schema, np.stack([read[name].to_numpy() for name in names], axis=1).astype(np.int64))
@@ -76,93 +81,226 @@ class Table:
         """The table as a release reads it."""
         return pa.table({name: self.codes[:, place] for place, name in enumerate(self.schema.names)})
 
-    def figures(self, other: Codes) -> tuple[float, float, float]:
-        """Mean distances of the marginals of other records from those of this table."""
-        count = len(self.sizes)
-        triples = list(combinations(range(count), 3))
-        if len(triples) > TRIPLES:
-            picked = np.random.default_rng(SEED).choice(len(triples), TRIPLES, replace=False)
-            triples = [triples[place] for place in sorted(picked)]
-        cliques = ([(place,) for place in range(count)], list(combinations(range(count), 2)), triples)
-        one, two, three = (float(np.mean([self._distance(other, own) for own in some] or [0.0])) for some in cliques)
-        return one, two, three
-
-    def _distance(self, other: Codes, clique: tuple[int, ...]) -> float:
-        shape = [self.sizes[place] for place in clique]
-        mine, theirs = (np.ravel_multi_index([codes[:, p] for p in clique], shape) for codes in (self.codes, other))
-        cells = math.prod(shape)
-        if cells > 2_000_000:
-            found, numbers = np.unique(np.concatenate([mine, theirs]), return_inverse=True)
-            mine, theirs, cells = numbers[: len(mine)], numbers[len(mine) :], len(found)
-        shares = (np.bincount(numbers, minlength=cells) / max(len(numbers), 1) for numbers in (mine, theirs))
-        return float(np.abs(np.subtract(*shares)).sum() / 2)
+    def codes_of(self, rows: pa.Table) -> Codes:
+        """Synthetic rows as codes."""
+        return np.stack([rows[name].to_numpy() for name in self.schema.names], axis=1).astype(np.int64)
 
 
-def released(table: Table, epsilon: float, recipe: str, seed: int) -> Figures:
-    """One release, from reading to rows."""
+def judge_of(path: Path) -> Any:
+    """The module that scores."""
+    spec = importlib.util.spec_from_file_location("judge", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def scored(table: Table, rows: Codes, judge: Path) -> Line:
+    target, dropped = TARGETS.get(table.name, (None, ()))
+    found: Line = judge_of(judge).score(table.codes, rows, list(table.schema.names), table.sizes, target, dropped)
+    wanted = {"tvd1": "one_way", "tvd2": "two_way", "tvd3": "three_way", "nist_density": "density"}
+    return {wanted.get(key, key.removeprefix("nist_")): found[key] for key in (*wanted, "nist_range", "auc")}
+
+
+def released(folder: Path, epsilon: float, recipe: str, seed: int, judge: Path) -> Line:
+    """One release, from reading to rows, and its figures."""
+    table = Table.load(folder)
+    data = table.arrow()
     wall, processor = time.perf_counter(), time.process_time()
-    synopsis = dpsyn.measure(table.arrow(), table.schema, epsilon, delta=DELTA, recipe=recipe)
+    synopsis = dpsyn.measure(data, table.schema, epsilon, delta=DELTA, recipe=recipe)
     rows = synopsis.generate(seed=seed)
-    wall, processor = time.perf_counter() - wall, time.process_time() - processor
-    codes = np.stack([rows[name].to_numpy() for name in table.schema.names], axis=1).astype(np.int64)
-    return Figures(table.figures(codes), processor, wall)
+    took = {"processor": time.process_time() - processor, "wall": time.perf_counter() - wall}
+    megabytes, cliques = own_peak_megabytes(), [len(own.clique) for own in synopsis.model.tables]
+    about = {"table": folder.name, "epsilon": epsilon, "recipe": recipe, "seed": seed, "commit": commit()}
+    counts = {"pairs": cliques.count(2), "triples": cliques.count(3)}
+    return about | took | {"megabytes": megabytes} | counts | scored(table, table.codes_of(rows), judge)
 
 
-def averaged(runs: Sequence[Figures]) -> Figures:
-    one, two, three = (float(np.mean([run.distances[ways] for run in runs])) for ways in range(3))
-    times = (float(np.mean([getattr(run, what) for run in runs])) for what in ("processor", "wall"))
-    return Figures((one, two, three), *times)
-
-
-def yardsticks(table: Table) -> dict[str, Figures]:
-    rng = np.random.default_rng(SEED)
+def yardsticks(folder: Path, judge: Path) -> list[Line]:
+    """What the table with each column shuffled gets, and a bootstrap of it."""
+    table, rng = Table.load(folder), np.random.default_rng(SEED)
     shuffled = np.stack([rng.permutation(column) for column in table.codes.T], axis=1)
     again = table.codes[rng.integers(0, len(table.codes), len(table.codes))]
-    return {"columns shuffled": Figures(table.figures(shuffled)), "bootstrap": Figures(table.figures(again))}
+    return [
+        {"table": folder.name, "recipe": recipe, "epsilon": None, "seed": SEED} | scored(table, rows, judge)
+        for recipe, rows in (("columns shuffled", shuffled), ("bootstrap", again))
+    ]
 
 
-def draw(results: dict[tuple[str, float, str], Figures], path: Path) -> None:
+def run(chosen: argparse.Namespace) -> None:
+    """Add what is missing to the results."""
+    there = {_key(line) for line in read(chosen.results)}
+    for folder in chosen.folders:
+        wanted: list[tuple[str, ...]] = [] if (folder.name, "bootstrap", None, SEED) in there else [("yardsticks",)]
+        for epsilon in chosen.epsilon:
+            for recipe in chosen.recipe:
+                for seed in range(chosen.seeds):
+                    if (folder.name, recipe, epsilon, seed) not in there:
+                        wanted.append(("one", str(epsilon), recipe, str(seed)))
+        for words in wanted:
+            command = [sys.executable, "-m", "bench.utility", words[0], str(folder), str(chosen.judge), *words[1:]]
+            done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[1])
+            print(folder.name, *words[1:], "failed" if done.returncode else done.stdout.strip(), flush=True)
+            if done.returncode:
+                print(done.stderr, file=sys.stderr, flush=True)
+                continue
+            with chosen.results.open("a") as file:
+                file.write(done.stdout)
+                os.fsync(file.fileno())
+
+
+def read(path: Path) -> list[Line]:
+    return [json.loads(text) for text in path.read_text().splitlines()] if path.exists() else []
+
+
+def _key(line: Line) -> tuple[Any, ...]:
+    return (line["table"], line["recipe"], line["epsilon"], line["seed"])
+
+
+# ── telling ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+COLUMNS = ("one_way", "two_way", "three_way", "density", "range", "auc", "processor", "wall", "megabytes")
+LOWER = ("one_way", "two_way", "three_way", "processor", "wall", "megabytes")
+
+
+def averaged(lines: Iterable[Line]) -> dict[tuple[str, float | None, str], Line]:
+    """Means over the seeds of each cell."""
+    cells: dict[tuple[str, float | None, str], list[Line]] = defaultdict(list)
+    for line in lines:
+        cells[line["table"], line["epsilon"], line["recipe"]].append(line)
+    return {
+        cell: {
+            column: mean(values)
+            for column in COLUMNS
+            if (values := [own[column] for own in some if own.get(column) is not None])
+        }
+        | {"releases": len(some)}
+        for cell, some in cells.items()
+    }
+
+
+def best_peers() -> dict[tuple[str, float], Line]:
+    """For each table and ε the best figure of any other system, each figure by itself."""
+    found: dict[tuple[str, float], Line] = defaultdict(dict)
+    with PEERS.open() as file:
+        for line in csv.DictReader(file):
+            best = found[line["table"], float(line["epsilon"])]
+            for column in ("two_way", "three_way", "density", "range", "auc", "processor"):
+                if line[column]:
+                    value = float(line[column])
+                    better = min if column in LOWER else max
+                    best[column] = better(best.get(column, value), value)
+    return found
+
+
+def tell(chosen: argparse.Namespace) -> None:
+    lines = read(chosen.results)
+    cells, peers = averaged(lines), best_peers()
+    commits = ", ".join(sorted({line["commit"] for line in lines if "commit" in line}))
+    print(f"{provenance(SEED)}; figures of commits {commits}; δ = {DELTA}\n")
+    print("| table | ε | | 1-way | 2-way | 3-way | density | range | AUC | processor s | wall s | MB | releases |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|---|")
+    for (name, epsilon, recipe), figures in sorted(cells.items(), key=lambda cell: (cell[0][0], cell[0][1] or 0)):
+        print(row(name, epsilon, recipe, figures, str(figures["releases"])))
+        if recipe == dpsyn.recipes.DEFAULT_RECIPE and epsilon and (name, epsilon) in peers:
+            print(row(name, epsilon, "*best of the others*", peers[name, epsilon], ""))
+    compare(cells, peers)
+    if chosen.plot:
+        draw(cells, peers, chosen.plot)
+
+
+def row(name: str, epsilon: float | None, words: str, figures: Line, releases: str) -> str:
+    shown = []
+    for column in COLUMNS:
+        value = figures.get(column)
+        if value is None:
+            shown.append("")
+        elif column in ("density", "range", "megabytes"):
+            shown.append(f"{value:,.0f}".replace(",", " "))
+        else:
+            shown.append(f"{value:.1f}" if column in ("processor", "wall") else f"{value:.4f}")
+    return f"| {name} | {epsilon if epsilon else '–'} | {words} | {' | '.join(shown)} | {releases} |"
+
+
+def compare(cells: dict[tuple[str, float | None, str], Line], peers: dict[tuple[str, float], Line]) -> None:
+    """By how much distances are lower than the best of the others, over all cells that they have."""
+    ratios = {
+        (name, epsilon, ways): cells[name, epsilon, "dpsyn"][ways] / best[ways]
+        for (name, epsilon), best in peers.items()
+        for ways in ("two_way", "three_way")
+        if (name, epsilon, "dpsyn") in cells
+    }
+    if ratios:
+        print(f"\ndistance / best of the others: mean {mean(ratios.values()):.3f}, highest {max(ratios.values()):.3f}")
+    behind = [
+        f"{name} ε = {epsilon} {column}"
+        for (name, epsilon), best in peers.items()
+        for column in ("density", "range", "auc")
+        if column in best and (name, epsilon, "dpsyn") in cells and cells[name, epsilon, "dpsyn"][column] < best[column]
+    ]
+    print(f"scores below the best of the others: {', '.join(behind) or 'none'}")
+
+
+def draw(cells: dict[tuple[str, float | None, str], Line], peers: dict[tuple[str, float], Line], path: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    names = sorted({name for name, _, _ in results})
-    figure, grid = plt.subplots(1, len(names), figsize=(3.5 * len(names), 3.5), layout="constrained", squeeze=False)
-    for axes, name in zip(grid[0], names, strict=True):
-        for recipe in dict.fromkeys(recipe for _, _, recipe in results):
-            points = sorted((e, f.distances[1]) for (n, e, r), f in results.items() if (n, r) == (name, recipe))
-            axes.plot(*zip(*points, strict=True), marker="o", label=recipe)
-        axes.set(title=name, xlabel="ε", xscale="log", yscale="log", ylabel="mean distance of pairs")
-    grid[0, 0].legend()
-    figure.savefig(path, dpi=150)
+    names = sorted({name for name, _, _ in cells})
+    figure, grid = plt.subplots(2, len(names), figsize=(3 * len(names), 5.5), layout="constrained", squeeze=False)
+    for column, name in enumerate(names):
+        for line, ways in enumerate(("two_way", "three_way")):
+            axes = grid[line, column]
+            own = sorted((e, f[ways]) for (n, e, r), f in cells.items() if n == name and r == "dpsyn" and e)
+            others = sorted((e, f[ways]) for (n, e), f in peers.items() if n == name)
+            axes.plot(*zip(*own, strict=True), marker="o", label="DPSyn")
+            if others:
+                axes.plot(*zip(*others, strict=True), marker="s", linestyle="--", label="best of the others")
+            for words, style in (("columns shuffled", ":"), ("bootstrap", "-.")):
+                if (name, None, words) in cells:
+                    axes.axhline(cells[name, None, words][ways], color="grey", linestyle=style, label=words)
+            axes.set(title=f"{name}, {ways.replace('_', ' ')}", xlabel="ε", xscale="log", yscale="log")
+    grid[0, 0].set_ylabel("mean total variation distance")
+    grid[0, 0].legend(fontsize="x-small")
+    figure.savefig(path, dpi=120)
     print(f"drawn in {path}")
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folders", nargs="+", type=Path)
-    parser.add_argument("--epsilon", nargs="+", type=float, default=[0.1, 1.0, 10.0])
-    parser.add_argument("--recipe", nargs="+", default=["dpsyn", "privsyn", "independent"])
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--drop", nargs="*", default=[])
-    parser.add_argument("--plot", type=Path)
-    chosen = parser.parse_args()
-    print(f"{provenance(SEED)}; δ = {DELTA}, {chosen.seeds} releases each")
-    print(f"{'table':<10} {'ε':>5}  {'recipe':<18} 1-way   2-way   3-way     cpu s   wall s")
-    results = {}
-    for folder in chosen.folders:
-        table = Table.load(folder, chosen.drop)
-        for words, figures in yardsticks(table).items():
-            print(f"{table.name:<10} {'':>5}  {words:<16} {figures.line()}", flush=True)
-        for epsilon in chosen.epsilon:
-            for recipe in chosen.recipe:
-                runs = [released(table, epsilon, recipe, seed) for seed in range(chosen.seeds)]
-                results[table.name, epsilon, recipe] = averaged(runs)
-                line = results[table.name, epsilon, recipe].line()
-                print(f"{table.name:<10} {epsilon:>5g}  {recipe:<16} {line}", flush=True)
-    if chosen.plot:
-        draw(results, chosen.plot)
+    commands = parser.add_subparsers(dest="command", required=True)
+    runs = commands.add_parser("run")
+    runs.add_argument("folders", nargs="+", type=Path)
+    runs.add_argument("--judge", type=Path, required=True)
+    runs.add_argument("--results", type=Path, required=True)
+    runs.add_argument("--epsilon", nargs="+", type=float, default=[0.1, 1.0, 10.0])
+    runs.add_argument("--recipe", nargs="+", default=["dpsyn"])
+    runs.add_argument("--seeds", type=int, default=3)
+    tells = commands.add_parser("tell")
+    tells.add_argument("--results", type=Path, required=True)
+    tells.add_argument("--plot", type=Path)
+    for name in ("one", "yardsticks"):
+        own = commands.add_parser(name)
+        own.add_argument("folder", type=Path)
+        own.add_argument("judge", type=Path)
+        if name == "one":
+            own.add_argument("epsilon", type=float)
+            own.add_argument("recipe")
+            own.add_argument("seed", type=int)
+    chosen = parser.parse_args(arguments)
+    if chosen.command == "run":
+        chosen.folders = [folder.resolve() for folder in chosen.folders]
+        chosen.judge = chosen.judge.resolve()
+        run(chosen)
+    elif chosen.command == "tell":
+        tell(chosen)
+    elif chosen.command == "one":
+        print(json.dumps(released(chosen.folder, chosen.epsilon, chosen.recipe, chosen.seed, chosen.judge)))
+    else:
+        for line in yardsticks(chosen.folder, chosen.judge):
+            print(json.dumps(line))
 
 
 if __name__ == "__main__":

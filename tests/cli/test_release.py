@@ -99,6 +99,43 @@ def test_a_synopsis_gives_the_same_rows_for_the_same_seed() -> None:
     assert Path("one.csv").read_bytes() == Path("two.csv").read_bytes() != Path("three.csv").read_bytes()
 
 
+def test_rows_are_generated_under_conditions(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["measure", *RELEASE, "-o", "s.dpsyn", "-q"]) == 0
+
+    assert (
+        run(["generate", "s.dpsyn", "--where", "sex=F", "--where", "age=30..39", "--rows", "200", "-o", "w.csv"]) == 0
+    )
+
+    rows = pacsv.read_csv("w.csv").to_pydict()
+    assert len(rows["sex"]) == 200
+    assert set(rows["sex"]) == {"F"}
+    assert min(rows["age"]) >= 30
+    assert max(rows["age"]) <= 39
+    for wrong in ("sex", "sex=X", "height=3"):
+        assert run(["generate", "s.dpsyn", "--where", wrong, "-o", "wrong.csv"]) == 2
+    assert "wrong.csv" not in files()
+
+
+def test_replicates_are_numbered_and_say_what_they_do_not_show(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["measure", *RELEASE, "-o", "s.dpsyn", "-q"]) == 0
+
+    assert run(["generate", "s.dpsyn", "--replicates", "3", "--rows", "9", "--seed", "1", "-o", "r.csv.gz"]) == 0
+
+    assert {"r-1.csv.gz", "r-2.csv.gz", "r-3.csv.gz"} == {name for name in files() if name.startswith("r")}
+    assert "The privacy noise is the same in all of them" in capsys.readouterr().out
+    assert run(["generate", "s.dpsyn", "--replicates", "2", "-o", "-"]) == 2
+    assert run(["generate", "s.dpsyn", "--replicates", "2", "-o", "r.csv.gz"]) == 2  # two of them are there
+
+
+def test_a_workload_is_a_name_or_a_name_and_a_weight(capsys: pytest.CaptureFixture[str]) -> None:
+    assert measuring.parse_workload(["income", "age=2", "a=b=0.5"]) == {"income": 4.0, "age": 2.0, "a=b": 0.5}
+
+    assert run(["synthesize", *RELEASE, "-o", "a.csv", "--workload", "sex"]) == 0
+    for wrong in (["sex=much"], ["height"], ["sex=0"], ["sex", "--recipe", "privsyn"]):
+        assert run(["synthesize", *RELEASE, "-o", "b.csv", "--workload", *wrong]) == 2
+    assert "b.csv" not in files()
+
+
 def test_the_synopsis_of_a_synthesis_is_kept_if_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["synthesize", *RELEASE, "-o", "a.csv", "--seed", "3", "--synopsis", "s.dpsyn"]) == 0
     assert run(["generate", "s.dpsyn", "-o", "b.csv", "--seed", "3"]) == 0
@@ -149,7 +186,7 @@ def test_what_was_paid_for_is_used_again_when_rows_could_not_be_made(
     assert run(["ledger", "verify", "ledger.db"]) == 0
 
 
-@pytest.mark.parametrize("phase", ["scoring", r"measuring \d", "making tables agree", "writing values"])
+@pytest.mark.parametrize("phase", ["scoring", r"measuring \d", "making tables agree", "fitting records"])
 def test_a_killed_run_goes_on_or_says_what_was_lost(phase: str) -> None:
     command = [sys.executable, "-m", "dpsyn", "synthesize", *RELEASE, "-o", "a.csv", "--ledger", "ledger.db"]
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)

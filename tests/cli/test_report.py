@@ -34,7 +34,11 @@ def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("people.csv").write_text("\n".join(["age,sex", *lines]) + "\n", "utf-8")
     Path("synthetic.csv").write_text("\n".join(["age,sex", *lines[:200]]) + "\n", "utf-8")
     schema = Schema.load("schema.yaml")
-    counts: dict[Any, Any] = {"age": [30.0] * 9 + [0.0], "sex": [151.0, 149.0], ("age", "sex"): [[15.0, 15.0]] * 9 + [[0.0, 0.0]]}
+    counts: dict[Any, Any] = {
+        "age": [30.0] * 9 + [0.0],
+        "sex": [151.0, 149.0],
+        ("age", "sex"): [[15.0, 15.0]] * 9 + [[0.0, 0.0]],
+    }
     Synopsis.from_marginals(schema, counts, deviation=3.0, source="a test").save("s.dpsyn")
     return tmp_path
 

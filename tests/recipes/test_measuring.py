@@ -374,3 +374,17 @@ def test_a_weak_synopsis_does_not_spoil_what_extends_it() -> None:
     extended = dpsyn.measure(table, schema, 5.0, extend=weak)
 
     assert tvd(table, extended.generate(6000, seed=1), ("a", "b"), schema) < 0.1
+
+
+def test_a_workload_moves_budget_to_what_matters() -> None:
+    sizes = dict.fromkeys("abcdef", 8)
+    table, schema = dependent(4000, sizes), codes(**sizes)
+
+    plain, weighted = (dpsyn.measure(table, schema, 0.5, workload=workload) for workload in (None, {"f": 10.0}))
+
+    def noise(synopsis: dpsyn.Synopsis, mattering: bool) -> float:
+        marginals = [m for m in synopsis.releases[0].stages[-1].marginals if ("f" in m.clique) == mattering]
+        return min([m.deviation for m in marginals if len(m.clique) == 2], default=np.inf)
+
+    assert noise(weighted, True) < noise(plain, True)
+    assert noise(weighted, True) < noise(weighted, False)

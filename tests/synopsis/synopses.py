@@ -13,6 +13,7 @@ from dpsyn.marginals import Clique, Estimate, Marginal
 from dpsyn.records import Codec, Grouping
 from dpsyn.schema import Boolean, Categorical, Integer, Schema
 from dpsyn.synopsis import Model, Release, Scores, Stage, Synopsis
+from dpsyn.synthesis import Fitted, restored
 from dpsyn.transforms import Recoding
 from tests.strategies import schemas, texts
 
@@ -79,14 +80,20 @@ def _shape(recoding: Recoding, clique: Clique) -> tuple[int, ...]:
 
 def _model(recoding: Recoding, codec: Codec, rng: np.random.Generator) -> Model:
     pairs = [recoding.names[at : at + 2] for at in range(0, len(recoding.names), 2)]
+    tables = tuple(Estimate(pair, rng.exponential(9.0, _shape(recoding, pair)), float(rng.random())) for pair in pairs)
     return Model(
         recoding=recoding,
-        tables=tuple(
-            Estimate(pair, rng.exponential(9.0, _shape(recoding, pair)), float(rng.random())) for pair in pairs
-        ),
+        tables=tables,
         histograms={name: rng.exponential(2.0, size) for name, size in codec.domain},
         total=float(rng.exponential(1e4)),
+        fitted=_fitted(recoding, tables, rng) if rng.random() < 0.5 else None,
     )
+
+
+def _fitted(recoding: Recoding, tables: tuple[Estimate, ...], rng: np.random.Generator) -> Fitted:
+    cliques = [table.clique[::-1] for table in tables]
+    cells = sum(table.values.size for table in tables)
+    return restored(tables, recoding.names, recoding.sizes, cliques, rng.normal(size=cells), rng.random(cells))
 
 
 # ── any synopsis ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -166,7 +173,8 @@ def _model_content(synopsis: Synopsis) -> Any:
     model = synopsis.model
     tables = [(table.clique, _bytes(table.values), table.variance) for table in model.tables]
     histograms = {name: _bytes(weights) for name, weights in model.histograms.items()}
-    return [_recoding_content(model.recoding), tables, histograms, model.total]
+    fitted = model.fitted and (model.fitted.cliques, _bytes(model.fitted.parameters), _bytes(model.fitted.expected))
+    return [_recoding_content(model.recoding), tables, histograms, model.total, fitted]
 
 
 def _recoding_content(recoding: Recoding) -> Any:

@@ -37,7 +37,7 @@ def released(recoding: Recoding, *marginals: Marginal) -> Release:
 
 
 def test_exact_marginals_are_modelled_as_they_are() -> None:
-    cells = released(FINE, counted(FINE, "age"))
+    cells = released(FINE, counted(FINE, "age", deviation=0.1))
     bins = released(COARSE, counted(COARSE, "age", "sex"), counted(COARSE, "sex", "job"))
 
     model = fit_model(SCHEMA, COARSE, [cells, bins])
@@ -60,8 +60,8 @@ def test_measurements_of_the_same_marginal_are_averaged_by_inverse_variance() ->
 
 
 def test_cells_are_moved_to_agree_with_bins_that_were_measured_better() -> None:
-    bins, cells = counted(COARSE, "age", deviation=0.001), counted(FINE, "age", deviation=5.0)
-    shifted = Marginal(("age",), cells.raw + 2, 0, 5.0)
+    bins, cells = counted(COARSE, "age", deviation=0.0001), counted(FINE, "age", deviation=0.5)
+    shifted = Marginal(("age",), cells.raw + 2, 0, 0.5)
     others = counted(COARSE, "sex", "job")
 
     model = fit_model(SCHEMA, COARSE, [released(FINE, shifted), released(COARSE, bins, others)])
@@ -84,8 +84,9 @@ def test_rare_values_are_drawn_apart_by_their_own_noisy_counts() -> None:
     model = fit_model(SCHEMA, merged, [first])
 
     weights = model.histograms["job"]
-    assert weights[0] == 900
-    np.testing.assert_allclose(weights[1:], [50, 0, 30])  # norm-sub keeps the sum of the group, 80
+    assert weights[:2].tolist() == [900, 60]  # six standard deviations above zero, these are as they were measured
+    assert 0 < weights[2] < 5
+    assert 35 < weights[3] < 45
 
 
 def test_a_code_that_counts_as_empty_is_zero_in_every_table() -> None:

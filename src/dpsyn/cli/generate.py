@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 import dpsyn
-from dpsyn.cli import measuring, progress, tables
+from dpsyn.cli import measuring, output, progress, tables
 
 
 @click.command()
@@ -22,21 +22,58 @@ from dpsyn.cli import measuring, progress, tables
 )
 @click.option("--rows", type=click.IntRange(min=0), metavar="N", help="How many; by default the noisy estimate.")
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="The same seed gives the same rows.")
+@click.option(
+    "--where",
+    "conditions",
+    multiple=True,
+    metavar="CONDITION",
+    help="Rows that meet it: sex=F, age=30..39, job=nurse|cook, job=missing. Several must all be met.",
+)
+@click.option(
+    "--replicates",
+    type=click.IntRange(min=1),
+    metavar="K",
+    help="K tables drawn independently, as FILE-1, FILE-2 and so on.",
+)
 @click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
-def command(synopsis: Path, target: str, rows: int | None, seed: int | None, force: bool, quiet: bool) -> None:
+def command(
+    synopsis: Path,
+    target: str,
+    rows: int | None,
+    seed: int | None,
+    conditions: tuple[str, ...],
+    replicates: int | None,
+    force: bool,
+    quiet: bool,
+) -> None:
     """Make synthetic rows from a synopsis. The private table is not needed, and no privacy is spent.
 
     \b
       dpsyn generate s.dpsyn -o rows.csv
       dpsyn generate s.dpsyn --rows 1000000 --seed 7 -o rows.parquet
       dpsyn generate s.dpsyn --rows 5 -o -
+      dpsyn generate s.dpsyn --where sex=F --where age=30..39 --rows 10000 -o women.csv
+      dpsyn generate s.dpsyn --replicates 5 -o rows.csv          rows-1.csv to rows-5.csv
+
+    Under conditions rows are drawn that meet them; none are thrown away, so rare conditions take no longer. Replicates
+    show how much a result varies by sampling rows, not how much it varies by the privacy noise, which they share.
     """
-    measuring.refuse_collisions({"--output": target}, {"synopsis": synopsis})
-    tables.check(target, force)
+    targets = [target] if replicates is None else tables.numbered(target, replicates)
+    for place in targets:
+        measuring.refuse_collisions({"--output": place}, {"synopsis": synopsis})
+        tables.check(place, force)
     released = dpsyn.Synopsis.load(synopsis)
+    where = dpsyn.parse_where(conditions)
     with progress.shown(quiet) as shown:
-        table = released.generate(rows, seed=seed, kind="arrow", progress=shown)
-    tables.write(released, table, target)
+        if replicates is None:
+            drawn = iter([released.generate(rows, seed=seed, where=where, kind="arrow", progress=shown)])
+        else:
+            drawn = released.replicates(replicates, rows, seed=seed, where=where, kind="arrow", progress=shown)
+        for place, table in zip(targets, drawn, strict=True):
+            tables.write(released, table, place)
     if not quiet and target != "-":
-        tables.say_written(target)
+        for place in targets:
+            tables.say_written(place)
+    if not quiet and replicates is not None:
+        output.say("They differ by sampling. The privacy noise is the same in all of them, so they do not show it.")

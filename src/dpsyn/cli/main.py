@@ -21,6 +21,7 @@ COMMANDS = {
     "generate": ("dpsyn.cli.generate", "Make rows from a synopsis; costs no privacy."),
     "inspect": ("dpsyn.cli.inspect", "What a synopsis holds: who paid what for which number."),
     "evaluate": ("dpsyn.cli.evaluate", "Is it any good? Compare a synthetic table with the real one; private."),
+    "itemsets": ("dpsyn.cli.itemsets", "The most frequent itemsets of a file of baskets."),
     "noise": ("dpsyn.cli.noise", "How much noise a promise costs, and which kind to take."),
     "ledger": ("dpsyn.cli.ledger", "What was promised and spent on each dataset: show, verify, cap, close."),
 }

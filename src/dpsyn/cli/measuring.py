@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 import dpsyn
-from dpsyn.errors import OutputError
+from dpsyn.errors import OutputError, UserError
 from dpsyn.progress import Progress
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ _C = TypeVar("_C", bound=Callable[..., Any])
 
 RECIPES = ("dpsyn", "privsyn", "independent")
 """Names for ``--help``, which must not load the recipes; a test compares them with the library's."""
+
+IMPORTANT = 4.0
+"""The weight of an attribute that is said to matter more, without saying how much."""
 
 _OPTIONS = (
     click.argument("data", metavar="DATA"),
@@ -43,6 +46,12 @@ _OPTIONS = (
         show_default=True,
         metavar="NAME",
         help=f"How to choose what to measure: {', '.join(RECIPES)}.",
+    ),
+    click.option(
+        "--workload",
+        multiple=True,
+        metavar="NAME[=WEIGHT]",
+        help=f"An attribute that matters more, such as a label: its tables count WEIGHT times, or {IMPORTANT:g}.",
     ),
     click.option("--ledger", type=click.Path(path_type=Path), metavar="FILE", help="Record what it costs here."),
     click.option("--dataset", metavar="NAME", help="The dataset's name in the ledger, if not that of the schema."),
@@ -107,11 +116,25 @@ def resumable(journal: Path | None) -> Iterator[None]:
 def measured(journal: Path | None, progress: Progress, *, quiet: bool, **options: Any) -> Synopsis:
     """Measure a table, with the library's warnings as lines for the person."""
     data, schema = options.pop("data"), dpsyn.Schema.load(options.pop("schema"))
-    epsilon = options.pop("epsilon")
+    epsilon, workload = options.pop("epsilon"), parse_workload(options.pop("workload"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore" if quiet else "always", UserWarning)
         warnings.showwarning = _note
-        return dpsyn.measure(data, schema, epsilon, journal=journal, progress=progress, **options)
+        return dpsyn.measure(data, schema, epsilon, workload=workload, journal=journal, progress=progress, **options)
+
+
+def parse_workload(texts: Iterable[str]) -> dict[str, float]:
+    """Weights by attribute, from texts such as ``income`` and ``age=2``."""
+    found: dict[str, float] = {}
+    for text in texts:
+        name, equals, weight = (
+            (part.strip() for part in text.rpartition("=")) if "=" in text else (text.strip(), "", "")
+        )
+        try:
+            found[name] = float(weight) if equals else IMPORTANT
+        except ValueError:
+            raise UserError(f"the workload {text!r} has no number as its weight; write NAME or NAME=WEIGHT") from None
+    return found
 
 
 def _note(message: Warning | str, *_: object, **__: object) -> None:

@@ -44,6 +44,16 @@ def say_written(target: str) -> None:
         output.say(f"Wrote {target}.")
 
 
+def numbered(target: str, number: int) -> list[str]:
+    """Names for several tables: rows.csv gives rows-1.csv and so on, folder/ gives folder-1/ and so on."""
+    if target == "-":
+        raise OutputError("several tables do not fit into standard output; give the name of a file")
+    slash = target[len(target.rstrip("/")) :]
+    path = Path(target)
+    stem, dot, suffixes = path.name.partition(".")
+    return [f"{path.with_name(f'{stem}-{place}{dot}{suffixes}')}{slash}" for place in range(1, number + 1)]
+
+
 def is_folder(target: str) -> bool:
     """Whether a release folder is meant: a name that ends in a slash, or a folder that is there."""
     return target.endswith(("/", os.sep)) or Path(target).is_dir()

@@ -3,6 +3,8 @@
 from dpsyn.recipes.dpsyn import DPSynOptions, dpsyn
 from dpsyn.recipes.independent import independent
 from dpsyn.recipes.measuring import DEFAULT_RECIPE, RECIPES, measure
+from dpsyn.recipes.mining import frequent_itemsets
+from dpsyn.recipes.privbasis import PrivBasisOptions, privbasis
 from dpsyn.recipes.privsyn import PrivSynOptions, privsyn
 from dpsyn.recipes.recipe import Findings, Recipe
 from dpsyn.recipes.synthesizer import Synthesizer
@@ -12,11 +14,14 @@ __all__ = [
     "RECIPES",
     "DPSynOptions",
     "Findings",
+    "PrivBasisOptions",
     "PrivSynOptions",
     "Recipe",
     "Synthesizer",
     "dpsyn",
+    "frequent_itemsets",
     "independent",
     "measure",
+    "privbasis",
     "privsyn",
 ]

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations
 
@@ -24,7 +24,6 @@ from dpsyn.recipes.recipe import Findings
 from dpsyn.recipes.singles import measure_singles
 from dpsyn.selection import CELL_POWER, Choice, select_worthwhile, shrunk
 from dpsyn.synopsis import Model, Release, Scores, Stage, Synopsis, estimated_rows, fit_model, single_estimate
-from dpsyn.synthesis import DescentOptions, synthesize
 
 Table = NDArray[np.float64]
 
@@ -38,24 +37,26 @@ class DPSynOptions:
 
     Attributes:
         first: the part of ρ for a first look at every attribute, which also tells about how many rows there are.
-        most_singles: the largest part of ρ that 1-way marginals get.
+        most_singles: the largest part of ρ that 1-way marginals get if anything else is measured; if they should get
+            more, they get all of it.
         scores: the part of ρ for each round of scores.
         rare: values with a noisy count below so many standard deviations are merged.
         accurate: if chosen pairs are predicted to be off by less than this share of the rows, half of their budget goes
             to a second round, which also looks at triples.
         most_cells: cells of a triple.
         most_triples: triples that are scored: those of the strongest pairs.
-        most_records: records from which the second round predicts.
+        workload: how much errors in tables with an attribute count, 1 for those that are not listed; that of a table is
+            the product over its attributes.
     """
 
     first: float = 0.05
-    most_singles: float = 0.5
+    most_singles: float = 0.7
     scores: float = 0.04
     rare: float = 3.0
     accurate: float = 0.01
     most_cells: int = 20_000
     most_triples: int = 3_000
-    most_records: int = 200_000
+    workload: Mapping[str, float] = field(default_factory=dict)
 
 
 def dpsyn(
@@ -72,34 +73,35 @@ def dpsyn(
     progress("measuring every attribute", 0.0)
     first, left = _parts(table.budget.rho, options.first)
     table, stages = measure_singles(table, first)
-    more, left = _parts(left, max(0.0, _singles_part(table, stages, options) - options.first) / (1 - options.first))
+    wanted = _singles_part(table, stages)
+    alone = wanted > options.most_singles
+    more, left = _parts(left, 1.0 if alone else max(0.0, wanted - options.first) / (1 - options.first))
     if more:
         table, again = measure_singles(table, more)
         stages += again
-    recoding, zeroed = compressed(table, stages, before, rare=options.rare)
+    recoding, _ = compressed(table, stages, before, rare=options.rare)  # few as they are, rare values stay possible
     table = table.recode(recoding)
-    found = Findings(
-        schema=table.schema, recoding=recoding, stages=stages, zeroed=zeroed, rows=table.public_rows(), method="descent"
-    )
+    found = Findings(schema=table.schema, recoding=recoding, stages=stages, rows=table.public_rows())
+    if alone:
+        return found
 
     progress("scoring how pairs depend on each other", 0.0)
     pairs = measurable_pairs(table)
-    guesses = _guesses(found, before, pairs, options)
+    guesses = _guesses(found, before, pairs)
     for_scores, left = _parts(left, options.scores if pairs else 0.0)
     found, scores = _scored(table, found, pairs, guesses, for_scores)
-    choice = _choice(table, scores, guesses, left)
+    choice = _choice(table, pairs, scores, guesses, left, options)
     half, rest = _parts(left, 0.5)
     if len(choice.places) and len(recoding.names) > 2 and _accurate(choice, guesses, options):
-        found = _measured(
-            table, found, [pairs[i] for i in _choice(table, scores, guesses, half).places], half, progress
-        )
+        first_choice = _choice(table, pairs, scores, guesses, half, options)
+        found = _measured(table, found, [pairs[i] for i in first_choice.places], half, options, progress)
         progress("scoring pairs and triples against the model", 0.0)
         cliques = [*pairs, *_triples(table, pairs, scores, options)]
-        guesses = _guesses(found, before, cliques, options)
+        guesses = _guesses(found, before, cliques)
         for_scores, left = _parts(rest, options.scores)
         found, scores = _scored(table, found, cliques, guesses, for_scores)
-        choice, pairs = _choice(table, scores, guesses, left), cliques
-    return _measured(table, found, [pairs[i] for i in choice.places], left, progress)
+        choice, pairs = _choice(table, cliques, scores, guesses, left, options), cliques
+    return _measured(table, found, [pairs[i] for i in choice.places], left, options, progress)
 
 
 def _parts(share: Fraction, part: float) -> tuple[Fraction, Fraction]:
@@ -108,34 +110,33 @@ def _parts(share: Fraction, part: float) -> tuple[Fraction, Fraction]:
     return one, other
 
 
-def _singles_part(table: PrivateTable, stages: Sequence[Stage], options: DPSynOptions) -> float:
+def _singles_part(table: PrivateTable, stages: Sequence[Stage]) -> float:
     """The part of ρ for 1-way marginals: 1.25·∛E, where E is the error they would have with all of it.
 
     E = mean cells·σ·√(2/π)/(2n) with σ = Δ·√(d/2ρ), as a share of the rows. The cube root and its factor were found by
     trying: where counts drown in the noise, 1-way marginals are worth more than pairs; where they do not, the pairs
-    tell about them.
+    tell about them. With 110 attributes of 20 000 rows at ε = 0.1 it is 1: pairs would be noise.
     """
     sizes = table.recoding.sizes
     told = [single_estimate([Release("", tuple(stages))], table.recoding, name) for name in table.recoding.names]
     rows = max(estimated_rows(told), 1.0)
     deviation = math.sqrt(table.protection.l2_squared * len(sizes) / (2 * table.budget.rho))
     error = float(np.mean(sizes)) * deviation * math.sqrt(2 / math.pi) / (2 * rows)
-    return min(options.most_singles, 1.25 * math.cbrt(error))
+    return 1.25 * math.cbrt(error)
 
 
 # ── what the present model says ──────────────────────────────────────────────────────────────────────────────
 
 
-def _guesses(found: Findings, before: Synopsis | None, cliques: Sequence[Clique], options: DPSynOptions) -> list[Table]:
+def _guesses(found: Findings, before: Synopsis | None, cliques: Sequence[Clique]) -> list[Table]:
     """Tables as they are told by what was released so far; attributes are independent if no pair was measured."""
     releases = (*(before.releases if before else ()), Release("", found.stages))
-    model = fit_model(found.schema, found.recoding, releases, zeroed=found.zeroed, total=found.rows)
-    if all(len(table.clique) == 1 for table in model.tables):
+    model = fit_model(found.schema, found.recoding, releases, total=found.rows)
+    if model.fitted is None:
         return _products(model, cliques)
-    rows = min(max(round(model.total), 1_000), options.most_records)
-    names, sizes = model.recoding.names, model.recoding.sizes
-    records = synthesize(model.tables, names, sizes, rows, seed=0, options=DescentOptions())
-    return [_counted(records, names, sizes, clique) * (model.total / rows) for clique in cliques]
+    records = model.fitted.records
+    names, sizes, scale = model.recoding.names, model.recoding.sizes, model.total / records.shape[1]
+    return [_counted(records, names, sizes, clique) * scale for clique in cliques]
 
 
 def _products(model: Model, cliques: Sequence[Clique]) -> list[Table]:
@@ -144,10 +145,10 @@ def _products(model: Model, cliques: Sequence[Clique]) -> list[Table]:
     return [np.multiply.outer(singles[one], singles[other]) / total for one, other in cliques]
 
 
-def _counted(records: NDArray[np.int32], names: Sequence[str], sizes: Sequence[int], clique: Clique) -> Table:
+def _counted(columns: NDArray[np.unsignedinteger], names: Sequence[str], sizes: Sequence[int], clique: Clique) -> Table:
     places = [names.index(name) for name in clique]
     shape = [sizes[place] for place in places]
-    cells = np.ravel_multi_index([records[:, place] for place in places], shape)
+    cells = np.ravel_multi_index([columns[place] for place in places], shape)
     return np.bincount(cells, minlength=math.prod(shape)).reshape(shape).astype(np.float64)
 
 
@@ -170,9 +171,26 @@ def _scored(
     return replace(found, scores=(*found.scores, scores)), sharpened
 
 
-def _choice(table: PrivateTable, scores: Table, guesses: Sequence[Table], share: Fraction) -> Choice:
-    sensitivity = math.sqrt(table.protection.l2_squared)
-    return select_worthwhile(scores, guesses, float(share), sensitivity=sensitivity, most_cells=table.draws_left // 2)
+def _choice(
+    table: PrivateTable,
+    cliques: Sequence[Clique],
+    scores: Table,
+    guesses: Sequence[Table],
+    share: Fraction,
+    options: DPSynOptions,
+) -> Choice:
+    return select_worthwhile(
+        scores,
+        guesses,
+        float(share),
+        sensitivity=math.sqrt(table.protection.l2_squared),
+        most_cells=table.draws_left // 2,
+        importance=np.array([_importance(clique, options) for clique in cliques]),
+    )
+
+
+def _importance(clique: Clique, options: DPSynOptions) -> float:
+    return math.prod(options.workload.get(name, 1.0) for name in clique)
 
 
 def _accurate(choice: Choice, guesses: Sequence[Table], options: DPSynOptions) -> bool:
@@ -197,11 +215,17 @@ def _triples(table: PrivateTable, pairs: Sequence[Clique], scores: Table, option
 
 
 def _measured(
-    table: PrivateTable, found: Findings, cliques: Sequence[Clique], share: Fraction, progress: Progress
+    table: PrivateTable,
+    found: Findings,
+    cliques: Sequence[Clique],
+    share: Fraction,
+    options: DPSynOptions,
+    progress: Progress,
 ) -> Findings:
     """The findings with these marginals added; if none is worth it, the 1-way marginals are measured once more."""
     cliques = list(cliques) or [(name,) for name in table.recoding.names]
     progress(f"measuring {len(cliques)} marginals", 0.0)
-    shares = split(share, [cells**CELL_POWER for cells in cells_of(table, cliques)])
+    sizes = zip(cliques, cells_of(table, cliques), strict=True)
+    shares = split(share, [(_importance(clique, options) * cells) ** CELL_POWER for clique, cells in sizes])
     stage = Stage(table.recoding, tuple(table.measure(cliques, shares)))
     return replace(found, stages=(*found.stages, stage))

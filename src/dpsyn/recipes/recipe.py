@@ -33,7 +33,7 @@ class Findings:
     scores: tuple[Scores, ...] = ()
     zeroed: Set[str] = frozenset()
     rows: int | None = None
-    method: Method = "descent"
+    method: Method = "gibbs"
 
 
 class Recipe(Protocol):

@@ -11,6 +11,7 @@ from dpsyn.schema.attributes import (
     Value,
     text_of,
 )
+from dpsyn.schema.baskets import BasketSchema, items_of
 from dpsyn.schema.grid import Grid
 from dpsyn.schema.ranges import Datetime, Integer, Ranged, Real, parse_instant
 from dpsyn.schema.relations import (
@@ -26,12 +27,14 @@ from dpsyn.schema.relations import (
     Unit,
 )
 from dpsyn.schema.schema import AnyAttribute, Schema
+from dpsyn.schema.where import parse_where, select_cells
 
 __all__ = [
     "MISSING",
     "AnyAttribute",
     "AnyRule",
     "Attribute",
+    "BasketSchema",
     "Boolean",
     "Categorical",
     "Datetime",
@@ -53,6 +56,9 @@ __all__ = [
     "Total",
     "Unit",
     "Value",
+    "items_of",
     "parse_instant",
+    "parse_where",
+    "select_cells",
     "text_of",
 ]

@@ -126,12 +126,23 @@ class Ranged(Attribute, frozen=True, kw_only=True):
             for first, last in zip(edges[:-1].tolist(), (edges[1:] - 1).tolist(), strict=True)
         ]
 
-    def _select_one(self, part: Value) -> NDArray[np.int64]:
+    def span_of(self, part: Value) -> tuple[int, int]:
+        """The first and the last step that a value or a range ``30..39`` speaks of."""
         begin, end = split_range(part) or (part, part)
         first, last = self.step_of(begin), self._last_step_of(end)
         if first > last:
             raise SchemaError(f"the condition {part!r} on {self.name!r} ends before it begins")
-        edges = self.grid().edges
+        return first, last
+
+    def whole_cells(self, part: Value) -> str | None:
+        """None if a value or range consists of whole cells; else the range of all cells that it touches."""
+        (first, last), edges = self.span_of(part), self.grid().edges
+        touched = np.flatnonzero((edges[1:] > first) & (edges[:-1] <= last))
+        low, high = int(edges[touched[0]]), int(edges[touched[-1] + 1]) - 1
+        return None if (low, high) == (first, last) else f"{self.text_at(low)}..{self.text_at(high)}"
+
+    def _select_one(self, part: Value) -> NDArray[np.int64]:
+        (first, last), edges = self.span_of(part), self.grid().edges
         return np.flatnonzero((edges[1:] > first) & (edges[:-1] <= last))
 
     def _check_order(self, low_field: str, high_field: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.errors import SchemaError
-from dpsyn.schema.attributes import MISSING, Attribute, Identifier, Open, Value, some, split_range
+from dpsyn.schema.attributes import MISSING, Attribute, Identifier, Open, Value, some
 from dpsyn.schema.ranges import Integer, Ranged, Real
 from dpsyn.schema.relations import AnyRule, Condition, Derive, Impossible, Order, Sum, Total
 
@@ -156,12 +156,8 @@ def _require_whole_cells(attribute: Attribute, condition: Condition, path: Path)
     _located(attribute, condition, path)
     if not isinstance(attribute, Ranged):
         return
-    edges = set(attribute.grid().edges.tolist())
     for part in condition if isinstance(condition, tuple) else (condition,):
-        if part == MISSING:
-            continue
-        first, last = (attribute.step_of(end) for end in split_range(part) or (part, part))
-        if not {first, last + 1} <= edges:
+        if part != MISSING and attribute.whole_cells(part):
             raise SchemaError(
                 f"{part!r} begins or ends inside a cell of {attribute.name!r}, so the rule would also hold for its "
                 "neighbours; give that attribute bins that start at its first value and after its last, or spikes",

@@ -49,12 +49,14 @@ def select_worthwhile(
     *,
     sensitivity: float = 1.0,
     most_cells: int,
+    importance: NDArray[np.float64] | None = None,
 ) -> Choice:
     """The marginals to measure with ρ.
 
     A marginal that is measured trades its score, ‖counts − model‖₁, for the predicted error of its noise. Shares go as
-    cells^(2/3). For each of several sums of weights, hence for each noise level, the marginals that gain are taken by
-    gain per weight until the sum is reached; the level with the largest gain of all wins.
+    (importance·cells)^(2/3), by which the weighted sum of c/√ρ is least. For each of several sums of weights, hence for
+    each noise level, the marginals that gain are taken by gain per weight until the sum is reached; the level with the
+    largest gain of all wins.
 
     Args:
         scores: how far the counts are from the model, as released.
@@ -62,18 +64,20 @@ def select_worthwhile(
         rho: what the marginals may cost together.
         sensitivity: how much one unit changes a marginal, in L2.
         most_cells: how many cells they may have together.
+        importance: how much an error in each counts; by default alike.
     """
     best, chosen = 0.0, Choice(np.empty(0, np.int64), np.empty(0))
     if not len(scores):
         return chosen
     cells = np.array([guess.size for guess in guesses], np.int64)
-    weights = cells.astype(np.float64) ** CELL_POWER
+    importance = np.ones(len(cells)) if importance is None else importance
+    weights = (importance * cells) ** CELL_POWER
     finest = sensitivity * math.sqrt(1 / (2 * rho))
     coarsest = finest * math.sqrt(weights.sum() / weights.min())
     predicted = PredictedErrors.simulate(guesses, np.geomspace(finest, max(coarsest, 2 * finest), DEVIATIONS))
     for room in np.geomspace(weights.min(), weights.sum(), GUESSES):
         errors = predicted.at(finest * np.sqrt(room / weights))
-        gains = scores - errors
+        gains = importance * (scores - errors)
         order = np.argsort(-gains / weights, kind="stable")
         order = order[gains[order] > 0]
         fits = (np.cumsum(weights[order]) <= room * (1 + 1e-9)) & (np.cumsum(cells[order]) <= most_cells)

@@ -8,7 +8,6 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from dpsyn.errors import SynopsisError
-from dpsyn.synopsis.parts import Method
 
 KIND = "dpsyn synopsis"
 """What the manifest says it is of."""
@@ -89,6 +88,14 @@ class TableEntry(_Entry, frozen=True):
     variance: NotNegative
 
 
+class FittedEntry(_Entry, frozen=True):
+    """A distribution over records: its cliques, and a number for each of their cells, one clique after the other."""
+
+    cliques: tuple[tuple[str, ...], ...]
+    parameters: Member
+    expected: Member
+
+
 class ModelEntry(_Entry, frozen=True):
     """What rows are drawn from."""
 
@@ -96,7 +103,7 @@ class ModelEntry(_Entry, frozen=True):
     tables: tuple[TableEntry, ...]
     histograms: dict[str, Member]
     total: NotNegative
-    method: Method = "gum"
+    fitted: FittedEntry | None
 
 
 class Manifest(_Entry, frozen=True, kw_only=True):

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Sequence
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.consistency import averaged, consistent, norm_sub
+from dpsyn.consistency import averaged, consistent, likely_counts
 from dpsyn.errors import SchemaError
 from dpsyn.marginals import Estimate, Marginal
 from dpsyn.progress import Progress, silent
 from dpsyn.records import Codec, even_weights
 from dpsyn.schema import Schema
 from dpsyn.synopsis.parts import Method, Model, Release
+from dpsyn.synthesis import gibbs
 from dpsyn.transforms import Recoding, carried
 
 
@@ -25,7 +26,7 @@ def fit_model(
     *,
     zeroed: Collection[str] = (),
     total: float | None = None,
-    method: Method = "descent",
+    method: Method = "gibbs",
     progress: Progress = silent,
 ) -> Model:
     """Combine the marginals of all releases by inverse variance, make them consistent and non-negative.
@@ -48,7 +49,11 @@ def fit_model(
     rows = max(estimated_rows(said) if total is None else total, 0.0)
     agreed = consistent([_without_zeroed(estimate, zeroed) for estimate in said], total=rows, progress=progress)
     tables = tuple(_with_zeroed(table, zeroed) for table in _maximal(agreed))
-    return Model(recoding, tables, _histograms(Codec(schema), recoding, releases), rows, method)
+    connected = any(len(table.clique) > 1 for table in tables)
+    fitted = None
+    if method == "gibbs" and connected:
+        fitted = gibbs.fit(tables, recoding.names, recoding.sizes, seed=0, progress=progress)
+    return Model(recoding, tables, _histograms(Codec(schema), releases), rows, fitted)
 
 
 def single_estimate(releases: Sequence[Release], recoding: Recoding, name: str) -> Estimate:
@@ -97,35 +102,29 @@ def _maximal(tables: Sequence[Estimate]) -> list[Estimate]:
 # ── weights by which codes are drawn apart ───────────────────────────────────────────────────────────────────
 
 
-def _histograms(codec: Codec, recoding: Recoding, releases: Sequence[Release]) -> dict[str, NDArray[np.float64]]:
-    """Non-negative weights over the fine codes of every attribute."""
-    groups = {c.name: c.tables[0] for c in recoding.columns if len(c.sources) == 1 and c.merged is None}
-    found = {}
-    for place, attribute in enumerate(codec.attributes):
-        values = _fine_values(codec, place, releases)
-        group_of = groups.get(attribute.name, codec.groupings[place].group_of)
-        found[attribute.name] = _nonnegative_within(values, group_of)
-    return found
+def _histograms(codec: Codec, releases: Sequence[Release]) -> dict[str, NDArray[np.float64]]:
+    """Weights over the fine codes of every attribute: likely counts, so that no rare value is lost."""
+    return {name: likely_counts(*_fine_values(codec, place, releases)) for place, name in enumerate(codec.names)}
 
 
-def _fine_values(codec: Codec, place: int, releases: Sequence[Release]) -> NDArray[np.float64]:
-    """The best linear estimate of an attribute's fine counts from tables over cells and over bins.
+def _fine_values(codec: Codec, place: int, releases: Sequence[Release]) -> tuple[NDArray[np.float64], float]:
+    """The best linear estimate of an attribute's fine counts from tables over cells and over bins; its deviation.
 
     Cells of a bin are moved together so that their sum becomes the weighted mean of both measurements; where only bins
-    were measured, their counts are spread evenly over values.
+    were measured, their counts are spread evenly over values, and the noise in the bins does not matter.
     """
     bins, even = codec.groupings[place], even_weights(codec.attributes[place])
     cells, others = _singles(codec, codec.names[place], releases)
     if not cells:
         share = even / bins.sums(even)[bins.group_of]
-        return averaged(others)[0].values[bins.group_of] * share if others else even
+        return (averaged(others)[0].values[bins.group_of] * share if others else even), 0.0
     base = averaged(cells)[0]
     if not others:
-        return base.values
+        return base.values, math.sqrt(base.variance)
     members, sums, other = np.bincount(bins.group_of), bins.sums(base.values), averaged(others)[0]
     trust = base.variance * members / (base.variance * members + other.variance)  # in the bins, against their cells
     moved: NDArray[np.float64] = base.values + ((other.values - sums) * trust / members)[bins.group_of]
-    return moved
+    return moved, math.sqrt(base.variance)
 
 
 def _singles(codec: Codec, name: str, releases: Sequence[Release]) -> tuple[list[Estimate], list[Estimate]]:
@@ -140,15 +139,3 @@ def _singles(codec: Codec, name: str, releases: Sequence[Release]) -> tuple[list
         elif (over_bins := carried(marginal, recoding, coarse)) is not None:
             others.append(over_bins)
     return cells, others
-
-
-def _nonnegative_within(values: NDArray[np.float64], group_of: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Norm-sub inside each group, which keeps its sum; a group whose sum is not positive becomes zeros."""
-    result = np.maximum(values, 0.0)
-    order = np.argsort(group_of, kind="stable")
-    edges = [0, *(np.flatnonzero(np.diff(group_of[order])) + 1).tolist(), len(order)]
-    for start, end in pairwise(edges):
-        members = order[start:end]
-        if end - start > 1 and values[members].min() < 0:
-            result[members] = norm_sub(values[members], float(values[members].sum()))
-    return result

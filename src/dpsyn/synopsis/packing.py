@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpsyn.synopsis.archive import Kind, digest_of
 from dpsyn.synopsis.manifest import (
     ColumnEntry,
+    FittedEntry,
     Manifest,
     MarginalEntry,
     ModelEntry,
@@ -25,6 +26,7 @@ from dpsyn.synopsis.manifest import (
 )
 from dpsyn.synopsis.parts import Model, Release, Stage
 from dpsyn.synopsis.synopsis import Synopsis
+from dpsyn.synthesis import Fitted
 from dpsyn.transforms import RecodedColumn, Recoding
 
 MAKERS = ("dpsyn", "numpy", "opendp", "dp-accounting")
@@ -142,5 +144,13 @@ def _model(model: Model, place_of: Mapping[int, int], arrays: _Arrays) -> ModelE
         tables=tables,
         histograms=histograms,
         total=model.total,
-        method=model.method,
+        fitted=_fitted(model.fitted, arrays) if model.fitted else None,
+    )
+
+
+def _fitted(fitted: Fitted, arrays: _Arrays) -> FittedEntry:
+    return FittedEntry(
+        cliques=fitted.cliques,
+        parameters=arrays.add("model/parameters.npy", fitted.parameters, "<f8"),
+        expected=arrays.add("model/expected.npy", fitted.expected, "<f8"),
     )

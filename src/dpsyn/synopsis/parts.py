@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from dpsyn.accounting import Certificate
 from dpsyn.errors import InternalError
 from dpsyn.marginals import Clique, Estimate, Marginal
+from dpsyn.synthesis import Fitted
 from dpsyn.transforms import Recoding
 
-Method = Literal["descent", "gum"]
-"""How records are fitted to tables: by descent on all of them at once, or by PrivSyn's gradual update method."""
+Method = Literal["gibbs", "gum"]
+"""How records are fitted to tables: by a maximum entropy model, or by PrivSyn's gradual update method."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,14 +88,15 @@ class Model:
         tables: consistent non-negative counts of equal totals; every attribute is in one of them at least.
         histograms: weights of the fine codes of each attribute, by which codes are drawn apart again.
         total: the estimated number of rows.
-        method: how records are fitted to the tables.
+        fitted: the distribution over records that follows the tables; None if each table of rows is to be fitted to
+            them anew, by GUM.
     """
 
     recoding: Recoding
     tables: tuple[Estimate, ...]
     histograms: Mapping[str, NDArray[np.float64]]
     total: float
-    method: Method = "descent"
+    fitted: Fitted | None = None
 
     def __post_init__(self) -> None:
         sizes = dict(zip(self.recoding.names, self.recoding.sizes, strict=True))
@@ -109,6 +111,8 @@ class Model:
             raise InternalError("a model has a histogram of every attribute, over its fine codes")
         if {place for column in self.recoding.columns for place in column.sources} != {*range(len(self.histograms))}:
             raise InternalError("an attribute is not in the recoding of the model, so its codes would be lost")
+        if self.fitted and (self.fitted.names, self.fitted.layout.sizes) != (self.recoding.names, self.recoding.sizes):
+            raise InternalError("the fitted distribution of a model is of other attributes")
         numbers = [*(table.values for table in self.tables), *self.histograms.values(), np.array([self.total])]
         if not all(np.isfinite(array).all() and (array >= 0).all() for array in numbers):
             raise InternalError("a model consists of finite numbers that are not negative")

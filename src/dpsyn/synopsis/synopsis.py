@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,11 +14,11 @@ from dpsyn.accounting import Certificate
 from dpsyn.errors import UserError
 from dpsyn.progress import Progress, silent
 from dpsyn.records import Codec
-from dpsyn.schema import Schema
+from dpsyn.schema import Schema, select_cells
+from dpsyn.synopsis.drawing import draw_codes
 from dpsyn.synopsis.frames import as_kind
 from dpsyn.synopsis.modelling import fit_model
 from dpsyn.synopsis.parts import Model, Release
-from dpsyn.synthesis import DescentOptions, GumOptions, synthesize
 from dpsyn.transforms import Recoding
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class Synopsis:
         rows: int | None = None,
         *,
         seed: int | None = None,
+        where: Mapping[str, Any] | None = None,
         kind: Kind | None = None,
         progress: Progress = silent,
     ) -> Any:
@@ -75,15 +76,23 @@ class Synopsis:
         Args:
             rows: how many; by default the estimated number of rows of the private table.
             seed: makes the rows reproducible, whatever the number of threads. It has nothing to do with the noise.
+            where: conditions that every row meets, such as ``{"sex": "F", "age": (30, 39), "job": ["nurse", "cook"]}``:
+                a value, a pair that is a range, or a list. Rows are drawn under the conditions and none are thrown
+                away, so a rare condition takes no longer than a common one.
             kind: ``arrow``, ``pandas`` or ``polars``; by default the kind of table that was measured.
             progress: is told how far it is.
         """
-        return as_kind(self.generate_arrow(rows, seed=seed, progress=progress), kind or self.kind)
+        return as_kind(self.generate_arrow(rows, seed=seed, where=where, progress=progress), kind or self.kind)
 
     def generate_arrow(
-        self, rows: int | None = None, *, seed: int | None = None, progress: Progress = silent
+        self,
+        rows: int | None = None,
+        *,
+        seed: int | None = None,
+        where: Mapping[str, Any] | None = None,
+        progress: Progress = silent,
     ) -> pa.Table:
-        """Synthetic rows as an Arrow table."""
+        """Synthetic rows as an Arrow table; the rest is as in ``generate``."""
         wanted = self.rows if rows is None else rows
         if not isinstance(wanted, int | np.integer) or isinstance(wanted, bool):
             raise UserError(f"{rows!r} rows were asked for; give a whole number")
@@ -91,21 +100,33 @@ class Synopsis:
             raise UserError(f"{wanted:,} rows were asked for; give a number from 0 to {MOST_ROWS:,}")
         if seed is not None and seed < 0:
             raise UserError(f"the seed is {seed}; give a whole number from 0")
-        parts = np.random.SeedSequence(seed).spawn(2)
-        model, codec = self.model, Codec(self.schema)
-        codes = synthesize(
-            model.tables,
-            model.recoding.names,
-            model.recoding.sizes,
-            wanted,
-            seed=int(parts[0].generate_state(1, np.uint64)[0]),
-            options=DescentOptions() if model.method == "descent" else GumOptions(),
-            progress=progress,
-        )
+        allowed = select_cells(self.schema, where or {})
+        parts, codec = np.random.SeedSequence(seed).spawn(2), Codec(self.schema)
+        fine_seed, rng = int(parts[0].generate_state(1, np.uint64)[0]), np.random.default_rng(parts[1])
+        fine = draw_codes(self.model, codec.names, int(wanted), allowed, seed=fine_seed, rng=rng, progress=progress)
         progress("writing values", 0.0)
-        rng = np.random.default_rng(parts[1])
-        fine = model.recoding.expand(codes, [model.histograms[name] for name in codec.names], rng)
         return codec.decode(fine, rng)
+
+    def replicates(
+        self,
+        number: int,
+        rows: int | None = None,
+        *,
+        seed: int | None = None,
+        where: Mapping[str, Any] | None = None,
+        kind: Kind | None = None,
+        progress: Progress = silent,
+    ) -> Iterator[Any]:
+        """Several tables of synthetic rows, drawn independently of each other.
+
+        What an analysis gives on each of them shows how it varies by sampling rows. It does not show how it varies by
+        the privacy noise, which is the same in all of them.
+        """
+        if number < 1:
+            raise UserError(f"{number} replicates were asked for; give 1 or more")
+        for own in np.random.SeedSequence(seed).spawn(number):
+            own_seed = int(own.generate_state(1, np.uint64)[0])
+            yield self.generate(rows, seed=own_seed, where=where, kind=kind, progress=progress)
 
     def compare(self, table: pa.Table) -> Closeness:
         """How close synthetic rows, as an Arrow table, are to what was released; costs nothing."""

@@ -16,6 +16,7 @@ from dpsyn.schema import Schema
 from dpsyn.synopsis.archive import AGAIN, Archive
 from dpsyn.synopsis.manifest import (
     ColumnEntry,
+    FittedEntry,
     Manifest,
     ModelEntry,
     RecodingEntry,
@@ -25,6 +26,7 @@ from dpsyn.synopsis.manifest import (
 )
 from dpsyn.synopsis.parts import Model, Release, Scores, Stage
 from dpsyn.synopsis.synopsis import Synopsis
+from dpsyn.synthesis import Fitted, restored
 from dpsyn.transforms import RecodedColumn, Recoding
 from dpsyn.transforms.recoding import MOST_JOINT
 
@@ -148,13 +150,19 @@ def _model(entry: ModelEntry, schema: Schema, recodings: Sequence[Recoding], arc
     sizes = dict(recoding.origin)
     if entry.histograms.keys() != sizes.keys():
         raise _damaged("its model has not one histogram for each attribute")
+    tables = tuple(
+        Estimate(t.clique, archive.array(t.values, "<f8", _shape(t.clique, recoding)), t.variance) for t in entry.tables
+    )
     return Model(
         recoding=recoding,
-        tables=tuple(
-            Estimate(t.clique, archive.array(t.values, "<f8", _shape(t.clique, recoding)), t.variance)
-            for t in entry.tables
-        ),
+        tables=tables,
         histograms={name: archive.array(file, "<f8", (sizes[name],)) for name, file in entry.histograms.items()},
         total=entry.total,
-        method=entry.method,
+        fitted=_fitted(entry.fitted, tables, recoding, archive) if entry.fitted else None,
     )
+
+
+def _fitted(entry: FittedEntry, tables: Sequence[Estimate], recoding: Recoding, archive: Archive) -> Fitted:
+    cells = sum(math.prod(_shape(clique, recoding)) for clique in entry.cliques)
+    parameters, expected = (archive.array(file, "<f8", (cells,)) for file in (entry.parameters, entry.expected))
+    return restored(tables, recoding.names, recoding.sizes, entry.cliques, parameters, expected)

@@ -15,21 +15,12 @@ from numpy.typing import NDArray
 from dpsyn.errors import InternalError
 from dpsyn.marginals import Estimate
 from dpsyn.progress import Progress, silent
-from dpsyn.synthesis import kernels
+from dpsyn.synthesis import gibbs
 from dpsyn.synthesis.append import append, peel, uncovered
-from dpsyn.synthesis.descent import DescentOptions, descend
 from dpsyn.synthesis.fit import fit
-from dpsyn.synthesis.forest import forest_start
 from dpsyn.synthesis.gum import GumOptions
 from dpsyn.synthesis.join import Component, join, separate
 from dpsyn.synthesis.start import Records
-
-FitOptions = GumOptions | DescentOptions
-"""By which algorithm records are fitted, and how."""
-
-FEW, ENOUGH = 1_000, 20_000
-"""Fewer records than the first are drawn from as many as the second: a handful that is fitted to all tables by itself
-matches their largest cells, but no record of it need make sense."""
 
 FIRST_TIME = " (first run on this machine: compiling takes some seconds)"
 
@@ -41,14 +32,14 @@ def synthesize(
     rows: int,
     *,
     seed: int,
-    options: FitOptions | None = None,
+    options: GumOptions | None = None,
     progress: Progress = silent,
     threads: int | None = None,
 ) -> Records:
     """Records that match consistent non-negative tables: rows × attributes of codes, column-major.
 
     Every attribute is in one table at least. What tables do not connect is independent; tables that form a tree match
-    to rounding; the others are fitted by GUM or by descent, as the options say. A table that is zero throughout counts
+    to rounding; the others are fitted by GUM. A table that is zero throughout counts
     as uniform.
 
     The same seed gives the same records, whatever the number of threads.
@@ -69,8 +60,7 @@ def synthesize(
 
 def first_time() -> bool:
     """Whether the kernels have still to be compiled, which happens once on a machine and takes some seconds."""
-    cache = getattr(kernels.descend, "_cache", None)
-    folder = getattr(cache, "cache_path", None)
+    folder = getattr(getattr(gibbs.kernels.sweep, "_cache", None), "cache_path", None)
     return folder is not None and not any(Path(folder).glob("kernels.*.nbi"))
 
 
@@ -87,20 +77,13 @@ def _check(tables: Sequence[Estimate], sizes: dict[str, int], rows: int) -> None
 
 
 def _columns(
-    component: Component, rows: int, rng: np.random.Generator, options: FitOptions | None, progress: Progress
+    component: Component, rows: int, rng: np.random.Generator, options: GumOptions | None, progress: Progress
 ) -> dict[str, NDArray[np.int32]]:
     """The codes of each attribute of a component."""
     core, appendices = peel(component.tables)
     left = {name for table in core for name in table.clique}
     names = [name for name in component.names if name in left]
-    if isinstance(options, DescentOptions):
-        number = rows if rows >= FEW or not rows else ENOUGH
-        start = forest_start(core, names, number, rng)
-        records = descend(start, names, core, rng=rng, options=options, progress=progress)
-        if number > rows:
-            records = np.asfortranarray(records[rng.choice(number, rows, replace=False)])
-    else:
-        records = fit(core, names, rows, rng=rng, options=options, progress=progress)
+    records = fit(core, names, rows, rng=rng, options=options, progress=progress)
     columns = dict(zip(names, records.T, strict=True))
     for appendix in appendices:
         columns[appendix.name] = append(columns, appendix, rows, rng)

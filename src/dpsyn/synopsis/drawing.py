@@ -1,0 +1,93 @@
+"""Codes of synthetic rows from a model, under conditions if there are any."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn.progress import Progress, silent
+from dpsyn.records import Codes, Grouping
+from dpsyn.synopsis.parts import Model
+from dpsyn.synthesis import gibbs, synthesize
+from dpsyn.transforms import RecodedColumn
+
+Allowed = Mapping[str, NDArray[np.bool_]]
+"""For some attributes, which of their fine codes are allowed."""
+
+FEW, ENOUGH = 1_000, 4_000
+"""Fewer rows than the first are drawn from as many as the second: a handful that is bound to all tables by itself
+matches their largest cells, but no row of it need make sense."""
+
+FAINT = 1e-9
+"""The share of an attribute's weight that is spread over all of its codes, so that none is impossible if asked for."""
+
+
+def draw_codes(
+    model: Model,
+    names: Sequence[str],
+    rows: int,
+    allowed: Allowed,
+    *,
+    seed: int,
+    rng: np.random.Generator,
+    progress: Progress = silent,
+) -> Codes:
+    """Fine codes of rows: rows × attributes.
+
+    Args:
+        model: what to draw from.
+        names: the attributes of the fine codes.
+        rows: how many.
+        allowed: conditions, all of which every row meets.
+        seed: of the model's codes.
+        rng: draws fine codes among those that a model's code stands for.
+        progress: is told how far it is.
+    """
+    weights = [_weights(model, name, allowed) for name in names]
+    where = {
+        column.name: _odds(column, model, names, weights)
+        for column in model.recoding.columns
+        if any(names[source] in allowed for source in column.sources)
+    }
+    return model.recoding.expand(_codes(model, rows, where, seed, progress), weights, rng)
+
+
+def _codes(
+    model: Model, rows: int, where: Mapping[str, NDArray[np.float64]], seed: int, progress: Progress
+) -> NDArray[np.integer]:
+    """Codes drawn from the fitted distribution; if there is none they are fitted, unless they must meet conditions."""
+    if model.fitted is None and not where:
+        return synthesize(model.tables, model.recoding.names, model.recoding.sizes, rows, seed=seed, progress=progress)
+    fitted = model.fitted or gibbs.fit(model.tables, model.recoding.names, model.recoding.sizes, seed=0)
+    number = ENOUGH if 0 < rows < FEW else rows
+    chunks = list(gibbs.generate(fitted, number, seed=seed, where=where, progress=progress))
+    codes = np.concatenate([np.empty((len(fitted.names), 0), np.uint16), *chunks], axis=1).T
+    if number > rows:
+        codes = codes[np.random.default_rng(seed).choice(number, rows, replace=False)]
+    return codes
+
+
+def _weights(model: Model, name: str, allowed: Allowed) -> NDArray[np.float64]:
+    """Weights of an attribute's fine codes; none for those that are not allowed."""
+    weights = model.histograms[name]
+    if name not in allowed:
+        return weights
+    return np.where(allowed[name], weights + FAINT * max(float(weights.sum()), 1.0), 0.0)
+
+
+def _odds(
+    column: RecodedColumn, model: Model, names: Sequence[str], weights: Sequence[NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """How likely each code of a column is to stand for fine codes that are allowed."""
+    joint, whole = np.ones(1), np.ones(1)
+    for source, table in zip(column.sources, column.tables, strict=True):
+        digits, before = Grouping(table), model.histograms[names[source]]
+        before = before + FAINT * max(float(before.sum()), 1.0)
+        joint = np.multiply.outer(joint, digits.sums(weights[source])).ravel()
+        whole = np.multiply.outer(whole, digits.sums(before)).ravel()
+    if column.merged is not None:
+        joint, whole = (Grouping(column.merged).sums(part) for part in (joint, whole))
+    odds: NDArray[np.float64] = np.minimum(joint / whole, 1.0)
+    return odds

@@ -1,0 +1,142 @@
+"""Records as Markov chains: sweeps that draw every value anew while the counts are held near their targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn.errors import InternalError
+from dpsyn.synthesis.gibbs import kernels
+from dpsyn.synthesis.gibbs.layout import Cells, Columns, Layout
+
+_Result = TypeVar("_Result")
+
+_PART = 8192
+_MOST_PARTS = 8
+"""Records are split for threads by their number alone, so that the result is the same on any machine."""
+
+_RANGE = 30.0
+"""Logarithms of weights are kept within this distance of what is usual in their clique."""
+
+_NO_BARS = np.ones(0, np.float32)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pull:
+    """What holds the counts of a layout's cliques near their targets.
+
+    The records are drawn from p(X) ∝ Π exp Σ_c θ_c(x_c) · exp(−½ Σ_c λ_c ‖n_c(X) − t_c‖²): each record more than
+    wanted in a cell lowers the logarithm of its weight by λ.
+
+    Attributes:
+        targets: t, a number for each cell; only differences within a clique matter.
+        stiffness: λ, one for each clique.
+        reach: the most that λ‖n − t‖∞ may be; λ is lowered to it.
+    """
+
+    targets: Cells
+    stiffness: Cells
+    reach: float
+
+    def forces(self, layout: Layout, counts: NDArray[np.int64]) -> tuple[Cells, Cells]:
+        """What the pull adds to the parameters at these counts, for each cell; and λ as it was lowered."""
+        gaps = counts - self.targets
+        gaps -= layout.spread(layout.per_clique(gaps) / layout.lengths)
+        widest = np.maximum.reduceat(np.abs(gaps), layout.offsets[:-1])
+        stiffness = np.minimum(self.stiffness, self.reach / np.maximum(widest, 1.0))
+        return -layout.spread(stiffness) * gaps, stiffness
+
+
+@dataclass(slots=True, eq=False)
+class Chains:
+    """Records that sweeps change in place.
+
+    Attributes:
+        layout: the cliques that the records are counted by.
+        columns: attributes × records.
+        pool: threads to work on, a part of the records each; None to work on all of them here.
+        random: where keys and orders come from.
+        allowed: values that conditioned attributes may take; the records must keep to it already.
+    """
+
+    layout: Layout
+    columns: Columns
+    pool: Executor | None
+    random: np.random.Generator
+    allowed: Mapping[int, NDArray[np.float64]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.columns.shape[0] != len(self.layout.sizes) or not self.columns.flags.c_contiguous:
+            raise InternalError(f"records of shape {self.columns.shape} do not fit {len(self.layout.sizes)} attributes")
+
+    def counts(self) -> NDArray[np.int64]:
+        """How many records are in each cell."""
+
+        def count(part: tuple[int, int]) -> NDArray[np.int64]:
+            totals = np.zeros(self.layout.offsets[-1], np.int64)
+            kernels.count(self.columns, *part, *self.layout.counting, totals)
+            return totals
+
+        return sum(self._each_part(count), start=np.zeros(self.layout.offsets[-1], np.int64))
+
+    def sweep(self, parameters: Cells, pull: Pull | None = None) -> Cells:
+        """Draw each value of each record once, attributes in random order; returns the forces of the pull.
+
+        Every part of the records sees its own moves at once, as if the other parts moved alike; what they did together
+        shows in the next sweep.
+        """
+        counts = self.counts()
+        forces, stiffness = np.zeros(len(counts)), np.zeros(len(self.layout.cliques))
+        if pull is not None:
+            forces, stiffness = pull.forces(self.layout, counts)
+        parts = self.parts()
+        live = self._weights(parameters + forces, counts)
+        away = stiffness * len(parts)
+        moves = (np.exp(away).astype(np.float32), np.exp(-away).astype(np.float32))
+        order = self.random.permutation(len(self.layout.sizes))
+        key = self.random.integers(0, 2**64, dtype=np.uint64)
+        bars = self._bars()
+
+        def sweep(part: tuple[int, int]) -> None:
+            kernels.sweep(self.columns, *part, order, *self.layout.sweeping, *bars, *moves, live.copy(), key)
+
+        self._each_part(sweep)
+        return forces
+
+    def parts(self) -> Sequence[tuple[int, int]]:
+        """Where the records are split: first and stop of each part."""
+        return [(0, self.columns.shape[1])] if self.pool is None else parts_of(self.columns.shape[1])
+
+    def _each_part(self, work: Callable[[tuple[int, int]], _Result]) -> list[_Result]:
+        """Work on all parts at once."""
+        return [work(part) for part in self.parts()] if self.pool is None else list(self.pool.map(work, self.parts()))
+
+    def _weights(self, logs: Cells, counts: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Exponentials, scaled so that the records' own cells have one on average: products then stay in range."""
+        usual = self.layout.per_clique(logs * counts) / max(1, self.columns.shape[1])
+        return np.exp(np.clip(logs - self.layout.spread(usual), -_RANGE, _RANGE)).astype(np.float32)
+
+    def _bars(self) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Weights of the values of conditioned attributes, and where each attribute's begin; −1 if it has none."""
+        starts = np.full(len(self.layout.sizes), -1, np.int64)
+        end = 0
+        for place in sorted(self.allowed):
+            starts[place] = end
+            end += len(self.allowed[place])
+        rows = [np.asarray(self.allowed[place], np.float32) for place in sorted(self.allowed)]
+        return (np.concatenate(rows) if rows else _NO_BARS), starts
+
+
+def parts_of(records: int) -> Sequence[tuple[int, int]]:
+    """Equal parts, a power of two of them."""
+    number = 1
+    while number < _MOST_PARTS and records >= 2 * number * _PART:
+        number *= 2
+    edges = np.linspace(0, records, number + 1).astype(int)
+    return [(int(first), int(stop)) for first, stop in pairwise(edges)]

@@ -1,0 +1,62 @@
+"""A fitted model: what rows are drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn.errors import InternalError
+from dpsyn.marginals import Clique, Estimate
+from dpsyn.synthesis.gibbs.forest import Forest
+from dpsyn.synthesis.gibbs.layout import Cells, Columns, Layout
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """A distribution p(x) ∝ exp Σ_c θ_c(x_c) over records, and the marginals it was found to have.
+
+    Attributes:
+        names: the attributes.
+        layout: the cliques.
+        forest: the start distribution.
+        parameters: θ, a number for each cell of each clique.
+        expected: the average count of each cell over many sweeps, as shares of one.
+        total: the number of records that the tables spoke of.
+        records: the records of the fit, attributes × records, bound to the expected counts.
+        distances: mean total variation distance of records and tables after each sweep.
+    """
+
+    names: tuple[str, ...]
+    layout: Layout
+    forest: Forest
+    parameters: Cells
+    expected: Cells
+    total: float
+    records: Columns
+    distances: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        cells = int(self.layout.offsets[-1])
+        if len(self.parameters) != cells or len(self.expected) != cells or len(self.names) != len(self.layout.sizes):
+            raise InternalError("the parts of a fitted model do not fit each other")
+        for array in (self.parameters, self.expected, self.records):
+            array.setflags(write=False)
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The attributes of each clique, one after the other as their cells are."""
+        return tuple(tuple(self.names[place] for place in clique) for clique in self.layout.cliques)
+
+    def marginals(self) -> tuple[Estimate, ...]:
+        """The model's own marginals of its cliques, as counts of ``total`` records. Their noise is not known."""
+        return tuple(
+            Estimate(clique, self.layout.table(self.expected, number) * self.total, 0.0)
+            for number, clique in enumerate(self.cliques)
+        )
+
+    def theta(self) -> Mapping[Clique, NDArray[np.float64]]:
+        """The parameters of each clique as a table."""
+        return {clique: self.layout.table(self.parameters, number) for number, clique in enumerate(self.cliques)}

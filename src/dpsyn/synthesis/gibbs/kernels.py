@@ -1,0 +1,303 @@
+"""Gibbs sweeps, counting and drawing, compiled. Arrays in, arrays out; whoever calls has checked everything.
+
+Records come as *columns*: attributes × records of ``uint16`` or ``uint32``. ``Layout`` builds the index arrays. Nothing
+here depends on the number of threads: every draw is a function of a key, the attribute and the record's place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+Columns = NDArray[np.unsignedinteger]
+Indices = NDArray[np.int64]
+Weights = NDArray[np.float32]
+
+_BLOCK = 64
+"""Records whose places in the tables are computed at a time: they stay in the first-level cache."""
+
+_LEAST, _MOST = 1e-30, 1e30
+"""A sum of weights outside may have lost digits in single precision; it is made anew with rescaling."""
+
+_GOLDEN = 0x9E3779B97F4A7C15
+
+
+def _compiled(function: _Function) -> _Function:
+    """Compile on the first call and keep the result on disk; other threads run meanwhile."""
+    return cast(_Function, njit(cache=True, nogil=True)(function))
+
+
+def _compiled_freely(function: _Function) -> _Function:
+    """The same, where sums may be taken in any order."""
+    return cast(_Function, njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})(function))
+
+
+# ── random numbers: SplitMix64 (Steele, Lea and Flood 2014) ──────────────────────────────────────────────────
+
+
+@_compiled
+def _mixed(word: Any) -> Any:
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
+
+
+@_compiled
+def _uniform(key: Any, place: Any) -> Any:
+    """A number of [0, 1) with 24 bits."""
+    bits = _mixed(key + (np.uint64(place) + np.uint64(1)) * np.uint64(_GOLDEN)) >> np.uint64(40)
+    return np.float32(bits) * np.float32(2.0**-24)
+
+
+# ── sweeps ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@_compiled_freely
+def sweep(
+    columns: Columns,
+    first: int,
+    stop: int,
+    order: Indices,
+    sizes: Indices,
+    starts: Indices,
+    cliques: Indices,
+    steps: Indices,
+    bases: Indices,
+    member_starts: Indices,
+    members: Indices,
+    strides: Indices,
+    barred: Weights,
+    bar_starts: Indices,
+    leaving: Weights,
+    entering: Weights,
+    live: Weights,
+    key: np.uint64,
+) -> int:
+    """Draw every attribute of the records ``first … stop−1`` once, given the record's other values.
+
+    ``live`` holds a weight for each cell of each clique. A value's weight is the product of the cells that the
+    record would be in, itself not counted. When a record moves, the cells it leaves are multiplied by the clique's
+    number in ``leaving``, those it enters by that in ``entering``, so that the next record sees it.
+
+    Attribute ``a`` is in the cliques ``cliques[starts[a]:starts[a+1]]``; in each its values are ``steps`` apart, and
+    a record's first cell is ``bases + Σ strides·value`` over the clique's other ``members``. Where
+    ``bar_starts[a] ≥ 0``, weights are also multiplied by ``barred[bar_starts[a] + value]``. Returns the number of
+    values that changed.
+    """
+    most = np.max(starts[1:] - starts[:-1])
+    cells = np.empty((_BLOCK, most), np.uint32)
+    weights = np.empty(np.max(sizes), np.float32)
+    moves = 0
+    for attribute in order:
+        number, opening, closing = sizes[attribute], starts[attribute], starts[attribute + 1]
+        if number < 2:
+            continue
+        stream = _mixed(key + np.uint64(attribute + 1) * np.uint64(_GOLDEN))
+        stay = np.float32(1)
+        for place in range(opening, closing):
+            stay *= leaving[cliques[place]]
+        own, apart = cliques[opening:closing], steps[opening:closing]
+        bars = barred[bar_starts[attribute] :] if bar_starts[attribute] >= 0 else barred[:0]
+        for low in range(first, stop, _BLOCK):
+            filled = min(_BLOCK, stop - low)
+            _find_cells(columns, low, filled, opening, closing, bases, member_starts, members, strides, cells)
+            column = columns[attribute, low : low + filled]
+            for place in range(filled):
+                old = int(column[place])
+                total = _weigh(live, cells, apart, number, place, old, stay, bars, weights)
+                new = _drawn(weights, number, total, _uniform(stream, low + place))
+                if new != old:
+                    column[place] = new
+                    moves += 1
+                    for part in range(len(own)):
+                        clique, begin, step = own[part], cells[place, part], np.uint32(apart[part])
+                        live[begin + np.uint32(old) * step] *= leaving[clique]
+                        live[begin + np.uint32(new) * step] *= entering[clique]
+    return moves
+
+
+@_compiled_freely
+def _find_cells(
+    columns: Columns,
+    low: int,
+    filled: int,
+    opening: int,
+    closing: int,
+    bases: Indices,
+    member_starts: Indices,
+    members: Indices,
+    strides: Indices,
+    cells: NDArray[np.uint32],
+) -> None:
+    """The cell of each record's first value in each clique of an attribute."""
+    for place in range(opening, closing):
+        base = np.uint32(bases[place])
+        for row in range(filled):
+            cells[row, place - opening] = base
+        for part in range(member_starts[place], member_starts[place + 1]):
+            column, stride = columns[members[part], low : low + filled], np.uint32(strides[part])
+            for row in range(filled):
+                cells[row, place - opening] += np.uint32(column[row]) * stride
+
+
+@_compiled_freely
+def _weigh(
+    live: Weights,
+    cells: NDArray[np.uint32],
+    apart: Indices,
+    number: int,
+    place: int,
+    old: int,
+    stay: Any,
+    bars: Weights,
+    weights: Weights,
+) -> Any:
+    """Fill in the weight of each value for one record; returns their sum."""
+    if number == 2:
+        zero, one = np.float32(1), np.float32(1)
+        for part in range(len(apart)):
+            begin = cells[place, part]
+            zero *= live[begin]
+            one *= live[begin + np.uint32(apart[part])]
+        weights[0], weights[1] = zero, one
+    else:
+        for part in range(len(apart)):
+            step, table = apart[part], live[cells[place, part] :]
+            if step == 1 and part == 0:
+                for value in range(number):
+                    weights[value] = table[value]
+            elif step == 1:
+                for value in range(number):
+                    weights[value] *= table[value]
+            elif part == 0:
+                for value in range(number):
+                    weights[value] = table[value * step]
+            else:
+                for value in range(number):
+                    weights[value] *= table[value * step]
+    weights[old] *= stay
+    if len(bars) > 0:
+        for value in range(number):
+            weights[value] *= bars[value]
+    total = np.float32(0)
+    for value in range(number):
+        total += weights[value]
+    if total > np.float32(_LEAST) and total < np.float32(_MOST):
+        return total
+    return _weigh_rescaled(live, cells, apart, number, place, old, stay, bars, weights)
+
+
+@_compiled
+def _weigh_rescaled(
+    live: Weights,
+    cells: NDArray[np.uint32],
+    apart: Indices,
+    number: int,
+    place: int,
+    old: int,
+    stay: Any,
+    bars: Weights,
+    weights: Weights,
+) -> Any:
+    """The same with the largest weight brought to one after every clique."""
+    for value in range(number):
+        weights[value] = np.float32(1)
+    if len(bars) > 0:
+        for value in range(number):
+            weights[value] = bars[value]
+    weights[old] *= stay
+    for part in range(len(apart)):
+        begin, step, largest = cells[place, part], np.uint32(apart[part]), np.float32(0)
+        for value in range(number):
+            weights[value] *= live[begin + np.uint32(value) * step]
+            largest = max(largest, weights[value])
+        if largest > 0:
+            for value in range(number):
+                weights[value] /= largest
+    total = np.float32(0)
+    for value in range(number):
+        total += weights[value]
+    return total
+
+
+@_compiled
+def _drawn(weights: Weights, number: int, total: Any, uniform: Any) -> int:
+    """The first value at which the weights add up to more than a share ``uniform`` of their total."""
+    reach, value, passed = uniform * total, 0, weights[0]
+    while passed <= reach and value < number - 1:
+        value += 1
+        passed += weights[value]
+    while weights[value] == 0 and value > 0:  # the total, summed in another order, may be a little too large
+        value -= 1
+    return value
+
+
+# ── counting ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@_compiled
+def count(
+    columns: Columns,
+    first: int,
+    stop: int,
+    starts: Indices,
+    attributes: Indices,
+    strides: Indices,
+    offsets: Indices,
+    totals: Indices,
+) -> None:
+    """Add the records ``first … stop−1`` to the table of every clique.
+
+    Clique ``c`` has the ``attributes[starts[c]:starts[c+1]]`` with ``strides`` alike; its cells are
+    ``totals[offsets[c]:offsets[c+1]]``.
+    """
+    cells = np.empty(_BLOCK, np.uint32)
+    for clique in range(len(starts) - 1):
+        table = totals[offsets[clique] : offsets[clique + 1]]
+        for low in range(first, stop, _BLOCK):
+            filled = min(_BLOCK, stop - low)
+            for place in range(filled):
+                cells[place] = 0
+            for part in range(starts[clique], starts[clique + 1]):
+                column, stride = columns[attributes[part], low : low + filled], np.uint32(strides[part])
+                for place in range(filled):
+                    cells[place] += np.uint32(column[place]) * stride
+            for place in range(filled):
+                table[cells[place]] += 1
+
+
+# ── draws from a table ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@_compiled
+def draw_given(
+    rows: Indices, order: Indices, cumulative: NDArray[np.float64], begins: NDArray[np.float64], drawn: Indices
+) -> None:
+    """For each record a column of ``cumulative`` weights, drawn by the row that belongs to it.
+
+    Systematic: the records of a row, in the ``order`` given, take places at equal distances along its weights, the
+    first at a share ``begins[row]`` of a distance. So each column is drawn as often as expected, to rounding.
+    """
+    last = cumulative.shape[1] - 1
+    members, taken = np.zeros(len(cumulative), np.int64), np.zeros(len(cumulative), np.int64)
+    for place in range(len(rows)):
+        members[rows[place]] += 1
+    for place in order:
+        row = rows[place]
+        weights = cumulative[row]
+        reach = (taken[row] + begins[row]) / members[row] * weights[last]
+        taken[row] += 1
+        low, high = 0, last
+        while low < high:  # the first column whose cumulative weight is beyond
+            middle = (low + high) // 2
+            if weights[middle] > reach:
+                high = middle
+            else:
+                low = middle + 1
+        drawn[place] = low

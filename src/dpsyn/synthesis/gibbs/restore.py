@@ -1,0 +1,42 @@
+"""A fitted model from what a file holds of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dpsyn.errors import InternalError
+from dpsyn.marginals import Clique, Estimate
+from dpsyn.synthesis.gibbs.fitted import Fitted
+from dpsyn.synthesis.gibbs.forest import plant
+from dpsyn.synthesis.gibbs.layout import Cells, Layout
+from dpsyn.synthesis.gibbs.targets import targets_of, total_of
+
+
+def restored(
+    tables: Sequence[Estimate],
+    names: Sequence[str],
+    sizes: Sequence[int],
+    cliques: Sequence[Clique],
+    parameters: Cells,
+    expected: Cells,
+) -> Fitted:
+    """The model that was fitted to these tables and found these numbers; the records of the fit are gone.
+
+    ``cliques`` are in the order of the numbers, each with its attributes in the order of its axes.
+    """
+    if not (np.isfinite(parameters).all() and np.isfinite(expected).all() and (expected >= 0).all()):
+        raise InternalError("a fitted model has a number that is not finite, or expects a negative count")
+    places = {name: place for place, name in enumerate(names)}
+    targets = targets_of(tables, names, sizes)
+    return Fitted(
+        names=tuple(names),
+        layout=Layout.of(sizes, [tuple(places[name] for name in clique) for clique in cliques]),
+        forest=plant([(target.places, target.shrunk()) for target in targets], len(names)),
+        parameters=parameters,
+        expected=expected,
+        total=total_of(targets),
+        records=np.empty((len(names), 0), np.uint16),
+        distances=(),
+    )

@@ -1,0 +1,89 @@
+"""Conditions as people write them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpsyn.errors import UserError
+from dpsyn.schema import Schema, parse_where, select_cells
+
+SCHEMA = Schema.from_yaml(
+    """\
+dpsyn_schema: 1
+attributes:
+  sex: {kind: categorical, values: [F, M]}
+  age: {kind: integer, low: 0, high: 99, missing: true}
+  wage: {kind: integer, low: 0, high: 999999}
+  born: {kind: datetime, start: 2020-01-01, end: 2020-12-31, resolution: day}
+  adult: {kind: categorical, values: ["no", "yes"]}
+  person: {kind: identifier}
+derive:
+  adult: {from: age, mapping: {0..17: "no"}, otherwise: "yes"}
+"""
+)
+
+
+def cells(**where: object) -> list[int]:
+    (found,) = select_cells(SCHEMA, where).values()
+    return np.flatnonzero(found).tolist()
+
+
+def test_texts_become_conditions() -> None:
+    assert parse_where(["sex=F", "age = 30..39", "job=nurse|doctor"]) == {
+        "sex": "F",
+        "age": "30..39",
+        "job": ("nurse", "doctor"),
+    }
+
+
+def test_only_the_first_equals_sign_parts_a_text() -> None:
+    assert parse_where(["rate==x"]) == {"rate": "=x"}
+
+
+@pytest.mark.parametrize("text", ["sex", "=F", "sex=", "", "sex=F|"])
+def test_what_is_no_condition_is_refused(text: str) -> None:
+    with pytest.raises(UserError, match="write"):
+        parse_where([text])
+
+
+def test_two_conditions_on_one_attribute_are_refused() -> None:
+    with pytest.raises(UserError, match="two conditions on 'sex'"):
+        parse_where(["sex=F", "sex=M"])
+
+
+def test_conditions_select_cells() -> None:
+    assert cells(sex="F") == [0]
+    assert cells(age=30) == [30]
+    assert cells(age="30..39") == cells(age=(30, 39)) == [*range(30, 40)]
+    assert cells(age="missing") == [100]
+    assert cells(age="30|missing") == [30, 100]
+    assert cells(age=[30, 40, 50]) == cells(age={30, 40, 50}) == [30, 40, 50]
+    assert cells(born="2020-02..2020-03") == [*range(31, 91)]
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        ({"height": 3}, "no attribute 'height' to put a condition on; there are sex, age"),
+        ({"sex": "X"}, "'X'"),
+        ({"age": "200..300"}, "200"),
+        ({"age": "39..30"}, "ends before it begins"),
+        ({"person": "1"}, "kind identifier"),
+        ({"adult": "yes"}, "follows from 'age'; put the condition on 'age'"),
+        ({"age": None}, "None is not a condition on 'age'"),
+        ({"age": []}, "is not a condition"),
+        ({"age": [None]}, "None is not a value of 'age'"),
+    ],
+)
+def test_a_condition_that_cannot_be_met_is_refused(where: dict[str, object], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        select_cells(SCHEMA, where)
+
+
+def test_a_range_that_ends_inside_a_cell_is_refused_with_the_whole_cells() -> None:
+    with pytest.raises(UserError, match=r"inside a cell of 'wage'.*use \d+\.\.\d+") as refused:
+        select_cells(SCHEMA, {"wage": "1500..2700"})
+
+    whole = str(refused.value).rpartition("use ")[2]
+    assert select_cells(SCHEMA, {"wage": whole})["wage"].any()
