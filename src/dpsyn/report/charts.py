@@ -217,7 +217,13 @@ _SHARES = {"orient": "left", "scale": "y", "grid": True, "tickCount": 4, "format
 _SHARE_SCALE = {
     "type": "pow",
     "exponent": {"signal": "exponent"},
-    "domain": {"fields": [{"data": "rows", "field": "reference"}, {"data": "rows", "field": "synthetic"}]},
+    "domain": {
+        "fields": [
+            {"data": "rows", "field": "reference"},
+            {"data": "rows", "field": "synthetic"},
+            {"data": "whiskers", "field": "high"},
+        ]
+    },
     "zero": True,
     "nice": 4,
 }
