@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from dpsyn.schema import parse_where as parse_where
     from dpsyn.schema.approval import approve_schema as approve_schema
     from dpsyn.schema.imports import import_schema as import_schema
+    from dpsyn.sources import read_table as read_table
     from dpsyn.synopsis import Synopsis as Synopsis
 
 __version__ = "0.1.0.dev0"
@@ -60,6 +61,7 @@ _HOMES = {
     "noise_crossing": "dpsyn.accounting",
     "parse_where": "dpsyn.schema",
     "read_head": "dpsyn.accounting",
+    "read_table": "dpsyn.sources",
     "write_table": "dpsyn.records",
 }
 
