@@ -217,13 +217,7 @@ _SHARES = {"orient": "left", "scale": "y", "grid": True, "tickCount": 4, "format
 _SHARE_SCALE = {
     "type": "pow",
     "exponent": {"signal": "exponent"},
-    "domain": {
-        "fields": [
-            {"data": "rows", "field": "reference"},
-            {"data": "rows", "field": "synthetic"},
-            {"data": "whiskers", "field": "high"},
-        ]
-    },
+    "domain": {"data": "rows", "field": "top"},
     "zero": True,
     "nice": 4,
 }

@@ -72,6 +72,7 @@
     place, label,
     reference: Math.max(0, chart.reference[place]),
     synthetic: chart.synthetic[place],
+    top: Math.max(chart.reference[place], chart.synthetic[place], chart.high?.[place] ?? 0),
     tip: [
       label,
       `${words.reference}: ${percent(chart.reference[place])}` +
