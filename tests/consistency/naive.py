@@ -82,3 +82,18 @@ def norm_cut(values: Sequence[float], total: float) -> list[float]:
         smallest = min((value, place) for place, value in enumerate(left) if value > 0)[1]
         left[smallest] = max(left[smallest] - excess, 0.0)
     return left
+
+
+def ripple(cells: Cells, shape: Sequence[int], threshold: float, rounds: int) -> Cells:
+    """Wave after wave: every cell below −threshold becomes 0, and each neighbour gives its part of what it lacked."""
+    neighbours = sum(size - 1 for size in shape)
+    if neighbours == 0 or sum(cells.values()) <= -threshold * len(cells):
+        return cells
+    for _ in range(rounds):
+        lacking = {cell: value for cell, value in cells.items() if value < -threshold}
+        cells = {cell: 0.0 if cell in lacking else value for cell, value in cells.items()}
+        for cell, deficit in lacking.items():
+            for other in cells:
+                if sum(one != two for one, two in zip(cell, other, strict=True)) == 1:
+                    cells[other] += deficit / neighbours
+    return cells

@@ -19,6 +19,7 @@ COMMANDS = {
     "synthesize": ("dpsyn.cli.synthesize", "Turn a sensitive table into a synthetic one that can be published."),
     "measure": ("dpsyn.cli.measure", "Only the private part: keep the noisy tables as a synopsis."),
     "generate": ("dpsyn.cli.generate", "Make rows from a synopsis; costs no privacy."),
+    "query": ("dpsyn.cli.query", "Ask a synopsis for any table of counts, with error bars; costs no privacy."),
     "inspect": ("dpsyn.cli.inspect", "What a synopsis holds: who paid what for which number."),
     "evaluate": ("dpsyn.cli.evaluate", "Is it any good? Compare a synthetic table with the real one; private."),
     "itemsets": ("dpsyn.cli.itemsets", "The most frequent itemsets of a file of baskets."),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _C = TypeVar("_C", bound=Callable[..., Any])
 
-RECIPES = ("dpsyn", "privsyn", "independent")
+RECIPES = ("dpsyn", "privsyn", "priview", "independent", "direct", "fourier", "mwem", "mwem-practical")
 """Names for ``--help``, which must not load the recipes; a test compares them with the library's."""
 
 IMPORTANT = 4.0
@@ -52,6 +52,11 @@ _OPTIONS = (
         multiple=True,
         metavar="NAME[=WEIGHT]",
         help=f"An attribute that matters more, such as a label: its tables count WEIGHT times, or {IMPORTANT:g}.",
+    ),
+    click.option(
+        "--views",
+        metavar="VIEWS",
+        help="Tables that priview publishes: random:50x8, covering:2x8; by default those with the least noise.",
     ),
     click.option("--ledger", type=click.Path(path_type=Path), metavar="FILE", help="Record what it costs here."),
     click.option("--dataset", metavar="NAME", help="The dataset's name in the ledger, if not that of the schema."),

@@ -1,10 +1,14 @@
 """Whole algorithms, by name. They are the only callers of the gate."""
 
+from dpsyn.recipes.direct import direct
 from dpsyn.recipes.dpsyn import DPSynOptions, dpsyn
+from dpsyn.recipes.fourier import fourier
 from dpsyn.recipes.independent import independent
 from dpsyn.recipes.measuring import DEFAULT_RECIPE, RECIPES, measure
 from dpsyn.recipes.mining import frequent_itemsets
+from dpsyn.recipes.mwem import MwemOptions, mwem
 from dpsyn.recipes.privbasis import PrivBasisOptions, privbasis
+from dpsyn.recipes.priview import PriViewOptions, priview
 from dpsyn.recipes.privsyn import PrivSynOptions, privsyn
 from dpsyn.recipes.recipe import Findings, Recipe
 from dpsyn.recipes.synthesizer import Synthesizer
@@ -14,14 +18,20 @@ __all__ = [
     "RECIPES",
     "DPSynOptions",
     "Findings",
+    "MwemOptions",
+    "PriViewOptions",
     "PrivBasisOptions",
     "PrivSynOptions",
     "Recipe",
     "Synthesizer",
+    "direct",
     "dpsyn",
+    "fourier",
     "frequent_itemsets",
     "independent",
     "measure",
+    "mwem",
     "privbasis",
+    "priview",
     "privsyn",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -14,15 +14,29 @@ from dpsyn.accounting import Budget, Ledger, default_delta, delta_warning
 from dpsyn.errors import SchemaError, UserError
 from dpsyn.private import open_private
 from dpsyn.progress import Progress, silent
+from dpsyn.recipes.direct import direct
 from dpsyn.recipes.dpsyn import DPSynOptions, dpsyn
+from dpsyn.recipes.fourier import fourier
 from dpsyn.recipes.independent import independent
+from dpsyn.recipes.mwem import MwemOptions, mwem, mwem_practical
+from dpsyn.recipes.priview import PriViewOptions, priview
 from dpsyn.recipes.privsyn import privsyn
 from dpsyn.recipes.recipe import Recipe
 from dpsyn.schema import Open, Schema
+from dpsyn.selection import Every, Views, parse_views
 from dpsyn.synopsis import Kind, Release, Synopsis, fit_model, kind_of
 from dpsyn.synthesis import FIRST_TIME, first_time
 
-RECIPES: dict[str, Recipe] = {"dpsyn": dpsyn, "privsyn": privsyn, "independent": independent}
+RECIPES: dict[str, Recipe] = {
+    "dpsyn": dpsyn,
+    "privsyn": privsyn,
+    "priview": priview,
+    "independent": independent,
+    "direct": direct,
+    "fourier": fourier,
+    "mwem": mwem,
+    "mwem-practical": mwem_practical,
+}
 """All recipes; a test runs each on neighbouring tables and compares answers with charges."""
 
 DEFAULT_RECIPE = "dpsyn"
@@ -39,6 +53,7 @@ def measure(
     delta: float | None = None,
     recipe: str = DEFAULT_RECIPE,
     workload: Mapping[str, float] | None = None,
+    views: str | None = None,
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
     query: str | None = None,
@@ -61,6 +76,8 @@ def measure(
         recipe: the algorithm that chooses what to measure.
         workload: attributes whose tables matter more, such as ``{"income": 4}``: an error in a table with ``income``
             counts four times as much. Public: choose it without looking at the data. Recipe ``dpsyn`` only.
+        views: which tables to publish: ``random:50x8`` (50 random sets of 8 attributes) or ``covering:2x8`` (all pairs
+            in sets of 8) for recipe ``priview``, ``all:3`` (every 3 attributes) for ``direct``, ``fourier`` and MWEM.
         ledger: where the promise and every draw is recorded; without one this release is counted alone.
         dataset: under which name, if not that of the schema.
         query: a SELECT, or the name of a table, if the data is a DuckDB database.
@@ -77,6 +94,8 @@ def measure(
     schema = _extended(schema, before) if before else schema
     if workload:
         chosen = _weighted(recipe, workload, schema)
+    if views is not None:
+        chosen = _viewing(recipe, parse_views(views))
     budget = _budget(schema, epsilon, delta)
     progress(f"reading the table{FIRST_TIME}" if first_time() else "reading the table", 0.0)
     with open_private(
@@ -88,7 +107,7 @@ def measure(
         engine=engine,
         journal=None if journal is None else Path(journal),
         resume=resume,
-        plan=_plan(recipe, before, workload or {}),
+        plan=_plan(recipe, before, workload or {}, views),
     ) as table:
         found = chosen(table, before=before, progress=progress)
     release = Release(recipe, found.stages, found.scores, table.certificate())
@@ -100,6 +119,7 @@ def measure(
         zeroed=found.zeroed,
         total=found.rows,
         method=found.method,
+        tables=found.tables,
         progress=progress,
     )
     return Synopsis(found.schema, releases, model, cast(Kind, kind_of(data)))
@@ -125,13 +145,31 @@ def _weighted(recipe: str, workload: Mapping[str, float], schema: Schema) -> Rec
     return partial(dpsyn, options=DPSynOptions(workload=dict(workload)))
 
 
-def _plan(recipe: str, before: Synopsis | None, workload: Mapping[str, float]) -> str:
+def _viewing(recipe: str, views: Views) -> Recipe:
+    """A recipe that publishes the views asked for."""
+    if recipe == "priview":
+        return partial(priview, options=PriViewOptions(views=views))
+    by_ways: dict[str, Callable[[int], Recipe]] = {
+        "direct": lambda ways: partial(direct, ways=ways),
+        "fourier": lambda ways: partial(fourier, ways=ways),
+        "mwem": lambda ways: partial(mwem, options=MwemOptions(ways=ways)),
+        "mwem-practical": lambda ways: partial(mwem, options=MwemOptions(ways=ways, practical=True)),
+    }
+    if recipe in by_ways and isinstance(views, Every):
+        return by_ways[recipe](views.ways)
+    if recipe in by_ways:
+        raise UserError(f"the recipe {recipe!r} takes views such as all:3, every set of 3 attributes")
+    raise UserError(f"the recipe {recipe!r} chooses its tables itself; use 'priview', or leave the views out")
+
+
+def _plan(recipe: str, before: Synopsis | None, workload: Mapping[str, float], views: str | None) -> str:
     """What must be the same when a run is resumed, besides schema, budget and data: recipe and what it extends."""
     runs = [certificate.run if certificate else "imported" for certificate in before.certificates] if before else []
     weights = ", ".join(f"{name} {float(weight)!r}" for name, weight in sorted(workload.items()))
     return (
         f"recipe {recipe}"
         + (f", weighting {weights}" if weights else "")
+        + (f", views {views}" if views else "")
         + (f", extending {', '.join(runs)}" if runs else "")
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 from typing import Protocol
 
+from dpsyn.marginals import Estimate
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, silent
 from dpsyn.schema import Schema
@@ -25,6 +26,8 @@ class Findings:
         zeroed: attributes of the recoding whose last code counts as empty.
         rows: the number of rows, where it is public.
         method: how records are fitted to the tables.
+        tables: tables over the recoding that the recipe worked out itself from what it measured; if there are any, the
+            model follows them alone.
     """
 
     schema: Schema
@@ -34,6 +37,7 @@ class Findings:
     zeroed: Set[str] = frozenset()
     rows: int | None = None
     method: Method = "gibbs"
+    tables: tuple[Estimate, ...] = ()
 
 
 class Recipe(Protocol):

@@ -52,17 +52,21 @@ class Payment:
 def overview_lines(synopsis: Synopsis) -> list[str]:
     """What the synopsis is of, what it costs in all, and what rows are drawn from."""
     named = f" of {synopsis.schema.dataset}" if synopsis.schema.dataset else ""
-    stamps = {True: [], False: [f"{NOT_PRIVATE}: publish nothing that is made from it."], None: [NOT_VERIFIED]}
-    stamp = stamps[is_private(synopsis.releases)]
     return [
         f"Synopsis{named}: {counted(len(synopsis.releases), 'release')}, "
         f"{counted(len(synopsis.model.recoding.origin), 'attribute')}, "
         f"about {round(synopsis.model.total):,} rows.",
-        *stamp,
+        *stamp_lines(synopsis),
         *together(synopsis.releases),
         _model_line(synopsis),
         *_recoding_lines(synopsis),
     ]
+
+
+def stamp_lines(synopsis: Synopsis) -> list[str]:
+    """What must be said of numbers that are not private, or of which nobody here knows; nothing of others."""
+    stamps = {True: [], False: [f"{NOT_PRIVATE}: publish nothing that is made from it."], None: [NOT_VERIFIED]}
+    return stamps[is_private(synopsis.releases)]
 
 
 def release_lines(release: Release) -> list[str]:

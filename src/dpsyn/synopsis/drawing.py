@@ -51,13 +51,16 @@ def draw_codes(
         for column in model.recoding.columns
         if any(names[source] in allowed for source in column.sources)
     }
-    return model.recoding.expand(_codes(model, rows, where, seed, progress), weights, rng)
+    return model.recoding.expand(model_codes(model, rows, where, seed=seed, progress=progress), weights, rng)
 
 
-def _codes(
-    model: Model, rows: int, where: Mapping[str, NDArray[np.float64]], seed: int, progress: Progress
+def model_codes(
+    model: Model, rows: int, where: Mapping[str, NDArray[np.float64]], *, seed: int, progress: Progress = silent
 ) -> NDArray[np.integer]:
-    """Codes drawn from the fitted distribution; if there is none they are fitted, unless they must meet conditions."""
+    """The model's codes of rows, rows × attributes.
+
+    Codes drawn from the fitted distribution; if there is none they are fitted, unless they must meet conditions.
+    """
     if model.fitted is None and not where:
         return synthesize(model.tables, model.recoding.names, model.recoding.sizes, rows, seed=seed, progress=progress)
     fitted = model.fitted or gibbs.fit(model.tables, model.recoding.names, model.recoding.sizes, seed=0)

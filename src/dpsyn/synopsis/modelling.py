@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.consistency import averaged, consistent, likely_counts
+from dpsyn.consistency import ConsistencyOptions, averaged, consistent, likely_counts
 from dpsyn.errors import SchemaError
 from dpsyn.marginals import Estimate, Marginal
 from dpsyn.progress import Progress, silent
@@ -27,6 +27,7 @@ def fit_model(
     zeroed: Collection[str] = (),
     total: float | None = None,
     method: Method = "gibbs",
+    tables: Sequence[Estimate] = (),
     progress: Progress = silent,
 ) -> Model:
     """Combine the marginals of all releases by inverse variance, make them consistent and non-negative.
@@ -39,21 +40,27 @@ def fit_model(
         zeroed: attributes whose last code counts as empty.
         total: the number of rows, where it is public.
         method: how records are to be fitted to the tables.
+        tables: what somebody worked out from the marginals; then the model follows these alone.
         progress: is told how far it is.
     """
     told = [carried(marginal, source, recoding) for source, marginal in _measured(releases)]
-    said = [estimate for estimate in told if estimate is not None]
+    said = list(tables) or [estimate for estimate in told if estimate is not None]
     silent_about = set(recoding.names) - {name for estimate in said for name in estimate.clique}
     if silent_about:
         raise SchemaError(f"no marginal says anything about {', '.join(sorted(silent_about))}; give one for each")
     rows = max(estimated_rows(said) if total is None else total, 0.0)
-    agreed = consistent([_without_zeroed(estimate, zeroed) for estimate in said], total=rows, progress=progress)
-    tables = tuple(_with_zeroed(table, zeroed) for table in _maximal(agreed))
-    connected = any(len(table.clique) > 1 for table in tables)
+    agreed = consistent(
+        [_without_zeroed(estimate, zeroed) for estimate in said],
+        total=rows,
+        options=ConsistencyOptions(ripple=method != "gum"),  # PrivSyn has norm-sub alone
+        progress=progress,
+    )
+    kept = tuple(_with_zeroed(table, zeroed) for table in _maximal(agreed))
+    connected = any(len(table.clique) > 1 for table in kept)
     fitted = None
     if method == "gibbs" and connected:
-        fitted = gibbs.fit(tables, recoding.names, recoding.sizes, seed=0, progress=progress)
-    return Model(recoding, tables, _histograms(Codec(schema), releases), rows, fitted)
+        fitted = gibbs.fit(kept, recoding.names, recoding.sizes, seed=0, progress=progress)
+    return Model(recoding, kept, _histograms(Codec(schema), releases), rows, fitted)
 
 
 def single_estimate(releases: Sequence[Release], recoding: Recoding, name: str) -> Estimate:

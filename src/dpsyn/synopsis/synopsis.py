@@ -24,6 +24,7 @@ from dpsyn.transforms import Recoding
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from dpsyn.synopsis.answering import Answer, Method
     from dpsyn.synopsis.closeness import Closeness
 
 MOST_ROWS = 2**31 - 1
@@ -106,6 +107,32 @@ class Synopsis:
         fine = draw_codes(self.model, codec.names, int(wanted), allowed, seed=fine_seed, rng=rng, progress=progress)
         progress("writing values", 0.0)
         return codec.decode(fine, rng)
+
+    def marginal(
+        self,
+        *names: str,
+        where: Mapping[str, object] | None = None,
+        cells: bool = False,
+        method: Method = "maximum entropy",
+    ) -> Answer:
+        """How many rows have each combination of values of some attributes, with standard errors; costs no privacy.
+
+        Args:
+            names: the attributes, one axis each.
+            where: conditions, by attribute: a value, a text such as ``30..39`` or ``missing``, a pair ``(30, 39)``, or
+                a list of values. Only rows that meet all of them are counted.
+            cells: list numbers and dates by their finest cells, not by their bins.
+            method: how to reconstruct what no released table holds; the others are for comparison.
+        """
+        from dpsyn.synopsis.answering import ask
+
+        return ask(self, names, where or {}, cells=cells, method=method)
+
+    def count(self, **where: object) -> Answer:
+        """How many rows meet all conditions, given as in ``marginal``: one number with its standard error."""
+        from dpsyn.synopsis.answering import ask
+
+        return ask(self, (), where)
 
     def replicates(
         self,

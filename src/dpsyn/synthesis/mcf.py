@@ -15,11 +15,11 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, sparse
 
 from dpsyn.errors import InternalError, UserError
 from dpsyn.marginals import Estimate
 from dpsyn.progress import Progress, silent
+from dpsyn.synthesis.programs import cheapest
 from dpsyn.synthesis.rounding import rounded
 from dpsyn.synthesis.start import Records
 
@@ -141,13 +141,11 @@ def _cheapest_flow(into: Integers, out: Integers, excess: Integers) -> Integers:
     cells, hubs, cost = np.concatenate([into, out], axis=1)
     numbers, hubs = np.unique(hubs, return_inverse=True)
     edges, signs = np.arange(len(cells)), np.repeat([1, -1], [into.shape[1], out.shape[1]])
-    balance = sparse.csr_array(
-        (np.concatenate([signs, signs]), (np.concatenate([cells, len(excess) + hubs]), np.concatenate([edges, edges])))
-    )
+    rows, places = np.concatenate([cells, len(excess) + hubs]), np.concatenate([edges, edges])
     demand = np.concatenate([excess, np.zeros(len(numbers))])
-    solved = optimize.linprog(cost * (signs > 0), A_eq=balance, b_eq=demand, method="highs-ds")
-    # a corner of this polytope is whole-numbered, and the simplex method ends in a corner
-    if solved.status != 0 or np.abs(solved.x - np.rint(solved.x)).max() > 1e-6:
-        raise InternalError(f"no flow was found: {solved.message}")
-    flow: Integers = np.rint(solved.x).astype(np.int64)
+    found = cheapest(cost * (signs > 0), np.concatenate([signs, signs]), rows, places, demand)
+    # a corner of this polytope is whole-numbered
+    if np.abs(found - np.rint(found)).max() > 1e-6:
+        raise InternalError("no flow of whole records was found")
+    flow: Integers = np.rint(found).astype(np.int64)
     return flow

@@ -1,7 +1,7 @@
 """Recodings of tables, from public facts or released numbers only, and of what was measured under them."""
 
-from dpsyn.transforms.carrying import carried
+from dpsyn.transforms.carrying import alike, carried
 from dpsyn.transforms.compress import Compression, compress
 from dpsyn.transforms.recoding import RecodedColumn, Recoding
 
-__all__ = ["Compression", "RecodedColumn", "Recoding", "carried", "compress"]
+__all__ = ["Compression", "RecodedColumn", "Recoding", "alike", "carried", "compress"]

@@ -30,7 +30,7 @@ def _codes_under(source: Recoding, target: Recoding, name: str) -> NDArray[np.in
     if name not in source.names or name not in target.names:
         return None
     mine, theirs = source.columns[source.place_of(name)], target.columns[target.place_of(name)]
-    if _alike(mine, theirs):
+    if alike(mine, theirs):
         return np.arange(mine.size)
     if mine.merged is not None or theirs.merged is not None or mine.sources != theirs.sources or len(mine.sources) > 1:
         return None
@@ -39,7 +39,8 @@ def _codes_under(source: Recoding, target: Recoding, name: str) -> NDArray[np.in
     return codes if np.array_equal(codes[mine.tables[0]], theirs.tables[0]) else None
 
 
-def _alike(one: RecodedColumn, other: RecodedColumn) -> bool:
+def alike(one: RecodedColumn, other: RecodedColumn) -> bool:
+    """Whether two columns give the same codes, whatever they are called."""
     if one.sources != other.sources or (one.merged is None) != (other.merged is None):
         return False
     pairs = list(zip(one.tables, other.tables, strict=True))
