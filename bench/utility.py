@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 
 import dpsyn
 from bench.measuring import commit, own_peak_megabytes, provenance
+from dpsyn.recipes import DEFAULT_RECIPE
 from dpsyn.schema import Categorical, Schema
 
 SEED = 20
@@ -203,7 +204,7 @@ def tell(chosen: argparse.Namespace) -> None:
     print("|---|---|---|---|---|---|---|---|---|---|---|---|---|")
     for (name, epsilon, recipe), figures in sorted(cells.items(), key=lambda cell: (cell[0][0], cell[0][1] or 0)):
         print(row(name, epsilon, recipe, figures, str(figures["releases"])))
-        if recipe == dpsyn.recipes.DEFAULT_RECIPE and epsilon and (name, epsilon) in peers:
+        if recipe == DEFAULT_RECIPE and epsilon and (name, epsilon) in peers:
             print(row(name, epsilon, "*best of the others*", peers[name, epsilon], ""))
     compare(cells, peers)
     if chosen.plot:

@@ -20,6 +20,7 @@ HEAVY = {
     "pyspark",
     "scipy",
     "sklearn",
+    "vl_convert",
 }
 
 

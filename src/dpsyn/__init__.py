@@ -29,12 +29,14 @@ if TYPE_CHECKING:
     from dpsyn.diagnose import draft_schema as draft_schema
     from dpsyn.evaluation import evaluate as evaluate
     from dpsyn.recipes import Synthesizer as Synthesizer
+    from dpsyn.recipes import frequent_itemsets as frequent_itemsets
     from dpsyn.recipes import measure as measure
     from dpsyn.records import write_table as write_table
     from dpsyn.schema import Schema as Schema
     from dpsyn.schema import parse_where as parse_where
     from dpsyn.schema.approval import approve_schema as approve_schema
     from dpsyn.schema.imports import import_schema as import_schema
+    from dpsyn.sources import read_table as read_table
     from dpsyn.synopsis import Synopsis as Synopsis
 
 __version__ = "0.1.0.dev0"
@@ -52,12 +54,14 @@ _HOMES = {
     "check_table": "dpsyn.diagnose",
     "draft_schema": "dpsyn.diagnose",
     "evaluate": "dpsyn.evaluation",
+    "frequent_itemsets": "dpsyn.recipes",
     "import_schema": "dpsyn.schema.imports",
     "measure": "dpsyn.recipes",
     "noise_choices": "dpsyn.accounting",
     "noise_crossing": "dpsyn.accounting",
     "parse_where": "dpsyn.schema",
     "read_head": "dpsyn.accounting",
+    "read_table": "dpsyn.sources",
     "write_table": "dpsyn.records",
 }
 

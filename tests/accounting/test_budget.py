@@ -218,7 +218,29 @@ def test_pure_steps_must_match_planned_ones() -> None:
     with pytest.raises(BudgetError, match="pure ε"):
         after.charge(drawn(Laplace.within(Fraction("0.15"), 1)))
     with pytest.raises(BudgetError, match="pure ε"):
-        account.charge(drawn(Exponential.within(Fraction("0.01"), 1, draws=3)))
+        account.charge(drawn(Exponential.within(Fraction("0.03"), 1, draws=3)))
+
+
+def test_any_number_of_pure_steps_may_share_the_only_one_that_is_planned() -> None:
+    account = Account(budget=Budget.plan(1, 0, pure=[1]))
+
+    account = account.charge(drawn(Exponential.within(Fraction("0.4"), 1, draws=7)))
+    account = account.charge(drawn(Laplace.within(Fraction("0.6"), 1)))
+
+    assert sum(account.total.pure) == 1
+    assert account.total.figures(account.budget.epsilon, account.budget.delta).epsilon == 1
+    with pytest.raises(BudgetError, match="pure ε"):
+        account.charge(drawn(Laplace.within(Fraction(1, 10**30), 1)))
+
+
+def test_pure_steps_that_share_a_planned_one_keep_the_promise_beside_gaussian_noise() -> None:
+    budget = Budget.plan(1, 1e-9, pure=["0.7"], thresholds=True)
+    account = Account(budget=budget).charge(drawn(Gaussian.within(budget.rho, 1)))
+
+    account = account.charge(drawn(Exponential.within(Fraction("0.3"), 1, draws=60)))
+    account = account.charge(drawn(Laplace.within(Fraction("0.4"), 1)))
+
+    assert account.total.figures(budget.epsilon, budget.delta).epsilon <= 1
 
 
 def test_thresholds_must_fit_their_delta() -> None:
@@ -239,3 +261,22 @@ def test_losses_of_many_different_pure_steps_are_merged_and_stay_pessimistic() -
     deltas = [log_delta(0.2, 0.02, pure) for pure in ((), few, many)]
 
     assert np.all(np.diff(deltas) > 0)
+
+
+@pytest.mark.parametrize(
+    ("protection", "spend"),
+    [
+        (Protection(neighbours="replace"), Exponential.within(Fraction(1), 1, monotone=True)),
+        (Protection(unit="person", rows=3), Exponential.within(Fraction(1), 2, monotone=True)),
+        (Protection(neighbours="replace"), Laplace.within(Fraction(1), 1)),
+    ],
+)
+def test_a_pure_step_that_is_charged_for_less_than_a_unit_changes_is_refused(
+    protection: Protection, spend: Exponential | Laplace
+) -> None:
+    run = Run.open(Budget.plan(1, 0, pure=[1]), protection)
+
+    with pytest.raises(BudgetError):
+        run.record("frequent items", spend)
+
+    assert run.account.draws == ()

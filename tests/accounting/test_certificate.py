@@ -35,7 +35,7 @@ def mixed_run(*, noise_is_private: bool = True) -> Run:
     budget = Budget.plan(1, 1e-9, pure=["0.1", "0.05", "0.05"], thresholds=True)
     run = Run.open(budget, PEOPLE, noise_is_private=noise_is_private)
     first, second = budget.shares([1, 2])
-    run.record("frequent items", Exponential.within(Fraction("0.05"), PEOPLE.score(), draws=2))
+    run.record("frequent items", Exponential.within(Fraction("0.1"), PEOPLE.score(), draws=2))
     run.record("places", Threshold.within(budget.threshold_delta, Laplace.within(Fraction("0.1"), PEOPLE.l1), 3))
     run.record("marginal age", Gaussian.within(first, PEOPLE.l2_squared))
     run.record("marginal age, sex", Gaussian.within(second, PEOPLE.l2_squared))

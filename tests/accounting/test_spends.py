@@ -66,24 +66,42 @@ def test_discrete_noise_is_worse_than_continuous_noise_of_its_own_variance() -> 
 
 @given(st.fractions(Fraction(1, 10**6), 100), st.integers(1, 20))
 def test_pure_steps_cost_at_most_their_epsilon(epsilon: Fraction, sensitivity: int) -> None:
-    steps = [
+    steps: list[Laplace | Exponential] = [
         Laplace.within(epsilon, sensitivity),
         Exponential.within(epsilon, sensitivity),
         Exponential.within(epsilon, sensitivity, monotone=True),
     ]
 
-    for step in steps:
-        assert epsilon * (1 - Fraction(1, 10**14)) <= step.pure[0] <= epsilon + Fraction(1, GRAINS)
+    for step, sides in zip(steps, (1, 2, 1), strict=True):
+        needed = sides * sensitivity / Fraction(step.scale)
+        assert epsilon - Fraction(1, GRAINS) <= step.pure[0] <= epsilon
+        assert needed <= step.pure[0] <= needed * (1 + Fraction(1, 10**14)) + Fraction(1, GRAINS)
         assert step.rho >= step.pure[0] ** 2 / 2
 
 
-def test_the_exponential_mechanism_charges_both_sides_unless_monotone() -> None:
-    both = Exponential(sensitivity=Fraction(2), rate=0.25)
-    one = Exponential(sensitivity=Fraction(2), rate=0.25, monotone=True, draws=3)
+def test_laplace_noise_costs_what_its_scale_says_unless_more_is_paid() -> None:
+    assert Laplace(sensitivity=Fraction(1), scale=4.0).pure == (Fraction(1, 4),)
+    assert Laplace(sensitivity=Fraction(1), scale=4.0, charged=Fraction(1, 3)).pure == (Fraction(1, 3),)
 
-    assert both.pure == (Fraction(1),)
-    assert one.pure == (Fraction(1, 2),) * 3
+
+def test_the_exponential_mechanism_charges_both_sides_unless_monotone() -> None:
+    both = Exponential.within(Fraction(1), 2)
+    one = Exponential.within(Fraction(3, 2), 2, monotone=True, draws=3)
+
+    assert (both.scale, both.pure) == (4.0, (Fraction(1),))
+    assert (one.scale, one.pure) == (4.0, (Fraction(1, 2),) * 3)
     assert one.rho == Fraction(3, 8)
+
+
+@given(st.fractions(Fraction(1, 100), 100), st.integers(1, 300), st.booleans())
+def test_draws_without_replacement_cost_their_epsilon_together_exactly(epsilon: Fraction, n: int, one: bool) -> None:
+    paid = Fraction(int(epsilon * GRAINS), GRAINS)
+
+    step = Exponential.within(paid, 3, monotone=one, draws=n)
+
+    assert sum(step.pure) == paid
+    assert len(step.pure) == n
+    assert (1 if one else 2) * 3 / Fraction(step.scale) <= min(step.pure)
 
 
 @pytest.mark.parametrize(
@@ -151,8 +169,13 @@ def test_coarse_gaussian_noise_is_refused() -> None:
         lambda: Laplace(sensitivity=Fraction(1), scale=0.0),
         lambda: Laplace(sensitivity=Fraction(1), scale=math.nan),
         lambda: Gaussian(sensitivity_squared=Fraction(-1), sigma=1024.0, lattice=0),
-        lambda: Exponential(sensitivity=Fraction(1), rate=math.inf),
-        lambda: Exponential(sensitivity=Fraction(1), rate=1.0, draws=10**15),
+        lambda: Laplace(sensitivity=Fraction(1), scale=4.0, charged=Fraction(1, 5)),
+        lambda: Exponential(sensitivity=Fraction(1), scale=math.inf, charged=Fraction(1)),
+        lambda: Exponential(sensitivity=Fraction(1), scale=2.0, charged=Fraction(99, 100)),
+        lambda: Exponential(sensitivity=Fraction(1), scale=1.0, charged=Fraction(99, 100), monotone=True),
+        lambda: Exponential(sensitivity=Fraction(1), scale=1.0, charged=Fraction(2), draws=2),
+        lambda: Exponential(sensitivity=Fraction(1), scale=1.0, charged=Fraction(2), draws=10**15),
+        lambda: Exponential.within(Fraction(1), 1, draws=10**15),
         lambda: Laplace.within(Fraction(0), 1),
         lambda: Protection(rows=2),
         lambda: Protection(neighbours="swap"),  # type: ignore[arg-type]

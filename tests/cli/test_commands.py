@@ -36,7 +36,7 @@ def test_help_is_fast_and_names_every_command(capsys: pytest.CaptureFixture[str]
             loaded_by(f"from dpsyn.cli.main import run\nassert run({arguments}) == 0")
             for arguments in (
                 ["--help"],
-                *([name, "--help"] for name in ("noise", "ledger", "synthesize", "generate", "evaluate")),
+                *([n, "--help"] for n in ("noise", "ledger", "synthesize", "generate", "evaluate", "itemsets")),
             )
         )
     )
@@ -53,7 +53,7 @@ def test_help_is_fast_and_names_every_command(capsys: pytest.CaptureFixture[str]
     "command",
     [
         ["demo"],
-        *([name] for name in ("synthesize", "measure", "generate", "inspect", "evaluate")),
+        *([name] for name in ("synthesize", "measure", "generate", "inspect", "evaluate", "itemsets")),
         ["noise"],
         ["schema"],
         *(["schema", n] for n in ("draft", "import", "approve", "check", "json-schema")),

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsyn.evaluation.attributes import MOST_LABELS, attribute_scores
-from dpsyn.evaluation.folding import fold
 from dpsyn.evaluation.pairs import MOST_LINES, WORST_PAIRS, pair_scores, worst_pair_tables
 from dpsyn.evaluation.triples import triple_distances
+from dpsyn.records.folding import fold
 from dpsyn.schema import Boolean, Categorical, Integer, Schema
 from tests.evaluation import naive
 from tests.evaluation.comparing import LETTERS, compared, few, letters

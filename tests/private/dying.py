@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpsyn.accounting import Budget, Gaussian, Laplace, Ledger, Threshold
+from dpsyn.accounting import Budget, Exponential, Gaussian, Laplace, Ledger, Threshold
 from dpsyn.errors import DPSynError
 from dpsyn.private import PrivateTable, SystemNoise, open_private
 from dpsyn.private.mechanisms import Charged
@@ -105,7 +105,12 @@ class Telling:
         self._tell(spend)
         return released
 
-    def _tell(self, spend: Gaussian | Laplace | Threshold) -> None:
+    def chosen(self, scores: NDArray[np.int64], spend: Exponential) -> NDArray[np.int64]:
+        released = self._noise.chosen(scores, spend)
+        self._tell(spend)
+        return released
+
+    def _tell(self, spend: Gaussian | Laplace | Threshold | Exponential) -> None:
         os.write(self._file, json.dumps(spend.to_data()).encode() + b"\n")
         os.fsync(self._file)
 

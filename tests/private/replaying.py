@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.accounting import Gaussian, Laplace, Threshold
+from dpsyn.accounting import Exponential, Gaussian, Laplace, Threshold
 from dpsyn.private import SystemNoise
 from dpsyn.private.mechanisms import Charged
 
@@ -19,7 +19,7 @@ class Answer:
     """One answer of the gate: what it was before noise, what was paid, what was released."""
 
     exact: Any
-    spend: Gaussian | Laplace | Threshold
+    spend: Gaussian | Laplace | Threshold | Exponential
     released: Any
 
 
@@ -47,6 +47,12 @@ class Recording:
         self.answers.append(Answer(dict(counts), spend, released))
         return released
 
+    def chosen(self, scores: NDArray[np.int64], spend: Exponential) -> NDArray[np.int64]:
+        noisy = scores / spend.scale + self._rng.gumbel(size=len(scores))
+        released = np.argsort(-noisy, kind="stable")[: spend.draws]
+        self.answers.append(Answer(scores.copy(), spend, released))
+        return released
+
 
 class Replaying:
     """Releases what an earlier run released, so that both ask the same questions; remembers its own exact answers."""
@@ -55,7 +61,7 @@ class Replaying:
         self.answers: list[Answer] = []
         self._earlier = earlier.answers
 
-    def _next(self, exact: Any, spend: Gaussian | Laplace | Threshold) -> Any:
+    def _next(self, exact: Any, spend: Gaussian | Laplace | Threshold | Exponential) -> Any:
         before = self._earlier[len(self.answers)]
         assert spend == before.spend
         self.answers.append(Answer(exact, spend, before.released))
@@ -66,6 +72,10 @@ class Replaying:
 
     def listed(self, counts: Mapping[str, int], spend: Threshold) -> dict[str, int]:
         released: dict[str, int] = self._next(dict(counts), spend)
+        return released
+
+    def chosen(self, scores: NDArray[np.int64], spend: Exponential) -> NDArray[np.int64]:
+        released: NDArray[np.int64] = self._next(scores.copy(), spend)
         return released
 
 
@@ -79,6 +89,9 @@ class Exact:
 
     def listed(self, counts: Mapping[str, int], spend: Threshold) -> dict[str, int]:
         return {key: counts[key] for key in sorted(counts) if counts[key] >= spend.cut}
+
+    def chosen(self, scores: NDArray[np.int64], spend: Exponential) -> NDArray[np.int64]:
+        return np.argsort(-scores, kind="stable")[: spend.draws]
 
 
 class Inventing:
@@ -98,6 +111,9 @@ class Inventing:
     def listed(self, counts: Mapping[str, int], spend: Threshold) -> dict[str, int]:
         return {self._value: spend.cut}
 
+    def chosen(self, scores: NDArray[np.int64], spend: Exponential) -> NDArray[np.int64]:
+        return np.arange(spend.draws)
+
 
 class Scaled(SystemNoise):
     """The real samplers with a standard deviation that is off by a factor."""
@@ -113,4 +129,4 @@ class Scaled(SystemNoise):
     def _scaled(self, spend: Gaussian | Laplace) -> Gaussian | Laplace:
         if isinstance(spend, Gaussian):
             return replace(spend, sigma=spend.sigma * self.factor, lattice=spend.lattice + 1)
-        return replace(spend, scale=spend.scale * self.factor)
+        return replace(spend, scale=spend.scale * self.factor, charged=None)

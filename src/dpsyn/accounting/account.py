@@ -82,7 +82,13 @@ def replay(budget: Budget, draws: tuple[Draw, ...]) -> Account:
 
 
 def _matched(used: tuple[Fraction, ...], planned: tuple[Fraction, ...]) -> bool:
-    """Whether every used step can have a planned one of at least its ε; both are given largest first."""
+    """Whether every used step can have a planned one of at least its ε; both are given largest first.
+
+    If a single step is planned, any number of steps may share it, each chosen after the answers before it: whatever
+    they are, together they are one step of the sum of their ε (Rogers, Roth, Ullman and Vadhan 2016).
+    """
+    if len(planned) == 1:
+        return sum(used) <= planned[0]
     return len(used) <= len(planned) and all(u <= p for u, p in zip(used, planned, strict=False))
 
 

@@ -33,8 +33,8 @@ class Budget:
     """What one release promises and may spend; made by ``Budget.plan``.
 
     Whatever stays within the parts is certified within (ε, δ): Gaussian steps that cost at most ``rho``
-    together, pure steps that can be matched to planned ones of at least their ε, and thresholds that are
-    charged at most ``threshold_delta`` together.
+    together, pure steps that can be matched to planned ones of at least their ε (or share the only one that is
+    planned), and thresholds that are charged at most ``threshold_delta`` together.
 
     Attributes:
         epsilon: the ε of the promise.

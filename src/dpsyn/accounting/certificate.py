@@ -212,8 +212,8 @@ def words_of(spend: Spend) -> str:
         case Laplace():
             return f"Laplace noise, scale {spend.scale:.6g} counts, ε = {float(spend.pure[0]):.4g}"
         case Exponential():
-            times = f" {spend.draws} times" if spend.draws > 1 else ""
-            return f"exponential mechanism{times}, ε = {float(spend.pure[0]):.4g} each"
+            times = f" {spend.draws} times, together" if spend.draws > 1 else ","
+            return f"exponential mechanism{times} ε = {float(spend.charged):.4g}"
         case Threshold():
             return f"{words_of(spend.noise)}; listed from {spend.cut} on, δ = {float(spend.charged):.3g}"
     raise InternalError(f"there are no words for a step of type {type(spend).__name__}")

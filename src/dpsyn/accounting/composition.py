@@ -1,13 +1,15 @@
 """What several steps cost together: ε by zCDP, by privacy loss distributions, and by adding pure steps.
 
-**Why one Gaussian and a list of pure steps suffice**, though a run chooses its steps adaptively: fix two
-neighbouring tables and a bit that says which is the true one. A Brownian motion with unit drift if the bit is 1,
-watched for μ² units of time, can answer any sequence of Gaussian steps whose μᵢ² add up to at most μ², each
-chosen after the answers before it, by letting time run on for μᵢ² (Smith and Thakurta 2022). A randomized
-response to the bit with parameter ε can answer one ε-DP step, chosen as late as one likes (Kairouz, Oh and
-Viswanath 2015). So the whole run is post-processing of one Gaussian with that μ and independent
-randomized responses with the ε that were fixed before the first draw, in whatever order they are used.
-The privacy loss distribution of that product is computed here by ``dp_accounting``, rounded against us.
+**Why one Gaussian and a list of pure steps suffice**, though a run chooses its steps adaptively: fix two neighbouring
+tables and a bit that says which is the true one. A Brownian motion with unit drift if the bit is 1, watched for μ²
+units of time, can answer any sequence of Gaussian steps whose μᵢ² add up to at most μ², each chosen after the answers
+before it, by letting time run on for μᵢ² (Smith and Thakurta 2022). A randomized response to the bit with parameter ε
+can answer one ε-DP step, chosen as late as one likes (Kairouz, Oh and Viswanath 2015), and also several whose ε,
+chosen on the way, add up to no more than its own: together they are one interactive ε-DP mechanism (Rogers, Roth,
+Ullman and Vadhan 2016), and such a one is post-processing of the response whatever happens between its steps (Vadhan
+and Wang 2021). So the whole run is post-processing of one Gaussian with that μ and independent randomized responses
+with the ε that were fixed before the first draw, in whatever order they are used. The privacy loss distribution of
+that product is computed here by ``dp_accounting``, rounded against us.
 """
 
 from __future__ import annotations

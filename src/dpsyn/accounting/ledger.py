@@ -259,7 +259,7 @@ def _continued(run: RunAccount, entry: Entry) -> RunAccount:
 def _allow(known: DatasetAccount, budget: Budget, protection: Protection) -> None:
     """Refuse a run that would break the cap or protects somebody else."""
     before = known.protection
-    if before and (before.neighbours, before.unit) != (protection.neighbours, protection.unit):
+    if before and _whom(before) != _whom(protection):
         raise LedgerError(
             f"releases of {known.dataset!r} protect {before.words}; this one would protect {protection.words}. "
             f"Costs of different units do not add up: use the first one, or another dataset name for other people"
@@ -269,6 +269,10 @@ def _allow(known: DatasetAccount, budget: Budget, protection: Protection) -> Non
         raise _beyond(known.dataset, "ρ", known.rho, budget.reserved_rho, cap.rho)
     if cap and known.delta + budget.threshold_delta > cap.threshold_delta:
         raise _beyond(known.dataset, "δ of thresholds", known.delta, budget.threshold_delta, cap.threshold_delta)
+
+
+def _whom(protection: Protection) -> tuple[str, str, str]:
+    return protection.neighbours, protection.unit, protection.record
 
 
 def _beyond(dataset: str, what: str, held: Fraction, asked: Fraction, cap: Fraction) -> LedgerError:

@@ -30,16 +30,18 @@ class Protection:
         neighbours: ``add-remove`` hides how many units there are; ``replace`` takes their number as public.
         unit: the identifier that names a person; empty if a unit is one row.
         rows: the rows k of one unit that a release uses at most.
+        record: what a row is, in words: a basket is one, however many lines of a file it takes.
     """
 
     neighbours: Neighbours = "add-remove"
     unit: str = ""
     rows: int = 1
+    record: str = "row"
 
     def __post_init__(self) -> None:
         if self.neighbours not in get_args(Neighbours):
             raise BudgetError(f"neighbours is {self.neighbours!r}; use add-remove or replace")
-        if not isinstance(self.unit, str) or not isinstance(self.rows, int):
+        if not isinstance(self.unit, str) or not isinstance(self.rows, int) or not isinstance(self.record, str):
             raise BudgetError(f"a unit of {self.rows!r} rows of {self.unit!r} is none; give a number and a name")
         if self.rows < 1:
             raise BudgetError(f"rows is {self.rows}; a unit has at least 1 row")
@@ -65,12 +67,13 @@ class Protection:
         """The relation in words: "adding or removing one row"."""
         verb = "adding or removing" if self.neighbours == "add-remove" else "replacing"
         if not self.unit:
-            return f"{verb} one row"
-        return f"{verb} all rows of one {self.unit} (at most {self.rows} of them are used)"
+            return f"{verb} one {self.record}"
+        return f"{verb} all {self.record}s of one {self.unit} (at most {self.rows} of them are used)"
 
     def to_data(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        return {"neighbours": self.neighbours, "unit": self.unit, "rows": self.rows}
+        record = {} if self.record == "row" else {"record": self.record}
+        return {"neighbours": self.neighbours, "unit": self.unit, "rows": self.rows, **record}
 
     @property
     def _changes(self) -> int:

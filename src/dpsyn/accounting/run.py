@@ -150,5 +150,7 @@ def _check_sensitivity(purpose: str, spend: Spend, protection: Protection) -> No
         raise BudgetError(f"{purpose}: the noise is for Δ² = {spend.sensitivity_squared}, not {protection.l2_squared}")
     if isinstance(spend, Laplace | Exponential) and spend.sensitivity < protection.rows:
         raise BudgetError(f"{purpose}: the noise is for Δ = {spend.sensitivity}; a unit has {protection.rows} rows")
+    if isinstance(spend, Exponential) and spend.monotone and protection.neighbours == "replace":
+        raise BudgetError(f"{purpose}: where units are replaced, one score can rise while another falls")
     if isinstance(spend, Laplace) and spend.sensitivity < protection.l1:
         raise BudgetError(f"{purpose}: the noise is for Δ = {spend.sensitivity}, not {protection.l1}")

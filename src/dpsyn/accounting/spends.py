@@ -18,7 +18,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpsyn.accounting.conversion import sigma_for
-from dpsyn.accounting.exact import Number, exact, round_up, text_of
+from dpsyn.accounting.exact import Number, exact, round_down, round_up, split, text_of
 from dpsyn.errors import BudgetError, InternalError
 
 FINE = 2**10
@@ -139,24 +139,31 @@ class Laplace(Spend):
     Attributes:
         sensitivity: Δ in L1: 1 or 2 for a marginal, see ``Protection``.
         scale: b in counts.
+        charged: the ε that is paid, at least Δ/b, so that shares of a budget add up although b is rounded; by
+            default Δ/b.
     """
 
     sensitivity: Fraction
     scale: float
+    charged: Fraction | None = None
 
     def __post_init__(self) -> None:
         _require_positive("Laplace", sensitivity=self.sensitivity, scale=self.scale)
+        if self.charged is not None and self.charged < self.sensitivity / Fraction(self.scale):
+            raise BudgetError(f"Laplace noise of scale {self.scale} costs more than ε = {text_of(self.charged)}")
 
     @classmethod
     def within(cls, epsilon: Fraction, sensitivity: Number) -> Laplace:
-        """The least noise that costs at most ε."""
+        """The least noise that costs at most ε, for which ε is paid."""
         _require_positive("Laplace", epsilon=epsilon)
-        return cls(sensitivity=exact(sensitivity), scale=_float_above(exact(sensitivity) / epsilon))
+        return cls(
+            sensitivity=exact(sensitivity), scale=_float_above(exact(sensitivity) / epsilon), charged=exact(epsilon)
+        )
 
     @property
     def pure(self) -> tuple[Fraction, ...]:
-        """ε = Δ/b, once."""
-        return (round_up(self.sensitivity / Fraction(self.scale)),)
+        """ε, once."""
+        return (round_up(self.sensitivity / Fraction(self.scale)) if self.charged is None else self.charged,)
 
     @property
     def rho(self) -> Fraction:
@@ -169,49 +176,61 @@ class Laplace(Spend):
 
     def to_data(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        return {"kind": "laplace", "sensitivity": text_of(self.sensitivity), "scale": self.scale}
+        paid = {} if self.charged is None else {"charged": text_of(self.charged)}
+        return {"kind": "laplace", "sensitivity": text_of(self.sensitivity), "scale": self.scale, **paid}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exponential(Spend):
-    """The exponential mechanism: one of several candidates, good scores more likely.
+    """The exponential mechanism: one of several candidates, or several, good scores more likely.
 
     Sensitivity: two neighbours' scores of any candidate differ by at most Δ; monotone scores all change in the
     same direction.
-    Noise: P(candidate) ∝ e^(rate · score); several draws without replacement are several such steps.
-    Cost: pure ε = 2·rate·Δ per draw (McSherry and Talwar 2007), rate·Δ if the scores are monotone; ρ = ε²/2.
+    Noise: P(candidate) ∝ e^(score/t). Several are drawn one after another without replacement, each from those that
+    are left (peeling).
+    Cost: pure ε = 2Δ/t per draw (McSherry and Talwar 2007), Δ/t if the scores are monotone: then the sum over the
+    candidates changes in the same direction as each of its parts. Draws compose; ρ = ε²/2 each.
     (A bounded range would give ε²/8; the ledger charges every pure step alike.)
 
     Attributes:
         sensitivity: Δ of a score.
-        rate: the factor in the exponent.
+        scale: t, in units of the score.
+        charged: the ε that is paid for all draws together.
         monotone: whether one unit moves all scores in the same direction.
         draws: how many candidates are drawn.
     """
 
     sensitivity: Fraction
-    rate: float
+    scale: float
+    charged: Fraction
     monotone: bool = False
     draws: int = 1
 
     def __post_init__(self) -> None:
-        _require_positive("Exponential", sensitivity=self.sensitivity, rate=self.rate, draws=self.draws)
+        _require_positive("Exponential", sensitivity=self.sensitivity, scale=self.scale)
+        _require_positive("Exponential", charged=self.charged, draws=self.draws)
         if self.draws > MOST_DRAWS:
             raise BudgetError(f"Exponential: draws is {self.draws:,}; give at most {MOST_DRAWS:,}")
+        if min(self.pure) < self._sides * self.sensitivity / Fraction(self.scale):
+            raise BudgetError(
+                f"{self.draws} draws by the exponential mechanism with scale {self.scale} cost more than "
+                f"ε = {text_of(self.charged)}"
+            )
 
     @classmethod
     def within(cls, epsilon: Fraction, sensitivity: Number, *, monotone: bool = False, draws: int = 1) -> Exponential:
-        """The sharpest choice that costs at most ε per draw."""
-        _require_positive("Exponential", epsilon=epsilon)
-        sides = 1 if monotone else 2
-        rate = _float_below(epsilon / (sides * exact(sensitivity)))
-        return cls(sensitivity=exact(sensitivity), rate=rate, monotone=monotone, draws=draws)
+        """The sharpest choice that costs ε for all draws together."""
+        _require_positive("Exponential", epsilon=epsilon, draws=draws)
+        charged, sides = round_down(exact(epsilon)), 1 if monotone else 2
+        each = round_down(charged / min(draws, MOST_DRAWS))
+        _require_positive("Exponential", epsilon=each)
+        scale = _float_above(sides * exact(sensitivity) / each)
+        return cls(sensitivity=exact(sensitivity), scale=scale, charged=charged, monotone=monotone, draws=draws)
 
     @property
     def pure(self) -> tuple[Fraction, ...]:
-        """ε, once per draw."""
-        sides = 1 if self.monotone else 2
-        return (round_up(sides * Fraction(self.rate) * self.sensitivity),) * self.draws
+        """Equal parts of ε, one for each draw; their sum is ε, exactly."""
+        return split(self.charged, [1] * self.draws)
 
     @property
     def rho(self) -> Fraction:
@@ -220,8 +239,13 @@ class Exponential(Spend):
 
     def to_data(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        shape = {"rate": self.rate, "monotone": self.monotone, "draws": self.draws}
-        return {"kind": "exponential", "sensitivity": text_of(self.sensitivity), **shape}
+        paid = {"scale": self.scale, "charged": text_of(self.charged)}
+        shape = {"monotone": self.monotone, "draws": self.draws}
+        return {"kind": "exponential", "sensitivity": text_of(self.sensitivity), **paid, **shape}
+
+    @property
+    def _sides(self) -> int:
+        return 1 if self.monotone else 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,7 +353,8 @@ def spend_from_data(data: dict[str, Any]) -> Spend:
             return Gaussian(**fields | {"sensitivity_squared": exact(fields["sensitivity_squared"])})
         if kind in ("laplace", "exponential"):
             known = Laplace if kind == "laplace" else Exponential
-            return known(**fields | {"sensitivity": exact(fields["sensitivity"])})
+            numbers: dict[str, Any] = {n: exact(fields[n]) for n in ("sensitivity", "charged") if n in fields}
+            return known(**fields | numbers)
         if kind == "threshold":
             noise, charged = spend_from_data(fields.pop("noise")), exact(fields.pop("delta"))
             return Threshold(noise=noise, charged=charged, **fields)  # type: ignore[arg-type]
@@ -347,8 +372,3 @@ def _require_positive(what: str, **numbers: Fraction | float | int) -> None:
 def _float_above(value: Fraction) -> float:
     number = float(value)
     return number if Fraction(number) >= value else math.nextafter(number, math.inf)
-
-
-def _float_below(value: Fraction) -> float:
-    number = float(value)
-    return number if Fraction(number) <= value else math.nextafter(number, 0)

@@ -59,6 +59,8 @@ def command(rows: int, seed: int, epsilon: float, folder: Path, quiet: bool) -> 
     output.say(f"  dpsyn inspect {release}/synopsis.dpsyn                        who paid what for which number")
     output.say(f"  dpsyn generate {release}/synopsis.dpsyn --rows 5 -o -         more rows, which cost nothing")
     output.say(f"  dpsyn evaluate {table} {release}/synthetic.csv -s {schema}   all it preserves; private")
+    compared = f"dpsyn evaluate --from-synopsis {release}/synopsis.dpsyn {release}/synthetic.csv"
+    output.say(f"  {compared} --html {folder}/report.html   a page to look at, and to publish")
     output.say("  dpsyn schema draft YOUR-TABLE.csv -o schema.yaml             the first step with a table of your own")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,17 +21,29 @@ PRESETS = ("paper", "match3")
 
 
 @click.command()
-@click.argument("real", metavar="REAL")
-@click.argument("synthetic", metavar="SYNTHETIC...", nargs=-1, required=True)
+@click.argument("tables", metavar="[REAL] SYNTHETIC...", nargs=-1, required=True)
 @click.option(
     "-s",
     "--schema",
-    required=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="What is public about the table; see dpsyn schema.",
 )
+@click.option("--html", "page", metavar="FILE", help="Write a report to look at; needs the extra dpsyn[report].")
 @click.option("--json", "target_file", metavar="FILE", help="Write all figures as JSON; - for standard output.")
+@click.option(
+    "--from-synopsis",
+    "released",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Compare with what was released instead of a real table; the result may be published.",
+)
+@click.option(
+    "--synopsis",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="What the synthetic table was made from: its certificate and budget join the report.",
+)
 @click.option(
     "--preset",
     default=PRESETS[0],
@@ -45,51 +58,111 @@ PRESETS = ("paper", "match3")
 @click.option("--sexes", metavar="A,B", help="The two values of --sex to compare; by default 1,2 or its first two.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), metavar="N", help="Random choices.")
 @click.option("--query", metavar="SQL", help="A SELECT, or the name of a table, if REAL is a DuckDB database.")
-@click.option("--force", is_flag=True, help="Overwrite the JSON file if it exists.")
+@click.option("--force", is_flag=True, help="Overwrite files that exist.")
 @click.option("-q", "--quiet", is_flag=True, help="Do not show how far it is.")
 def command(
-    real: str,
-    synthetic: tuple[str, ...],
-    schema: Path,
+    tables: tuple[str, ...],
+    schema: Path | None,
+    page: str | None,
     target_file: str | None,
+    released: Path | None,
+    synopsis: Path | None,
     sexes: str | None,
     force: bool,
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Compare a synthetic table with the real one.
+    """Compare a synthetic table with the real one, or with what was released.
 
     Every figure stands beside two yardsticks: the sampling floor, what a fresh sample of the real rows would get, and
     independent, what they get with every column shuffled by itself. Several synthetic tables, such as those for several
     ε, are scored one after the other and then together, as the NIST contest ranked its teams.
 
     What it prints is computed from the real rows and not protected: do not publish it, and do not choose among releases
-    by it.
+    by it. With --from-synopsis no real table is read: the synthetic one is compared with the released counts, and what
+    that gives may be published.
 
     \b
       dpsyn evaluate people.csv synthetic.csv -s schema.yaml
+      dpsyn evaluate people.csv synthetic.csv -s schema.yaml --html report.html --synopsis s.dpsyn
       dpsyn evaluate people.csv synthetic.csv -s schema.yaml --json scores.json --target employed
       dpsyn evaluate people.csv synthetic.csv -s schema.yaml --region district --sex sex --income income
+      dpsyn evaluate --from-synopsis s.dpsyn synthetic.csv --html publishable.html
     """
-    _refuse_places(target_file, force, (real, schema, *synthetic))
-    public = dpsyn.Schema.load(schema)
+    inputs = (*tables, *filter(None, (schema, released, synopsis)))
+    _refuse_places({"--html": page, "--json": target_file}, force, inputs)
+    if released is not None:
+        given = {"--schema": schema, "--synopsis": synopsis, "--sexes": sexes}
+        given |= {f"--{name}": options[name] for name in ("target", "region", "sex", "income", "query")}
+        _compare_with_released(released, tables, page, target_file, given, quiet)
+        return
+    if schema is None:
+        raise click.UsageError("Missing option '-s' / '--schema'.")
+    if len(tables) < 2:
+        raise click.UsageError("Missing argument 'SYNTHETIC...'.")
+    if page is not None and len(tables) > 2:
+        raise click.UsageError("--html makes a report of one synthetic table; call it once for each")
+    public, kept = dpsyn.Schema.load(schema), None if synopsis is None else dpsyn.Synopsis.load(synopsis)
     pair = _two_values(sexes)
     with progress.shown(quiet) as shown:
-        found = [dpsyn.evaluate(real, table, public, sexes=pair, progress=shown, **options) for table in synthetic]
+        found = [dpsyn.evaluate(tables[0], t, public, sexes=pair, progress=shown, **options) for t in tables[1:]]
+        if page is not None:
+            from dpsyn.report.private import private_report
+
+            shown("drawing the report", 0.0)
+            output.write_text(page, private_report(found[0], kept), private=True)
     if target_file is not None:
         _write(target_file, found)
-    if target_file != "-":
+    if "-" not in (target_file, page):
         _show(found)
 
 
-def _refuse_places(target: str | None, force: bool, inputs: tuple[object, ...]) -> None:
+def _compare_with_released(
+    synopsis: Path,
+    tables: tuple[str, ...],
+    page: str | None,
+    target_file: str | None,
+    given: Mapping[str, object],
+    quiet: bool,
+) -> None:
+    """The mode without a real table."""
+    for option, value in given.items():
+        if value is not None:
+            raise click.UsageError(f"{option} needs the real table, which --from-synopsis does without")
+    if len(tables) > 1:
+        raise click.UsageError("--from-synopsis reads no real table; give the synthetic one alone")
+    from dpsyn.report import publishable as words
+
+    released = dpsyn.Synopsis.load(synopsis)
+    with progress.shown(quiet) as shown:
+        shown("counting synthetic rows", 0.0)
+        closeness = released.compare(dpsyn.read_table(tables[0]))
+        if page is not None:
+            shown("drawing the report", 0.0)
+            output.write_text(page, words.closeness_report(released, closeness))
+    if target_file is not None:
+        text = json.dumps(closeness.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        output.write_text(target_file, text)
+    if "-" not in (target_file, page):
+        output.say(f"{words.banner_of(released)}\n")
+        output.table("", words.SCORE_HEADINGS, words.closeness_rows(closeness), right=range(1, 4))
+        output.say(words.YARDSTICKS)
+
+
+def _refuse_places(targets: Mapping[str, str | None], force: bool, inputs: tuple[object, ...]) -> None:
     """Refuse to write over a file that is read or exists, or where none can be, before work is done for it."""
-    if target is None or target == "-":
-        return
+    if all(target == "-" for target in targets.values()):
+        raise click.UsageError(f"{' and '.join(targets)} cannot both go to standard output")
+    files = {option: target for option, target in targets.items() if target not in (None, "-")}
     for given in inputs:
-        measuring.refuse_collisions({"--json": target}, {"data": given})
-    output.refuse_to_overwrite(target, force)
-    outputs.check_writable(Path(target))
+        measuring.refuse_collisions(files, {"data": given})
+    for target in files.values():
+        output.refuse_to_overwrite(str(target), force)
+        outputs.check_writable(Path(str(target)))
+    if targets["--html"] is not None:
+        from dpsyn.report.vega import require_vega
+
+        require_vega()
 
 
 def _two_values(sexes: str | None) -> tuple[str, str] | None:

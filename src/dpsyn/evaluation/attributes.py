@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.evaluation.counting import distances
-from dpsyn.evaluation.folding import fold
 from dpsyn.evaluation.results import AttributeScore, Figure
 from dpsyn.evaluation.tables import Comparison
+from dpsyn.records.folding import fold
 
 MOST_LABELS = 100
 """Labels of one attribute that are told apart."""

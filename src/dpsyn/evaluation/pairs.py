@@ -10,9 +10,9 @@ import numpy as np
 from dpsyn.evaluation.association import PairAssociation, associations, correlations
 from dpsyn.evaluation.attributes import shares
 from dpsyn.evaluation.counting import distances, pair_cells
-from dpsyn.evaluation.folding import Folding, fold
 from dpsyn.evaluation.results import Association, Correlations, Figure, PairScore, PairTable
 from dpsyn.evaluation.tables import Comparison
+from dpsyn.records.folding import Folding, fold
 
 WORST_PAIRS = 8
 """Pairs whose marginals are told in full: as many as somebody looks at."""

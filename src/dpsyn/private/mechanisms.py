@@ -1,4 +1,4 @@
-"""Where noise comes from: OpenDP's exact samplers, fed by the operating system.
+"""Where noise comes from: OpenDP's exact samplers, and exact choices, fed by the operating system.
 
 There is no seed, and no way to give one. Tests put another ``Mechanisms`` in its place; a run that used it is stamped
 *not private* for ever.
@@ -16,7 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.accounting import Gaussian, Laplace, Threshold
+from dpsyn.accounting import Exponential, Gaussian, Laplace, Threshold
+from dpsyn.private.peeling import peeled
 
 CHUNK = 500
 """Numbers a thread noises at once: a sampler takes 12 µs for each and 100 µs for the call; see ``bench.noise``."""
@@ -41,9 +42,12 @@ class Mechanisms(Protocol):
     def listed(self, counts: Mapping[str, int], spend: Threshold) -> dict[str, int]:
         """The keys whose noisy count reaches the threshold, sorted, with those counts; in steps of the noise."""
 
+    def chosen(self, scores: NDArray[np.int64], spend: Exponential) -> NDArray[np.int64]:
+        """Positions of as many candidates as the spend draws, without replacement, in the order of drawing."""
+
 
 class SystemNoise:
-    """Exact discrete noise from OpenDP, seeded by the operating system."""
+    """Exact discrete noise from OpenDP, and exact choices, from the operating system's randomness."""
 
     def noised(self, answers: Sequence[Charged]) -> list[NDArray[np.int64]]:
         """Noise on every number of every answer, drawn in chunks that all threads share.
@@ -68,6 +72,14 @@ class SystemNoise:
         (noisy,) = self.noised([(np.array([counts[key] for key in keys], np.int64), spend.noise)])
         steps = 2**spend.noise.lattice if isinstance(spend.noise, Gaussian) else 1
         return {key: number for key, number in zip(keys, noisy.tolist(), strict=True) if number >= spend.cut * steps}
+
+    def chosen(self, scores: NDArray[np.int64], spend: Exponential) -> NDArray[np.int64]:
+        """Candidates drawn one after another, P ∝ e^(score/t) among those that are left.
+
+        Privacy: t is the scale that the spend was charged for, and the probabilities are exact, see ``peeling``.
+        OpenDP draws the same by trying candidates at random, which takes minutes where one of 100 000 stands out.
+        """
+        return peeled(scores, spend.scale, spend.draws)
 
 
 Chunk = tuple[Any, NDArray[np.int64]]

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from dpsyn.accounting import Budget, Ledger, Protection, Run
 from dpsyn.accounting.account import replay
-from dpsyn.engines import open_engine
+from dpsyn.engines import Engine, open_engine
+from dpsyn.engines.transactions import BasketEngine
 from dpsyn.errors import JournalError, LedgerError
+from dpsyn.private.baskets import PrivateBaskets
+from dpsyn.private.doorway import Limits, interrupt, sealed
 from dpsyn.private.journal import Header, Journal, refuse_left_behind
 from dpsyn.private.mechanisms import Mechanisms, SystemNoise
-from dpsyn.private.table import Limits, PrivateTable, initial_recoding, interrupt, sealed
+from dpsyn.private.table import PrivateTable, initial_recoding
 from dpsyn.records import check_structure
-from dpsyn.schema import Schema
-from dpsyn.sources import open_source
+from dpsyn.schema import BasketSchema, Schema
+from dpsyn.sources import open_source, open_transactions
+
+_E = TypeVar("_E", Engine, BasketEngine)
 
 
 def open_private(
@@ -64,24 +70,9 @@ def open_private(
     source = open_source(data, query=query)
     check_structure(schema, source.schema, source.where)
     noise = mechanisms or SystemNoise()  # a run with any other, even one derived from it, is stamped
-    facts = Header(
-        run="",
-        dataset=schema.dataset,
-        schema=hashlib.sha256(msgspec.json.encode(schema, order="deterministic")).hexdigest(),
-        plan=plan,
-        budget=budget.to_data(),
-        protection=protection_of(schema).to_data(),
-        ledger=ledger is not None,
-        private=type(noise) is SystemNoise,
-    )
+    facts = _facts(schema, budget, noise, plan=plan, ledger=ledger is not None)
     run, book = (_resumed if resume else _started)(journal, facts, ledger)
-    try:
-        counting = open_engine(source, schema, kind=engine, key=secrets.token_bytes(16))
-        if not run.closed:
-            sealed(counting.prepare)
-    except BaseException:
-        interrupt(run, book)
-        raise
+    counting = _prepared(lambda: open_engine(source, schema, kind=engine, key=secrets.token_bytes(16)), run, book)
     return PrivateTable(
         schema=schema,
         recoding=initial_recoding(schema),
@@ -92,6 +83,66 @@ def open_private(
         limits=limits or Limits(),
         drawn=[0],
     )
+
+
+def open_baskets(
+    data: Any,
+    schema: BasketSchema,
+    budget: Budget,
+    ledger: Ledger | None = None,
+    *,
+    query: str | None = None,
+    mechanisms: Mechanisms | None = None,
+    limits: Limits | None = None,
+    journal: Path | None = None,
+    resume: bool = False,
+    plan: str = "",
+) -> PrivateBaskets:
+    """Private baskets behind the gate; as ``open_private``, for a file of baskets instead of a table.
+
+    Privacy: as ``open_private``. Which of a person's baskets are used, and which items of a long basket are counted
+    where items are bought, is decided by a key that is drawn now and never leaves.
+    """
+    source = open_transactions(data, query=query)
+    noise = mechanisms or SystemNoise()
+    facts = _facts(schema, budget, noise, plan=plan, ledger=ledger is not None)
+    counting = BasketEngine(source, schema, secrets.token_bytes(16))  # checks the columns; reads nothing yet
+    run, book = (_resumed if resume else _started)(journal, facts, ledger)
+    return PrivateBaskets(
+        schema=schema,
+        engine=_prepared(lambda: counting, run, book),
+        run=run,
+        journal=book,
+        mechanisms=noise,
+        limits=limits or Limits(),
+        drawn=[0],
+    )
+
+
+def _facts(schema: Schema | BasketSchema, budget: Budget, noise: Mechanisms, *, plan: str, ledger: bool) -> Header:
+    """What a run is, and what must be the same when it is resumed."""
+    return Header(
+        run="",
+        dataset=schema.dataset,
+        schema=hashlib.sha256(msgspec.json.encode(schema, order="deterministic")).hexdigest(),
+        plan=plan,
+        budget=budget.to_data(),
+        protection=protection_of(schema).to_data(),
+        ledger=ledger,
+        private=type(noise) is SystemNoise,
+    )
+
+
+def _prepared(opened: Callable[[], _E], run: Run, book: Journal | None) -> _E:
+    """An engine that has read its rows, now that their promise is reserved; if it cannot, the run is left."""
+    try:
+        engine = opened()
+        if not run.closed:
+            sealed(engine.prepare)
+    except BaseException:
+        interrupt(run, book)
+        raise
+    return engine
 
 
 def _started(path: Path | None, facts: Header, ledger: Ledger | None) -> tuple[Run, Journal | None]:
@@ -152,8 +203,9 @@ def _recorded_by(journal: Journal) -> Run:
     )
 
 
-def protection_of(schema: Schema) -> Protection:
+def protection_of(schema: Schema | BasketSchema) -> Protection:
     """Whom a release under this schema protects."""
+    record = "basket" if isinstance(schema, BasketSchema) else "row"
     if schema.unit is None:
-        return Protection(neighbours=schema.neighbours)
-    return Protection(neighbours=schema.neighbours, unit=schema.unit.id, rows=schema.unit.rows)
+        return Protection(neighbours=schema.neighbours, record=record)
+    return Protection(neighbours=schema.neighbours, unit=schema.unit.id, rows=schema.unit.rows, record=record)

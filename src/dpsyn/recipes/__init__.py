@@ -5,7 +5,9 @@ from dpsyn.recipes.dpsyn import DPSynOptions, dpsyn
 from dpsyn.recipes.fourier import fourier
 from dpsyn.recipes.independent import independent
 from dpsyn.recipes.measuring import DEFAULT_RECIPE, RECIPES, measure
+from dpsyn.recipes.mining import frequent_itemsets
 from dpsyn.recipes.mwem import MwemOptions, mwem
+from dpsyn.recipes.privbasis import PrivBasisOptions, privbasis
 from dpsyn.recipes.priview import PriViewOptions, priview
 from dpsyn.recipes.privsyn import PrivSynOptions, privsyn
 from dpsyn.recipes.recipe import Findings, Recipe
@@ -18,15 +20,18 @@ __all__ = [
     "Findings",
     "MwemOptions",
     "PriViewOptions",
+    "PrivBasisOptions",
     "PrivSynOptions",
     "Recipe",
     "Synthesizer",
     "direct",
     "dpsyn",
     "fourier",
+    "frequent_itemsets",
     "independent",
     "measure",
     "mwem",
+    "privbasis",
     "priview",
     "privsyn",
 ]

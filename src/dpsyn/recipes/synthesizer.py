@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,11 @@ class Synthesizer:
         self._synopsis = measure(data, self.schema, self.epsilon, **self.options)
         return self
 
-    def sample(self, rows: int | None = None, *, seed: int | None = None) -> Any:
-        """Synthetic rows, as the kind of table that was fitted."""
-        return self.synopsis.generate(rows, seed=seed)
+    def sample(
+        self, rows: int | None = None, *, seed: int | None = None, where: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Synthetic rows, as the kind of table that was fitted; under conditions as in ``Synopsis.generate``."""
+        return self.synopsis.generate(rows, seed=seed, where=where)
 
     @property
     def synopsis(self) -> Synopsis:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dpsyn.evaluation.contest import combined_score
@@ -31,6 +32,29 @@ _NOT_JUDGED = "–"
 """Where neither more nor less is better."""
 
 
+@dataclass(frozen=True, slots=True)
+class ScoreLine:
+    """A figure with what it is.
+
+    Attributes:
+        words: what it is.
+        figure: the figure between its yardsticks.
+        shown: how it is written.
+        better: ``less``, ``more``, or empty where neither is.
+    """
+
+    words: str
+    figure: Figure
+    shown: Callable[[float], str]
+    better: str = ""
+
+    @property
+    def cells(self) -> tuple[str, str, str]:
+        """The figure and its yardsticks, as text."""
+        figure = self.figure
+        return self.shown(figure.synthetic), self.shown(figure.floor), self.shown(figure.independent)
+
+
 def title(evaluation: Evaluation) -> str:
     """What is compared."""
     rows = f"{counted(evaluation.synthetic_rows, 'row')} against {evaluation.real_rows:,}"
@@ -41,10 +65,15 @@ def title(evaluation: Evaluation) -> str:
 
 def score_rows(evaluation: Evaluation) -> list[tuple[str, ...]]:
     """A line of text for each figure."""
-    return [*_marginal_rows(evaluation), *_contest_rows(evaluation), *_other_rows(evaluation)]
+    return [(line.words, *line.cells, line.better or _NOT_JUDGED) for line in score_lines(evaluation)]
 
 
-def _marginal_rows(evaluation: Evaluation) -> Iterator[tuple[str, ...]]:
+def score_lines(evaluation: Evaluation) -> list[ScoreLine]:
+    """Every overall figure."""
+    return [*_marginal_lines(evaluation), *_contest_lines(evaluation), *_other_lines(evaluation)]
+
+
+def _marginal_lines(evaluation: Evaluation) -> Iterator[ScoreLine]:
     apart, correlations = evaluation.distances, evaluation.correlations
     several = [
         (f"distance of {counted(len(evaluation.attributes), '1-way marginal')}", apart.one_way),
@@ -53,36 +82,37 @@ def _marginal_rows(evaluation: Evaluation) -> Iterator[tuple[str, ...]]:
         ("difference of Cramér's V", correlations.cramers_v),
         ("difference of Spearman's ρ", correlations.spearman),
     ]
-    yield from (_row(words, figure, _fraction, "less") for words, figure in several if figure is not None)
+    yield from (ScoreLine(words, figure, _fraction, "less") for words, figure in several if figure is not None)
 
 
-def _contest_rows(evaluation: Evaluation) -> Iterator[tuple[str, ...]]:
+def _contest_lines(evaluation: Evaluation) -> Iterator[ScoreLine]:
     contest = evaluation.contest
-    yield _row(f"NIST density ({counted(contest.triples, 'set')} of columns)", contest.density, _points, "more")
-    yield _row(f"NIST range queries ({contest.queries:,})", contest.range_queries, _points, "more")
+    yield ScoreLine(f"NIST density ({counted(contest.triples, 'set')} of columns)", contest.density, _points, "more")
+    yield ScoreLine(f"NIST range queries ({contest.queries:,})", contest.range_queries, _points, "more")
     if contest.income is not None:
         regions = counted(len(contest.income.regions), "region")
-        yield _row(f"NIST Gini and gender gap ({regions})", contest.income.score, _points, "more")
-    yield _row(f"NIST mean (preset {contest.preset})", contest.mean, _points, "more")
+        yield ScoreLine(f"NIST Gini and gender gap ({regions})", contest.income.score, _points, "more")
+    yield ScoreLine(f"NIST mean (preset {contest.preset})", contest.mean, _points, "more")
 
 
-def _other_rows(evaluation: Evaluation) -> Iterator[tuple[str, ...]]:
+def _other_lines(evaluation: Evaluation) -> Iterator[ScoreLine]:
     classifier = evaluation.classifier
     if classifier is not None:
         words = f"{classifier.target} predicted: area under the curve (by real rows {_fraction(classifier.real_auc)})"
-        yield _row(words, classifier.auc, _fraction, "more")
+        yield ScoreLine(words, classifier.auc, _fraction, "more")
         words = f"{classifier.target} predicted: accuracy (by real rows {_percent(classifier.real_accuracy)})"
-        yield _row(words, classifier.accuracy, _percent, "more")
-    yield _row("rows identical to a real row", evaluation.identical.share, _percent, _NOT_JUDGED)
+        yield ScoreLine(words, classifier.accuracy, _percent, "more")
+    yield ScoreLine("rows identical to a real row", evaluation.identical.share, _percent)
 
 
 def worst_rows(evaluation: Evaluation) -> list[tuple[str, ...]]:
     """The attributes and pairs whose marginals are farthest above the sampling floor, the worst first."""
-    lines = []
+    lines: list[tuple[str, ...]] = []
     singles = [((attribute.name,), attribute.distance) for attribute in evaluation.attributes]
     for entries in (singles, [((pair.first, pair.second), pair.distance) for pair in evaluation.pairs]):
         beyond = sorted(entries, key=lambda entry: entry[1].floor - entry[1].synthetic)
-        lines += [_row(" × ".join(names), figure, _fraction) for names, figure in beyond[:_WORST]]
+        worst = [ScoreLine(" × ".join(names), figure, _fraction) for names, figure in beyond[:_WORST]]
+        lines += [(line.words, *line.cells) for line in worst]
     return lines
 
 
@@ -102,10 +132,6 @@ def combined_line(evaluations: Sequence[Evaluation]) -> str:
         f"NIST mean of {counted(len(evaluations), 'table')}: {_points(combined.synthetic)} "
         f"(sampling floor {_points(combined.floor)}, independent {_points(combined.independent)})."
     )
-
-
-def _row(words: str, figure: Figure, shown: Callable[[float], str], *better: str) -> tuple[str, ...]:
-    return words, shown(figure.synthetic), shown(figure.floor), shown(figure.independent), *better
 
 
 def _fraction(number: float) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dpsyn.accounting import Draw, Spend
     from dpsyn.synopsis import Release, Scores, Synopsis
 
-PAYMENT_HEADINGS = ("measured", "cells", "noise σ", "share of ρ")
+PAYMENT_HEADINGS = ("measured", "cells", "noise σ", "share")
 """The columns of ``payment_rows``; all but the first are numbers."""
 
 _MOST_SHOWN = 5
@@ -34,7 +34,8 @@ class Payment:
         cells: how many numbers a marginal has.
         deviation: the standard deviation of the noise; None where the step adds none.
         rho: its cost in zCDP; None if no draw of a certificate is known for it.
-        share: the part of the promised ρ.
+        share: the part of what was promised: of ρ, or of ε where all steps are pure.
+        ways: how many attributes a marginal has; 0 if it was something else.
     """
 
     what: str
@@ -42,6 +43,7 @@ class Payment:
     deviation: float | None
     rho: float | None
     share: float | None
+    ways: int = 0
 
 
 # ── words ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -95,17 +97,36 @@ def score_lines(release: Release) -> list[str]:
 
 def payments(release: Release) -> list[Payment]:
     """What was bought by each draw; marginals for which no draw is known come last, without a price."""
-    promised = release.certificate.account.budget.reserved_rho if release.certificate else 0
     draws = release.certificate.account.draws if release.certificate else ()
     waiting = [marginal for stage in release.stages for marginal in stage.marginals]
     found = []
     for draw in draws:
-        deviation, rho = _deviation(draw.spend), draw.spend.rho
+        deviation = _deviation(draw.spend)
         bought = next((m for m in waiting if _is_for(draw, m.clique) and m.deviation == deviation), None)
         waiting = [marginal for marginal in waiting if marginal is not bought]
         what, cells = (", ".join(bought.clique), bought.raw.size) if bought else (draw.purpose, None)
-        found.append(Payment(what, cells, deviation, float(rho), float(rho / promised) if promised else 0.0))
-    return found + [Payment(", ".join(m.clique), m.raw.size, m.deviation, None, None) for m in waiting]
+        ways = len(bought.clique) if bought else 0
+        found.append(Payment(what, cells, deviation, float(draw.spend.rho), _share(draw.spend, release), ways))
+    return found + [Payment(", ".join(m.clique), m.raw.size, m.deviation, None, None, len(m.clique)) for m in waiting]
+
+
+def spending_line(release: Release) -> str:
+    """What the budget of a release went to, in a sentence; empty if it is not known."""
+    paid = [payment for payment in payments(release) if payment.share is not None]
+    parts = []
+    for ways in sorted({payment.ways for payment in paid}, key=lambda ways: ways or math.inf):
+        same = [payment for payment in paid if payment.ways == ways]
+        noun = f"{ways}-way marginal" if ways else "other draw"
+        parts.append(f"{_percent(sum(payment.share or 0.0 for payment in same))} on {counted(len(same), noun)}")
+    return f"The budget was spent: {', '.join(parts)}." if parts else ""
+
+
+def _share(spend: Spend, release: Release) -> float:
+    """The part of the promise that a step took: pure steps add up in ε, others in ρ."""
+    budget = release.certificate.account.budget if release.certificate else None
+    if budget is None or not budget.reserved_rho:
+        return 0.0
+    return float(spend.rho / budget.reserved_rho if budget.rho else sum(spend.pure) / sum(budget.pure))
 
 
 def _is_for(draw: Draw, clique: tuple[str, ...]) -> bool:

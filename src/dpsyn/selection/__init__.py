@@ -1,5 +1,6 @@
 """Which marginals to measure: from released scores to cliques and shares. Post-processing: it costs nothing."""
 
+from dpsyn.selection.bases import LONGEST, basis_sets
 from dpsyn.selection.combine import combine
 from dpsyn.selection.covering import Room, covering_design
 from dpsyn.selection.greedy import CELL_POWER, select_pairs
@@ -8,6 +9,7 @@ from dpsyn.selection.worthwhile import Choice, select_worthwhile, shrunk
 
 __all__ = [
     "CELL_POWER",
+    "LONGEST",
     "Choice",
     "Covering",
     "Every",
@@ -16,6 +18,7 @@ __all__ = [
     "Room",
     "ViewPlan",
     "Views",
+    "basis_sets",
     "combine",
     "covering_design",
     "parse_views",

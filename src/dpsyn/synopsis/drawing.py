@@ -64,8 +64,6 @@ def model_codes(
     if model.fitted is None and not where:
         return synthesize(model.tables, model.recoding.names, model.recoding.sizes, rows, seed=seed, progress=progress)
     fitted = model.fitted or gibbs.fit(model.tables, model.recoding.names, model.recoding.sizes, seed=0)
-    if where:
-        fitted = gibbs.freed(fitted)
     number = ENOUGH if 0 < rows < FEW else rows
     chunks = list(gibbs.generate(fitted, number, seed=seed, where=where, progress=progress))
     codes = np.concatenate([np.empty((len(fitted.names), 0), np.uint16), *chunks], axis=1).T

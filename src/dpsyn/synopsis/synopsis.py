@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from dpsyn.synopsis.answering import Answer, Method
+    from dpsyn.synopsis.closeness import Closeness
 
 MOST_ROWS = 2**31 - 1
 """Rows that one table may have."""
@@ -153,6 +154,12 @@ class Synopsis:
         for own in np.random.SeedSequence(seed).spawn(number):
             own_seed = int(own.generate_state(1, np.uint64)[0])
             yield self.generate(rows, seed=own_seed, where=where, kind=kind, progress=progress)
+
+    def compare(self, table: pa.Table) -> Closeness:
+        """How close synthetic rows, as an Arrow table, are to what was released; costs nothing."""
+        from dpsyn.synopsis.comparing import compare_rows
+
+        return compare_rows(self, table)
 
     def of_kind(self, kind: Kind) -> Synopsis:
         """The same synopsis, generating another kind of table."""

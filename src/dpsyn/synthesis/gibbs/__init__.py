@@ -2,10 +2,9 @@
 
 from dpsyn.synthesis.gibbs.fit import fit
 from dpsyn.synthesis.gibbs.fitted import Fitted
-from dpsyn.synthesis.gibbs.free import freed
 from dpsyn.synthesis.gibbs.generate import chunk_sizes, generate, generate_chunk
 from dpsyn.synthesis.gibbs.options import GibbsOptions
 from dpsyn.synthesis.gibbs.polish import polish
 from dpsyn.synthesis.gibbs.restore import restored
 
-__all__ = ["Fitted", "GibbsOptions", "chunk_sizes", "fit", "freed", "generate", "generate_chunk", "polish", "restored"]
+__all__ = ["Fitted", "GibbsOptions", "chunk_sizes", "fit", "generate", "generate_chunk", "polish", "restored"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpsyn.errors import InternalError
 from dpsyn.synthesis.gibbs import kernels
-from dpsyn.synthesis.gibbs.layout import Cells, Layout
+from dpsyn.synthesis.gibbs.layout import Cells, Columns, Layout
 
 _Result = TypeVar("_Result")
 
@@ -65,7 +66,7 @@ class Chains:
     """
 
     layout: Layout
-    columns: NDArray[np.uint16]
+    columns: Columns
     pool: Executor | None
     random: np.random.Generator
     allowed: Mapping[int, NDArray[np.float64]] = field(default_factory=dict)
@@ -82,7 +83,7 @@ class Chains:
             kernels.count(self.columns, *part, *self.layout.counting, totals)
             return totals
 
-        return np.sum(self._each_part(count), axis=0, dtype=np.int64)
+        return sum(self._each_part(count), start=np.zeros(self.layout.offsets[-1], np.int64))
 
     def sweep(self, parameters: Cells, pull: Pull | None = None) -> Cells:
         """Draw each value of each record once, attributes in random order; returns the forces of the pull.
@@ -96,11 +97,16 @@ class Chains:
             forces, stiffness = pull.forces(self.layout, counts)
         parts = self.parts()
         live = self._weights(parameters + forces, counts)
-        leaving = np.exp(stiffness * len(parts)).astype(np.float32)
+        away = stiffness * len(parts)
+        moves = (np.exp(away).astype(np.float32), np.exp(-away).astype(np.float32))
         order = self.random.permutation(len(self.layout.sizes))
         key = self.random.integers(0, 2**64, dtype=np.uint64)
-        rest = (order, *self.layout.sweeping, *self._bars(), leaving, 1 / leaving)
-        self._each_part(lambda part: kernels.sweep(self.columns, *part, *rest, live.copy(), key))
+        bars = self._bars()
+
+        def sweep(part: tuple[int, int]) -> None:
+            kernels.sweep(self.columns, *part, order, *self.layout.sweeping, *bars, *moves, live.copy(), key)
+
+        self._each_part(sweep)
         return forces
 
     def parts(self) -> Sequence[tuple[int, int]]:
@@ -133,4 +139,4 @@ def parts_of(records: int) -> Sequence[tuple[int, int]]:
     while number < _MOST_PARTS and records >= 2 * number * _PART:
         number *= 2
     edges = np.linspace(0, records, number + 1).astype(int)
-    return [(int(first), int(stop)) for first, stop in zip(edges, edges[1:], strict=False)]
+    return [(int(first), int(stop)) for first, stop in pairwise(edges)]

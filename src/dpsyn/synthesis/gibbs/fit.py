@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +24,7 @@ from dpsyn.progress import Progress, silent
 from dpsyn.synthesis.gibbs.chains import Chains, Pull, parts_of
 from dpsyn.synthesis.gibbs.fitted import Fitted
 from dpsyn.synthesis.gibbs.forest import Forest, plant
-from dpsyn.synthesis.gibbs.layout import Cells, Layout, Places, by_size
+from dpsyn.synthesis.gibbs.layout import Cells, Layout
 from dpsyn.synthesis.gibbs.options import GibbsOptions
 from dpsyn.synthesis.gibbs.polish import polish_chains
 from dpsyn.synthesis.gibbs.targets import Target, targets_of, total_of
@@ -33,6 +32,9 @@ from dpsyn.synthesis.gibbs.targets import Target, targets_of, total_of
 MOST_RECORDS = 100_000
 _LEAST_RECORDS = 10_000
 """With fewer records the averages would be rough; rows to publish are drawn from the model, as many as one likes."""
+
+_LEAST_VARIANCE = 1e-6
+"""Of tables that are exact: they are followed as if they had a little noise."""
 
 _EMPTY = -8.0
 """Added to the parameters of cells that are known to be empty."""
@@ -66,102 +68,113 @@ def fit(
     records = records or int(np.clip(round(total), _LEAST_RECORDS, MOST_RECORDS))
     if records < 1:
         raise InternalError(f"a fit of {records} records")
-    forest = plant([(target.places, target.nonnegative()) for target in targets], len(names))
-    measured = Layout.of(sizes, [target.places for target in targets])
-    extended = Layout.of(sizes, [*measured.cliques, *_unmeasured_pairs(measured, options.unmeasured)])
-    base = _start_parameters(measured, forest, targets, options.pseudocount)
-    wanted = _stiffness(targets, records / total, options)
+    forest = plant([(target.places, target.shrunk()) for target in targets], len(names))
+    layout = Layout.of(sizes, [target.places for target in targets])
+    base = _start_parameters(layout, forest, targets, options)
+    wanted = _stiffness(targets, total, records, options)
     values = np.concatenate([target.values.ravel() for target in targets]) * (records / total)
     pull = Pull(values, np.minimum(wanted, options.stiffest / len(parts_of(records))), options.reach)
     random = np.random.default_rng(seed)
     with ThreadPoolExecutor() as pool:
         start = forest.sample(records, int(random.integers(2**63)))
-        chains = Chains(measured, start, pool, random)
-        distances = _settle(chains, base, pull, options, progress)
-        forces, counts = _average(chains, extended, base, pull, options, progress)
-        parameters = np.concatenate([base + forces, np.zeros(len(counts) - len(base))])
-        expected = _followed_further(counts, measured, pull, wanted)
-        polish_chains(Chains(extended, chains.columns, pool, random), parameters, expected, options)
+        chains = Chains(layout, start, pool, random)
+        distances, forces = _settle(chains, base, pull, options, progress)
+        forces = _ease(chains, base, pull, wanted, forces, options, progress)
+        expected = _expected(layout, pull, forces, wanted, targets, total, records / total)
+        polish_chains(chains, base + forces, expected, options)
     progress("fitting records", 1.0)
     shares = expected / records
-    return Fitted(tuple(names), extended, forest, parameters, shares, total, chains.columns, tuple(distances))
+    return Fitted(tuple(names), layout, forest, base + forces, shares, total, chains.columns, tuple(distances))
 
 
-def _settle(chains: Chains, parameters: Cells, pull: Pull, options: GibbsOptions, progress: Progress) -> list[float]:
-    """Sweep until a sweep brings the records no closer to the tables; the distances on the way."""
+def _settle(
+    chains: Chains, parameters: Cells, pull: Pull, options: GibbsOptions, progress: Progress
+) -> tuple[list[float], Cells]:
+    """Sweep until a sweep brings the records no closer to the tables: the distances on the way and the last forces."""
     distances = [_distance(chains, pull)]
     for number in range(options.most_sweeps):
-        progress("fitting records", number / (options.most_sweeps + options.averaged))
-        chains.sweep(parameters, pull)
+        progress("fitting records", number / (options.most_sweeps + options.eased + options.averaged))
+        forces = chains.sweep(parameters, pull)
         distances.append(_distance(chains, pull))
-        if distances[-1] > (1 - options.progress) * distances[-2]:
+        if distances[-1] >= (1 - options.progress) * distances[-2]:
             break
-    return distances
+    return distances, forces
 
 
 def _distance(chains: Chains, pull: Pull) -> float:
     """Mean total variation distance of the records' counts and the targets."""
     apart = chains.layout.per_clique(np.abs(chains.counts() - pull.targets))
-    return float(np.mean(apart)) / (2 * chains.columns.shape[1])
+    return float(np.mean(apart) / (2 * chains.columns.shape[1]))
 
 
-def _average(
-    chains: Chains, extended: Layout, parameters: Cells, pull: Pull, options: GibbsOptions, progress: Progress
-) -> tuple[Cells, Cells]:
-    """Mean forces of the pull and mean counts of all cliques over further sweeps."""
-    counter = Chains(extended, chains.columns, chains.pool, chains.random)
-    forces, counts = np.zeros(len(parameters)), np.zeros(extended.offsets[-1])
-    for number in range(options.averaged):
-        progress("fitting records", (options.most_sweeps + number) / (options.most_sweeps + options.averaged))
-        forces += chains.sweep(parameters, pull)
-        counts += counter.counts()
-    return forces / options.averaged, counts / options.averaged
+def _ease(
+    chains: Chains,
+    parameters: Cells,
+    pull: Pull,
+    wanted: Cells,
+    forces: Cells,
+    options: GibbsOptions,
+    progress: Progress,
+) -> Cells:
+    """Ease the pull while its forces become parameters; what the parameters have gained on average once it is easy.
+
+    A stiff pull keeps counts near their targets, but its force wavers by √λ from sweep to sweep; an easy one is steady
+    but leaves counts apart. So each sweep hands its force over to the parameters (the method of multipliers, Hestenes
+    1969), and λ falls until the pull on a cell is no stronger than the draws' own tendency to their mean, λ·n = 1.
+    Targets are lowered by what has been handed over, so that force = wanted·(target − count) holds at the end.
+    """
+    easy = np.minimum(pull.stiffness, chains.layout.lengths / chains.columns.shape[1])
+    held, mean = forces, np.zeros(len(parameters))
+    for number in range(-options.eased, options.averaged):
+        done = options.most_sweeps + options.eased + number
+        progress("fitting records", done / (options.most_sweeps + options.eased + options.averaged))
+        share = max(0.0, -number / (options.eased + 1))
+        aim = Pull(
+            pull.targets - held / chains.layout.spread(wanted),
+            pull.stiffness**share * easy ** (1 - share),
+            options.reach,
+        )
+        held = held + chains.sweep(parameters + held, aim)
+        if number >= 0:
+            mean += held
+    return mean / options.averaged
 
 
-def _stiffness(targets: Sequence[Target], scale: float, options: GibbsOptions) -> Cells:
-    """How strongly ``scale`` times as many records should follow each table: see ``GibbsOptions.trust``."""
-    trust = [max(options.trust * np.sqrt(target.dependence()), options.least_trust) for target in targets]
-    variance = [max(target.variance, np.finfo(np.float64).tiny) for target in targets]
-    return np.array(trust) / (scale * np.array(variance))
+def _stiffness(targets: Sequence[Target], total: float, records: int, options: GibbsOptions) -> Cells:
+    """How strongly records should follow each table: see ``GibbsOptions.trust``."""
+    per_cell = np.array([total / target.values.size for target in targets])
+    variance = np.array([max(target.variance, _LEAST_VARIANCE) for target in targets])
+    trusted = options.trust * per_cell / variance * (total / records)
+    stiffness: Cells = trusted / (1 + trusted / options.most_trust)
+    return stiffness
 
 
-def _followed_further(counts: Cells, measured: Layout, pull: Pull, wanted: Cells) -> Cells:
-    """Mean counts, brought closer to tables so exact that they were followed less than wanted for records to move."""
-    share = measured.spread(np.maximum(0.0, 1 - pull.stiffness / wanted))
-    further = counts.copy()
-    further[: len(share)] += share * (pull.targets - counts[: len(share)])
-    return np.maximum(further, 0.0)
+def _expected(
+    layout: Layout, pull: Pull, forces: Cells, wanted: Cells, targets: Sequence[Target], total: float, scale: float
+) -> Cells:
+    """The counts that rows should have: between those of the model and the tables', as far as these are known.
+
+    The model's are those at which the tables exert the forces that were found, much steadier than the counts met on
+    the way. A table of records drawn from the model varies by its count in each cell, and was measured with
+    noise beside; so the share count / (count + variance) of what is left between them is followed.
+    """
+    variance = layout.spread(np.array([target.variance for target in targets]))
+    aims = pull.targets + layout.spread((scale * total - layout.per_clique(pull.targets)) / layout.lengths)
+    counts = np.maximum(aims - forces / layout.spread(wanted), 0.0)
+    share = counts / np.maximum(counts + scale * variance, 1e-9)
+    return np.maximum(counts + share * (aims - counts), 0.0)
 
 
-def _start_parameters(layout: Layout, forest: Forest, targets: Sequence[Target], pseudocount: float) -> Cells:
+def _start_parameters(layout: Layout, forest: Forest, targets: Sequence[Target], options: GibbsOptions) -> Cells:
     """θ of the forest: for each branch the logarithm of its conditional, in the table that it comes from."""
     parameters = np.zeros(layout.offsets[-1])
     for branch in forest.branches:
         clique = layout.cliques[branch.source]
         kept = sorted(branch.family, key=clique.index)
+        pseudocount = max(0.5, options.doubt * np.sqrt(targets[branch.source].variance))
         logs = np.transpose(branch.log_conditional(pseudocount), [branch.family.index(place) for place in kept])
         shape = [layout.sizes[place] if place in kept else 1 for place in clique]
         layout.table(parameters, branch.source)[...] += logs.reshape(shape)
     empty: NDArray[np.bool_] = np.concatenate([target.surely_empty().ravel() for target in targets])
     parameters[empty] += _EMPTY
     return parameters
-
-
-def _unmeasured_pairs(layout: Layout, share: float) -> list[Places]:
-    """Pairs in no clique, those with fewest cells first, up to a share of the work that the cliques make."""
-    held = {pair for clique in layout.cliques for pair in combinations(sorted(clique), 2)}
-    pairs = [by_size(pair, layout.sizes) for pair in combinations(range(len(layout.sizes)), 2) if pair not in held]
-    pairs.sort(key=lambda pair: (layout.sizes[pair[0]] * layout.sizes[pair[1]], pair))
-    left = share * sum(_work(layout.sizes, clique) for clique in layout.cliques)
-    chosen = []
-    for pair in pairs:
-        left -= _work(layout.sizes, pair)
-        if left < 0:
-            break
-        chosen.append(pair)
-    return chosen
-
-
-def _work(sizes: Sequence[int], clique: Places) -> int:
-    """What a sweep does for a clique: it reads one number for each value of each attribute, and finds the first."""
-    return sum(sizes[place] + 8 for place in clique)

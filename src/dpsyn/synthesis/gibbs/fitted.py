@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpsyn.errors import InternalError
 from dpsyn.marginals import Clique, Estimate
 from dpsyn.synthesis.gibbs.forest import Forest
-from dpsyn.synthesis.gibbs.layout import Cells, Layout
+from dpsyn.synthesis.gibbs.layout import Cells, Columns, Layout
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,7 +20,7 @@ class Fitted:
 
     Attributes:
         names: the attributes.
-        layout: the cliques; pairs that were not measured may be among them, with parameters of zero.
+        layout: the cliques.
         forest: the start distribution.
         parameters: θ, a number for each cell of each clique.
         expected: the average count of each cell over many sweeps, as shares of one.
@@ -35,7 +35,7 @@ class Fitted:
     parameters: Cells
     expected: Cells
     total: float
-    records: NDArray[np.uint16]
+    records: Columns
     distances: tuple[float, ...]
 
     def __post_init__(self) -> None:

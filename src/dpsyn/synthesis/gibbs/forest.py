@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from dpsyn.errors import InternalError
 from dpsyn.synthesis.gibbs.kernels import draw_given
+from dpsyn.synthesis.gibbs.layout import Columns, Places, column_type
 
 Table = NDArray[np.float64]
 Odds = NDArray[np.float64]
-Places = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,13 +92,14 @@ class Forest:
         if drawn != list(range(len(drawn))):
             raise InternalError("the branches of a forest do not draw each attribute once")
 
-    def sample(self, rows: int, seed: int, allowed: Mapping[int, Odds] | None = None) -> NDArray[np.uint16]:
+    def sample(self, rows: int, seed: int, allowed: Mapping[int, Odds] | None = None) -> Columns:
         """Records, attributes × records, given that some attributes have allowed values only.
 
         Exact: each combination is weighted by how likely the conditions below it are (messages from the leaves), and
         of the records that share what is given, each draws as many as expected to rounding.
         """
-        columns = np.zeros((sum(len(branch.drawn) for branch in self.branches), rows), np.uint16)
+        most = max(max(branch.joint.shape) for branch in self.branches)
+        columns = np.zeros((sum(len(branch.drawn) for branch in self.branches), rows), column_type(most))
         random = np.random.default_rng(seed)
         for branch, weights in zip(self.branches, self._weights(allowed or {}), strict=True):
             shape = weights.shape[len(branch.given) :]

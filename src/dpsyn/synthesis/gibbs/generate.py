@@ -13,11 +13,11 @@ from dpsyn.errors import UserError
 from dpsyn.progress import Progress, silent
 from dpsyn.synthesis.gibbs.chains import Chains, Pull
 from dpsyn.synthesis.gibbs.fitted import Fitted
+from dpsyn.synthesis.gibbs.layout import Columns
 from dpsyn.synthesis.gibbs.options import GibbsOptions
 from dpsyn.synthesis.gibbs.polish import polish_chains
 
-Columns = NDArray[np.uint16]
-Conditions = Mapping[str, NDArray[np.float64]]
+Conditions = Mapping[str, NDArray[np.float64] | NDArray[np.bool_]]
 """For some attributes, how likely each of their values is to meet a condition: 0 if it never does."""
 
 CHUNK = 1 << 14
@@ -56,7 +56,9 @@ def generate(
 
 
 def chunk_sizes(rows: int, chunk: int = CHUNK) -> Sequence[int]:
-    """How rows are split: into as few chunks as possible, of about equal size."""
+    """How rows are split: into as few chunks as possible, of about equal size; no rows are one empty chunk."""
+    if rows < 0:
+        raise UserError(f"{rows} rows cannot be drawn; give 0 or more")
     number = max(1, -(-rows // chunk))
     return [rows // number + (place < rows % number) for place in range(number)]
 

@@ -1,7 +1,7 @@
 """Gibbs sweeps, counting and drawing, compiled. Arrays in, arrays out; whoever calls has checked everything.
 
-Records come as *columns*: attributes × records of ``uint16``. ``Layout`` builds the index arrays. Nothing here depends
-on the number of threads: every draw is a function of a key, the attribute and the record's place.
+Records come as *columns*: attributes × records of ``uint16`` or ``uint32``. ``Layout`` builds the index arrays. Nothing
+here depends on the number of threads: every draw is a function of a key, the attribute and the record's place.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-Columns = NDArray[np.uint16]
+Columns = NDArray[np.unsignedinteger]
 Indices = NDArray[np.int64]
 Weights = NDArray[np.float32]
 
@@ -109,7 +109,7 @@ def sweep(
             _find_cells(columns, low, filled, opening, closing, bases, member_starts, members, strides, cells)
             column = columns[attribute, low : low + filled]
             for place in range(filled):
-                old = np.int64(column[place])
+                old = int(column[place])
                 total = _weigh(live, cells, apart, number, place, old, stay, bars, weights)
                 new = _drawn(weights, number, total, _uniform(stream, low + place))
                 if new != old:

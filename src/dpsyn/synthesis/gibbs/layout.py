@@ -17,9 +17,10 @@ Cells = NDArray[np.float64]
 """One number for each cell of each clique, clique after clique, the last attribute fastest."""
 
 Indices = NDArray[np.int64]
+Sweeping = tuple[Indices, Indices, Indices, Indices, Indices, Indices, Indices, Indices]
 
-MOST_VALUES = 2**16
-"""Records keep values in 16 bits."""
+Columns = NDArray[np.unsignedinteger]
+"""Records as attributes × records, of the type that ``column_type`` names."""
 
 _MOST_CELLS = 2**31
 
@@ -39,16 +40,16 @@ class Layout:
     sizes: tuple[int, ...]
     cliques: tuple[Places, ...]
     offsets: Indices
-    counting: tuple[Indices, ...]
-    sweeping: tuple[Indices, ...]
+    counting: tuple[Indices, Indices, Indices, Indices]
+    sweeping: Sweeping
 
     @classmethod
     def of(cls, sizes: Sequence[int], cliques: Sequence[Places]) -> Layout:
         """The layout of these cliques, in this order."""
         shapes = [[sizes[place] for place in clique] for clique in cliques]
         cells = [int(np.prod(shape)) for shape in shapes]
-        if max(sizes) > MOST_VALUES or sum(cells) > _MOST_CELLS:
-            raise InternalError(f"{max(sizes)} values of an attribute and {sum(cells)} cells are too many for a fit")
+        if sum(cells) > _MOST_CELLS:
+            raise InternalError(f"{sum(cells)} cells are too many for a fit")
         if {place for clique in cliques for place in clique} != set(range(len(sizes))):
             raise InternalError("an attribute is in no clique of the model")
         strides = [[int(np.prod(shape[axis + 1 :])) for axis in range(len(shape))] for shape in shapes]
@@ -76,6 +77,11 @@ class Layout:
         return np.repeat(values, self.lengths)
 
 
+def column_type(most_values: int) -> type[np.unsignedinteger]:
+    """What holds the values of attributes that have so many at most: 16 bits, or 32 where those are too few."""
+    return np.uint16 if most_values <= 2**16 else np.uint32
+
+
 def by_size(places: Iterable[int], sizes: Sequence[int]) -> Places:
     """A clique in the order that sweeps like: the attribute with most values last."""
     return tuple(sorted(places, key=lambda place: (sizes[place], place)))
@@ -91,7 +97,7 @@ def _joined(lists: Iterable[Iterable[int]]) -> Indices:
 
 def _sweeping(
     sizes: Sequence[int], cliques: Sequence[Places], strides: Sequence[Sequence[int]], offsets: Indices
-) -> tuple[Indices, ...]:
+) -> Sweeping:
     """For each attribute the cliques it is in; for each of those its own step and the others' strides."""
     near: list[list[int]] = [[] for _ in sizes]
     for number, clique in enumerate(cliques):

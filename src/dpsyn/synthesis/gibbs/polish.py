@@ -5,23 +5,20 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsyn.synthesis.gibbs.chains import Chains, Pull
 from dpsyn.synthesis.gibbs.fitted import Fitted
-from dpsyn.synthesis.gibbs.layout import Cells
+from dpsyn.synthesis.gibbs.layout import Cells, Columns, column_type
 from dpsyn.synthesis.gibbs.options import GibbsOptions
 
 
-def polish(
-    records: NDArray[np.uint16], fitted: Fitted, *, seed: int, options: GibbsOptions | None = None
-) -> NDArray[np.uint16]:
+def polish(records: Columns, fitted: Fitted, *, seed: int, options: GibbsOptions | None = None) -> Columns:
     """Records (attributes × records) moved until their counts are those that the model expects of so many.
 
     The values still come from the model's conditionals, so that what the cliques do not tell stays as it is; only the
     noise of having drawn a finite number of records goes.
     """
-    columns = np.array(records, np.uint16, order="C")
+    columns = np.array(records, column_type(max(fitted.layout.sizes)), order="C")
     with ThreadPoolExecutor() as pool:
         chains = Chains(fitted.layout, columns, pool, np.random.default_rng(seed))
         polish_chains(chains, fitted.parameters, fitted.expected * columns.shape[1], options or GibbsOptions())

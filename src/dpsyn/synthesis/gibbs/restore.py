@@ -33,7 +33,7 @@ def restored(
     return Fitted(
         names=tuple(names),
         layout=Layout.of(sizes, [tuple(places[name] for name in clique) for clique in cliques]),
-        forest=plant([(target.places, target.nonnegative()) for target in targets], len(names)),
+        forest=plant([(target.places, target.shrunk()) for target in targets], len(names)),
         parameters=parameters,
         expected=expected,
         total=total_of(targets),

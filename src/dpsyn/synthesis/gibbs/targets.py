@@ -38,25 +38,36 @@ class Target:
         nearest: Table = np.maximum(self.values - (excess[kept[-1]] if len(kept) else 0.0), 0.0)
         return nearest
 
-    def dependence(self) -> float:
-        """Squared distance from the table its own attributes would have independently, noise taken off, per record.
+    def shrunk(self) -> Table:
+        """The same, its interaction shrunk by what noise makes of none: positive-part James and Stein (1961).
 
-        For a single attribute: from equal counts.
+        What lies between the table and the independent one of its sides is multiplied by 1 − (degrees of freedom) ·
+        variance / (its squared length).
         """
-        total = max(float(self.values.sum()), 1.0)
-        axes = range(self.values.ndim)
-        expected = np.full((1,) * self.values.ndim, total)
-        for axis in axes:
-            share = self.values.sum(axis=tuple(other for other in axes if other != axis), keepdims=True) / total
-            flat = 1 / self.values.shape[axis]
-            expected = expected * (np.maximum(share, 0.0) if self.values.ndim > 1 else flat)
-        distance = float(np.sum((self.values - expected) ** 2))
-        return max(0.0, distance - self.values.size * self.variance) / total
+        values = self.nonnegative()
+        if values.ndim < 2 or self.variance <= 0 or values.sum() <= 0:
+            return values
+        independent = _independent(values)
+        length = float(np.sum((values - independent) ** 2))
+        noise = float(np.prod([size - 1 for size in values.shape])) * self.variance
+        kept = 1 - noise / length if length > noise else 0.0
+        nearest: Table = independent + kept * (values - independent)
+        return nearest
 
     def surely_empty(self) -> NDArray[np.bool_]:
         """Cells that hold no record beyond three standard deviations: known zeros, for noise is rarely so small."""
         empty: NDArray[np.bool_] = self.values + 3 * np.sqrt(self.variance) < 0.5
         return empty
+
+
+def _independent(counts: Table) -> Table:
+    """The table that its attributes would have if each were as it is and told nothing of the others."""
+    total = float(counts.sum())
+    table = np.full((1,) * counts.ndim, total)
+    for axis in range(counts.ndim):
+        others = tuple(other for other in range(counts.ndim) if other != axis)
+        table = table * (counts.sum(axis=others, keepdims=True) / total)
+    return table
 
 
 def targets_of(tables: Sequence[Estimate], names: Sequence[str], sizes: Sequence[int]) -> tuple[Target, ...]:
@@ -75,13 +86,17 @@ def targets_of(tables: Sequence[Estimate], names: Sequence[str], sizes: Sequence
 
 
 def total_of(targets: Sequence[Target]) -> float:
-    """The number of records that the tables speak of, each weighted by how well it knows; one at least."""
-    noise = [target.values.size * target.variance for target in targets]
-    sums = [float(target.values.sum()) for target in targets]
-    if min(noise) <= 0:
-        return max(1.0, float(np.mean([total for total, own in zip(sums, noise, strict=True) if own <= 0])))
-    weights = [1 / own for own in noise]
-    return max(1.0, float(np.average(sums, weights=weights)))
+    """The number of records that the tables speak of, each weighted by how well it knows; one at least.
+
+    Tables without records are of no model and count as unknown.
+    """
+    known = [(float(target.values.sum()), target.values.size * target.variance) for target in targets]
+    known = [(total, noise) for total, noise in known if total > 0] or [(1.0, 0.0)]
+    exact = [total for total, noise in known if noise <= 0]
+    if exact:
+        return max(1.0, float(np.mean(exact)))
+    totals, noises = np.transpose(known)
+    return max(1.0, float(np.average(totals, weights=1 / noises)))
 
 
 def _averaged(one: Target, other: Target) -> Target:

@@ -1,0 +1,213 @@
+"""The doorway: the only way from private rows to released numbers.
+
+Whatever holds private rows for release is a ``Doorway``, and all its answers go through one method,
+``Doorway._answered``. It does four things in this order: it pays (``Run.record_all`` writes the spend to the ledger
+before it returns), it looks at the rows (an exact answer of known sensitivity, from an engine), it adds the noise or
+makes the choice that was paid for, and it stores the released answer in the journal, if there is one. If counting
+fails, the spend stands.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn.accounting import Budget, Certificate, Draw, Gaussian, Laplace, Protection, Run
+from dpsyn.errors import BudgetError, DPSynError, InternalError
+from dpsyn.private.interrupts import finished_first
+from dpsyn.private.journal import Answer, Journal
+from dpsyn.private.mechanisms import Mechanisms
+
+_T = TypeVar("_T")
+_Answer = TypeVar("_Answer", bound=Answer)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a release may ask for before it is refused, without paying.
+
+    Attributes:
+        cells: cells of one marginal; a larger one would be mostly noise.
+        draws: noisy numbers of one release. A sampler takes about 20 µs for each.
+    """
+
+    cells: int = 1_000_000
+    draws: int = 2_000_000
+
+
+class Doorway:
+    """Private rows behind the gate; they answer with noise, and only for a price.
+
+    Use it in a ``with`` block: leaving the block gives the unspent part of the budget back. If there is a journal, and
+    the block is left by an exception once something was paid for, the run stays open, with its whole promise reserved,
+    so that it can be resumed. The rows cannot be seen, counted, copied or saved through it.
+    """
+
+    __slots__ = ("_drawn", "_journal", "_limits", "_mechanisms", "_run")
+
+    def __init__(
+        self, *, run: Run, journal: Journal | None, mechanisms: Mechanisms, limits: Limits, drawn: list[int]
+    ) -> None:
+        self._run = run
+        self._journal = journal
+        self._mechanisms = mechanisms
+        self._limits = limits
+        self._drawn = drawn  # how many noisy numbers so far; one list for all views of the same rows
+
+    # ── what is public about it ──────────────────────────────────────────────────────────────────────────
+
+    @property
+    def budget(self) -> Budget:
+        """What this release may spend."""
+        return self._run.account.budget
+
+    @property
+    def protection(self) -> Protection:
+        """Whom this release protects."""
+        return self._run.protection
+
+    @property
+    def limits(self) -> Limits:
+        """What this release may ask for."""
+        return self._limits
+
+    @property
+    def draws_left(self) -> int:
+        """How many noisy numbers this release may still draw."""
+        return self._limits.draws - self._drawn[0]
+
+    def certificate(self) -> Certificate:
+        """What the draws so far cost, recomputed from the record of them."""
+        return self._run.certificate(self._declared_public())
+
+    def close(self) -> None:
+        """End the release and give back what it did not spend; a journal stays."""
+        if self._journal:
+            self._journal.finish(self._run.head)
+        self._run.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, error: object, *_: object) -> None:
+        if error is None:
+            self.close()
+        else:
+            interrupt(self._run, self._journal)
+
+    def __reduce__(self) -> NoReturn:
+        raise InternalError("private rows cannot be copied or saved")
+
+    def _declared_public(self) -> tuple[str, ...]:
+        """What this release takes as known without the rows, for its certificate."""
+        raise NotImplementedError
+
+    # ── how it answers ───────────────────────────────────────────────────────────────────────────────────
+
+    def _answered(
+        self, draws: Sequence[Draw], question: object, drawn: Callable[[int], list[_Answer]]
+    ) -> list[_Answer]:
+        """The doorway: answers that the journal holds, then new ones, which are paid for, drawn and stored.
+
+        Privacy: ``drawn`` looks at the rows and adds noise, for all draws from a position on. They are paid for before
+        it is called, and what it gives is on disk before anybody sees it. A stored answer was paid for when it was
+        drawn: to give it again is post-processing, and no row is touched. ``question`` is all that tells these draws
+        apart from others with the same purpose and spend, and made of public facts and released numbers.
+        """
+        stored: list[Any] = self._journal.stored(draws, question) if self._journal else []
+        lacking = draws[len(stored) :]
+        if not lacking:
+            return stored
+        with finished_first() if self._journal else contextlib.nullcontext():
+            self._pay(lacking)
+            new: list[_Answer] = sealed(lambda: drawn(len(stored)))
+            if self._journal:
+                self._journal.store(lacking, question, new)
+        return [*stored, *new]
+
+    def _pay(self, draws: Sequence[Draw]) -> None:
+        """Pay for draws, in the ledger or else in the journal; only then may they happen."""
+        try:
+            self._run.record_all(draws)
+        except BudgetError as error:
+            if self._journal and self._journal.lost and not self._run.closed:
+                raise _lost(error, self._run, self._journal) from None
+            raise
+        if self._journal and not self._run.ledger:
+            self._journal.pay(draws)
+
+    def _noised(
+        self,
+        purposes: Sequence[str],
+        spends: Sequence[Gaussian | Laplace],
+        question: object,
+        exact: Callable[[], Sequence[NDArray[np.int64]]],
+    ) -> list[NDArray[np.int64]]:
+        """Exact answers with noise on every number, zeros included."""
+        draws = [Draw(purpose=purpose, spend=spend) for purpose, spend in zip(purposes, spends, strict=True)]
+        return self._answered(
+            draws, question, lambda first: self._mechanisms.noised([*zip(exact(), spends, strict=True)][first:])
+        )
+
+    def _admit(self, cells: Sequence[int], draws: int | None = None) -> None:
+        """Refuse, before paying, marginals that are too large and releases that draw too much."""
+        if max(cells) > self._limits.cells:
+            raise BudgetError(
+                f"a marginal would have {max(cells):,} cells, more than {self._limits.cells:,}; "
+                "merge values or leave out an attribute"
+            )
+        wanted = sum(cells) if draws is None else draws
+        if self._drawn[0] + wanted > self._limits.draws:
+            raise BudgetError(
+                f"the release would draw {self._drawn[0] + wanted:,} noisy numbers, more than {self._limits.draws:,}; "
+                "measure fewer or smaller marginals"
+            )
+        self._drawn[0] += wanted
+
+
+def sealed(answer: Callable[[], _T]) -> _T:
+    """An answer from rows; if it fails, nothing but that is told.
+
+    Privacy: another error's words, its context and the variables in its traceback may hold exact counts or cells. Hence
+    ours is raised when the other one is over and forgotten. The spend stands.
+    """
+    try:
+        return answer()
+    except DPSynError:
+        raise
+    except Exception as error:  # whatever an engine or a sampler raises
+        kind = type(error).__name__
+    raise InternalError(f"counting rows failed ({kind}); what was paid for it stays spent")
+
+
+def interrupt(run: Run, journal: Journal | None) -> None:
+    """Leave a run after a failure: with a journal it can be resumed, unless it paid for nothing.
+
+    Privacy: what can be resumed keeps its whole promise reserved, so that nothing it may still draw is promised to
+    others meanwhile.
+    """
+    if journal and run.account.draws:
+        journal.release()
+        return
+    run.close()
+    if journal:
+        journal.discard()
+
+
+def _lost(error: BudgetError, run: Run, journal: Journal) -> BudgetError:
+    """What to say if the budget has no room for what an interrupted run lost."""
+    lost = journal.lost
+    shown = "; ".join(draw.purpose for draw in lost[:3]) + (f"; and {len(lost) - 3} more" if len(lost) > 3 else "")
+    rho, delta = (float(sum(getattr(draw.spend, cost) for draw in lost)) for cost in ("rho", "delta"))
+    price = f"ρ = {rho:.6g}" + (f" and δ = {delta:.3g}" if delta else "")
+    closing = f"close it with dpsyn ledger close {run.ledger.path} {run.name}, " if run.ledger else ""
+    return BudgetError(
+        f"when the run was interrupted, answers were lost that it had paid for: {shown}. To draw them again costs "
+        f"{price}, for which there is no room ({error}). The run cannot go on: {closing}remove {journal.path}, and "
+        "start anew"
+    )

@@ -1,0 +1,121 @@
+"""What is public about a file of baskets: which items there can be, and whom the guarantee protects."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from dpsyn.errors import SchemaError, in_words
+from dpsyn.schema.attributes import freeze, text_of
+from dpsyn.schema.relations import Neighbours, Unit
+
+MOST_ITEMS = 10_000_000
+"""Items of a universe: every one of them is a candidate wherever items are drawn."""
+
+_RANGE = re.compile(r"\s*(-?[0-9]{1,18})\s*\.\.\s*(-?[0-9]{1,18})\s*", re.ASCII)
+_BLANK = ("", "nan", "-nan", "+nan")
+"""Cells that hold nothing, as ``records`` reads them; so no item can be called like that."""
+
+
+class BasketSchema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """All that is public about baskets.
+
+    Attributes:
+        items: the universe, in its order; None if it is to be bought.
+        because: where the universe is known from, for the certificate.
+        bought: whether it was bought, so that nobody had to declare it public.
+        basket: the column of a long table that says to which basket a row belongs.
+        item: the column that says which item it holds.
+        dataset: the name under which releases of these baskets share a privacy budget.
+        neighbours: ``add-remove`` one basket, or ``replace`` one.
+        unit: the column that names a person, and how many baskets of one are used at most; left out, every basket is
+            its own.
+    """
+
+    items: tuple[str, ...] | None
+    because: str = ""
+    bought: bool = False
+    basket: str = "basket"
+    item: str = "item"
+    dataset: str = ""
+    neighbours: Neighbours = "add-remove"
+    unit: Unit | None = None
+
+    def __post_init__(self) -> None:
+        freeze(self)
+        columns = self.columns
+        if "" in columns or len(set(columns)) < len(columns):
+            raise SchemaError(f"the columns {', '.join(map(repr, columns))} must have different names")
+        if self.items is not None:
+            _check_items(self.items)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that a long table must have."""
+        return (self.basket, self.item, *((self.unit.id,) if self.unit else ()))
+
+    def declared_public(self) -> tuple[str, ...]:
+        """What a release takes as known without the baskets, for its certificate."""
+        if self.items is None or self.bought:
+            return ()
+        return (f"the universe of {len(self.items):,} items" + (f": {self.because}" if self.because else ""),)
+
+
+def items_of(items: str | Path | Iterable[object]) -> tuple[tuple[str, ...], str]:
+    """A universe, and where it comes from in words.
+
+    It is a range such as ``1..16470``, the path of a file with one item on each line, or the items themselves, as
+    texts or numbers.
+    """
+    if isinstance(items, str | Path):
+        found = _RANGE.fullmatch(str(items))
+        if found:
+            return _range(int(found[1]), int(found[2])), f"the range {found[1]}..{found[2]}"
+        return _lines(Path(items)), f"listed in {Path(items).name}"
+    texts = tuple(text_of(item).strip() if isinstance(item, str | int | float) else str(item).strip() for item in items)
+    if not texts:
+        raise SchemaError("the list of items is empty; give a range such as 1..16470, a file, or the items")
+    return texts, "as listed"
+
+
+def _range(first: int, last: int) -> tuple[str, ...]:
+    if last < first:
+        raise SchemaError(f"the range of items {first}..{last} is empty; give the smaller number first")
+    if last - first >= MOST_ITEMS:
+        raise _too_many(last - first + 1)
+    return tuple(map(str, range(first, last + 1)))
+
+
+def _lines(path: Path) -> tuple[str, ...]:
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise SchemaError(
+            f"the items cannot be read from {path}: {in_words(error)}; give a file with one item on each line, or a "
+            "range such as 1..16470"
+        ) from None
+    except UnicodeDecodeError:
+        raise SchemaError(f"the items in {path} are not text in UTF-8; save the file in UTF-8") from None
+    items = tuple(line.strip() for line in text.splitlines() if line.strip())
+    if not items:
+        raise SchemaError(f"{path} lists no item; give a file with one item on each line")
+    return items
+
+
+def _check_items(items: Sequence[str]) -> None:
+    if len(items) > MOST_ITEMS:
+        raise _too_many(len(items))
+    seen: set[str] = set()
+    for item in items:
+        if item.lower() in _BLANK or item != item.strip() or not item.isprintable():
+            raise SchemaError(f"{item!r} cannot be an item: it is blank, has spaces around it, or cannot be printed")
+        if item in seen:
+            raise SchemaError(f"the item {item!r} is listed twice; list each once")
+        seen.add(item)
+
+
+def _too_many(number: int) -> SchemaError:
+    return SchemaError(f"a universe of {number:,} items is more than {MOST_ITEMS:,}; leave items out")

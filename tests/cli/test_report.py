@@ -1,0 +1,140 @@
+"""Reports on the command line: who may read them, and what is refused before work is done."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpsyn.cli.main import run
+from dpsyn.evaluation import NOTICE
+from dpsyn.schema import Schema
+from dpsyn.synopsis import Synopsis, closeness
+
+SCHEMA = """
+dpsyn_schema: 1
+dataset: people
+attributes:
+  age: {kind: integer, low: 0, high: 99, bins: 10}
+  sex: {kind: categorical, values: [F, M]}
+"""
+RELEASE = ["synthesize", "people.csv", "-s", "schema.yaml", "--epsilon", "1", "--recipe", "independent", "-q"]
+PRIVATE = ["evaluate", "people.csv", "synthetic.csv", "-s", "schema.yaml", "-q"]
+PUBLIC = ["evaluate", "--from-synopsis", "s.dpsyn", "synthetic.csv", "-q"]
+
+
+@pytest.fixture(autouse=True)
+def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("schema.yaml").write_text(SCHEMA, "utf-8")
+    lines = [f"{n % 90},{'FM'[n % 2]}" for n in range(300)]
+    Path("people.csv").write_text("\n".join(["age,sex", *lines]) + "\n", "utf-8")
+    Path("synthetic.csv").write_text("\n".join(["age,sex", *lines[:200]]) + "\n", "utf-8")
+    schema = Schema.load("schema.yaml")
+    counts: dict[Any, Any] = {
+        "age": [30.0] * 9 + [0.0],
+        "sex": [151.0, 149.0],
+        ("age", "sex"): [[15.0, 15.0]] * 9 + [[0.0, 0.0]],
+    }
+    Synopsis.from_marginals(schema, counts, deviation=3.0, source="a test").save("s.dpsyn")
+    return tmp_path
+
+
+def test_a_report_on_the_real_table_is_private_and_for_its_owner_only(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*PRIVATE, "--html", "report.html", "--synopsis", "s.dpsyn"]) == 0
+
+    page = Path("report.html").read_text("utf-8")
+    assert NOTICE in page
+    assert "synthetic.csv against people.csv" in page
+    assert "measured elsewhere" in page
+    assert Path("report.html").stat().st_mode & 0o777 == 0o600
+    assert NOTICE in capsys.readouterr().out
+
+
+def test_rows_are_compared_with_what_was_released_without_the_real_table(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("people.csv").unlink()
+
+    assert run([*PUBLIC, "--html", "report.html", "--json", "close.json"]) == 0
+
+    page, data = Path("report.html").read_text("utf-8"), json.loads(Path("close.json").read_text("utf-8"))
+    shown = capsys.readouterr().out
+    assert NOTICE not in page + shown
+    assert "Guarantee not verified here." in page
+    assert "Guarantee not verified here." in shown
+    assert "distance of pairs (1)" in shown
+    assert data["notice"] == closeness.NOTICE
+    assert (data["rows"], len(data["marginals"]), len(data["pairs"])) == (200, 3, 1)
+    assert "people.csv" not in page
+    assert "synthetic.csv" not in page
+    assert Path("report.html").stat().st_mode & 0o777 != 0o600
+
+
+def test_a_release_writes_the_report_that_may_be_published(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*RELEASE[:-1], "-o", "rows.csv", "--report", "report.html"]) == 0
+
+    page = Path("report.html").read_text("utf-8")
+    assert "May be published: this page was made from the released counts" in page
+    assert "Certified: the promise is kept." in page
+    assert "Wrote report.html" in capsys.readouterr().out
+    assert not list(Path().glob("*.journal"))
+
+
+def test_a_page_goes_to_standard_output_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*PUBLIC, "--html", "-"]) == 0
+
+    shown = capsys.readouterr().out
+    assert shown.startswith("<!doctype html>")
+    assert shown.rstrip().endswith("</html>")
+
+
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        ([*PRIVATE[:3], "-q"], "Missing option '-s'"),
+        (["evaluate", "people.csv", "-s", "schema.yaml"], "Missing argument 'SYNTHETIC...'"),
+        ([*PUBLIC, "people.csv"], "reads no real table; give the synthetic one alone"),
+        ([*PUBLIC, "-s", "schema.yaml"], "--schema needs the real table"),
+        ([*PUBLIC, "--target", "sex"], "--target needs the real table"),
+        ([*PUBLIC, "--synopsis", "s.dpsyn"], "--synopsis needs the real table"),
+        ([*PRIVATE, "people.csv", "--html", "r.html"], "--html makes a report of one synthetic table"),
+        ([*PRIVATE, "--html", "people.csv"], "people.csv is given twice"),
+        ([*PRIVATE, "--html", "x", "--json", "x"], "x is given twice"),
+        ([*PRIVATE, "--html", "-", "--json", "-"], "--html and --json cannot both go to standard output"),
+        ([*PUBLIC, "--html", "s.dpsyn"], "s.dpsyn is given twice"),
+        ([*PUBLIC, "--html", "nowhere/r.html"], "there is no folder nowhere"),
+        ([*PUBLIC, "--html", "schema.yaml"], "schema.yaml exists; give another name, or --force"),
+        ([*RELEASE, "-o", "rows.csv", "--report", "rows.csv"], "rows.csv is given twice"),
+        ([*RELEASE, "-o", "rows.csv", "--report", "schema.yaml"], "schema.yaml is given twice"),
+        ([*RELEASE, "-o", "rows.csv", "--report", "synthetic.csv"], "synthetic.csv exists"),
+        ([*RELEASE, "-o", "rows.csv", "--report", "nowhere/r.html"], "there is no folder nowhere"),
+        (["evaluate", "--from-synopsis", "schema.yaml", "synthetic.csv"], "schema.yaml is not a synopsis"),
+    ],
+)
+def test_mistakes_are_told_before_work_is_done(
+    command: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = set(Path().iterdir())
+
+    assert run(command) == 2
+
+    assert complaint in capsys.readouterr().err
+    assert set(Path().iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "command",
+    [[*PRIVATE, "--html", "r.html"], [*PUBLIC, "--html", "r.html"], [*RELEASE, "-o", "rows.csv", "--report", "r.html"]],
+)
+def test_without_the_library_it_is_said_what_to_install_before_anything_is_paid(
+    command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    before = set(Path().iterdir())
+
+    assert run([*command, *(["--ledger", "l.db"] if command[0] == "synthesize" else [])]) == 2
+
+    assert "pip install 'dpsyn[report]'" in capsys.readouterr().err
+    assert set(Path().iterdir()) == before

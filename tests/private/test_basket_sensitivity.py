@@ -1,0 +1,175 @@
+"""Neighbouring baskets give answers that differ by no more than was charged, through the whole recipe.
+
+The recipe runs on baskets, then on neighbours of them with the first run's released values replayed, so that both ask
+the same questions. The answers before noise are compared with the sensitivities in the ledger's spends: all cells of a
+histogram together, every score of a choice by itself, and where scores are charged as monotone, their direction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsyn.accounting import Budget, Exponential, Gaussian, Laplace, Threshold
+from dpsyn.private import PrivateBaskets, open_baskets
+from dpsyn.recipes import PrivBasisOptions, privbasis
+from dpsyn.schema import BasketSchema, Unit
+from tests.private.replaying import Answer, Recording, Replaying
+
+ITEMS = tuple("abcdefgh")
+SMALL = PrivBasisOptions(longest=3)
+"""So that pairs are drawn for a few items already."""
+
+Row = tuple[str, str, str | None]
+"""Person, basket, item."""
+
+RECIPES = {
+    "top": lambda baskets: privbasis(baskets, top=12, options=SMALL),
+    "top, guessed": lambda baskets: privbasis(baskets, top=12, options=replace(SMALL, guess_below=Fraction(99))),
+    "one basis": lambda baskets: privbasis(baskets, top=3),
+    "frequency": lambda baskets: privbasis(baskets, min_support=Fraction(1, 5), options=SMALL),
+}
+
+a_basket = st.lists(st.sampled_from([*ITEMS, "zz", None]), min_size=1, max_size=9)
+persons = st.lists(st.lists(a_basket, max_size=5), min_size=1, max_size=6)
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Two tables that differ in one person's baskets, or in one basket."""
+
+    first: list[Row]
+    second: list[Row]
+
+
+def rows_of(baskets: list[list[list[str | None]]]) -> list[Row]:
+    return [
+        (f"p{who}", f"b{who}-{number}", item)
+        for who, own in enumerate(baskets)
+        for number, basket in enumerate(own)
+        for item in basket
+    ]
+
+
+@st.composite
+def neighbouring(draw: st.DrawFn, relation: str, by_person: bool) -> Neighbours:
+    """People with baskets, one of whom comes, goes or is replaced; each has one basket where that is the unit."""
+    people = draw(persons) if by_person else [[basket] for basket in draw(st.lists(a_basket, min_size=1, max_size=20))]
+    other = draw(st.lists(a_basket, max_size=5)) if by_person else [draw(a_basket)]
+    before, after = rows_of(people), rows_of([*people[:-1], other] if relation == "replace" else people[:-1])
+    return Neighbours(*draw(st.permutations([before, after])))
+
+
+def answers(rows: list[Row], schema: BasketSchema, recipe: Any, noise: Any, budget: Budget) -> list[Answer]:
+    columns = {
+        name: pa.array([row[i] for row in rows], pa.string()) for i, name in enumerate(("who", "basket", "item"))
+    }
+    with open_baskets(pa.table(columns), schema, budget, mechanisms=noise) as baskets:
+        recipe(baskets)
+    found: list[Answer] = noise.answers
+    return found
+
+
+def check(one: Answer, other: Answer) -> None:
+    spend = one.spend
+    if isinstance(spend, Threshold):
+        check_listing(one.exact, other.exact, spend)
+        return
+    difference = np.asarray(one.exact, np.int64) - np.asarray(other.exact, np.int64)
+    if isinstance(spend, Laplace):
+        assert np.abs(difference).sum() <= spend.sensitivity
+    elif isinstance(spend, Exponential):
+        assert np.abs(difference).max() <= spend.sensitivity
+        assert not spend.monotone or (difference >= 0).all() or (difference <= 0).all()
+    else:
+        raise AssertionError(f"nothing is known about {spend}")
+
+
+def check_listing(one: dict[str, int], other: dict[str, int], spend: Threshold) -> None:
+    assert isinstance(spend.noise, Gaussian)
+    assert sum((one[key] - other[key]) ** 2 for key in one.keys() & other.keys()) <= spend.noise.sensitivity_squared
+    for mine, theirs in ((one, other), (other, one)):
+        own = mine.keys() - theirs.keys()
+        assert len(own) <= spend.rows
+        assert all(mine[key] <= spend.rows for key in own)
+
+
+@pytest.fixture(autouse=True)
+def same_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both runs use the same baskets of a person, and look at the same items of a long one."""
+    monkeypatch.setattr("secrets.token_bytes", lambda size: b"k" * size)
+
+
+def compared(pair: Neighbours, schema: BasketSchema, recipe: Any, budget: Budget) -> list[tuple[Answer, Answer]]:
+    first = Recording()
+    second = Replaying(first)
+    ones = answers(pair.first, schema, recipe, first, budget)
+    others = answers(pair.second, schema, recipe, second, budget)
+    assert len(ones) == len(others) > 0
+    return list(zip(ones, others, strict=True))
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+@pytest.mark.parametrize("kept", [None, 1, 2, 3])
+def test_answers_on_neighbours_differ_by_no_more_than_was_charged(recipe: str, relation: Any, kept: int | None) -> None:
+    schema = BasketSchema(items=ITEMS, neighbours=relation, unit=Unit(id="who", rows=kept) if kept else None)
+    kinds: set[type] = set()
+
+    @settings(max_examples=15)
+    @given(neighbouring(relation, kept is not None))
+    def compare(pair: Neighbours) -> None:
+        for one, other in compared(pair, schema, RECIPES[recipe], Budget.plan(2, 0, pure=[2])):
+            kinds.add(type(one.spend))
+            check(one, other)
+
+    compare()
+
+    assert kinds == {Exponential, Laplace}
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+@pytest.mark.parametrize("kept", [None, 2])
+def test_bought_items_differ_by_no_more_than_was_charged(relation: Any, kept: int | None) -> None:
+    schema = BasketSchema(items=None, neighbours=relation, unit=Unit(id="who", rows=kept) if kept else None)
+    budget = Budget.plan(2, 1e-6, pure=[1], thresholds=True)
+
+    def recipe(baskets: PrivateBaskets) -> None:
+        baskets.discover(budget.rho, budget.threshold_delta, longest=3)
+
+    @settings(max_examples=25)
+    @given(neighbouring(relation, kept is not None))
+    def compare(pair: Neighbours) -> None:
+        for one, other in compared(pair, schema, recipe, budget):
+            check(one, other)
+
+    compare()
+
+
+@pytest.mark.parametrize("kept", [None, 2])
+def test_a_neighbour_can_reach_what_is_charged(kept: int | None) -> None:
+    """The charges are not larger than needed: some neighbours differ by just as much."""
+    schema = BasketSchema(items=ITEMS, neighbours="replace", unit=Unit(id="who", rows=kept) if kept else None)
+    full: list[list[str | None]] = [[*ITEMS]] * (kept or 1)
+    empty: list[list[str | None]] = [[None]] * (kept or 1)
+    pair = Neighbours(rows_of([[["a"]], full]), rows_of([[["a"]], empty]))
+
+    found = compared(pair, schema, RECIPES["top"], Budget.plan(2, 0, pure=[2]))
+
+    reached = [
+        (
+            np.abs(one.exact - other.exact).sum()
+            if isinstance(one.spend, Laplace)
+            else np.abs(one.exact - other.exact).max()
+        )
+        for one, other in found
+    ]
+    charged = [one.spend.sensitivity for one, _ in found if isinstance(one.spend, Laplace | Exponential)]
+    assert [r == c for r, c in zip(reached[1:], charged[1:], strict=True)] == [True] * (len(found) - 1)

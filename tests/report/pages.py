@@ -1,0 +1,79 @@
+"""Small tables, synopses and reports for tests."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+
+from dpsyn.evaluation import Evaluation, evaluate
+from dpsyn.records import Codec
+from dpsyn.schema import Boolean, Categorical, Datetime, Integer, Ordinal, Schema
+from dpsyn.synopsis import Synopsis
+from dpsyn.transforms import Recoding
+
+HOSTILE = "</script><script>window.caught = 1</script>"
+"""The name of an attribute that would like to be a script."""
+
+VALUES = ("\"><img src=x onerror='window.caught = 2'>", "'\u2028`${window.caught = 3}`<!--", "ümläut & 日本 🜁", "}{][")
+"""Values that would like to be something else than text."""
+
+SCHEMA = Schema(
+    attributes=(
+        Integer(name="age", low=0, high=99, bins=(0, 18, 40, 65), missing=True),
+        Categorical(name=HOSTILE, values=VALUES),
+        Ordinal(name="size", values=("S", "M", "L")),
+        Boolean(name="member"),
+        Datetime(name="since", start="2016-01-01", end="2019-12-31", resolution="month"),
+        Categorical(name="code", codes=40),
+    ),
+    dataset="club <b>& co</b>",
+)
+
+
+def rows(number: int = 400, seed: int = 0) -> pa.Table:
+    """Rows in which most columns depend on each other."""
+    rng = np.random.default_rng(seed)
+    size = rng.integers(0, 3, number)
+    value = (size + (rng.random(number) < 0.1)) % 4
+    month = np.minimum(47, size * 16 + rng.integers(0, 16, number))
+    return pa.table(
+        {
+            "age": pa.array([int(a) if a < 95 else None for a in size * 30 + rng.integers(0, 36, number)]),
+            HOSTILE: [VALUES[code] for code in value],
+            "size": ["SML"[code] for code in size],
+            "member": (size == 1) | (rng.random(number) < 0.2),
+            "since": [f"{2016 + code // 12}-{code % 12 + 1:02}" for code in month],
+            "code": size * 13 + rng.integers(0, 13, number),
+        }
+    )
+
+
+def shuffled(table: pa.Table, name: str, seed: int = 1) -> pa.Table:
+    """The table with one column shuffled."""
+    order = np.random.default_rng(seed).permutation(table.num_rows)
+    return table.set_column(table.schema.get_field_index(name), name, table.column(name).take(pa.array(order)))
+
+
+@cache
+def synopsis(deviation: float = 4.0) -> Synopsis:
+    """Marginals of the rows with noise: of each attribute, of the first pairs, and of three together."""
+    codec, rng = Codec(SCHEMA), np.random.default_rng(5)
+    codes = Recoding.coarse(codec).apply(codec.encode(rows()))
+    names = codec.names
+    cliques = [*((name,) for name in names), (names[0], names[2]), (names[1], names[2]), tuple(names[1:4])]
+    marginals = {}
+    for clique in cliques:
+        places = [names.index(name) for name in clique]
+        counts = np.zeros([codec.bins[place] for place in places])
+        np.add.at(counts, tuple(codes[:, place] for place in places), 1)
+        marginals[clique] = np.round(counts + rng.normal(0, deviation, counts.shape))
+    return Synopsis.from_marginals(SCHEMA, marginals, deviation=deviation, source=f"a test {HOSTILE}")
+
+
+@cache
+def evaluation(shuffle: str = "") -> Evaluation:
+    """Scores of other rows of the same kind, with a column shuffled if one is named."""
+    other = rows(seed=9)
+    return evaluate(rows(), shuffled(other, shuffle) if shuffle else other, SCHEMA)

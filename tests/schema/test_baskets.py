@@ -1,0 +1,80 @@
+"""What is public about baskets is checked when it is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpsyn.errors import SchemaError
+from dpsyn.schema import BasketSchema, Unit, items_of
+
+
+def test_a_range_is_a_universe() -> None:
+    assert items_of("1..4") == (("1", "2", "3", "4"), "the range 1..4")
+    assert items_of(" -1 .. 1 ")[0] == ("-1", "0", "1")
+
+
+def test_a_file_lists_a_universe(tmp_path: Path) -> None:
+    path = tmp_path / "items.txt"
+    path.write_bytes("\ufeffmilk\r\n\n  crème brûlée \nbread".encode())
+
+    assert items_of(path) == (("milk", "crème brûlée", "bread"), "listed in items.txt")
+    assert items_of(str(path)) == items_of(path)
+
+
+def test_texts_and_numbers_are_items() -> None:
+    assert items_of(["a", 1, 2.0, np.int64(3)])[0] == ("a", "1", "2", "3")
+    assert items_of(range(2))[0] == ("0", "1")
+
+
+@pytest.mark.parametrize(
+    ("items", "complaint"),
+    [
+        ("9..1", "smaller number first"),
+        ("1..100000000", "more than 10,000,000"),
+        ("no such file", "give a file with one item on each line, or a range"),
+        ([], "empty"),
+    ],
+)
+def test_what_is_no_universe_is_refused(items: Any, complaint: str) -> None:
+    with pytest.raises(SchemaError, match=complaint):
+        items_of(items)
+
+
+def test_files_that_list_nothing_or_are_not_text_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty").write_text("\n \n", "utf-8")
+    (tmp_path / "latin").write_bytes(b"caf\xe9\n")
+
+    with pytest.raises(SchemaError, match="lists no item"):
+        items_of(tmp_path / "empty")
+    with pytest.raises(SchemaError, match="not text in UTF-8"):
+        items_of(tmp_path / "latin")
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"items": ("a", "a")}, "listed twice"),
+        ({"items": ("a ",)}, "cannot be an item"),
+        ({"items": ("",)}, "cannot be an item"),
+        ({"items": ("NaN",)}, "cannot be an item"),
+        ({"items": ("a\nb",)}, "cannot be an item"),
+        ({"items": ("a",), "item": "basket"}, "different names"),
+        ({"items": ("a",), "unit": Unit(id="item")}, "different names"),
+    ],
+)
+def test_a_basket_schema_cannot_be_built_wrong(fields: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(SchemaError, match=complaint):
+        BasketSchema(**fields)
+
+
+def test_a_public_universe_is_declared_and_a_bought_one_is_not() -> None:
+    given = BasketSchema(items=("a", "b"), because="the range a..b")
+    bought = BasketSchema(items=("a", "b"), bought=True)
+
+    assert given.declared_public() == ("the universe of 2 items: the range a..b",)
+    assert bought.declared_public() == BasketSchema(items=None).declared_public() == ()
+    assert BasketSchema(items=None, unit=Unit(id="who")).columns == ("basket", "item", "who")
