@@ -22,6 +22,10 @@ NO_NOISE = 10**6
 """An ε at which the noise is far below one row."""
 
 
+ANY_TABLE = [name for name in RECIPES if name != "fourier"]
+"""Recipes for tables of any kind of attribute; the other one wants attributes of two values."""
+
+
 def codes(**sizes: int) -> Schema:
     return Schema(attributes=tuple(Categorical(name=name, codes=size) for name, size in sizes.items()))
 
@@ -140,7 +144,7 @@ EDGES: dict[str, tuple[pa.Table, Schema]] = {
 }
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("recipe", ANY_TABLE)
 @pytest.mark.parametrize("epsilon", [0.01, 1.0])
 @pytest.mark.parametrize("edge", EDGES)
 def test_any_table_gives_a_valid_one_of_the_same_schema(edge: str, epsilon: float, recipe: str) -> None:
@@ -200,7 +204,7 @@ def test_values_of_open_attributes_are_bought() -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 20.0])
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("recipe", ANY_TABLE)
 def test_every_draw_of_a_release_is_in_its_certificate(recipe: str, epsilon: float) -> None:
     table, schema = dependent(3000, SIZES), codes(**SIZES)
 
