@@ -22,10 +22,6 @@ NO_NOISE = 10**6
 """An ε at which the noise is far below one row."""
 
 
-ANY_TABLE = [name for name in RECIPES if name != "fourier"]
-"""Recipes for tables of any kind of attribute; the other one wants attributes of two values."""
-
-
 def codes(**sizes: int) -> Schema:
     return Schema(attributes=tuple(Categorical(name=name, codes=size) for name, size in sizes.items()))
 
@@ -143,6 +139,9 @@ EDGES: dict[str, tuple[pa.Table, Schema]] = {
     ),
 }
 
+ANY_TABLE = sorted(set(RECIPES) - {"fourier", "mwem", "mwem-practical"})
+"""Recipes for tables of every kind; ``test_baselines.py`` tells of the others."""
+
 
 @pytest.mark.parametrize("recipe", ANY_TABLE)
 @pytest.mark.parametrize("epsilon", [0.01, 1.0])
@@ -204,7 +203,7 @@ def test_values_of_open_attributes_are_bought() -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 20.0])
-@pytest.mark.parametrize("recipe", ANY_TABLE)
+@pytest.mark.parametrize("recipe", sorted(set(RECIPES) - {"fourier"}))
 def test_every_draw_of_a_release_is_in_its_certificate(recipe: str, epsilon: float) -> None:
     table, schema = dependent(3000, SIZES), codes(**SIZES)
 

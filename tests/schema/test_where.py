@@ -33,8 +33,14 @@ def test_texts_become_conditions() -> None:
     assert parse_where(["sex=F", "age = 30..39", "job=nurse|doctor"]) == {
         "sex": "F",
         "age": "30..39",
-        "job": ("nurse", "doctor"),
+        "job": "nurse|doctor",
     }
+
+
+def test_two_values_on_the_command_line_are_no_range() -> None:
+    (found,) = select_cells(SCHEMA, parse_where(["age=30|39"])).values()
+
+    assert np.flatnonzero(found).tolist() == [30, 39]
 
 
 def test_only_the_first_equals_sign_parts_a_text() -> None:

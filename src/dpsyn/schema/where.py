@@ -20,20 +20,23 @@ EITHER = "|"
 """Between values of which one is enough."""
 
 
-def parse_where(texts: Iterable[str]) -> dict[str, Condition]:
-    """Conditions by attribute, from texts such as ``age=30..39``."""
-    found: dict[str, Condition] = {}
+def parse_where(texts: Iterable[str]) -> dict[str, str]:
+    """Conditions by attribute, each still a text, from texts such as ``age=30..39``."""
+    found: dict[str, str] = {}
     for text in texts:
         name, equals, condition = (part.strip() for part in text.partition("="))
         if not (name and equals and condition):
             raise UserError(f"{text!r} is not a condition; write ATTRIBUTE=VALUE, ATTRIBUTE=LOW..HIGH or A=ONE|OTHER")
         if name in found:
             raise UserError(f"there are two conditions on {name!r}; list all its values in one: {name}=ONE|OTHER")
-        values = tuple(part.strip() for part in condition.split(EITHER))
-        if not all(values):
+        if not all(_split(condition)):
             raise UserError(f"{text!r} has an empty value; write {name}=ONE|OTHER")
-        found[name] = values[0] if len(values) == 1 else values
+        found[name] = condition
     return found
+
+
+def _split(condition: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in condition.split(EITHER))
 
 
 def select_cells(schema: Schema, where: Mapping[str, object]) -> dict[str, NDArray[np.bool_]]:
@@ -73,7 +76,8 @@ def _require_whole_cells(attribute: Attribute, condition: Condition) -> None:
 
 def _condition(name: str, given: object) -> Condition:
     if isinstance(given, str):
-        return parse_where([f"{name}={given}"])[name]
+        values = _split(parse_where([f"{name}={given}"])[name])
+        return values[0] if len(values) == 1 else values
     if isinstance(given, bool | int | float):
         return given
     if isinstance(given, tuple) and len(given) == 2:

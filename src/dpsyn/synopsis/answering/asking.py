@@ -94,10 +94,10 @@ def ask(
 
 
 def _by_itself(synopsis: Synopsis, question: Question, codec: Codec) -> _Found | None:
-    """One attribute, if it was measured as finely as it is asked for."""
-    if len(question.asked) > 1:
+    """One attribute whose bins hold several cells, if it was measured as finely as it is asked for."""
+    [(name, outputs), *others] = question.asked.items()
+    if others or synopsis.schema[name].cells == synopsis.schema[name].size:
         return None
-    [(name, outputs)] = question.asked.items()
     told, view = single_estimate_of(codec, synopsis.releases, name, outputs), _view(synopsis, question, codec)
     counts = held(synopsis.model, view.clique)
     if told is None or counts is None:

@@ -19,6 +19,9 @@ from dpsyn.synopsis.parts import Model, Release
 TABLES = 12
 """Measured tables that are reconstructed for comparison."""
 
+SWEEPS = 50
+"""Of fitting each of them."""
+
 MOST_CELLS = 20_000
 """Of each of them: this is an estimate, and must not take longer than the answer."""
 
@@ -66,7 +69,7 @@ def _judged_by_measured(releases: tuple[Release, ...], model: Model, known: Sequ
         if counts is None or not linear.complete or not unknown.any():
             continue
         parts = [Part(axes, counts.sum(axis=_others(axes, len(clique)))) for axes in sums]
-        guess = reflected(maximum_entropy(linear.shape, parts).values, range(len(clique)))
+        guess = reflected(maximum_entropy(linear.shape, parts, sweeps=SWEEPS).values, range(len(clique)))
         apart = (guess - linear.coefficients)[spread(unknown, linear.shape)]
         noise = spread(linear.variances, linear.shape)[spread(unknown, linear.shape)]
         wrong.append(float((apart**2).sum() - noise.sum()))

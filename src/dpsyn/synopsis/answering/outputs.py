@@ -103,14 +103,15 @@ def shares_of(
         return None
     if math.prod([outputs.size for outputs in wanted]) * math.prod(column.radices) > MOST_SHARES:
         raise UserError(f"{' and '.join(a.name for a in sources)} would be listed too finely; add a condition")
-    joint: Table = np.ones((1, 1))
-    weight: Table = np.ones(1)
+    joint, weight = np.ones((1, 1)), np.ones(1)
     for attribute, outputs, digits in zip(sources, wanted, column.tables, strict=True):
-        histogram = _positive_within(histograms[attribute.name], digits, attribute)
-        joint = np.asarray(np.kron(joint, _shares(outputs, digits, histogram)), np.float64)
-        weight = np.asarray(np.kron(weight, np.bincount(digits, histogram)), np.float64)
+        histogram = histograms[attribute.name]
+        within = np.where(np.bincount(digits, histogram)[digits] > 0, histogram, even_weights(attribute))
+        joint = np.kron(joint, _shares(outputs, digits, within)).astype(np.float64)
+        weight = np.kron(weight, np.bincount(digits, histogram)).astype(np.float64)
     if column.merged is None:
         return joint
+    weight = np.where(np.bincount(column.merged, weight)[column.merged] > 0, weight, 1.0)
     merged = np.stack([np.bincount(column.merged, row * weight) for row in joint])
     found: Shares = merged / np.bincount(column.merged, weight)
     return found
@@ -118,11 +119,6 @@ def shares_of(
 
 def _all_together(attribute: AnyAttribute) -> Outputs:
     return Outputs((), np.zeros(attribute.cells, np.int64))
-
-
-def _positive_within(histogram: Table, digits: NDArray[np.int64], attribute: AnyAttribute) -> Table:
-    """The histogram, even over the values of each code that has no weight at all."""
-    return np.where(np.bincount(digits, histogram)[digits] > 0, histogram, even_weights(attribute))
 
 
 def _shares(outputs: Outputs, digits: NDArray[np.int64], histogram: Table) -> Shares:

@@ -1,0 +1,160 @@
+"""Questions on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dpsyn.cli.main import run
+from dpsyn.cli.query import names_in
+from dpsyn.schema import Categorical, Schema
+from tests.synopsis.answering.released import people_rows, people_synopsis
+
+
+@pytest.fixture(autouse=True)
+def released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import numpy as np
+
+    monkeypatch.chdir(tmp_path)
+    people_synopsis(people_rows(), 10.0, np.random.default_rng(0)).save("s.dpsyn")
+
+
+def test_a_table_of_counts_is_shown_with_errors_and_how_it_was_come_by(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["query", "s.dpsyn", "age,sex", "--where", "age=0..34"]) == 0
+
+    shown = capsys.readouterr().out
+    lines = [line.split() for line in shown.splitlines()]
+    assert ["age", "sex", "count", "±", "standard", "error", "95", "%", "interval"] in lines
+    assert [line[:2] for line in lines if line[:1] in (["0..17"], ["18..34"])] == [
+        ["0..17", "F"], ["0..17", "M"], ["18..34", "F"], ["18..34", "M"],
+    ]  # fmt: skip
+    assert "Covered: a released table holds all of these attributes." in shown
+    assert "Guarantee not verified here." in shown  # the counts were imported
+
+
+def test_what_is_reconstructed_is_said_so_with_its_model_error_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["query", "s.dpsyn", "age,job", "--level", "0.8"]) == 0
+
+    shown = capsys.readouterr().out
+    assert "80 % interval" in shown
+    assert "Reconstructed by maximum entropy" in shown or "From the fitted model" in shown
+    assert "Nothing that was released tells how far counts are off besides." in shown
+
+
+def test_a_range_that_cuts_a_bin_is_labelled(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["query", "s.dpsyn", "age,sex", "--where", "age=30..39"]) == 0
+
+    shown = capsys.readouterr().out
+    assert "30..34" in shown
+    assert "35..39" in shown
+    assert "age: asked for more finely than measured with others." in shown
+
+
+def test_conditions_alone_give_one_count(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["query", "s.dpsyn", "--where", "age=18..64", "--where", "sex=F"]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert sum("…" in line for line in lines) == 1
+
+
+def test_json_holds_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["query", "s.dpsyn", "sex,job", "--where", "job=cook|none", "--json"]) == 0
+
+    data = json.loads(capsys.readouterr().out)
+    assert data["how"] == "covered"
+    assert [(cell["sex"], cell["job"]) for cell in data["counts"]] == [
+        ("F", "cook"), ("F", "none"), ("M", "cook"), ("M", "none"),
+    ]  # fmt: skip
+    assert all(cell["low"] < cell["high"] for cell in data["counts"])
+
+
+def test_cells_are_listed_if_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["query", "s.dpsyn", "age", "--cells", "--json"]) == 0
+
+    assert len(json.loads(capsys.readouterr().out)["counts"]) == 101
+
+
+def test_long_answers_are_cut_on_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpsyn.cli.query.MOST_SHOWN", 3)
+
+    assert run(["query", "s.dpsyn", "age,sex"]) == 0
+
+    shown = capsys.readouterr().out
+    assert "These are the first 3 of 10 counts; --json lists all." in shown
+    assert sum("…" in line for line in shown.splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ([], "nothing is asked for"),
+        (["agee"], "there is no attribute 'agee'; there are age, sex, job"),
+        (["age,age"], "named twice"),
+        (["age,"], "there is no attribute ''"),
+        (["age", "--where", "sex"], "is not a condition"),
+        (["age", "--where", "sex=X"], "'X' is not a value of 'sex'"),
+        (["age", "--where", "age=39..30"], "ends before it begins"),
+        (["age", "--level", "95"], "between 0 and 1"),
+        (["age", "--level", "much"], "not a valid float"),
+    ],
+)
+def test_a_mistake_ends_with_2_and_a_message(
+    words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["query", "s.dpsyn", *words]) == 2
+
+    shown = capsys.readouterr()
+    assert complaint in shown.err
+    assert shown.out == ""
+
+
+def test_a_file_that_is_no_synopsis_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("people.csv").write_text("age,sex\n3,F\n", "utf-8")
+
+    assert run(["query", "people.csv", "age"]) == 2
+    assert "is not a synopsis" in capsys.readouterr().err
+
+
+def test_a_name_may_have_a_comma() -> None:
+    schema = Schema(attributes=(Categorical(name="a,b", codes=2), Categorical(name="a", codes=2)))
+
+    assert names_in("a,b", schema) == ["a,b"]
+    assert names_in(" a ", schema) == ["a"]
+    assert names_in("", schema) == []
+
+
+def test_the_original_table_is_not_needed(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("schema.yaml").write_text(
+        "dpsyn_schema: 1\nattributes:\n  age: {kind: integer, low: 0, high: 99, bins: 10}\n"
+        "  sex: {kind: categorical, values: [F, M]}\n",
+        "utf-8",
+    )
+    Path("people.csv").write_text("age,sex\n" + "".join(f"{i % 90},{'FM'[i % 2]}\n" for i in range(2000)), "utf-8")
+    release = ["people.csv", "-s", "schema.yaml", "--epsilon", "1", "--recipe", "priview", "-o", "p.dpsyn", "-q"]
+    assert run(["measure", *release]) == 0
+    Path("people.csv").unlink()
+    Path("schema.yaml").unlink()
+    capsys.readouterr()
+
+    assert run(["query", "p.dpsyn", "age,sex", "--where", "age=30..39"]) == 0
+
+    assert "30..39" in capsys.readouterr().out
+
+
+def test_views_are_given_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("schema.yaml").write_text(
+        "dpsyn_schema: 1\nexpected_size: 500\nattributes:\n"
+        + "".join(f"  x{place}: {{kind: categorical, codes: 2}}\n" for place in range(6)),
+        "utf-8",
+    )
+    Path("t.csv").write_text(",".join(f"x{p}" for p in range(6)) + "\n" + "0,1,1,0,1,0\n1,1,0,0,1,1\n" * 200, "utf-8")
+    release = ["measure", "t.csv", "-s", "schema.yaml", "--epsilon", "1", "--recipe", "priview", "-o", "v.dpsyn"]
+
+    assert run([*release, "--views", "random:5x3"]) == 0
+    assert "measuring 5 views of up to 3 attributes, taken at random" in capsys.readouterr().err
+    assert run([*release, "--views", "5x3", "--force"]) == 2
+    assert "views '5x3' are not known" in capsys.readouterr().err

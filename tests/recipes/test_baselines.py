@@ -1,0 +1,121 @@
+"""What PriView is compared with: every table, Fourier coefficients, multiplicative weights."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpsyn
+from dpsyn.accounting import Ledger
+from dpsyn.errors import UserError
+from dpsyn.schema import Categorical, Open, Schema
+from tests.synopsis.answering.released import baskets, binary_schema, counts_of
+
+NO_NOISE = 10**6
+ROWS = baskets(4000, 6)
+TABLE = pa.table({f"x{place}": ROWS[:, place] for place in range(6)})
+
+
+def off(answer: Any, places: tuple[int, ...]) -> float:
+    """The share of rows in a wrong cell."""
+    return float(np.abs(answer.counts - counts_of(ROWS, places, [2] * 6)).sum() / 2 / len(ROWS))
+
+
+def names(places: tuple[int, ...]) -> list[str]:
+    return [f"x{place}" for place in places]
+
+
+@pytest.mark.parametrize("recipe", ["direct", "fourier"])
+def test_without_noise_every_table_of_so_many_attributes_is_told_exactly(recipe: str) -> None:
+    synopsis = dpsyn.measure(TABLE, binary_schema(6), NO_NOISE, recipe=recipe, views="all:3")
+
+    for places in combinations(range(6), 3):
+        answer = synopsis.marginal(*names(places))
+        assert answer.how == "covered"
+        assert off(answer, places) < 0.001
+    assert off(synopsis.marginal(*names((0, 1, 2, 3))), (0, 1, 2, 3)) < 0.1
+
+
+def test_the_errors_of_fourier_are_those_of_its_coefficients() -> None:
+    synopsis = dpsyn.measure(TABLE, binary_schema(6), 1.0, recipe="fourier", views="all:2")
+
+    answer = synopsis.marginal("x1", "x4")
+
+    marginals = [m for stage in synopsis.releases[0].stages for m in stage.marginals]
+    assert len(marginals) == 6 + 15
+    sigma = marginals[0].deviation
+    known = [2 / 21, 2, 2, 2]  # the number of rows is told 21 times, the others once
+    assert answer.errors == pytest.approx(sigma * np.sqrt(sum(known)) / 4, rel=1e-6)
+
+
+def test_fourier_rows_follow_pairs() -> None:
+    synopsis = dpsyn.measure(TABLE, binary_schema(6), NO_NOISE, recipe="fourier", views="all:2")
+
+    synthetic = synopsis.generate(4000, seed=1)
+
+    made = np.stack([synthetic[name].to_numpy() for name in TABLE.column_names], axis=1)
+    for pair in combinations(range(6), 2):
+        assert np.abs(counts_of(made, pair, [2] * 6) - counts_of(ROWS, pair, [2] * 6)).sum() / 8000 < 0.02
+
+
+@pytest.mark.parametrize(("recipe", "most"), [("mwem", 0.5), ("mwem-practical", 0.06)])
+def test_multiplicative_weights_come_nearer_than_a_uniform_table(recipe: str, most: float) -> None:
+    synopsis = dpsyn.measure(TABLE, binary_schema(6), 20.0, recipe=recipe, views="all:2")
+
+    found = [off(synopsis.marginal(*names(pair)), pair) for pair in combinations(range(6), 2)]
+
+    uniform = [np.abs(1000 - counts_of(ROWS, pair, [2] * 6)).sum() / 2 / 4000 for pair in combinations(range(6), 2)]
+    assert np.mean(found) < min(most, float(np.mean(uniform)))
+    assert synopsis.marginal("x0", "x1", "x2").how == "model"
+    assert len(synopsis.releases[0].scores) == 10
+    assert synopsis.generate(100, seed=1).num_rows == 100
+
+
+@pytest.mark.parametrize(
+    ("recipe", "schema", "words"),
+    [
+        ("fourier", Schema(attributes=(Categorical(name="a", codes=3),)), "for attributes of two values"),
+        ("fourier", Schema(attributes=(Categorical(name="a", codes=2, missing=True),)), "for attributes of two values"),
+        ("fourier", Schema(attributes=(Open(name="a"),)), "for attributes of two values"),
+        ("mwem", Schema(attributes=(Open(name="a"),)), "needs to know all values, but 'a' is open"),
+        ("mwem", Schema(attributes=tuple(Categorical(name=n, codes=100) for n in "abc")), "1,000,000 cells"),
+    ],
+)
+def test_tables_that_a_recipe_is_not_for_are_refused_before_anything_is_paid(
+    recipe: str, schema: Schema, words: str, tmp_path: Any
+) -> None:
+    table, ledger = pa.table({name: ["1", "0"] for name in schema.names}), tmp_path / "ledger.db"
+
+    with pytest.raises(UserError, match=words):
+        dpsyn.measure(table, schema, 1.0, recipe=recipe, ledger=ledger, dataset="d")
+
+    [account] = Ledger(ledger).datasets()
+    assert account.rho == 0
+
+
+@pytest.mark.parametrize("recipe", ["fourier", "mwem"])
+def test_a_recipe_with_a_model_of_its_own_extends_nothing(recipe: str) -> None:
+    before = dpsyn.measure(TABLE, binary_schema(6), 1.0, recipe="independent")
+
+    with pytest.raises(UserError, match="cannot extend a synopsis"):
+        dpsyn.measure(TABLE, binary_schema(6), 1.0, recipe=recipe, extend=before)
+
+
+@pytest.mark.parametrize("recipe", ["direct", "fourier", "mwem", "mwem-practical"])
+@pytest.mark.parametrize("rows", [0, 1])
+def test_tables_without_rows_are_no_trouble(recipe: str, rows: int) -> None:
+    synopsis = dpsyn.measure(TABLE.slice(0, rows), binary_schema(6), 1.0, recipe=recipe)
+
+    assert synopsis.generate(10, seed=1).num_rows == 10
+    assert np.isfinite(synopsis.marginal("x0", "x1", "x2").counts).all()
+
+
+def test_too_many_parities_are_refused() -> None:
+    wide = pa.table({f"x{place}": [0, 1] for place in range(60)})
+
+    with pytest.raises(UserError, match="sets of up to 5 attributes; ask for fewer"):
+        dpsyn.measure(wide, binary_schema(60), 1.0, recipe="fourier", views="all:5")
