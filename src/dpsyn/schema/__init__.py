@@ -11,7 +11,7 @@ from dpsyn.schema.attributes import (
     Value,
     text_of,
 )
-from dpsyn.schema.baskets import BasketSchema, items_of
+from dpsyn.schema.baskets import BasketSchema, is_item, items_of
 from dpsyn.schema.grid import Grid
 from dpsyn.schema.ranges import Datetime, Integer, Ranged, Real, parse_instant
 from dpsyn.schema.relations import (
@@ -55,6 +55,7 @@ __all__ = [
     "Total",
     "Unit",
     "Value",
+    "is_item",
     "items_of",
     "parse_instant",
     "text_of",
