@@ -15,8 +15,8 @@ of 50 random views of 8 and of as many as the covering design has, of the recipe
 Direct and Fourier would have to release more tables than anybody could: only the noise that the tables asked for would
 have is drawn, Fourier's as if a coefficient could be bought by itself, and negative counts are removed. MWEM holds the
 table of all attributes at once, which it cannot for more than 18 binary ones. ``methods`` compares maximum entropy with
-least norm and linear programming on the same views. ``coverage`` counts how often 95 % intervals hold the true count, or
-what would have been answered without noise. ``synthesis`` compares rows made from random views with those of other
+least norm and linear programming on the same views. ``coverage`` counts how often 95 % intervals hold the true count,
+or what would have been answered without noise. ``synthesis`` compares rows made from random views with those of other
 recipes.
 """
 

@@ -158,6 +158,29 @@ def test_bought_items_lead_to_the_same_itemsets() -> None:
     assert found.certificate.declared_public == ()
 
 
+def test_whatever_is_frequent_can_be_bought(tmp_path: Path) -> None:
+    """Odd texts are bought like others, or ignored where no list of items could hold them; the synopsis holds them."""
+    odd = [
+        "caf\xe9\xa0noir",
+        "yes",
+        "null",
+        "1.0",
+        "- a: [b]",
+        "#",
+        "'\"",
+        "x\u2028y",
+        b"\xff",
+        "a\x00b",
+        "a\nb",
+        "\ud800",
+    ]
+    found = frequent_itemsets([odd] * 5000, None, 20, top=1000, delta=1e-6, max_basket=20)
+    found.synopsis().save(tmp_path / "s.dpsyn")
+
+    assert {*found.items} == {*odd[:8], "\ufffd", "?"}
+    assert dpsyn.Synopsis.load(tmp_path / "s.dpsyn").schema.names == found.items
+
+
 def test_nothing_is_bought_where_nothing_is_frequent() -> None:
     found = frequent_itemsets([["a"], ["b"]], None, 1, delta=1e-9, max_basket=3)
 

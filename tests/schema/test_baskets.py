@@ -62,6 +62,8 @@ def test_files_that_list_nothing_or_are_not_text_are_refused(tmp_path: Path) -> 
         ({"items": ("",)}, "cannot be an item"),
         ({"items": ("NaN",)}, "cannot be an item"),
         ({"items": ("a\nb",)}, "cannot be an item"),
+        ({"items": ("a\x00",)}, "cannot be an item"),
+        ({"items": ("\ud800",)}, "cannot be an item"),
         ({"items": ("a",), "item": "basket"}, "different names"),
         ({"items": ("a",), "unit": Unit(id="item")}, "different names"),
     ],
@@ -69,6 +71,10 @@ def test_files_that_list_nothing_or_are_not_text_are_refused(tmp_path: Path) -> 
 def test_a_basket_schema_cannot_be_built_wrong(fields: dict[str, Any], complaint: str) -> None:
     with pytest.raises(SchemaError, match=complaint):
         BasketSchema(**fields)
+
+
+def test_spaces_of_any_kind_may_be_within_an_item() -> None:
+    assert BasketSchema(items=("crème brûlée", "caf\xe9\xa0noir", "日本\u3000茶")).items is not None
 
 
 def test_a_public_universe_is_declared_and_a_bought_one_is_not() -> None:

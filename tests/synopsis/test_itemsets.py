@@ -16,6 +16,7 @@ from dpsyn.errors import UserError
 from dpsyn.marginals import Marginal
 from dpsyn.synopsis import Itemsets
 from tests.engines import naive
+from tests.synopsis.synopses import synopsis
 
 UNIVERSE = ("10", "9", "true", "a: b", "tea")
 BASKETS = [
@@ -79,6 +80,20 @@ def test_any_itemset_within_a_basis_can_be_counted() -> None:
     assert itemsets.count().count == pytest.approx(100)
     with pytest.raises(UserError, match="no basis holds 9, true together"):
         itemsets.count("9", "true")
+
+
+def test_marginals_within_a_basis_can_be_queried() -> None:
+    itemsets = found(top=1)
+
+    one, two = itemsets.marginal("9", "10"), itemsets.marginal("tea")
+
+    assert one.values.tolist() == [[40, 0], [0, 60]]
+    assert one.variance == pytest.approx(2 * SCALE**2 * 2)
+    assert two.values.tolist() == pytest.approx([30, 70])
+    assert two.variance == pytest.approx(1 / (1 / (2 * SCALE**2 * 4) + 1 / (2 * SCALE**2 * 2)))
+    for items in ((), ("9", "true"), ("zebra",)):
+        with pytest.raises(UserError, match="no basis holds"):
+            itemsets.marginal(*items)
 
 
 def test_rules_are_those_of_the_counts() -> None:
@@ -145,8 +160,7 @@ def test_plain_data_is_json_and_holds_the_certificate() -> None:
 
 
 def test_the_bases_are_a_synopsis_that_is_saved_loaded_and_drawn_from(tmp_path: Path) -> None:
-    synopsis = found(top=5).synopsis()
-    synopsis.save(tmp_path / "s.dpsyn")
+    found(top=5).synopsis().save(tmp_path / "s.dpsyn")
 
     loaded = dpsyn.Synopsis.load(tmp_path / "s.dpsyn", recompute=True)
     rows = loaded.generate(rows=1000, seed=1)
@@ -159,9 +173,24 @@ def test_the_bases_are_a_synopsis_that_is_saved_loaded_and_drawn_from(tmp_path: 
     assert both == pytest.approx(600, abs=40)
 
 
-def certificate_without_run(synopsis: dpsyn.Synopsis) -> Certificate:
+@pytest.mark.parametrize("baskets", [None, 200])
+def test_more_itemsets_come_from_a_kept_synopsis_for_nothing(tmp_path: Path, baskets: int | None) -> None:
+    found(top=1, baskets=baskets).synopsis().save(tmp_path / "s.dpsyn")
+
+    again = Itemsets.from_synopsis(dpsyn.Synopsis.load(tmp_path / "s.dpsyn"), top=4)
+
+    assert again.listed == found(top=4).listed
+    assert again.dataset == "shop"
+
+
+def test_a_synopsis_of_rows_has_no_itemsets() -> None:
+    with pytest.raises(UserError, match="not of baskets"):
+        Itemsets.from_synopsis(synopsis(None), top=4)
+
+
+def certificate_without_run(loaded: dpsyn.Synopsis) -> Certificate:
     """The certificate that was saved; only the random name of its run differs from a new one."""
-    saved = synopsis.certificates[0]
+    saved = loaded.certificates[0]
     assert saved is not None
     assert saved.account == certificate().account
     return saved

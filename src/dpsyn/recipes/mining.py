@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,7 @@ def _asked(top: int | None, min_support: float | None) -> tuple[int | None, Frac
         raise UserError(f"the top {top:,} itemsets were asked for; give a number from 1 to {MOST_TOP:,}")
     if min_support is not None and not 0 < min_support <= 1:
         raise UserError(f"the support is {min_support}; give a part of the baskets, more than 0 and at most 1")
-    return top, None if min_support is None else exact(min_support)
+    return None if top is None else index(top), None if min_support is None else exact(min_support)
 
 
 def _longest(bought: bool, delta: float | None, max_basket: int | None) -> int | None:

@@ -11,7 +11,7 @@ from dpsyn.schema.attributes import (
     Value,
     text_of,
 )
-from dpsyn.schema.baskets import BasketSchema, items_of
+from dpsyn.schema.baskets import BasketSchema, is_item, items_of
 from dpsyn.schema.grid import Grid
 from dpsyn.schema.ranges import Datetime, Integer, Ranged, Real, parse_instant
 from dpsyn.schema.relations import (
@@ -56,6 +56,7 @@ __all__ = [
     "Total",
     "Unit",
     "Value",
+    "is_item",
     "items_of",
     "parse_instant",
     "parse_where",

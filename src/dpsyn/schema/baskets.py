@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from unicodedata import category
 
 import msgspec
 
@@ -18,6 +19,9 @@ MOST_ITEMS = 10_000_000
 _RANGE = re.compile(r"\s*(-?[0-9]{1,18})\s*\.\.\s*(-?[0-9]{1,18})\s*", re.ASCII)
 _BLANK = ("", "nan", "-nan", "+nan")
 """Cells that hold nothing, as ``records`` reads them; so no item can be called like that."""
+
+_ODD = ("Cc", "Cs")
+"""Control characters and halves of others, which no file of items can hold."""
 
 
 class BasketSchema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -81,6 +85,11 @@ def items_of(items: str | Path | Iterable[object]) -> tuple[tuple[str, ...], str
     return texts, "as listed"
 
 
+def is_item(text: str) -> bool:
+    """Whether a text without spaces around it can be an item: it is not blank and has no control characters."""
+    return text.lower() not in _BLANK and (text.isprintable() or not any(category(sign) in _ODD for sign in text))
+
+
 def _range(first: int, last: int) -> tuple[str, ...]:
     if last < first:
         raise SchemaError(f"the range of items {first}..{last} is empty; give the smaller number first")
@@ -110,8 +119,10 @@ def _check_items(items: Sequence[str]) -> None:
         raise _too_many(len(items))
     seen: set[str] = set()
     for item in items:
-        if item.lower() in _BLANK or item != item.strip() or not item.isprintable():
-            raise SchemaError(f"{item!r} cannot be an item: it is blank, has spaces around it, or cannot be printed")
+        if not is_item(item) or item != item.strip():
+            raise SchemaError(
+                f"{item!r} cannot be an item: it is blank, has spaces around it, or control characters in it"
+            )
         if item in seen:
             raise SchemaError(f"the item {item!r} is listed twice; list each once")
         seen.add(item)

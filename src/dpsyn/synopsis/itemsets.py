@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dpsyn.accounting import Certificate
+from dpsyn.consistency import averaged
 from dpsyn.errors import UserError
-from dpsyn.marginals import ItemsetCounts, Marginal
+from dpsyn.marginals import Estimate, ItemsetCounts, Marginal
 from dpsyn.records import Codec
 from dpsyn.schema import Boolean, Neighbours, Schema
 from dpsyn.synopsis.frames import as_kind
@@ -20,6 +21,9 @@ from dpsyn.transforms import Recoding
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+RECIPE = "privbasis"
+"""The recipe of a release whose marginals are bases."""
 
 SEPARATOR = "|"
 """Between items where they are one text, as in CSV files; in other tables they are lists."""
@@ -106,9 +110,24 @@ class Itemsets:
         """The count of any itemset within a basis, whether it is listed or not; without items, of all baskets."""
         counts = self._counts()
         if items not in counts:
-            raise UserError(f"no basis holds {', '.join(items)} together, so nothing is known about their count")
+            raise self._unknown(items)
         count = counts.count(items)
         return Itemset(items, count, counts.deviation(items), count / max(self.baskets, 1.0))
+
+    def marginal(self, *items: str) -> Estimate:
+        """How many baskets hold just these of some items within a basis, for every combination.
+
+        Index 1 on an item's axis means that it is in the basket; ``variance`` is that of the noise in a cell. Several
+        bases that hold the items are combined by inverse variance.
+        """
+        told = [
+            Estimate(items, Estimate.of(basis).onto(items), basis.deviation**2 * 2 ** (len(basis.clique) - len(items)))
+            for basis in self.bases
+            if {*items} <= {*basis.clique}
+        ]
+        if not told or not items:
+            raise self._unknown(items)
+        return averaged(told)[0]
 
     def rules(self, confidence: float = 0.5) -> tuple[Rule, ...]:
         """Association rules within the listed itemsets, of at least this confidence; they cost nothing."""
@@ -151,8 +170,29 @@ class Itemsets:
         attributes = tuple(Boolean(name=item) for item in self.items)
         schema = Schema(attributes=attributes, dataset=self.dataset, neighbours=self.neighbours)
         recoding = Recoding.coarse(Codec(schema))
-        release = Release("privbasis", (Stage(recoding, self.bases),), certificate=self.certificate)
+        release = Release(RECIPE, (Stage(recoding, self.bases),), certificate=self.certificate)
         return Synopsis(schema, (release,), fit_model(schema, recoding, [release], total=self.baskets))
+
+    @classmethod
+    def from_synopsis(cls, synopsis: Synopsis, *, top: int | None = None, min_support: float | None = None) -> Itemsets:
+        """Itemsets of a synopsis that was kept, more or fewer than before; that costs nothing."""
+        release = synopsis.releases[-1]
+        if release.recipe != RECIPE or release.certificate is None:
+            raise UserError("this synopsis is not of baskets; give one that dpsyn itemsets has kept")
+        protection = release.certificate.protection
+        return cls.of(
+            [marginal for stage in release.stages for marginal in stage.marginals],
+            synopsis.schema.names,
+            release.certificate,
+            top=top,
+            min_support=min_support,
+            baskets=synopsis.rows if protection.neighbours == "replace" and not protection.unit else None,
+            dataset=synopsis.schema.dataset,
+            neighbours=synopsis.schema.neighbours,
+        )
+
+    def _unknown(self, items: Sequence[str]) -> UserError:
+        return UserError(f"no basis holds {', '.join(items) or 'nothing'} together, so nothing is known about it")
 
     def _counts(self) -> ItemsetCounts:
         return ItemsetCounts(self.bases, self.items)

@@ -8,7 +8,7 @@ import pytest
 
 from dpsyn.errors import InternalError
 from dpsyn.marginals import Estimate
-from dpsyn.synthesis.gibbs import Fitted, GibbsOptions, fit
+from dpsyn.synthesis.gibbs import Fitted, GibbsOptions, fit, generate
 from tests.synthesis.gibbs import examples, naive
 from tests.synthesis.gibbs.examples import Example
 
@@ -213,6 +213,22 @@ def test_hundreds_of_attributes_are_fitted() -> None:
     found = fit(tables, names, (3,) * width, seed=0, records=3000)
 
     assert examples.distances(found.records, tables, (3,) * width).mean() <= 0.005
+
+
+def test_an_attribute_of_very_many_tables_is_fitted() -> None:
+    """Bound to 100 tables at full strength each, its weights would leave the range of single precision."""
+    rng, width = np.random.default_rng(0), 101
+    hub = rng.integers(0, 4, 3000)
+    others = (hub + (rng.random((width - 1, 3000)) < 0.3)) % 4
+    codes, sizes = np.vstack([hub, others]), (4,) * width
+    tables = [examples.table(codes, (0, place), sizes) for place in range(1, width)]
+    names = [str(place) for place in range(width)]
+
+    found = fit(tables, names, sizes, seed=0, records=3000)
+    rows = np.concatenate(list(generate(found, 3000, seed=0)), axis=1)
+
+    assert examples.distances(found.records, tables, sizes).mean() <= 0.01
+    assert examples.distances(rows, tables, sizes).mean() <= 0.01
 
 
 def test_a_fit_of_one_record_is_a_record() -> None:

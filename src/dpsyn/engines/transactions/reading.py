@@ -13,9 +13,9 @@ from dpsyn.engines import kernels
 from dpsyn.engines.bounding import RowHasher, RowKeys, kept
 from dpsyn.engines.engine import Opaque
 from dpsyn.engines.texts import hashes_of, ids_of
-from dpsyn.records.cells import is_blank, text_of_bytes
+from dpsyn.records.cells import text_of_bytes
 from dpsyn.records.texts import texts_of
-from dpsyn.schema import BasketSchema, Identifier
+from dpsyn.schema import BasketSchema, Identifier, is_item
 from dpsyn.sources import Source, in_threads
 
 _NONE = -1
@@ -28,7 +28,7 @@ class Baskets(Opaque):
     Rows with the same basket (and person) make a basket, wherever they stand; rows without one, or without a person
     where there is a unit, are left out. With a unit at most ``unit.rows`` baskets of each person count, chosen by a
     keyed hash of person and basket alone (see ``bounding``). An item is the text of a cell without spaces around it;
-    an empty cell is none.
+    an empty cell is none, nor is one with control characters in it.
 
     Attributes:
         ends: basket b has the items from ``ends[b]`` to ``ends[b+1]``.
@@ -48,7 +48,7 @@ class Baskets(Opaque):
         texts: dict[str, int] = {}
         keys, codes = [np.empty((3, 0), np.uint64)], [np.empty(0, np.int32)]
         for batch_keys, numbers, found in _batches(source, schema, key):
-            code_of = [_NONE if is_blank(text) else texts.setdefault(text, len(texts)) for text in found]
+            code_of = [texts.setdefault(text, len(texts)) if is_item(text) else _NONE for text in found]
             keys.append(batch_keys)
             codes.append(np.array([*code_of, _NONE], np.int32)[numbers])
         most = schema.unit.rows if schema.unit else 1

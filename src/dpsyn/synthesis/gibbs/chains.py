@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TypeVar
 
@@ -23,6 +23,11 @@ _MOST_PARTS = 8
 
 _RANGE = 30.0
 """Logarithms of weights are kept within this distance of what is usual in their clique."""
+
+_MOST_STIFFNESS = 16.0
+"""The most by which one record more than wanted lowers the logarithm of a value's weight, in all cliques of its
+attribute together. With 57 cliques of an attribute at 1 each, weights left the range of single precision, and records
+were thrown about."""
 
 _NO_BARS = np.ones(0, np.float32)
 
@@ -91,11 +96,11 @@ class Chains:
         Every part of the records sees its own moves at once, as if the other parts moved alike; what they did together
         shows in the next sweep.
         """
-        counts = self.counts()
+        counts, parts = self.counts(), self.parts()
         forces, stiffness = np.zeros(len(counts)), np.zeros(len(self.layout.cliques))
         if pull is not None:
-            forces, stiffness = pull.forces(self.layout, counts)
-        parts = self.parts()
+            bound = _MOST_STIFFNESS / (self.layout.crowding * len(parts))
+            forces, stiffness = replace(pull, stiffness=np.minimum(pull.stiffness, bound)).forces(self.layout, counts)
         live = self._weights(parameters + forces, counts)
         away = stiffness * len(parts)
         moves = (np.exp(away).astype(np.float32), np.exp(-away).astype(np.float32))

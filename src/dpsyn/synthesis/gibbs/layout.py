@@ -62,6 +62,12 @@ class Layout:
         """How many cells each clique has."""
         return np.diff(self.offsets)
 
+    @property
+    def crowding(self) -> Cells:
+        """For each clique, in how many cliques that of its attributes is which is in most."""
+        number = np.bincount([place for clique in self.cliques for place in clique], minlength=len(self.sizes))
+        return np.array([number[list(clique)].max() for clique in self.cliques], np.float64)
+
     def table(self, cells: Cells, clique: int) -> Cells:
         """The cells of one clique as a table; a view."""
         shape = [self.sizes[place] for place in self.cliques[clique]]
