@@ -105,19 +105,25 @@ def _drawn(chunk: Chunk) -> NDArray[np.int64]:
 @cache
 def _gaussian(scale: float) -> Any:
     """OpenDP's discrete Gaussian on vectors of whole numbers."""
-    dp = _opendp()
-    return dp.m.make_gaussian(dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64"), scale=scale)
+    from opendp.measurements import make_gaussian
+    from opendp.metrics import l2_distance
+
+    return make_gaussian(_whole_numbers(), l2_distance(T="f64"), scale=scale)
 
 
 @cache
 def _laplace(scale: float) -> Any:
     """OpenDP's discrete Laplace on vectors of whole numbers."""
-    dp = _opendp()
-    return dp.m.make_laplace(dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64"), scale=scale)
+    from opendp.measurements import make_laplace
+    from opendp.metrics import l1_distance
+
+    return make_laplace(_whole_numbers(), l1_distance(T="i64"), scale=scale)
 
 
-def _opendp() -> Any:
-    import opendp.prelude as dp
+def _whole_numbers() -> Any:
+    """OpenDP's domain of such vectors; its prelude is not used, because that loads every library it knows."""
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.mod import enable_features
 
-    dp.enable_features("contrib")
-    return dp
+    enable_features("contrib")
+    return vector_domain(atom_domain(T="i64"))
