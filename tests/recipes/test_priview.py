@@ -121,6 +121,21 @@ def test_a_synopsis_is_extended_by_views() -> None:
     assert after.marginal("x0").errors[0] < before.marginal("x0").errors[0]
 
 
+def test_an_extended_synopsis_keeps_the_codes_of_its_tables() -> None:
+    rng = np.random.default_rng(0)
+    a = np.where(rng.random(3000) < 0.01, rng.integers(2, 9, 3000), rng.integers(0, 2, 3000))
+    rows, schema = (
+        pa.table({"a": a, "b": a % 2}),
+        Schema(attributes=(Categorical(name="a", codes=9), Categorical(name="b", codes=2))),
+    )
+    before = dpsyn.measure(rows, schema, 1.0)
+
+    after = dpsyn.measure(rows, schema, 1.0, recipe="priview", extend=before)
+
+    assert before.model.recoding.sizes[0] < 9
+    assert after.model.recoding is before.model.recoding
+
+
 @pytest.mark.parametrize(
     ("recipe", "views", "words"),
     [

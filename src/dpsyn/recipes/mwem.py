@@ -71,7 +71,7 @@ def mwem(
     names, sizes = table.recoding.names, table.recoding.sizes
     cliques = _workload(table, options.ways)
     rng, present = np.random.default_rng(0), np.full(sizes, ready.rows / math.prod(sizes))
-    answers: list[Marginal] = []
+    answers: list[tuple[Marginal, NDArray[np.intp]]] = []
     scores: list[Scores] = []
     tables = np.zeros(sizes)
     for number, share in enumerate(split(ready.left, [1] * options.rounds)):
@@ -80,16 +80,17 @@ def mwem(
         some = [cliques[i] for i in sorted(rng.permutation(len(cliques))[: options.candidates])]
         scored, wrong = _scored(table, some, present, for_scores)
         scores.append(scored)
-        answers += table.measure([wrong], [for_answer])
-        for answer in answers * options.replays if options.practical else answers[-1:]:
-            present = _corrected(present, answer, names)
+        [answer] = table.measure([wrong], [for_answer])
+        answers.append((answer, _sums_of(answer, names, sizes)))
+        for told in answers * options.replays if options.practical else answers[-1:]:
+            present = _corrected(present, *told)
         tables += present / options.rounds
     final = present if options.practical else tables
-    deviation = min(answer.deviation for answer in answers)
+    deviation = min(answer.deviation for answer, _ in answers)
     return Findings(
         schema=table.schema,
         recoding=table.recoding,
-        stages=(*ready.stages, Stage(table.recoding, tuple(answers))),
+        stages=(*ready.stages, Stage(table.recoding, tuple(answer for answer, _ in answers))),
         scores=tuple(scores),
         zeroed=ready.zeroed,
         rows=table.public_rows(),
@@ -133,12 +134,16 @@ def _scored(table: PrivateTable, cliques: Sequence[Clique], present: Table, shar
     return Scores("distance from the model", tuple(cliques), values, deviation), cliques[int(np.argmax(values))]
 
 
-def _corrected(present: Table, answer: Marginal, names: Sequence[str]) -> Table:
+def _sums_of(answer: Marginal, names: Sequence[str], sizes: Sequence[int]) -> NDArray[np.intp]:
+    """For each cell of the table of all attributes, flat, the cell of the answer that it counts for."""
+    cells = np.unravel_index(np.arange(math.prod(sizes)), sizes)
+    return np.ravel_multi_index([cells[names.index(name)] for name in answer.clique], answer.raw.shape)
+
+
+def _corrected(present: Table, answer: Marginal, places: NDArray[np.intp]) -> Table:
     """Multiplicative weights: each cell times e^((answer − present)/2n) of the sum it counts for, then to n again."""
-    total = float(present.sum())
-    kept = [size if name in answer.clique else 1 for name, size in zip(names, present.shape, strict=True)]
-    gone = tuple(axis for axis, name in enumerate(names) if name not in answer.clique)
-    lacking = answer.counts.reshape(kept) - present.sum(axis=gone, keepdims=True)
-    changed: Table = present * np.exp(np.clip(lacking / (2 * total), -50.0, 50.0))
+    total, flat = float(present.sum()), present.ravel()
+    lacking = answer.counts.ravel() - np.bincount(places, flat, answer.raw.size)
+    changed = flat * np.exp(np.clip(lacking / (2 * total), -50.0, 50.0))[places]
     changed *= total / changed.sum()
-    return changed
+    return np.asarray(changed, np.float64).reshape(present.shape)

@@ -60,6 +60,7 @@ def prepare(table: PrivateTable, before: Synopsis | None = None) -> Prepared:
         recoding, zeroed = compressed(table, stages, before, rare=RARE)
         table = table.recode(recoding)
     else:
+        table = table.recode(before.model.recoding) if before else table
         smallest = min(zip(table.recoding.sizes, table.recoding.names, strict=True))[1]
         stages = (Stage(table.recoding, tuple(table.measure([(smallest,)], [first]))),) if first else ()
         zeroed = frozenset()

@@ -126,6 +126,8 @@ def _as_modelled(synopsis: Synopsis, question: Question, codec: Codec, method: M
     if linear.complete:
         return _covered(synopsis, view, linear, counts)
     known = linear.known()
+    if not known:
+        raise UserError(f"nothing that was released tells about {', '.join(view.attributes)}; it cannot be answered")
     if counts is not None:  # a table that the recipe worked out itself
         errors = carried_deviations(counts, linear, known, view.shares)
         outputs = folded(counts, view.shares)
