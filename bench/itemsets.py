@@ -176,6 +176,7 @@ def draw(path: Path, found: dict[tuple[str, float, str, int], Figures]) -> None:
     """A panel for each file and ε: false negatives by k, a line for each method."""
     import matplotlib.pyplot as plt
 
+    plt.rc("svg", fonttype="none")  # texts as texts, not as outlines
     names, epsilons = (list(dict.fromkeys(key[place] for key in found)) for place in (0, 1))
     figure, panels = plt.subplots(len(epsilons), len(names), sharex=True, sharey=True, squeeze=False, figsize=(9, 7))
     for row, epsilon in enumerate(epsilons):
