@@ -26,6 +26,7 @@ def command(target: str, extend: Path | None, force: bool, quiet: bool, **option
       dpsyn measure people.csv -s schema.yaml --epsilon 1 -o s.dpsyn
       dpsyn inspect s.dpsyn                                  who paid what for which number
       dpsyn generate s.dpsyn --rows 1000 -o rows.csv         costs nothing, as often as you like
+      dpsyn query s.dpsyn age,sex                            any table of counts, with error bars; costs nothing
       dpsyn measure people.csv -s schema.yaml --epsilon 0.5 --extend s.dpsyn -o better.dpsyn
 
     --extend measures the same table again and combines both; the promises of both releases add up.
@@ -41,5 +42,6 @@ def command(target: str, extend: Path | None, force: bool, quiet: bool, **option
         synopsis.save(target)
     measuring.discard(journal)
     if not quiet:
-        output.say(f"Wrote {target}. Make rows with: dpsyn generate {target} -o rows.csv\n")
+        output.say(f"Wrote {target}. Make rows with: dpsyn generate {target} -o rows.csv")
+        output.say(f"Ask for counts with: dpsyn query {target} ATTRIBUTE,ATTRIBUTE\n")
         measuring.say_certificate(synopsis)
