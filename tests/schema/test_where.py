@@ -68,6 +68,12 @@ def test_conditions_select_cells() -> None:
     assert cells(born="2020-02..2020-03") == [*range(31, 91)]
 
 
+def test_a_name_may_hold_what_texts_are_parted_by() -> None:
+    schema = Schema.from_yaml('{dpsyn_schema: 1, attributes: {"a=b ": {kind: integer, low: 0, high: 3}}}')
+
+    assert select_cells(schema, {"a=b ": "1|2"})["a=b "].tolist() == [False, True, True, False]
+
+
 @pytest.mark.parametrize(
     ("where", "words"),
     [
@@ -80,6 +86,8 @@ def test_conditions_select_cells() -> None:
         ({"age": None}, "None is not a condition on 'age'"),
         ({"age": []}, "is not a condition"),
         ({"age": [None]}, "None is not a value of 'age'"),
+        ({"sex": "F|"}, "empty value"),
+        ({"sex": ""}, "empty value"),
     ],
 )
 def test_a_condition_that_cannot_be_met_is_refused(where: dict[str, object], words: str) -> None:

@@ -76,7 +76,9 @@ def _require_whole_cells(attribute: Attribute, condition: Condition) -> None:
 
 def _condition(name: str, given: object) -> Condition:
     if isinstance(given, str):
-        values = _split(parse_where([f"{name}={given}"])[name])
+        values = _split(given)
+        if not all(values):
+            raise UserError(f"{given!r} on {name!r} has an empty value; write it as ONE|OTHER")
         return values[0] if len(values) == 1 else values
     if isinstance(given, bool | int | float):
         return given
