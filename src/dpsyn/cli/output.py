@@ -17,7 +17,8 @@ from dpsyn.errors import OutputError, in_words
 
 def say(text: str) -> None:
     """A line for the person."""
-    click.echo(text)
+    with _printing():
+        click.echo(text)
 
 
 def wrote(target: str, then: str = "") -> None:
@@ -29,12 +30,8 @@ def wrote(target: str, then: str = "") -> None:
 def write_text(target: str, text: str, *, private: bool = False) -> None:
     """Write to a file, for its owner's eyes only if it is private, or to standard output for ``-``."""
     if target == "-":
-        try:
+        with _printing():
             click.echo(text.encode(), nl=False)  # UTF-8 whatever the terminal's own encoding: it may become a file
-        except OSError as error:
-            if error.errno == errno.EPIPE:
-                raise
-            raise OutputError(f"standard output cannot be written: {in_words(error)}") from None
     else:
         outputs.write_text(Path(target), text, private=private)
 
@@ -63,7 +60,8 @@ def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], ri
         shown.add_column(heading, justify="right" if place in right else "left", overflow="fold")
     for row in rows:
         shown.add_row(*(Text(cell) for cell in row))
-    console.print(shown)
+    with _printing():
+        console.print(shown)
 
 
 @contextlib.contextmanager
@@ -77,3 +75,14 @@ def working(phase: str) -> Iterator[None]:
 
     with Console(stderr=True).status(Text(phase)):
         yield
+
+
+@contextlib.contextmanager
+def _printing() -> Iterator[None]:
+    """Say so if standard output takes no more; a reader who has enough, such as head, is no error."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.EPIPE:
+            raise
+        raise OutputError(f"standard output cannot be written: {in_words(error)}") from None
