@@ -83,6 +83,19 @@ def test_a_release_writes_the_report_that_may_be_published(capsys: pytest.Captur
     assert not list(Path().glob("*.journal"))
 
 
+def test_the_certificate_of_another_table_does_not_join_a_report(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("other.yaml").write_text(SCHEMA.replace("sex", "gender"), "utf-8")
+    schema = Schema.load("other.yaml")
+    Synopsis.from_marginals(schema, {"age": [1.0] * 10, "gender": [5.0, 5.0]}, deviation=1.0, source="x").save(
+        "o.dpsyn"
+    )
+
+    assert run([*PRIVATE, "--html", "report.html", "--synopsis", "o.dpsyn"]) == 2
+
+    assert "o.dpsyn is not about the columns of schema.yaml" in capsys.readouterr().err
+    assert not Path("report.html").exists()
+
+
 def test_a_release_of_no_rows_has_its_report_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*RELEASE, "-o", "rows.csv", "--rows", "0", "--report", "report.html"]) == 0
 
@@ -127,6 +140,8 @@ def test_a_page_goes_to_standard_output_alone(capsys: pytest.CaptureFixture[str]
         ([*PUBLIC, "-s", "schema.yaml"], "--schema needs the real table"),
         ([*PUBLIC, "--target", "sex"], "--target needs the real table"),
         ([*PUBLIC, "--synopsis", "s.dpsyn"], "--synopsis needs the real table"),
+        ([*PUBLIC, "--preset", "paper"], "--preset needs the real table"),
+        ([*PUBLIC, "--seed", "0"], "--seed needs the real table"),
         ([*PRIVATE, "people.csv", "--html", "r.html"], "--html makes a report of one synthetic table"),
         ([*PRIVATE, "--html", "people.csv"], "people.csv is given twice"),
         ([*PRIVATE, "--html", "x", "--json", "x"], "x is given twice"),
