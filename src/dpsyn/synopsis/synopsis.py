@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpsyn.accounting import Certificate
-from dpsyn.errors import UserError
+from dpsyn.errors import SourceError, UserError
 from dpsyn.progress import Progress, silent
 from dpsyn.records import Codec
 from dpsyn.schema import Schema, select_cells
@@ -159,7 +159,10 @@ class Synopsis:
         """How close synthetic rows, as an Arrow table, are to what was released; costs nothing."""
         from dpsyn.synopsis.comparing import compare_rows
 
-        return compare_rows(self, table)
+        found = compare_rows(self, table)
+        if not found.rows:
+            raise SourceError("the synthetic table has no rows; there is nothing to compare")
+        return found
 
     def of_kind(self, kind: Kind) -> Synopsis:
         """The same synopsis, generating another kind of table."""
