@@ -58,7 +58,8 @@ MAP: dict[str, set[str]] = {
     "evaluation": {"schema", "marginals", "records", "sources"},
     "report": {"evaluation", "accounting", "schema", "synopsis"},
     "demo": {"schema", "records"},
-    "cli": {API, "report", "demo"},
+    "simulation": {"schema", "records"},
+    "cli": {API, "report", "demo", "simulation"},
     "web": {API, "report"},
     "__main__": {"cli"},
 }
@@ -71,7 +72,17 @@ HOMES: dict[str, tuple[str, ...]] = {
     "numba": ("kernels.py", "*/kernels.py"),
     "pyarrow": tuple(
         f"{package}/*"
-        for package in ("records", "sources", "engines", "private", "diagnose", "evaluation", "synopsis", "demo")
+        for package in (
+            "records",
+            "sources",
+            "engines",
+            "private",
+            "diagnose",
+            "evaluation",
+            "synopsis",
+            "demo",
+            "simulation",
+        )
     ),
     **dict.fromkeys(
         [f"pyarrow.{reader}" for reader in ("csv", "parquet", "ipc", "dataset", "feather", "json", "orc", "fs")],
