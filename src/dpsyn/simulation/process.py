@@ -186,13 +186,13 @@ def _table(
     logs = np.log(shape).reshape((1,) * len(groups) + (values,))
     smooth = isinstance(attribute, Ranged | Ordinal)
     for axis, number in enumerate(groups):
-        logs = logs + _effect(number, where, smooth, random.uniform(0.4, 1.4), random).reshape(
+        logs = logs + _effect(number, where, smooth, random.uniform(0.6, 1.8), random).reshape(
             [number if other == axis else 1 for other in range(len(groups))] + [values]
         )
     for first in range(len(groups)):
         for second in range(first + 1, len(groups)):
             shape_of_pair = [number if axis in (first, second) else 1 for axis, number in enumerate(groups)]
-            pair = _effect(groups[first] * groups[second], where, smooth, random.uniform(0.2, 1.2), random)
+            pair = _effect(groups[first] * groups[second], where, smooth, random.uniform(0.3, 1.5), random)
             logs = logs + pair.reshape([*shape_of_pair, values])
     if tilt is not None:
         logs = logs + (tilt.reshape(*tilt.shape, *(1,) * (len(groups) - 2))[..., None] * where)
