@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from dpsyn.errors import UserError
 from dpsyn.records import Codec, Codes, narrowest
+from dpsyn.rules import keep_rules
 from dpsyn.schema import Identifier, Impossible, Open, Schema, Total, text_of
 from dpsyn.simulation.process import Process, random_process
 from dpsyn.simulation.strength import Strength, interaction_strength
@@ -56,7 +57,8 @@ class Simulation:
 
     def strength(self) -> Strength:
         """How strongly attributes hang together, measured on the first rows."""
-        codes = self._codes(0, self._rows_of(0), np.random.default_rng([self.seed, 1, 0]))
+        random = np.random.default_rng([self.seed, 1, 0])
+        codes, _ = keep_rules(self.schema, self._codes(0, self._rows_of(0), random), random)
         return interaction_strength([column.astype(np.int64) for column in codes.T], self.seed)
 
     def _rows_of(self, number: int) -> int:
@@ -70,7 +72,10 @@ class Simulation:
 
     def _batch(self, number: int) -> pa.RecordBatch:
         rows, random = self._rows_of(number), np.random.default_rng([self.seed, 1, number])
-        decoded = self._codec.decode(self._codes(number, rows, random), random)
+        codes, steps = keep_rules(self.schema, self._codes(number, rows, random), random)
+        decoded = self._codec.decode(
+            codes, random, steps={self._codec.names[place]: own for place, own in steps.items()}
+        )
         columns = {name: decoded.column(name).combine_chunks() for name in decoded.column_names}
         for attribute in self.schema:
             if isinstance(attribute, Identifier):
