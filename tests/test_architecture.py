@@ -38,7 +38,7 @@ MAP: dict[str, set[str]] = {
     "consistency": {"schema", "marginals"},
     "selection": {"schema", "accounting", "marginals", "consistency"},
     "synthesis": {"schema", "marginals", "records"},
-    "rules": {"schema", "marginals", "records", "transforms"},
+    "rules": {"schema", "marginals", "records", "transforms", "synthesis"},
     "synopsis": {"schema", "accounting", "marginals", "records", "transforms", "consistency", "rules", "synthesis"},
     "sources": {"schema", "records"},
     "engines": {"schema", "records", "transforms", "sources"},

@@ -12,14 +12,19 @@ from dpsyn.marginals import Estimate
 from dpsyn.rules.valuing import Steps
 from dpsyn.schema import Schema
 from dpsyn.schema.constraints import Cells, Counted, Selection, constraints_of
+from dpsyn.synthesis.programs import cheapest
 from dpsyn.transforms import Recoding
 
 Mask = NDArray[np.bool_]
 Draw = Callable[[int, Mapping[str, Mask]], tuple[Cells, Steps]]
 """So many rows that meet conditions."""
 
-_ROUNDS = 10
-_MOST_MOVES = 20_000
+_ROUNDS = 40
+_MISSED = 1e4
+"""What a row too many or too few of a total costs, in rows that are moved."""
+
+_MOST_SWAPS = 1_000
+"""Single rows that are moved where rounding left totals apart."""
 
 
 def raked(tables: Sequence[Estimate], schema: Schema, recoding: Recoding, rows: float) -> list[Estimate]:
@@ -128,47 +133,53 @@ class _Strata:
 
 
 def _moves(counts: NDArray[np.int64], members: Mask, wanted: NDArray[np.int64]) -> dict[tuple[int, int], int]:
-    """How many rows go from which stratum to which, so that all totals are met, as nearly as that can be."""
-    counts = counts.copy()
-    moves: dict[tuple[int, int], int] = {}
-    weights = counts.astype(np.float64) + 0.5
-    for _ in range(_MOST_MOVES):
-        gaps = wanted - members.T @ counts
-        if not gaps.any():
+    """How many rows go from which stratum to which, as few as possible, so that all totals are met."""
+    change = _fewest_changes(counts, members, wanted)
+    for _ in range(_MOST_SWAPS):
+        gaps = wanted - members.T @ (counts + change)
+        best = _best_swap(counts + change, members, gaps) if gaps.any() else None
+        if best is None:
             break
-        worth = members @ np.sign(gaps)
-        target = _heaviest(worth == worth.max(), weights)
-        there = counts > 0
-        source = _heaviest(there & (worth == worth[there].min()), counts)
-        if worth[target] <= worth[source]:
-            break
-        changed = members[source] != members[target]
-        number = int(min(counts[source], np.abs(gaps[changed & (gaps != 0)]).min()))
-        number = max(1, number if number < 10 else number // 2)  # other strata have their part in it
-        counts[source] -= number
-        counts[target] += number
-        weights[target] /= 2
-        moves[source, target] = moves.get((source, target), 0) + number
-    return _direct(moves)
+        change[best[0]] -= 1
+        change[best[1]] += 1
+    giving = np.repeat(np.arange(len(change)), np.maximum(-change, 0))
+    getting = np.repeat(np.arange(len(change)), np.maximum(change, 0))
+    pairs, numbers = np.unique(np.stack([giving, getting]), axis=1, return_counts=True)
+    return {(int(source), int(target)): int(number) for source, target, number in zip(*pairs, numbers, strict=True)}
 
 
-def _heaviest(among: Mask, weights: NDArray[np.float64] | NDArray[np.int64]) -> int:
-    return int(np.argmax(np.where(among, weights, -1.0)))
+def _fewest_changes(counts: NDArray[np.int64], members: Mask, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """By how much the rows of each stratum change, all together by nothing: a linear program, rounded.
+
+    Its unknowns are what is added to each stratum, what is taken from it and what is left of it, then what each total
+    has too few and too many.
+    """
+    strata, totals = members.shape
+    number, table = np.arange(strata), np.arange(totals)
+    at, of = np.nonzero(members)
+    entries = np.concatenate(
+        [np.ones(strata), -np.ones(strata), np.ones(2 * strata), np.ones(len(at)), -np.ones(len(at))]
+    )
+    rows = [np.zeros(2 * strata), 1 + number, 1 + number, 1 + strata + of, 1 + strata + of]
+    columns = [number, strata + number, strata + number, 2 * strata + number, at, strata + at]
+    rows += [1 + strata + table, 1 + strata + table]
+    columns += [3 * strata + table, 3 * strata + totals + table]
+    entries = np.concatenate([entries, np.ones(totals), -np.ones(totals)])
+    cost = np.concatenate(
+        [np.where(counts > 0, 1.0, 1.5), np.ones(strata), np.zeros(strata), np.full(2 * totals, _MISSED)]
+    )
+    demand = np.concatenate([[0], counts, wanted - members.T @ counts]).astype(np.float64)
+    found = cheapest(cost, entries, np.concatenate(rows).astype(np.int64), np.concatenate(columns), demand)
+    change = np.maximum(np.rint(found[:strata] - found[strata : 2 * strata]).astype(np.int64), -counts)
+    change[np.argmax(counts + change)] -= change.sum()  # rounding may have lost a row or two
+    return change
 
 
-def _direct(moves: dict[tuple[int, int], int]) -> dict[tuple[int, int], int]:
-    """Moves without detours: no stratum gives rows and gets some."""
-    net: dict[int, int] = {}
-    for (source, target), number in moves.items():
-        net[source] = net.get(source, 0) - number
-        net[target] = net.get(target, 0) + number
-    giving = [[s, -n] for s, n in sorted(net.items()) if n < 0]
-    getting = [[s, n] for s, n in sorted(net.items()) if n > 0]
-    direct: dict[tuple[int, int], int] = {}
-    while giving:
-        number = min(giving[-1][1], getting[-1][1])
-        direct[giving[-1][0], getting[-1][0]] = number
-        giving[-1][1] -= number
-        getting[-1][1] -= number
-        giving, getting = [g for g in giving if g[1]], [g for g in getting if g[1]]
-    return direct
+def _best_swap(counts: NDArray[np.int64], members: Mask, gaps: NDArray[np.int64]) -> tuple[int, int] | None:
+    """The move of one row that brings the totals nearest; None if none brings them nearer."""
+    signs = members.astype(np.int64)
+    adding = np.abs(gaps - signs).sum(axis=1)
+    target = int(np.argmin(adding))
+    taking = np.abs(gaps - signs[target] + signs).sum(axis=1)
+    source = int(np.argmin(np.where(counts > 0, taking, taking.max() + 1)))
+    return (source, target) if taking[source] < np.abs(gaps).sum() else None

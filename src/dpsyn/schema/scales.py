@@ -37,6 +37,8 @@ class Scale:
         first: the lowest step in each cell.
         last: the highest step in each cell.
         missing: which cells mean that there is no value.
+        low: the lowest value of each cell on the common scale.
+        high: the highest value of each cell on the common scale.
     """
 
     name: str
@@ -47,24 +49,12 @@ class Scale:
     first: Numbers
     last: Numbers
     missing: Mask
-
-    @property
-    def low(self) -> Numbers:
-        """The lowest value of each cell on the common scale."""
-        return self.common(self.first)
-
-    @property
-    def high(self) -> Numbers:
-        """The highest value of each cell on the common scale."""
-        return self.common(self.last)
+    low: Numbers
+    high: Numbers
 
     def common(self, steps: Numbers) -> Numbers:
         """Steps of the attribute on the common scale; higher steps are higher numbers."""
-        coordinates = np.asarray(steps, np.int64) + self.attribute.origin
-        if isinstance(self.unit, int):
-            return coordinates * self.unit
-        own = coordinates.astype(f"datetime64[{UNITS[self.attribute.resolution]}]")  # type: ignore[attr-defined]
-        return own.astype(f"datetime64[{self.unit}]").astype(np.int64)
+        return _common(self.attribute, self.unit, steps)
 
     def at_least(self, numbers: Numbers) -> Numbers:
         """The first step whose number on the common scale is not below the given one; it may lie beyond the range."""
@@ -74,6 +64,14 @@ class Scale:
             return near // self.unit + 1 - self.attribute.origin
         own = f"datetime64[{UNITS[self.attribute.resolution]}]"  # type: ignore[attr-defined]
         return near.astype(f"datetime64[{self.unit}]").astype(own).astype(np.int64) + 1 - self.attribute.origin
+
+
+def _common(attribute: Ranged, unit: int | str, steps: Numbers) -> Numbers:
+    coordinates = np.asarray(steps, np.int64) + attribute.origin
+    if isinstance(unit, int):
+        return coordinates * unit
+    own = coordinates.astype(f"datetime64[{UNITS[attribute.resolution]}]")  # type: ignore[attr-defined]
+    return own.astype(f"datetime64[{unit}]").astype(np.int64)
 
 
 def scales_of(schema: Schema, names: Sequence[str], places: dict[str, int]) -> tuple[Scale, ...]:
@@ -109,7 +107,9 @@ def _scale(schema: Schema, name: str, places: dict[str, int], unit: int | str) -
     missing = cells >= attribute.proper_cells
     proper = np.where(missing, 0, cells)
     place = places[name if derive is None else derive.source]
-    return Scale(name, place, derive is not None, attribute, unit, edges[proper], edges[proper + 1] - 1, missing)
+    first, last = edges[proper], edges[proper + 1] - 1
+    ends = (_common(attribute, unit, first), _common(attribute, unit, last))
+    return Scale(name, place, derive is not None, attribute, unit, first, last, missing, *ends)
 
 
 def derived_cells(schema: Schema, derive: Derive) -> Numbers:
