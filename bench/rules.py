@@ -4,8 +4,8 @@
 
 The table is simulated, so that it keeps the rules. It is released with the schema as it is and with the same schema
 without rules, several times each, for the noise cannot be repeated. ``violations`` are rows of ``--draw`` generated
-ones that break a rule (of totals: rows by which one is missed); ``tvd2`` is the mean total variation distance of all 2-way
-tables over bins, real to synthetic. The last line is the ratio with to without rules.
+ones that break a rule (of totals: rows by which one is missed); ``tvd2`` is the mean total variation distance of all
+2-way tables over bins, real to synthetic. The last line is the ratio with to without rules.
 """
 
 from __future__ import annotations
