@@ -4,8 +4,8 @@
 
 Simulates the table of 98 attributes that ``examples/colorado`` describes, releases it at every ε with the contest's δ
 and the automatic recipe (or a plan), and scores the rows by the contest's three metrics, with the parameters of the
-third match. Every step is a command in a process of its own; minutes and peak memory are those of its process. The yardsticks
-of the scores, a fresh sample of the rows and rows with every column shuffled, are printed below them.
+third match. Every step is a command in a process of its own; minutes and peak memory are those of its process. The
+yardsticks of the scores, a fresh sample of the rows and rows with every column shuffled, are printed below them.
 """
 
 from __future__ import annotations

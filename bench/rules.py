@@ -95,7 +95,7 @@ def hospital(rows: int, north: int) -> Schema:
 def _run(schema: Schema, ruled: Schema, table: pa.Table, epsilon: float, draw: int) -> tuple[int, float, float, float]:
     """Rows that break a rule, distance, and seconds to measure and to generate."""
     began = time.perf_counter()
-    synopsis = dpsyn.measure(table, schema, epsilon, delta=1e-9)
+    synopsis = dpsyn.measure(table, schema, epsilon)
     measured = time.perf_counter()
     made = synopsis.generate(draw, seed=SEED, kind="arrow")
     generated = time.perf_counter()

@@ -114,3 +114,12 @@ def test_a_condition_that_rules_exclude_is_refused_with_their_numbers() -> None:
 
 def test_a_condition_that_rules_allow_is_not_refused() -> None:
     require_possible(HOSPITAL, select_cells(HOSPITAL, {"age": "0..10", "marital": "single"}))
+
+
+def test_totals_are_summed_up_rather_than_taken_from_elsewhere() -> None:
+    cells = random_cells(HOSPITAL, 2_000, 5)
+    parts = [Codec(HOSPITAL).names.index(name) for name in ("wages", "rents")]
+
+    mended, _ = kept(HOSPITAL, cells)
+
+    assert np.array_equal(mended[:, parts], cells[:, parts])

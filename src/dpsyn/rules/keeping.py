@@ -1,8 +1,9 @@
 """Rows whose cells were drawn, mended so that all rules hold, and values chosen inside the cells so that they do.
 
 A model that knows the rules draws few rows that break one; a model that does not may draw many. Both are mended in the
-same way, and none is dropped: first by one attribute at a time, taken from a row that keeps the rules; then by all
-attributes that the rules tie together, taken from one such row. If no row keeps the rules, one that does is worked out.
+same way, and none is dropped: first totals by the sum of their parts; then one attribute at a time, taken from a row
+that keeps the rules; then all attributes that the rules tie together, taken from one such row. If no row keeps the
+rules, one that does is worked out.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from dpsyn.errors import UserError
 from dpsyn.rules.valuing import Steps, draw_steps
 from dpsyn.schema import Schema
-from dpsyn.schema.constraints import Cells, Constraint, Constraints, constraints_of
+from dpsyn.schema.constraints import Adding, Cells, Constraint, Constraints, constraints_of
 from dpsyn.schema.satisfying import Witness, witness
 
 Allowed = Mapping[str, NDArray[np.bool_]]
@@ -80,6 +81,9 @@ def _mend_cells(
     rng: np.random.Generator,
 ) -> None:
     """Change the cells of rows in which a rule cannot hold, in place."""
+    for rule in rules:
+        if isinstance(rule, Adding):
+            _sum_up(cells, rule, rules, within, rng)
     good = _holds(cells, rules)
     bad, donors = np.flatnonzero(~good), np.flatnonzero(good)
     for _ in range(_TRIES if len(donors) else 0):
@@ -96,6 +100,28 @@ def _mend_cells(
         keeping = np.ones(len(cells), np.bool_)
         keeping[bad] = False
         _copy_rows(cells, {}, tied, keeping, partial(_any_row, rules, known, within), rng)
+
+
+def _sum_up(
+    cells: Cells,
+    rule: Adding,
+    rules: Sequence[Constraint],
+    within: Mapping[int, NDArray[np.bool_]],
+    rng: np.random.Generator,
+) -> None:
+    """Give totals that cannot be the sum of their parts the cell of a sum of them, where all rules allow that."""
+    total, *parts = rule.scales
+    bad = np.flatnonzero(~rule.holds(cells))
+    if total.derived or not len(bad):
+        return
+    trial = np.array(cells[bad])
+    drawn = [rng.integers(part.low[own], part.high[own] + 1) for part in parts for own in [trial[:, part.place]]]
+    proper = np.flatnonzero(~total.missing)
+    places = np.searchsorted(total.low[proper], np.sum(drawn, axis=0), side="right") - 1
+    trial[:, total.place] = proper[np.clip(places, 0, len(proper) - 1)]
+    allowed = within.get(total.place, np.ones(len(total.missing), np.bool_))
+    mended = _holds(trial, rules) & allowed[trial[:, total.place]]
+    cells[bad[mended], total.place] = trial[mended, total.place]
 
 
 def _holds(cells: Cells, rules: Sequence[Constraint]) -> NDArray[np.bool_]:
