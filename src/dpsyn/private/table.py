@@ -209,7 +209,9 @@ class PrivateTable(Doorway):
     def _meaning(self, places: Sequence[tuple[int, ...]]) -> object:
         """What tells marginals apart from others of the same names: how their codes follow from the fine ones."""
         columns = [self.recoding.columns[position] for position in sorted({p for place in places for p in place})]
-        return [list(places), [[column.sources, column.tables, column.merged] for column in columns]]
+        told = [[[r.anchor, r.expected, r.cells] if r else None for r in column.references] for column in columns]
+        meanings = [[column.sources, column.tables, column.merged] for column in columns]
+        return [list(places), meanings, *([told] if any(told) else [])]
 
     def _rounded(self, prediction: NDArray[Any], place: tuple[int, ...]) -> NDArray[np.int64]:
         """A prediction in whole numbers; refused before paying if no such table could be counted."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsyn.errors import UserError
 from dpsyn.progress import Progress, silent
 from dpsyn.records import Codes, Grouping
 from dpsyn.synopsis.parts import Model
@@ -45,6 +46,7 @@ def draw_codes(
         rng: draws fine codes among those that a model's code stands for.
         progress: is told how far it is.
     """
+    _refuse_conditions_on_differences(model, names, allowed)
     weights = [_weights(model, name, allowed) for name in names]
     where = {
         column.name: _odds(column, model, names, weights)
@@ -70,6 +72,17 @@ def model_codes(
     if number > rows:
         codes = codes[np.random.default_rng(seed).choice(number, rows, replace=False)]
     return codes
+
+
+def _refuse_conditions_on_differences(model: Model, names: Sequence[str], allowed: Allowed) -> None:
+    """Refuse a condition on what is drawn as a difference from another attribute: rows would have to be thrown away."""
+    for source, reference in model.recoding.references.items():
+        if names[source] in allowed:
+            anchor = names[reference.anchor]
+            raise UserError(
+                f"{names[source]!r} was measured as its difference from {anchor!r}, so that no rows can be drawn under "
+                f"a condition on it; put the condition on {anchor!r}"
+            )
 
 
 def _weights(model: Model, name: str, allowed: Allowed) -> NDArray[np.float64]:

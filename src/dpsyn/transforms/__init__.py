@@ -3,5 +3,6 @@
 from dpsyn.transforms.carrying import alike, carried
 from dpsyn.transforms.compress import Compression, compress
 from dpsyn.transforms.recoding import RecodedColumn, Recoding
+from dpsyn.transforms.reference import Reference
 
-__all__ = ["Compression", "RecodedColumn", "Recoding", "alike", "carried", "compress"]
+__all__ = ["Compression", "RecodedColumn", "Recoding", "Reference", "alike", "carried", "compress"]
