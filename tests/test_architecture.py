@@ -42,8 +42,10 @@ MAP: dict[str, set[str]] = {
     "sources": {"schema", "records"},
     "engines": {"schema", "records", "transforms", "sources"},
     "private": {"engines", "sources", "schema", "accounting", "marginals", "records", "transforms"},
+    "plan": {"schema", "accounting", "marginals", "records", "transforms", "consistency", "selection", "synopsis"},
     "recipes": {
         "private",
+        "plan",
         "schema",
         "accounting",
         "marginals",
@@ -65,7 +67,7 @@ MAP: dict[str, set[str]] = {
 MAP[API] = set(MAP) - {"cli", "web", "private", "engines", "__main__"}
 
 PRIVATE_SIDE = {"sources", "engines", "private"}
-POST_PROCESSING = {"marginals", "transforms", "consistency", "selection", "synthesis", "synopsis"}
+POST_PROCESSING = {"marginals", "transforms", "consistency", "selection", "synthesis", "synopsis", "plan"}
 
 HOMES: dict[str, tuple[str, ...]] = {
     "numba": ("kernels.py", "*/kernels.py"),

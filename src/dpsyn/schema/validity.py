@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from dpsyn.errors import SchemaError
 from dpsyn.schema.attributes import MISSING, Attribute, Identifier, Open, Value, some
 from dpsyn.schema.ranges import Integer, Ranged, Real
-from dpsyn.schema.relations import AnyRule, Condition, Derive, Impossible, Order, Sum, Total
+from dpsyn.schema.relations import MOST_COMBINATIONS, AnyRule, Condition, Derive, Impossible, Order, Sum, Total
 
 if TYPE_CHECKING:
     from dpsyn.schema.schema import Schema
@@ -96,6 +97,13 @@ def _check_recode(schema: Schema) -> None:
         unmeasured = set(recode.attributes) - measured
         if unmeasured:
             raise SchemaError(f"{min(unmeasured)!r} is not measured and cannot be recoded", path)
+        sizes = [schema[name].size for name in recode.attributes if schema[name].coded]
+        if math.prod(sizes) > MOST_COMBINATIONS:
+            raise SchemaError(
+                f"{recode.name!r} has {math.prod(sizes):,} combinations of values, more than {MOST_COMBINATIONS:,}; "
+                "give its attributes fewer bins, or leave one out",
+                path,
+            )
         used.update(recode.attributes)
 
 
