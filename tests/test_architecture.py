@@ -56,7 +56,7 @@ MAP: dict[str, set[str]] = {
         "synthesis",
         "synopsis",
     },
-    "diagnose": {"schema", "marginals", "records", "sources"},
+    "diagnose": {"schema", "marginals", "records", "sources", "plan"},
     "evaluation": {"schema", "marginals", "records", "sources"},
     "report": {"evaluation", "accounting", "schema", "synopsis"},
     "demo": {"schema", "records"},

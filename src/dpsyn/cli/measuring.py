@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _C = TypeVar("_C", bound=Callable[..., Any])
 
-RECIPES = ("dpsyn", "privsyn", "priview", "independent", "direct", "fourier", "mwem", "mwem-practical")
+RECIPES = ("dpsyn", "privsyn", "priview", "independent", "explore", "direct", "fourier", "mwem", "mwem-practical")
 """Names for ``--help``, which must not load the recipes; a test compares them with the library's."""
 
 IMPORTANT = 4.0

@@ -10,7 +10,7 @@ import msgspec
 from dpsyn.errors import SchemaError
 from dpsyn.plan.entries import AnyTransform, Group, Marginals, Transform
 from dpsyn.plan.plan import Plan
-from dpsyn.schema import documents, yamltext
+from dpsyn.schema import Schema, documents, yamltext
 from dpsyn.schema.documents import convert, each, refuse_unknown, tagged
 from dpsyn.schema.files import read_text
 
@@ -32,14 +32,21 @@ _PLAIN: dict[str, Any] = {
 }
 
 
-def load(path: str | Path) -> Plan:
-    """Read a plan file; an error names the file and the line."""
-    return documents.loaded(path, read_text(path), parse)
+def load(path: str | Path, schema: Schema | None = None) -> Plan:
+    """Read a plan file, and check that it fits a schema; an error names the file and the line."""
+    return documents.loaded(path, read_text(path), lambda text: parse(text, schema))
 
 
-def parse(text: str) -> Plan:
-    """Read a plan from YAML text; an error names the line."""
-    return documents.parsed(text, _plan)
+def parse(text: str, schema: Schema | None = None) -> Plan:
+    """Read a plan from YAML text, and check that it fits a schema; an error names the line."""
+
+    def read(document: Any) -> Plan:
+        plan = _plan(document)
+        if schema is not None:
+            plan.check(schema)
+        return plan
+
+    return documents.parsed(text, read)
 
 
 def written(plan: Plan) -> str:

@@ -12,7 +12,10 @@ from dpsyn.errors import SchemaError
 from dpsyn.plan.entries import AnyTransform, Group, Marginals, Share, part_of
 
 if TYPE_CHECKING:
+    from dpsyn.plan.exploring import Exploration
+    from dpsyn.plan.predicting import Predicted
     from dpsyn.schema import Schema
+    from dpsyn.synopsis import Synopsis
 
 MOST_WEIGHT = 1e6
 """An attribute that matters more than that is the only one that matters."""
@@ -65,11 +68,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             raise SchemaError("two groups have the same name", ("groups",))
 
     @classmethod
-    def load(cls, path: str | Path) -> Plan:
-        """Read a plan file; an error names its line."""
+    def load(cls, path: str | Path, schema: Schema | None = None) -> Plan:
+        """Read a plan file, and check that it fits a schema if one is given; an error names its line."""
         from dpsyn.plan import files
 
-        return files.load(path)
+        return files.load(path, schema)
 
     @classmethod
     def from_yaml(cls, text: str) -> Plan:
@@ -87,6 +90,28 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def digest(self) -> str:
         """What tells this plan from others, for the journal of a run."""
         return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()[:16]
+
+    @classmethod
+    def draft(cls, source: Synopsis | Exploration) -> Plan:
+        """A first plan from what a synopsis, or an exploration of public data, tells; costs nothing."""
+        from dpsyn.plan.drafting import draft_plan
+        from dpsyn.plan.exploring import Exploration, explored
+
+        return draft_plan(source if isinstance(source, Exploration) else explored(source))
+
+    def predict(
+        self, schema: Schema, epsilon: float, *, delta: float | None = None, rows: int | None = None
+    ) -> list[Predicted]:
+        """The noise of every table that the plan names, at one ε; nothing private is read."""
+        from dpsyn.plan.predicting import predict
+
+        return predict(self, schema, epsilon, delta=delta, rows=rows)
+
+    def budgets(self) -> list[float]:
+        """An ε inside of every range within which the plan stays the same."""
+        from dpsyn.plan.checking import budgets_of
+
+        return budgets_of(self)
 
     def check(self, schema: Schema) -> None:
         """Refuse a plan that does not fit a schema at some ε; an error leads to the entry."""

@@ -123,6 +123,22 @@ def _usual_singles(layout: Layout, rho: float, sensitivity: float, rows: int | N
     return float(np.clip(1.25 * math.cbrt(error), LEAST_SINGLES, MOST_SINGLES))
 
 
+def single_shares(layout: Layout, shares: Shares) -> dict[tuple[str, str], Fraction]:
+    """What 1-way marginals cost: ``("codes", name)`` of attributes and ``("cells", name)`` inside of their codes.
+
+    By size^(2/3), half for each if both are measured. Joint attributes with a share of their own are not among them.
+    """
+    columns = {column.name: column for column in layout.recoding.columns}
+    holders = {layout.recoding.origin[s][0]: c for c in columns.values() for s in c.sources}
+    weights = {
+        ("codes", name): columns[name].size ** (2 / 3) / (1 + (name in layout.finer))
+        for name in layout.singles
+        if name not in shares.joint
+    }
+    weights |= {("cells", name): holders[name].size ** (2 / 3) / 2 for name in layout.finer}
+    return dict(zip(weights, split(shares.singles, list(weights.values())), strict=True)) if weights else {}
+
+
 def by_cells(total: Fraction, cells: Mapping[Clique, float], workload: Mapping[str, float]) -> dict[Clique, Fraction]:
     """A part of ρ for each of some marginals, by (importance·cells)^(2/3), which makes the sum of errors least."""
     if not cells:

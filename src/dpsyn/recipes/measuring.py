@@ -17,6 +17,7 @@ from dpsyn.private import open_private
 from dpsyn.progress import Progress, silent
 from dpsyn.recipes.direct import direct
 from dpsyn.recipes.dpsyn import dpsyn
+from dpsyn.recipes.explore import explore
 from dpsyn.recipes.fourier import fourier
 from dpsyn.recipes.independent import independent
 from dpsyn.recipes.mwem import MwemOptions, mwem, mwem_practical
@@ -35,6 +36,7 @@ RECIPES: dict[str, Recipe] = {
     "privsyn": privsyn,
     "priview": priview,
     "independent": independent,
+    "explore": explore,
     "direct": direct,
     "fourier": fourier,
     "mwem": mwem,
@@ -102,7 +104,7 @@ def measure(
         chosen = _weighted(recipe, workload, schema)
     if views is not None:
         chosen = _viewing(recipe, parse_views(views))
-    plan = Plan.load(plan) if isinstance(plan, str | Path) else plan
+    plan = Plan.load(plan, schema) if isinstance(plan, str | Path) else plan
     if plan is not None:
         chosen = _planned(recipe, plan, schema, workload, before)
     budget = _budget(schema, epsilon, delta, plan)

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpsyn.accounting import Budget, exact, split
 from dpsyn.marginals import Clique, Estimate
-from dpsyn.plan import Layout, Plan, Rare, Shares, by_cells, layout_of, pure_steps, shares_of
+from dpsyn.plan import Layout, Plan, Rare, Shares, by_cells, layout_of, pure_steps, shares_of, single_shares
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, silent
 from dpsyn.recipes.recipe import Findings
@@ -141,7 +141,7 @@ class _Work:
 
     def with_singles(self) -> _Work:
         """Measure 1-way marginals over codes, and histograms inside codes where there are finer cells."""
-        shares = self._single_shares()
+        shares = single_shares(self.layout, self.shares)
         stages = list(self.stages)
         cells = {name: share for (kind, name), share in shares.items() if kind == "cells"}
         if cells:
@@ -155,18 +155,6 @@ class _Work:
         }:
             stages.append(_stage(self.table, joint, "recoding, counts"))
         return replace(self, stages=tuple(stages))
-
-    def _single_shares(self) -> dict[tuple[str, str], Fraction]:
-        """For the codes of attributes, and for the cells inside of them, by size^(2/3); half for each if both are."""
-        columns = {c.name: c for c in self.layout.recoding.columns}
-        holders = {self.layout.recoding.origin[s][0]: c for c in columns.values() for s in c.sources}
-        weights = {
-            ("codes", name): columns[name].size ** (2 / 3) / (1 + (name in self.layout.finer))
-            for name in self.layout.singles
-            if name not in self.shares.joint
-        }
-        weights |= {("cells", name): holders[name].size ** (2 / 3) / 2 for name in self.layout.finer}
-        return dict(zip(weights, split(self.shares.singles, list(weights.values())), strict=True)) if weights else {}
 
     # ── several attributes together ──────────────────────────────────────────────────────────────────────
 
