@@ -6,7 +6,7 @@ from dpsyn.plan.exploring import Dependence, Exploration, explored
 from dpsyn.plan.layout import Layout, Rare, Wanted, layout_of
 from dpsyn.plan.plan import Plan
 from dpsyn.plan.predicting import Predicted, predict
-from dpsyn.plan.shares import Shares, by_cells, pure_steps, shares_of, single_shares
+from dpsyn.plan.shares import Shares, budget_of, by_cells, pure_steps, shares_of, single_shares
 
 __all__ = [
     "Dependence",
@@ -17,6 +17,7 @@ __all__ = [
     "Rare",
     "Shares",
     "Wanted",
+    "budget_of",
     "budgets_of",
     "by_cells",
     "check_plan",

@@ -13,7 +13,7 @@ from dpsyn.marginals import Clique
 from dpsyn.plan.entries import Mapping
 from dpsyn.plan.layout import Layout, layout_of
 from dpsyn.plan.plan import Plan
-from dpsyn.plan.shares import Shares, by_cells, pure_steps, shares_of, single_shares
+from dpsyn.plan.shares import Shares, budget_of, by_cells, pure_steps, shares_of, single_shares
 from dpsyn.schema import Open, Schema
 
 Kind = Literal["1-way", "histogram", "recoding", "mapping", "marginal"]
@@ -66,7 +66,7 @@ def predict(
     pure = pure_steps(layout, epsilon)
     opened = any(isinstance(attribute, Open) for attribute in schema.measured)
     promise = default_delta(schema.expected_size) if delta is None else delta
-    budget = Budget.plan(epsilon, promise, pure=list(pure.values()), thresholds=opened)
+    budget = budget_of(layout, epsilon, promise, thresholds=opened)
     unit = schema.unit.rows if schema.unit else 1
     protection = Protection(neighbours=schema.neighbours, rows=unit, unit=schema.unit.id if schema.unit else "")
     return _Predictor(plan, layout, budget, protection, size, epsilon).all(pure)

@@ -9,8 +9,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpsyn.accounting import exact, split
-from dpsyn.errors import SchemaError
+from dpsyn.accounting import Budget, exact, split
+from dpsyn.errors import BudgetError, SchemaError
 from dpsyn.marginals import Clique
 from dpsyn.plan.entries import part_of
 from dpsyn.plan.layout import Layout
@@ -68,6 +68,18 @@ def pure_steps(layout: Layout, epsilon: float) -> dict[Clique, Fraction]:
             each = exact(epsilon) * part_of(wanted.entry.share) / len(wanted.cliques)
             found.update(dict.fromkeys(wanted.cliques, each))
     return found
+
+
+def budget_of(layout: Layout, epsilon: float, delta: float, *, thresholds: bool) -> Budget:
+    """The budget of a planned release: what marginals with Laplace noise cost is fixed before the first draw."""
+    pure = pure_steps(layout, epsilon)
+    budget = Budget.plan(epsilon, delta, pure=list(pure.values()), thresholds=thresholds)
+    if not budget.rho:
+        raise BudgetError(
+            f"at ε = {epsilon:g} the marginals with laplace noise leave nothing for all others, which need Gaussian "
+            "noise; give them smaller shares, and a δ such as 1e-9"
+        )
+    return budget
 
 
 def shares_of(plan: Plan, layout: Layout, *, rho: float, sensitivity: float, rows: int | None) -> Shares:

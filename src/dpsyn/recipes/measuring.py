@@ -12,7 +12,7 @@ import msgspec
 
 from dpsyn.accounting import Budget, Ledger, default_delta, delta_warning
 from dpsyn.errors import SchemaError, UserError
-from dpsyn.plan import Plan
+from dpsyn.plan import Plan, budget_of, layout_of
 from dpsyn.private import open_private
 from dpsyn.progress import Progress, silent
 from dpsyn.recipes.direct import direct
@@ -21,7 +21,7 @@ from dpsyn.recipes.explore import explore
 from dpsyn.recipes.fourier import fourier
 from dpsyn.recipes.independent import independent
 from dpsyn.recipes.mwem import MwemOptions, mwem, mwem_practical
-from dpsyn.recipes.planned import budget_for, planned
+from dpsyn.recipes.planned import planned
 from dpsyn.recipes.priview import PriViewOptions, priview
 from dpsyn.recipes.privsyn import privsyn
 from dpsyn.recipes.recipe import Recipe
@@ -207,7 +207,7 @@ def _budget(schema: Schema, epsilon: float, delta: float | None, plan: Plan | No
         warnings.warn(words, UserWarning, stacklevel=3)
     thresholds = any(isinstance(attribute, Open) for attribute in schema.measured)
     if plan is not None:
-        return budget_for(plan, schema, epsilon, delta, thresholds=thresholds)
+        return budget_of(layout_of(plan, schema, epsilon), epsilon, delta, thresholds=thresholds)
     return Budget.plan(epsilon, delta, thresholds=thresholds)
 
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpsyn.accounting import Budget, exact, split
+from dpsyn.accounting import exact, split
 from dpsyn.marginals import Clique, Estimate
 from dpsyn.plan import Layout, Plan, Rare, Shares, by_cells, layout_of, pure_steps, shares_of, single_shares
 from dpsyn.private import PrivateTable
@@ -17,7 +17,7 @@ from dpsyn.progress import Progress, silent
 from dpsyn.recipes.recipe import Findings
 from dpsyn.recipes.selecting import DPSynOptions, select_and_measure
 from dpsyn.records import Codec
-from dpsyn.schema import Open, Schema
+from dpsyn.schema import Open
 from dpsyn.synopsis import Release, Stage, Synopsis, single_estimate
 from dpsyn.transforms import Recoding, Reference, carried, compress, learn_mapping
 
@@ -29,12 +29,6 @@ MOST_CODES = 1_000
 
 ROOM = 0.9
 """The part of all draws that the marginals of a plan may take; the rest is for what was not foreseen."""
-
-
-def budget_for(plan: Plan, schema: Schema, epsilon: float, delta: float, *, thresholds: bool) -> Budget:
-    """The budget of a planned release: the ε of marginals with Laplace noise are fixed before the first draw."""
-    pure = pure_steps(layout_of(plan, schema, epsilon), epsilon)
-    return Budget.plan(epsilon, delta, pure=list(pure.values()), thresholds=thresholds)
 
 
 def planned(
