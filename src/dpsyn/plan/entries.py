@@ -127,7 +127,7 @@ class Recode(Merging, frozen=True, kw_only=True, tag="recode"):
 
     def _check(self) -> None:
         Merging._check(self)
-        _check_share(self.share)
+        check_share(self.share)
         _check_joint(self.to, self.of)
 
     def mentions(self) -> tuple[str, ...]:
@@ -156,7 +156,7 @@ class Availability(Merging, frozen=True, kw_only=True, tag="availability"):
 
     def _check(self) -> None:
         Merging._check(self)
-        _check_share(self.share)
+        check_share(self.share)
         _check_joint(self.to, self.of, least=1)
         if self.anchor in self.of:
             raise SchemaError(f"{self.anchor!r} is its own anchor; leave it out of the parts", ("anchor",))
@@ -181,7 +181,7 @@ class Mapping(Merging, frozen=True, kw_only=True, tag="mapping", rename={"source
 
     def _check(self) -> None:
         Merging._check(self)
-        _check_share(self.share)
+        check_share(self.share)
         if self.of == self.source:
             raise SchemaError(f"{self.of!r} cannot follow from itself", ("from",))
 
@@ -231,7 +231,7 @@ class Marginals(Entry, frozen=True, kw_only=True):
             raise SchemaError("a marginal names an attribute twice", ("of",))
         if self.pairs and not self.beside and len(set(self.pairs)) < 2:
             raise SchemaError("pairs: needs two attributes at least, or with:", ("pairs",))
-        _check_share(self.share)
+        check_share(self.share)
         if self.mechanism == "laplace" and self.share is None:
             raise SchemaError("laplace noise needs a share of ε, fixed beforehand: share: 1/24", ("share",))
 
@@ -277,15 +277,16 @@ def part_of(share: Share) -> Fraction:
     return exact(share)
 
 
-def _check_share(share: Share | None) -> None:
+def check_share(share: Share | None, field: str = "share") -> None:
+    """Refuse what is no part of a budget."""
     if share is None:
         return
     try:
         part = part_of(share)
     except BudgetError as error:
-        raise SchemaError(f"share: {error}", ("share",)) from None
+        raise SchemaError(f"{field}: {error}", (field,)) from None
     if not 0 < part <= 1:
-        raise SchemaError(f"share is {share}; give a part of the budget, above 0 and at most 1", ("share",))
+        raise SchemaError(f"{field} is {share}; give a part of the budget, above 0 and at most 1", (field,))
 
 
 def _check_joint(name: str, parts: tuple[str, ...], least: int = 2) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dpsyn.errors import SchemaError
-from dpsyn.plan.entries import AnyTransform, Group, Marginals, Share, part_of
+from dpsyn.plan.entries import AnyTransform, Group, Marginals, Share, check_share
 
 if TYPE_CHECKING:
     from dpsyn.plan.exploring import Exploration
@@ -55,8 +55,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             msgspec.structs.force_setattr(self, field, tuple(getattr(self, field)))
         for field in ("singles", "selection"):
             given = getattr(self, field)
-            if given is not None and not isinstance(given, bool) and not 0 < part_of(given) <= 1:
-                raise SchemaError(f"{field} is {given}; give a part of the budget, above 0 and at most 1", (field,))
+            if not isinstance(given, bool):
+                check_share(given, field)
         if self.threshold < 0:
             raise SchemaError(f"threshold is {self.threshold}; give a number from 0", ("threshold",))
         for name, weight in self.workload.items():

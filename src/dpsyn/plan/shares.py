@@ -91,15 +91,16 @@ def shares_of(plan: Plan, layout: Layout, *, rho: float, sensitivity: float, row
     singles = None if plan.singles is None else part_of(plan.singles)
     chosen = _selection(plan)
     fixed = sum([*joint.values(), *mappings.values(), *entries, singles or 0, chosen or 0], Fraction(0))
-    if fixed > 1:
-        raise SchemaError(
-            f"the shares of the plan add up to {float(fixed):.4g} of ρ at this budget; leave some for all"
-        )
+    sharing = any(entry.share is None for entry in gaussian)
+    if fixed > 1 or (fixed == 1 and (singles is None or sharing)):
+        others = "1-way marginals" if singles is None else "marginals without a share"
+        wanted = "they must not exceed 1" if fixed > 1 else f"nothing is left for {others}"
+        message = f"the shares of the plan add up to {float(fixed):.4g} of ρ at some budget; {wanted}"
+        raise SchemaError(message, ("marginals",))
     left = Fraction(1 - fixed)
     if singles is None:
         singles = left * exact(_usual_singles(layout, rho, sensitivity, rows))
         left -= singles
-    sharing = any(entry.share is None for entry in gaussian)
     rest, selection = _rest(left, sharing=sharing, choosing=chosen is None and _chooses(plan))
     if not sharing and not rest and not selection:
         singles += left
