@@ -1,18 +1,18 @@
 """What is each step of the default recipe worth?
 
-    python -m bench.ablation FOLDER... --judge evaluate.py --results FILE [--epsilon 0.1 1 10] [--seeds 3]
+    python -m bench.ablation FOLDER... --results FILE [--epsilon 0.1 1 10] [--seeds 3]
     python -m bench.ablation --results FILE
 
-Releases each table with the recipe as it is, and with one step changed at a time; adds the figures to the results as
-``bench.utility`` does, whose FOLDERs and judge these are. Without folders it prints what is in the results as a table:
-for each variant the distances and scores of each table and ε divided by those of the recipe as it is.
+Releases each table with the recipe as it is, and with one step changed at a time; evaluates the rows and adds the
+figures to the results as ``bench.utility`` does, whose FOLDERs these are. Without folders it prints what is in the
+results as a table: for each variant the distances and scores of each table and ε divided by those of the recipe
+as it is.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,8 +23,9 @@ from unittest.mock import patch
 
 import numpy as np
 
+import dpsyn as package
 from bench.measuring import provenance
-from bench.utility import SEED, averaged, read, released
+from bench.utility import SEED, Line, Table, averaged, read, released
 from dpsyn.recipes import RECIPES, DPSynOptions, Findings, dpsyn
 
 AS_IT_IS = "as it is"
@@ -70,6 +71,20 @@ def changed(words: str) -> Iterator[None]:
         yield
 
 
+def evaluated(table: Table, epsilon: float, words: str, seed: int) -> Line:
+    """One release, and how far its rows are from the real ones."""
+    rows, about = released(table, epsilon, words, seed)
+    found = package.evaluate(table.arrow(), rows, table.schema)
+    distances, contest = found.distances, found.contest
+    assert distances.two_way is not None
+    assert distances.three_way is not None
+    return about | {
+        "two_way": distances.two_way.synthetic,
+        "three_way": distances.three_way.synthetic,
+        "range": contest.range_queries.synthetic,
+    }
+
+
 def run(chosen: argparse.Namespace) -> None:
     there = {(line["table"], line["epsilon"], line["recipe"], line["seed"]) for line in read(chosen.results)}
     for folder in chosen.folders:
@@ -79,7 +94,7 @@ def run(chosen: argparse.Namespace) -> None:
                     if (folder.name, epsilon, words, seed) in there:
                         continue
                     with changed(words), patch.dict(RECIPES, {words: recipe}):
-                        line = released(folder, epsilon, words, seed, chosen.judge)
+                        line = evaluated(Table.load(folder), epsilon, words, seed)
                     with chosen.results.open("a") as file:
                         file.write(json.dumps(line) + "\n")
                     print(json.dumps(line), flush=True)
@@ -112,13 +127,10 @@ def tell(results: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="*", type=Path)
-    parser.add_argument("--judge", type=Path)
     parser.add_argument("--results", type=Path, required=True)
     parser.add_argument("--epsilon", nargs="+", type=float, default=[0.1, 1.0, 10.0])
     parser.add_argument("--seeds", type=int, default=3)
     chosen = parser.parse_args()
-    if chosen.folders and not chosen.judge:
-        sys.exit("give --judge, the file that scores")
     if chosen.folders:
         run(chosen)
     tell(chosen.results)

@@ -104,18 +104,23 @@ def scored(table: Table, rows: Codes, judge: Path) -> Line:
     return {wanted.get(key, key.removeprefix("nist_")): found[key] for key in (*wanted, "nist_range", "auc")}
 
 
-def released(folder: Path, epsilon: float, recipe: str, seed: int, judge: Path) -> Line:
-    """One release, from reading to rows, and its figures."""
-    table = Table.load(folder)
+def released(table: Table, epsilon: float, recipe: str, seed: int) -> tuple[pa.Table, Line]:
+    """Synthetic rows of one release, and what it took from rows in memory to them."""
     data = table.arrow()
     wall, processor = time.perf_counter(), time.process_time()
     synopsis = dpsyn.measure(data, table.schema, epsilon, delta=DELTA, recipe=recipe)
     rows = synopsis.generate(seed=seed)
     took = {"processor": time.process_time() - processor, "wall": time.perf_counter() - wall}
     megabytes, cliques = own_peak_megabytes(), [len(own.clique) for own in synopsis.model.tables]
-    about = {"table": folder.name, "epsilon": epsilon, "recipe": recipe, "seed": seed, "commit": commit()}
-    counts = {"pairs": cliques.count(2), "triples": cliques.count(3)}
-    return about | took | {"megabytes": megabytes} | counts | scored(table, table.codes_of(rows), judge)
+    about = {"table": table.name, "epsilon": epsilon, "recipe": recipe, "seed": seed, "commit": commit()}
+    return rows, about | took | {"megabytes": megabytes, "pairs": cliques.count(2), "triples": cliques.count(3)}
+
+
+def judged(folder: Path, epsilon: float, recipe: str, seed: int, judge: Path) -> Line:
+    """One release and its figures."""
+    table = Table.load(folder)
+    rows, about = released(table, epsilon, recipe, seed)
+    return about | scored(table, table.codes_of(rows), judge)
 
 
 def yardsticks(folder: Path, judge: Path) -> list[Line]:
@@ -298,7 +303,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     elif chosen.command == "tell":
         tell(chosen)
     elif chosen.command == "one":
-        print(json.dumps(released(chosen.folder, chosen.epsilon, chosen.recipe, chosen.seed, chosen.judge)))
+        print(json.dumps(judged(chosen.folder, chosen.epsilon, chosen.recipe, chosen.seed, chosen.judge)))
     else:
         for line in yardsticks(chosen.folder, chosen.judge):
             print(json.dumps(line))
