@@ -50,6 +50,7 @@ def fit_model(
     silent_about -= constant
     if silent_about:
         raise SchemaError(f"no marginal says anything about {', '.join(sorted(silent_about))}; give one for each")
+    histograms = _histograms(Codec(schema), recoding, releases, said)
     rows = max(estimated_rows(said) if total is None else total, 0.0)
     said += [Estimate((name,), np.array([rows]), 0.0) for name in constant]  # one code has all rows: nothing to tell
     agreed = consistent(
@@ -63,7 +64,7 @@ def fit_model(
     fitted = None
     if method == "gibbs" and connected:
         fitted = gibbs.fit(kept, recoding.names, recoding.sizes, seed=0, progress=progress)
-    return Model(recoding, kept, _histograms(Codec(schema), recoding, releases, kept), rows, fitted)
+    return Model(recoding, kept, histograms, rows, fitted)
 
 
 def single_estimate(releases: Sequence[Release], recoding: Recoding, name: str) -> Estimate:
@@ -210,9 +211,10 @@ def _part(marginal: Marginal, recoding: Recoding, fine: Recoding, place: int) ->
 
 
 def _modelled(recoding: Recoding, place: int, tables: Sequence[Estimate]) -> list[tuple[Grouping, Estimate]]:
-    """What the tables of the model tell about an attribute of which there is no 1-way marginal; empty if nothing."""
+    """What tables over the model's codes tell of an attribute without a 1-way marginal; empty if nothing."""
     column = next(column for column in recoding.columns if place in column.sources)
     if len(column.sources) > 1 or column.merged is not None:
         return []
-    table = min((t for t in tables if column.name in t.clique), key=lambda t: t.variance * t.values.size)
-    return [(Grouping(column.tables[0]), _onto(table, column.name))]
+    about = [table for table in tables if column.name in table.clique]
+    best = min(about, key=lambda table: table.variance * table.values.size, default=None)
+    return [(Grouping(column.tables[0]), _onto(best, column.name))] if best else []
