@@ -57,7 +57,7 @@ def changed(words: str) -> Iterator[None]:
     """What a variant changes outside of the recipe's options."""
     patches = {
         "errors predicted as c·σ·√(2/π)": patch("dpsyn.selection.predict.norm_sub", lambda values, _: values),
-        "scores not shrunk": patch("dpsyn.recipes.dpsyn.shrunk", lambda scores, _: scores),
+        "scores not shrunk": patch("dpsyn.recipes.selecting.shrunk", lambda scores, _: scores),
         "rare values drawn by clipped counts": patch(
             "dpsyn.synopsis.modelling.likely_counts", lambda values, _: np.maximum(values, 0.0)
         ),

@@ -43,8 +43,10 @@ MAP: dict[str, set[str]] = {
     "sources": {"schema", "records"},
     "engines": {"schema", "records", "transforms", "sources"},
     "private": {"engines", "sources", "schema", "accounting", "marginals", "records", "transforms"},
+    "plan": {"schema", "accounting", "marginals", "records", "transforms", "consistency", "selection", "synopsis"},
     "recipes": {
         "private",
+        "plan",
         "schema",
         "accounting",
         "marginals",
@@ -55,7 +57,7 @@ MAP: dict[str, set[str]] = {
         "synthesis",
         "synopsis",
     },
-    "diagnose": {"schema", "marginals", "records", "sources"},
+    "diagnose": {"schema", "marginals", "records", "sources", "plan"},
     "evaluation": {"schema", "marginals", "records", "sources"},
     "report": {"evaluation", "accounting", "schema", "synopsis"},
     "demo": {"schema", "records"},
@@ -67,7 +69,9 @@ MAP: dict[str, set[str]] = {
 MAP[API] = set(MAP) - {"cli", "web", "private", "engines", "__main__"}
 
 PRIVATE_SIDE = {"sources", "engines", "private"}
-POST_PROCESSING = {"marginals", "transforms", "consistency", "selection", "rules", "synthesis", "synopsis"}
+POST_PROCESSING = {
+    "marginals", "transforms", "consistency", "selection", "rules", "synthesis", "synopsis", "plan",
+}  # fmt: skip
 
 HOMES: dict[str, tuple[str, ...]] = {
     "numba": ("kernels.py", "*/kernels.py"),

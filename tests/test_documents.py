@@ -12,6 +12,8 @@ import pyarrow.parquet as parquet
 import pytest
 
 import dpsyn
+from dpsyn.plan import Plan
+from dpsyn.plan import files as plan_files
 from dpsyn.schema import Schema
 from dpsyn.schema.files import KEY, KINDS, RULES
 from dpsyn.schema.ranges import UNITS
@@ -80,8 +82,52 @@ def test_the_reference_names_every_kind_rule_field_and_resolution() -> None:
     assert set(UNITS) >= {"year", "microsecond"}
 
 
+PLANS = (ROOT / "docs" / "plans.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("text", blocks(PLANS, "yaml"))
+def test_plans_in_the_documents_are_valid(text: str) -> None:
+    Plan.from_yaml(text)
+
+
+def test_the_document_of_plans_names_every_transform_and_field() -> None:
+    words = {
+        plan_files.KEY,
+        *plan_files.TRANSFORMS,
+        *Plan.__struct_fields__,
+        "of",
+        "pairs",
+        "join",
+        "when",
+        "mechanism",
+    }
+    for struct in plan_files.TRANSFORMS.values():
+        words |= set(struct.__struct_encode_fields__)
+
+    missing = [word for word in sorted(words) if not re.search(rf"`{word}\b|\b{word}:", PLANS)]
+
+    assert missing == []
+
+
+@pytest.mark.parametrize(
+    ("plan", "schema"),
+    [
+        pytest.param(plan, schema, id=f"{plan.parent.name} {schema.stem}")
+        for plan in sorted(ROOT.glob("examples/*/plan.yaml"))
+        for schema in sorted(plan.parent.glob("schema*.yaml"))
+    ],
+)
+def test_the_plans_of_the_examples_fit_their_schemas(plan: Path, schema: Path) -> None:
+    Plan.load(plan, Schema.load(schema))
+
+
 def test_every_link_between_documents_leads_somewhere() -> None:
-    for document in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "docs" / "schema.md"):
+    for document in (
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "docs" / "schema.md",
+        ROOT / "docs" / "plans.md",
+    ):
         for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text("utf-8")):
             assert (document.parent / target).exists(), f"{document.name} → {target}"
 
@@ -90,7 +136,7 @@ def test_every_public_name_exists_and_is_listed() -> None:
     for name in dpsyn.__all__:
         assert getattr(dpsyn, name) is not None
         assert name in dir(dpsyn)
-    assert len(dpsyn.__all__) <= 23
+    assert len(dpsyn.__all__) <= 27
 
 
 def test_an_unknown_name_of_the_package_is_an_attribute_error() -> None:

@@ -27,7 +27,11 @@ if TYPE_CHECKING:
     from dpsyn.diagnose import Fit as Fit
     from dpsyn.diagnose import check_table as check_table
     from dpsyn.diagnose import draft_schema as draft_schema
+    from dpsyn.diagnose import explore_public as explore_public
     from dpsyn.evaluation import evaluate as evaluate
+    from dpsyn.plan import Exploration as Exploration
+    from dpsyn.plan import Plan as Plan
+    from dpsyn.plan import explored as explored
     from dpsyn.recipes import Synthesizer as Synthesizer
     from dpsyn.recipes import frequent_itemsets as frequent_itemsets
     from dpsyn.recipes import measure as measure
@@ -45,8 +49,10 @@ _HOMES = {
     "PRIVATE": "dpsyn.diagnose",
     "AttributeFit": "dpsyn.diagnose",
     "Cap": "dpsyn.accounting",
+    "Exploration": "dpsyn.plan",
     "Fit": "dpsyn.diagnose",
     "Ledger": "dpsyn.accounting",
+    "Plan": "dpsyn.plan",
     "Schema": "dpsyn.schema",
     "Synopsis": "dpsyn.synopsis",
     "Synthesizer": "dpsyn.recipes",
@@ -54,6 +60,8 @@ _HOMES = {
     "check_table": "dpsyn.diagnose",
     "draft_schema": "dpsyn.diagnose",
     "evaluate": "dpsyn.evaluation",
+    "explore_public": "dpsyn.diagnose",
+    "explored": "dpsyn.plan",
     "frequent_itemsets": "dpsyn.recipes",
     "import_schema": "dpsyn.schema.imports",
     "measure": "dpsyn.recipes",

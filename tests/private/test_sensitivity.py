@@ -21,9 +21,11 @@ from hypothesis import strategies as st
 
 from dpsyn.accounting import Budget, Gaussian, Laplace, Threshold
 from dpsyn.marginals import Marginal
+from dpsyn.plan import Plan
 from dpsyn.private import PrivateTable, open_private
 from dpsyn.recipes import RECIPES, MwemOptions, fourier, mwem
-from dpsyn.records import Grouping
+from dpsyn.recipes.planned import planned
+from dpsyn.records import Codec, Grouping
 from dpsyn.schema import (
     AnyAttribute,
     Boolean,
@@ -36,6 +38,7 @@ from dpsyn.schema import (
     Schema,
     Unit,
 )
+from dpsyn.transforms import Recoding, Reference
 from tests.private.replaying import Answer, Recording, Replaying
 
 BUDGET = Budget.plan(2, 1e-6, pure=[0.1], thresholds=True)
@@ -52,6 +55,11 @@ def everything(table: PrivateTable) -> Sequence[Marginal]:
     recoded = table.recode(table.recoding.join("both", ["job", "ok"])).recode(
         table.recoding.merge("job", Grouping(np.arange(size) // 2))
     )
+    codec = Codec(table.schema)
+    jobs, cities = codec.names.index("job"), codec.names.index("city")
+    expected = Reference(jobs, np.zeros(6, np.int64), codec.cells[cities])
+    differing = table.recode(Recoding.fine(codec).refer({cities: expected}))
+    apart = differing.measure([("city", "job")], [share / 2])
     pairs = [("age", "ok"), ("job", "city"), ("weight", "seen")]
     found += recoded.measure([pairs[0], ("job",)], [share, share])
     found += table.measure_purely([("ok", "job")], [table.budget.pure[0]])
@@ -59,7 +67,7 @@ def everything(table: PrivateTable) -> Sequence[Marginal]:
     scores = recoded.score(pairs, predictions, share)
     recoded.dependence(pairs, share)
     best = pairs[int(np.argmax(scores))]
-    return [*found, *recoded.measure([best], [share])]
+    return [*found, *apart, *recoded.measure([best], [share / 2])]
 
 
 def _shape(table: PrivateTable, clique: tuple[str, ...]) -> tuple[int, ...]:
@@ -152,7 +160,30 @@ def same_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("secrets.token_bytes", lambda size: b"k" * size)
 
 
+PLAN = Plan.from_yaml("""
+dpsyn_plan: 1
+transforms:
+  - {transform: bucketize, of: weight, starts: [0, 50, 150]}
+  - {transform: recode, to: job_ok, of: [job, ok]}
+  - {transform: availability, to: times, of: [seen]}
+  - {transform: compress, rows: 2}
+marginals:
+  - {of: [age, job_ok], share: 1/20, mechanism: laplace}
+  - {of: [weight, times, job]}
+""")
+"""Every step that a planned release can take; BUDGET plans the one pure step, a twentieth of ε."""
+
+MAPPED = Plan.from_yaml("""
+dpsyn_plan: 1
+transforms:
+  - {transform: mapping, of: job, from: ok, share: 0.2}
+  - {transform: random, of: [seen]}
+marginals: [{of: [age, ok], share: 1/20, mechanism: laplace}, [job, weight]]
+""")
+
 RUNS: dict[str, Any] = {
+    "a plan": partial(planned, plan=PLAN),
+    "a plan with a mapping": partial(planned, plan=MAPPED),
     **{name: recipe for name, recipe in RECIPES.items() if name != "fourier"},  # for binary attributes, see below
     "mwem-practical": partial(mwem, options=MwemOptions(practical=True, rounds=2, replays=2)),
     "everything": everything,

@@ -23,6 +23,8 @@ COMMANDS = {
     "inspect": ("dpsyn.cli.inspect", "What a synopsis holds: who paid what for which number."),
     "evaluate": ("dpsyn.cli.evaluate", "Is it any good? Compare a synthetic table with the real one; private."),
     "simulate": ("dpsyn.cli.simulate", "Make up a table for a schema, to try things on."),
+    "explore": ("dpsyn.cli.explore", "A first look under a budget: which attributes depend on each other."),
+    "plan": ("dpsyn.cli.plan", "Write down what you know about a table: draft, check, predict."),
     "itemsets": ("dpsyn.cli.itemsets", "The most frequent itemsets of a file of baskets."),
     "noise": ("dpsyn.cli.noise", "How much noise a promise costs, and which kind to take."),
     "ledger": ("dpsyn.cli.ledger", "What was promised and spent on each dataset: show, verify, cap, close."),

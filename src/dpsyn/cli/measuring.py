@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _C = TypeVar("_C", bound=Callable[..., Any])
 
-RECIPES = ("dpsyn", "privsyn", "priview", "independent", "direct", "fourier", "mwem", "mwem-practical")
+RECIPES = ("dpsyn", "privsyn", "priview", "independent", "explore", "direct", "fourier", "mwem", "mwem-practical")
 """Names for ``--help``, which must not load the recipes; a test compares them with the library's."""
 
 IMPORTANT = 4.0
@@ -57,6 +57,12 @@ _OPTIONS = (
         "--views",
         metavar="VIEWS",
         help="Tables that priview publishes: random:50x8, covering:2x8; by default those with the least noise.",
+    ),
+    click.option(
+        "--plan",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="What you know about the table: recodings, groups, tables to measure; see dpsyn plan.",
     ),
     click.option("--ledger", type=click.Path(path_type=Path), metavar="FILE", help="Record what it costs here."),
     click.option("--dataset", metavar="NAME", help="The dataset's name in the ledger, if not that of the schema."),
@@ -97,7 +103,7 @@ def refuse_unfinished(journal: Path | None, resume: bool) -> None:
 def refuse_collisions(outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
     """Refuse to write two things to one place, or over something that is read."""
     places: dict[str, str] = {}
-    read = {words: inputs.get(words) for words in ("data", "schema", "ledger", "extend", "synopsis")}
+    read = {words: inputs.get(words) for words in ("data", "schema", "plan", "ledger", "extend", "synopsis")}
     for words, given in {**read, **outputs}.items():
         if given is None or str(given) == "-":
             continue

@@ -2,5 +2,6 @@
 
 from dpsyn.diagnose.check import PRIVATE, AttributeFit, Fit, check_table
 from dpsyn.diagnose.draft import draft_schema
+from dpsyn.diagnose.explore import explore_public
 
-__all__ = ["PRIVATE", "AttributeFit", "Fit", "check_table", "draft_schema"]
+__all__ = ["PRIVATE", "AttributeFit", "Fit", "check_table", "draft_schema", "explore_public"]

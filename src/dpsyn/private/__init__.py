@@ -5,7 +5,7 @@ from dpsyn.private.doorway import Limits
 from dpsyn.private.journal import discard_journal
 from dpsyn.private.mechanisms import Mechanisms, SystemNoise
 from dpsyn.private.opening import open_baskets, open_private
-from dpsyn.private.table import PrivateTable
+from dpsyn.private.table import PrivateTable, initial_recoding
 
 __all__ = [
     "Limits",
@@ -14,6 +14,7 @@ __all__ = [
     "PrivateTable",
     "SystemNoise",
     "discard_journal",
+    "initial_recoding",
     "open_baskets",
     "open_private",
 ]

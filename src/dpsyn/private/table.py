@@ -19,7 +19,7 @@ from dpsyn.private.doorway import Doorway, Limits, sealed
 from dpsyn.private.journal import Journal
 from dpsyn.private.mechanisms import Mechanisms
 from dpsyn.records import Codec
-from dpsyn.schema import Integer, Open, Real, Schema
+from dpsyn.schema import MOST_COMBINATIONS, Integer, Open, Real, Schema
 from dpsyn.transforms import Recoding
 
 LARGEST_PREDICTION = 2**40
@@ -65,13 +65,16 @@ class PrivateTable(Doorway):
 
     # ── what it answers, for a price ─────────────────────────────────────────────────────────────────────
 
-    def measure(self, cliques: Sequence[Clique], shares: Sequence[Fraction]) -> list[Marginal]:
-        """Noisy marginals over the current attributes.
+    def measure(
+        self, cliques: Sequence[Clique], shares: Sequence[Fraction], *, purpose: str = "marginal"
+    ) -> list[Marginal]:
+        """Noisy marginals over the current attributes; the ledger is told what they are for.
 
         Privacy: each marginal is a histogram of rows, so a unit of k rows changes it by at most the protection's L2
         (k, or √2·k where units are replaced). Cost: ``shares[i]`` of ρ for the i-th, σ² = Δ²/2ρ.
         """
-        return self._measured(cliques, [Gaussian.within(share, self._run.protection.l2_squared) for share in shares])
+        spends = [Gaussian.within(share, self._run.protection.l2_squared) for share in shares]
+        return self._measured(cliques, spends, purpose)
 
     def measure_purely(self, cliques: Sequence[Clique], epsilons: Sequence[Fraction]) -> list[Marginal]:
         """Noisy marginals with Laplace noise, for the pure steps that the budget planned.
@@ -185,10 +188,12 @@ class PrivateTable(Doorway):
 
     # ── how ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _measured(self, cliques: Sequence[Clique], spends: Sequence[Gaussian | Laplace]) -> list[Marginal]:
+    def _measured(
+        self, cliques: Sequence[Clique], spends: Sequence[Gaussian | Laplace], purpose: str = "marginal"
+    ) -> list[Marginal]:
         """Noisy marginals, counted in one pass over the rows."""
         places = self._places(cliques, len(spends))
-        purposes = [f"marginal of {', '.join(clique)}" for clique in cliques]
+        purposes = [f"{purpose} of {', '.join(clique)}" for clique in cliques]
         raws = self._noised(purposes, spends, self._meaning(places), lambda: self._engine.count(places, self.recoding))
         return [_marginal(*answer) for answer in zip(cliques, raws, spends, strict=True)]
 
@@ -209,7 +214,9 @@ class PrivateTable(Doorway):
     def _meaning(self, places: Sequence[tuple[int, ...]]) -> object:
         """What tells marginals apart from others of the same names: how their codes follow from the fine ones."""
         columns = [self.recoding.columns[position] for position in sorted({p for place in places for p in place})]
-        return [list(places), [[column.sources, column.tables, column.merged] for column in columns]]
+        told = [[[r.anchor, r.expected, r.cells] if r else None for r in column.references] for column in columns]
+        meanings = [[column.sources, column.tables, column.merged] for column in columns]
+        return [list(places), meanings, *([told] if any(told) else [])]
 
     def _rounded(self, prediction: NDArray[Any], place: tuple[int, ...]) -> NDArray[np.int64]:
         """A prediction in whole numbers; refused before paying if no such table could be counted."""
@@ -268,8 +275,17 @@ def _in_parts(places: Sequence[tuple[int, ...]], cells: Sequence[int]) -> Iterat
 
 
 def initial_recoding(schema: Schema) -> Recoding:
-    """What is measured unless a recipe says otherwise: the bins of every attribute with a public domain."""
-    return Recoding.coarse(Codec(schema))
+    """What is measured unless a recipe says otherwise: the bins of every attribute with a public domain.
+
+    Attributes that the schema groups are one, over all combinations of their bins, unless that became too large by
+    values that were bought.
+    """
+    recoding = Recoding.coarse(Codec(schema))
+    for group in schema.recode:
+        parts = [recoding.columns[recoding.names.index(n)] for n in group.attributes if n in recoding.names]
+        if len(parts) == len(group.attributes) and math.prod(part.size for part in parts) <= MOST_COMBINATIONS:
+            recoding = recoding.join(group.name, group.attributes)
+    return recoding
 
 
 def _marginal(clique: Clique, raw: NDArray[np.int64], spend: Gaussian | Laplace) -> Marginal:

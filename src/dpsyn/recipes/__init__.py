@@ -1,7 +1,7 @@
 """Whole algorithms, by name. They are the only callers of the gate."""
 
 from dpsyn.recipes.direct import direct
-from dpsyn.recipes.dpsyn import DPSynOptions, dpsyn
+from dpsyn.recipes.dpsyn import dpsyn
 from dpsyn.recipes.fourier import fourier
 from dpsyn.recipes.independent import independent
 from dpsyn.recipes.measuring import DEFAULT_RECIPE, RECIPES, measure
@@ -11,6 +11,7 @@ from dpsyn.recipes.privbasis import PrivBasisOptions, privbasis
 from dpsyn.recipes.priview import PriViewOptions, priview
 from dpsyn.recipes.privsyn import PrivSynOptions, privsyn
 from dpsyn.recipes.recipe import Findings, Recipe
+from dpsyn.recipes.selecting import DPSynOptions
 from dpsyn.recipes.synthesizer import Synthesizer
 
 __all__ = [

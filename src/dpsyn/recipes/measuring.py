@@ -12,16 +12,20 @@ import msgspec
 
 from dpsyn.accounting import Budget, Ledger, default_delta, delta_warning
 from dpsyn.errors import SchemaError, UserError
+from dpsyn.plan import Plan, budget_of, layout_of
 from dpsyn.private import open_private
 from dpsyn.progress import Progress, silent
 from dpsyn.recipes.direct import direct
-from dpsyn.recipes.dpsyn import DPSynOptions, dpsyn
+from dpsyn.recipes.dpsyn import dpsyn
+from dpsyn.recipes.explore import explore
 from dpsyn.recipes.fourier import fourier
 from dpsyn.recipes.independent import independent
 from dpsyn.recipes.mwem import MwemOptions, mwem, mwem_practical
+from dpsyn.recipes.planned import planned
 from dpsyn.recipes.priview import PriViewOptions, priview
 from dpsyn.recipes.privsyn import privsyn
 from dpsyn.recipes.recipe import Recipe
+from dpsyn.recipes.selecting import DPSynOptions
 from dpsyn.schema import Open, Schema
 from dpsyn.selection import Every, Views, parse_views
 from dpsyn.synopsis import Kind, Release, Synopsis, fit_model, kind_of
@@ -32,6 +36,7 @@ RECIPES: dict[str, Recipe] = {
     "privsyn": privsyn,
     "priview": priview,
     "independent": independent,
+    "explore": explore,
     "direct": direct,
     "fourier": fourier,
     "mwem": mwem,
@@ -54,6 +59,7 @@ def measure(
     recipe: str = DEFAULT_RECIPE,
     workload: Mapping[str, float] | None = None,
     views: str | None = None,
+    plan: Plan | str | Path | None = None,
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
     query: str | None = None,
@@ -78,6 +84,8 @@ def measure(
             counts four times as much. Public: choose it without looking at the data. Recipe ``dpsyn`` only.
         views: which tables to publish: ``random:50x8`` (50 random sets of 8 attributes) or ``covering:2x8`` (all pairs
             in sets of 8) for recipe ``priview``, ``all:3`` (every 3 attributes) for ``direct``, ``fourier`` and MWEM.
+        plan: what is known about the table and what to measure of it, or the path of its file; what it leaves open is
+            chosen as by recipe ``dpsyn``. Public: make it without looking at the data, or from what was released.
         ledger: where the promise and every draw is recorded; without one this release is counted alone.
         dataset: under which name, if not that of the schema.
         query: a SELECT, or the name of a table, if the data is a DuckDB database.
@@ -96,7 +104,10 @@ def measure(
         chosen = _weighted(recipe, workload, schema)
     if views is not None:
         chosen = _viewing(recipe, parse_views(views))
-    budget = _budget(schema, epsilon, delta)
+    plan = Plan.load(plan, schema) if isinstance(plan, str | Path) else plan
+    if plan is not None:
+        chosen = _planned(recipe, plan, schema, workload, before)
+    budget = _budget(schema, epsilon, delta, plan)
     progress(f"reading the table{FIRST_TIME}" if first_time() else "reading the table", 0.0)
     with open_private(
         data,
@@ -107,10 +118,10 @@ def measure(
         engine=engine,
         journal=None if journal is None else Path(journal),
         resume=resume,
-        plan=_plan(recipe, before, workload or {}, views),
+        plan=_plan(recipe, before, workload or {}, views, plan),
     ) as table:
         found = chosen(table, before=before, progress=progress)
-    release = Release(recipe, found.stages, found.scores, table.certificate())
+    release = Release(recipe if plan is None else "plan", found.stages, found.scores, table.certificate())
     releases = (*(before.releases if before else ()), release)
     model = fit_model(
         found.schema,
@@ -162,7 +173,21 @@ def _viewing(recipe: str, views: Views) -> Recipe:
     raise UserError(f"the recipe {recipe!r} chooses its tables itself; use 'priview', or leave the views out")
 
 
-def _plan(recipe: str, before: Synopsis | None, workload: Mapping[str, float], views: str | None) -> str:
+def _planned(
+    recipe: str, plan: Plan, schema: Schema, workload: Mapping[str, float] | None, before: Synopsis | None
+) -> Recipe:
+    """What a plan asks for, if it fits the schema and the other options."""
+    if recipe != DEFAULT_RECIPE:
+        raise UserError(f"a plan says itself what to measure; leave the recipe {recipe!r} out, or the plan")
+    if before is not None:
+        raise UserError("a plan cannot extend a synopsis yet; measure the table anew, or leave the plan out")
+    plan.check(schema)
+    return partial(planned, plan=plan, options=DPSynOptions(workload=dict(workload or {})))
+
+
+def _plan(
+    recipe: str, before: Synopsis | None, workload: Mapping[str, float], views: str | None, plan: Plan | None
+) -> str:
     """What must be the same when a run is resumed, besides schema, budget and data: recipe and what it extends."""
     runs = [certificate.run if certificate else "imported" for certificate in before.certificates] if before else []
     weights = ", ".join(f"{name} {float(weight)!r}" for name, weight in sorted(workload.items()))
@@ -170,16 +195,19 @@ def _plan(recipe: str, before: Synopsis | None, workload: Mapping[str, float], v
         f"recipe {recipe}"
         + (f", weighting {weights}" if weights else "")
         + (f", views {views}" if views else "")
+        + (f", plan {plan.digest()}" if plan else "")
         + (f", extending {', '.join(runs)}" if runs else "")
     )
 
 
-def _budget(schema: Schema, epsilon: float, delta: float | None) -> Budget:
+def _budget(schema: Schema, epsilon: float, delta: float | None, plan: Plan | None) -> Budget:
     if delta is None:
         delta = default_delta(schema.expected_size)
     elif words := delta_warning(delta, schema.expected_size):
         warnings.warn(words, UserWarning, stacklevel=3)
     thresholds = any(isinstance(attribute, Open) for attribute in schema.measured)
+    if plan is not None:
+        return budget_of(layout_of(plan, schema, epsilon), epsilon, delta, thresholds=thresholds)
     return Budget.plan(epsilon, delta, thresholds=thresholds)
 
 

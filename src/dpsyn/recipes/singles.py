@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dpsyn.accounting import split
-from dpsyn.private import PrivateTable
+from dpsyn.private import PrivateTable, initial_recoding
 from dpsyn.records import Codec
 from dpsyn.schema import Open
 from dpsyn.synopsis import Stage
@@ -17,6 +17,7 @@ def measure_singles(table: PrivateTable, share: Fraction) -> tuple[PrivateTable,
 
     Where cells are finer than bins, half of an attribute's share goes to each: sums of many noisy cells would be poor
     estimates of the bins, and bins say nothing about spikes. An open attribute spends half of its share on its values.
+    Attributes that the schema groups are measured as one, with the shares of all.
 
     Privacy: spends ``share`` of ρ, and the δ that the budget keeps for thresholds if there are open attributes.
     """
@@ -38,8 +39,11 @@ def measure_singles(table: PrivateTable, share: Fraction) -> tuple[PrivateTable,
     stages = []
     if finer:
         stages.append(_measured(table.recode(Recoding.fine(codec)), {name: of_extras[name] for name in finer}))
-    table = table.recode(Recoding.coarse(codec))
-    return table, (*stages, _measured(table, of_bins))
+    table = table.recode(initial_recoding(table.schema))
+    of_columns = {
+        c.name: sum((of_bins[codec.names[s]] for s in c.sources), Fraction(0)) for c in table.recoding.columns
+    }
+    return table, (*stages, _measured(table, of_columns))
 
 
 def _measured(table: PrivateTable, shares: dict[str, Fraction]) -> Stage:

@@ -48,6 +48,8 @@ def factors_of(schema: Schema, recoding: Recoding, histograms: Mapping[str, Tabl
     codes = _Codes(recoding, [_lifted(histograms[name]) for name in known.names])
     found: dict[tuple[int, ...], Table] = {}
     for rule in known.by_row:
+        if any(place in recoding.references for place in rule.places):
+            continue  # a difference tells no cell by itself: such rules are kept by mending rows alone
         match rule:
             case Forbidden():
                 tables = _of_forbidden(rule, codes)

@@ -52,7 +52,7 @@ def _inside(table: Estimate, selection: Selection, recoding: Recoding) -> Mask |
     for source, mask in selection:
         place = next(place for place, column in enumerate(recoding.columns) if source in column.sources)
         column = recoding.columns[place]
-        if column.name not in table.clique or len(column.sources) > 1:
+        if column.name not in table.clique or len(column.sources) > 1 or column.references:
             return None
         codes = [np.bincount(column.tables[0], part, column.size) > 0 for part in (mask, ~mask)]
         if (codes[0] & codes[1]).any():

@@ -16,6 +16,7 @@ from dpsyn.schema.constraints import constraints_of
 from dpsyn.schema.grid import Grid
 from dpsyn.schema.ranges import Datetime, Integer, Ranged, Real, parse_instant
 from dpsyn.schema.relations import (
+    MOST_COMBINATIONS,
     AnyRule,
     Derive,
     Impossible,
@@ -32,6 +33,7 @@ from dpsyn.schema.where import parse_where, select_cells
 
 __all__ = [
     "MISSING",
+    "MOST_COMBINATIONS",
     "AnyAttribute",
     "AnyRule",
     "Attribute",

@@ -75,6 +75,10 @@ class Derive(Stated, frozen=True, kw_only=True, rename={"source": "from"}):
             raise SchemaError(f"the value {twice!r} is mapped twice", ("mapping", twice))
 
 
+MOST_COMBINATIONS = 1_000_000
+"""Of the values of attributes that are measured as one: all of them get noise."""
+
+
 class Recode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Attributes that are measured as one, because they determine each other closely.
 

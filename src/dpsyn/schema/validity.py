@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from dpsyn.errors import SchemaError
 from dpsyn.schema.attributes import MISSING, Attribute, Identifier, Open, Value, some
 from dpsyn.schema.constraints import constraints_of
 from dpsyn.schema.ranges import Integer, Ranged, Real
-from dpsyn.schema.relations import AnyRule, Condition, Derive, Impossible, Order, Sum, Total
+from dpsyn.schema.relations import MOST_COMBINATIONS, AnyRule, Condition, Derive, Impossible, Order, Sum, Total
 from dpsyn.schema.satisfying import witness
 from dpsyn.schema.totals import check_totals
 
@@ -100,6 +101,13 @@ def _check_recode(schema: Schema) -> None:
         unmeasured = set(recode.attributes) - measured
         if unmeasured:
             raise SchemaError(f"{min(unmeasured)!r} is not measured and cannot be recoded", path)
+        sizes = [schema[name].size for name in recode.attributes if schema[name].coded]
+        if math.prod(sizes) > MOST_COMBINATIONS:
+            raise SchemaError(
+                f"{recode.name!r} has {math.prod(sizes):,} combinations of values, more than {MOST_COMBINATIONS:,}; "
+                "give its attributes fewer bins, or leave one out",
+                path,
+            )
         used.update(recode.attributes)
 
 

@@ -183,7 +183,7 @@ def _trust(single: _Beside, codec: Codec) -> tuple[bool, float]:
 
 
 def _is_over_bins(column: RecodedColumn, codec: Codec) -> bool:
-    if len(column.sources) > 1 or column.merged is not None:
+    if len(column.sources) > 1 or column.merged is not None or column.references:
         return False
     return np.array_equal(column.tables[0], codec.groupings[column.sources[0]].group_of)
 
@@ -191,7 +191,7 @@ def _is_over_bins(column: RecodedColumn, codec: Codec) -> bool:
 def _over_bins(single: _Beside, codec: Codec) -> _Beside:
     """The table over the schema's bins if it is finer than they are, else as it is."""
     column = single.columns[0]
-    if len(column.sources) > 1 or column.merged is not None:
+    if len(column.sources) > 1 or column.merged is not None or column.references:
         return single
     bin_of_cell, code_of_cell = codec.groupings[column.sources[0]].group_of, column.tables[0]
     bin_of_code = np.zeros(column.size, np.int64)

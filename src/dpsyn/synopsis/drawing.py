@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsyn.errors import UserError
 from dpsyn.progress import Progress, silent
 from dpsyn.records import Codes, Grouping
 from dpsyn.rules import can_keep, keep_rules, moved_to_totals, require_possible
@@ -59,6 +60,7 @@ def _drawn(
     model: Model, names: Sequence[str], rows: int, allowed: Allowed, *, seed: int, progress: Progress
 ) -> tuple[NDArray[np.integer], Callable[[NDArray[np.integer], np.random.Generator], Codes]]:
     """The model's codes of rows, and what draws fine codes from them."""
+    _refuse_conditions_on_differences(model, names, allowed)
     weights = [_weights(model, name, allowed) for name in names]
     where = {
         column.name: _odds(column, model, names, weights)
@@ -122,6 +124,17 @@ def model_codes(
     if number > rows:
         codes = codes[np.random.default_rng(seed).choice(number, rows, replace=False)]
     return codes
+
+
+def _refuse_conditions_on_differences(model: Model, names: Sequence[str], allowed: Allowed) -> None:
+    """Refuse a condition on what is drawn as a difference from another attribute: rows would have to be thrown away."""
+    for source, reference in model.recoding.references.items():
+        if names[source] in allowed:
+            anchor = names[reference.anchor]
+            raise UserError(
+                f"{names[source]!r} was measured as its difference from {anchor!r}, so that no rows can be drawn under "
+                f"a condition on it; put the condition on {anchor!r}"
+            )
 
 
 def _weights(model: Model, name: str, allowed: Allowed) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.schema import MISSING, Attribute, Ranged
-from dpsyn.transforms import RecodedColumn
+from dpsyn.transforms import RecodedColumn, Reference
 
 
 def labels_of(column: RecodedColumn, attributes: Sequence[Attribute]) -> tuple[str, ...]:
@@ -18,7 +18,12 @@ def labels_of(column: RecodedColumn, attributes: Sequence[Attribute]) -> tuple[s
         column: the recoded attribute.
         attributes: the attributes that it was made for, all of them.
     """
-    digits = [_digits(attributes[source], table) for source, table in zip(column.sources, column.tables, strict=True)]
+    digits = [
+        _differences(reference, table) if reference else _digits(attributes[source], table)
+        for source, table, reference in zip(
+            column.sources, column.tables, column.references or (None,) * len(column.sources), strict=True
+        )
+    ]
     if column.merged is None and len(digits) == 1:
         return tuple(digits[0])
     codes = np.arange(int(np.prod(column.radices))) if column.merged is None else column.merged
@@ -37,6 +42,20 @@ def _digits(attribute: Attribute, table: NDArray[np.int64]) -> list[str]:
         return [_range(attribute, cells) for cells in _members(table)]
     labels = attribute.labels()
     return [labels[cells[0]] if len(cells) == 1 else f"{len(cells):,} rare values" for cells in _members(table)]
+
+
+def _differences(reference: Reference, table: NDArray[np.int64]) -> list[str]:
+    """A text for each group of differences: how many codes above or below the one that is expected."""
+    return [_difference(reference, cells) if len(cells) == 1 else "another" for cells in _members(table)]
+
+
+def _difference(reference: Reference, cells: NDArray[np.int64]) -> str:
+    if cells[0] >= reference.cells:
+        return MISSING
+    if cells[0] == 0:
+        return "as expected"
+    signed = int(cells[0]) if 2 * cells[0] <= reference.cells else int(cells[0]) - reference.cells
+    return f"{signed:+d}"
 
 
 def _range(attribute: Ranged, cells: NDArray[np.int64]) -> str:

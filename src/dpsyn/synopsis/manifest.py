@@ -29,13 +29,22 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Part of a manifest."""
 
 
-class ColumnEntry(_Entry, frozen=True):
+class ReferenceEntry(_Entry, frozen=True):
+    """Where a source is expected: by which other fine attribute, the codes, and how many differences go round."""
+
+    anchor: Index
+    expected: Member
+    cells: Annotated[int, msgspec.Meta(ge=1, le=2**31)]
+
+
+class ColumnEntry(_Entry, frozen=True, omit_defaults=True):
     """A recoded column; a table that is null leaves codes as they are, and so do merged codes that are."""
 
     name: str
     sources: tuple[Index, ...]
     tables: tuple[Member | None, ...]
     merged: Member | None
+    references: tuple[ReferenceEntry | None, ...] = ()
 
 
 class RecodingEntry(_Entry, frozen=True):

@@ -12,7 +12,7 @@ from dpsyn.consistency import ConsistencyOptions, averaged, consistent, likely_c
 from dpsyn.errors import SchemaError
 from dpsyn.marginals import Estimate, Marginal
 from dpsyn.progress import Progress, silent
-from dpsyn.records import Codec, even_weights
+from dpsyn.records import Codec, Grouping, even_weights
 from dpsyn.rules import factors_of, raked, without_excluded
 from dpsyn.schema import Schema, constraints_of
 from dpsyn.synopsis.parts import Method, Model, Release
@@ -47,11 +47,14 @@ def fit_model(
     told = [carried(marginal, source, recoding) for source, marginal in _measured(releases)]
     said = list(tables) or [estimate for estimate in told if estimate is not None]
     silent_about = set(recoding.names) - {name for estimate in said for name in estimate.clique}
+    constant = {c.name for c in recoding.columns if c.size == 1} & silent_about if said else set()
+    silent_about -= constant
     if silent_about:
         raise SchemaError(f"no marginal says anything about {', '.join(sorted(silent_about))}; give one for each")
-    histograms = _histograms(Codec(schema), releases)
+    histograms = _histograms(Codec(schema), recoding, releases, said)
     factors = factors_of(schema, recoding, histograms)
     rows = _public_rows(schema, max(estimated_rows(said) if total is None else total, 0.0))
+    said += [Estimate((name,), np.array([rows]), 0.0) for name in constant]  # one code has all rows: nothing to tell
     agreed = consistent(
         [_without_zeroed(without_excluded(estimate, factors), zeroed) for estimate in said],
         total=rows,
@@ -121,40 +124,108 @@ def _maximal(tables: Sequence[Estimate]) -> list[Estimate]:
 # ── weights by which codes are drawn apart ───────────────────────────────────────────────────────────────────
 
 
-def _histograms(codec: Codec, releases: Sequence[Release]) -> dict[str, NDArray[np.float64]]:
-    """Weights over the fine codes of every attribute: likely counts, so that no rare value is lost."""
-    return {name: likely_counts(*_fine_values(codec, place, releases)) for place, name in enumerate(codec.names)}
+def _histograms(
+    codec: Codec, recoding: Recoding, releases: Sequence[Release], tables: Sequence[Estimate]
+) -> dict[str, NDArray[np.float64]]:
+    """Weights over the fine codes of every attribute: likely counts, so that no rare value is lost.
 
-
-def _fine_values(codec: Codec, place: int, releases: Sequence[Release]) -> tuple[NDArray[np.float64], float]:
-    """The best linear estimate of an attribute's fine counts from tables over cells and over bins; its deviation.
-
-    Cells of a bin are moved together so that their sum becomes the weighted mean of both measurements; where only bins
-    were measured, their counts are spread evenly over values, and the noise in the bins does not matter.
+    They are over what the recoding draws: where an attribute is told as differences, over differences.
     """
-    bins, even = codec.groupings[place], even_weights(codec.attributes[place])
-    cells, others = _singles(codec, codec.names[place], releases)
+    fine = Recoding.fine(codec).refer(recoding.references)
+    return {
+        name: likely_counts(*_fine_values(fine, codec, place, releases, recoding, tables))
+        for place, name in enumerate(codec.names)
+    }
+
+
+def _fine_values(
+    fine: Recoding,
+    codec: Codec,
+    place: int,
+    releases: Sequence[Release],
+    recoding: Recoding,
+    tables: Sequence[Estimate],
+) -> tuple[NDArray[np.float64], float]:
+    """The best linear estimate of an attribute's fine counts from tables over cells and over groups; its deviation.
+
+    Cells of a group are moved together so that their sum becomes the weighted mean of both measurements; where only
+    groups were measured, their counts are spread evenly over values, and the noise in them does not matter.
+    """
+    even = even_weights(codec.attributes[place])
+    cells, others = _singles(fine, place, releases)
+    if not cells and not others:
+        others = _modelled(recoding, place, tables)
     if not cells:
-        share = even / bins.sums(even)[bins.group_of]
-        return (averaged(others)[0].values[bins.group_of] * share if others else even), 0.0
+        return (_spread(*others[0], even) if others else even), 0.0
     base = averaged(cells)[0]
     if not others:
         return base.values, math.sqrt(base.variance)
-    members, sums, other = np.bincount(bins.group_of), bins.sums(base.values), averaged(others)[0]
-    trust = base.variance * members / (base.variance * members + other.variance)  # in the bins, against their cells
-    moved: NDArray[np.float64] = base.values + ((other.values - sums) * trust / members)[bins.group_of]
+    groups, other = others[0]
+    members, sums = np.bincount(groups.group_of), groups.sums(base.values)
+    trust = base.variance * members / (base.variance * members + other.variance)  # in the groups, against their cells
+    moved: NDArray[np.float64] = base.values + ((other.values - sums) * trust / members)[groups.group_of]
     return moved, math.sqrt(base.variance)
 
 
-def _singles(codec: Codec, name: str, releases: Sequence[Release]) -> tuple[list[Estimate], list[Estimate]]:
-    """The 1-way tables of an attribute over its cells, and those that say something about its bins only."""
-    fine, coarse = Recoding.fine(codec), Recoding.coarse(codec)
-    cells, others = [], []
+def _spread(groups: Grouping, told: Estimate, even: NDArray[np.float64]) -> NDArray[np.float64]:
+    values: NDArray[np.float64] = told.values[groups.group_of] * (even / groups.sums(even)[groups.group_of])
+    return values
+
+
+def _singles(
+    fine: Recoding, place: int, releases: Sequence[Release]
+) -> tuple[list[Estimate], list[tuple[Grouping, Estimate]]]:
+    """What tells about an attribute alone: tables over its cells, and tables over groups of them, the finest first.
+
+    A joint attribute tells about its parts, and a table of an attribute and what it is expected by about differences.
+    """
+    name, cells = fine.names[place], []
+    groups: dict[bytes, tuple[Grouping, list[Estimate]]] = {}
     for recoding, marginal in _measured(releases):
-        if marginal.clique != (name,):
+        if marginal.clique == (name,) or (place in fine.references and name in marginal.clique):
+            over_cells = carried(marginal, recoding, fine)
+            if over_cells is not None:
+                cells.append(_onto(over_cells, name))
+                continue
+        told = _part(marginal, recoding, fine, place)
+        if told is None:
             continue
-        if (over_cells := carried(marginal, recoding, fine)) is not None:
-            cells.append(over_cells)
-        elif (over_bins := carried(marginal, recoding, coarse)) is not None:
-            others.append(over_bins)
-    return cells, others
+        grouping, estimate = told
+        if grouping.size == len(grouping.group_of):
+            cells.append(Estimate((name,), estimate.values[grouping.group_of], estimate.variance))
+        else:
+            groups.setdefault(grouping.group_of.tobytes(), (grouping, []))[1].append(estimate)
+    found = [(grouping, averaged(estimates)[0]) for grouping, estimates in groups.values()]
+    return cells, sorted(found, key=lambda pair: -pair[0].size)
+
+
+def _onto(estimate: Estimate, name: str) -> Estimate:
+    values = np.array(estimate.onto([name]))
+    return Estimate((name,), values, estimate.variance * estimate.values.size / values.size)
+
+
+def _part(marginal: Marginal, recoding: Recoding, fine: Recoding, place: int) -> tuple[Grouping, Estimate] | None:
+    """What a 1-way marginal tells about one of the fine attributes that its codes are made of; None if nothing."""
+    if len(marginal.clique) > 1:
+        return None
+    column = recoding.columns[recoding.place_of(marginal.clique[0])]
+    if place not in column.sources or column.merged is not None:
+        return None
+    mine, theirs = column.reference_of(place), fine.references.get(place)
+    if not (mine is theirs or (mine and theirs and mine.alike(theirs))):
+        return None
+    axis = column.sources.index(place)
+    counts = marginal.counts.reshape(column.radices)
+    values = counts.sum(axis=tuple(other for other in range(counts.ndim) if other != axis))
+    variance = marginal.deviation**2 * counts.size / values.size
+    return Grouping(column.tables[axis]), Estimate((fine.names[place],), values, variance)
+
+
+def _modelled(recoding: Recoding, place: int, tables: Sequence[Estimate]) -> list[tuple[Grouping, Estimate]]:
+    """What tables over the model's codes tell of an attribute without a 1-way marginal; empty if nothing."""
+    column = next(column for column in recoding.columns if place in column.sources)
+    if len(column.sources) > 1 or column.merged is not None:
+        return []
+    about = [table for table in tables if column.name in table.clique]
+    best = min(about, key=lambda table: table.variance * table.values.size, default=None)
+    return [(Grouping(column.tables[0]), _onto(best, column.name))] if best else []

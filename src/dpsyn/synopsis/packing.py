@@ -19,6 +19,7 @@ from dpsyn.synopsis.manifest import (
     MarginalEntry,
     ModelEntry,
     RecodingEntry,
+    ReferenceEntry,
     ReleaseEntry,
     ScoresEntry,
     StageEntry,
@@ -87,7 +88,15 @@ def _column(column: RecodedColumn, where: str, arrays: _Arrays) -> ColumnEntry:
         for n, table in enumerate(column.tables, 1)
     )
     merged = None if column.merged is None else arrays.add(f"{where}-merged.npy", column.merged, "<i8")
-    return ColumnEntry(name=column.name, sources=column.sources, tables=tables, merged=merged)
+    references = tuple(
+        ReferenceEntry(
+            anchor=r.anchor, expected=arrays.add(f"{where}-expected-{n}.npy", r.expected, "<i8"), cells=r.cells
+        )
+        if r
+        else None
+        for n, r in enumerate(column.references, 1)
+    )
+    return ColumnEntry(name=column.name, sources=column.sources, tables=tables, merged=merged, references=references)
 
 
 def _changes_nothing(table: NDArray[np.int64]) -> bool:

@@ -28,7 +28,7 @@ from dpsyn.synopsis.manifest import (
 from dpsyn.synopsis.parts import Model, Release, Scores, Stage
 from dpsyn.synopsis.synopsis import Synopsis
 from dpsyn.synthesis import Fitted, restored
-from dpsyn.transforms import RecodedColumn, Recoding
+from dpsyn.transforms import RecodedColumn, Recoding, Reference
 from dpsyn.transforms.recoding import MOST_JOINT
 
 _ODD_DATA = (DPSynError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
@@ -76,12 +76,23 @@ def _column(entry: ColumnEntry, recoding: RecodingEntry, archive: Archive) -> Re
         raise _damaged(f"the sources of {entry.name!r} are not those of a recoding")
     sizes = [recoding.origin[source][1] for source in entry.sources]
     tables = tuple(_table(name, size, archive) for name, size in zip(entry.tables, sizes, strict=True))
+    references = _references(entry, recoding, archive)
     if entry.merged is None:
-        return RecodedColumn(entry.name, entry.sources, tables)
+        return RecodedColumn(entry.name, entry.sources, tables, references=references)
     combinations = math.prod(int(table.max()) + 1 for table in tables)
     if combinations > MOST_JOINT:
         raise _damaged(f"{entry.name!r} has {combinations:,} combinations, more than {MOST_JOINT:,}")
-    return RecodedColumn(entry.name, entry.sources, tables, _table(entry.merged, combinations, archive))
+    return RecodedColumn(entry.name, entry.sources, tables, _table(entry.merged, combinations, archive), references)
+
+
+def _references(entry: ColumnEntry, recoding: RecodingEntry, archive: Archive) -> tuple[Reference | None, ...]:
+    """Where sources are expected; what does not fit is refused by the values themselves."""
+    if any(r.anchor >= len(recoding.origin) for r in entry.references if r):
+        raise _damaged(f"{entry.name!r} is expected by an attribute that there is not")
+    return tuple(
+        Reference(r.anchor, archive.array(r.expected, "<i8", (recoding.origin[r.anchor][1],)), r.cells) if r else None
+        for r in entry.references
+    )
 
 
 def _table(name: str | None, size: int, archive: Archive) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ engine can apply it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dpsyn.errors import InternalError, SchemaError
 from dpsyn.records import Codec, Codes, Grouping, narrowest
+from dpsyn.transforms.reference import Reference
 
 MOST_JOINT = 10_000_000
 """Combinations that a joint attribute may have before they are merged: its table is held in memory."""
@@ -28,19 +29,22 @@ class RecodedColumn:
     """One attribute of a recoded table.
 
     A row's code is ``merged[digit₁·size₂·… + digit₂·… + …]`` where each digit is ``tables[i]`` of the fine code of
-    attribute ``sources[i]``; without ``merged`` the index is the code.
+    attribute ``sources[i]``; without ``merged`` the index is the code. Where there is a reference, ``tables[i]`` is of
+    the difference from what another attribute lets expect (see ``Reference``), not of the fine code itself.
 
     Attributes:
         name: the attribute.
         sources: positions of the fine attributes it depends on.
         tables: for each of them, the digit of every fine code.
         merged: the code of every combination of digits; None if they are all kept apart.
+        references: for each source where it is expected, None if its codes are taken as they are; empty if all are.
     """
 
     name: str
     sources: tuple[int, ...]
     tables: tuple[NDArray[np.int64], ...]
     merged: NDArray[np.int64] | None = None
+    references: tuple[Reference | None, ...] = ()
 
     def __post_init__(self) -> None:
         tables = [*self.tables, *([] if self.merged is None else [self.merged])]
@@ -48,6 +52,10 @@ class RecodedColumn:
             raise InternalError(f"{self.name!r} needs a table of codes from 0 for each of its sources")
         if self.merged is not None and len(self.merged) != math.prod(self.radices):
             raise InternalError(f"{self.name!r}: merged codes must be given for every combination")
+        if self.references and len(self.references) != len(self.sources):
+            raise InternalError(f"{self.name!r} needs a reference, or None, for each of its sources")
+        if not any(self.references):
+            object.__setattr__(self, "references", ())
 
     @property
     def radices(self) -> tuple[int, ...]:
@@ -63,15 +71,22 @@ class RecodedColumn:
         """The code of every row, from its fine codes."""
         index = np.zeros(len(fine), np.int64)
         for source, table, radix in zip(self.sources, self.tables, self.radices, strict=True):
-            index = index * radix + table[fine[:, source]]
+            reference = self.reference_of(source)
+            codes = reference.differences(fine[:, source], fine[:, reference.anchor]) if reference else fine[:, source]
+            index = index * radix + table[codes]
         return index if self.merged is None else self.merged[index]
+
+    def reference_of(self, source: int) -> Reference | None:
+        """Where a source is expected; None if its codes are taken as they are."""
+        return self.references[self.sources.index(source)] if self.references else None
 
     def expand(
         self, codes: NDArray[Any], weights: Sequence[NDArray[np.float64]], rng: np.random.Generator
     ) -> list[NDArray[np.int64]]:
         """Fine codes of every source, drawn in proportion to non-negative weights among those that give each code.
 
-        ``weights`` has one array over fine codes for each source; several sources are drawn as if independent.
+        ``weights`` has one array over fine codes for each source; several sources are drawn as if independent. Where
+        there is a reference, differences are drawn, and weights are over them.
         """
         digit_groups = [Grouping(table) for table in self.tables]
         index = np.asarray(codes, np.int64)
@@ -112,6 +127,12 @@ class Recoding:
             for source, table in zip(column.sources, column.tables, strict=True):
                 if not 0 <= source < len(self.origin) or len(table) != self.origin[source][1]:
                     raise InternalError(f"the recoding of {column.name!r} was made for another schema")
+        referred = self.references
+        for source, reference in referred.items():
+            if reference.anchor in referred or reference.anchor == source:
+                raise InternalError(f"{self.origin[source][0]!r} is expected by an attribute that is itself expected")
+            if len(reference.expected) != self.origin[reference.anchor][1] or reference.cells > self.origin[source][1]:
+                raise InternalError(f"the reference of {self.origin[source][0]!r} was made for another schema")
 
     @classmethod
     def fine(cls, codec: Codec) -> Recoding:
@@ -138,6 +159,19 @@ class Recoding:
     def sizes(self) -> tuple[int, ...]:
         """The number of codes of each attribute."""
         return tuple(column.size for column in self.columns)
+
+    @property
+    def references(self) -> dict[int, Reference]:
+        """Where fine attributes are expected, by their positions; only those that are told as differences."""
+        pairs = [(s, c.reference_of(s)) for c in self.columns if c.references for s in c.sources]
+        return {source: reference for source, reference in pairs if reference is not None}
+
+    def refer(self, references: Mapping[int, Reference]) -> Recoding:
+        """The same recoding with some fine attributes told as differences; the tables stay, now of differences."""
+        columns = tuple(
+            replace(c, references=tuple(references.get(s, c.reference_of(s)) for s in c.sources)) for c in self.columns
+        )
+        return replace(self, columns=columns)
 
     def place_of(self, name: str) -> int:
         """The position of an attribute; a SchemaError if there is none."""
@@ -178,6 +212,8 @@ class Recoding:
                 left.discard(source)
         if left:
             raise InternalError(f"{self.origin[min(left)][0]!r} is not in the recoding, so its codes are lost")
+        for source, reference in self.references.items():
+            fine[:, source] = reference.restored(fine[:, source], fine[:, reference.anchor])
         return fine
 
 
@@ -192,10 +228,11 @@ def _joined(name: str, parts: Sequence[RecodedColumn]) -> RecodedColumn:
         raise SchemaError(f"{name!r} would have {total:,} combinations, more than {MOST_JOINT:,}; merge values first")
     sources = tuple(source for part in parts for source in part.sources)
     tables = tuple(table for part in parts for table in part.tables)
+    references = tuple(part.reference_of(source) for part in parts for source in part.sources)
     if all(part.merged is None for part in parts):
-        return RecodedColumn(name, sources, tables)
+        return RecodedColumn(name, sources, tables, references=references)
     merged = np.zeros(1, np.int64)
     for part in parts:
         codes = np.arange(math.prod(part.radices)) if part.merged is None else part.merged
         merged = (merged[:, None] * part.size + codes[None, :]).ravel()
-    return RecodedColumn(name, sources, tables, merged)
+    return RecodedColumn(name, sources, tables, merged, references)

@@ -19,6 +19,7 @@ from dpsyn.marginals import Clique
 from dpsyn.records import Codec
 from dpsyn.synopsis.answering.answer import Answer, How
 from dpsyn.synopsis.answering.blending import blended
+from dpsyn.synopsis.answering.byrows import answer_by_rows, needs_rows
 from dpsyn.synopsis.answering.carriednoise import carried_deviations
 from dpsyn.synopsis.answering.leastnorm import least_norm
 from dpsyn.synopsis.answering.linear import Axes, Linear, Observation, Shares, Table, linear_estimate, reflected, spread
@@ -72,6 +73,8 @@ def ask(
     if method not in METHODS:
         raise UserError(f"there is no way {method!r} to reconstruct a table; there are {', '.join(METHODS)}")
     question, codec = Question.of(synopsis.schema, names, where, cells=cells), Codec(synopsis.schema)
+    if needs_rows(question, synopsis.model, codec):
+        return answer_by_rows(question, synopsis.model, codec)
     found = (
         _by_itself(synopsis, question, codec)
         or _as_declared(synopsis, question, codec)

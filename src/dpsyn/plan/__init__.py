@@ -1,0 +1,31 @@
+"""What a steward knows about a table, written down once: plans, their files, and what they come to at a budget."""
+
+from dpsyn.plan.checking import budgets_of, check_plan
+from dpsyn.plan.drafting import draft_plan
+from dpsyn.plan.exploring import Dependence, Exploration, explored
+from dpsyn.plan.layout import Layout, Rare, Wanted, layout_of
+from dpsyn.plan.plan import Plan
+from dpsyn.plan.predicting import Predicted, predict
+from dpsyn.plan.shares import Shares, budget_of, by_cells, pure_steps, shares_of, single_shares
+
+__all__ = [
+    "Dependence",
+    "Exploration",
+    "Layout",
+    "Plan",
+    "Predicted",
+    "Rare",
+    "Shares",
+    "Wanted",
+    "budget_of",
+    "budgets_of",
+    "by_cells",
+    "check_plan",
+    "draft_plan",
+    "explored",
+    "layout_of",
+    "predict",
+    "pure_steps",
+    "shares_of",
+    "single_shares",
+]

@@ -1,0 +1,48 @@
+"""A first plan, from what was released about a table."""
+
+from __future__ import annotations
+
+from dpsyn.plan.entries import AnyTransform, Mapping, Marginals, Recode
+from dpsyn.plan.exploring import Exploration
+from dpsyn.plan.plan import Plan
+
+MOST_MARGINALS = 20
+"""Marginals that a draft names; the rest is left to selection."""
+
+STRONG = 0.3
+"""Pairs are named if their dependence is so large a part of what it could be."""
+
+
+def draft_plan(exploration: Exploration) -> Plan:
+    """Mappings, groups and marginals that the dependences suggest, for a steward to finish.
+
+    What an attribute follows from is taken from the surest of its candidates; an attribute is recoded once. Names of
+    groups are those of their attributes.
+    """
+    taken: set[str] = set()
+    anchors: set[str] = set()
+    transforms: list[AnyTransform] = []
+    for name, source, _ in exploration.mappings():
+        if name not in taken | anchors and source not in taken:
+            transforms.append(Mapping(of=name, source=source))
+            taken.add(name)
+            anchors.add(source)
+    for group in exploration.groups():
+        left = tuple(name for name in group if name not in taken | anchors)
+        if len(left) > 1:
+            transforms.append(Recode(to="+".join(left), of=left))
+            taken.update(left)
+    return Plan(transforms=tuple(transforms), marginals=_marginals(exploration, transforms), selection=True)
+
+
+def _marginals(exploration: Exploration, transforms: list[AnyTransform]) -> tuple[Marginals, ...]:
+    """The strongest pairs that no transform covers."""
+    covered = [set(transform.mentions()) for transform in transforms]
+    strong = [
+        dependence.pair
+        for dependence in exploration.dependences
+        if dependence.clear
+        and max(dependence.forward, dependence.backward) >= STRONG
+        and not any(set(dependence.pair) <= some for some in covered)
+    ]
+    return tuple(Marginals(of=pair) for pair in strong[:MOST_MARGINALS])

@@ -1,0 +1,296 @@
+"""What a plan consists of: transforms, marginals, groups. All of it is public."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Literal
+
+import msgspec
+
+from dpsyn.accounting import exact
+from dpsyn.errors import BudgetError, SchemaError
+from dpsyn.plan.when import When, parse_when
+from dpsyn.schema import Value
+
+Share = float | str
+"""A part of the budget: 0.05, or "1/24"."""
+
+Mechanism = Literal["gaussian", "laplace"]
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Something that a plan says, perhaps only for some budgets.
+
+    Attributes:
+        when: for which ε it holds, such as ``epsilon < 0.3``; left out, for all.
+    """
+
+    when: str = ""
+
+    def __post_init__(self) -> None:
+        parse_when(self.when)
+        for field in self.__struct_fields__:
+            given = getattr(self, field)
+            if isinstance(given, list):
+                msgspec.structs.force_setattr(self, field, tuple(given))
+        self._check()
+
+    def _check(self) -> None:
+        """Refuse what makes no sense whatever the schema is."""
+
+    @property
+    def condition(self) -> When:
+        """For which ε it holds."""
+        return parse_when(self.when)
+
+    def mentions(self) -> tuple[str, ...]:
+        """The attributes that it speaks of."""
+        return ()
+
+
+class Transform(Entry, frozen=True, kw_only=True, tag_field="transform"):
+    """A recoding of attributes, made from public facts or from released numbers."""
+
+
+class Bucketize(Transform, frozen=True, kw_only=True, tag="bucketize"):
+    """Bins of a number, a date or a list of values, instead of those of the schema.
+
+    Attributes:
+        of: the attribute.
+        starts: the first value of each bin.
+        fine: whether the histogram inside bins is measured; otherwise values are drawn evenly.
+    """
+
+    of: str
+    starts: tuple[Value, ...]
+    fine: bool = True
+
+    def _check(self) -> None:
+        if not self.starts:
+            raise SchemaError(f"the bins of {self.of!r} have no starts; list the first value of each", ("starts",))
+
+    def mentions(self) -> tuple[str, ...]:
+        """The attribute."""
+        return (self.of,)
+
+
+class Merging(Transform, frozen=True, kw_only=True):
+    """A transform that keeps the codes whose noisy count is high enough and merges the others.
+
+    Attributes:
+        threshold: standard deviations of the noise that a count must reach; left out, those of the plan.
+        rows: rows that it must reach besides.
+        most: so many codes are kept at most; left out, as many as can be measured.
+    """
+
+    threshold: float | None = None
+    rows: float = 0.0
+    most: int | None = None
+
+    def _check(self) -> None:
+        if self.threshold is not None and self.threshold < 0:
+            raise SchemaError(f"threshold is {self.threshold}; give a number from 0", ("threshold",))
+        if self.rows < 0:
+            raise SchemaError(f"rows is {self.rows}; give a number from 0", ("rows",))
+        if self.most is not None and self.most < 1:
+            raise SchemaError(f"most is {self.most}; keep at least 1", ("most",))
+
+
+class Compress(Merging, frozen=True, kw_only=True, tag="compress"):
+    """Rare values of attributes merged into one, by their noisy 1-way marginals.
+
+    Attributes:
+        of: the attributes; left out, all that no other entry speaks of.
+    """
+
+    of: tuple[str, ...] = ()
+
+    def mentions(self) -> tuple[str, ...]:
+        """The attributes."""
+        return self.of
+
+
+class Recode(Merging, frozen=True, kw_only=True, tag="recode"):
+    """Attributes that determine each other closely, made one over the tuples that are frequent enough.
+
+    Their noisy counts are measured over the whole product of the public domains, tuples that never occur included.
+
+    Attributes:
+        to: the name of the joint attribute.
+        of: its parts.
+        share: the part of ρ for the counts; left out, it is counted among the 1-way marginals.
+    """
+
+    to: str
+    of: tuple[str, ...]
+    share: Share | None = None
+
+    def _check(self) -> None:
+        Merging._check(self)
+        check_share(self.share)
+        _check_joint(self.to, self.of)
+
+    def mentions(self) -> tuple[str, ...]:
+        """The parts."""
+        return self.of
+
+
+class Availability(Merging, frozen=True, kw_only=True, tag="availability"):
+    """Attributes of one event: which are missing, and how far they lie from an anchor, as one attribute.
+
+    Attributes:
+        to: the name of the joint attribute.
+        of: its parts, such as the dates of one call.
+        anchor: the attribute whose value all of them have, nearly; left out, they keep their own values.
+        keep: differences from the anchor, in cells, that are told apart; all others are drawn by their histogram.
+        fine: whether that histogram is measured; otherwise other differences are drawn evenly.
+        share: the part of ρ for the counts; left out, it is counted among the 1-way marginals.
+    """
+
+    to: str
+    of: tuple[str, ...]
+    anchor: str | None = None
+    keep: tuple[int, ...] = (0,)
+    fine: bool = True
+    share: Share | None = None
+
+    def _check(self) -> None:
+        Merging._check(self)
+        check_share(self.share)
+        _check_joint(self.to, self.of, least=1)
+        if self.anchor in self.of:
+            raise SchemaError(f"{self.anchor!r} is its own anchor; leave it out of the parts", ("anchor",))
+
+    def mentions(self) -> tuple[str, ...]:
+        """The parts and the anchor."""
+        return (*self.of, *([self.anchor] if self.anchor else []))
+
+
+class Mapping(Merging, frozen=True, kw_only=True, tag="mapping", rename={"source": "from"}):
+    """An attribute that follows from another one nearly always; what follows is read off their noisy marginal.
+
+    Attributes:
+        of: the attribute.
+        source: the one it follows from.
+        share: the part of ρ for the marginal.
+    """
+
+    of: str
+    source: str
+    share: Share = 0.02
+
+    def _check(self) -> None:
+        Merging._check(self)
+        check_share(self.share)
+        if self.of == self.source:
+            raise SchemaError(f"{self.of!r} cannot follow from itself", ("from",))
+
+    def mentions(self) -> tuple[str, ...]:
+        """Both."""
+        return (self.of, self.source)
+
+
+class Unmeasured(Transform, frozen=True, kw_only=True, tag="random"):
+    """Attributes of large domains that the budget is too small for: their values are drawn evenly, at no cost.
+
+    Attributes:
+        of: the attributes.
+    """
+
+    of: tuple[str, ...]
+
+    def mentions(self) -> tuple[str, ...]:
+        """The attributes."""
+        return self.of
+
+
+class Marginals(Entry, frozen=True, kw_only=True):
+    """Marginals to measure: one, or all pairs of some attributes.
+
+    Attributes:
+        of: the attributes of one marginal.
+        pairs: attributes all pairs of which are measured.
+        beside: with ``pairs``: each of those with each of these instead.
+        share: the part of the budget for all of them together: of ρ for Gaussian noise, of ε for Laplace noise.
+            Left out, they share what is left by their numbers of cells.
+        mechanism: the noise: ``gaussian`` or, for a few that matter most, ``laplace``.
+    """
+
+    of: tuple[str, ...] = ()
+    pairs: tuple[str, ...] = ()
+    beside: tuple[str, ...] = msgspec.field(name="with", default=())
+    share: Share | None = None
+    mechanism: Mechanism = "gaussian"
+
+    def _check(self) -> None:
+        if bool(self.of) == bool(self.pairs):
+            raise SchemaError("say either of: [...], one marginal, or pairs: [...], all pairs of them", ("of",))
+        if self.beside and not self.pairs:
+            raise SchemaError("with: belongs to pairs:", ("with",))
+        if len(set(self.of)) < len(self.of):
+            raise SchemaError("a marginal names an attribute twice", ("of",))
+        if self.pairs and not self.beside and len(set(self.pairs)) < 2:
+            raise SchemaError("pairs: needs two attributes at least, or with:", ("pairs",))
+        check_share(self.share)
+        if self.mechanism == "laplace" and self.share is None:
+            raise SchemaError("laplace noise needs a share of ε, fixed beforehand: share: 1/24", ("share",))
+
+    def mentions(self) -> tuple[str, ...]:
+        """All that are named."""
+        return (*self.of, *self.pairs, *self.beside)
+
+    def cliques(self) -> list[tuple[str, ...]]:
+        """The marginals, as they are written."""
+        if self.of:
+            return [self.of]
+        if self.beside:
+            return [(one, other) for one in self.pairs for other in self.beside if one != other]
+        return [(one, other) for n, one in enumerate(self.pairs) for other in self.pairs[n + 1 :]]
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Attributes that are synthesized apart from those of other groups: no marginal is of both.
+
+    Attributes:
+        name: what it is called.
+        attributes: its attributes.
+        join: how it is joined to the groups before it: ``rows``, as they come, or an attribute that both have.
+    """
+
+    name: str
+    attributes: tuple[str, ...]
+    join: str = "rows"
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "attributes", tuple(self.attributes))
+        if not self.attributes:
+            raise SchemaError(f"the group {self.name!r} has no attributes", ("attributes",))
+        if self.join != "rows" and self.join not in self.attributes:
+            raise SchemaError(f"the group {self.name!r} is joined on {self.join!r}, which it does not have", ("join",))
+
+
+AnyTransform = Bucketize | Compress | Recode | Availability | Mapping | Unmeasured
+
+
+def part_of(share: Share) -> Fraction:
+    """A share as an exact number."""
+    return exact(share)
+
+
+def check_share(share: Share | None, field: str = "share") -> None:
+    """Refuse what is no part of a budget."""
+    if share is None:
+        return
+    try:
+        part = part_of(share)
+    except BudgetError as error:
+        raise SchemaError(f"{field}: {error}", (field,)) from None
+    if not 0 < part <= 1:
+        raise SchemaError(f"{field} is {share}; give a part of the budget, above 0 and at most 1", (field,))
+
+
+def _check_joint(name: str, parts: tuple[str, ...], least: int = 2) -> None:
+    if not name:
+        raise SchemaError("to: is empty; give the joint attribute a name", ("to",))
+    if len(set(parts)) < max(least, len(parts)):
+        raise SchemaError(f"{name!r} needs at least {least} different attributes", ("of",))

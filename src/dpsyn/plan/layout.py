@@ -1,0 +1,373 @@
+"""A plan at one budget, under one schema: which attributes there are to measure, and which tables of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from dpsyn.errors import SchemaError
+from dpsyn.marginals import Clique
+from dpsyn.plan import entries
+from dpsyn.plan.entries import Entry
+from dpsyn.plan.plan import Plan
+from dpsyn.records import Codec, Grouping
+from dpsyn.schema import Open, Schema
+from dpsyn.schema.attributes import some
+from dpsyn.transforms import RecodedColumn, Recoding, Reference, bucketize, expect_equal, near
+
+if TYPE_CHECKING:
+    from dpsyn.schema.yamltext import Path
+
+MOST_CELLS = 1_000_000
+"""Cells of one table; a larger one would be mostly noise, and the gate refuses it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rare:
+    """Which codes of an attribute are merged: those below so many deviations or rows, and all beyond so many codes."""
+
+    threshold: float
+    rows: float = 0.0
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wanted:
+    """Marginals that one entry of a plan asks for, over the attributes of a layout.
+
+    Attributes:
+        entry: what the plan says.
+        cliques: the marginals.
+    """
+
+    entry: entries.Marginals
+    cliques: tuple[Clique, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """What a plan comes to at one budget.
+
+    Attributes:
+        recoding: the attributes, before rare codes are merged and before mappings are learned.
+        finer: fine attributes whose histograms inside the codes of the recoding are measured.
+        rare: how codes of each attribute are merged.
+        joint: entries whose joint attribute is measured with a share of its own, by the attribute.
+        mappings: mappings to be learned.
+        unmeasured: attributes about which nothing is measured.
+        wanted: the marginals that the plan names.
+        groups: sets of attributes; marginals lie within one of them.
+        workload: weights of attributes.
+    """
+
+    recoding: Recoding
+    finer: tuple[str, ...]
+    rare: Mapping[str, Rare]
+    joint: Mapping[str, entries.Recode | entries.Availability]
+    mappings: tuple[entries.Mapping, ...]
+    unmeasured: frozenset[str]
+    wanted: tuple[Wanted, ...]
+    groups: tuple[frozenset[str], ...]
+    workload: Mapping[str, float]
+
+    @property
+    def singles(self) -> tuple[str, ...]:
+        """The attributes whose 1-way marginals are measured."""
+        learned = {mapping.of for mapping in self.mappings}
+        return tuple(n for n in self.recoding.names if n not in learned and n not in self.unmeasured)
+
+    def together(self, clique: Collection[str]) -> bool:
+        """Whether attributes may be measured together."""
+        return not self.groups or any(set(clique) <= group for group in self.groups)
+
+
+def layout_of(plan: Plan, schema: Schema, epsilon: float) -> Layout:
+    """The layout of a plan at an ε; a SchemaError leads to the entry that does not fit the schema.
+
+    Attributes whose values are still to be bought stand for themselves with a single value.
+    """
+    return _Builder(plan, _closed(schema), epsilon).layout()
+
+
+def _closed(schema: Schema) -> Schema:
+    """The schema with open attributes as if nothing but their ``other`` had been bought."""
+    for attribute in schema.measured:
+        if isinstance(attribute, Open):
+            schema = schema.with_bought(attribute.bought(()))
+    return schema
+
+
+class _Builder:
+    """Takes the entries of a plan one after the other."""
+
+    def __init__(self, plan: Plan, schema: Schema, epsilon: float) -> None:
+        self.plan, self.schema, self.epsilon = plan, schema, epsilon
+        self.codec = Codec(schema)
+        self.recoding = Recoding.coarse(self.codec)
+        self.attributes = dict(zip(self.codec.names, self.codec.attributes, strict=True))
+        self.lacking = {name for name in plan.optional if name not in self.attributes}
+        self.rare: dict[str, Rare] = {}
+        self.joint: dict[str, entries.Recode | entries.Availability] = {}
+        self.mappings: list[entries.Mapping] = []
+        self.unmeasured: set[str] = set()
+        self.plain: set[str] = set()  # attributes whose values inside codes are not measured
+        self.taken: dict[str, str] = {}  # attributes that are recoded already, and by what
+        self.others = Rare(plan.threshold)
+
+    def layout(self) -> Layout:
+        for index, entry in enumerate(self.plan.transforms):
+            if entry.condition.holds(self.epsilon):
+                self._take(entry, ("transforms", index))
+        self._schema_groups()
+        wanted = [self._wanted(entry, ("marginals", n)) for n, entry in enumerate(self.plan.marginals)]
+        rare = {name: self.rare.get(name, self.others) for name in self.recoding.names}
+        layout = Layout(
+            self.recoding,
+            self._finer(),
+            rare,
+            self.joint,
+            tuple(self.mappings),
+            frozenset(self.unmeasured),
+            tuple(one for one in wanted if one is not None and one.cliques),
+            self._groups(),
+            self._workload(),
+        )
+        self._check_groups(layout)
+        return layout
+
+    # ── transforms ───────────────────────────────────────────────────────────────────────────────────────
+
+    def _take(self, entry: entries.AnyTransform, path: Path) -> None:
+        left = self._known(entry, path)
+        if left is None:
+            return
+        try:
+            match left:
+                case entries.Bucketize():
+                    self._bucketize(left)
+                case entries.Compress():
+                    self._compress(left)
+                case entries.Recode():
+                    self._recode(left)
+                case entries.Availability():
+                    self._availability(left)
+                case entries.Mapping():
+                    self._mapping(left)
+                case entries.Unmeasured():
+                    self._random(left)
+        except SchemaError as error:
+            raise SchemaError(str(error), (*path, *error.path)) from None
+
+    def _known(self, entry: entries.AnyTransform, path: Path) -> entries.AnyTransform | None:
+        """The entry without attributes that the table may lack; None if nothing is left of it."""
+        self._require(entry, path)
+        gone = self.lacking.intersection(entry.mentions())
+        if not gone:
+            return entry
+        if isinstance(entry, entries.Bucketize | entries.Mapping):
+            return None
+        if isinstance(entry, entries.Availability) and entry.anchor in gone:
+            return None
+        left = tuple(name for name in entry.of if name not in gone)
+        least = 2 if isinstance(entry, entries.Recode) else 1
+        return msgspec.structs.replace(entry, of=left) if len(left) >= least else None
+
+    def _require(self, entry: Entry, path: Path) -> None:
+        known = {*self.attributes, *self.recoding.names, *self.lacking}
+        for name in entry.mentions():
+            if name not in known:
+                raise SchemaError(self._unknown(name), path)
+
+    def _unknown(self, name: str) -> str:
+        if name in self.schema:
+            return f"{name!r} is not measured: it is an identifier, or derived from another attribute"
+        elsewhere = [t.to for t in self.plan.transforms if isinstance(t, entries.Recode | entries.Availability)]
+        if name in elsewhere:
+            return (
+                f"{name!r} does not exist here at ε = {self.epsilon:g}; say when: as its transform does, or name parts"
+            )
+        return f"there is no attribute {name!r}; there are {some(tuple(self.attributes))}"
+
+    def _own(self, names: tuple[str, ...], by: str) -> None:
+        """Take attributes for a transform; each is recoded by one of them."""
+        for name in names:
+            if name in self.taken:
+                raise SchemaError(f"{name!r} is recoded twice: by {self.taken[name]} and by {by}")
+            self.taken[name] = by
+
+    def _column(self, name: str) -> RecodedColumn:
+        return self.recoding.columns[self.recoding.place_of(name)]
+
+    def _put(self, column: RecodedColumn) -> None:
+        place = self.recoding.place_of(column.name)
+        columns = (*self.recoding.columns[:place], column, *self.recoding.columns[place + 1 :])
+        self.recoding = replace(self.recoding, columns=columns)
+
+    def _bucketize(self, entry: entries.Bucketize) -> None:
+        if entry.of in self.taken:
+            raise SchemaError(f"{entry.of!r} is recoded before its bins are given; put bucketize first")
+        bins = bucketize(self.attributes[entry.of], entry.starts)
+        self._put(replace(self._column(entry.of), tables=(bins.group_of,)))
+        if not entry.fine:
+            self.plain.add(entry.of)
+
+    def _compress(self, entry: entries.Compress) -> None:
+        rare = self._rarity(entry)
+        if not entry.of:
+            self.others = rare
+        for name in entry.of:
+            self.rare[name] = rare
+
+    def _rarity(self, entry: entries.Merging) -> Rare:
+        threshold = self.others.threshold if entry.threshold is None else entry.threshold
+        return Rare(threshold, entry.rows, entry.most)
+
+    def _recode(self, entry: entries.Recode) -> None:
+        self._joined(entry, "recode")
+
+    def _joined(self, entry: entries.Recode | entries.Availability, kind: str) -> None:
+        self._own(entry.of, f"{kind} {entry.to}")
+        if entry.to in self.attributes or entry.to in self.recoding.names:
+            raise SchemaError(f"there is an attribute {entry.to!r} already; give the joint one another name", ("to",))
+        cells = int(np.prod([float(self._column(name).size) for name in entry.of]))
+        if cells > MOST_CELLS:
+            raise SchemaError(
+                f"{entry.to!r} would have {cells:,} combinations to measure, more than {MOST_CELLS:,}; "
+                "give its parts bins, or leave one out"
+            )
+        self.recoding = self.recoding.join(entry.to, entry.of)
+        self.rare[entry.to] = self._rarity(entry)
+        self.joint[entry.to] = entry
+
+    def _availability(self, entry: entries.Availability) -> None:
+        for name in entry.of:
+            own = self.attributes[name]
+            if entry.anchor is None:
+                flags = np.append(np.zeros(own.proper_cells, np.int64), [1] * own.has_missing).astype(np.int64)
+                column = replace(self._column(name), tables=(flags,))
+            else:
+                reference = self._reference(name, entry.anchor)
+                grouping = near(reference, own.cells, entry.keep)
+                column = replace(self._column(name), tables=(grouping.group_of,), references=(reference,))
+            self._put(column)
+            if not entry.fine:
+                self.plain.add(name)
+        self._joined(entry, "availability")
+
+    def _reference(self, name: str, anchor: str) -> Reference:
+        if anchor in self.taken and self.taken[anchor].startswith(("availability", "mapping")):
+            raise SchemaError(
+                f"{anchor!r} is itself told by another attribute; take that one as the anchor", ("anchor",)
+            )
+        if anchor not in self.attributes:
+            raise SchemaError(f"there is no attribute {anchor!r} to be the anchor", ("anchor",))
+        return expect_equal(self.attributes[name], self.attributes[anchor], self.codec.names.index(anchor))
+
+    def _mapping(self, entry: entries.Mapping) -> None:
+        if entry.source not in self.recoding.names or entry.source in self.unmeasured:
+            raise SchemaError(f"{entry.source!r} is not an attribute by itself here; map from one that is", ("from",))
+        if entry.source in self.taken:
+            raise SchemaError(f"{entry.source!r} is itself told by another attribute; map from that one", ("from",))
+        cells = self.attributes[entry.of].cells * self.attributes[entry.source].cells
+        if cells > MOST_CELLS:
+            raise SchemaError(f"{entry.source!r} × {entry.of!r} has {cells:,} cells, more than {MOST_CELLS:,}")
+        self._own((entry.of,), f"mapping from {entry.source}")
+        fine = np.arange(self.attributes[entry.of].cells)
+        self._put(replace(self._column(entry.of), tables=(fine,)))
+        self.rare[entry.of] = self._rarity(entry)
+        self.mappings.append(entry)
+
+    def _random(self, entry: entries.Unmeasured) -> None:
+        self._own(entry.of, "random")
+        for name in entry.of:
+            size = self._column(name).size
+            self.recoding = self.recoding.merge(name, Grouping(np.zeros(size, np.int64)))
+            self.unmeasured.add(name)
+
+    def _schema_groups(self) -> None:
+        """Groups that the schema declares, where the plan says nothing of their attributes."""
+        for group in self.schema.recode:
+            if not self.taken.keys() & set(group.attributes):
+                self._joined(entries.Recode(to=group.name, of=group.attributes), "recode")
+
+    def _finer(self) -> tuple[str, ...]:
+        """Attributes that have more cells than codes, and whose histograms are wanted."""
+        learned = {mapping.of for mapping in self.mappings}
+        found = []
+        for column in self.recoding.columns:
+            for source, table, radix in zip(column.sources, column.tables, column.radices, strict=True):
+                name = self.codec.names[source]
+                if radix < len(table) and name not in self.plain | self.unmeasured | learned:
+                    found.append(name)
+        return tuple(found)
+
+    # ── marginals ────────────────────────────────────────────────────────────────────────────────────────
+
+    def _wanted(self, entry: entries.Marginals, path: Path) -> Wanted | None:
+        if not entry.condition.holds(self.epsilon):
+            return None
+        self._require(entry, path)
+        cliques: dict[frozenset[str], Clique] = {}
+        for names in entry.cliques():
+            if self.lacking.intersection(names):
+                continue
+            clique = tuple(dict.fromkeys(self._holder(name) for name in names))
+            if not self.unmeasured.intersection(clique) and (len(clique) > 1 or len(names) == 1):
+                cliques.setdefault(frozenset(clique), clique)
+        return Wanted(entry, tuple(cliques.values()))
+
+    def _holder(self, name: str) -> str:
+        """The attribute of the recoding that a fine attribute has become part of."""
+        if name in self.recoding.names:
+            return name
+        place = self.codec.names.index(name)
+        return next(column.name for column in self.recoding.columns if place in column.sources)
+
+    def _groups(self) -> tuple[frozenset[str], ...]:
+        found = []
+        for group in self.plan.groups:
+            path = ("groups", group.name)
+            for name in group.attributes:
+                if name not in {*self.attributes, *self.recoding.names, *self.lacking}:
+                    raise SchemaError(self._unknown(name), path)
+            found.append(frozenset(self._holder(n) for n in group.attributes if n not in self.lacking))
+        rest = set(self.recoding.names).difference(*found)
+        return tuple(group for group in (*found, frozenset(rest)) if group) if found else ()
+
+    def _check_groups(self, layout: Layout) -> None:
+        seen: set[str] = set()
+        for group, members in zip(self.plan.groups, layout.groups, strict=False):
+            shared = seen & members
+            allowed = set() if group.join == "rows" else {self._holder(group.join)}
+            if shared - allowed:
+                raise SchemaError(
+                    f"{min(shared - allowed)!r} is in group {group.name!r} and in one before it; say join: "
+                    f"{min(shared - allowed)}, or leave it out of one",
+                    ("groups", group.name),
+                )
+            if allowed and seen and not shared:
+                message = f"the group {group.name!r} is joined on {group.join!r}, which no group before it has"
+                raise SchemaError(message, ("groups", group.name, "join"))
+            seen |= members
+        for wanted in layout.wanted:
+            for clique in wanted.cliques:
+                if not layout.together(clique):
+                    path = ("marginals", self.plan.marginals.index(wanted.entry))
+                    raise SchemaError(
+                        f"{', '.join(clique)} are not in one group, so they cannot be measured together", path
+                    )
+
+    def _workload(self) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for name, weight in self.plan.workload.items():
+            if name in self.lacking:
+                continue
+            if name not in {*self.attributes, *self.recoding.names}:
+                raise SchemaError(self._unknown(name), ("workload", name))
+            holder = self._holder(name)
+            found[holder] = max(weight, found.get(holder, weight))
+        return found

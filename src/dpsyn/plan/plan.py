@@ -1,0 +1,120 @@
+"""A plan: what a steward knows about a table, as a release uses it."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dpsyn.errors import SchemaError
+from dpsyn.plan.entries import AnyTransform, Group, Marginals, Share, check_share
+
+if TYPE_CHECKING:
+    from dpsyn.plan.exploring import Exploration
+    from dpsyn.plan.predicting import Predicted
+    from dpsyn.schema import Schema
+    from dpsyn.synopsis import Synopsis
+
+MOST_WEIGHT = 1e6
+"""An attribute that matters more than that is the only one that matters."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What to measure and how to recode it, in parts or in full; the rest is left to selection.
+
+    A plan is public: it must be made without looking at the table, or from what was released about it.
+
+    Attributes:
+        transforms: recodings, made in this order.
+        groups: attributes that are synthesized apart from each other; left out, all belong together.
+        marginals: the tables to measure.
+        singles: the part of ρ for 1-way marginals; left out, by a rule from the expected size.
+        selection: whether further marginals are chosen by their noisy scores, or the part of ρ for that; left out,
+            they are if the plan names no marginals itself.
+        threshold: values whose noisy count is below so many standard deviations are merged, unless a transform says
+            otherwise.
+        workload: attributes whose tables matter more, with their weights.
+        optional: attributes that a table may lack; what the plan says of them is then left out.
+        description: for people.
+    """
+
+    transforms: tuple[AnyTransform, ...] = ()
+    groups: tuple[Group, ...] = ()
+    marginals: tuple[Marginals, ...] = ()
+    singles: Share | None = None
+    selection: bool | float | str | None = None
+    threshold: float = 3.0
+    workload: dict[str, float] = msgspec.field(default_factory=dict)
+    optional: tuple[str, ...] = ()
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        for field in ("transforms", "groups", "marginals", "optional"):
+            msgspec.structs.force_setattr(self, field, tuple(getattr(self, field)))
+        for field in ("singles", "selection"):
+            given = getattr(self, field)
+            if not isinstance(given, bool):
+                check_share(given, field)
+        if self.threshold < 0:
+            raise SchemaError(f"threshold is {self.threshold}; give a number from 0", ("threshold",))
+        for name, weight in self.workload.items():
+            if not 0 < weight < MOST_WEIGHT:
+                message = f"the weight of {name!r} is {weight}; give a number above 0 and below {MOST_WEIGHT:g}"
+                raise SchemaError(message, ("workload", name))
+        names = [group.name for group in self.groups]
+        if len(set(names)) < len(names):
+            raise SchemaError("two groups have the same name", ("groups",))
+
+    @classmethod
+    def load(cls, path: str | Path, schema: Schema | None = None) -> Plan:
+        """Read a plan file, and check that it fits a schema if one is given; an error names its line."""
+        from dpsyn.plan import files
+
+        return files.load(path, schema)
+
+    @classmethod
+    def from_yaml(cls, text: str) -> Plan:
+        """Read a plan from YAML text; an error names its line."""
+        from dpsyn.plan import files
+
+        return files.parse(text)
+
+    def to_yaml(self) -> str:
+        """The plan as YAML text, which reads back as the same plan."""
+        from dpsyn.plan import files
+
+        return files.written(self)
+
+    def digest(self) -> str:
+        """What tells this plan from others, for the journal of a run."""
+        return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()[:16]
+
+    @classmethod
+    def draft(cls, source: Synopsis | Exploration) -> Plan:
+        """A first plan from what a synopsis, or an exploration of public data, tells; costs nothing."""
+        from dpsyn.plan.drafting import draft_plan
+        from dpsyn.plan.exploring import Exploration, explored
+
+        return draft_plan(source if isinstance(source, Exploration) else explored(source))
+
+    def predict(
+        self, schema: Schema, epsilon: float, *, delta: float | None = None, rows: int | None = None
+    ) -> list[Predicted]:
+        """The noise of every table that the plan names, at one ε; nothing private is read."""
+        from dpsyn.plan.predicting import predict
+
+        return predict(self, schema, epsilon, delta=delta, rows=rows)
+
+    def budgets(self) -> list[float]:
+        """An ε inside of every range within which the plan stays the same."""
+        from dpsyn.plan.checking import budgets_of
+
+        return budgets_of(self)
+
+    def check(self, schema: Schema) -> None:
+        """Refuse a plan that does not fit a schema at some ε; an error leads to the entry."""
+        from dpsyn.plan.checking import check_plan
+
+        check_plan(self, schema)

@@ -1,0 +1,162 @@
+"""How a plan splits a budget: pure steps first, then parts of ρ that add up to it exactly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from dpsyn.accounting import Budget, exact, split
+from dpsyn.errors import BudgetError, SchemaError
+from dpsyn.marginals import Clique
+from dpsyn.plan.entries import part_of
+from dpsyn.plan.layout import Layout
+from dpsyn.plan.plan import Plan
+
+USUAL_SINGLES = 0.2
+"""The part of ρ for 1-way marginals if nothing is known about the size of the table."""
+
+LEAST_SINGLES, MOST_SINGLES = 0.05, 0.7
+"""Bounds of that part where it follows from the expected size."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shares:
+    """Parts of ρ; together they are 1, or as amounts ρ itself.
+
+    Attributes:
+        singles: for 1-way marginals and histograms without a share of their own.
+        joint: for joint attributes with a share of their own.
+        mappings: for learned mappings, by attribute.
+        entries: for each entry of marginals with Gaussian noise, in the order of the layout; 0 if it is to share.
+        rest: for all entries that share what is left.
+        selection: for marginals that are chosen.
+    """
+
+    singles: Fraction
+    joint: Mapping[str, Fraction]
+    mappings: Mapping[str, Fraction]
+    entries: tuple[Fraction, ...]
+    rest: Fraction
+    selection: Fraction
+
+    def of(self, rho: Fraction) -> Shares:
+        """The same parts as amounts of ρ; together they are ρ, exactly."""
+        weights = [
+            self.singles,
+            self.rest,
+            self.selection,
+            *self.entries,
+            *self.joint.values(),
+            *self.mappings.values(),
+        ]
+        singles, rest, selection, *others = split(rho, weights)
+        one, two = len(self.entries), len(self.entries) + len(self.joint)
+        joint = dict(zip(self.joint, others[one:two], strict=True))
+        mappings = dict(zip(self.mappings, others[two:], strict=True))
+        return Shares(singles, joint, mappings, tuple(others[:one]), rest, selection)
+
+
+def pure_steps(layout: Layout, epsilon: float) -> dict[Clique, Fraction]:
+    """The ε of every marginal with Laplace noise; they are fixed before the first draw."""
+    found: dict[Clique, Fraction] = {}
+    for wanted in layout.wanted:
+        if wanted.entry.mechanism == "laplace" and wanted.entry.share is not None:
+            each = exact(epsilon) * part_of(wanted.entry.share) / len(wanted.cliques)
+            found.update(dict.fromkeys(wanted.cliques, each))
+    return found
+
+
+def budget_of(layout: Layout, epsilon: float, delta: float, *, thresholds: bool) -> Budget:
+    """The budget of a planned release: what marginals with Laplace noise cost is fixed before the first draw."""
+    pure = pure_steps(layout, epsilon)
+    budget = Budget.plan(epsilon, delta, pure=list(pure.values()), thresholds=thresholds)
+    if not budget.rho:
+        raise BudgetError(
+            f"at ε = {epsilon:g} the marginals with laplace noise leave nothing for all others, which need Gaussian "
+            "noise; give them smaller shares, and a δ such as 1e-9"
+        )
+    return budget
+
+
+def shares_of(plan: Plan, layout: Layout, *, rho: float, sensitivity: float, rows: int | None) -> Shares:
+    """How ρ is split; a SchemaError if a plan gives away more than there is."""
+    joint = {name: part_of(e.share) for name, e in layout.joint.items() if e.share is not None}
+    mappings = {mapping.of: part_of(mapping.share) for mapping in layout.mappings}
+    gaussian = [w.entry for w in layout.wanted if w.entry.mechanism == "gaussian"]
+    entries = tuple(Fraction(0) if entry.share is None else part_of(entry.share) for entry in gaussian)
+    singles = None if plan.singles is None else part_of(plan.singles)
+    chosen = _selection(plan)
+    fixed = sum([*joint.values(), *mappings.values(), *entries, singles or 0, chosen or 0], Fraction(0))
+    sharing = any(entry.share is None for entry in gaussian)
+    if fixed > 1 or (fixed == 1 and (singles is None or sharing)):
+        others = "1-way marginals" if singles is None else "marginals without a share"
+        wanted = "they must not exceed 1" if fixed > 1 else f"nothing is left for {others}"
+        message = f"the shares of the plan add up to {float(fixed):.4g} of ρ at some budget; {wanted}"
+        raise SchemaError(message, ("marginals",))
+    left = Fraction(1 - fixed)
+    if singles is None:
+        singles = left * exact(_usual_singles(layout, rho, sensitivity, rows))
+        left -= singles
+    rest, selection = _rest(left, sharing=sharing, choosing=chosen is None and _chooses(plan))
+    if not sharing and not rest and not selection:
+        singles += left
+    return Shares(singles, joint, mappings, entries, rest, selection + (chosen or 0))
+
+
+def _selection(plan: Plan) -> Fraction | None:
+    if plan.selection is None or isinstance(plan.selection, bool):
+        return None
+    return part_of(plan.selection)
+
+
+def _chooses(plan: Plan) -> bool:
+    return not plan.marginals if plan.selection is None else plan.selection is not False
+
+
+def _rest(left: Fraction, *, sharing: bool, choosing: bool) -> tuple[Fraction, Fraction]:
+    """What is left, for marginals without shares and for selection."""
+    if sharing and choosing:
+        return left / 2, left / 2
+    return (left, Fraction(0)) if sharing else (Fraction(0), left) if choosing else (Fraction(0), Fraction(0))
+
+
+def _usual_singles(layout: Layout, rho: float, sensitivity: float, rows: int | None) -> float:
+    """The part of ρ for 1-way marginals: 1.25·∛E with E their error if they had all, as in the default recipe."""
+    if rows is None:
+        return USUAL_SINGLES
+    sizes = [
+        size for name, size in zip(layout.recoding.names, layout.recoding.sizes, strict=True) if name in layout.singles
+    ]
+    deviation = sensitivity * math.sqrt(len(sizes) / (2 * rho))
+    error = float(np.mean(sizes)) * deviation * math.sqrt(2 / math.pi) / (2 * rows)
+    return float(np.clip(1.25 * math.cbrt(error), LEAST_SINGLES, MOST_SINGLES))
+
+
+def single_shares(layout: Layout, shares: Shares) -> dict[tuple[str, str], Fraction]:
+    """What 1-way marginals cost: ``("codes", name)`` of attributes and ``("cells", name)`` inside of their codes.
+
+    By size^(2/3), half for each if both are measured. Joint attributes with a share of their own are not among them.
+    """
+    columns = {column.name: column for column in layout.recoding.columns}
+    holders = {layout.recoding.origin[s][0]: c for c in columns.values() for s in c.sources}
+    weights = {
+        ("codes", name): columns[name].size ** (2 / 3) / (1 + (name in layout.finer))
+        for name in layout.singles
+        if name not in shares.joint
+    }
+    weights |= {("cells", name): holders[name].size ** (2 / 3) / 2 for name in layout.finer}
+    return dict(zip(weights, split(shares.singles, list(weights.values())), strict=True)) if weights else {}
+
+
+def by_cells(total: Fraction, cells: Mapping[Clique, float], workload: Mapping[str, float]) -> dict[Clique, Fraction]:
+    """A part of ρ for each of some marginals, by (importance·cells)^(2/3), which makes the sum of errors least."""
+    if not cells:
+        return {}
+    weights = [
+        (math.prod(workload.get(n, 1.0) for n in clique) * number) ** (2 / 3) for clique, number in cells.items()
+    ]
+    return dict(zip(cells, split(total, weights), strict=True))

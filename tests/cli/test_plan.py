@@ -1,0 +1,161 @@
+"""``dpsyn plan`` and ``dpsyn explore`` as a person meets them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.csv as pacsv
+import pytest
+
+import dpsyn
+from dpsyn.cli.main import run
+from tests.plan.schemas import CALLS, EVERYTHING, calls
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A table, its schema and a plan without Laplace noise, where the commands are run."""
+    monkeypatch.chdir(tmp_path)
+    pacsv.write_csv(calls(3_000), tmp_path / "calls.csv")
+    CALLS.save(tmp_path / "schema.yaml")
+    (tmp_path / "plan.yaml").write_text(EVERYTHING, "utf-8")
+    return tmp_path
+
+
+def test_a_plan_is_checked_at_every_budget(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = run(["plan", "check", "plan.yaml", "-s", "schema.yaml"])
+
+    shown = capsys.readouterr().out
+    assert code == 0
+    assert "plan.yaml is valid and fits schema.yaml: 8 transforms, 4 lines of marginals, 2 groups." in shown
+    assert "checked at ε = 0.25, 0.5, 1." in shown
+
+
+def test_predictions_warn_where_noise_exceeds_the_signal(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = run(["plan", "predict", "plan.yaml", "-s", "schema.yaml", "--epsilon", "0.01,10"])
+
+    shown = capsys.readouterr().out
+    assert code == 0
+    assert "Warning: at ε = 0.01 the noise exceeds the signal in " in shown
+    assert "received, month" in shown
+    assert "laplace" in shown
+
+
+def test_predictions_come_as_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = run(["plan", "predict", "plan.yaml", "-s", "schema.yaml", "--epsilon", "1", "--rows", "5000", "--json"])
+
+    found = json.loads(capsys.readouterr().out)
+    assert code == 0
+    assert {entry["epsilon"] for entry in found} == {1.0}
+    assert all(entry["deviation"] > 0 for entry in found)
+
+
+def test_the_way_from_a_first_look_to_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    look = ["explore", "calls.csv", "-s", "schema.yaml", "--epsilon", "2", "--ledger", "l.db", "--dataset", "calls"]
+    release = [
+        "synthesize",
+        "calls.csv",
+        "-s",
+        "schema.yaml",
+        "--plan",
+        "plan2.yaml",
+        "--epsilon",
+        "1",
+        "-o",
+        "out.csv",
+    ]
+
+    codes = [
+        run([*look, "-o", "first.dpsyn"]),
+        run(["plan", "draft", "first.dpsyn", "-o", "plan2.yaml"]),
+        run(["plan", "check", "plan2.yaml", "-s", "schema.yaml"]),
+        run([*release, "--rows", "100", "--ledger", "l.db", "--dataset", "calls"]),
+    ]
+
+    shown = capsys.readouterr().out
+    assert codes == [0, 0, 0, 0]
+    assert "month follows from received" in shown
+    assert pacsv.read_csv("out.csv").num_rows == 100
+    (account,) = dpsyn.Ledger(folder / "l.db").datasets()
+    assert len(account.runs) == 2
+
+
+def test_public_data_is_explored_without_a_budget(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = run(["explore", "calls.csv", "-s", "schema.yaml", "--public", "--plan", "drafted.yaml"])
+
+    shown = capsys.readouterr().out
+    assert code == 0
+    assert shown.startswith("EXACT: these figures were counted without noise.")
+    dpsyn.Plan.load("drafted.yaml", CALLS)
+
+
+BAD_PLANS = {
+    "not yaml": "dpsyn_plan: 1\nmarginals: [",
+    "a schema": "dpsyn_schema: 1\n",
+    "an unknown attribute": "dpsyn_plan: 1\nmarginals:\n  - [received, sender]\n",
+    "too much": "dpsyn_plan: 1\nmarginals:\n  - {of: [unit], share: 0.9}\n  - {of: [kind], share: 0.9}\n",
+    "not a number": "dpsyn_plan: 1\nsingles: many\n",
+}
+
+
+@pytest.mark.parametrize("name", BAD_PLANS)
+@pytest.mark.parametrize("command", ["check", "predict", "synthesize"])
+def test_a_bad_plan_is_refused_in_a_line_and_nothing_is_spent(
+    folder: Path, capsys: pytest.CaptureFixture[str], name: str, command: str
+) -> None:
+    (folder / "bad.yaml").write_text(BAD_PLANS[name], "utf-8")
+    release = ["synthesize", "calls.csv", "--plan", "bad.yaml", "--epsilon", "1", "-o", "out.csv", "--ledger", "l.db"]
+    words = release if command == "synthesize" else ["plan", command, "bad.yaml"]
+
+    code = run([*words, "-s", "schema.yaml"])
+
+    shown = capsys.readouterr()
+    assert code == 2
+    assert shown.err.startswith("dpsyn: bad.yaml")
+    assert "Traceback" not in shown.err
+    assert not (folder / "l.db").exists()
+    assert not (folder / "out.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["plan", "check", "nowhere.yaml", "-s", "schema.yaml"], "nowhere.yaml cannot be read"),
+        (["plan", "check", "plan.yaml"], "Missing option"),
+        (["plan", "predict", "plan.yaml", "-s", "schema.yaml", "--epsilon", "one"], "'one' is not a list of ε"),
+        (["plan", "predict", "plan.yaml", "-s", "schema.yaml", "--epsilon", "0"], "give positive numbers"),
+        (["plan", "draft", "calls.csv"], "calls.csv"),
+        (["explore", "calls.csv", "-s", "schema.yaml"], "give --epsilon 0.1, or --public"),
+        (["explore", "calls.csv", "-s", "schema.yaml", "--epsilon", "1"], "such as -o first.dpsyn"),
+        (["explore", "calls.csv", "-s", "schema.yaml", "--public", "--epsilon", "1"], "leave --epsilon"),
+        (["explore", "calls.csv", "-s", "schema.yaml", "--epsilon", "1", "-o", "plan.yaml"], "plan.yaml exists"),
+        (["explore", "calls.csv", "-s", "schema.yaml", "--epsilon", "-1", "-o", "s.dpsyn"], "ε is -1"),
+        (["explore", "nowhere.csv", "-s", "schema.yaml", "--public"], "nowhere.csv"),
+        (
+            ["measure", "calls.csv", "-s", "schema.yaml", "--plan", "plan.yaml", "--recipe", "privsyn",
+             "--epsilon", "1", "-o", "s.dpsyn"],
+            "leave the recipe 'privsyn' out",
+        ),
+        (
+            ["measure", "calls.csv", "-s", "schema.yaml", "--plan", "plan.yaml", "--epsilon", "1", "-o", "plan.yaml"],
+            "given twice",
+        ),
+    ],
+)  # fmt: skip
+def test_mistakes_end_with_code_2_and_say_what_to_do(
+    folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], told: str
+) -> None:
+    code = run(words)
+
+    shown = capsys.readouterr()
+    assert code == 2
+    assert told in shown.err
+    assert "Traceback" not in shown.err
+    assert sorted(path.name for path in folder.iterdir()) == ["calls.csv", "plan.yaml", "schema.yaml"]
+
+
+@pytest.mark.parametrize("words", [["plan"], ["plan", "draft"], ["plan", "check"], ["plan", "predict"], ["explore"]])
+def test_commands_explain_themselves(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*words, "--help"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) > 8

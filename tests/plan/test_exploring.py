@@ -1,0 +1,68 @@
+"""A first look tells what belongs together, and becomes a plan."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dpsyn
+from dpsyn.diagnose import explore_public
+from dpsyn.errors import UserError
+from dpsyn.plan import Plan, entries, explored
+from tests.plan.schemas import CALLS, calls
+
+
+def test_a_public_table_is_looked_at_exactly() -> None:
+    found = explore_public(calls(5_000), CALLS)
+
+    strongest = {frozenset(d.pair) for d in found.dependences[:4]}
+    follows = {(name, source) for name, source, _ in found.mappings()}
+    assert found.exact
+    assert frozenset({"received", "entered"}) in strongest
+    assert ("month", "received") in follows
+    assert all(d.deviation == 0 for d in found.dependences)
+    assert len(found.dependences) == 28
+    by_pair = {frozenset(d.pair): d for d in found.dependences}
+    perfect = by_pair[frozenset({"received", "month"})]
+    assert max(perfect.forward, perfect.backward) == pytest.approx(1.0, abs=1e-9)  # the month follows from the date
+
+
+def test_groups_that_are_proposed_belong_together() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 5, 3_000)
+    table = pa.table({"a": x, "b": (x + 1) % 5, "c": rng.integers(0, 5, 3_000)})
+    schema = dpsyn.Schema.from_yaml(
+        "dpsyn_schema: 1\nattributes:\n" + "".join(f"  {n}: {{kind: categorical, codes: 5}}\n" for n in "abc")
+    )
+
+    assert explore_public(table, schema).groups() == [("a", "b")]
+
+
+def test_an_exploration_that_was_paid_for_becomes_a_plan_that_fits(tmp_path: object) -> None:
+    synopsis = dpsyn.measure(calls(20_000), CALLS, 2.0, recipe="explore")
+
+    plan = Plan.draft(synopsis)
+
+    plan.check(CALLS)
+    assert Plan.from_yaml(plan.to_yaml()) == plan
+    assert any(isinstance(entry, entries.Mapping) for entry in plan.transforms)
+    taken = [n for t in plan.transforms for n in ((t.of,) if isinstance(t, entries.Mapping) else t.mentions())]
+    assert len(taken) == len(set(taken))
+    certificate = synopsis.certificates[0]
+    assert certificate is not None
+    assert {draw.purpose.split(" of ")[0] for draw in certificate.account.draws} == {"marginal", "dependence"}
+    assert explored(synopsis).rows == pytest.approx(20_000, rel=0.1)
+
+
+def test_a_synopsis_without_scores_is_refused() -> None:
+    synopsis = dpsyn.measure(calls(500), CALLS, 1.0, recipe="independent")
+
+    with pytest.raises(UserError, match="dpsyn explore"):
+        Plan.draft(synopsis)
+
+
+def test_a_synopsis_of_the_default_recipe_becomes_a_plan_too() -> None:
+    synopsis = dpsyn.measure(calls(20_000), CALLS, 1.0)
+
+    Plan.draft(synopsis).check(CALLS)

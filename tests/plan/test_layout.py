@@ -1,0 +1,157 @@
+"""What a plan comes to at a budget: attributes, tables, shares."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpsyn.accounting import Budget
+from dpsyn.errors import BudgetError
+from dpsyn.plan import Plan, by_cells, layout_of, predict, pure_steps, shares_of, single_shares
+from dpsyn.schema import Categorical, Integer, Recode, Schema
+from tests.plan.schemas import CALLS, EVERYTHING
+
+PLAN = Plan.from_yaml(EVERYTHING)
+
+
+def test_attributes_are_recoded_as_the_plan_says() -> None:
+    layout = layout_of(PLAN, CALLS, 0.1)
+
+    sizes = dict(zip(layout.recoding.names, layout.recoding.sizes, strict=True))
+    assert sizes == {"received": 20, "times": 2 * 3, "unit_kind": 32, "month": 7, "address": 1, "wage": 4}
+    assert layout.unmeasured == {"address"}
+    assert set(layout.singles) == {"received", "times", "unit_kind", "wage"}
+    assert layout.finer == ("entered", "arrived", "wage")
+
+
+def test_variants_differ_by_budget() -> None:
+    low, high = layout_of(PLAN, CALLS, 0.1), layout_of(PLAN, CALLS, 1)
+
+    assert [len(one.wanted) for one in (low, high)] == [3, 4]
+    assert "address" in high.singles
+    assert high.rare["address"].most == 50
+    assert high.rare["wage"].rows == 10
+
+
+def test_parts_of_a_joint_attribute_stand_for_it_in_marginals() -> None:
+    layout = layout_of(PLAN, CALLS, 0.1)
+
+    cliques = [clique for wanted in layout.wanted for clique in wanted.cliques]
+    assert cliques == [("received", "unit_kind"), ("times", "received"), ("times", "unit_kind"), ("wage", "unit_kind")]
+
+
+def test_groups_keep_attributes_apart_and_the_rest_is_a_group() -> None:
+    layout = layout_of(Plan.from_yaml("dpsyn_plan: 1\ngroups: {g: [unit, kind]}"), CALLS, 1)
+
+    assert layout.together(["unit", "kind"])
+    assert layout.together(["received", "wage"])
+    assert not layout.together(["unit", "wage"])
+
+
+def test_groups_of_the_schema_are_joined_unless_the_plan_takes_their_parts() -> None:
+    schema = Schema(
+        attributes=(*(Categorical(name=n, codes=3) for n in "abc"), Integer(name="d", low=0, high=5)),
+        recode=(Recode(name="ab", attributes=("a", "b")),),
+    )
+
+    assert layout_of(Plan(), schema, 1).recoding.names == ("ab", "c", "d")
+    plan = Plan.from_yaml("dpsyn_plan: 1\ntransforms: [{transform: recode, to: bc, of: [b, c]}]")
+    assert layout_of(plan, schema, 1).recoding.names == ("a", "bc", "d")
+
+
+@given(
+    singles=st.none() | st.floats(0.01, 0.3),
+    selection=st.sampled_from([None, True, False, 0.1, "1/7"]),
+    share=st.none() | st.floats(0.01, 0.3),
+    rows=st.none() | st.integers(10, 10**7),
+    epsilon=st.sampled_from([0.01, 1, 20]),
+)
+def test_shares_add_up_to_the_budget_exactly(
+    singles: float | None, selection: bool | float | str | None, share: float | None, rows: int | None, epsilon: float
+) -> None:
+    given_share = "" if share is None else f", share: {share!r}"
+    plan = Plan.from_yaml(
+        f"""
+dpsyn_plan: 1
+transforms:
+  - {{transform: recode, to: x, of: [unit, kind], share: 0.05}}
+  - {{transform: mapping, of: month, from: received, share: 0.07}}
+marginals:
+  - {{of: [x, received]{given_share}}}
+  - {{of: [x, wage], share: 0.1}}
+  - {{of: [x, arrived], share: 0.1, mechanism: laplace}}
+"""
+    )
+    plan = Plan(transforms=plan.transforms, marginals=plan.marginals, singles=singles, selection=selection)
+    layout = layout_of(plan, CALLS, epsilon)
+    budget = Budget.plan(epsilon, 1e-9, pure=list(pure_steps(layout, epsilon).values()))
+
+    found = shares_of(plan, layout, rho=float(budget.rho), sensitivity=1.0, rows=rows).of(budget.rho)
+
+    parts = [
+        found.singles,
+        found.rest,
+        found.selection,
+        *found.entries,
+        *found.joint.values(),
+        *found.mappings.values(),
+    ]
+    assert sum(parts) == budget.rho
+    assert min(parts) >= 0
+    assert sum(single_shares(layout, found).values()) == found.singles > 0
+    assert (found.selection > 0) == (selection not in (None, False))
+
+
+def test_what_nothing_else_takes_goes_to_single_attributes() -> None:
+    plan = Plan.from_yaml("dpsyn_plan: 1\nsingles: 0.1\nmarginals: [{of: [unit, kind], share: 0.2}]")
+
+    found = shares_of(plan, layout_of(plan, CALLS, 1), rho=1.0, sensitivity=1.0, rows=None)
+
+    assert [found.singles, *found.entries, found.selection] == [Fraction(8, 10), Fraction(2, 10), 0]
+
+
+def test_marginals_that_matter_more_get_more() -> None:
+    shares = by_cells(Fraction(1), {("a",): 8.0, ("b",): 8.0}, {"b": 8.0})
+
+    assert sum(shares.values()) == 1
+    assert float(shares["b",] / shares["a",]) == pytest.approx(4.0)
+
+
+# ── predictions ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_predicted_noise_costs_what_the_budget_allows() -> None:
+    found = predict(PLAN, CALLS, 1.0, delta=1e-9)
+
+    gaussian = [entry for entry in found if entry.mechanism == "gaussian"]
+    rho = Budget.plan(1.0, 1e-9, pure=[0.1]).rho
+    assert sum(1 / (2 * entry.deviation**2) for entry in gaussian) == pytest.approx(float(rho) * 0.9)  # less selection
+    laplace = [entry for entry in found if entry.mechanism == "laplace"]
+    assert [entry.deviation for entry in laplace] == pytest.approx([math.sqrt(2) * 10])
+    assert {entry.kind for entry in found} == {"1-way", "histogram", "recoding", "mapping", "marginal"}
+
+
+def test_noise_falls_with_the_budget_and_tables_drown_only_where_it_is_small() -> None:
+    low, high = predict(PLAN, CALLS, 0.01), predict(PLAN, CALLS, 10)
+
+    assert any(entry.drowned for entry in low)
+    assert not any(entry.drowned for entry in high if entry.kind == "recoding")
+    assert (
+        next(e for e in low if e.kind == "mapping").deviation > next(e for e in high if e.kind == "mapping").deviation
+    )
+
+
+def test_laplace_noise_that_leaves_nothing_for_the_rest_is_refused() -> None:
+    with pytest.raises(BudgetError, match="leave nothing for all others"):
+        predict(PLAN, CALLS, 100)
+
+
+def test_no_table_is_predicted_to_have_more_cells_than_its_attributes() -> None:
+    for epsilon in (0.01, 1, 40):
+        for entry in predict(PLAN, CALLS, epsilon):
+            assert 1 <= entry.cells <= 1_000_000
+            assert 0 < entry.wrong <= 1

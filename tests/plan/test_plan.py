@@ -1,0 +1,210 @@
+"""Plans are read, written, and refused with the line of what is wrong."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpsyn.errors import SchemaError
+from dpsyn.plan import Plan, budgets_of, files
+from dpsyn.plan.when import parse_when
+from tests.plan.schemas import CALLS, EVERYTHING
+
+# ── conditions on the budget ─────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("text", "inside", "outside"),
+    [
+        ("", [1e-9, 1e9], []),
+        ("epsilon < 0.3", [0.1, 0.2999], [0.3, 1]),
+        ("epsilon <= 0.3", [0.3], [0.31]),
+        ("epsilon > 2", [2.1], [2, 1]),
+        ("epsilon>=2", [2], [1.99]),
+        ("0.2 < epsilon <= 1e0", [0.21, 1], [0.2, 1.1]),
+        ("0.2 <= epsilon", [0.2], [0.1]),
+    ],
+)
+def test_a_condition_holds_where_it_says(text: str, inside: list[float], outside: list[float]) -> None:
+    when = parse_when(text)
+
+    assert all(when.holds(epsilon) for epsilon in inside)
+    assert not any(when.holds(epsilon) for epsilon in outside)
+
+
+@pytest.mark.parametrize(
+    "text", ["epsilon", "delta < 1", "epsilon < x", "2 < epsilon < 1", "epsilon < 1 or 2", "1 < 2"]
+)
+def test_what_is_no_condition_is_refused(text: str) -> None:
+    with pytest.raises(SchemaError):
+        parse_when(text)
+
+
+@given(st.lists(st.floats(0.01, 50), min_size=1, max_size=5))
+def test_budgets_that_are_checked_lie_in_every_range(edges: list[float]) -> None:
+    written = "\n".join(f"  - {{of: [a], when: epsilon < {edge!r}}}" for edge in edges)
+
+    plan = Plan.from_yaml(f"dpsyn_plan: 1\nmarginals:\n{written}\n")
+
+    found = budgets_of(plan)
+    bounds = [0.0, *sorted(set(edges)), math.inf]
+    for low, high in pairwise(bounds):
+        assert any(low <= epsilon <= high for epsilon in found)
+
+
+# ── files ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_plan_that_says_everything_reads_back_as_it_was_written() -> None:
+    plan = Plan.from_yaml(EVERYTHING)
+
+    assert Plan.from_yaml(plan.to_yaml()) == plan
+    assert {type(entry).__struct_config__.tag for entry in plan.transforms} == set(files.TRANSFORMS)
+    plan.check(CALLS)
+
+
+def test_plans_that_differ_have_other_digests() -> None:
+    plan = Plan.from_yaml(EVERYTHING)
+
+    assert plan.digest() == Plan.from_yaml(EVERYTHING).digest()
+    assert plan.digest() != Plan.from_yaml(EVERYTHING.replace("threshold: 2.5", "threshold: 2.6")).digest()
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("transform: [1]", "line 2: there is no field 'transform'; did you mean transforms?"),
+        ("transforms: 3", "line 2: transforms is a list"),
+        ("transforms:\n  - {transform: recoed, of: [a]}", "line 3: a transform: there is no transform 'recoed'"),
+        ("transforms:\n  - {of: [a]}", "line 3: a transform needs transform: one of bucketize"),
+        ("transforms:\n  - {transform: recode, of: [a, b]}", "line 3: recode (transform 1): to is not given"),
+        ("transforms:\n  - {transform: recode, to: x, of: [a]}", "at least 2 different attributes"),
+        ("transforms:\n  - transform: compress\n    most: 0", "line 4: compress (transform 1): most is 0"),
+        ("transforms:\n  - transform: compress\n    threshold: -1", "line 4: compress (transform 1): threshold is -1"),
+        ("transforms:\n  - {transform: mapping, of: a, from: a}", "cannot follow from itself"),
+        ("transforms:\n  - {transform: availability, to: t, of: [a], anchor: a}", "its own anchor"),
+        ("transforms:\n  - {transform: bucketize, of: a, starts: []}", "no starts"),
+        ("marginals:\n  - {of: [a], when: epsilon is small}", "line 3: marginal 1: 'epsilon is small' is not a cond"),
+        ("marginals:\n  - {of: [a], share: 1.5}", "share is 1.5; give a part"),
+        ("marginals:\n  - {of: [a], share: lots}", "'lots' is not a number"),
+        ("marginals:\n  - {of: [a], mechanism: laplace}", "laplace noise needs a share"),
+        ("marginals:\n  - {of: [a], mechanism: cauchy, share: 0.1}", "there is no 'cauchy'; use gaussian, laplace"),
+        ("marginals:\n  - {of: [a, a]}", "names an attribute twice"),
+        ("marginals:\n  - {of: [a], pairs: [b, c]}", "either of: [...]"),
+        ("marginals:\n  - {pairs: [b]}", "two attributes at least"),
+        ("marginals:\n  - {of: [b], with: [c]}", "with: belongs to pairs:"),
+        ("marginals:\n  - 7", "line 3: marginal 1 needs of:"),
+        ("groups: [a]", "line 2: groups is a mapping"),
+        ("groups:\n  g: 3", "line 3: the group 'g' needs its attributes"),
+        ("groups:\n  g: {attributes: [a], join: b}", "line 3: group 'g': the group 'g' is joined on 'b'"),
+        ("singles: 2", "line 2: singles is 2"),
+        ("selection: 0", "line 2: selection is 0"),
+        ("workload: {a: -1}", "line 2: the weight of 'a' is -1"),
+        ("threshold: high", "line 2: threshold: 'high' is not a number"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line(line: str, words: str) -> None:
+    with pytest.raises(SchemaError) as error:
+        Plan.from_yaml(f"dpsyn_plan: 1\n{line}\n")
+
+    assert words in str(error.value)
+    assert "line " in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "attributes: 1", "dpsyn_plan: 2", "dpsyn_plan: one", "dpsyn_schema: 1"])
+def test_what_is_no_plan_is_refused(text: str) -> None:
+    with pytest.raises(SchemaError, match=r"dpsyn_plan: 1|reads format 1"):
+        Plan.from_yaml(text)
+
+
+def test_several_mistakes_are_told_at_once() -> None:
+    text = "dpsyn_plan: 1\nmarginals:\n  - {of: [a], share: 2}\n  - {pairs: [b]}\n"
+
+    with pytest.raises(SchemaError, match=r"2 mistakes\n  line 3: .*\n  line 4: "):
+        Plan.from_yaml(text)
+
+
+# ── against a schema ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("marginals: [[received, sender]]", "there is no attribute 'sender'"),
+        ("transforms:\n  - {transform: recode, to: unit, of: [unit, kind]}", "there is an attribute 'unit' already"),
+        (
+            "transforms:\n  - {transform: recode, to: x, of: [unit, kind]}\n"
+            "  - {transform: recode, to: y, of: [month, kind]}",
+            "line 4: 'kind' is recoded twice: by recode x and by recode y",
+        ),
+        ("transforms:\n  - {transform: recode, to: x, of: [address, wage, kind, month, unit]}", "combinations to meas"),
+        ("transforms:\n  - {transform: mapping, of: address, from: wage}", "cells, more than 1,000,000"),
+        (
+            "transforms:\n  - {transform: availability, to: t, of: [month], anchor: kind}",
+            "cannot be told by their diff",
+        ),
+        (
+            "transforms:\n  - {transform: availability, to: t, of: [arrived], anchor: received}\n"
+            "  - {transform: availability, to: u, of: [entered], anchor: arrived}",
+            "line 4: 'arrived' is itself told by another attribute",
+        ),
+        (
+            "transforms:\n  - {transform: recode, to: x, of: [received, unit]}\n"
+            "  - {transform: mapping, of: month, from: received}",
+            "line 4: 'received' is not an attribute by itself here",
+        ),
+        (
+            "transforms:\n  - {transform: bucketize, of: wage, starts: [0, 7777]}",
+            "line 3: a bin of 'wage' cannot start",
+        ),
+        ("marginals:\n  - {of: [unit], share: 0.7}\n  - {of: [kind], share: 0.7}", "add up to 1.4 of ρ"),
+        ("marginals:\n  - {of: [unit], share: 1}", "line 2: the shares of the plan add up to 1 of ρ"),
+        ("singles: 0.5\nmarginals:\n  - {of: [unit], share: 0.5}\n  - [kind]", "nothing is left for marginals without"),
+        ("marginals:\n  - {of: [unit], share: 1, mechanism: laplace}", "line 2: the marginals with laplace noise take"),
+        ("groups:\n  g: [unit]\n  h: [unit, kind]", "line 4: 'unit' is in group 'h' and in one before it"),
+        (
+            "groups:\n  g: [unit]\n  h: {attributes: [kind, month], join: kind}",
+            "line 4: the group 'h' is joined on 'kind', which no group before it has",
+        ),
+        ("groups:\n  g: [unit]\n  h: [kind]\nmarginals:\n  - [unit, kind]", "line 6: unit, kind are not in one group"),
+        ("groups:\n  g: [sender]", "line 3: there is no attribute 'sender'"),
+        ("workload: {sender: 2}", "line 2: there is no attribute 'sender'"),
+        (
+            "transforms:\n  - {transform: recode, to: x, of: [unit, kind], when: epsilon < 1}\n"
+            "marginals:\n  - [x, month]",
+            "'x' does not exist here at ε = 1",
+        ),
+    ],
+)
+def test_a_plan_that_does_not_fit_is_refused_with_the_line(text: str, words: str) -> None:
+    with pytest.raises(SchemaError) as error:
+        files.parse(f"dpsyn_plan: 1\n{text}\n", CALLS)
+
+    assert words in str(error.value)
+    assert "line " in str(error.value)
+
+
+def test_what_a_plan_says_of_optional_columns_is_left_out_where_they_lack() -> None:
+    text = """
+dpsyn_plan: 1
+optional: [box, sent]
+transforms:
+  - {transform: recode, to: x, of: [unit, kind, box]}
+  - {transform: mapping, of: box, from: received}
+  - {transform: availability, to: t, of: [entered, sent], anchor: received}
+  - {transform: availability, to: u, of: [arrived], anchor: sent}
+  - {transform: random, of: [box]}
+marginals: [[box, unit], [x, t]]
+groups: {g: [unit, kind, box, t]}
+workload: {box: 2}
+"""
+    plan = Plan.from_yaml(text)
+
+    plan.check(CALLS)
+
+    with pytest.raises(SchemaError, match="there is no attribute 'box'"):
+        Plan.from_yaml(text.replace("optional: [box, sent]\n", "optional: [sent]\n")).check(CALLS)
