@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from dpsyn.engines.engine import Cliques, Counts
-from dpsyn.engines.reading import ReadingEngine
-from dpsyn.engines.rows import Part, Rows
-from dpsyn.records import Codes
-from dpsyn.records.tally import Tally
+from dpsyn.engines.questions import Marginals
+from dpsyn.engines.reading import ReadingEngine, require_origin
+from dpsyn.engines.rows import Rows
 from dpsyn.transforms import Recoding
 
 
@@ -30,12 +27,9 @@ class StreamEngine(ReadingEngine):
 
     def count(self, cliques: Cliques, recoding: Recoding) -> list[Counts]:
         """For each clique the table of counts of the rows that count."""
-        self._check(recoding)
-        tally = Tally(cliques, recoding.sizes)
-
-        def recoded(part: Part) -> Codes:
-            return recoding.apply(part.codes) if recoding.columns else np.empty((part.batch.num_rows, 0), np.uint8)
-
-        for codes, chosen in self._rows.batches(recoded):
-            tally.add(codes if chosen is None else codes[chosen])
-        return tally.tables()
+        require_origin(recoding, self._rows.codec)
+        question = Marginals.of(cliques, recoding)
+        counting = question.counting()
+        for codes, chosen in self._rows.batches(question.take):
+            counting.add(codes if chosen is None else codes[chosen])
+        return counting.tables()

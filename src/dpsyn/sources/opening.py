@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from glob import glob, has_magic
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ SUFFIXES = ".csv, .tsv (also .gz, .bz2, .zst), .parquet, .arrow, .feather, .duck
 def open_source(data: Any, *, query: str | None = None) -> Source:
     """A source for a path, a pandas or polars frame, an Arrow table, a DuckDB relation, or an Arrow C stream.
 
+    A path may be a pattern such as ``folder/*.parquet``; the files that match it make one table.
     ``query`` is a SELECT, or the name of a table, for a DuckDB database file.
     """
     if isinstance(data, str) and not data:
@@ -49,6 +51,8 @@ def open_source(data: Any, *, query: str | None = None) -> Source:
 
 
 def _open_path(path: Path, query: str | None) -> Source:
+    if is_pattern(path):
+        return _open_pattern(path, query)
     if not attempt(path.exists, f"{str(path)[:100]}", "give the path of a file or a folder"):
         raise SourceError(f"there is no file or folder {path}")
     if path.suffix.lower() in DATABASES:
@@ -56,6 +60,24 @@ def _open_path(path: Path, query: str | None) -> Source:
     if query is not None:
         raise SourceError(f"{path} is not a DuckDB database ({', '.join(DATABASES)}), so it takes no query")
     return _reader_of(path)(path)
+
+
+def is_pattern(path: str | Path) -> bool:
+    """Whether a path stands for all files that match it, such as ``folder/*.parquet``."""
+    return has_magic(str(path)) and not attempt(Path(path).exists, str(path)[:100], "give the path of a file")
+
+
+def _open_pattern(pattern: Path, query: str | None) -> Source:
+    from dpsyn.sources.several import SeveralSource
+
+    if query is not None:
+        raise SourceError(f"{pattern} stands for several files, which take no query")
+    paths = [Path(found) for found in sorted(glob(str(pattern), recursive=True)) if Path(found).is_file()]
+    if not paths:
+        raise SourceError(f"no file matches {pattern}")
+    if any(path.suffix.lower() in DATABASES for path in paths):
+        raise SourceError(f"{pattern} matches a database; give the path of one, and a query")
+    return SeveralSource([_reader_of(path)(path) for path in paths], str(pattern))
 
 
 def _open_database(path: Path, query: str | None) -> Source:
