@@ -16,7 +16,7 @@ from dpsyn.errors import OutputError, UserError
 from dpsyn.progress import Progress
 
 if TYPE_CHECKING:
-    from dpsyn import Synopsis
+    from dpsyn import Schema, Synopsis
 
 _C = TypeVar("_C", bound=Callable[..., Any])
 
@@ -122,10 +122,19 @@ def measured(journal: Path | None, progress: Progress, *, quiet: bool, **options
     """Measure a table, with the library's warnings as lines for the person."""
     data, schema = options.pop("data"), dpsyn.Schema.load(options.pop("schema"))
     epsilon, workload = options.pop("epsilon"), parse_workload(options.pop("workload"))
+    if not quiet:
+        _say_plan(data, schema, options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore" if quiet else "always", UserWarning)
         warnings.showwarning = _note
         return dpsyn.measure(data, schema, epsilon, workload=workload, journal=journal, progress=progress, **options)
+
+
+def _say_plan(data: str, schema: Schema, options: Mapping[str, Any]) -> None:
+    """Say how a table that is not held in memory will be read."""
+    plan = dpsyn.reading_plan(data, schema, **{name: options[name] for name in ("recipe", "query", "engine")})
+    if plan.engine != "memory":
+        _note(plan.in_words())
 
 
 def parse_workload(texts: Iterable[str]) -> dict[str, float]:

@@ -50,12 +50,20 @@ def open_engine(source: Source, schema: Schema, *, kind: Kind = "auto", key: byt
     Privacy: the choice of an engine depends on the size of the file, which is public, and never on the number of
     rows.
     """
-    if isinstance(source, spark.SparkTable) or kind == "spark":
-        if kind not in ("auto", "spark"):
-            raise SourceError(f"{source.where} is counted by Spark; leave the engine at auto, or say spark")
+    kind = engine_kind(source, kind)
+    if kind == "spark":
         check_structure(schema, source.schema, source.where)
         return spark.SparkEngine(source if isinstance(source, spark.SparkTable) else spark.divided(source), schema, key)
     rows = Rows(source, schema, key)
-    if kind == "auto":
-        kind = "stream" if (source.bytes or 0) > MOST_BYTES and source.again else "memory"
     return StreamEngine(rows) if kind == "stream" else MemoryEngine(rows)
+
+
+def engine_kind(source: Source, kind: Kind = "auto") -> Literal["memory", "stream", "spark"]:
+    """Which engine counts a source."""
+    if isinstance(source, spark.SparkTable):
+        if kind not in ("auto", "spark"):
+            raise SourceError(f"{source.where} is counted by Spark; leave the engine at auto, or say spark")
+        return "spark"
+    if kind == "auto":
+        return "stream" if (source.bytes or 0) > MOST_BYTES and source.again else "memory"
+    return kind

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpsyn.engines.bounding import Kept
 from dpsyn.engines.engine import Cliques, Counts
-from dpsyn.engines.rows import Part
+from dpsyn.engines.rows import Other, Part
 from dpsyn.errors import InternalError
 from dpsyn.records import Codes, Column, narrowest
 from dpsyn.records.tally import Tally
@@ -61,8 +61,9 @@ class Question(Protocol[Answer_co]):
     def take(self, part: Part) -> Taken:
         """What is counted, of every row of a batch."""
 
-    def other(self, batch: pa.RecordBatch) -> NDArray[Any] | None:
-        """Codes of another reading than the schema's, which joins what rows are chosen by; None if there is none."""
+    @property
+    def other(self) -> Other | None:
+        """Another reading of a batch than the schema's, which joins what rows are chosen by; None if there is none."""
 
     def chosen(self, taken: Taken, kept: Kept) -> Taken:
         """What was taken of some rows."""
@@ -94,6 +95,7 @@ class Marginals:
     recoding: Recoding
     columns = None
     keys = pa.int64()
+    other = None
 
     @classmethod
     def of(cls, cliques: Cliques, recoding: Recoding) -> Marginals:
@@ -117,9 +119,6 @@ class Marginals:
         if not self.recoding.columns:
             return np.empty((part.batch.num_rows, 0), np.uint8)
         return self.recoding.apply(part.codes)
-
-    def other(self, batch: pa.RecordBatch) -> None:
-        """Nothing."""
 
     def chosen(self, taken: Codes, kept: Kept) -> Codes:
         """The codes of some rows."""
@@ -176,6 +175,7 @@ class Texts:
 
     attribute: Attribute
     keys = pa.string()
+    other = None
 
     @property
     def columns(self) -> tuple[str]:
@@ -185,9 +185,6 @@ class Texts:
     def take(self, part: Part) -> pa.Array:
         """The texts."""
         return texts_of(part.batch.column(self.attribute.name))
-
-    def other(self, batch: pa.RecordBatch) -> None:
-        """Nothing."""
 
     def chosen(self, taken: pa.Array, kept: Kept) -> pa.Array:
         """The texts of some rows."""
@@ -244,10 +241,14 @@ class Readings:
 
     def take(self, part: Part) -> NDArray[Any]:
         """The codes."""
-        return self.other(part.batch)
+        return self._read(part.batch)
 
-    def other(self, batch: pa.RecordBatch) -> NDArray[Any]:
+    @property
+    def other(self) -> Other:
         """The codes too, so that which rows are kept never depends on their order."""
+        return self._read
+
+    def _read(self, batch: pa.RecordBatch) -> NDArray[Any]:
         return self.column.read(batch.column(self.name)).cells
 
     def chosen(self, taken: NDArray[Any], kept: Kept) -> NDArray[Any]:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpsyn.engines.bounding import Keeper, Kept, RowHasher, RowKeys, SmallestKeys, kept
+from dpsyn.engines.bounding import Keeper, Kept, Limits, RowHasher, RowKeys, SmallestKeys, kept
 from dpsyn.engines.engine import Opaque
 from dpsyn.errors import InternalError, SourceError
 from dpsyn.records import Codec, Codes, check_structure
@@ -20,8 +20,8 @@ from dpsyn.sources import Source, in_threads
 
 T = TypeVar("T")
 
-Other = Callable[[pa.RecordBatch], NDArray[Any] | None]
-"""Codes of a batch under another reading than the schema's; None if there is none."""
+Other = Callable[[pa.RecordBatch], NDArray[Any]]
+"""Codes of a batch under another reading than the schema's."""
 
 
 class Part:
@@ -58,12 +58,16 @@ class Rows(Opaque):
         self._threads = threads
         self._hasher = RowHasher(key)
         self._hashed = [place for place, name in enumerate(self.codec.names) if name not in self.spelled]
+        self._limits: Limits | None = None
 
     def under(self, schema: Schema) -> Rows:
         """The same rows under another schema with the same unit."""
         if schema.unit != self.schema.unit:
             raise InternalError("another schema of the same rows must have the same unit of privacy")
-        return Rows(self.source, schema, self.key, self.spelled)
+        rows = Rows(self.source, schema, self.key, self.spelled)
+        if rows._chosen_by() == self._chosen_by():
+            rows._limits = self._limits
+        return rows
 
     def require_again(self, why: str) -> None:
         """Refuse, before reading, what needs another reading of a source that has only one."""
@@ -98,11 +102,25 @@ class Rows(Opaque):
         return self._read(lambda part: (take(part), self._keys(part, other)))
 
     def _keeper(self, other: Other | None) -> Keeper:
-        """A first reading: which priorities each person keeps."""
+        """A first reading: which priorities each person keeps. They are kept for later questions.
+
+        Those of another reading of a column are not: no two questions have the same one.
+        """
+        if other is not None:
+            return self._smallest(other).reading()
+        if self._limits is None:
+            self._limits = self._smallest(None)
+        return self._limits.reading()
+
+    def _smallest(self, other: Other | None) -> Limits:
         smallest = SmallestKeys(self.most)
         for keys in self._read(lambda part: self._keys(part, other)):
             smallest.add(keys)
-        return smallest.limits().reading()
+        return smallest.limits()
+
+    def _chosen_by(self) -> object:
+        """What the keys of rows are made of, besides the rows."""
+        return self.spelled, tuple(self.codec.attributes[place] for place in self._hashed)
 
     def _read(self, work: Callable[[Part], T], columns: Sequence[str] | None = None) -> Iterator[T]:
         batches = self.source.batches(self.schema.columns if columns is None else columns)
@@ -112,13 +130,12 @@ class Rows(Opaque):
         unit = self.schema.unit
         if unit is None:
             raise InternalError("rows have keys only where there is a unit")
-        codes = other(part.batch) if other else None
         return self._hasher.keys(
             part.batch.column(unit.id),
             self.schema[unit.id],
             part.codes[:, self._hashed],
             [part.batch.column(name) for name in self.spelled],
-            [] if codes is None else [codes],
+            [other(part.batch)] if other else [],
         )
 
     @property

@@ -12,8 +12,8 @@ from dpsyn.transforms import Recoding
 class StreamEngine(ReadingEngine):
     """Counts batch by batch, all cliques of a question in one reading: an ``Engine``.
 
-    Memory is bounded by a few batches and the counts; with a unit also by k keys of each person, and each question
-    then takes two readings. While a batch is counted, the next ones are read into codes.
+    Memory is bounded by a few batches and the counts; with a unit also by k keys of each person, which one more reading
+    finds before the first question. While a batch is counted, the next ones are read into codes.
 
     Privacy: see ``Engine``. No row outlives the question.
     """
