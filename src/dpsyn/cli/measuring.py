@@ -60,7 +60,9 @@ _OPTIONS = (
     ),
     click.option("--ledger", type=click.Path(path_type=Path), metavar="FILE", help="Record what it costs here."),
     click.option("--dataset", metavar="NAME", help="The dataset's name in the ledger, if not that of the schema."),
-    click.option("--query", metavar="SQL", help="A SELECT, or the name of a table, if DATA is a DuckDB database."),
+    click.option(
+        "--query", metavar="SQL", help="A SELECT, or the name of a table, if DATA is a DuckDB or PostgreSQL database."
+    ),
     click.option(
         "--engine",
         default="auto",

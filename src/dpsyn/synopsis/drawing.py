@@ -1,14 +1,17 @@
-"""Codes of synthetic rows from a model, under conditions if there are any."""
+"""Synthetic rows from a model, under conditions if there are any, chunk by chunk."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpsyn.errors import InternalError
 from dpsyn.progress import Progress, silent
-from dpsyn.records import Codes, Grouping
+from dpsyn.records import Codec, Grouping
 from dpsyn.synopsis.parts import Model
 from dpsyn.synthesis import gibbs, synthesize
 from dpsyn.transforms import RecodedColumn
@@ -20,38 +23,65 @@ FEW, ENOUGH = 1_000, 4_000
 """Fewer rows than the first are drawn from as many as the second: a handful that is bound to all tables by itself
 matches their largest cells, but no row of it need make sense."""
 
+WHOLE = 1 << 20
+"""Rows at most that are fitted together where a model has no distribution to draw from, but tables to be matched."""
+
 FAINT = 1e-9
 """The share of an attribute's weight that is spread over all of its codes, so that none is impossible if asked for."""
 
 
-def draw_codes(
-    model: Model,
-    names: Sequence[str],
-    rows: int,
-    allowed: Allowed,
-    *,
-    seed: int,
-    rng: np.random.Generator,
-    progress: Progress = silent,
-) -> Codes:
-    """Fine codes of rows: rows × attributes.
+class Drawing:
+    """Rows of a model, in chunks that know nothing of each other.
 
-    Args:
-        model: what to draw from.
-        names: the attributes of the fine codes.
-        rows: how many.
-        allowed: conditions, all of which every row meets.
-        seed: of the model's codes.
-        rng: draws fine codes among those that a model's code stands for.
-        progress: is told how far it is.
+    A chunk is a function of the model, the seed, its number and the number of rows: the same on any machine, whoever
+    draws it and in whatever order. It is bound to the model's marginals by itself, so that all of them together are.
     """
-    weights = [_weights(model, name, allowed) for name in names]
-    where = {
-        column.name: _odds(column, model, names, weights)
-        for column in model.recoding.columns
-        if any(names[source] in allowed for source in column.sources)
-    }
-    return model.recoding.expand(model_codes(model, rows, where, seed=seed, progress=progress), weights, rng)
+
+    def __init__(self, model: Model, codec: Codec, rows: int, allowed: Allowed, *, seed: int) -> None:
+        self._codec, self.rows, self.seed = codec, rows, seed
+        self._weights = [_weights(model, name, allowed) for name in codec.names]
+        self._where = {
+            column.name: _odds(column, model, codec.names, self._weights)
+            for column in model.recoding.columns
+            if any(codec.names[source] in allowed for source in column.sources)
+        }
+        self._model = _fitted(model) if self._where else model
+        states = np.random.SeedSequence(seed).generate_state(2, np.uint64)
+        self._code_seed, self._value_seed = int(states[0]), int(states[1])
+        self.chunks = max(1, -(-rows // (gibbs.CHUNK if self._model.fitted else WHOLE)))
+
+    def size(self, number: int) -> int:
+        """The rows of a chunk; chunks are of about equal size."""
+        return self.rows // self.chunks + (number < self.rows % self.chunks)
+
+    def table(self, number: int, progress: Progress = silent) -> pa.Table:
+        """The rows of a chunk as a table of the schema's types."""
+        rng = np.random.default_rng([self._value_seed, number])
+        codes = self._codes(number, progress)
+        fine = self._model.recoding.expand(codes, self._weights, rng)
+        before = number * (self.rows // self.chunks) + min(number, self.rows % self.chunks)
+        return self._codec.decode(fine, rng, first_row=before)
+
+    def no_rows(self) -> pa.Table:
+        """No rows, but the columns of a table with some."""
+        return self._codec.decode(np.zeros((0, len(self._codec.names)), np.uint8), np.random.default_rng(0))
+
+    def _codes(self, number: int, progress: Progress) -> NDArray[np.integer]:
+        size, seed = self.size(number), self._code_seed
+        if self.chunks == 1:
+            return model_codes(self._model, size, self._where, seed=seed, progress=progress)
+        if self._model.fitted is None:
+            own = int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0])
+            return model_codes(self._model, size, self._where, seed=own, progress=progress)
+        return gibbs.generate_chunk(self._model.fitted, size, number, seed=seed, where=self._where).T
+
+
+def _fitted(model: Model) -> Model:
+    """The model with a distribution that can be drawn from under conditions."""
+    if model.fitted is not None:
+        return model
+    tables, recoding = model.tables, model.recoding
+    return replace(model, fitted=gibbs.fit(tables, recoding.names, recoding.sizes, seed=0))
 
 
 def model_codes(
@@ -63,7 +93,9 @@ def model_codes(
     """
     if model.fitted is None and not where:
         return synthesize(model.tables, model.recoding.names, model.recoding.sizes, rows, seed=seed, progress=progress)
-    fitted = model.fitted or gibbs.fit(model.tables, model.recoding.names, model.recoding.sizes, seed=0)
+    fitted = model.fitted
+    if fitted is None:
+        raise InternalError("conditions need a distribution to draw from")
     number = ENOUGH if 0 < rows < FEW else rows
     chunks = list(gibbs.generate(fitted, number, seed=seed, where=where, progress=progress))
     codes = np.concatenate([np.empty((len(fitted.names), 0), np.uint16), *chunks], axis=1).T
