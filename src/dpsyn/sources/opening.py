@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpsyn.errors import SourceError
+from dpsyn.sources.postgresql import is_address
 from dpsyn.sources.source import Source, attempt
 
 DATABASES = (".duckdb", ".ddb")
@@ -20,10 +21,13 @@ def open_source(data: Any, *, query: str | None = None) -> Source:
     """A source for a path, a pandas or polars frame, an Arrow table, a DuckDB relation, or an Arrow C stream.
 
     A path may be a pattern such as ``folder/*.parquet``; the files that match it make one table.
-    ``query`` is a SELECT, or the name of a table, for a DuckDB database file.
+    ``query`` is a SELECT, or the name of a table, for a DuckDB database file or the address of a PostgreSQL database
+    such as ``postgresql://user@host/database``.
     """
     if isinstance(data, str) and not data:
         raise SourceError("the path is empty; give that of a file or a folder")
+    if is_address(data):
+        return _open_postgres(str(data), query)
     if isinstance(data, str | os.PathLike):
         return _open_path(Path(data), query)
     if query is not None:
@@ -86,6 +90,14 @@ def _open_database(path: Path, query: str | None) -> Source:
     if query is None:
         raise SourceError(f"{path} is a database; say which table or query to read (--query, or query=)")
     return query_source(path, query)
+
+
+def _open_postgres(address: str, query: str | None) -> Source:
+    from dpsyn.sources.postgresql import PostgresSource
+
+    if query is None:
+        raise SourceError("the address is that of a database; say which table or query to read (--query, or query=)")
+    return PostgresSource(address, query)
 
 
 def _reader_of(path: Path) -> Callable[[Path], Source]:
