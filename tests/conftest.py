@@ -1,12 +1,13 @@
 """What every test run does: nothing is skipped in silence, and slow tests wait until they are asked for.
 
 - ``DPSYN_FAIL_ON_SKIP=1`` turns a skipped test, or a skipped module, into a failure that shows the reason.
-- Tests marked ``chromium`` or ``java`` are skipped where the program is not on the path.
+- Tests marked ``chromium``, ``java`` or ``initdb`` (PostgreSQL's) are skipped where the program is not on the path.
 - Tests marked ``slow`` are deselected unless ``--slow`` or ``-m slow`` asks for them.
 """
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
 from collections.abc import Generator
@@ -23,8 +24,11 @@ settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 pytest_plugins = ["pytester"]
 
-PROGRAMS = {"chromium": "a Chromium browser", "java": "a Java runtime"}
+PROGRAMS = {"chromium": "a Chromium browser", "java": "a Java runtime", "initdb": "a PostgreSQL server"}
 """Markers that need the program of the same name."""
+
+SEARCHED = os.pathsep.join([os.environ.get("PATH", ""), *sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)])
+"""Where programs are looked for: the path, and where Debian puts PostgreSQL's server, which is not on the path."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -33,7 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for program, words in PROGRAMS.items():
-        if shutil.which(program) is None:
+        if shutil.which(program, path=SEARCHED) is None:
             reason = f"needs {words}: there is no {program} on the path"
             for item in items:
                 if item.get_closest_marker(program):

@@ -95,6 +95,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         ("sources/*", "records/writers.py"),
     ),
     "duckdb": ("sources/*",),
+    "adbc_driver_postgresql": ("sources/postgresql.py",),
     "pyspark": ("engines/spark.py",),
     "opendp": ("private/mechanisms.py",),
     "dp_accounting": ("accounting/*",),

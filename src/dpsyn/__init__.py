@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from dpsyn.recipes import Synthesizer as Synthesizer
     from dpsyn.recipes import frequent_itemsets as frequent_itemsets
     from dpsyn.recipes import measure as measure
+    from dpsyn.recipes import reading_plan as reading_plan
     from dpsyn.records import write_table as write_table
     from dpsyn.schema import Schema as Schema
     from dpsyn.schema import parse_where as parse_where
@@ -70,6 +71,7 @@ _HOMES = {
     "parse_where": "dpsyn.schema",
     "read_head": "dpsyn.accounting",
     "read_table": "dpsyn.sources",
+    "reading_plan": "dpsyn.recipes",
     "write_table": "dpsyn.records",
 }
 

@@ -332,3 +332,20 @@ def test_a_draft_is_refused_and_nothing_is_paid(capsys: pytest.CaptureFixture[st
     assert code == 2
     assert "read off the data" in capsys.readouterr().err
     assert files() == {"draft.yaml"}
+
+
+@pytest.mark.java
+def test_spark_counts_the_files_of_a_folder() -> None:
+    from tests.engines.engines import spark_session
+
+    spark_session()
+    Path("parts").mkdir()
+    for part in range(2):
+        papq.write_table(pacsv.read_csv("people.csv"), f"parts/{part}.parquet")
+    release = ["parts/*.parquet", *RELEASE[1:], "--engine", "spark", "--recipe", "independent", "--ledger", "l.db"]
+
+    code = run(["synthesize", *release, "-o", "synthetic.csv"])
+
+    assert code == 0
+    assert abs(pacsv.read_csv("synthetic.csv").num_rows - 4_000) < 200  # σ is about 7 for each of the tables
+    assert run(["ledger", "verify", "l.db"]) == 0

@@ -18,9 +18,18 @@ from dpsyn.records import Codec, column_for
 from dpsyn.schema import Categorical, Identifier, Integer, Open, Schema, Unit
 from dpsyn.transforms import Recoding
 from tests import naive
-from tests.engines.engines import ALL, KEY, InBatches, Opener, in_memory, streamed_at_once, streamed_by_three
+from tests.engines.engines import (
+    ALL,
+    KEY,
+    InBatches,
+    Opener,
+    every_engine,
+    every_local_engine,
+    in_memory,
+    streamed_at_once,
+    streamed_by_three,
+)
 
-every_engine = pytest.mark.parametrize("opened", ALL)
 few = settings(max_examples=25)
 
 Row = tuple[str | None, int, int, str | None]
@@ -66,7 +75,7 @@ def persons(rows: list[Row]) -> dict[str, list[Row]]:
 # ── the rule ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@every_engine
+@every_local_engine
 @few
 @given(ROWS, MOST)
 def test_of_each_person_all_rows_count_or_exactly_k(opened: Opener, rows: list[Row], most: int) -> None:
@@ -94,7 +103,7 @@ def test_engines_orders_and_batches_make_no_difference(rows: list[Row], most: in
     assert all(one == found[0] for one in found)
 
 
-@every_engine
+@every_local_engine
 @few
 @given(ROWS, MOST)
 def test_a_person_who_leaves_changes_the_counts_by_at_most_k_and_only_by_own_rows(
@@ -110,7 +119,7 @@ def test_a_person_who_leaves_changes_the_counts_by_at_most_k_and_only_by_own_row
         assert (everyone - without).tolist() == counted(opened, theirs, most)
 
 
-@every_engine
+@every_local_engine
 @few
 @given(ROWS, MOST)
 def test_texts_and_other_readings_are_bounded_too(opened: Opener, rows: list[Row], most: int) -> None:
@@ -124,7 +133,7 @@ def test_texts_and_other_readings_are_bounded_too(opened: Opener, rows: list[Row
     assert column.sum() == kept
 
 
-@every_engine
+@every_local_engine
 @few
 @given(ROWS, MOST)
 def test_the_same_rows_count_after_values_are_bought(opened: Opener, rows: list[Row], most: int) -> None:

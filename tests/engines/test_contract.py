@@ -21,9 +21,8 @@ from dpsyn.schema import Categorical, Identifier, Impossible, Integer, Open, Rec
 from dpsyn.sources import open_source
 from dpsyn.transforms import Recoding
 from tests import naive
-from tests.engines.engines import ALL, KEY, InBatches, Opener, in_memory, streamed_by_three
+from tests.engines.engines import KEY, InBatches, Opener, every_engine, every_local_engine, in_memory, streamed_by_three
 
-every_engine = pytest.mark.parametrize("opened", ALL)
 few = settings(max_examples=25)
 
 
@@ -52,7 +51,7 @@ def cliques_of(sizes: tuple[int, ...], most_cells: int = 3000) -> st.SearchStrat
 # ── count ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@every_engine
+@every_local_engine
 @few
 @given(tables(), st.data())
 def test_counts_are_those_of_counting_row_by_row(
@@ -71,7 +70,7 @@ def test_counts_are_those_of_counting_row_by_row(
     assert all(table.dtype == np.int64 for table in counted)
 
 
-@every_engine
+@every_local_engine
 @few
 @given(tables(widest=5), st.integers(0, 99))
 def test_counts_follow_merged_and_joint_attributes(
@@ -178,7 +177,7 @@ def test_texts_are_counted_without_spaces_and_without_what_is_empty(opened: Open
     assert counted == {"Ur": 2, "�": 1}
 
 
-@every_engine
+@every_local_engine
 @pytest.mark.parametrize(
     ("array", "texts"),
     [

@@ -39,7 +39,7 @@ def test_totals_are_met_exactly_and_no_row_is_lost(north: int, women: int, young
         masks = [within.get(name, np.ones(size, np.bool_)) for name, size in Codec(schema).domain]
         return np.stack([np.full(number, np.flatnonzero(mask)[0]) for mask in masks], axis=1), {}
 
-    moved, _ = moved_to_totals(schema, cells, {}, 1.0, draw, random)
+    moved, _ = moved_to_totals(schema, cells, {}, (0.0, 1.0), draw, random)
 
     assert moved.shape == cells.shape
     assert (moved[:, 0] == 0).sum() == north
@@ -52,7 +52,7 @@ def test_a_smaller_table_keeps_totals_in_proportion() -> None:
     random = np.random.default_rng(0)
     cells = np.stack([random.integers(0, size, 100) for size in Codec(schema).cells], axis=1)
 
-    moved, _ = moved_to_totals(schema, cells, {}, 0.5, no_draw, random)  # type: ignore[arg-type]
+    moved, _ = moved_to_totals(schema, cells, {}, (0.25, 0.75), no_draw, random)  # type: ignore[arg-type]
 
     assert (moved[:, 0] == 0).sum() == 50
     assert (moved[:, 2] <= 4).sum() == 30

@@ -53,11 +53,13 @@ def command(
       dpsyn generate s.dpsyn -o rows.csv
       dpsyn generate s.dpsyn --rows 1000000 --seed 7 -o rows.parquet
       dpsyn generate s.dpsyn --rows 5 -o -
+      dpsyn generate s.dpsyn --rows 100000000 -o large/             Parquet files in large/synthetic/
       dpsyn generate s.dpsyn --where sex=F --where age=30..39 --rows 10000 -o women.csv
       dpsyn generate s.dpsyn --replicates 5 -o rows.csv          rows-1.csv to rows-5.csv
 
-    Under conditions rows are drawn that meet them; none are thrown away, so rare conditions take no longer. Replicates
-    show how much a result varies by sampling rows, not how much it varies by the privacy noise, which they share.
+    Rows are written as they are drawn, so any number of them can be made in little memory. Under conditions rows are
+    drawn that meet them; none are thrown away, so rare conditions take no longer. Replicates show how much a result
+    varies by sampling rows, not how much it varies by the privacy noise, which they share.
     """
     targets = [target] if replicates is None else tables.numbered(target, replicates)
     for place in targets:
@@ -67,11 +69,11 @@ def command(
     where = dpsyn.parse_where(conditions, released.schema.names)
     with progress.shown(quiet) as shown:
         if replicates is None:
-            drawn = iter([released.generate(rows, seed=seed, where=where, kind="arrow", progress=shown)])
+            released.write(target, rows, seed=seed, where=where, progress=shown)
         else:
             drawn = released.replicates(replicates, rows, seed=seed, where=where, kind="arrow", progress=shown)
-        for place, table in zip(targets, drawn, strict=True):
-            tables.write(released, table, place)
+            for place, table in zip(targets, drawn, strict=True):
+                tables.write(released, table, place)
     if not quiet and target != "-":
         for place in targets:
             tables.say_written(place)

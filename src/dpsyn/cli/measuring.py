@@ -16,7 +16,7 @@ from dpsyn.errors import OutputError, UserError
 from dpsyn.progress import Progress
 
 if TYPE_CHECKING:
-    from dpsyn import Synopsis
+    from dpsyn import Schema, Synopsis
 
 _C = TypeVar("_C", bound=Callable[..., Any])
 
@@ -66,13 +66,15 @@ _OPTIONS = (
     ),
     click.option("--ledger", type=click.Path(path_type=Path), metavar="FILE", help="Record what it costs here."),
     click.option("--dataset", metavar="NAME", help="The dataset's name in the ledger, if not that of the schema."),
-    click.option("--query", metavar="SQL", help="A SELECT, or the name of a table, if DATA is a DuckDB database."),
+    click.option(
+        "--query", metavar="SQL", help="A SELECT, or the name of a table, if DATA is a DuckDB or PostgreSQL database."
+    ),
     click.option(
         "--engine",
         default="auto",
         show_default=True,
-        type=click.Choice(["auto", "memory", "stream"]),
-        help="Hold the codes of all rows in memory, or read the file for each question.",
+        type=click.Choice(["auto", "memory", "stream", "spark"]),
+        help="Hold the codes of all rows in memory, read the file for each question, or let Spark count.",
     ),
     click.option("--resume", is_flag=True, help="Go on with a run that was interrupted, without paying twice."),
     click.option("--force", is_flag=True, help="Overwrite files that exist."),
@@ -128,10 +130,19 @@ def measured(journal: Path | None, progress: Progress, *, quiet: bool, **options
     """Measure a table, with the library's warnings as lines for the person."""
     data, schema = options.pop("data"), dpsyn.Schema.load(options.pop("schema"))
     epsilon, workload = options.pop("epsilon"), parse_workload(options.pop("workload"))
+    if not quiet:
+        _say_plan(data, schema, options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore" if quiet else "always", UserWarning)
         warnings.showwarning = _note
         return dpsyn.measure(data, schema, epsilon, workload=workload, journal=journal, progress=progress, **options)
+
+
+def _say_plan(data: str, schema: Schema, options: Mapping[str, Any]) -> None:
+    """Say how a table that is not held in memory will be read."""
+    plan = dpsyn.reading_plan(data, schema, **{name: options[name] for name in ("recipe", "query", "engine")})
+    if plan.engine != "memory":
+        _note(plan.in_words())
 
 
 def parse_workload(texts: Iterable[str]) -> dict[str, float]:

@@ -46,9 +46,10 @@ def command(
 ) -> None:
     """Turn a sensitive table into a synthetic one that can be published.
 
-    DATA is a .csv, .tsv, .parquet or .arrow file (also compressed), a folder of Parquet files, or a DuckDB database
-    with --query. The schema says what is public about it; whatever the rows tell beyond it is measured with noise,
-    within the promise (ε, δ), and rows are made that match the noisy tables.
+    DATA is a .csv, .tsv, .parquet or .arrow file (also compressed), a folder of Parquet files, a pattern such as
+    'folder/*.parquet', or, with --query, a DuckDB database or postgresql://user@host/database. The schema says what is
+    public about it; whatever the rows tell beyond it is measured with noise, within the promise (ε, δ), and rows are
+    made that match the noisy tables.
 
     \b
       dpsyn synthesize people.csv -s schema.yaml --epsilon 1 -o synthetic.csv
@@ -70,15 +71,16 @@ def command(
         _check_report(report)
     journal = measuring.journal_of(target)
     measuring.refuse_unfinished(journal, options["resume"])
-    with measuring.resumable(journal):
-        with progress.shown(quiet) as shown:
-            synopsis = measuring.measured(journal, shown, quiet=quiet, **options)
-            if kept:
-                synopsis.save(kept)
+    with measuring.resumable(journal), progress.shown(quiet) as shown:
+        synopsis = measuring.measured(journal, shown, quiet=quiet, **options)
+        if kept:
+            synopsis.save(kept)
+        if report:
             table = synopsis.generate(rows, seed=seed, kind="arrow", progress=shown)
-            if report:
-                _write_report(report, synopsis, table, shown)
-        tables.write(synopsis, table, target)
+            _write_report(report, synopsis, table, shown)
+            tables.write(synopsis, table, target)
+        else:
+            synopsis.write(target, rows, seed=seed, progress=shown)
     measuring.discard(journal)
     if quiet:
         return

@@ -166,6 +166,24 @@ class Keeper:
         return chosen
 
 
+class RunningRanks:
+    """The place of each row among those of its person, where rows come in order, batch by batch."""
+
+    def __init__(self) -> None:
+        self._last: NDArray[np.uint64] = np.empty((2, 0), np.uint64)
+        self._seen = 0
+
+    def next(self, ordered: RowKeys) -> NDArray[np.int64]:
+        """The places of the rows of the next batch, from 0."""
+        if not ordered.shape[1]:
+            return np.zeros(0, np.int64)
+        ranks = _ranks(ordered)
+        if self._last.size:
+            ranks[np.all(ordered[:2] == self._last, axis=0)] += self._seen
+        self._last, self._seen = ordered[:2, -1:].copy(), int(ranks[-1]) + 1
+        return ranks
+
+
 def _is_nobody(keys: RowKeys) -> NDArray[np.bool_]:
     return np.asarray((keys[0] == _NOBODY) & (keys[1] == _NOBODY))
 

@@ -7,7 +7,7 @@ import functools
 import numpy as np
 
 from dpsyn.engines.engine import Cliques, Counts
-from dpsyn.engines.reading import ReadingEngine
+from dpsyn.engines.reading import ReadingEngine, require_origin
 from dpsyn.engines.rows import Rows
 from dpsyn.records import Codes
 from dpsyn.records.tally import Tally
@@ -35,7 +35,7 @@ class MemoryEngine(ReadingEngine):
 
     def count(self, cliques: Cliques, recoding: Recoding) -> list[Counts]:
         """For each clique the table of counts of the rows that count."""
-        self._check(recoding)
+        require_origin(recoding, self._rows.codec)
         tally = Tally(cliques, recoding.sizes)
         tally.add(self._recoded(recoding))
         return tally.tables()

@@ -2,31 +2,68 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import os
+import re
+from typing import Any, Literal
 
+from dpsyn.engines import spark
 from dpsyn.engines.engine import Engine
 from dpsyn.engines.memory import MemoryEngine
 from dpsyn.engines.rows import Rows
 from dpsyn.engines.stream import StreamEngine
+from dpsyn.errors import SourceError
+from dpsyn.records import check_structure
 from dpsyn.schema import Schema
-from dpsyn.sources import Source
+from dpsyn.sources import Source, is_pattern, open_source
 
-Kind = Literal["auto", "memory", "stream"]
+_NAME = re.compile(r"\w+(\.(?!(csv|tsv|parquet|pq|arrow|feather|ipc|gz|bz2|zst|lz4|duckdb|ddb)$)\w+){0,2}")
+"""The name of a table in Spark's catalogue, and not that of a file."""
+
+Kind = Literal["auto", "memory", "stream", "spark"]
 
 MOST_BYTES = 1 << 30
 """Files up to this size are held in memory: their codes take about as much, and a steward's machine has it."""
 
 
+def open_table(data: Any, *, query: str | None = None, kind: Kind = "auto") -> Source:
+    """The source of a table; for Spark also a Spark DataFrame, the name of a Spark table, or an address it reads."""
+    if spark.is_frame(data):
+        if query is not None:
+            raise SourceError("a Spark DataFrame takes no query; select from it first")
+        return spark.open_frame(data)
+    if kind == "spark" and query is None and isinstance(data, str) and not _is_path(data):
+        return spark.open_frame(data)
+    return open_source(data, query=query)
+
+
+def _is_path(data: str) -> bool:
+    """Whether a text stands for files on this machine, there or not, rather than for a table or an address."""
+    return not data or ("://" not in data and (is_pattern(data) or os.path.exists(data) or not _NAME.fullmatch(data)))
+
+
 def open_engine(source: Source, schema: Schema, *, kind: Kind = "auto", key: bytes) -> Engine:
     """An engine that counts the rows of a source. Its structure is checked here; no row is read yet.
 
-    ``auto`` streams files and folders above ``MOST_BYTES`` and holds all else in memory. ``key`` is 16 secret bytes,
-    drawn anew for each run, by which the rows of a person are chosen.
+    ``auto`` streams files and folders above ``MOST_BYTES`` and holds all else in memory, but for what is Spark's.
+    ``key`` is 16 secret bytes, drawn anew for each run, by which the rows of a person are chosen.
 
     Privacy: the choice of an engine depends on the size of the file, which is public, and never on the number of
     rows.
     """
+    kind = engine_kind(source, kind)
+    if kind == "spark":
+        check_structure(schema, source.schema, source.where)
+        return spark.SparkEngine(source if isinstance(source, spark.SparkTable) else spark.divided(source), schema, key)
     rows = Rows(source, schema, key)
-    if kind == "auto":
-        kind = "stream" if (source.bytes or 0) > MOST_BYTES and source.again else "memory"
     return StreamEngine(rows) if kind == "stream" else MemoryEngine(rows)
+
+
+def engine_kind(source: Source, kind: Kind = "auto") -> Literal["memory", "stream", "spark"]:
+    """Which engine counts a source."""
+    if isinstance(source, spark.SparkTable):
+        if kind not in ("auto", "spark"):
+            raise SourceError(f"{source.where} is counted by Spark; leave the engine at auto, or say spark")
+        return "spark"
+    if kind == "auto":
+        return "stream" if (source.bytes or 0) > MOST_BYTES and source.again else "memory"
+    return kind

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from dpsyn.engines.engine import Cliques, Counts
-from dpsyn.engines.reading import ReadingEngine
-from dpsyn.engines.rows import Part, Rows
-from dpsyn.records import Codes
-from dpsyn.records.tally import Tally
+from dpsyn.engines.questions import Marginals
+from dpsyn.engines.reading import ReadingEngine, require_origin
+from dpsyn.engines.rows import Rows
 from dpsyn.transforms import Recoding
 
 
 class StreamEngine(ReadingEngine):
     """Counts batch by batch, all cliques of a question in one reading: an ``Engine``.
 
-    Memory is bounded by a few batches and the counts; with a unit also by k keys of each person, and each question
-    then takes two readings. While a batch is counted, the next ones are read into codes.
+    Memory is bounded by a few batches and the counts; with a unit also by k keys of each person, which one more reading
+    finds before the first question. While a batch is counted, the next ones are read into codes.
 
     Privacy: see ``Engine``. No row outlives the question.
     """
@@ -30,12 +27,9 @@ class StreamEngine(ReadingEngine):
 
     def count(self, cliques: Cliques, recoding: Recoding) -> list[Counts]:
         """For each clique the table of counts of the rows that count."""
-        self._check(recoding)
-        tally = Tally(cliques, recoding.sizes)
-
-        def recoded(part: Part) -> Codes:
-            return recoding.apply(part.codes) if recoding.columns else np.empty((part.batch.num_rows, 0), np.uint8)
-
-        for codes, chosen in self._rows.batches(recoded):
-            tally.add(codes if chosen is None else codes[chosen])
-        return tally.tables()
+        require_origin(recoding, self._rows.codec)
+        question = Marginals.of(cliques, recoding)
+        counting = question.counting()
+        for codes, chosen in self._rows.batches(question.take):
+            counting.add(codes if chosen is None else codes[chosen])
+        return counting.tables()

@@ -12,7 +12,7 @@ import msgspec
 
 from dpsyn.accounting import Budget, Ledger, Protection, Run
 from dpsyn.accounting.account import replay
-from dpsyn.engines import Engine, open_engine
+from dpsyn.engines import Engine, open_engine, open_table
 from dpsyn.engines.transactions import BasketEngine
 from dpsyn.errors import JournalError, LedgerError
 from dpsyn.private.baskets import PrivateBaskets
@@ -22,7 +22,7 @@ from dpsyn.private.mechanisms import Mechanisms, SystemNoise
 from dpsyn.private.table import PrivateTable, initial_recoding
 from dpsyn.records import check_structure
 from dpsyn.schema import BasketSchema, Schema
-from dpsyn.sources import open_source, open_transactions
+from dpsyn.sources import open_transactions
 
 _E = TypeVar("_E", Engine, BasketEngine)
 
@@ -34,7 +34,7 @@ def open_private(
     ledger: Ledger | None = None,
     *,
     query: str | None = None,
-    engine: Literal["auto", "memory", "stream"] = "auto",
+    engine: Literal["auto", "memory", "stream", "spark"] = "auto",
     mechanisms: Mechanisms | None = None,
     limits: Limits | None = None,
     journal: Path | None = None,
@@ -54,7 +54,7 @@ def open_private(
     when the run ends, so that nothing is paid twice if what follows fails; ``discard_journal`` removes it.
 
     Args:
-        data: a path, a frame, an Arrow table, a DuckDB relation.
+        data: a path, a frame, an Arrow table, a DuckDB relation, a Spark DataFrame.
         schema: what is public about it.
         budget: what the release may spend.
         ledger: where it is recorded; without one it counts for this run only.
@@ -67,7 +67,7 @@ def open_private(
         plan: a text that stands for the recipe and its options.
     """
     schema.require_public()
-    source = open_source(data, query=query)
+    source = open_table(data, query=query, kind=engine)
     check_structure(schema, source.schema, source.where)
     noise = mechanisms or SystemNoise()  # a run with any other, even one derived from it, is stamped
     facts = _facts(schema, budget, noise, plan=plan, ledger=ledger is not None)

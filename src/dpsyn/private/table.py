@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,23 @@ class PrivateTable(Doorway):
         """
         spends = [Gaussian.within(share, self._run.protection.l2_squared) for share in shares]
         return self._measured(cliques, spends, purpose)
+
+    def measure_under(self, parts: Sequence[tuple[Recoding, Mapping[Clique, Fraction]]]) -> list[list[Marginal]]:
+        """Noisy marginals over the attributes of several recodings of this table, counted in one reading.
+
+        Privacy: as ``measure``; each part has the share of every marginal that is measured under its recoding.
+        """
+        columns = tuple(column for recoding, _ in parts for column in recoding.columns)
+        table, first = self.recode(Recoding(columns, parts[0][0].origin)), 0
+        places: list[tuple[int, ...]] = []
+        for recoding, shares in parts:
+            places += [tuple(first + recoding.place_of(name) for name in clique) for clique in shares]
+            first += len(recoding.columns)
+        cliques = [clique for _, shares in parts for clique in shares]
+        l2_squared = self._run.protection.l2_squared
+        spends = [Gaussian.within(share, l2_squared) for _, shares in parts for share in shares.values()]
+        found = iter(table._measured_at(places, cliques, spends))
+        return [list(islice(found, len(shares))) for _, shares in parts]
 
     def measure_purely(self, cliques: Sequence[Clique], epsilons: Sequence[Fraction]) -> list[Marginal]:
         """Noisy marginals with Laplace noise, for the pure steps that the budget planned.
@@ -192,7 +210,16 @@ class PrivateTable(Doorway):
         self, cliques: Sequence[Clique], spends: Sequence[Gaussian | Laplace], purpose: str = "marginal"
     ) -> list[Marginal]:
         """Noisy marginals, counted in one pass over the rows."""
-        places = self._places(cliques, len(spends))
+        return self._measured_at(self._placed(cliques), cliques, spends, purpose)
+
+    def _measured_at(
+        self,
+        places: Sequence[tuple[int, ...]],
+        cliques: Sequence[Clique],
+        spends: Sequence[Gaussian | Laplace],
+        purpose: str = "marginal",
+    ) -> list[Marginal]:
+        self._require(places, len(spends))
         purposes = [f"{purpose} of {', '.join(clique)}" for clique in cliques]
         raws = self._noised(purposes, spends, self._meaning(places), lambda: self._engine.count(places, self.recoding))
         return [_marginal(*answer) for answer in zip(cliques, raws, spends, strict=True)]
@@ -232,13 +259,19 @@ class PrivateTable(Doorway):
 
     def _places(self, cliques: Sequence[Clique], answers: int, draws: int | None = None) -> list[tuple[int, ...]]:
         """Positions of the attributes of each clique; refused before paying if they do not make sense."""
-        if len(cliques) != answers or not cliques:
-            raise InternalError(f"{len(cliques)} marginals were asked for with {answers} shares or predictions")
-        places = [tuple(self.recoding.place_of(name) for name in clique) for clique in cliques]
+        places = self._placed(cliques)
+        self._require(places, answers, draws)
+        return places
+
+    def _placed(self, cliques: Sequence[Clique]) -> list[tuple[int, ...]]:
+        return [tuple(self.recoding.place_of(name) for name in clique) for clique in cliques]
+
+    def _require(self, places: Sequence[tuple[int, ...]], answers: int, draws: int | None = None) -> None:
+        if len(places) != answers or not places:
+            raise InternalError(f"{len(places)} marginals were asked for with {answers} shares or predictions")
         if any(not place or len(set(place)) < len(place) for place in places):
             raise SchemaError("a marginal needs at least one attribute, and each only once")
         self._admit([math.prod(self._shape(place)) for place in places], draws)
-        return places
 
     def _shape(self, place: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(self.recoding.columns[position].size for position in place)

@@ -10,6 +10,7 @@ from dpsyn.recipes.mwem import MwemOptions, mwem
 from dpsyn.recipes.privbasis import PrivBasisOptions, privbasis
 from dpsyn.recipes.priview import PriViewOptions, priview
 from dpsyn.recipes.privsyn import PrivSynOptions, privsyn
+from dpsyn.recipes.reading import reading_plan
 from dpsyn.recipes.recipe import Findings, Recipe
 from dpsyn.recipes.selecting import DPSynOptions
 from dpsyn.recipes.synthesizer import Synthesizer
@@ -35,4 +36,5 @@ __all__ = [
     "privbasis",
     "priview",
     "privsyn",
+    "reading_plan",
 ]

@@ -63,7 +63,7 @@ def measure(
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
     query: str | None = None,
-    engine: Literal["auto", "memory", "stream"] = "auto",
+    engine: Literal["auto", "memory", "stream", "spark"] = "auto",
     extend: Synopsis | str | Path | None = None,
     journal: str | Path | None = None,
     resume: bool = False,
@@ -75,7 +75,8 @@ def measure(
     through the gate, which pays before it looks.
 
     Args:
-        data: a path, a pandas or polars frame, an Arrow table, a DuckDB relation.
+        data: a path, a pattern of paths such as ``folder/*.parquet``, a pandas or polars frame, an Arrow table, a
+            DuckDB relation, a Spark DataFrame.
         schema: what is public about it, or the path of its file.
         epsilon: the ε of the promise.
         delta: its δ; by default min(1e-9, 1/expected_size²).
@@ -89,7 +90,8 @@ def measure(
         ledger: where the promise and every draw is recorded; without one this release is counted alone.
         dataset: under which name, if not that of the schema.
         query: a SELECT, or the name of a table, if the data is a DuckDB database.
-        engine: how rows are counted; ``auto`` decides by the size of the file.
+        engine: how rows are counted: with their codes held in ``memory``, as a ``stream`` that is read for each
+            question, or by ``spark``; ``auto`` decides by the size of the file.
         extend: an earlier synopsis of the same table, with which the new numbers are combined.
         journal: a file that keeps every answer until the work is done, so that it can be resumed.
         resume: go on with the run whose journal this is.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dpsyn.accounting import split
+from dpsyn.marginals import Clique
 from dpsyn.private import PrivateTable, initial_recoding
 from dpsyn.records import Codec
 from dpsyn.schema import Open
@@ -36,15 +37,14 @@ def measure_singles(table: PrivateTable, share: Fraction) -> tuple[PrivateTable,
     for name, delta in zip(opened, deltas, strict=True):
         table = table.discover(name, of_extras[name], delta)
     codec = Codec(table.schema)
-    stages = []
-    if finer:
-        stages.append(_measured(table.recode(Recoding.fine(codec)), {name: of_extras[name] for name in finer}))
     table = table.recode(initial_recoding(table.schema))
     of_columns = {
         c.name: sum((of_bins[codec.names[s]] for s in c.sources), Fraction(0)) for c in table.recoding.columns
     }
-    return table, (*stages, _measured(table, of_columns))
-
-
-def _measured(table: PrivateTable, shares: dict[str, Fraction]) -> Stage:
-    return Stage(table.recoding, tuple(table.measure([(name,) for name in shares], list(shares.values()))))
+    parts: list[tuple[Recoding, dict[Clique, Fraction]]] = [
+        (table.recoding, {(name,): share for name, share in of_columns.items()})
+    ]
+    if finer:
+        parts.insert(0, (Recoding.fine(codec), {(name,): of_extras[name] for name in finer}))
+    found = table.measure_under(parts)
+    return table, tuple(Stage(recoding, tuple(some)) for (recoding, _), some in zip(parts, found, strict=True))

@@ -63,9 +63,14 @@ def _inside(table: Estimate, selection: Selection, recoding: Recoding) -> Mask |
 
 
 def moved_to_totals(
-    schema: Schema, cells: Cells, steps: Steps, scale: float, draw: Draw, rng: np.random.Generator
+    schema: Schema,
+    cells: Cells,
+    steps: Steps,
+    part: tuple[float, float],
+    draw: Draw,
+    rng: np.random.Generator,
 ) -> tuple[Cells, Steps]:
-    """Rows of which as many meet each public condition as it says, times ``scale``.
+    """Rows of which as many meet each public condition as it says, times the part that they are of all rows.
 
     Rows that are too many in one place become rows like those where there are too few.
 
@@ -73,7 +78,8 @@ def moved_to_totals(
         schema: its totals.
         cells: rows × measured attributes.
         steps: of some attributes, by their places.
-        scale: rows of the table in parts of those that the totals speak of.
+        part: where they begin and end among all rows, from 0 to 1 if there are as many as the totals speak of: parts
+            that follow each other meet the totals together.
         draw: makes rows for a place that has none.
         rng: decides.
     """
@@ -82,7 +88,7 @@ def moved_to_totals(
     if not totals or not len(cells):
         return cells, steps
     strata = _Strata(totals, known.sizes)
-    wanted = np.array([round(total.count * scale) for total in totals])
+    wanted = np.array([round(total.count * part[1]) - round(total.count * part[0]) for total in totals])
     own = strata.of_rows(cells)
     moves = _moves(np.bincount(own, minlength=len(strata.members)), strata.members, wanted)
     cells = cells.copy(order="F")

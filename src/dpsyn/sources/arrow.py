@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.ipc as paipc
 
 from dpsyn.errors import SourceError
+from dpsyn.sources.pieces import Piece
 from dpsyn.sources.source import BATCH_ROWS, attempt, guarded
 
 _BROKEN = "it may be cut off, damaged, or not be an Arrow file"
@@ -31,6 +32,10 @@ class ArrowFileSource:
     def _schema(self) -> pa.Schema:
         with pa.OSFile(str(self._path)) as stream:
             return _reader(stream).schema
+
+    def pieces(self) -> list[Piece]:
+        """The file as a whole."""
+        return [Piece(path=str(self._path))]
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows, as the file groups them."""

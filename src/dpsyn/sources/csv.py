@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from dpsyn.errors import SourceError
+from dpsyn.sources.pieces import Piece
 from dpsyn.sources.source import attempt, guarded
 
 BLOCK_BYTES = 1 << 22
@@ -51,6 +52,10 @@ class CsvSource:
             records = csv.reader(text, delimiter=self._delimiter)
             width = len(self.schema)
             return next((records.line_num for record in records if record and len(record) != width), None)
+
+    def pieces(self) -> list[Piece]:
+        """The file as a whole."""
+        return [Piece(path=str(self._path))]
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows, each cell as the bytes that stand in the file."""

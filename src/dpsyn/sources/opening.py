@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from glob import glob, has_magic
 from pathlib import Path
 from typing import Any
 
 from dpsyn.errors import SourceError
+from dpsyn.sources.postgresql import is_address
 from dpsyn.sources.source import Source, attempt
 
 DATABASES = (".duckdb", ".ddb")
@@ -18,11 +20,15 @@ SUFFIXES = ".csv, .tsv (also .gz, .bz2, .zst), .parquet, .arrow, .feather, .duck
 def open_source(data: Any, *, query: str | None = None, besides: str = "") -> Source:
     """A source for a path, a pandas or polars frame, an Arrow table, a DuckDB relation, or an Arrow C stream.
 
-    ``query`` is a SELECT, or the name of a table, for a DuckDB database file. ``besides`` says what else the caller
-    reads, for whoever gave a file of neither kind.
+    A path may be a pattern such as ``folder/*.parquet``; the files that match it make one table.
+    ``query`` is a SELECT, or the name of a table, for a DuckDB database file or the address of a PostgreSQL database
+    such as ``postgresql://user@host/database``. ``besides`` says what else the caller reads, for whoever gave a file
+    of neither kind.
     """
     if isinstance(data, str) and not data:
         raise SourceError("the path is empty; give that of a file or a folder")
+    if is_address(data):
+        return _open_postgres(str(data), query)
     if isinstance(data, str | os.PathLike):
         return _open_path(Path(data), query, besides)
     if query is not None:
@@ -50,6 +56,8 @@ def open_source(data: Any, *, query: str | None = None, besides: str = "") -> So
 
 
 def _open_path(path: Path, query: str | None, besides: str) -> Source:
+    if is_pattern(path):
+        return _open_pattern(path, query, besides)
     if not attempt(path.exists, f"{str(path)[:100]}", "give the path of a file or a folder"):
         raise SourceError(f"there is no file or folder {path}")
     if path.suffix.lower() in DATABASES:
@@ -59,12 +67,38 @@ def _open_path(path: Path, query: str | None, besides: str) -> Source:
     return _reader_of(path, besides)(path)
 
 
+def is_pattern(path: str | Path) -> bool:
+    """Whether a path stands for all files that match it, such as ``folder/*.parquet``."""
+    return has_magic(str(path)) and not attempt(Path(path).exists, str(path)[:100], "give the path of a file")
+
+
+def _open_pattern(pattern: Path, query: str | None, besides: str) -> Source:
+    from dpsyn.sources.several import SeveralSource
+
+    if query is not None:
+        raise SourceError(f"{pattern} stands for several files, which take no query")
+    paths = [Path(found) for found in sorted(glob(str(pattern), recursive=True)) if Path(found).is_file()]
+    if not paths:
+        raise SourceError(f"no file matches {pattern}")
+    if any(path.suffix.lower() in DATABASES for path in paths):
+        raise SourceError(f"{pattern} matches a database; give the path of one, and a query")
+    return SeveralSource([_reader_of(path, besides)(path) for path in paths], str(pattern))
+
+
 def _open_database(path: Path, query: str | None) -> Source:
     from dpsyn.sources.duckdb import query_source
 
     if query is None:
         raise SourceError(f"{path} is a database; say which table or query to read (--query, or query=)")
     return query_source(path, query)
+
+
+def _open_postgres(address: str, query: str | None) -> Source:
+    from dpsyn.sources.postgresql import PostgresSource
+
+    if query is None:
+        raise SourceError("the address is that of a database; say which table or query to read (--query, or query=)")
+    return PostgresSource(address, query)
 
 
 def _reader_of(path: Path, besides: str) -> Callable[[Path], Source]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
+import msgspec
 import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as papq
 
 from dpsyn.errors import SourceError
+from dpsyn.sources.pieces import Piece
+from dpsyn.sources.several import refuse_difference
 from dpsyn.sources.source import BATCH_ROWS, attempt, guarded
 
 _BROKEN = "a file may be cut off or not be Parquet"
@@ -19,12 +21,8 @@ _NOTHING = "__HIVE_DEFAULT_PARTITION__"
 """How a folder is called whose rows have no value."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """One file, and what the names of its folders say of all its rows."""
-
-    path: str
-    folders: dict[str, str | None]
+PIECE_BYTES = 1 << 26
+"""About so much of a file is one piece, uncompressed: a second of work."""
 
 
 class ParquetSource:
@@ -36,49 +34,63 @@ class ParquetSource:
 
     again = True
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, piece: Piece | None = None) -> None:
         self.where = str(path)
-        self._parts = attempt(lambda: _parts(path), self.where, _BROKEN)
+        self._parts = [piece] if piece else attempt(lambda: _parts(path), self.where, _BROKEN)
         if not self._parts:
             raise SourceError(f"{path} holds no Parquet file")
-        self.schema = self._schema_of(self._parts[0])
+        self.schema = _schema_of(self._parts[0])
         for part in self._parts[1:]:
-            self._check(part)
+            refuse_difference(_schema_of(part), self.schema, self.where)
         self.bytes: int | None = sum(Path(part.path).stat().st_size for part in self._parts)
-
-    def _schema_of(self, part: _Part) -> pa.Schema:
-        stored: pa.Schema = attempt(lambda: papq.read_schema(part.path), self.where, _BROKEN)
-        for name in part.folders:
-            if name not in stored.names:
-                stored = stored.append(pa.field(name, pa.string()))
-        return stored.remove_metadata()
-
-    def _check(self, part: _Part) -> None:
-        """Refuse a file whose columns differ from the first one's: it would read as nulls or fail midway."""
-        own = self._schema_of(part)
-        for name in sorted({*own.names, *self.schema.names}):
-            if name not in own.names or name not in self.schema.names:
-                raise SourceError(f"{self.where}: column {name!r} is in some files and not in others")
-            if own.field(name).type != self.schema.field(name).type:
-                raise SourceError(f"{self.where}: column {name!r} has another type in some files than in others")
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows, file by file."""
-        return guarded(lambda: self._read(columns), self.where, _BROKEN)
-
-    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for part in self._parts:
-            # a small window: Arrow would otherwise hold whole groups of rows in memory
-            with papq.ParquetFile(part.path, pre_buffer=False, buffer_size=1 << 20) as file:
-                stored = [name for name in columns if name in file.schema_arrow.names]
-                for batch in file.iter_batches(BATCH_ROWS, columns=stored):
-                    arrays = [_column(name, batch, part) for name in columns]
-                    yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
+            yield from guarded(lambda part=part: _read(part, columns), part.path, _BROKEN)  # type: ignore[misc]
+
+    def pieces(self) -> list[Piece]:
+        """Parts of about equal size, along the groups of rows in which the files are stored."""
+        return [
+            msgspec.structs.replace(part, groups=groups)
+            for part in self._parts
+            for groups in attempt(lambda part=part: _group_ranges(part), part.path, _BROKEN)  # type: ignore[misc]
+        ]
 
 
-def _parts(path: Path) -> list[_Part]:
+def _schema_of(part: Piece) -> pa.Schema:
+    stored: pa.Schema = attempt(lambda: papq.read_schema(part.path), part.path, _BROKEN)
+    for name in part.folders:
+        if name not in stored.names:
+            stored = stored.append(pa.field(name, pa.string()))
+    return stored.remove_metadata()
+
+
+def _read(part: Piece, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    # a small window: Arrow would otherwise hold whole groups of rows in memory
+    with papq.ParquetFile(part.path, pre_buffer=False, buffer_size=1 << 20) as file:
+        stored = [name for name in columns if name in file.schema_arrow.names]
+        groups = range(*part.groups) if part.groups else None
+        for batch in file.iter_batches(BATCH_ROWS, row_groups=groups, columns=stored):
+            arrays = [_column(name, batch, part) for name in columns]
+            yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
+def _group_ranges(part: Piece) -> list[tuple[int, int]]:
+    """Neighbouring groups of rows, taken together until they are large enough."""
+    metadata = papq.read_metadata(part.path)
+    ranges, first, size = [], 0, 0
+    for group in range(metadata.num_row_groups):
+        size += metadata.row_group(group).total_byte_size
+        if size >= PIECE_BYTES or group == metadata.num_row_groups - 1:
+            ranges.append((first, group + 1))
+            first, size = group + 1, 0
+    return ranges
+
+
+def _parts(path: Path) -> list[Piece]:
     files = sorted(pads.dataset(str(path), format="parquet").files)
-    return [_Part(file, _folders(Path(file), path)) for file in files]
+    return [Piece(path=file, folders=_folders(Path(file), path)) for file in files]
 
 
 def _folders(file: Path, above: Path) -> dict[str, str | None]:
@@ -88,7 +100,7 @@ def _folders(file: Path, above: Path) -> dict[str, str | None]:
     return {unquote(key): None if value == _NOTHING else unquote(value) for key, _, value in pairs}
 
 
-def _column(name: str, batch: pa.RecordBatch, part: _Part) -> pa.Array:
+def _column(name: str, batch: pa.RecordBatch, part: Piece) -> pa.Array:
     """A column of the file, or the name of its folder, which is the same in every row."""
     if name in batch.schema.names:
         return batch.column(name)

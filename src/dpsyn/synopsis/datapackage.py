@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,17 +25,20 @@ _TIMES = {"s": "%Y-%m-%d %H:%M:%S", "ms": "%Y-%m-%d %H:%M:%S.%f", "us": "%Y-%m-%
 """How a text file writes times of each unit."""
 
 
-def package(dataset: str, path: str, fields: dict[str, Any], size: int, digest: str) -> dict[str, Any]:
+def package(
+    dataset: str, path: str | Sequence[str], fields: dict[str, Any], size: int, digest: str | None
+) -> dict[str, Any]:
     """The plain data of ``datapackage.json`` for one table.
 
     Args:
         dataset: the name of the dataset; may be empty.
-        path: the name of the table's file.
+        path: the name of the table's file, or of its files in the order of rows.
         fields: what ``table_schema`` gives for it.
         size: its bytes.
-        digest: their SHA-256.
+        digest: their SHA-256, if the table is one file.
     """
-    kind = table_format(path)
+    first = path if isinstance(path, str) else path[0]
+    kind = table_format(first)
     tabular = "tabular-" if kind == "csv" else ""  # the standard knows no other file as tabular
     text = {"encoding": "utf-8", "dialect": _DIALECT} if kind == "csv" else {}
     return {
@@ -44,14 +48,14 @@ def package(dataset: str, path: str, fields: dict[str, Any], size: int, digest: 
         "resources": [
             {
                 "profile": f"{tabular}data-resource",
-                "name": _slug(path.split(".")[0]) or "table",
-                "path": path,
+                "name": _slug(re.split("[./]", first)[0]) or "table",
+                "path": path if isinstance(path, str) else list(path),
                 "format": kind,
                 "mediatype": _MEDIA[kind],
-                **({"compression": "gz"} if path.lower().endswith(".gz") else {}),
+                **({"compression": "gz"} if first.lower().endswith(".gz") else {}),
                 **text,
                 "bytes": size,
-                "hash": f"sha256:{digest}",
+                **({"hash": f"sha256:{digest}"} if digest else {}),
                 "schema": fields,
             }
         ],

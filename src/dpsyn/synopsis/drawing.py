@@ -1,16 +1,18 @@
-"""Codes of synthetic rows from a model, under conditions if there are any."""
+"""Synthetic rows from a model, under conditions if there are any, chunk by chunk."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpsyn.errors import UserError
+from dpsyn.errors import InternalError, UserError
 from dpsyn.progress import Progress, silent
-from dpsyn.records import Codes, Grouping
-from dpsyn.rules import can_keep, keep_rules, moved_to_totals, require_possible
+from dpsyn.records import Codec, Codes, Grouping
+from dpsyn.rules import can_keep, keep_rules, moved_to_totals, require_kept, require_possible
 from dpsyn.schema import Schema
 from dpsyn.synopsis.parts import Model
 from dpsyn.synthesis import gibbs, synthesize
@@ -23,89 +25,120 @@ FEW, ENOUGH = 1_000, 4_000
 """Fewer rows than the first are drawn from as many as the second: a handful that is bound to all tables by itself
 matches their largest cells, but no row of it need make sense."""
 
+WHOLE = 1 << 20
+"""Rows at most that are fitted together where a model has no distribution to draw from, but tables to be matched."""
+
 FAINT = 1e-9
 """The share of an attribute's weight that is spread over all of its codes, so that none is impossible if asked for."""
-
 
 EXPANSIONS = 16
 """Draws of fine codes within a model's codes, where rules do not let the first ones be together."""
 
+Steps = dict[int, NDArray[np.int64]]
+"""Which of the values of its cell each row has, by the places of attributes that orders and sums compare."""
 
-def draw_codes(
-    model: Model,
-    names: Sequence[str],
-    rows: int,
-    allowed: Allowed,
-    *,
-    seed: int,
-    rng: np.random.Generator,
-    progress: Progress = silent,
-) -> Codes:
-    """Fine codes of rows: rows × attributes.
 
-    Args:
-        model: what to draw from.
-        names: the attributes of the fine codes.
-        rows: how many.
-        allowed: conditions, all of which every row meets.
-        seed: of the model's codes.
-        rng: draws fine codes among those that a model's code stands for.
-        progress: is told how far it is.
+class Drawing:
+    """Rows of a model that keep the rules of a schema, in chunks that know nothing of each other.
+
+    A chunk is a function of the model, the seed, its number and the number of rows: the same on any machine, whoever
+    draws it and in whatever order. It is bound to the model's marginals by itself, so that all of them together are.
+    Public totals are met by as many rows as the model has, and in proportion by any others; not under conditions.
     """
-    codes, expand = _drawn(model, names, rows, allowed, seed=seed, progress=progress)
-    return expand(codes, rng)
 
+    def __init__(self, schema: Schema, model: Model, rows: int, allowed: Allowed, *, seed: int) -> None:
+        require_possible(schema, allowed)
+        self._schema, self._codec, self.rows, self.seed = schema, Codec(schema), rows, seed
+        self._allowed, self._conditioned = allowed, _Conditioned.of(model, self._codec.names, allowed)
+        states = np.random.SeedSequence(seed).generate_state(2, np.uint64)
+        self._code_seed, self._value_seed = int(states[0]), int(states[1])
+        self.chunks = max(1, -(-rows // (gibbs.CHUNK if self._conditioned.model.fitted else WHOLE)))
 
-def _drawn(
-    model: Model, names: Sequence[str], rows: int, allowed: Allowed, *, seed: int, progress: Progress
-) -> tuple[NDArray[np.integer], Callable[[NDArray[np.integer], np.random.Generator], Codes]]:
-    """The model's codes of rows, and what draws fine codes from them."""
-    _refuse_conditions_on_differences(model, names, allowed)
-    weights = [_weights(model, name, allowed) for name in names]
-    where = {
-        column.name: _odds(column, model, names, weights)
-        for column in model.recoding.columns
-        if any(names[source] in allowed for source in column.sources)
-    }
+    def size(self, number: int) -> int:
+        """The rows of a chunk; chunks are of about equal size."""
+        return self.rows // self.chunks + (number < self.rows % self.chunks)
 
-    def expand(codes: NDArray[np.integer], rng: np.random.Generator) -> Codes:
-        return model.recoding.expand(codes, weights, rng)
+    def table(self, number: int, progress: Progress = silent) -> pa.Table:
+        """The rows of a chunk as a table of the schema's types."""
+        rng = np.random.default_rng([self._value_seed, number])
+        codes, steps = self._kept(self._conditioned, self._codes(number, progress), self._allowed, rng)
+        before = number * (self.rows // self.chunks) + min(number, self.rows % self.chunks)
+        if not self._allowed:
+            codes, steps = self._moved(codes, steps, before, rng)
+        named = {self._codec.names[place]: own for place, own in steps.items()}
+        table = self._codec.decode(codes, rng, first_row=before, steps=named)
+        require_kept(self._schema, table)
+        return table
 
-    return model_codes(model, rows, where, seed=seed, progress=progress), expand
+    def no_rows(self) -> pa.Table:
+        """No rows, but the columns of a table with some."""
+        return self._codec.decode(np.zeros((0, len(self._codec.names)), np.uint8), np.random.default_rng(0))
 
+    def _codes(self, number: int, progress: Progress) -> NDArray[np.integer]:
+        model, where, seed = self._conditioned.model, self._conditioned.where, self._code_seed
+        if self.chunks > 1 and model.fitted is not None:
+            return gibbs.generate_chunk(model.fitted, self.size(number), number, seed=seed, where=where).T
+        if self.chunks > 1:
+            seed = int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0])
+        return model_codes(model, self.size(number), where, seed=seed, progress=progress)
 
-def draw_kept(
-    schema: Schema,
-    model: Model,
-    rows: int,
-    allowed: Allowed,
-    *,
-    seed: int,
-    rng: np.random.Generator,
-    progress: Progress = silent,
-) -> tuple[Codes, Mapping[str, NDArray[np.int64]]]:
-    """Fine codes of rows that keep all rules of the schema, and the steps of values that orders and sums compare.
-
-    Public totals are met by a table as large as the model's, and in proportion by any other; not under conditions.
-    """
-    names = [name for name, _ in model.recoding.origin]
-    require_possible(schema, allowed)
-
-    def kept(number: int, within: Allowed, told: Progress = silent) -> tuple[Codes, dict[int, NDArray[np.int64]]]:
-        own, expand = _drawn(model, names, number, within, seed=seed, progress=told)
-        cells = expand(own, rng)
+    def _kept(
+        self, source: _Conditioned, codes: NDArray[np.integer], within: Allowed, rng: np.random.Generator
+    ) -> tuple[Codes, Steps]:
+        """Fine codes within the model's that keep the rules of rows."""
+        cells = source.model.recoding.expand(codes, source.weights, rng)
         for _ in range(EXPANSIONS):  # other values within the same bins may keep the rules
-            bad = np.flatnonzero(~can_keep(schema, cells))
+            bad = np.flatnonzero(~can_keep(self._schema, cells))
             if not len(bad):
                 break
-            cells[bad] = expand(own[bad], rng)
-        return keep_rules(schema, cells, rng, within)
+            cells[bad] = source.model.recoding.expand(codes[bad], source.weights, rng)
+        return keep_rules(self._schema, cells, rng, within)
 
-    codes, steps = kept(rows, allowed, progress)
-    if not allowed:
-        scale = 1.0 if rows == round(model.total) else rows / max(model.total, 1.0)
-        codes, steps = moved_to_totals(schema, codes, steps, scale, kept, rng)
-    return codes, {names[place]: own for place, own in steps.items()}
+    def _moved(self, codes: Codes, steps: Steps, before: int, rng: np.random.Generator) -> tuple[Codes, Steps]:
+        """As many rows as public totals say of those that lie between ``before`` and the end of these."""
+        model = self._conditioned.model
+
+        def drawn(number: int, within: Allowed) -> tuple[Codes, Steps]:
+            source, seed = _Conditioned.of(model, self._codec.names, within), int(rng.integers(2**63))
+            return self._kept(source, model_codes(source.model, number, source.where, seed=seed), within, rng)
+
+        per_row = 1 / self.rows if self.rows == round(model.total) else 1 / max(model.total, 1.0)
+        part = (before * per_row, (before + len(codes)) * per_row)
+        return moved_to_totals(self._schema, codes, steps, part, drawn, rng)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Conditioned:
+    """A model under conditions.
+
+    Attributes:
+        model: with a distribution to draw from, if there are conditions.
+        weights: of the fine codes of each attribute; none for those that are not allowed.
+        where: for some of the model's attributes, how likely each code is to meet the conditions.
+    """
+
+    model: Model
+    weights: Sequence[NDArray[np.float64]]
+    where: Mapping[str, NDArray[np.float64]]
+
+    @classmethod
+    def of(cls, model: Model, names: Sequence[str], allowed: Allowed) -> _Conditioned:
+        _refuse_conditions_on_differences(model, names, allowed)
+        weights = [_weights(model, name, allowed) for name in names]
+        where = {
+            column.name: _odds(column, model, names, weights)
+            for column in model.recoding.columns
+            if any(names[source] in allowed for source in column.sources)
+        }
+        return cls(_fitted(model) if where else model, weights, where)
+
+
+def _fitted(model: Model) -> Model:
+    """The model with a distribution that can be drawn from under conditions."""
+    if model.fitted is not None:
+        return model
+    tables, recoding = model.tables, model.recoding
+    return replace(model, fitted=gibbs.fit(tables, recoding.names, recoding.sizes, seed=0))
 
 
 def model_codes(
@@ -117,7 +150,9 @@ def model_codes(
     """
     if model.fitted is None and not where:
         return synthesize(model.tables, model.recoding.names, model.recoding.sizes, rows, seed=seed, progress=progress)
-    fitted = model.fitted or gibbs.fit(model.tables, model.recoding.names, model.recoding.sizes, seed=0)
+    fitted = model.fitted
+    if fitted is None:
+        raise InternalError("conditions need a distribution to draw from")
     number = ENOUGH if 0 < rows < FEW else rows
     chunks = list(gibbs.generate(fitted, number, seed=seed, where=where, progress=progress))
     codes = np.concatenate([np.empty((len(fitted.names), 0), np.uint16), *chunks], axis=1).T

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -43,13 +43,36 @@ def write_release(
         columns, whole = _peeked(table)
         fields = datapackage.table_schema(synopsis.schema, columns)
         write_table(whole, beside / table_name, synthetic=True)
-        files.save(synopsis, beside / SYNOPSIS)
         size, digest = _measured(beside / table_name)
         package = datapackage.package(synopsis.schema.dataset, table_name, fields, size, digest)
-        write_text(beside / datapackage.NAME, _json(package))
-        write_text(beside / CERTIFICATE_DATA, _json(guarantee_data(synopsis.releases)))
-        write_text(beside / CERTIFICATE_TEXT, guarantee_text(synopsis.releases))
-        write_text(beside / README, _readme(table_name, private=is_private(synopsis.releases)))
+        _write_others(beside, synopsis, package, table_name)
+
+
+def write_release_of_parts(
+    folder: str | Path,
+    synopsis: Synopsis,
+    rows_name: str,
+    columns: pa.Schema,
+    write_parts: Callable[[Path], Sequence[Path]],
+) -> None:
+    """The same for a table of many files; ``write_parts`` writes them into the folder ``rows_name`` of the new one."""
+    with folder_beside(Path(folder)) as beside:
+        fields = datapackage.table_schema(synopsis.schema, columns)
+        (beside / rows_name).mkdir()
+        paths = write_parts(beside / rows_name)
+        size = sum(path.stat().st_size for path in paths)
+        names = [f"{rows_name}/{path.name}" for path in paths]
+        package = datapackage.package(synopsis.schema.dataset, names, fields, size, None)
+        _write_others(beside, synopsis, package, f"{rows_name}/")
+
+
+def _write_others(folder: Path, synopsis: Synopsis, package: dict[str, Any], table_name: str) -> None:
+    """All that belongs to a table."""
+    files.save(synopsis, folder / SYNOPSIS)
+    write_text(folder / datapackage.NAME, _json(package))
+    write_text(folder / CERTIFICATE_DATA, _json(guarantee_data(synopsis.releases)))
+    write_text(folder / CERTIFICATE_TEXT, guarantee_text(synopsis.releases))
+    write_text(folder / README, _readme(table_name, private=is_private(synopsis.releases)))
 
 
 def _check_name(name: str) -> None:

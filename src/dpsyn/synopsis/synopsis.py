@@ -8,28 +8,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from dpsyn.accounting import Certificate
 from dpsyn.errors import SourceError, UserError
 from dpsyn.progress import Progress, silent
 from dpsyn.records import Codec
-from dpsyn.rules import require_kept
 from dpsyn.schema import Schema, select_cells
-from dpsyn.synopsis.drawing import draw_kept
+from dpsyn.synopsis.drawing import Drawing
 from dpsyn.synopsis.frames import as_kind
 from dpsyn.synopsis.modelling import fit_model
 from dpsyn.synopsis.parts import Model, Release
 from dpsyn.transforms import Recoding
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from dpsyn.synopsis.answering import Answer, Method
     from dpsyn.synopsis.closeness import Closeness
 
 MOST_ROWS = 2**31 - 1
-"""Rows that one table may have."""
+"""Rows that one table in memory may have."""
+
+MOST_DRAWN = 10**12
+"""Rows that may be drawn at all; more are asked for by mistake."""
+
+Where = Mapping[str, Any]
+"""Conditions by attribute."""
 
 Kind = Literal["arrow", "pandas", "polars"]
 
@@ -95,23 +99,27 @@ class Synopsis:
         progress: Progress = silent,
     ) -> pa.Table:
         """Synthetic rows as an Arrow table; the rest is as in ``generate``."""
+        from dpsyn.synopsis.sharding import batches
+
+        drawing = self.drawing(rows, seed=seed, where=where)
+        if drawing.rows > MOST_ROWS:
+            raise UserError(f"{drawing.rows:,} rows do not fit into one table; write them to a file or a folder")
+        found = list(batches(drawing, progress))
+        progress("writing values", 0.0)
+        return pa.concat_tables(found).combine_chunks()
+
+    def drawing(self, rows: int | None = None, *, seed: int | None = None, where: Where | None = None) -> Drawing:
+        """Synthetic rows that are yet to be drawn, in chunks; the arguments are as in ``generate``."""
         wanted = self.rows if rows is None else rows
         if not isinstance(wanted, int | np.integer) or isinstance(wanted, bool):
             raise UserError(f"{rows!r} rows were asked for; give a whole number")
-        if not 0 <= wanted <= MOST_ROWS:
-            raise UserError(f"{wanted:,} rows were asked for; give a number from 0 to {MOST_ROWS:,}")
+        if not 0 <= wanted <= MOST_DRAWN:
+            raise UserError(f"{wanted:,} rows were asked for; give a number from 0 to {MOST_DRAWN:,}")
         if seed is not None and seed < 0:
             raise UserError(f"the seed is {seed}; give a whole number from 0")
         allowed = select_cells(self.schema, where or {})
-        parts, codec = np.random.SeedSequence(seed).spawn(2), Codec(self.schema)
-        fine_seed, rng = int(parts[0].generate_state(1, np.uint64)[0]), np.random.default_rng(parts[1])
-        fine, steps = draw_kept(
-            self.schema, self.model, int(wanted), allowed, seed=fine_seed, rng=rng, progress=progress
-        )
-        progress("writing values", 0.0)
-        table = codec.decode(fine, rng, steps=steps)
-        require_kept(self.schema, table)
-        return table
+        own = int(np.random.SeedSequence().generate_state(1, np.uint64)[0]) if seed is None else int(seed)
+        return Drawing(self.schema, self.model, int(wanted), allowed, seed=own)
 
     def marginal(
         self,
@@ -211,6 +219,51 @@ class Synopsis:
         from dpsyn.synopsis import files
 
         return files.load(path, recompute=recompute)
+
+    def write(
+        self,
+        target: str | Path,
+        rows: int | None = None,
+        *,
+        seed: int | None = None,
+        where: Where | None = None,
+        workers: Literal["threads", "processes"] = "threads",
+        progress: Progress = silent,
+    ) -> None:
+        """Draw rows straight into a file, or into a release folder if the name ends in a slash or a folder is there.
+
+        Memory stays the same whatever the number of rows, which are those of ``generate`` with the same seed. A folder
+        of many rows holds them as Parquet files of a million rows each, drawn in parallel.
+
+        Args:
+            target: the file, by its suffix CSV, Parquet or Arrow; ``-`` is standard output; or the folder.
+            rows: how many; by default the estimated number of rows of the private table.
+            seed: makes the rows reproducible, whatever the number of workers.
+            where: conditions as in ``generate``.
+            workers: who draws the files of a folder.
+            progress: is told how far it is.
+        """
+        from dpsyn.synopsis import sharding, writing
+
+        drawing = self.drawing(rows, seed=seed, where=where)
+        if not writing.is_folder(target):
+            writing.write_file(target, drawing, progress)
+        elif sharding.parts_of(drawing) > 1:
+            writing.write_parted(target, self, drawing, where or {}, workers, progress)
+        else:
+            writing.write_whole(target, self, drawing, progress)
+
+    def spark_frame(
+        self, session: Any, rows: int | None = None, *, seed: int | None = None, where: Where | None = None
+    ) -> Any:
+        """Synthetic rows as a Spark DataFrame, drawn by its tasks; ``session`` is a SparkSession.
+
+        ``frame.write.parquet(address)`` writes them wherever Spark can. The rows are those of ``write`` with the same
+        seed.
+        """
+        from dpsyn.synopsis.sharding import spark_frame
+
+        return spark_frame(self, session, rows, seed=seed, where=where)
 
     def write_release(self, folder: str | Path, table: pa.Table) -> None:
         """Write a new folder with a synthetic table, this synopsis, its certificates and a description of columns."""

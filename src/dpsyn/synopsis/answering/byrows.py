@@ -12,7 +12,7 @@ from dpsyn.synopsis.answering.answer import Answer
 from dpsyn.synopsis.answering.linear import Table
 from dpsyn.synopsis.answering.modelled import FEWEST, MOST
 from dpsyn.synopsis.answering.question import Question
-from dpsyn.synopsis.drawing import draw_codes
+from dpsyn.synopsis.drawing import model_codes
 from dpsyn.synopsis.parts import Model
 
 
@@ -28,7 +28,8 @@ def answer_by_rows(question: Question, model: Model, codec: Codec) -> Answer:
     taken from, in every cell that an output stands for.
     """
     number = int(np.clip(round(model.total), FEWEST, MOST))
-    fine = draw_codes(model, codec.names, number, {}, seed=0, rng=np.random.default_rng(0))
+    weights = [model.histograms[name] for name in codec.names]
+    fine = model.recoding.expand(model_codes(model, number, {}, seed=0), weights, np.random.default_rng(0))
     shares = _shares(question, fine, codec)
     counts = shares * model.total
     sampling = np.sqrt(shares * (1 - shares) / number) * model.total

@@ -1,0 +1,43 @@
+"""Several files that make one table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+
+from dpsyn.errors import SourceError
+from dpsyn.sources.source import Source
+
+
+class SeveralSource:
+    """Files of the same columns, one after another."""
+
+    again = True
+
+    def __init__(self, parts: Sequence[Source], where: str) -> None:
+        self.where, self._parts = where, tuple(parts)
+        self.schema = self._parts[0].schema
+        for part in self._parts[1:]:
+            refuse_difference(part.schema, self.schema, where)
+        self.bytes: int | None = sum(part.bytes or 0 for part in self._parts)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The rows, file by file."""
+        return chain.from_iterable(part.batches(columns) for part in self._parts)
+
+    def pieces(self) -> list[Any]:
+        """The pieces of all files."""
+        parts: list[Any] = list(self._parts)
+        return [piece for part in parts for piece in part.pieces()]
+
+
+def refuse_difference(own: pa.Schema, first: pa.Schema, where: str) -> None:
+    """Refuse a file whose columns differ from the first one's: it would read as nulls or fail midway."""
+    for name in sorted({*own.names, *first.names}):
+        if name not in own.names or name not in first.names:
+            raise SourceError(f"{where}: column {name!r} is in some files and not in others")
+        if own.field(name).type != first.field(name).type:
+            raise SourceError(f"{where}: column {name!r} has another type in some files than in others")
