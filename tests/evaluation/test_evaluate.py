@@ -156,7 +156,7 @@ def test_a_table_of_one_column_has_no_pairs() -> None:
         ({"seed": -1}, UserError, "the seed is -1"),
         ({"seed": True}, UserError, "the seed is True"),
         ({"schema": {"a": 3}}, SchemaError, "a dict is not a schema"),
-        ({"target": "q"}, UserError, "there is no column 'q' to predict"),
+        ({"target": "q"}, UserError, "there is no column 'q' to compare"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: Any, error: type[Exception], complaint: str) -> None:
