@@ -197,12 +197,13 @@ def _tells_more(difference: Table, sampling: Table, known: Sequence[Axes]) -> bo
     """Whether records of the model are predicted to be nearer the truth than a reconstruction, by what they differ by.
 
     In what is known both should be the same; what records differ by there is the error of their fit. In what is not
-    known they differ by what tables of other attributes tell, which the reconstruction lacks, and by chance.
+    known they differ by what tables of other attributes tell, which the reconstruction lacks, and by chance. A sum of
+    squares that chance alone makes has a deviation of √(2/number) of itself; two of them must not decide.
     """
     inside = spread(within_any(known, difference.ndim), difference.shape)
     squares = reflected(difference, range(difference.ndim)) ** 2
     by_chance = float((sampling**2).sum()) * float((~inside).mean())
-    lacking = float(squares[~inside].sum()) - by_chance
+    lacking = float(squares[~inside].sum()) - by_chance * (1 + 2 * math.sqrt(2 / max(1, int((~inside).sum()))))
     return lacking > float(squares[inside].sum()) + by_chance
 
 
