@@ -55,7 +55,7 @@ MAP: dict[str, set[str]] = {
         "synthesis",
         "synopsis",
     },
-    "diagnose": {"schema", "marginals", "records", "sources"},
+    "diagnose": {"schema", "marginals", "records", "rules", "sources"},
     "evaluation": {"schema", "marginals", "records", "sources"},
     "report": {"evaluation", "accounting", "schema", "synopsis"},
     "demo": {"schema", "records"},

@@ -92,11 +92,12 @@ def draw_kept(
     def kept(number: int, within: Allowed, told: Progress = silent) -> tuple[Codes, dict[int, NDArray[np.int64]]]:
         own, expand = _drawn(model, names, number, within, seed=seed, progress=told)
         cells = expand(own, rng)
+        bad = np.flatnonzero(~can_keep(schema, cells))
         for _ in range(EXPANSIONS):  # other values within the same bins may keep the rules
-            bad = np.flatnonzero(~can_keep(schema, cells))
             if not len(bad):
                 break
             cells[bad] = expand(own[bad], rng)
+            bad = bad[~can_keep(schema, cells[bad])]
         return keep_rules(schema, cells, rng, within)
 
     codes, steps = kept(rows, allowed, progress)
