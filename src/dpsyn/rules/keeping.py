@@ -2,8 +2,8 @@
 
 A model that knows the rules draws few rows that break one; a model that does not may draw many. Both are mended in the
 same way, and none is dropped: first impossible values and totals by themselves; then one attribute at a time, taken
-from a row that keeps the rules; then all attributes that the rules tie together, taken from one such row. If no row keeps the
-rules, one that does is worked out.
+from a row that keeps the rules; then all attributes that the rules tie together, taken from one such row. If no row
+keeps the rules, one that does is worked out.
 """
 
 from __future__ import annotations
