@@ -57,7 +57,7 @@ MAP: dict[str, set[str]] = {
         "synthesis",
         "synopsis",
     },
-    "diagnose": {"schema", "marginals", "records", "sources", "plan"},
+    "diagnose": {"schema", "marginals", "records", "rules", "sources", "plan"},
     "evaluation": {"schema", "marginals", "records", "sources"},
     "report": {"evaluation", "accounting", "schema", "synopsis"},
     "demo": {"schema", "records"},

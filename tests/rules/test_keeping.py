@@ -123,3 +123,18 @@ def test_totals_are_summed_up_rather_than_taken_from_elsewhere() -> None:
     mended, _ = kept(HOSPITAL, cells)
 
     assert np.array_equal(mended[:, parts], cells[:, parts])
+
+
+def test_what_many_rules_hang_on_stays_as_it_was_drawn() -> None:
+    lines = [f"  q{n}: {{kind: categorical, codes: 3}}\n" for n in range(6)]
+    rules = [f"  - {{rule: impossible, where: {{asked: 0, q{n}: [1, 2]}}}}\n" for n in range(6)]
+    schema = Schema.from_yaml(
+        "dpsyn_schema: 1\nattributes:\n  asked: {kind: categorical, codes: 2}\n"
+        f"{''.join(lines)}rules:\n{''.join(rules)}"
+    )
+    cells = random_cells(schema, 1_000, 5)
+
+    mended, table = kept(schema, cells)
+
+    assert np.array_equal(mended[:, 0], cells[:, 0])
+    assert not any(broken(schema, table).values())

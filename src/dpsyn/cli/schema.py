@@ -166,6 +166,9 @@ def show_fit(fit: Fit) -> None:
         output.table(title, headings, [_told(entry) for entry in told], right=(1, 2, 3, 4))
     else:
         output.say(title)
+    if broken := {number: rows for number, rows in fit.broken.items() if rows}:
+        told_rules = ", ".join(f"rule {number} by {output.counted(rows, 'row')}" for number, rows in broken.items())
+        output.say(f"Rules that this table breaks, and that synthetic rows keep all the same: {told_rules}.")
     for words, names in (
         ("Open, so there is nothing to check", fit.unchecked),
         ("Not in the schema, so never read", fit.extra),

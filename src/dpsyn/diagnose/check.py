@@ -5,15 +5,17 @@ Privacy: this is the steward's own, unpaid look at the rows. The result is priva
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from dpsyn.errors import SchemaError, SourceError
 from dpsyn.records import ABOVE, BELOW, EMPTY, FOUND, UNREADABLE, column_for, structural_problems
-from dpsyn.schema import Attribute, Schema
+from dpsyn.rules import violations
+from dpsyn.schema import Attribute, Schema, Total
 from dpsyn.sources import Source, open_source
 from dpsyn.sources.csv import CsvSource
 
@@ -59,6 +61,7 @@ class Fit:
         extra: columns that the schema does not mention; a release does not read them.
         skipped: statements of the schema that are not compared with the rows.
         problems: columns that are missing, there twice or of a type that does not fit; a release refuses them.
+        broken: by its number, how many rows break each rule; synthetic rows will keep it all the same.
     """
 
     where: str
@@ -68,6 +71,7 @@ class Fit:
     extra: tuple[str, ...]
     skipped: tuple[str, ...]
     problems: tuple[str, ...]
+    broken: Mapping[int, int]
 
     def __repr__(self) -> str:
         return f"<Fit of {self.where} to its schema: private; see its attributes>"
@@ -86,25 +90,36 @@ def check_table(schema: Schema, data: Any, *, query: str | None = None) -> Fit:
     columns = [column_for(attribute) for attribute in coded]
     names = [attribute.name for attribute in coded]
     fates = np.zeros((len(coded), 5), np.int64)
+    checkable = _checkable(schema, names)
+    broken = dict.fromkeys(checkable, 0)
     rows = 0
     for batch in _batches(source, names or source.schema.names[:1]):
         rows += batch.num_rows
         for place, (name, column) in enumerate(zip(names, columns, strict=True)):
             fates[place] += np.bincount(column.read(batch.column(name)).fates, minlength=5)
+        for number, times in violations(schema, pa.Table.from_batches([batch]), checkable).items():
+            broken[number] += times
     return Fit(
         where=source.where,
         rows=rows,
         attributes=tuple(_fit(a, counts.tolist()) for a, counts in zip(coded, fates, strict=True)),
         unchecked=tuple(attribute.name for attribute in schema.measured if not attribute.coded),
         extra=tuple(name for name in source.schema.names if name not in schema),
-        skipped=_skipped(schema),
+        skipped=_skipped(schema, checkable),
         problems=tuple(problems.values()),
+        broken=broken,
     )
 
 
-def _skipped(schema: Schema) -> tuple[str, ...]:
+def _checkable(schema: Schema, names: Sequence[str]) -> list[int]:
+    """The numbers of rules about single rows whose columns are all read."""
+    rules = enumerate(schema.rules, start=1)
+    return [n for n, rule in rules if not isinstance(rule, Total) and set(names).issuperset(rule.mentions())]
+
+
+def _skipped(schema: Schema, checkable: Sequence[int]) -> tuple[str, ...]:
     derived = tuple(f"{derive.name} (derived)" for derive in schema.derive)
-    rules = ("rules",) if schema.rules else ()
+    rules = tuple(f"rule {n}" for n in range(1, len(schema.rules) + 1) if n not in checkable)
     return (*derived, *rules, *((f"rows per {schema.unit.id}",) if schema.unit else ()))
 
 

@@ -1,9 +1,9 @@
 """Rows whose cells were drawn, mended so that all rules hold, and values chosen inside the cells so that they do.
 
 A model that knows the rules draws few rows that break one; a model that does not may draw many. Both are mended in the
-same way, and none is dropped: first totals by the sum of their parts; then one attribute at a time, taken from a row
-that keeps the rules; then all attributes that the rules tie together, taken from one such row. If no row keeps the
-rules, one that does is worked out.
+same way, and none is dropped: first impossible values and totals by themselves; then one attribute at a time, taken
+from a row that keeps the rules; then all attributes that the rules tie together, taken from one such row. If no row
+keeps the rules, one that does is worked out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpsyn.errors import UserError
 from dpsyn.rules.valuing import Steps, draw_steps
 from dpsyn.schema import Schema
-from dpsyn.schema.constraints import Adding, Cells, Constraint, Constraints, constraints_of
+from dpsyn.schema.constraints import Adding, Cells, Constraint, Constraints, Forbidden, constraints_of
 from dpsyn.schema.satisfying import Witness, witness
 
 Allowed = Mapping[str, NDArray[np.bool_]]
@@ -84,6 +84,8 @@ def _mend_cells(
     for rule in rules:
         if isinstance(rule, Adding):
             _sum_up(cells, rule, rules, within, rng)
+        elif isinstance(rule, Forbidden):
+            _step_outside(cells, rule, rules, within, rng)
     good = _holds(cells, rules)
     bad, donors = np.flatnonzero(~good), np.flatnonzero(good)
     for _ in range(_TRIES if len(donors) else 0):
@@ -100,6 +102,30 @@ def _mend_cells(
         keeping = np.ones(len(cells), np.bool_)
         keeping[bad] = False
         _copy_rows(cells, {}, tied, keeping, partial(_any_row, rules, known, within), rng)
+
+
+def _step_outside(
+    cells: Cells,
+    rule: Forbidden,
+    rules: Sequence[Constraint],
+    within: Mapping[int, NDArray[np.bool_]],
+    rng: np.random.Generator,
+) -> None:
+    """Give rows in an impossible combination another value of that attribute in it which fewest rules speak of.
+
+    So what many rules hang on, such as whether a person was asked at all, stays as it was drawn. The new value is one
+    that other rows have.
+    """
+    bad = np.flatnonzero(~rule.holds(cells))
+    if not len(bad):
+        return
+    place, mask = min(rule.selection, key=lambda entry: sum(entry[0] in other.places for other in rules))
+    allowed = ~mask & within.get(place, np.ones(len(mask), np.bool_))
+    donors = np.flatnonzero(allowed[cells[:, place]])
+    if len(donors):
+        cells[bad, place] = cells[rng.choice(donors, len(bad)), place]
+    elif allowed.any():
+        cells[bad, place] = rng.choice(np.flatnonzero(allowed), len(bad))
 
 
 def _sum_up(

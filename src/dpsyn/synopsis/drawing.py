@@ -87,11 +87,12 @@ class Drawing:
     ) -> tuple[Codes, Steps]:
         """Fine codes within the model's that keep the rules of rows."""
         cells = source.model.recoding.expand(codes, source.weights, rng)
+        bad = np.flatnonzero(~can_keep(self._schema, cells))
         for _ in range(EXPANSIONS):  # other values within the same bins may keep the rules
-            bad = np.flatnonzero(~can_keep(self._schema, cells))
             if not len(bad):
                 break
             cells[bad] = source.model.recoding.expand(codes[bad], source.weights, rng)
+            bad = bad[~can_keep(self._schema, cells[bad])]
         return keep_rules(self._schema, cells, rng, within)
 
     def _moved(self, codes: Codes, steps: Steps, before: int, rng: np.random.Generator) -> tuple[Codes, Steps]:
