@@ -6,6 +6,7 @@ field, ranges of one value and of 2^53, bounds below zero and before 1970.
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal, InvalidOperation
@@ -15,6 +16,7 @@ import msgspec
 import numpy as np
 from hypothesis import strategies as st
 
+from dpsyn.errors import SchemaError
 from dpsyn.schema import (
     MISSING,
     AnyAttribute,
@@ -361,7 +363,7 @@ def schemas(draw: st.DrawFn, max_attributes: int = 5) -> Schema:
     measured = [a.name for a in found if not isinstance(a, Identifier) and a.name not in derived]
     ids = [attribute.name for attribute in found if isinstance(attribute, Identifier)]
     units = st.builds(Unit, id=st.sampled_from(ids), rows=st.integers(1, 1000)) if ids else st.nothing()
-    return Schema(
+    plain = Schema(
         attributes=tuple(draw(st.permutations(found))),
         dataset=draw(st.just("") | texts()),
         expected_size=draw(st.none() | st.integers(1, 10**12)),
@@ -369,8 +371,16 @@ def schemas(draw: st.DrawFn, max_attributes: int = 5) -> Schema:
         unit=draw(st.none() | units),
         derive=derive,
         recode=draw(_recodes_among(measured, found)),
-        rules=tuple(draw(st.lists(rules(found), max_size=3))),
     )
+    return with_rules(plain, draw(st.lists(rules(found), max_size=3)))
+
+
+def with_rules(schema: Schema, wanted: Sequence[AnyRule]) -> Schema:
+    """The schema with as many of the rules as can be kept together."""
+    for rule in wanted:
+        with contextlib.suppress(SchemaError):
+            schema = msgspec.structs.replace(schema, rules=(*schema.rules, rule))
+    return schema
 
 
 def _fresh_names(attributes: Sequence[AnyAttribute]) -> st.SearchStrategy[str]:

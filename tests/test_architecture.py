@@ -38,7 +38,8 @@ MAP: dict[str, set[str]] = {
     "consistency": {"schema", "marginals"},
     "selection": {"schema", "accounting", "marginals", "consistency"},
     "synthesis": {"schema", "marginals", "records"},
-    "synopsis": {"schema", "accounting", "marginals", "records", "transforms", "consistency", "synthesis"},
+    "rules": {"schema", "marginals", "records", "transforms", "synthesis"},
+    "synopsis": {"schema", "accounting", "marginals", "records", "transforms", "consistency", "rules", "synthesis"},
     "sources": {"schema", "records"},
     "engines": {"schema", "records", "transforms", "sources"},
     "private": {"engines", "sources", "schema", "accounting", "marginals", "records", "transforms"},
@@ -60,20 +61,34 @@ MAP: dict[str, set[str]] = {
     "evaluation": {"schema", "marginals", "records", "sources"},
     "report": {"evaluation", "accounting", "schema", "synopsis"},
     "demo": {"schema", "records"},
-    "cli": {API, "report", "demo"},
+    "simulation": {"schema", "records", "rules"},
+    "cli": {API, "report", "demo", "simulation"},
     "web": {API, "report"},
     "__main__": {"cli"},
 }
 MAP[API] = set(MAP) - {"cli", "web", "private", "engines", "__main__"}
 
 PRIVATE_SIDE = {"sources", "engines", "private"}
-POST_PROCESSING = {"marginals", "transforms", "consistency", "selection", "synthesis", "synopsis", "plan"}
+POST_PROCESSING = {
+    "marginals", "transforms", "consistency", "selection", "rules", "synthesis", "synopsis", "plan",
+}  # fmt: skip
 
 HOMES: dict[str, tuple[str, ...]] = {
     "numba": ("kernels.py", "*/kernels.py"),
     "pyarrow": tuple(
         f"{package}/*"
-        for package in ("records", "sources", "engines", "private", "diagnose", "evaluation", "synopsis", "demo")
+        for package in (
+            "records",
+            "sources",
+            "engines",
+            "private",
+            "diagnose",
+            "evaluation",
+            "synopsis",
+            "demo",
+            "rules",
+            "simulation",
+        )
     ),
     **dict.fromkeys(
         [f"pyarrow.{reader}" for reader in ("csv", "parquet", "ipc", "dataset", "feather", "json", "orc", "fs")],

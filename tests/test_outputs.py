@@ -201,14 +201,17 @@ def test_a_new_private_text_is_for_its_owner_only(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_private_text_keeps_the_permissions_of_the_file_it_replaces(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("before", "after"), [(0o640, 0o640), (0o644, 0o640), (0o600, 0o600)])
+def test_a_private_text_is_for_those_who_could_read_the_one_it_replaces_but_never_for_everybody(
+    tmp_path: Path, before: int, after: int
+) -> None:
     path = tmp_path / "draft.yaml"
     path.write_text("old", "utf-8")
-    path.chmod(0o640)
+    path.chmod(before)
 
     write_text(path, "new", private=True)
 
-    assert path.stat().st_mode & 0o777 == 0o640
+    assert path.stat().st_mode & 0o777 == after
 
 
 def test_an_error_about_another_file_stays_as_it_is(tmp_path: Path) -> None:

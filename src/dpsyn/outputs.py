@@ -21,7 +21,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
 
 @contextlib.contextmanager
-def written_beside(path: Path) -> Iterator[Path]:
+def written_beside(path: Path, *, private: bool = False) -> Iterator[Path]:
     """A temporary path in the same folder; it becomes ``path`` if the block succeeds and vanishes if not.
 
     A link is followed. What is no file, such as ``/dev/null``, is refused rather than replaced by one. Errors of
@@ -36,7 +36,7 @@ def written_beside(path: Path) -> Iterator[Path]:
             if beside.name in str(error) or error.errno in _NO_ROOM:
                 raise _unwritable(path, error) from None
             raise
-        _put_in_place(beside, path)
+        _put_in_place(beside, path, private=private)
     finally:
         with contextlib.suppress(OSError):
             beside.unlink(missing_ok=True)
@@ -63,8 +63,12 @@ def folder_beside(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str, *, private: bool = False) -> None:
-    """Write a text file in UTF-8 with plain newlines; a new private one can be read by its owner only."""
-    with written_beside(path) as beside:
+    """Write a text file in UTF-8 with plain newlines; a new private one can be read by its owner only.
+
+    One that takes the place of another keeps the rights of its owner and group. Those of everybody, which the older
+    one may have had because it was public, go.
+    """
+    with written_beside(path, private=private) as beside:
         try:
             beside.touch(0o600 if private or path.exists() else 0o666)  # nobody reads what is being written
             beside.write_bytes(text.encode())
@@ -167,10 +171,12 @@ def _writing(path: Path) -> Iterator[None]:
         raise _unwritable(path, error) from None
 
 
-def _put_in_place(beside: Path, path: Path) -> None:
+def _put_in_place(beside: Path, path: Path, *, private: bool) -> None:
     try:
         if path.exists():
             shutil.copymode(path, beside)  # who may read the old one may read the new one, and nobody else
+            if private:
+                beside.chmod(path.stat().st_mode & 0o770)
         os.replace(beside, path)
     except OSError as error:
         raise _unwritable(path, error) from None

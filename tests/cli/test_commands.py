@@ -36,7 +36,10 @@ def test_help_is_fast_and_names_every_command(capsys: pytest.CaptureFixture[str]
             loaded_by(f"from dpsyn.cli.main import run\nassert run({arguments}) == 0")
             for arguments in (
                 ["--help"],
-                *([n, "--help"] for n in ("noise", "ledger", "synthesize", "generate", "evaluate", "itemsets")),
+                *(
+                    [n, "--help"]
+                    for n in ("noise", "ledger", "synthesize", "generate", "evaluate", "simulate", "itemsets")
+                ),
             )
         )
     )
@@ -53,7 +56,7 @@ def test_help_is_fast_and_names_every_command(capsys: pytest.CaptureFixture[str]
     "command",
     [
         ["demo"],
-        *([name] for name in ("synthesize", "measure", "generate", "inspect", "evaluate", "itemsets")),
+        *([name] for name in ("synthesize", "measure", "generate", "inspect", "evaluate", "simulate", "itemsets")),
         ["noise"],
         ["schema"],
         *(["schema", n] for n in ("draft", "import", "approve", "check", "json-schema")),

@@ -158,7 +158,8 @@ def test_a_table_that_does_not_fit_is_told(synthetic: str, complaint: str, capsy
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--target", "wealth"], "there is no column 'wealth' to predict"),
+        (["--target", "wealth"], "there is no column 'wealth' to compare; there are age, sex, town, wage"),
+        (["--region", "wealth", "--sex", "sex", "--income", "wage"], "there is no column 'wealth' to compare"),
         (["--region", "town"], "needs three columns: a region, a sex and an income"),
         ([*INCOME, "--sexes", "F"], "give two values with a comma between them"),
         ([*INCOME, "--sexes", "F,X"], "'sex' to compare must be among F, M"),
@@ -173,6 +174,39 @@ def test_a_mistake_of_the_user_is_told(options: list[str], complaint: str, capsy
     assert run([*SCORES, *options]) == 2
 
     assert complaint in capsys.readouterr().err
+
+
+def test_a_column_that_is_not_there_is_told_before_anything_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("people.csv").unlink()
+
+    assert run([*SCORES, "--target", "wealth"]) == 2
+
+    assert "there is no column 'wealth'" in capsys.readouterr().err
+
+
+def test_cells_that_a_wrong_schema_counts_as_others_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = SCHEMA.replace("high: 99, bins: 10", "high: 29, bins: 10")
+    Path("schema.yaml").write_text(wrong, "utf-8")
+
+    assert run([*SCORES, "--html", "report.html"]) == 0
+
+    told = (
+        "counted as another value (real / synthetic cells): age (60.0 % / 30.0 %). If that is much, correct the schema"
+    )
+    assert told in capsys.readouterr().out
+    assert told in Path("report.html").read_text("utf-8")
+
+
+def test_a_name_makes_the_terminal_do_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    for file in ("schema.yaml", "people.csv", "synthetic.csv"):
+        text, named = Path(file).read_text("utf-8"), '"w\\x1B[31m"' if file == "schema.yaml" else "w\x1b[31m"
+        Path(file).write_text(text.replace("wage", named), "utf-8")
+
+    assert run(SCORES) == 0
+
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert "w\\x1b[31m" in shown
 
 
 def test_two_sexes_may_be_named(capsys: pytest.CaptureFixture[str]) -> None:

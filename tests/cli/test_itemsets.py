@@ -118,7 +118,9 @@ def test_nothing_frequent_is_an_empty_list_and_no_synopsis(capsys: pytest.Captur
 
     assert files() == {"a.csv"}
     assert Path("a.csv").read_text("utf-8") == '"items","count","standard_error","frequency"\n'
-    assert "s.dpsyn" not in capsys.readouterr().out
+    shown = capsys.readouterr()
+    assert "s.dpsyn" not in shown.out
+    assert "No item is frequent enough to be bought, so s.dpsyn was not written." in shown.err
 
 
 def test_a_release_is_recorded_in_a_ledger(capsys: pytest.CaptureFixture[str]) -> None:
@@ -194,7 +196,7 @@ def test_an_interrupted_run_says_how_to_go_on(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["-o", "a.txt"], "its suffix does not say what to write"),
+        (["-o", "a.txt"], "its suffix does not say what to write; use .csv, .csv.gz, .parquet or .arrow, or .json"),
         (["-o", "nowhere/a.csv"], "there is no folder nowhere"),
         (["-o", "items.txt"], "its suffix does not say"),
         (["-o", "a.csv", "--rules", "a.csv"], "a.csv is given twice"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import dpsyn
 from dpsyn.cli.main import run
 from dpsyn.cli.query import names_in
 from dpsyn.schema import Categorical, Schema
@@ -50,6 +51,8 @@ def test_a_range_that_cuts_a_bin_is_labelled(capsys: pytest.CaptureFixture[str])
     assert "30..34" in shown
     assert "35..39" in shown
     assert "age: asked for more finely than measured with others." in shown
+    assert "Covered, but more finely than measured" in shown
+    assert "has the true count in it" not in shown
 
 
 def test_conditions_alone_give_one_count(capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,6 +128,23 @@ def test_a_name_may_have_a_comma() -> None:
     assert names_in("a,b", schema) == ["a,b"]
     assert names_in(" a ", schema) == ["a"]
     assert names_in("", schema) == []
+    assert names_in("a, a,b", schema) == names_in("a,a,b", schema) == ["a", "a,b"]
+    assert names_in("a,b,c", schema) == ["a,b", "c"]
+
+
+def test_attributes_and_values_may_be_called_anything(capsys: pytest.CaptureFixture[str]) -> None:
+    schema = Schema(attributes=(Categorical(name="count", values=("a|b", "c")), Categorical(name="x=y", codes=2)))
+    counts = {("count", "x=y"): [[1.0, 2.0], [3.0, 4.0]]}
+    dpsyn.Synopsis.from_marginals(schema, counts, deviation=0.01, source="a test").save("odd.dpsyn")
+
+    assert run(["query", "odd.dpsyn", "count,x=y", "--where", "count=a|b"]) == 0
+    assert run(["query", "odd.dpsyn", "count", "--where", "x=y=1", "--json"]) == 0
+
+    table, _, data = capsys.readouterr().out.partition("{")
+    assert [line.split()[:3] for line in table.splitlines() if "a|b" in line] == [
+        ["a|b", "0", "1.0"], ["a|b", "1", "2.0"],
+    ]  # fmt: skip
+    assert [(row["count"], round(row["count_"])) for row in json.loads("{" + data)["counts"]] == [("a|b", 2), ("c", 4)]
 
 
 def test_the_original_table_is_not_needed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,46 @@ def test_a_release_writes_the_report_that_may_be_published(capsys: pytest.Captur
     assert not list(Path().glob("*.journal"))
 
 
+def test_the_certificate_of_another_table_does_not_join_a_report(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("other.yaml").write_text(SCHEMA.replace("sex", "gender"), "utf-8")
+    schema = Schema.load("other.yaml")
+    Synopsis.from_marginals(schema, {"age": [1.0] * 10, "gender": [5.0, 5.0]}, deviation=1.0, source="x").save(
+        "o.dpsyn"
+    )
+
+    assert run([*PRIVATE, "--html", "report.html", "--synopsis", "o.dpsyn"]) == 2
+
+    assert "o.dpsyn is not about the columns of schema.yaml" in capsys.readouterr().err
+    assert not Path("report.html").exists()
+
+
+def test_a_release_of_no_rows_has_its_report_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*RELEASE, "-o", "rows.csv", "--rows", "0", "--report", "report.html"]) == 0
+
+    assert "0 synthetic rows, 3 noisy marginals in 1 release" in Path("report.html").read_text("utf-8")
+    assert Path("rows.csv").read_text("utf-8").split() == ['"age","sex"']
+    assert not list(Path().glob("*.journal"))
+
+
+def test_a_private_report_that_replaces_a_published_one_is_not_for_everybody() -> None:
+    Path("report.html").write_text("published", "utf-8")
+    Path("report.html").chmod(0o644)
+
+    assert run([*PRIVATE, "--html", "report.html", "--force"]) == 0
+
+    assert not Path("report.html").stat().st_mode & 0o007
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
+def test_an_output_that_takes_no_more_is_told() -> None:
+    command = [sys.executable, "-m", "dpsyn", *PUBLIC]
+    with open("/dev/full", "wb") as full:
+        finished = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
+
+    assert finished.returncode == 2
+    assert b"standard output cannot be written" in finished.stderr
+
+
 def test_a_page_goes_to_standard_output_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*PUBLIC, "--html", "-"]) == 0
 
@@ -99,6 +140,8 @@ def test_a_page_goes_to_standard_output_alone(capsys: pytest.CaptureFixture[str]
         ([*PUBLIC, "-s", "schema.yaml"], "--schema needs the real table"),
         ([*PUBLIC, "--target", "sex"], "--target needs the real table"),
         ([*PUBLIC, "--synopsis", "s.dpsyn"], "--synopsis needs the real table"),
+        ([*PUBLIC, "--preset", "paper"], "--preset needs the real table"),
+        ([*PUBLIC, "--seed", "0"], "--seed needs the real table"),
         ([*PRIVATE, "people.csv", "--html", "r.html"], "--html makes a report of one synthetic table"),
         ([*PRIVATE, "--html", "people.csv"], "people.csv is given twice"),
         ([*PRIVATE, "--html", "x", "--json", "x"], "x is given twice"),
@@ -109,6 +152,8 @@ def test_a_page_goes_to_standard_output_alone(capsys: pytest.CaptureFixture[str]
         ([*RELEASE, "-o", "rows.csv", "--report", "rows.csv"], "rows.csv is given twice"),
         ([*RELEASE, "-o", "rows.csv", "--report", "schema.yaml"], "schema.yaml is given twice"),
         ([*RELEASE, "-o", "rows.csv", "--report", "synthetic.csv"], "synthetic.csv exists"),
+        ([*RELEASE, "-o", "rows.csv", "--report", "-"], "--report cannot go to standard output"),
+        ([*RELEASE, "-o", "rows.csv", "--synopsis", "-"], "--synopsis cannot go to standard output"),
         ([*RELEASE, "-o", "rows.csv", "--report", "nowhere/r.html"], "there is no folder nowhere"),
         (["evaluate", "--from-synopsis", "schema.yaml", "synthetic.csv"], "schema.yaml is not a synopsis"),
     ],

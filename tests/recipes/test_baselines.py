@@ -75,6 +75,19 @@ def test_multiplicative_weights_come_nearer_than_a_uniform_table(recipe: str, mo
     assert synopsis.generate(100, seed=1).num_rows == 100
 
 
+def test_the_basic_variant_is_the_mean_of_all_tables_the_first_included() -> None:
+    table = pa.table({"x0": [0] * 1000})
+
+    synopsis = dpsyn.measure(table, binary_schema(1), NO_NOISE, recipe="mwem")
+
+    zeros = [0.5]
+    for _ in range(10):
+        odds = zeros[-1] / (1 - zeros[-1]) * np.exp((1 - zeros[-1]) / 2 + (1 - zeros[-1]) / 2)
+        zeros.append(odds / (1 + odds))
+    [held] = synopsis.model.tables
+    assert held.values / held.values.sum() == pytest.approx([np.mean(zeros), 1 - np.mean(zeros)], abs=1e-3)
+
+
 @pytest.mark.parametrize(
     ("recipe", "schema", "words"),
     [

@@ -53,6 +53,7 @@ def test_bars_beyond_the_largest_are_told_as_one(shares: list[float], folded: in
     drawn, own = len(data["label"]), len(shares) - (folded > 0)
     if drawn < own:
         assert list(told) == [f"{own - drawn + folded} others"]
+        assert own - drawn >= 2
 
 
 def test_missing_values_stand_apart_from_a_histogram() -> None:

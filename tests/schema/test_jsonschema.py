@@ -49,7 +49,7 @@ PAIRS = """\
 dpsyn_schema: 1
 attributes: {a: {kind: categorical, codes: 2}, b: {kind: categorical, codes: 2}}
 derive: {b: {from: a, mapping: {0: 1, 1: 0}}}
-rules: [{rule: total, count: 3, where: {a: 0}}, {rule: impossible, where: {a: [0, 1]}}]
+rules: [{rule: total, count: 3, where: {a: 0}}, {rule: impossible, where: {a: [1]}}]
 """
 NUMBERED = 'dpsyn_schema: 1\nattributes: {1: {kind: ordinal, codes: 3}, "no": {kind: open, missing: []}}\n'
 

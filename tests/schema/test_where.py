@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -47,7 +50,15 @@ def test_only_the_first_equals_sign_parts_a_text() -> None:
     assert parse_where(["rate==x"]) == {"rate": "=x"}
 
 
-@pytest.mark.parametrize("text", ["sex", "=F", "sex=", "", "sex=F|"])
+def test_a_name_with_an_equals_sign_is_known_by_the_schema() -> None:
+    names = ("x", "x=y", "x=y ")
+
+    assert parse_where(["x=y=u", "x = v"], names) == {"x=y": "u", "x": "v"}
+    assert parse_where(["x=y =u"], names) == {"x=y ": "u"}
+    assert parse_where(["z=y=u"], names) == {"z": "y=u"}
+
+
+@pytest.mark.parametrize("text", ["sex", "=F", "sex=", ""])
 def test_what_is_no_condition_is_refused(text: str) -> None:
     with pytest.raises(UserError, match="write"):
         parse_where([text])
@@ -74,6 +85,28 @@ def test_a_name_may_hold_what_texts_are_parted_by() -> None:
     assert select_cells(schema, {"a=b ": "1|2"})["a=b "].tolist() == [False, True, True, False]
 
 
+def test_a_value_may_hold_what_texts_are_parted_by() -> None:
+    schema = Schema.from_yaml(
+        "{dpsyn_schema: 1, attributes: {job: {kind: categorical, values: [cook, a|b, 1..2, x=y, c|]}}}"
+    )
+
+    def chosen(condition: object) -> list[int]:
+        return np.flatnonzero(select_cells(schema, {"job": condition})["job"]).tolist()
+
+    assert chosen("a|b") == chosen(["a|b"]) == [1]
+    assert chosen("1..2") == [2]
+    assert chosen("cook|x=y") == [0, 3]
+    assert chosen("c|") == [4]
+
+
+def test_values_of_numpy_and_dates_are_values() -> None:
+    assert cells(age=np.int64(30)) == cells(age=np.float64(30)) == [30]
+    assert cells(age=(np.int32(30), np.int32(39))) == [*range(30, 40)]
+    assert cells(age=np.array([30, 40])) == [30, 40]
+    assert cells(born=date(2020, 2, 1)) == cells(born=np.datetime64("2020-02-01")) == [31]
+    assert cells(born=(datetime(2020, 2, 1), datetime(2020, 2, 3))) == [31, 32, 33]
+
+
 @pytest.mark.parametrize(
     ("where", "words"),
     [
@@ -88,9 +121,12 @@ def test_a_name_may_hold_what_texts_are_parted_by() -> None:
         ({"age": [None]}, "None is not a value of 'age'"),
         ({"sex": "F|"}, "empty value"),
         ({"sex": ""}, "empty value"),
+        ({"sex": b"F"}, "b'F' is not a condition on 'sex'"),
+        ({"age": "65.."}, r"'65\.\.' is not a number; a condition on 'age' is a value, or a range with both ends"),
+        ("age=30", "give them by attribute"),
     ],
 )
-def test_a_condition_that_cannot_be_met_is_refused(where: dict[str, object], words: str) -> None:
+def test_a_condition_that_cannot_be_met_is_refused(where: Any, words: str) -> None:
     with pytest.raises(UserError, match=words):
         select_cells(SCHEMA, where)
 

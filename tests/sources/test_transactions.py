@@ -103,3 +103,6 @@ def test_anything_else_is_read_as_a_table(tmp_path: Path) -> None:
     assert open_transactions(pa.table({"x": [1]})).schema.names == ["x"]
     with pytest.raises(SourceError, match="there is no file"):
         open_transactions(tmp_path / "none.dat")
+    (tmp_path / "b.txt").write_text("1 2\n", "utf-8")
+    with pytest.raises(SourceError, match=r"b\.txt: its suffix does not say what it is; DPSyn reads \.dat \(a basket"):
+        open_transactions(tmp_path / "b.txt")

@@ -194,11 +194,21 @@ def test_what_is_no_table_of_these_columns_is_refused() -> None:
     synopsis = released({("a",): [2, 2], ("b",): [1, 1, 2]})
 
     with pytest.raises(SourceError, match="no rows"):
-        compare_rows(synopsis, table("xu").slice(0, 0))
+        synopsis.compare(table("xu").slice(0, 0))
     with pytest.raises(SourceError, match="there is no column 'b'"):
         compare_rows(synopsis, table("xu").drop_columns(["b"]))
     with pytest.raises(UserError, match=r"a dict is not an Arrow table; dpsyn\.read_table"):
         compare_rows(synopsis, {"a": ["x"], "b": ["u"]})
+
+
+def test_no_rows_are_as_far_from_what_was_released_as_can_be() -> None:
+    synopsis = released({("a",): [2, 2], ("b",): [1, 1, 2]})
+
+    found = compare_rows(synopsis, table("xu").slice(0, 0))
+
+    assert found.rows == 0
+    assert [marginal.gap.distance for marginal in found.marginals] == pytest.approx([0.5, 0.5])
+    assert {share for attribute in found.attributes for share in attribute.synthetic} == {0.0}
 
 
 def test_a_persons_id_is_not_needed_in_synthetic_rows() -> None:

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 import dpsyn
 from dpsyn import outputs
 from dpsyn.cli import measuring, output, progress
+from dpsyn.errors import UserError
 
 if TYPE_CHECKING:
     from dpsyn.report.evaluation import Evaluation
@@ -92,9 +94,8 @@ def command(
     inputs = (*tables, *filter(None, (schema, released, synopsis)))
     _refuse_places({"--html": page, "--json": target_file}, force, inputs)
     if released is not None:
-        given = {"--schema": schema, "--synopsis": synopsis, "--sexes": sexes}
-        given |= {f"--{name}": options[name] for name in ("target", "region", "sex", "income", "query")}
-        _compare_with_released(released, tables, page, target_file, given, quiet)
+        _refuse_options_of_the_real_table()
+        _compare_with_released(released, tables, page, target_file, quiet)
         return
     if schema is None:
         raise click.UsageError("Missing option '-s' / '--schema'.")
@@ -103,6 +104,8 @@ def command(
     if page is not None and len(tables) > 2:
         raise click.UsageError("--html makes a report of one synthetic table; call it once for each")
     public, kept = dpsyn.Schema.load(schema), None if synopsis is None else dpsyn.Synopsis.load(synopsis)
+    if kept is not None and _compared(kept.schema) != _compared(public):
+        raise UserError(f"{synopsis} is not about the columns of {schema}; give the synopsis of this table's release")
     pair = _two_values(sexes)
     with progress.shown(quiet) as shown:
         found = [dpsyn.evaluate(tables[0], t, public, sexes=pair, progress=shown, **options) for t in tables[1:]]
@@ -122,13 +125,9 @@ def _compare_with_released(
     tables: tuple[str, ...],
     page: str | None,
     target_file: str | None,
-    given: Mapping[str, object],
     quiet: bool,
 ) -> None:
     """The mode without a real table."""
-    for option, value in given.items():
-        if value is not None:
-            raise click.UsageError(f"{option} needs the real table, which --from-synopsis does without")
     if len(tables) > 1:
         raise click.UsageError("--from-synopsis reads no real table; give the synthetic one alone")
     from dpsyn.report import publishable as words
@@ -149,6 +148,13 @@ def _compare_with_released(
         output.say(words.YARDSTICKS)
 
 
+def _refuse_options_of_the_real_table() -> None:
+    context = click.get_current_context()
+    for name in ("schema", "synopsis", "preset", "target", "region", "sex", "income", "sexes", "seed", "query"):
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name} needs the real table, which --from-synopsis does without")
+
+
 def _refuse_places(targets: Mapping[str, str | None], force: bool, inputs: tuple[object, ...]) -> None:
     """Refuse to write over a file that is read or exists, or where none can be, before work is done for it."""
     if all(target == "-" for target in targets.values()):
@@ -163,6 +169,10 @@ def _refuse_places(targets: Mapping[str, str | None], force: bool, inputs: tuple
         from dpsyn.report.vega import require_vega
 
         require_vega()
+
+
+def _compared(schema: dpsyn.Schema) -> set[str]:
+    return {attribute.name for attribute in schema.measured}
 
 
 def _two_values(sexes: str | None) -> tuple[str, str] | None:
@@ -193,6 +203,5 @@ def _show(found: list[Evaluation]) -> None:
     if len(found) > 1:
         output.say(words.combined_line(found))
     output.say(words.YARDSTICKS)
-    output.say(f"Identical rows: {found[0].identical.note}")
-    if found[0].left_out:
-        output.say(f"Not compared: {', '.join(found[0].left_out)}.")
+    notes = [note for evaluation in found for note in words.further_notes(evaluation)]
+    output.say("\n".join(dict.fromkeys(notes)))

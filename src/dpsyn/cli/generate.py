@@ -64,7 +64,7 @@ def command(
         measuring.refuse_collisions({"--output": place}, {"synopsis": synopsis})
         tables.check(place, force)
     released = dpsyn.Synopsis.load(synopsis)
-    where = dpsyn.parse_where(conditions)
+    where = dpsyn.parse_where(conditions, released.schema.names)
     with progress.shown(quiet) as shown:
         if replicates is None:
             drawn = iter([released.generate(rows, seed=seed, where=where, kind="arrow", progress=shown)])

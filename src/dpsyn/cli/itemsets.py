@@ -116,6 +116,8 @@ def command(
         _show(found)
     if rules == "-":
         _show_rules(found, confidence)
+    if synopsis and not found.bases:
+        click.echo(f"No item is frequent enough to be bought, so {synopsis} was not written.", err=True)
     if not quiet:
         for place in (str(place) for place in written.values() if place and str(place) != "-"):
             if place != str(synopsis) or found.bases:
@@ -128,13 +130,22 @@ def _check(written: dict[str, Any], force: bool, resume: bool) -> None:
     for option, place in written.items():
         if place is None or str(place) == "-":
             continue
-        if option != "--synopsis" and not str(place).lower().endswith(".json"):
-            outputs.table_format(place)
+        if option != "--synopsis":
+            _check_suffix(str(place))
         if option == "--output" or not resume:  # an interrupted run may have written the others
             output.refuse_to_overwrite(str(place), force)
         outputs.check_writable(Path(place))
     if str(written["--synopsis"]) == "-":
         raise OutputError("a synopsis is a file; give its name, such as s.dpsyn")
+
+
+def _check_suffix(place: str) -> None:
+    if place.lower().endswith(".json"):
+        return
+    try:
+        outputs.table_format(place)
+    except OutputError as error:
+        raise OutputError(f"{error}, or .json") from None
 
 
 def _is_csv(place: str) -> bool:

@@ -22,6 +22,7 @@ COMMANDS = {
     "query": ("dpsyn.cli.query", "Ask a synopsis for any table of counts, with error bars; costs no privacy."),
     "inspect": ("dpsyn.cli.inspect", "What a synopsis holds: who paid what for which number."),
     "evaluate": ("dpsyn.cli.evaluate", "Is it any good? Compare a synthetic table with the real one; private."),
+    "simulate": ("dpsyn.cli.simulate", "Make up a table for a schema, to try things on."),
     "explore": ("dpsyn.cli.explore", "A first look under a budget: which attributes depend on each other."),
     "plan": ("dpsyn.cli.plan", "Write down what you know about a table: draft, check, predict."),
     "itemsets": ("dpsyn.cli.itemsets", "The most frequent itemsets of a file of baskets."),

@@ -5,19 +5,29 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from dpsyn import outputs
 from dpsyn.errors import OutputError, in_words
 
+if TYPE_CHECKING:
+    from rich.text import Text
+
+
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Characters that move the cursor, start a sequence for the terminal or turn the direction of writing round."""
+
 
 def say(text: str) -> None:
     """A line for the person."""
-    click.echo(text)
+    with _printing():
+        click.echo(text)
 
 
 def wrote(target: str, then: str = "") -> None:
@@ -29,12 +39,8 @@ def wrote(target: str, then: str = "") -> None:
 def write_text(target: str, text: str, *, private: bool = False) -> None:
     """Write to a file, for its owner's eyes only if it is private, or to standard output for ``-``."""
     if target == "-":
-        try:
+        with _printing():
             click.echo(text.encode(), nl=False)  # UTF-8 whatever the terminal's own encoding: it may become a file
-        except OSError as error:
-            if error.errno == errno.EPIPE:
-                raise
-            raise OutputError(f"standard output cannot be written: {in_words(error)}") from None
     else:
         outputs.write_text(Path(target), text, private=private)
 
@@ -55,15 +61,22 @@ def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], ri
     from rich import box
     from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
     console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
-    shown = Table(title=Text(title) if title else None, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
+    shown = Table(title=_plain(title) if title else None, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
     for place, heading in enumerate(headings):
         shown.add_column(heading, justify="right" if place in right else "left", overflow="fold")
     for row in rows:
-        shown.add_row(*(Text(cell) for cell in row))
-    console.print(shown)
+        shown.add_row(*map(_plain, row))
+    with _printing():
+        console.print(shown)
+
+
+def _plain(text: str) -> Text:
+    """A text as it is, but for characters that would make the terminal do something: those are spelled out."""
+    from rich.text import Text
+
+    return Text(_CONTROLS.sub(lambda found: f"\\x{ord(found.group()):02x}", text))
 
 
 @contextlib.contextmanager
@@ -77,3 +90,14 @@ def working(phase: str) -> Iterator[None]:
 
     with Console(stderr=True).status(Text(phase)):
         yield
+
+
+@contextlib.contextmanager
+def _printing() -> Iterator[None]:
+    """Say so if standard output takes no more; a reader who has enough, such as head, is no error."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.EPIPE:
+            raise
+        raise OutputError(f"standard output cannot be written: {in_words(error)}") from None

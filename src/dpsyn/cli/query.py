@@ -50,7 +50,9 @@ def command(
     released table holds together are worked out from several tables; how far that may be off besides is told apart.
     """
     held = dpsyn.Synopsis.load(synopsis)
-    found = held.marginal(*names_in(attributes, held.schema), where=dpsyn.parse_where(conditions), cells=cells)
+    found = held.marginal(
+        *names_in(attributes, held.schema), where=dpsyn.parse_where(conditions, held.schema.names), cells=cells
+    )
     if as_json:
         output.say(json.dumps(found.to_data(level), indent=2, ensure_ascii=False, allow_nan=False))
         return
@@ -66,7 +68,10 @@ def command(
 
 
 def names_in(text: str, schema: Schema) -> list[str]:
-    """Names separated by commas; a name may have a comma in it itself."""
-    if not text.strip() or text.strip() in schema:
-        return [text.strip()] if text.strip() else []
-    return [name.strip() for name in text.split(",")]
+    """Names separated by commas; a name may have commas in it itself, and the longest that there is counts."""
+    left, found = text.split(",") if text.strip() else [], []
+    while left:
+        parts = next((n for n in range(len(left), 0, -1) if ",".join(left[:n]).strip() in schema), 1)
+        found.append(",".join(left[:parts]).strip())
+        left = left[parts:]
+    return found

@@ -61,8 +61,10 @@ def command(
     """
     measuring.refuse_collisions({"--output": target, "--synopsis": kept, "--report": report}, options)
     tables.check(target, force)
-    for extra in filter(None, (kept, report)):
-        if not options["resume"]:  # an interrupted run may have written it
+    for option, extra in (("--synopsis", kept), ("--report", report)):
+        if str(extra) == "-":
+            raise click.UsageError(f"{option} cannot go to standard output; give the name of a file")
+        if extra and not options["resume"]:  # an interrupted run may have written it
             output.refuse_to_overwrite(str(extra), force)
     if report:
         _check_report(report)

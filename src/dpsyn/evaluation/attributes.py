@@ -33,6 +33,7 @@ def _attribute_score(comparison: Comparison, place: int, distance: Figure) -> At
         folded=folding.folded,
         real=tuple(folding.sums(real).tolist()),
         synthetic=tuple(folding.sums(synthetic).tolist()),
+        outside=comparison.outside[place],
     )
 
 

@@ -61,6 +61,7 @@ def evaluate(
     chosen, columns = preset_named(preset), _income_columns(region, sex, income, sexes)
     schema = _schema(schema)
     _require_seed(seed)
+    _require_columns(schema, target, region, sex, income)
     if target is not None:
         require_scikit_learn()
     progress("reading both tables", 0.0)
@@ -113,6 +114,14 @@ def _schema(schema: Schema | str | Path) -> Schema:
 def _require_seed(seed: int) -> None:
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise UserError(f"the seed is {seed!r}; give a whole number, 0 or more")
+
+
+def _require_columns(schema: Schema, *names: str | None) -> None:
+    """Refuse names of columns that are not compared, before anything is read."""
+    known = [attribute.name for attribute in schema.measured]
+    for name in names:
+        if name is not None and name not in known:
+            raise UserError(f"there is no column {name!r} to compare; there are {', '.join(known)}")
 
 
 def _income_columns(

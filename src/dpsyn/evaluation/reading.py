@@ -18,9 +18,20 @@ from dpsyn.evaluation.randomness import generator
 from dpsyn.evaluation.rows import in_order
 from dpsyn.evaluation.tables import Columns, Comparison, Domain, View
 from dpsyn.evaluation.yardsticks import bootstrap, shuffled
-from dpsyn.records import MISSING_STEP, UNREADABLE, Codec, RangedColumn, Reading, check_structure, narrowest
+from dpsyn.records import (
+    ABOVE,
+    BELOW,
+    EMPTY,
+    MISSING_STEP,
+    UNREADABLE,
+    Codec,
+    RangedColumn,
+    Reading,
+    check_structure,
+    narrowest,
+)
 from dpsyn.records.texts import count_texts
-from dpsyn.schema import Open, Schema
+from dpsyn.schema import Attribute, Open, Schema
 from dpsyn.schema.attributes import MOST_VALUES
 from dpsyn.sources import Source, in_threads, open_source
 
@@ -40,7 +51,7 @@ def compare(real: Any, synthetic: Any, schema: Schema, *, seed: int = 0, query: 
     schema = msgspec.structs.replace(schema, unit=None)  # a synthetic table has no persons
     sources = [_checked(open_source(real, query=query), schema), _checked(open_source(synthetic), schema)]
     codec = Codec(_with_seen_values(schema, sources))
-    cells = [_read(source, codec) for source in sources]
+    cells, outside = zip(*(_read(source, codec) for source in sources), strict=True)
     domains = tuple(
         Domain(attribute, schema[attribute.name].kind, _steps_of(column, [table[place] for table in cells]))
         for place, (attribute, column) in enumerate(zip(codec.attributes, codec.columns, strict=True))
@@ -51,7 +62,7 @@ def compare(real: Any, synthetic: Any, schema: Schema, *, seed: int = 0, query: 
     floor = bootstrap(tables[0], rows, generator(seed, "bootstrap"))
     independent = shuffled(tables[0], rows, generator(seed, "shuffle"))
     view = View(tuple(sizes), (tables[0], tables[1], floor, independent))
-    return Comparison(sources[0].where, sources[1].where, domains, view)
+    return Comparison(sources[0].where, sources[1].where, domains, view, tuple(zip(*outside, strict=True)))
 
 
 def _checked(source: Source, schema: Schema) -> Source:
@@ -89,28 +100,43 @@ def _with_seen_values(schema: Schema, sources: Sequence[Source]) -> Schema:
     return schema
 
 
-def _read(source: Source, codec: Codec) -> Cells:
-    """All rows of a source."""
+def _read(source: Source, codec: Codec) -> tuple[Cells, list[float]]:
+    """All rows of a source, and for each attribute the share of cells outside its domain."""
     parts = list(in_threads(lambda batch: _cells_of(batch, codec), source.batches(codec.names)))
-    if not sum(len(cells[0]) for cells, _ in parts):
+    rows = sum(len(cells[0]) for cells, _ in parts)
+    if not rows:
         raise SourceError(f"{source.where} has no rows; there is nothing to compare")
-    for place, attribute in enumerate(codec.attributes):
-        readable = any(each[place] for _, each in parts) or getattr(attribute, "other", None) is not None
-        if not readable:
+    fates = np.sum([each for _, each in parts], axis=0)
+    for attribute, counts in zip(codec.attributes, fates, strict=True):
+        if counts[UNREADABLE] == rows and not _takes_others(attribute):
             name, kind = attribute.name, attribute.kind
             raise SourceError(f"{source.where}: no cell of column {name!r} can be read as the schema says ({kind})")
-    return [np.concatenate([cells[place] for cells, _ in parts]) for place in range(len(codec.names))]
+    cells = [np.concatenate([cells[place] for cells, _ in parts]) for place in range(len(codec.names))]
+    outside = [_outside(attribute, counts) for attribute, counts in zip(codec.attributes, fates, strict=True)]
+    return cells, [count / rows for count in outside]
 
 
-def _cells_of(batch: pa.RecordBatch, codec: Codec) -> tuple[Cells, list[bool]]:
-    """The codes of a batch, and for each attribute whether some cell is what the schema says, or empty."""
-    cells, readable = [], []
+def _cells_of(batch: pa.RecordBatch, codec: Codec) -> tuple[Cells, NDArray[np.int64]]:
+    """The codes of a batch, and for each attribute how many cells have each fate."""
+    cells, fates = [], []
     for name, column in zip(codec.names, codec.columns, strict=True):
         array = batch.column(name)
         reading = Reading(*column.steps(array)) if isinstance(column, RangedColumn) else column.read(array)
         cells.append(reading.cells)
-        readable.append(bool(np.any(reading.fates != UNREADABLE)))
-    return cells, readable
+        fates.append(np.bincount(reading.fates, minlength=ABOVE + 1))
+    return cells, np.array(fates)
+
+
+def _outside(attribute: Attribute, fates: NDArray[np.int64]) -> int:
+    """Cells that took the place of another value: out of range, or with no place that the schema declares for them."""
+    lost = [BELOW, ABOVE]
+    lost += [] if _takes_others(attribute) else [UNREADABLE]
+    lost += [] if attribute.has_missing else [EMPTY]
+    return int(fates[lost].sum())
+
+
+def _takes_others(attribute: Attribute) -> bool:
+    return getattr(attribute, "other", None) is not None
 
 
 def _steps_of(column: object, cells: Sequence[NDArray[Any]]) -> NDArray[np.int64] | None:

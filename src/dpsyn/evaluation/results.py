@@ -83,6 +83,9 @@ class AttributeScore:
         folded: how many values the last label stands for; 0 if each label is one.
         real: the share of the real rows that each label has.
         synthetic: the share of the synthetic rows.
+        outside: the share of real and of synthetic cells that are not what the schema says, and were counted as a value
+            that they are not: a number out of range as the nearest one. If there are many, the schema is wrong, and
+            the figures say little.
     """
 
     name: str
@@ -92,6 +95,7 @@ class AttributeScore:
     folded: int
     real: tuple[float, ...]
     synthetic: tuple[float, ...]
+    outside: tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -146,6 +146,7 @@ class Comparison:
         synthetic: how messages call the synthetic one.
         domains: one for each attribute that is compared, in the schema's order.
         exact: the tables in the codes of these domains.
+        outside: for each of them the share of real and of synthetic cells that are not in it and took another's place.
 
     Privacy: it holds the real rows.
     """
@@ -154,6 +155,7 @@ class Comparison:
     synthetic: str
     domains: tuple[Domain, ...]
     exact: View
+    outside: tuple[tuple[float, float], ...]
 
     @functools.cached_property
     def bins(self) -> View:

@@ -2,7 +2,7 @@
 
 Multiplicative weights: a table of all attributes at once, uniform at first, is corrected by the table of few attributes
 that it is most wrong about, again and again. The practical variant replays all answers so far many times in each round
-and keeps the last table; the basic one takes each answer once and the mean of all tables.
+and keeps the last table; the basic one takes each answer once and the mean of all tables, the uniform one included.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def mwem(
     rng, present = np.random.default_rng(0), np.full(sizes, ready.rows / math.prod(sizes))
     answers: list[tuple[Marginal, NDArray[np.intp]]] = []
     scores: list[Scores] = []
-    tables = np.zeros(sizes)
+    tables = present / (options.rounds + 1)
     for number, share in enumerate(split(ready.left, [1] * options.rounds)):
         progress("asking what the present table is most wrong about", number / options.rounds)
         for_scores, for_answer = split(share, [1, 1])
@@ -84,7 +84,7 @@ def mwem(
         answers.append((answer, _sums_of(answer, names, sizes)))
         for told in answers * options.replays if options.practical else answers[-1:]:
             present = _corrected(present, *told)
-        tables += present / options.rounds
+        tables += present / (options.rounds + 1)
     final = present if options.practical else tables
     deviation = min(answer.deviation for answer, _ in answers)
     return Findings(

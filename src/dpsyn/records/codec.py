@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpsyn.errors import SchemaError, SourceError
-from dpsyn.records.columns import Column, column_for, fits, narrowest
+from dpsyn.records.columns import Column, RangedColumn, column_for, fits, narrowest
 from dpsyn.records.grouping import Grouping
 from dpsyn.schema import MISSING, Attribute, Derive, Identifier, Ranged, Schema, text_of
 
@@ -54,17 +54,26 @@ class Codec:
             codes[:, place] = column.read(_one_array(batch.column(name))).cells
         return codes
 
-    def decode(self, codes: Codes, rng: np.random.Generator, *, first_row: int = 0) -> pa.Table:
+    def decode(
+        self,
+        codes: Codes,
+        rng: np.random.Generator,
+        *,
+        first_row: int = 0,
+        steps: Mapping[str, NDArray[np.int64]] | None = None,
+    ) -> pa.Table:
         """A table of the schema's types from fine codes.
 
-        Where a cell holds several values one is drawn evenly. Derived attributes are filled in, identifiers
-        left out or numbered anew from ``first_row``.
+        Where a cell holds several values one is drawn evenly, unless ``steps`` says which. Derived attributes are
+        filled in, identifiers left out or numbered anew from ``first_row``.
         """
         unbought = [attribute.name for attribute in self.schema.measured if not attribute.coded]
         if unbought:
             raise SchemaError(f"the values of {', '.join(unbought)} are open; they must be bought before decoding")
         drawn = {
-            name: column.write(codes[:, place], rng)
+            name: column.write_at(steps[name], codes[:, place])
+            if steps and name in steps and isinstance(column, RangedColumn)
+            else column.write(codes[:, place], rng)
             for place, (name, column) in enumerate(zip(self.names, self.columns, strict=True))
         }
         for derive in self.schema.derive:

@@ -246,6 +246,18 @@ class RangedColumn:
 
         return read
 
+    def write(self, codes: Cells, rng: np.random.Generator) -> pa.Array:
+        """Values of their own kind, drawn evenly from each code's cell."""
+        steps, missing = self._steps(codes, rng)
+        return self._written(steps, missing)
+
+    def write_at(self, steps: NDArray[np.int64], codes: Cells) -> pa.Array:
+        """The values at these steps; where the code means missing, none."""
+        return self._written(steps, np.asarray(codes >= self._grid.cells))
+
+    def _written(self, steps: NDArray[np.int64], missing: NDArray[np.bool_]) -> pa.Array:
+        raise InternalError("a ranged column is either of numbers or of dates")
+
     def _steps(self, codes: Cells, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """A step drawn evenly from each code's cell, and which codes mean missing."""
         missing = np.asarray(codes >= self._grid.cells)
@@ -314,9 +326,8 @@ class NumberColumn(RangedColumn):
         near = max(-_FAR, min(_FAR, number))
         return round(near) if self._whole else float(near)
 
-    def write(self, codes: Cells, rng: np.random.Generator) -> pa.Array:
+    def _written(self, steps: NDArray[np.int64], missing: NDArray[np.bool_]) -> pa.Array:
         """Numbers of their own kind: whole ones stay whole, others keep their decimals."""
-        steps, missing = self._steps(codes, rng)
         return pa.array(self._values_at(steps), mask=missing)
 
 
@@ -387,9 +398,8 @@ class DateColumn(RangedColumn):
         low, high = ends.astype(f"datetime64[{theirs}]") + np.array([0, 1])  # a coarser unit rounds the end down
         return np.clip(instants, low, high).astype(f"datetime64[{self._unit}]").astype(np.int64)
 
-    def write(self, codes: Cells, rng: np.random.Generator) -> pa.Array:
+    def _written(self, steps: NDArray[np.int64], missing: NDArray[np.bool_]) -> pa.Array:
         """Dates up to a resolution of days, time stamps beyond it."""
-        steps, missing = self._steps(codes, rng)
         instants = self._attribute.values_at(steps)
         if self._attribute.dated:
             return pa.array(instants.astype("datetime64[D]"), pa.date32(), mask=missing)

@@ -14,6 +14,10 @@ _HOW = {
         "Covered: a released table holds all of these attributes. An interval has the true count in it with "
         "probability {level}; it lies around the count before negative counts were removed."
     ),
+    "split": (
+        "Covered, but more finely than measured: a released table holds all of these attributes with coarser values. "
+        "Standard errors and intervals tell of the noise of the release alone."
+    ),
     "reconstructed": (
         "Reconstructed by maximum entropy: no released table holds all of these attributes, so they were put together "
         "from tables that hold some of them. Standard errors and intervals tell of the noise of the release alone."
@@ -32,9 +36,9 @@ def answer_headings(answer: Answer, level: float) -> tuple[str, ...]:
 
 def answer_rows(answer: Answer, level: float, most: int | None = None) -> list[tuple[str, ...]]:
     """A line for each count, or for the first so many."""
-    table = answer.to_arrow(level).slice(0, most)
-    columns = [table[name].to_pylist() for name in answer.attributes]
-    count, error, low, high = (table[name].to_pylist() for name in table.column_names[len(columns) :])
+    *columns, count, error, low, high = (
+        column.to_pylist() for column in answer.to_arrow(level).slice(0, most).itercolumns()
+    )
     numbers = [
         (_rows(c), _rows(e), f"{_rows(a)} … {_rows(b)}") for c, e, a, b in zip(count, error, low, high, strict=True)
     ]
@@ -43,7 +47,8 @@ def answer_rows(answer: Answer, level: float, most: int | None = None) -> list[t
 
 def answer_lines(answer: Answer, level: float) -> list[str]:
     """How the answer was come by, and how far it may be off for reasons that no standard error tells."""
-    lines = [_HOW[answer.how].format(level=_percent(level))]
+    split = answer.how == "covered" and answer.split
+    lines = [_HOW["split" if split else answer.how].format(level=_percent(level))]
     if answer.how != "covered":
         lines.append(_model_error(answer))
     if answer.split:

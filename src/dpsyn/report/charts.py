@@ -118,12 +118,12 @@ def _bars(chart: AttributeChart) -> dict[str, Any]:
 
 
 def _fewer_bars(chart: AttributeChart) -> AttributeChart:
-    """At most so many labels; the smallest, and what is folded already, become one."""
+    """At most so many labels; the smallest, two or more, and what is folded already, become one."""
     own = len(chart.labels) - (chart.folded > 0)
     if own <= MOST_BARS:
         return chart
     weights = [max(chart.reference[place], chart.synthetic[place]) for place in range(own)]
-    kept = sorted(sorted(range(own), key=lambda place: -weights[place])[:MOST_BARS])
+    kept = sorted(sorted(range(own), key=lambda place: -weights[place])[: MOST_BARS - 1])
     others = sorted(set(range(len(chart.labels))) - set(kept))
     folded = own - len(kept) + chart.folded
     return AttributeChart(

@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 SCORE_HEADINGS = ("", "synthetic", "sampling floor", "independent", "better is")
 """The columns of ``score_rows``; those in the middle are numbers."""
 
-WORST_HEADINGS = ("farthest from the real table", "synthetic", "sampling floor", "independent")
+WORST_HEADINGS = ("farthest beyond the sampling floor", "synthetic", "sampling floor", "independent")
 """The columns of ``worst_rows``; all but the first are numbers."""
 
 YARDSTICKS = (
     "The sampling floor is what a fresh sample of the real rows would get, independent what they get if each column is "
-    "shuffled by itself."
+    "shuffled by itself. Distances and correlations see numbers and dates in the schema's bins, the NIST scores see "
+    "them more finely: a table may keep the ones and lose the others."
 )
 
 _WORST = 5
@@ -114,6 +115,21 @@ def worst_rows(evaluation: Evaluation) -> list[tuple[str, ...]]:
         worst = [ScoreLine(" × ".join(names), figure, _fraction) for names, figure in beyond[:_WORST]]
         lines += [(line.words, *line.cells) for line in worst]
     return lines
+
+
+def further_notes(evaluation: Evaluation) -> list[str]:
+    """What else is to be known about the figures: sentences."""
+    outside = [attribute for attribute in evaluation.attributes if any(attribute.outside)]
+    named = (f"{each.name} ({' / '.join(map(_percent, each.outside))})" for each in outside)
+    notes = [f"Identical rows: {evaluation.identical.note}"]
+    if outside:
+        notes.append(
+            "Outside the schema, and counted as another value (real / synthetic cells): "
+            f"{', '.join(named)}. If that is much, correct the schema: dpsyn schema check tells more."
+        )
+    if evaluation.left_out:
+        notes.append(f"Not compared: {', '.join(evaluation.left_out)}.")
+    return notes
 
 
 def evaluation_data(evaluations: Sequence[Evaluation]) -> dict[str, Any]:

@@ -122,7 +122,8 @@
     const level = Math.max(-4, Math.min(4, Math.round(share * 4)));
     return level === 0 ? "var(--even)" : `var(--${level < 0 ? "less" : "more"}-${Math.abs(level)})`;
   };
-  const begin = (label) => label.length > 11 ? label.split("..")[0].replace(/T00(:00)*$/, "") : label;
+  const begin = (label) => // of a range; a value may have dots of its own
+    label.length > 11 && /^-?\d/.test(label) ? label.split("..")[0].replace(/T00(:00)*$/, "") : label;
   const named = (labels) => labels.map((label, place) => ({ place, label }));
   const labelled = (labels) => named(labels.map(begin));
 
@@ -214,11 +215,12 @@
     return typeof one === "string" ? one.localeCompare(other) : one - other;
   };
   const matching = () => {
-    const wanted = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-    return data.table.rows.filter((row) => {
-      const text = String(row[0]).toLowerCase();
-      return wanted.every((word) => text.includes(word));
-    });
+    const text = filter.value.toLowerCase().trim();
+    const named = data.table.rows.map((row) => [row, String(row[0]).toLowerCase()]);
+    const exact = named.filter(([, name]) => text.includes(" × ") && name === text); // one marginal, not all that hold it
+    const wanted = text.split(/\s+/);
+    const found = exact.length ? exact : named.filter(([, name]) => wanted.every((word) => name.includes(word)));
+    return found.map(([row]) => row);
   };
   const refresh = () => {
     const sign = state.descending ? -1 : 1;
@@ -249,7 +251,7 @@
   filter.addEventListener("input", refresh);
   more.addEventListener("click", () => { state.all = true; refresh(); });
   const showInTable = (names) => {
-    filter.value = names.join(" ");
+    filter.value = names.join(" × ");
     refresh();
     table.closest("section").scrollIntoView();
   };

@@ -15,7 +15,7 @@ from dpsyn.report.content import (
     Score,
     Words,
 )
-from dpsyn.report.evaluation import YARDSTICKS, ScoreLine, score_lines, title
+from dpsyn.report.evaluation import YARDSTICKS, ScoreLine, further_notes, score_lines, title
 from dpsyn.report.guarantee import guarantee_of
 from dpsyn.report.page import html_of
 
@@ -60,7 +60,6 @@ def private_report(evaluation: Evaluation, synopsis: Synopsis | None = None) -> 
 
 def private_content(evaluation: Evaluation, synopsis: Synopsis | None = None) -> Content:
     """What that file shows."""
-    left_out = (f"Not compared: {', '.join(evaluation.left_out)}.",) if evaluation.left_out else ()
     return Content(
         title="What the synthetic table preserves",
         subtitle=title(evaluation),
@@ -74,7 +73,7 @@ def private_content(evaluation: Evaluation, synopsis: Synopsis | None = None) ->
         worst_pairs=tuple(map(_worst, evaluation.worst_pairs)),
         columns=_COLUMNS,
         rows=(*map(_attribute_row, evaluation.attributes), *map(_pair_row, evaluation.pairs)),
-        notes=(f"Identical rows: {evaluation.identical.note}", *left_out, evaluation.notice),
+        notes=(*further_notes(evaluation), evaluation.notice),
     )
 
 

@@ -23,6 +23,7 @@ from dpsyn.report.guarantee import guarantee_of
 from dpsyn.report.ledger import NOT_PRIVATE
 from dpsyn.report.numbers import counted
 from dpsyn.report.page import html_of
+from dpsyn.synopsis.comparing import compare_rows
 from dpsyn.synopsis.guarantee import NOT_VERIFIED, is_private
 
 if TYPE_CHECKING:
@@ -84,11 +85,12 @@ def publishable_report(synopsis: Synopsis, table: Any) -> str:
 
     Args:
         synopsis: what was released.
-        table: synthetic rows as an Arrow table.
+        table: synthetic rows as an Arrow table. There may be none: the released estimate of their number can be 0, and
+            a release does not fail for it.
 
     Privacy: free. There is nothing on the page but what the synopsis holds and what the rows tell.
     """
-    return closeness_report(synopsis, synopsis.compare(table))
+    return closeness_report(synopsis, compare_rows(synopsis, table))
 
 
 def closeness_report(synopsis: Synopsis, closeness: Closeness) -> str:

@@ -12,6 +12,7 @@ from dpsyn.schema.attributes import (
     text_of,
 )
 from dpsyn.schema.baskets import BasketSchema, is_item, items_of
+from dpsyn.schema.constraints import constraints_of
 from dpsyn.schema.grid import Grid
 from dpsyn.schema.ranges import Datetime, Integer, Ranged, Real, parse_instant
 from dpsyn.schema.relations import (
@@ -58,6 +59,7 @@ __all__ = [
     "Total",
     "Unit",
     "Value",
+    "constraints_of",
     "is_item",
     "items_of",
     "parse_instant",

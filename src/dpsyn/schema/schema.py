@@ -129,18 +129,26 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def replace_attribute(self, attribute: AnyAttribute) -> Schema:
         """The same schema with one attribute described anew, such as an open one whose values were bought."""
         self[attribute.name]
-        changed = tuple(attribute if old.name == attribute.name else old for old in self.attributes)
-        return msgspec.structs.replace(self, attributes=changed)
+        return msgspec.structs.replace(self, attributes=self._with(attribute))
+
+    def _with(self, attribute: AnyAttribute) -> tuple[AnyAttribute, ...]:
+        return tuple(attribute if old.name == attribute.name else old for old in self.attributes)
 
     def with_bought(self, attribute: Categorical) -> Schema:
         """The schema once the values of an open attribute are bought.
 
-        Conditions on values that were not bought meet no row any more: a rule that consists of them is dropped.
+        Conditions on values that were not bought meet no row any more: a rule that consists of them is dropped. So are
+        all rules on the attribute if no row could keep them with just these values: a release must not fail because of
+        what is in a table.
         """
         known = {text_of(value) for value in attribute.all_values()}
         rules = tuple(_without_unknown(rule, attribute.name, known) for rule in self.rules)
-        kept = msgspec.structs.replace(self, rules=tuple(rule for rule in rules if rule is not None))
-        return kept.replace_attribute(attribute)
+        kept = tuple(rule for rule in rules if rule is not None)
+        try:
+            return msgspec.structs.replace(self, rules=kept, attributes=self._with(attribute))
+        except SchemaError:
+            others = tuple(rule for rule in kept if attribute.name not in rule.mentions())
+            return msgspec.structs.replace(self, rules=others, attributes=self._with(attribute))
 
     # ── the guarantee ────────────────────────────────────────────────────────────────────────────────────
 

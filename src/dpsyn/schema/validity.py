@@ -12,8 +12,11 @@ from numpy.typing import NDArray
 
 from dpsyn.errors import SchemaError
 from dpsyn.schema.attributes import MISSING, Attribute, Identifier, Open, Value, some
+from dpsyn.schema.constraints import constraints_of
 from dpsyn.schema.ranges import Integer, Ranged, Real
 from dpsyn.schema.relations import MOST_COMBINATIONS, AnyRule, Condition, Derive, Impossible, Order, Sum, Total
+from dpsyn.schema.satisfying import witness
+from dpsyn.schema.totals import check_totals
 
 if TYPE_CHECKING:
     from dpsyn.schema.schema import Schema
@@ -28,6 +31,7 @@ def check_relations(schema: Schema) -> None:
     _check_recode(schema)
     for index, rule in enumerate(schema.rules):
         _check_rule(schema, rule, ("rules", index))
+    _check_rules_together(schema)
 
 
 def _check_unit(schema: Schema) -> None:
@@ -138,6 +142,26 @@ def _check_order(schema: Schema, rule: Order, path: Path) -> None:
 def _check_sum(schema: Schema, rule: Sum, path: Path) -> None:
     if any(_order_kind(schema[name]) != "numbers" for name in rule.mentions()):
         raise SchemaError("a sum is of attributes of kind integer or real", path)
+    decimals = {name: _decimals(schema[name]) for name in rule.mentions()}
+    if len(set(decimals.values())) > 1:
+        told = ", ".join(f"{name} {number}" for name, number in decimals.items())
+        raise SchemaError(f"a sum needs the same decimals in all its attributes; there are {told}", path)
+
+
+def _check_rules_together(schema: Schema) -> None:
+    """Refuse rules that no row can keep, by themselves or together, and totals that contradict each other."""
+    known = constraints_of(schema)
+    for places, rules in known.components():
+        for last in range(1, len(rules) + 1):
+            if witness([rules[last - 1]], known.sizes) is None:
+                path: Path = ("rules", rules[last - 1].number - 1)
+                raise SchemaError("no row can keep this rule: it contradicts the domains of its attributes", path)
+        if witness(rules, known.sizes) is None:
+            last = next(last for last in range(1, len(rules) + 1) if witness(rules[:last], known.sizes) is None)
+            about = some([known.names[place] for place in places])
+            message = f"no row can keep this rule and those before it that speak of the same attributes ({about})"
+            raise SchemaError(message, ("rules", rules[last - 1].number - 1))
+    check_totals(known)
 
 
 def _coded(schema: Schema, name: str, path: Path) -> Attribute:
@@ -157,6 +181,10 @@ def _order_kind(attribute: Attribute) -> str | None:
     if isinstance(attribute, Integer | Real):
         return "numbers"
     return "dates" if isinstance(attribute, Ranged) else None
+
+
+def _decimals(attribute: Attribute) -> int:
+    return attribute.places if isinstance(attribute, Real) else 0
 
 
 def _require_whole_cells(attribute: Attribute, condition: Condition, path: Path) -> None:

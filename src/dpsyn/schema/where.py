@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import date
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,19 +21,30 @@ EITHER = "|"
 """Between values of which one is enough."""
 
 
-def parse_where(texts: Iterable[str]) -> dict[str, str]:
-    """Conditions by attribute, each still a text, from texts such as ``age=30..39``."""
+def parse_where(texts: Iterable[str], names: Collection[str] = ()) -> dict[str, str]:
+    """Conditions by attribute, each still a text, from texts such as ``age=30..39``.
+
+    ``names`` are those of the attributes: one of them may have an equals sign in it itself.
+    """
     found: dict[str, str] = {}
     for text in texts:
-        name, equals, condition = (part.strip() for part in text.partition("="))
-        if not (name and equals and condition):
+        name, equals, condition = _parted(text, names)
+        if not (name.strip() and equals and condition):
             raise UserError(f"{text!r} is not a condition; write ATTRIBUTE=VALUE, ATTRIBUTE=LOW..HIGH or A=ONE|OTHER")
         if name in found:
             raise UserError(f"there are two conditions on {name!r}; list all its values in one: {name}=ONE|OTHER")
-        if not all(_split(condition)):
-            raise UserError(f"{text!r} has an empty value; write {name}=ONE|OTHER")
         found[name] = condition
     return found
+
+
+def _parted(text: str, names: Collection[str]) -> tuple[str, str, str]:
+    """A text before and after its equals sign: that which follows the longest name, otherwise the first."""
+    for name in sorted(names, key=len, reverse=True):
+        before, after = text[: len(name)], text[len(name) :].lstrip()
+        if before == name and after.startswith("="):
+            return name, "=", after[1:].strip()
+    name, equals, condition = (part.strip() for part in text.partition("="))
+    return name, equals, condition
 
 
 def _split(condition: str) -> tuple[str, ...]:
@@ -43,8 +55,10 @@ def select_cells(schema: Schema, where: Mapping[str, object]) -> dict[str, NDArr
     """For each attribute with a condition, which of its cells meet it.
 
     A condition is a value; a text as on the command line; a pair ``(30, 39)``, which is a range; or a list or set of
-    values of which one is enough.
+    values of which one is enough. Values may be dates, and numbers of numpy.
     """
+    if not isinstance(where, Mapping):
+        raise UserError(f"{where!r} are no conditions; give them by attribute, such as {{'age': (30, 39), 'sex': 'F'}}")
     found = {}
     for name, given in where.items():
         if name not in schema:
@@ -54,13 +68,20 @@ def select_cells(schema: Schema, where: Mapping[str, object]) -> dict[str, NDArr
             raise UserError(f"{name!r} follows from {derived.source!r}; put the condition on {derived.source!r}")
         if not schema[name].coded:
             raise UserError(f"{name!r} is of kind {schema[name].kind}: no numbers are released about its values")
-        condition = _condition(name, given)
+        condition = _condition(schema[name], given)
         try:
             found[name] = schema[name].select(condition)
             _require_whole_cells(schema[name], condition)
         except SchemaError as error:
-            raise UserError(str(error)) from None
+            raise UserError(_in_place(name, str(error))) from None
     return found
+
+
+def _in_place(name: str, complaint: str) -> str:
+    """What an attribute says about a value, and whose it is."""
+    if repr(name) in complaint:
+        return complaint
+    return f"{complaint}; a condition on {name!r} is a value, or a range with both ends such as LOW..HIGH"
 
 
 def _require_whole_cells(attribute: Attribute, condition: Condition) -> None:
@@ -74,24 +95,49 @@ def _require_whole_cells(attribute: Attribute, condition: Condition) -> None:
             )
 
 
-def _condition(name: str, given: object) -> Condition:
+def _condition(attribute: Attribute, given: object) -> Condition:
+    name, given = attribute.name, _plain(given)
     if isinstance(given, str):
-        values = _split(given)
-        if not all(values):
-            raise UserError(f"{given!r} on {name!r} has an empty value; write it as ONE|OTHER")
-        return values[0] if len(values) == 1 else values
+        return _from_text(attribute, given)
     if isinstance(given, bool | int | float):
         return given
     if isinstance(given, tuple) and len(given) == 2:
         return "..".join(text_of(end) for end in _values(name, given))
-    if isinstance(given, Sequence | set | frozenset) and given:
+    if isinstance(given, Sequence | set | frozenset) and not isinstance(given, bytes | bytearray) and given:
         return tuple(_values(name, sorted(given, key=str) if isinstance(given, set | frozenset) else given))
     raise UserError(f"{given!r} is not a condition on {name!r}; give a value, a pair (low, high) or a list of values")
 
 
+def _from_text(attribute: Attribute, text: str) -> Condition:
+    """A value, or several with bars between them; a value may have a bar in it itself."""
+    values = _split(text)
+    if (len(values) == 1 and values[0]) or _is_value(attribute, text.strip()):
+        return text.strip()
+    if not all(values):
+        raise UserError(f"{text!r} on {attribute.name!r} has an empty value; write it as ONE|OTHER")
+    return values
+
+
+def _is_value(attribute: Attribute, text: str) -> bool:
+    try:
+        attribute.select(text)
+    except SchemaError:
+        return False
+    return True
+
+
+def _plain(value: object) -> object:
+    """A value of numpy, or a date, as one of Python's own; anything else as it is."""
+    if isinstance(value, np.datetime64):
+        return str(value)
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    return value.isoformat() if isinstance(value, date) else value
+
+
 def _values(name: str, given: Iterable[object]) -> list[Value]:
-    values = list(given)
+    values = [_plain(value) for value in given]
     for value in values:
         if not isinstance(value, str | bool | int | float):
-            raise UserError(f"{value!r} is not a value of {name!r}; give text or a number")
+            raise UserError(f"{value!r} is not a value of {name!r}; give text, a number or a date")
     return values  # type: ignore[return-value]  # every one was looked at

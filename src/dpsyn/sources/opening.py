@@ -15,15 +15,16 @@ _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 SUFFIXES = ".csv, .tsv (also .gz, .bz2, .zst), .parquet, .arrow, .feather, .duckdb, or a folder of Parquet files"
 
 
-def open_source(data: Any, *, query: str | None = None) -> Source:
+def open_source(data: Any, *, query: str | None = None, besides: str = "") -> Source:
     """A source for a path, a pandas or polars frame, an Arrow table, a DuckDB relation, or an Arrow C stream.
 
-    ``query`` is a SELECT, or the name of a table, for a DuckDB database file.
+    ``query`` is a SELECT, or the name of a table, for a DuckDB database file. ``besides`` says what else the caller
+    reads, for whoever gave a file of neither kind.
     """
     if isinstance(data, str) and not data:
         raise SourceError("the path is empty; give that of a file or a folder")
     if isinstance(data, str | os.PathLike):
-        return _open_path(Path(data), query)
+        return _open_path(Path(data), query, besides)
     if query is not None:
         raise SourceError("a query needs the path of a DuckDB database file")
     library = type(data).__module__.partition(".")[0]
@@ -48,14 +49,14 @@ def open_source(data: Any, *, query: str | None = None) -> Source:
     )
 
 
-def _open_path(path: Path, query: str | None) -> Source:
+def _open_path(path: Path, query: str | None, besides: str) -> Source:
     if not attempt(path.exists, f"{str(path)[:100]}", "give the path of a file or a folder"):
         raise SourceError(f"there is no file or folder {path}")
     if path.suffix.lower() in DATABASES:
         return _open_database(path, query)
     if query is not None:
         raise SourceError(f"{path} is not a DuckDB database ({', '.join(DATABASES)}), so it takes no query")
-    return _reader_of(path)(path)
+    return _reader_of(path, besides)(path)
 
 
 def _open_database(path: Path, query: str | None) -> Source:
@@ -66,7 +67,7 @@ def _open_database(path: Path, query: str | None) -> Source:
     return query_source(path, query)
 
 
-def _reader_of(path: Path) -> Callable[[Path], Source]:
+def _reader_of(path: Path, besides: str) -> Callable[[Path], Source]:
     suffixes = [suffix.lower() for suffix in path.suffixes]
     kind = suffixes[-2] if len(suffixes) > 1 and suffixes[-1] in _COMPRESSED else "".join(suffixes[-1:])
     if kind in (".csv", ".tsv") and path.is_file():
@@ -81,4 +82,5 @@ def _reader_of(path: Path) -> Callable[[Path], Source]:
         from dpsyn.sources.arrow import ArrowFileSource
 
         return ArrowFileSource
-    raise SourceError(f"{path}: its suffix does not say what it is; DPSyn reads {SUFFIXES}")
+    known = f"{besides}, {SUFFIXES}" if besides else SUFFIXES
+    raise SourceError(f"{path}: its suffix does not say what it is; DPSyn reads {known}")

@@ -42,7 +42,7 @@ def open_transactions(data: Any, *, query: str | None = None) -> Source:
         return ListSource(data)
     if isinstance(data, str | os.PathLike) and _kind(Path(data)) == ".dat" and Path(data).is_file():
         return LinesSource(Path(data))
-    return open_source(data, query=query)
+    return open_source(data, query=query, besides=".dat (a basket on each line; also compressed)")
 
 
 def _kind(path: Path) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpsyn.errors import SourceError, UserError
+from dpsyn.errors import UserError
 from dpsyn.records import Codec, Codes, Grouping, check_structure
 from dpsyn.records.folding import Folding, fold
 from dpsyn.records.tally import Tally
@@ -100,7 +100,7 @@ class _Beside:
 
 
 def compare_rows(synopsis: Synopsis, table: pa.Table) -> Closeness:
-    """Compare synthetic rows with every released marginal.
+    """Compare synthetic rows with every released marginal; no rows at all are as far from it as can be.
 
     Args:
         synopsis: what was released.
@@ -133,8 +133,6 @@ def compare_rows(synopsis: Synopsis, table: pa.Table) -> Closeness:
 def _fine_codes(codec: Codec, table: pa.Table) -> Codes:
     schema = msgspec.structs.replace(codec.schema, unit=None)  # a synthetic table has no persons
     check_structure(schema, table.schema, "the synthetic table")
-    if not table.num_rows:
-        raise SourceError("the synthetic table has no rows; there is nothing to compare")
     return codec.encode(table)
 
 
@@ -148,7 +146,7 @@ def _beside(stage: Stage, fine: Codes, total: float) -> Iterator[_Beside]:
             tuple(stage.recoding.columns[places[name]] for name in marginal.clique),
             marginal.counts,
             np.full(counts.shape, marginal.deviation),
-            counts.astype(np.float64) * (total / len(fine)),
+            counts.astype(np.float64) * (total / max(len(fine), 1)),
         )
 
 

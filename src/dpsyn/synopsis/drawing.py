@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from dpsyn.errors import UserError
 from dpsyn.progress import Progress, silent
 from dpsyn.records import Codes, Grouping
+from dpsyn.rules import can_keep, keep_rules, moved_to_totals, require_possible
+from dpsyn.schema import Schema
 from dpsyn.synopsis.parts import Model
 from dpsyn.synthesis import gibbs, synthesize
 from dpsyn.transforms import RecodedColumn
@@ -23,6 +25,10 @@ matches their largest cells, but no row of it need make sense."""
 
 FAINT = 1e-9
 """The share of an attribute's weight that is spread over all of its codes, so that none is impossible if asked for."""
+
+
+EXPANSIONS = 16
+"""Draws of fine codes within a model's codes, where rules do not let the first ones be together."""
 
 
 def draw_codes(
@@ -46,6 +52,14 @@ def draw_codes(
         rng: draws fine codes among those that a model's code stands for.
         progress: is told how far it is.
     """
+    codes, expand = _drawn(model, names, rows, allowed, seed=seed, progress=progress)
+    return expand(codes, rng)
+
+
+def _drawn(
+    model: Model, names: Sequence[str], rows: int, allowed: Allowed, *, seed: int, progress: Progress
+) -> tuple[NDArray[np.integer], Callable[[NDArray[np.integer], np.random.Generator], Codes]]:
+    """The model's codes of rows, and what draws fine codes from them."""
     _refuse_conditions_on_differences(model, names, allowed)
     weights = [_weights(model, name, allowed) for name in names]
     where = {
@@ -53,7 +67,45 @@ def draw_codes(
         for column in model.recoding.columns
         if any(names[source] in allowed for source in column.sources)
     }
-    return model.recoding.expand(model_codes(model, rows, where, seed=seed, progress=progress), weights, rng)
+
+    def expand(codes: NDArray[np.integer], rng: np.random.Generator) -> Codes:
+        return model.recoding.expand(codes, weights, rng)
+
+    return model_codes(model, rows, where, seed=seed, progress=progress), expand
+
+
+def draw_kept(
+    schema: Schema,
+    model: Model,
+    rows: int,
+    allowed: Allowed,
+    *,
+    seed: int,
+    rng: np.random.Generator,
+    progress: Progress = silent,
+) -> tuple[Codes, Mapping[str, NDArray[np.int64]]]:
+    """Fine codes of rows that keep all rules of the schema, and the steps of values that orders and sums compare.
+
+    Public totals are met by a table as large as the model's, and in proportion by any other; not under conditions.
+    """
+    names = [name for name, _ in model.recoding.origin]
+    require_possible(schema, allowed)
+
+    def kept(number: int, within: Allowed, told: Progress = silent) -> tuple[Codes, dict[int, NDArray[np.int64]]]:
+        own, expand = _drawn(model, names, number, within, seed=seed, progress=told)
+        cells = expand(own, rng)
+        for _ in range(EXPANSIONS):  # other values within the same bins may keep the rules
+            bad = np.flatnonzero(~can_keep(schema, cells))
+            if not len(bad):
+                break
+            cells[bad] = expand(own[bad], rng)
+        return keep_rules(schema, cells, rng, within)
+
+    codes, steps = kept(rows, allowed, progress)
+    if not allowed:
+        scale = 1.0 if rows == round(model.total) else rows / max(model.total, 1.0)
+        codes, steps = moved_to_totals(schema, codes, steps, scale, kept, rng)
+    return codes, {names[place]: own for place, own in steps.items()}
 
 
 def model_codes(

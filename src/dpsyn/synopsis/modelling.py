@@ -13,7 +13,8 @@ from dpsyn.errors import SchemaError
 from dpsyn.marginals import Estimate, Marginal
 from dpsyn.progress import Progress, silent
 from dpsyn.records import Codec, Grouping, even_weights
-from dpsyn.schema import Schema
+from dpsyn.rules import factors_of, raked, without_excluded
+from dpsyn.schema import Schema, constraints_of
 from dpsyn.synopsis.parts import Method, Model, Release
 from dpsyn.synthesis import gibbs
 from dpsyn.transforms import Recoding, carried
@@ -51,20 +52,30 @@ def fit_model(
     if silent_about:
         raise SchemaError(f"no marginal says anything about {', '.join(sorted(silent_about))}; give one for each")
     histograms = _histograms(Codec(schema), recoding, releases, said)
-    rows = max(estimated_rows(said) if total is None else total, 0.0)
+    factors = factors_of(schema, recoding, histograms)
+    rows = _public_rows(schema, max(estimated_rows(said) if total is None else total, 0.0))
     said += [Estimate((name,), np.array([rows]), 0.0) for name in constant]  # one code has all rows: nothing to tell
     agreed = consistent(
-        [_without_zeroed(estimate, zeroed) for estimate in said],
+        [_without_zeroed(without_excluded(estimate, factors), zeroed) for estimate in said],
         total=rows,
         options=ConsistencyOptions(ripple=method != "gum"),  # PrivSyn has norm-sub alone
         progress=progress,
     )
-    kept = tuple(_with_zeroed(table, zeroed) for table in _maximal(agreed))
-    connected = any(len(table.clique) > 1 for table in kept)
+    whole = [_with_zeroed(table, zeroed) for table in _maximal(agreed)]
+    kept = tuple(raked([without_excluded(table, factors, rows) for table in whole], schema, recoding, rows))
+    connected = factors or any(len(table.clique) > 1 for table in kept)
     fitted = None
     if method == "gibbs" and connected:
-        fitted = gibbs.fit(kept, recoding.names, recoding.sizes, seed=0, progress=progress)
+        fitted = gibbs.fit(kept, recoding.names, recoding.sizes, seed=0, factors=factors, progress=progress)
     return Model(recoding, kept, histograms, rows, fitted)
+
+
+def _public_rows(schema: Schema, rows: float) -> float:
+    """The number of rows, if the schema says it; at least as many as it says that there are of some kind."""
+    totals = constraints_of(schema).by_table
+    if everything := [total.count for total in totals if not total.selection]:
+        return float(everything[0])
+    return max([rows, *(float(total.count) for total in totals)])
 
 
 def single_estimate(releases: Sequence[Release], recoding: Recoding, name: str) -> Estimate:

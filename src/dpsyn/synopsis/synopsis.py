@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpsyn.accounting import Certificate
-from dpsyn.errors import UserError
+from dpsyn.errors import SourceError, UserError
 from dpsyn.progress import Progress, silent
 from dpsyn.records import Codec
+from dpsyn.rules import require_kept
 from dpsyn.schema import Schema, select_cells
-from dpsyn.synopsis.drawing import draw_codes
+from dpsyn.synopsis.drawing import draw_kept
 from dpsyn.synopsis.frames import as_kind
 from dpsyn.synopsis.modelling import fit_model
 from dpsyn.synopsis.parts import Model, Release
@@ -104,9 +105,13 @@ class Synopsis:
         allowed = select_cells(self.schema, where or {})
         parts, codec = np.random.SeedSequence(seed).spawn(2), Codec(self.schema)
         fine_seed, rng = int(parts[0].generate_state(1, np.uint64)[0]), np.random.default_rng(parts[1])
-        fine = draw_codes(self.model, codec.names, int(wanted), allowed, seed=fine_seed, rng=rng, progress=progress)
+        fine, steps = draw_kept(
+            self.schema, self.model, int(wanted), allowed, seed=fine_seed, rng=rng, progress=progress
+        )
         progress("writing values", 0.0)
-        return codec.decode(fine, rng)
+        table = codec.decode(fine, rng, steps=steps)
+        require_kept(self.schema, table)
+        return table
 
     def marginal(
         self,
@@ -159,7 +164,10 @@ class Synopsis:
         """How close synthetic rows, as an Arrow table, are to what was released; costs nothing."""
         from dpsyn.synopsis.comparing import compare_rows
 
-        return compare_rows(self, table)
+        found = compare_rows(self, table)
+        if not found.rows:
+            raise SourceError("the synthetic table has no rows; there is nothing to compare")
+        return found
 
     def of_kind(self, kind: Kind) -> Synopsis:
         """The same synopsis, generating another kind of table."""

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from dpsyn.accounting import Certificate
 from dpsyn.errors import DPSynError, InternalError, SchemaError, SynopsisError
-from dpsyn.marginals import Clique, Estimate, Marginal
+from dpsyn.marginals import Clique, Estimate, Factor, Marginal
+from dpsyn.rules import factors_of
 from dpsyn.schema import Schema
 from dpsyn.synopsis.archive import AGAIN, Archive
 from dpsyn.synopsis.manifest import (
@@ -164,16 +165,20 @@ def _model(entry: ModelEntry, schema: Schema, recodings: Sequence[Recoding], arc
     tables = tuple(
         Estimate(t.clique, archive.array(t.values, "<f8", _shape(t.clique, recoding)), t.variance) for t in entry.tables
     )
+    histograms = {name: archive.array(file, "<f8", (sizes[name],)) for name, file in entry.histograms.items()}
+    factors = factors_of(schema, recoding, histograms) if entry.fitted else ()
     return Model(
         recoding=recoding,
         tables=tables,
-        histograms={name: archive.array(file, "<f8", (sizes[name],)) for name, file in entry.histograms.items()},
+        histograms=histograms,
         total=entry.total,
-        fitted=_fitted(entry.fitted, tables, recoding, archive) if entry.fitted else None,
+        fitted=_fitted(entry.fitted, tables, recoding, factors, archive) if entry.fitted else None,
     )
 
 
-def _fitted(entry: FittedEntry, tables: Sequence[Estimate], recoding: Recoding, archive: Archive) -> Fitted:
+def _fitted(
+    entry: FittedEntry, tables: Sequence[Estimate], recoding: Recoding, factors: Sequence[Factor], archive: Archive
+) -> Fitted:
     cells = sum(math.prod(_shape(clique, recoding)) for clique in entry.cliques)
     parameters, expected = (archive.array(file, "<f8", (cells,)) for file in (entry.parameters, entry.expected))
-    return restored(tables, recoding.names, recoding.sizes, entry.cliques, parameters, expected)
+    return restored(tables, recoding.names, recoding.sizes, entry.cliques, parameters, expected, factors)

@@ -45,6 +45,15 @@ def test_a_table_has_a_row_for_each_count() -> None:
     assert table.slice(4, 1).to_pylist()[0]["count"] == 4.0
 
 
+def test_an_attribute_may_be_called_like_a_number() -> None:
+    table = answer(attributes=("count", "low")).to_arrow()
+
+    assert table.column_names == ["count", "low", "count_", "standard_error", "low_", "high"]
+    assert table["count"].to_pylist()[:3] == ["0..17"] * 3
+    assert table["count_"].to_pylist() == [*range(6)]
+    assert answer(attributes=("count", "count_")).to_arrow().column_names[2] == "count__"
+
+
 def test_frames_hold_the_same() -> None:
     frame, other = answer().to_pandas(), answer().to_polars()
 

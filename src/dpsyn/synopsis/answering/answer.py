@@ -18,7 +18,7 @@ How = Literal["covered", "reconstructed", "model"]
 """Some released table holds all attributes; or they were put together from several tables; or from the fitted model."""
 
 NUMBERS = ("count", "standard_error", "low", "high")
-"""The columns that follow those of the attributes."""
+"""The columns that follow those of the attributes; with an underscore more where an attribute is called so."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -35,7 +35,7 @@ class Answer:
             removed, otherwise the counts.
         how: covered, reconstructed, or from the model.
         model_error: how far a cell is off besides, root mean square, because the tables do not tell all: 0 for a
-            covered answer, None if nothing that was released tells.
+            covered answer unless it is split, None if nothing that was released tells.
         split: attributes whose measured values are coarser than those asked for; their rows were split by the
             released histogram of the attribute, as if they were spread alike in all cells.
         notes: what else a reader should know.
@@ -74,8 +74,8 @@ class Answer:
     def interval(self, level: float = 0.95) -> tuple[Table, Table]:
         """The ends of an interval for each count that noise leaves with this probability at most; they may be negative.
 
-        For a covered answer it holds the true count with that probability. Otherwise it holds what would have been
-        answered without noise; ``model_error`` comes on top.
+        For a covered answer it holds the true count with that probability, unless attributes are ``split``. Otherwise
+        it holds what would have been answered without noise; ``model_error`` comes on top.
         """
         if not 0 < level < 1:
             raise UserError(f"the level is {level}; give a probability between 0 and 1, such as 0.95")
@@ -83,13 +83,20 @@ class Answer:
         return self.centres - width, self.centres + width
 
     def to_arrow(self, level: float = 0.95) -> pa.Table:
-        """A row for each count: the values of the attributes, the count, its standard error, and an interval."""
+        """A row for each count: the values of the attributes, the count, its standard error, and an interval.
+
+        Columns of numbers are called ``count``, ``standard_error``, ``low`` and ``high``; ``count_`` and so on where an
+        attribute is called so.
+        """
         low, high = self.interval(level)
         numbers = (self.counts, self.errors, low, high)
         values = list(zip(*product(*self.labels), strict=True)) if self.counts.size else [()] * len(self.attributes)
-        columns = {name: pa.array(column, pa.string()) for name, column in zip(self.attributes, values, strict=True)}
-        taken = {**columns, **{name: pa.array(n.ravel()) for name, n in zip(NUMBERS, numbers, strict=True)}}
-        return pa.table(taken)
+        columns = [pa.array(column, pa.string()) for column in values] + [pa.array(n.ravel()) for n in numbers]
+        return pa.table(columns, names=[*self.attributes, *(self._free(name) for name in NUMBERS)])
+
+    def _free(self, name: str) -> str:
+        """A name for a column of numbers that no attribute has."""
+        return self._free(f"{name}_") if name in self.attributes else name
 
     def to_pandas(self, level: float = 0.95) -> Any:
         """The same as a pandas DataFrame."""

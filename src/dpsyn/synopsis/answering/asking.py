@@ -143,7 +143,7 @@ def _covered(synopsis: Synopsis, view: View, linear: Linear, modelled: Table | N
     best = linear if modelled is None else blended(linear, reflected(modelled, range(modelled.ndim)))
     counts = folded(norm_sub(best.table(), synopsis.model.total), view.shares)
     centres, errors = folded(linear.table(), view.shares), linear.deviations(view.shares)
-    return _Found(view, counts, errors, centres, "covered", 0.0, view.split)
+    return _Found(view, counts, errors, centres, "covered", None if view.split else 0.0, view.split)
 
 
 def _reconstructed(synopsis: Synopsis, view: View, linear: Linear, known: list[Axes], method: Method) -> _Found:

@@ -19,11 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.errors import InternalError
-from dpsyn.marginals import Estimate
+from dpsyn.marginals import Estimate, Factor
 from dpsyn.progress import Progress, silent
 from dpsyn.synthesis.gibbs.chains import Chains, Pull, parts_of
 from dpsyn.synthesis.gibbs.fitted import Fitted
 from dpsyn.synthesis.gibbs.forest import Forest, plant
+from dpsyn.synthesis.gibbs.knowing import Known, known_of
 from dpsyn.synthesis.gibbs.layout import Cells, Layout
 from dpsyn.synthesis.gibbs.options import GibbsOptions
 from dpsyn.synthesis.gibbs.polish import polish_chains
@@ -47,6 +48,7 @@ def fit(
     *,
     seed: int,
     records: int | None = None,
+    factors: Sequence[Factor] = (),
     options: GibbsOptions | None = None,
     progress: Progress = silent,
 ) -> Fitted:
@@ -58,7 +60,9 @@ def fit(
         names: the attributes.
         sizes: how many values each has.
         seed: of all draws; the result does not depend on the number of threads.
-        records: how many chains run; by default about as many as the tables speak of, 10⁴ … 5·10⁴: twice as many gain nothing.
+        records: how many chains run; by default about as many as the tables speak of, 10⁴ … 5·10⁴: twice as many gain
+            nothing.
+        factors: what is known of combinations without counting, such as that they cannot be.
         options: how the fit runs.
         progress: told how far it is.
     """
@@ -69,11 +73,13 @@ def fit(
     if records < 1:
         raise InternalError(f"a fit of {records} records")
     forest = plant([(target.places, target.shrunk()) for target in targets], len(names))
-    layout = Layout.of(sizes, [target.places for target in targets])
-    base = _start_parameters(layout, forest, targets, options)
-    wanted = _stiffness(targets, total, records, options)
-    values = np.concatenate([target.values.ravel() for target in targets]) * (records / total)
-    pull = Pull(values, np.minimum(wanted, options.stiffest / len(parts_of(records))), options.reach)
+    known = known_of(factors, names, sizes)
+    layout = Layout.of(sizes, [target.places for target in targets], known.cliques)
+    base = _start_parameters(layout, forest, targets, known, options)
+    wanted = np.append(_stiffness(targets, total, records, options), np.ones(len(known.cliques)))
+    values = np.concatenate([*(target.values.ravel() for target in targets), np.zeros(len(known.logs))])
+    firm = np.minimum(wanted, layout.firmness(options.stiffest / len(parts_of(records))))
+    pull = Pull(values * (records / total), firm, options.reach)
     random = np.random.default_rng(seed)
     with ThreadPoolExecutor() as pool:
         start = forest.sample(records, int(random.integers(2**63)))
@@ -83,8 +89,17 @@ def fit(
         expected = _expected(layout, pull, forces, wanted, targets, total, records / total)
         polish_chains(chains, base + forces, expected, options)
     progress("fitting records", 1.0)
-    shares = expected / records
-    return Fitted(tuple(names), layout, forest, base + forces, shares, total, chains.columns, tuple(distances))
+    return Fitted(
+        tuple(names),
+        layout,
+        forest,
+        (base + forces)[: layout.followed_cells],
+        expected[: layout.followed_cells] / records,
+        total,
+        chains.columns,
+        tuple(distances),
+        known.logs,
+    )
 
 
 def _settle(
@@ -104,7 +119,7 @@ def _settle(
 def _distance(chains: Chains, pull: Pull) -> float:
     """Mean total variation distance of the records' counts and the targets."""
     apart = chains.layout.per_clique(np.abs(chains.counts() - pull.targets))
-    return float(np.mean(apart) / (2 * chains.columns.shape[1]))
+    return float(np.mean(apart[: chains.layout.followed]) / (2 * chains.columns.shape[1]))
 
 
 def _ease(
@@ -158,15 +173,21 @@ def _expected(
     the way. A table of records drawn from the model varies by its count in each cell, and was measured with
     noise beside; so the share count / (count + variance) of what is left between them is followed.
     """
-    variance = layout.spread(np.array([target.variance for target in targets]))
+    known = np.zeros(len(layout.cliques) - layout.followed)
+    variance = layout.spread(np.append([target.variance for target in targets], known))
     aims = pull.targets + layout.spread((scale * total - layout.per_clique(pull.targets)) / layout.lengths)
     counts = np.maximum(aims - forces / layout.spread(wanted), 0.0)
     share = counts / np.maximum(counts + scale * variance, 1e-9)
     return np.maximum(counts + share * (aims - counts), 0.0)
 
 
-def _start_parameters(layout: Layout, forest: Forest, targets: Sequence[Target], options: GibbsOptions) -> Cells:
-    """θ of the forest: for each branch the logarithm of its conditional, in the table that it comes from."""
+def _start_parameters(
+    layout: Layout, forest: Forest, targets: Sequence[Target], known: Known, options: GibbsOptions
+) -> Cells:
+    """θ of the forest: for each branch the logarithm of its conditional, in the table that it comes from.
+
+    What is known without counting is added, in cliques of its own.
+    """
     parameters = np.zeros(layout.offsets[-1])
     for branch in forest.branches:
         clique = layout.cliques[branch.source]
@@ -176,5 +197,6 @@ def _start_parameters(layout: Layout, forest: Forest, targets: Sequence[Target],
         shape = [layout.sizes[place] if place in kept else 1 for place in clique]
         layout.table(parameters, branch.source)[...] += logs.reshape(shape)
     empty: NDArray[np.bool_] = np.concatenate([target.surely_empty().ravel() for target in targets])
-    parameters[empty] += _EMPTY
+    parameters[: layout.followed_cells][empty] += _EMPTY
+    parameters[layout.followed_cells :] = known.logs
     return parameters

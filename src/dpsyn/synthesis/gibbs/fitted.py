@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +20,14 @@ class Fitted:
 
     Attributes:
         names: the attributes.
-        layout: the cliques.
+        layout: the cliques: those that were followed, then those of the factors.
         forest: the start distribution.
-        parameters: θ, a number for each cell of each clique.
-        expected: the average count of each cell over many sweeps, as shares of one.
+        parameters: θ, a number for each cell of each clique that was followed.
+        expected: the average count of each of these cells over many sweeps, as shares of one.
         total: the number of records that the tables spoke of.
         records: the records of the fit, attributes × records, bound to the expected counts.
         distances: mean total variation distance of records and tables after each sweep.
+        known: logarithms of the factors' shares, one for each cell of the other cliques.
     """
 
     names: tuple[str, ...]
@@ -37,9 +38,12 @@ class Fitted:
     total: float
     records: Columns
     distances: tuple[float, ...]
+    known: Cells = field(default_factory=lambda: np.empty(0))
 
     def __post_init__(self) -> None:
-        cells = int(self.layout.offsets[-1])
+        cells = self.layout.followed_cells
+        if len(self.known) != int(self.layout.offsets[-1]) - cells:
+            raise InternalError("the factors of a fitted model do not fit its cliques")
         if len(self.parameters) != cells or len(self.expected) != cells or len(self.names) != len(self.layout.sizes):
             raise InternalError("the parts of a fitted model do not fit each other")
         for array in (self.parameters, self.expected, self.records):
@@ -47,8 +51,18 @@ class Fitted:
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """The attributes of each clique, one after the other as their cells are."""
-        return tuple(tuple(self.names[place] for place in clique) for clique in self.layout.cliques)
+        """The attributes of each clique that was followed, one after the other as their cells are."""
+        followed = self.layout.cliques[: self.layout.followed]
+        return tuple(tuple(self.names[place] for place in clique) for clique in followed)
+
+    @property
+    def logs(self) -> Cells:
+        """The logarithm of the weight of every cell of every clique."""
+        return np.concatenate([self.parameters, self.known])
+
+    def counts(self, rows: int) -> Cells:
+        """The counts that are expected of so many rows, in every cell; none of cliques that are not followed."""
+        return np.concatenate([self.expected * rows, np.zeros(len(self.known))])
 
     def marginals(self) -> tuple[Estimate, ...]:
         """The model's own marginals of its cliques, as counts of ``total`` records. Their noise is not known."""

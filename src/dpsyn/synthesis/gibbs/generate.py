@@ -83,12 +83,12 @@ def generate_chunk(
     chains = Chains(fitted.layout, columns, None, random, allowed)
     if allowed:
         for _ in range(options.conditioned):
-            chains.sweep(fitted.parameters)
+            chains.sweep(fitted.logs)
         return columns
-    gentle = np.full(len(fitted.layout.cliques), options.stiffest)
+    logs, counts = fitted.logs, fitted.counts(rows)
     for _ in range(options.drawn):
-        chains.sweep(fitted.parameters, Pull(fitted.expected * rows, gentle, options.reach))
-    polish_chains(chains, fitted.parameters, fitted.expected * rows, options)
+        chains.sweep(logs, Pull(counts, fitted.layout.firmness(options.stiffest), options.reach))
+    polish_chains(chains, logs, counts, options)
     return columns
 
 

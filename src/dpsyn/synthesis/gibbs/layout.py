@@ -32,6 +32,8 @@ class Layout:
     Attributes:
         sizes: the number of values of each attribute.
         cliques: each attribute is in one at least.
+        followed: how many of them, the first ones, are followed because counts of them are known; the others hold what
+            is known without counting.
         offsets: where each clique's cells begin, and where the last one's end.
         counting: arguments of ``kernels.count`` from ``starts`` to ``offsets``.
         sweeping: arguments of ``kernels.sweep`` from ``sizes`` to ``strides``.
@@ -39,13 +41,15 @@ class Layout:
 
     sizes: tuple[int, ...]
     cliques: tuple[Places, ...]
+    followed: int
     offsets: Indices
     counting: tuple[Indices, Indices, Indices, Indices]
     sweeping: Sweeping
 
     @classmethod
-    def of(cls, sizes: Sequence[int], cliques: Sequence[Places]) -> Layout:
-        """The layout of these cliques, in this order."""
+    def of(cls, sizes: Sequence[int], cliques: Sequence[Places], known: Sequence[Places] = ()) -> Layout:
+        """The layout of these cliques, in this order, those that are followed first."""
+        followed, cliques = len(cliques), [*cliques, *known]
         shapes = [[sizes[place] for place in clique] for clique in cliques]
         cells = [int(np.prod(shape)) for shape in shapes]
         if sum(cells) > _MOST_CELLS:
@@ -55,7 +59,8 @@ class Layout:
         strides = [[int(np.prod(shape[axis + 1 :])) for axis in range(len(shape))] for shape in shapes]
         offsets = _ends(cells)
         counting = (_ends([len(clique) for clique in cliques]), _joined(cliques), _joined(strides), offsets)
-        return cls(tuple(sizes), tuple(cliques), offsets, counting, _sweeping(sizes, cliques, strides, offsets))
+        sweeping = _sweeping(sizes, cliques, strides, offsets)
+        return cls(tuple(sizes), tuple(cliques), followed, offsets, counting, sweeping)
 
     @property
     def lengths(self) -> Indices:
@@ -67,6 +72,15 @@ class Layout:
         """For each clique, in how many cliques that of its attributes is which is in most."""
         number = np.bincount([place for clique in self.cliques for place in clique], minlength=len(self.sizes))
         return np.array([number[list(clique)].max() for clique in self.cliques], np.float64)
+
+    @property
+    def followed_cells(self) -> int:
+        """How many cells the cliques have that are followed; they come first."""
+        return int(self.offsets[self.followed])
+
+    def firmness(self, stiffness: float) -> Cells:
+        """One number for each clique that is followed, none for the others."""
+        return np.where(np.arange(len(self.cliques)) < self.followed, stiffness, 0.0)
 
     def table(self, cells: Cells, clique: int) -> Cells:
         """The cells of one clique as a table; a view."""

@@ -21,12 +21,12 @@ def polish(records: Columns, fitted: Fitted, *, seed: int, options: GibbsOptions
     columns = np.array(records, column_type(max(fitted.layout.sizes)), order="C")
     with ThreadPoolExecutor() as pool:
         chains = Chains(fitted.layout, columns, pool, np.random.default_rng(seed))
-        polish_chains(chains, fitted.parameters, fitted.expected * columns.shape[1], options or GibbsOptions())
+        polish_chains(chains, fitted.logs, fitted.counts(columns.shape[1]), options or GibbsOptions())
     return columns
 
 
 def polish_chains(chains: Chains, parameters: Cells, expected: Cells, options: GibbsOptions) -> None:
     """The same in place, for counts expected of these very records."""
-    stiffness = np.full(len(chains.layout.cliques), options.polish / len(chains.parts()))
+    stiffness = chains.layout.firmness(options.polish / len(chains.parts()))
     for _ in range(options.polished):
         chains.sweep(parameters, Pull(expected, stiffness, options.reach))
