@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from dpsyn.errors import SchemaError
 from dpsyn.plan import Plan, budgets_of, files
 from dpsyn.plan.when import parse_when
+from dpsyn.schema import Total
 from tests.plan.schemas import CALLS, EVERYTHING
 
 # ── conditions on the budget ─────────────────────────────────────────────────────────────────────────────────
@@ -186,6 +188,17 @@ def test_a_plan_that_does_not_fit_is_refused_with_the_line(text: str, words: str
 
     assert words in str(error.value)
     assert "line " in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    ["{transform: mapping, of: month, from: received}", "{transform: availability, to: t, of: [month], anchor: kind}"],
+)
+def test_what_a_public_total_counts_is_not_told_by_another_attribute(entry: str) -> None:
+    counted = msgspec.structs.replace(CALLS, rules=(Total(where=(("month", 3),), count=100),))
+
+    with pytest.raises(SchemaError, match="line 3: a public total of the schema counts 'month'"):
+        files.parse(f"dpsyn_plan: 1\ntransforms:\n  - {entry}\n", counted)
 
 
 def test_what_a_plan_says_of_optional_columns_is_left_out_where_they_lack() -> None:

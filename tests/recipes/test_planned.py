@@ -88,6 +88,7 @@ def test_every_transform_is_paid_for_and_the_whole_budget_is_spent(tmp_path: Pat
     budget = certificate.account.budget
     assert budget.rho * Fraction(999_999, 1_000_000) < rho <= budget.rho
     assert certificate.figures.epsilon <= 1.0
+    assert f"plan {PLAN.digest()}: all that a plan can say" in certificate.declared_public
     marginals = sum(len(stage.marginals) for stage in synopsis.releases[0].stages)
     assert len(draws) == marginals + len(synopsis.releases[0].scores)
 

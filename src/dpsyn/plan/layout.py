@@ -15,7 +15,7 @@ from dpsyn.plan import entries
 from dpsyn.plan.entries import Entry
 from dpsyn.plan.plan import Plan
 from dpsyn.records import Codec, Grouping
-from dpsyn.schema import Open, Schema
+from dpsyn.schema import Open, Schema, Total
 from dpsyn.schema.attributes import some
 from dpsyn.transforms import RecodedColumn, Recoding, Reference, bucketize, expect_equal, near
 
@@ -117,6 +117,7 @@ class _Builder:
         self.plain: set[str] = set()  # attributes whose values inside codes are not measured
         self.taken: dict[str, str] = {}  # attributes that are recoded already, and by what
         self.others = Rare(plan.threshold)
+        self.counted = {n for rule in schema.rules if isinstance(rule, Total) for n in rule.mentions()}
 
     def layout(self) -> Layout:
         for index, entry in enumerate(self.plan.transforms):
@@ -258,7 +259,13 @@ class _Builder:
                 self.plain.add(name)
         self._joined(entry, "availability")
 
+    def _require_uncounted(self, name: str) -> None:
+        """Refuse to tell an attribute by another one if rows must be drawn under conditions on it."""
+        if name in self.counted:
+            raise SchemaError(f"a public total of the schema counts {name!r}, so it must be measured by its own values")
+
     def _reference(self, name: str, anchor: str) -> Reference:
+        self._require_uncounted(name)
         if anchor in self.taken and self.taken[anchor].startswith(("availability", "mapping")):
             raise SchemaError(
                 f"{anchor!r} is itself told by another attribute; take that one as the anchor", ("anchor",)
@@ -268,6 +275,7 @@ class _Builder:
         return expect_equal(self.attributes[name], self.attributes[anchor], self.codec.names.index(anchor))
 
     def _mapping(self, entry: entries.Mapping) -> None:
+        self._require_uncounted(entry.of)
         if entry.source not in self.recoding.names or entry.source in self.unmeasured:
             raise SchemaError(f"{entry.source!r} is not an attribute by itself here; map from one that is", ("from",))
         if entry.source in self.taken:

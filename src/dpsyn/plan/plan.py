@@ -87,6 +87,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
         return files.written(self)
 
+    def declared_public(self) -> str:
+        """What a release by this plan takes as known without the data, for its certificate."""
+        return f"plan {self.digest()}" + (f": {self.description}" if self.description else "")
+
     def digest(self) -> str:
         """What tells this plan from others, for the journal of a run."""
         return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()[:16]

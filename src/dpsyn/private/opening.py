@@ -40,6 +40,7 @@ def open_private(
     journal: Path | None = None,
     resume: bool = False,
     plan: str = "",
+    declared: tuple[str, ...] = (),
 ) -> PrivateTable:
     """A private table behind the gate.
 
@@ -65,6 +66,7 @@ def open_private(
         journal: where answers are stored before they are used; without one an interrupted run cannot be resumed.
         resume: go on with the run that left the journal; schema, plan, budget and all else must be what they were.
         plan: a text that stands for the recipe and its options.
+        declared: what is taken as public besides the schema, for the certificate.
     """
     schema.require_public()
     source = open_table(data, query=query, kind=engine)
@@ -82,6 +84,7 @@ def open_private(
         mechanisms=noise,
         limits=limits or Limits(),
         drawn=[0],
+        declared=declared,
     )
 
 

@@ -36,16 +36,17 @@ class PrivateTable(Doorway):
     Make it with ``open_private`` and use it in a ``with`` block, see ``Doorway``. Its schema and recoding are public.
     """
 
-    __slots__ = ("_engine", "recoding", "schema")
+    __slots__ = ("_declared", "_engine", "recoding", "schema")
 
     def __init__(
         self, *, schema: Schema, recoding: Recoding, engine: Engine, run: Run, journal: Journal | None,
-        mechanisms: Mechanisms, limits: Limits, drawn: list[int],
+        mechanisms: Mechanisms, limits: Limits, drawn: list[int], declared: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
         super().__init__(run=run, journal=journal, mechanisms=mechanisms, limits=limits, drawn=drawn)
         self.schema = schema
         self.recoding = recoding
         self._engine = engine
+        self._declared = declared
 
     def public_rows(self) -> int | None:
         """The number of rows if it is public, otherwise None.
@@ -59,7 +60,7 @@ class PrivateTable(Doorway):
         return sealed(lambda: int(self._engine.count([(0,)], fine)[0].sum()))
 
     def _declared_public(self) -> tuple[str, ...]:
-        return self.schema.declared_public()
+        return (*self.schema.declared_public(), *self._declared)
 
     def __repr__(self) -> str:
         return f"PrivateTable({', '.join(self.recoding.names)})"
@@ -291,6 +292,7 @@ class PrivateTable(Doorway):
             mechanisms=self._mechanisms,
             limits=self._limits,
             drawn=self._drawn,
+            declared=self._declared,
         )
 
 

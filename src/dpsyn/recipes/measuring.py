@@ -121,6 +121,7 @@ def measure(
         journal=None if journal is None else Path(journal),
         resume=resume,
         plan=_plan(recipe, before, workload or {}, views, plan),
+        declared=() if plan is None else (plan.declared_public(),),
     ) as table:
         found = chosen(table, before=before, progress=progress)
     release = Release(recipe if plan is None else "plan", found.stages, found.scores, table.certificate())
