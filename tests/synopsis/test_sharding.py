@@ -39,8 +39,8 @@ def synopsis() -> Synopsis:
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sharding, "PART_CHUNKS", 4)
-    monkeypatch.setattr(sharding, "GROUP_CHUNKS", 2)
+    monkeypatch.setattr(sharding, "PART_ROWS", 4 * 16_384)
+    monkeypatch.setattr(sharding, "GROUP_ROWS", 2 * 16_384)
 
 
 def read(paths: list[Path]) -> pa.Table:

@@ -23,7 +23,7 @@ FEW, ENOUGH = 1_000, 4_000
 """Fewer rows than the first are drawn from as many as the second: a handful that is bound to all tables by itself
 matches their largest cells, but no row of it need make sense."""
 
-WHOLE = 1 << 20
+WHOLE = 1 << 18
 """Rows at most that are fitted together where a model has no distribution to draw from, but tables to be matched."""
 
 FAINT = 1e-9
@@ -35,6 +35,12 @@ class Drawing:
 
     A chunk is a function of the model, the seed, its number and the number of rows: the same on any machine, whoever
     draws it and in whatever order. It is bound to the model's marginals by itself, so that all of them together are.
+
+    Attributes:
+        rows: how many there are.
+        seed: what they are drawn from.
+        most: rows of a chunk at most.
+        chunks: how many there are.
     """
 
     def __init__(self, model: Model, codec: Codec, rows: int, allowed: Allowed, *, seed: int) -> None:
@@ -48,7 +54,8 @@ class Drawing:
         self._model = _fitted(model) if self._where else model
         states = np.random.SeedSequence(seed).generate_state(2, np.uint64)
         self._code_seed, self._value_seed = int(states[0]), int(states[1])
-        self.chunks = max(1, -(-rows // (gibbs.CHUNK if self._model.fitted else WHOLE)))
+        self.most = gibbs.CHUNK if self._model.fitted else WHOLE
+        self.chunks = max(1, -(-rows // self.most))
 
     def size(self, number: int) -> int:
         """The rows of a chunk; chunks are of about equal size."""
