@@ -173,7 +173,7 @@ def test_what_was_paid_for_is_used_again_when_rows_could_not_be_made(
     release = ["synthesize", *RELEASE, "-o", "a.csv", "--ledger", "ledger.db", "--seed", "1"]
 
     with monkeypatch.context() as broken:
-        broken.setattr("dpsyn.synopsis.Synopsis.generate", lambda *_, **__: 1 / 0)
+        broken.setattr("dpsyn.synopsis.Synopsis.write", lambda *_, **__: 1 / 0)
         assert run(release) == 1
     assert files() == {"a.csv.journal", "ledger.db"}
     assert run(release) == 2
@@ -216,7 +216,7 @@ def test_a_killed_run_goes_on_or_says_what_was_lost(phase: str) -> None:
 def test_a_synopsis_that_the_interrupted_run_wrote_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
     release = ["synthesize", *RELEASE, "-o", "a.csv", "--synopsis", "s.dpsyn"]
     with monkeypatch.context() as broken:
-        broken.setattr("dpsyn.synopsis.Synopsis.generate", lambda *_, **__: 1 / 0)
+        broken.setattr("dpsyn.synopsis.Synopsis.write", lambda *_, **__: 1 / 0)
         assert run(release) == 1
 
     assert run([*release, "--resume"]) == 0
@@ -230,7 +230,7 @@ def test_an_interrupted_run_says_how_to_go_on(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dpsyn.synopsis.Synopsis.generate", interrupted)
+    monkeypatch.setattr("dpsyn.synopsis.Synopsis.write", interrupted)
 
     assert run(["synthesize", *RELEASE, "-o", "a.csv"]) == 130
 

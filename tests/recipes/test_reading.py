@@ -23,7 +23,7 @@ FINE = Integer(name="age", low=0, high=99, bins=4)
 
 
 def written(folder: Path) -> Path:
-    rng, rows = np.random.default_rng(4), 4_000
+    rng, rows = np.random.default_rng(4), 800
     columns: dict[str, Any] = {name: rng.integers(0, 2, rows) for name in "abc"}
     columns |= {"age": rng.integers(0, 100, rows), "town": rng.choice(["Ur", "Uruk"], rows), "who": np.arange(rows)}
     papq.write_table(pa.table(columns), folder / "t.parquet")

@@ -66,7 +66,7 @@ def test_a_table_or_query_is_counted_in_memory_and_as_a_stream(address: str) -> 
     for query in ("people", "public.people", "SELECT age, sex FROM people;"):
         source = open_source(address, query=query)
         for kind in ("memory", "stream"):
-            engine = open_engine(source, SCHEMA, kind=kind, key=bytes(16))  # type: ignore[arg-type]
+            engine = open_engine(source, SCHEMA, kind=kind, key=bytes(16))
             assert engine.count([(0,)], recoding)[0].tolist() == [66_666, 133_334]
 
 
@@ -105,7 +105,7 @@ def test_mistakes_on_the_command_line_are_told_before_anything_is_paid(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("s.yaml").write_text(
-        "dpsyn_schema: 1\nattributes:\n  sex: {kind: categorical, values: [F, M]}\n", encoding="utf-8"
+        "dpsyn_schema: 1\ndataset: people\nattributes:\n  sex: {kind: categorical, values: [F, M]}\n", encoding="utf-8"
     )
     release = ["-s", "s.yaml", "--epsilon", "1", "-o", "rows.csv", "--ledger", "l.db"]
     wrong = address.replace("127.0.0.1:", "127.0.0.1:1")

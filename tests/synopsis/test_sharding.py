@@ -26,7 +26,7 @@ SCHEMA = Schema(
         Datetime(name="day", start="2024-01-01", end="2024-12-31", resolution="day", bins=4),
     )
 )
-ROWS = 100_000
+ROWS = 70_000
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +39,8 @@ def synopsis() -> Synopsis:
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sharding, "PART_CHUNKS", 4)
-    monkeypatch.setattr(sharding, "GROUP_CHUNKS", 2)
+    monkeypatch.setattr(sharding, "PART_ROWS", 4 * 16_384)
+    monkeypatch.setattr(sharding, "GROUP_ROWS", 2 * 16_384)
 
 
 def read(paths: list[Path]) -> pa.Table:
@@ -80,9 +80,9 @@ def test_processes_draw_the_same_rows(synopsis: Synopsis, tmp_path: Path, monkey
     monkeypatch.undo()  # other processes know nothing of small parts
     where = {"sex": "F"}
 
-    paths = write_parts(tmp_path, synopsis, 70_000, seed=3, where=where, workers="processes", number=1)
+    paths = write_parts(tmp_path, synopsis, 20_000, seed=3, where=where, workers="processes", number=1)
 
-    assert read(paths).equals(synopsis.generate(70_000, seed=3, where=where, kind="arrow"))
+    assert read(paths).equals(synopsis.generate(20_000, seed=3, where=where, kind="arrow"))
 
 
 def test_all_parts_together_have_the_marginals_of_the_model(synopsis: Synopsis) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 import dpsyn
-from dpsyn.errors import OutputError, UserError
+from dpsyn.errors import OutputError, SourceError, UserError
 from dpsyn.progress import Progress
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def resumable(journal: Path | None) -> Iterator[None]:
     """Say how to go on if the block is interrupted."""
     try:
         yield
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SourceError):
         if journal is not None and journal.exists():
             click.echo(f"what was paid for is kept in {journal}; the same command with --resume goes on", err=True)
         raise

@@ -26,7 +26,7 @@ class Engine(Protocol):
     """
 
     def prepare(self) -> None:
-        """Read the table now if it will be kept, so that one that cannot be read fails before anything is paid."""
+        """Read the table now, so that one that cannot be read fails before anything is paid; Spark's is not."""
 
     def require_again(self, why: str) -> None:
         """Refuse, before anything is paid, what needs another reading of a source that has only one."""

@@ -101,6 +101,14 @@ class Rows(Opaque):
         """What ``take`` gives for every batch, and the keys of its rows, where there is a unit."""
         return self._read(lambda part: (take(part), self._keys(part, other)))
 
+    def try_reading(self) -> None:
+        """Read everything once, so that a file that cannot be read is found now; with a unit, find the limits."""
+        if self.schema.unit is not None:
+            self._keeper(None)
+        else:
+            for _ in self.source.batches(self.schema.columns):
+                pass
+
     def _keeper(self, other: Other | None) -> Keeper:
         """A first reading: which priorities each person keeps. They are kept for later questions.
 

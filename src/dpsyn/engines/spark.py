@@ -98,7 +98,9 @@ def session() -> Any:
     Privacy: a new one logs nothing; Spark quotes what workers say.
     """
     try:
-        from pyspark.sql import SparkSession
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Spark's own, about versions of libraries that are not used here
+            from pyspark.sql import SparkSession
     except ImportError:
         raise MissingExtraError("pyspark", "spark", "counting with Spark") from None
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

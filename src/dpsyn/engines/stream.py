@@ -23,7 +23,8 @@ class StreamEngine(ReadingEngine):
         super().__init__(rows)
 
     def prepare(self) -> None:
-        """Nothing to do: rows are read for each question."""
+        """Read the table once and keep nothing of it, but which rows of a person count if there is a unit."""
+        self._rows.try_reading()
 
     def count(self, cliques: Cliques, recoding: Recoding) -> list[Counts]:
         """For each clique the table of counts of the rows that count."""

@@ -58,7 +58,7 @@ def plan_reading(data: Any, schema: Schema, questions: int, *, query: str | None
     check_structure(schema, source.schema, source.where)
     kind = engine_kind(source, engine)
     opens = sum(isinstance(attribute, Open) for attribute in schema.measured)
-    readings = questions + (schema.unit is not None)
+    readings = 1 + questions  # first to see that all can be read, and which rows of a person count
     if kind == "memory":  # codes are kept, but for the texts of open attributes
         readings = 1 + (opens + 1 + (schema.unit is not None) if opens else 0)
     elif kind == "spark":

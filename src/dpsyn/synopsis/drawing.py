@@ -25,7 +25,7 @@ FEW, ENOUGH = 1_000, 4_000
 """Fewer rows than the first are drawn from as many as the second: a handful that is bound to all tables by itself
 matches their largest cells, but no row of it need make sense."""
 
-WHOLE = 1 << 20
+WHOLE = 1 << 18
 """Rows at most that are fitted together where a model has no distribution to draw from, but tables to be matched."""
 
 FAINT = 1e-9
@@ -44,6 +44,12 @@ class Drawing:
     A chunk is a function of the model, the seed, its number and the number of rows: the same on any machine, whoever
     draws it and in whatever order. It is bound to the model's marginals by itself, so that all of them together are.
     Public totals are met by as many rows as the model has, and in proportion by any others; not under conditions.
+
+    Attributes:
+        rows: how many there are.
+        seed: what they are drawn from.
+        most: rows of a chunk at most.
+        chunks: how many there are.
     """
 
     def __init__(self, schema: Schema, model: Model, rows: int, allowed: Allowed, *, seed: int) -> None:
@@ -52,7 +58,8 @@ class Drawing:
         self._allowed, self._conditioned = allowed, _Conditioned.of(model, self._codec.names, allowed)
         states = np.random.SeedSequence(seed).generate_state(2, np.uint64)
         self._code_seed, self._value_seed = int(states[0]), int(states[1])
-        self.chunks = max(1, -(-rows // (gibbs.CHUNK if self._conditioned.model.fitted else WHOLE)))
+        self.most = gibbs.CHUNK if self._conditioned.model.fitted else WHOLE
+        self.chunks = max(1, -(-rows // self.most))
 
     def size(self, number: int) -> int:
         """The rows of a chunk; chunks are of about equal size."""

@@ -21,11 +21,11 @@ from dpsyn.records import write_table
 from dpsyn.synopsis.drawing import Drawing
 from dpsyn.synopsis.synopsis import Synopsis, Where
 
-PART_CHUNKS = 64
-"""Chunks of a part: a million rows, of which a file of ten columns takes some ten megabytes."""
+PART_ROWS = 1 << 20
+"""Rows of a part, about; a file of ten columns takes some ten megabytes."""
 
-GROUP_CHUNKS = 8
-"""Chunks that are stored together, as readers of Parquet like it: 131 072 rows."""
+GROUP_ROWS = 1 << 17
+"""Rows that are stored together, about, as readers of Parquet like it."""
 
 Workers = Literal["threads", "processes"]
 T = TypeVar("T")
@@ -44,21 +44,26 @@ def batches(drawing: Drawing, progress: Progress = silent, threads: int | None =
 
 def parts_of(drawing: Drawing) -> int:
     """How many parts the rows have."""
-    return -(-drawing.chunks // PART_CHUNKS)
+    return -(-drawing.chunks // _chunks_of(drawing, PART_ROWS))
 
 
-def part(drawing: Drawing, number: int, size: int | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows of a part of so many chunks, several together."""
-    size = size or PART_CHUNKS
+def part(drawing: Drawing, number: int, rows: int | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of a part, where parts have so many rows."""
+    size = _chunks_of(drawing, rows or PART_ROWS)
     chunks = range(number * size, min((number + 1) * size, drawing.chunks))
-    return grouped(drawing.table(chunk) for chunk in chunks)
+    return grouped(drawing, (drawing.table(chunk) for chunk in chunks))
 
 
-def grouped(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+def grouped(drawing: Drawing, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
     """Several chunks together, as files store them."""
-    chunks = iter(tables)
-    while together := list(islice(chunks, GROUP_CHUNKS)):
+    chunks, number = iter(tables), _chunks_of(drawing, GROUP_ROWS)
+    while together := list(islice(chunks, number)):
         yield from pa.concat_tables(together).combine_chunks().to_batches() or [_empty(together[0].schema)]
+
+
+def _chunks_of(drawing: Drawing, rows: int) -> int:
+    """How many chunks have about so many rows."""
+    return max(1, rows // drawing.most)
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:
@@ -174,7 +179,7 @@ def spark_frame(
     ``frame.write.parquet(address)`` writes them wherever Spark can, a task that failed being run again. The same seed
     gives the same rows as ``write_parts``, in the same parts. Workers need DPSyn, and get the synopsis, not the rows.
     """
-    drawing, size = synopsis.drawing(rows, seed=seed, where=where), PART_CHUNKS
+    drawing, size = synopsis.drawing(rows, seed=seed, where=where), PART_ROWS
     columns = drawing.no_rows().schema
     ddl = ", ".join(f"`{field.name.replace('`', '``')}` {_spark_type(field.type)}" for field in columns)
 

@@ -53,4 +53,4 @@ def write_parted(
 
 
 def _batches(drawing: Drawing, progress: Progress) -> Iterator[pa.RecordBatch]:
-    return sharding.grouped(sharding.batches(drawing, progress))
+    return sharding.grouped(drawing, sharding.batches(drawing, progress))

@@ -195,7 +195,10 @@ class Recoding:
         """Codes of every row, rows × attributes, column-major, in the narrowest type."""
         codes = np.empty((len(fine), len(self.columns)), narrowest(max(self.sizes, default=1)), order="F")
         for place, column in enumerate(self.columns):
-            codes[:, place] = column.apply(fine)
+            if column.merged is None and len(column.sources) == 1:  # a look-up in the narrow type is four times as fast
+                codes[:, place] = column.tables[0].astype(codes.dtype)[fine[:, column.sources[0]]]
+            else:
+                codes[:, place] = column.apply(fine)
         return codes
 
     def expand(self, codes: Codes, weights: Sequence[NDArray[np.float64]], rng: np.random.Generator) -> Codes:
