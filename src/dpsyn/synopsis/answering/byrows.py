@@ -10,7 +10,7 @@ import numpy as np
 from dpsyn.records import Codec
 from dpsyn.synopsis.answering.answer import Answer
 from dpsyn.synopsis.answering.linear import Table
-from dpsyn.synopsis.answering.modelled import FEWEST, MOST
+from dpsyn.synopsis.answering.modelled import RECORDS
 from dpsyn.synopsis.answering.question import Question
 from dpsyn.synopsis.drawing import model_codes
 from dpsyn.synopsis.parts import Model
@@ -27,13 +27,12 @@ def answer_by_rows(question: Question, model: Model, codec: Codec) -> Answer:
     Standard errors are those of the draw and, approximately, of the noise: that of the attributes that differences are
     taken from, in every cell that an output stands for.
     """
-    number = int(np.clip(round(model.total), FEWEST, MOST))
     weights = [model.histograms[name] for name in codec.names]
-    fine = model.recoding.expand(model_codes(model, number, {}, seed=0), weights, np.random.default_rng(0))
+    fine = model.recoding.expand(model_codes(model, RECORDS, {}, seed=0), weights, np.random.default_rng(0))
     shares = _shares(question, fine, codec)
     counts = shares * model.total
-    sampling = np.sqrt(shares * (1 - shares) / number) * model.total
-    errors = np.sqrt(sampling**2 + _noise(question, model, codec) ** 2 * np.maximum(shares, 1 / number))
+    sampling = np.sqrt(shares * (1 - shares) / RECORDS) * model.total
+    errors = np.sqrt(sampling**2 + _noise(question, model, codec) ** 2 * np.maximum(shares, 1 / RECORDS))
     names = [codec.names[source] for source in model.recoding.references if codec.names[source] in question.asked]
     return Answer(
         attributes=question.names,
