@@ -11,7 +11,7 @@ demo: $(READY)
 	$(BIN)/dpsyn demo
 
 test: $(READY)
-	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 check: lint test
 
