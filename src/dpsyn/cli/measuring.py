@@ -140,7 +140,8 @@ def measured(journal: Path | None, progress: Progress, *, quiet: bool, **options
 
 def _say_plan(data: str, schema: Schema, options: Mapping[str, Any]) -> None:
     """Say how a table that is not held in memory will be read."""
-    plan = dpsyn.reading_plan(data, schema, **{name: options[name] for name in ("recipe", "query", "engine")})
+    about = {name: options[name] for name in ("recipe", "plan", "query", "engine") if name in options}
+    plan = dpsyn.reading_plan(data, schema, **about)
     if plan.engine != "memory":
         _note(plan.in_words())
 

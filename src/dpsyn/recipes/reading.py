@@ -8,12 +8,16 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
+from dpsyn.plan import Plan
 from dpsyn.private import MOST_COUNTED, Limits, ReadingPlan, plan_reading
 from dpsyn.recipes.fourier import TOGETHER
 from dpsyn.recipes.measuring import DEFAULT_RECIPE, recipe_named
 from dpsyn.recipes.mwem import MwemOptions
 from dpsyn.recipes.selecting import DPSynOptions
 from dpsyn.schema import Open, Schema
+
+PLANNED = 4
+"""Readings that a plan may take besides: for mappings, histograms inside codes, recoded groups, and Laplace noise."""
 
 MOST_BOUGHT = 1_000
 """Values of an open attribute that are told apart together with others."""
@@ -24,6 +28,7 @@ def reading_plan(
     schema: Schema | str | Path,
     *,
     recipe: str = DEFAULT_RECIPE,
+    plan: Plan | None = None,
     query: str | None = None,
     engine: Literal["auto", "memory", "stream", "spark"] = "auto",
 ) -> ReadingPlan:
@@ -33,12 +38,14 @@ def reading_plan(
         data: as for ``measure``.
         schema: what is public about it, or the path of its file.
         recipe: the algorithm that chooses what to measure, with its usual options.
+        plan: what a steward wrote down to be measured.
         query: as for ``measure``.
         engine: as for ``measure``.
     """
     recipe_named(recipe)
     schema = schema if isinstance(schema, Schema) else Schema.load(schema)
-    return plan_reading(data, schema, QUESTIONS[recipe](schema), query=query, engine=engine)
+    questions = QUESTIONS[recipe](schema) + (PLANNED if plan is not None else 0)
+    return plan_reading(data, schema, questions, query=query, engine=engine)
 
 
 def _opens(schema: Schema) -> int:
@@ -81,6 +88,7 @@ QUESTIONS: dict[str, Callable[[Schema], int]] = {
     "dpsyn": _dpsyn,
     "privsyn": lambda schema: _singles(schema) + _scoring(schema) + 1 + _public_size(schema),
     "priview": lambda schema: _prepared(schema) + 1,
+    "explore": lambda schema: _singles(schema) + _scoring(schema) + _public_size(schema),
     "independent": lambda schema: _singles(schema) + _public_size(schema),
     "direct": lambda schema: _prepared(schema) + 1,
     "fourier": _fourier,
