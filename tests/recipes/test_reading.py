@@ -55,6 +55,27 @@ def test_no_recipe_reads_more_often_than_planned(recipe: str, tmp_path: Path, re
     assert set(QUESTIONS) == set(RECIPES)
 
 
+def test_a_plan_reads_no_more_often_than_planned(tmp_path: Path, readings: list[int]) -> None:
+    schema = Schema(attributes=(*CODED, FINE), neighbours="replace")
+    planned = dpsyn.Plan.from_yaml(
+        """\
+        dpsyn_plan: 1
+        transforms:
+          - {transform: recode, to: both, of: [a, b]}
+          - {transform: mapping, of: c, from: age, share: 0.1}
+        marginals:
+          - {of: [both, c], mechanism: laplace, share: 0.1}
+          - [both, age]
+        selection: 0.3
+        """
+    )
+    plan = reading_plan(written(tmp_path), schema, plan=planned, engine="stream")
+
+    measure(tmp_path / "t.parquet", schema, 1.0, plan=planned, engine="stream")
+
+    assert 5 < readings[0] <= plan.readings
+
+
 @pytest.mark.parametrize("engine", ["memory", "stream"])
 def test_open_attributes_and_persons_are_read_as_often_as_planned(
     engine: Any, tmp_path: Path, readings: list[int]
