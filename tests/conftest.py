@@ -27,6 +27,9 @@ pytest_plugins = ["pytester"]
 PROGRAMS = {"chromium": "a Chromium browser", "java": "a Java runtime", "initdb": "a PostgreSQL server"}
 """Markers that need the program of the same name."""
 
+LONGEST = "test_documents.py"
+"""It runs every command of the README."""
+
 SEARCHED = os.pathsep.join([os.environ.get("PATH", ""), *sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)])
 """Where programs are looked for: the path, and where Debian puts PostgreSQL's server, which is not on the path."""
 
@@ -42,6 +45,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             for item in items:
                 if item.get_closest_marker(program):
                     item.add_marker(pytest.mark.skip(reason=reason))
+    items.sort(key=lambda item: item.path.name != LONGEST)  # first, so that no worker waits for it in the end
     if not config.getoption("--slow") and "slow" not in config.getoption("markexpr"):
         _deselect_slow(config, items)
 
