@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,7 +10,8 @@ import pytest
 import dpsyn
 from dpsyn.diagnose import explore_public
 from dpsyn.errors import UserError
-from dpsyn.plan import Plan, entries, explored
+from dpsyn.plan import Exploration, Plan, entries, explored
+from dpsyn.schema import Recode
 from tests.plan.schemas import CALLS, calls
 
 
@@ -53,6 +55,22 @@ def test_an_exploration_that_was_paid_for_becomes_a_plan_that_fits(tmp_path: obj
     assert certificate is not None
     assert {draw.purpose.split(" of ")[0] for draw in certificate.account.draws} == {"marginal", "dependence"}
     assert explored(synopsis).rows == pytest.approx(20_000, rel=0.1)
+
+
+def test_what_the_schema_declares_as_one_is_drafted_by_its_parts() -> None:
+    schema = msgspec.structs.replace(CALLS, recode=(Recode(name="what", attributes=("unit", "kind")),))
+    sizes = {"received": 20, "entered": 20, "what": 32, "month": 7}
+    even = {name: np.full(size, 1_000 / size) for name, size in sizes.items()}
+    pairs = [("received", "what"), ("entered", "what"), ("month", "what")]
+    found = Exploration.of(
+        even, pairs, np.array([1_700.0, 700.0, 1_700.0]), rows=1_000, parts={"what": ("unit", "kind")}
+    )
+
+    plan = Plan.draft(found)
+
+    plan.check(schema)
+    assert {part for entry in plan.transforms for part in entry.mentions()} == {"received", "month", "unit", "kind"}
+    assert [entry.of for entry in plan.marginals] == [("entered", "unit")]
 
 
 def test_a_synopsis_without_scores_is_refused() -> None:

@@ -155,6 +155,16 @@ def test_several_mistakes_are_told_at_once() -> None:
             "line 4: 'arrived' is itself told by another attribute",
         ),
         (
+            "transforms:\n  - {transform: availability, to: u, of: [entered], anchor: arrived}\n"
+            "  - {transform: availability, to: t, of: [arrived], anchor: received}",
+            "line 4: 'entered' is told by 'arrived', which then cannot be told by 'received'",
+        ),
+        (
+            "transforms:\n  - {transform: mapping, of: kind, from: unit}\n"
+            "  - {transform: mapping, of: unit, from: month}",
+            "line 4: 'kind' is told by 'unit', which then cannot be told by 'month'",
+        ),
+        (
             "transforms:\n  - {transform: recode, to: x, of: [received, unit]}\n"
             "  - {transform: mapping, of: month, from: received}",
             "line 4: 'received' is not an attribute by itself here",

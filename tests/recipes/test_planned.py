@@ -184,6 +184,21 @@ def test_what_does_not_fit_is_refused_before_anything_is_spent(
     assert not (tmp_path / "l.db").exists() or ledger.datasets() == ()
 
 
+def test_a_plan_that_draws_too_much_is_refused_before_its_first_table_is_paid_for(tmp_path: Path) -> None:
+    schema = Schema(attributes=tuple(Categorical(name=name, codes=1_000) for name in "abcde"))
+    table = pa.table({name: [0, 1] for name in "abcde"})
+    plan = Plan.from_yaml(
+        "dpsyn_plan: 1\ntransforms:\n  - {transform: mapping, of: a, from: b}\n"
+        "  - {transform: mapping, of: c, from: b}\n  - {transform: recode, to: de, of: [d, e]}\n"
+    )
+    journal = tmp_path / "journal"
+
+    with pytest.raises(BudgetError, match="3,001,000 noisy numbers, more than 2,000,000"):
+        dpsyn.measure(table, schema, 1.0, plan=plan, journal=journal)
+
+    assert not journal.exists()  # a run that has paid keeps it
+
+
 def test_an_interrupted_plan_goes_on_without_paying_twice(tmp_path: Path) -> None:
     journal = tmp_path / "j"
 

@@ -17,20 +17,23 @@ def draft_plan(exploration: Exploration) -> Plan:
     """Mappings, groups and marginals that the dependences suggest, for a steward to finish.
 
     What an attribute follows from is taken from the surest of its candidates; an attribute is recoded once. Names of
-    groups are those of their attributes.
+    groups are those of their attributes. What the schema declares as one is written by its parts, which a plan recodes
+    with others; none is mapped.
     """
     taken: set[str] = set()
     anchors: set[str] = set()
     transforms: list[AnyTransform] = []
     for name, source, _ in exploration.mappings():
-        if name not in taken | anchors and source not in taken:
+        joint = name in exploration.parts or source in exploration.parts
+        if not joint and name not in taken | anchors and source not in taken:
             transforms.append(Mapping(of=name, source=source))
             taken.add(name)
             anchors.add(source)
     for group in exploration.groups():
         left = tuple(name for name in group if name not in taken | anchors)
         if len(left) > 1:
-            transforms.append(Recode(to="+".join(left), of=left))
+            parts = tuple(part for name in left for part in exploration.parts.get(name, (name,)))
+            transforms.append(Recode(to="+".join(left), of=parts))
             taken.update(left)
     return Plan(transforms=tuple(transforms), marginals=_marginals(exploration, transforms), selection=True)
 
@@ -38,11 +41,13 @@ def draft_plan(exploration: Exploration) -> Plan:
 def _marginals(exploration: Exploration, transforms: list[AnyTransform]) -> tuple[Marginals, ...]:
     """The strongest pairs that no transform covers."""
     covered = [set(transform.mentions()) for transform in transforms]
+    first = {name: parts[0] for name, parts in exploration.parts.items()}  # it stands for the joint attribute
     strong = [
-        dependence.pair
+        pair
         for dependence in exploration.dependences
+        for pair in [tuple(first.get(name, name) for name in dependence.pair)]
         if dependence.clear
         and max(dependence.forward, dependence.backward) >= STRONG
-        and not any(set(dependence.pair) <= some for some in covered)
+        and not any(set(pair) <= some for some in covered)
     ]
     return tuple(Marginals(of=pair) for pair in strong[:MOST_MARGINALS])

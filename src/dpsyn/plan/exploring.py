@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -67,6 +67,7 @@ class Exploration:
         rows: about how many rows there are.
         dependences: of all pairs that were looked at, the strongest first.
         exact: whether it was counted without noise, which is for public data only.
+        parts: of attributes that the schema declares as one, the attributes they are made of.
     """
 
     sizes: Mapping[str, int]
@@ -74,6 +75,7 @@ class Exploration:
     rows: float
     dependences: tuple[Dependence, ...]
     exact: bool = False
+    parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -85,6 +87,7 @@ class Exploration:
         rows: float,
         deviation: float = 0.0,
         exact: bool = False,
+        parts: Mapping[str, tuple[str, ...]] | None = None,
     ) -> Exploration:
         """From counts of codes and InDif of pairs, in rows."""
         total = max(rows, 1.0)
@@ -95,7 +98,7 @@ class Exploration:
             for (one, other), value in zip(pairs, indifs, strict=True)
         ]
         sizes = {name: len(c) for name, c in counts.items()}
-        return cls(sizes, shares, rows, tuple(sorted(found, key=lambda d: -d.indif)), exact)
+        return cls(sizes, shares, rows, tuple(sorted(found, key=lambda d: -d.indif)), exact, parts or {})
 
     def mappings(self) -> list[tuple[str, str, float]]:
         """Attributes that nearly follow from another one: which, from which, and how nearly; the surest first."""
@@ -143,6 +146,11 @@ def explored(synopsis: Synopsis) -> Exploration:
             recoding = stage.recoding
             counts = {n: single_estimate([release], recoding, n).values for n in recoding.names if n in names}
             return Exploration.of(
-                counts, scores.cliques, scores.values, rows=synopsis.model.total, deviation=scores.deviation
+                counts,
+                scores.cliques,
+                scores.values,
+                rows=synopsis.model.total,
+                deviation=scores.deviation,
+                parts=recoding.parts,
             )
     raise UserError("nothing in the synopsis tells how pairs depend on each other; make one with dpsyn explore")

@@ -116,6 +116,7 @@ class _Builder:
         self.unmeasured: set[str] = set()
         self.plain: set[str] = set()  # attributes whose values inside codes are not measured
         self.taken: dict[str, str] = {}  # attributes that are recoded already, and by what
+        self.anchors: dict[str, str] = {}  # attributes that others are told by, and one of those
         self.others = Rare(plan.threshold)
         self.counted = {n for rule in schema.rules if isinstance(rule, Total) for n in rule.mentions()}
 
@@ -264,8 +265,18 @@ class _Builder:
         if name in self.counted:
             raise SchemaError(f"a public total of the schema counts {name!r}, so it must be measured by its own values")
 
+    def _anchored(self, name: str, anchor: str) -> None:
+        """Tell an attribute by another one; what others are told by must have values of its own."""
+        if name in self.anchors:
+            raise SchemaError(
+                f"{self.anchors[name]!r} is told by {name!r}, which then cannot be told by {anchor!r}; "
+                f"tell both by {anchor!r}, or leave one as it is"
+            )
+        self.anchors.setdefault(anchor, name)
+
     def _reference(self, name: str, anchor: str) -> Reference:
         self._require_uncounted(name)
+        self._anchored(name, anchor)
         if anchor in self.taken and self.taken[anchor].startswith(("availability", "mapping")):
             raise SchemaError(
                 f"{anchor!r} is itself told by another attribute; take that one as the anchor", ("anchor",)
@@ -284,6 +295,7 @@ class _Builder:
         if cells > MOST_CELLS:
             raise SchemaError(f"{entry.source!r} × {entry.of!r} has {cells:,} cells, more than {MOST_CELLS:,}")
         self._own((entry.of,), f"mapping from {entry.source}")
+        self._anchored(entry.of, entry.source)
         fine = np.arange(self.attributes[entry.of].cells)
         self._put(replace(self._column(entry.of), tables=(fine,)))
         self.rare[entry.of] = self._rarity(entry)

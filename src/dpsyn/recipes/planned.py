@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpsyn.accounting import exact, split
+from dpsyn.errors import BudgetError
 from dpsyn.marginals import Clique, Estimate
 from dpsyn.plan import Layout, Plan, Rare, Shares, by_cells, layout_of, pure_steps, shares_of, single_shares
 from dpsyn.private import PrivateTable
@@ -94,6 +95,7 @@ class _Work:
             sensitivity=math.sqrt(table.protection.l2_squared),
             rows=table.schema.expected_size,
         )
+        _require_room(layout, table)
         return cls(table, plan, epsilon, layout, shares.of(table.budget.rho))
 
     # ── attributes by themselves ─────────────────────────────────────────────────────────────────────────
@@ -220,6 +222,21 @@ class _Work:
         """What was measured so far."""
         table = self.table
         return Findings(schema=table.schema, recoding=table.recoding, stages=self.stages, rows=table.public_rows())
+
+
+def _require_room(layout: Layout, table: PrivateTable) -> None:
+    """Refuse, before anything is paid, a plan whose first tables alone are more than a release may draw.
+
+    Values that are still to be bought are not counted.
+    """
+    fine, codes = dict(layout.recoding.origin), dict(zip(layout.recoding.names, layout.recoding.sizes, strict=True))
+    draws = sum(fine[mapping.source] * fine[mapping.of] for mapping in layout.mappings)
+    draws += sum(fine[name] for name in layout.finer) + sum(codes[name] for name in layout.singles)
+    if draws > table.draws_left:
+        raise BudgetError(
+            f"mappings, joint attributes and 1-way marginals of the plan would draw {draws:,} noisy numbers, more than "
+            f"{table.draws_left:,}; give attributes bins, or leave out a transform"
+        )
 
 
 def _stage(table: PrivateTable, shares: Mapping[str, Fraction], purpose: str) -> Stage:

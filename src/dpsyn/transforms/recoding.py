@@ -161,6 +161,11 @@ class Recoding:
         return tuple(column.size for column in self.columns)
 
     @property
+    def parts(self) -> dict[str, tuple[str, ...]]:
+        """The fine attributes that joint ones are made of."""
+        return {c.name: tuple(self.origin[s][0] for s in c.sources) for c in self.columns if len(c.sources) > 1}
+
+    @property
     def references(self) -> dict[int, Reference]:
         """Where fine attributes are expected, by their positions; only those that are told as differences."""
         pairs = [(s, c.reference_of(s)) for c in self.columns if c.references for s in c.sources]
