@@ -78,6 +78,12 @@ def test_rows_come_in_batches(address: str) -> None:
     assert batches[0].schema.names == ["note", "age"]
 
 
+def test_a_query_may_end_with_a_comment(address: str) -> None:
+    source = open_source(address, query="select age\nfrom people -- all of them")
+
+    assert sum(batch.num_rows for batch in source.batches(["age"])) == ROWS
+
+
 def test_what_the_server_says_of_a_query_is_told_but_no_cell_and_no_password(address: str) -> None:
     with pytest.raises(SourceError, match='column "income" does not exist') as planned:
         open_source(address, query="SELECT income FROM people")

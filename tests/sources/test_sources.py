@@ -325,6 +325,49 @@ def test_parquet_files_with_other_types_are_refused(tmp_path: Path) -> None:
         open_source(tmp_path)
 
 
+def test_a_file_that_a_pattern_finds_twice_is_read_once(tmp_path: Path) -> None:
+    (tmp_path / "2024" / "may").mkdir(parents=True)
+    papq.write_table(TABLE, tmp_path / "2024" / "may" / "rows.parquet")
+
+    source = open_source(str(tmp_path / "**" / "**" / "*.parquet"))
+
+    assert sum(batch.num_rows for batch in source.batches(["age"])) == len(TABLE)
+
+
+@pytest.mark.parametrize("pattern", ["", "*.parquet"])
+@pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to])
+def test_a_file_under_two_names_is_refused_because_its_rows_would_count_twice(
+    tmp_path: Path, pattern: str, link: Any
+) -> None:
+    papq.write_table(TABLE, tmp_path / "may.parquet")
+    link(tmp_path / "latest.parquet", tmp_path / "may.parquet")
+
+    with pytest.raises(SourceError, match=r"latest\.parquet and .*may\.parquet are the same file"):
+        open_source(str(tmp_path / pattern))
+
+
+def test_files_with_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("age,age\n1,2\n")
+
+    with pytest.raises(SourceError, match="several columns 'age'"):
+        open_source(str(tmp_path / "*.csv"))
+
+
+def test_a_malformed_address_of_a_database_is_refused() -> None:
+    with pytest.raises(SourceError, match="the given address cannot be read"):
+        open_source("postgresql://steward:secret@[host/census", query="people")
+
+
+def test_a_query_may_stand_on_several_lines(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "people.duckdb")) as connection:
+        connection.sql("create table people as select 1 as age")
+
+    source = open_source(tmp_path / "people.duckdb", query="select\n*\nfrom\npeople")
+
+    assert sum(batch.num_rows for batch in source.batches(["age"])) == 1
+
+
 def test_a_query_that_fails_while_it_runs_does_not_quote_cells(tmp_path: Path) -> None:
     path = tmp_path / "house.duckdb"
     with duckdb.connect(str(path)) as connection:

@@ -95,7 +95,8 @@ def divided(source: Source) -> SparkTable:
 def session() -> Any:
     """The Spark session that is there, or a new one: as spark-submit says, else on all cores of this machine.
 
-    Privacy: a new one logs nothing; Spark quotes what workers say.
+    Privacy: a new one logs nothing, because Spark quotes what workers say, and has no web pages, because they tell all
+    who reach this machine how many rows were read and shuffled.
     """
     try:
         with warnings.catch_warnings():
@@ -107,7 +108,7 @@ def session() -> Any:
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
-    quiet = {"spark.log.level": "OFF", "spark.ui.showConsoleProgress": "false"}
+    quiet = {"spark.log.level": "OFF", "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
     builder = SparkSession.builder.appName("dpsyn").config(map=quiet)
     return _attempt(builder.getOrCreate, "Spark", "it could not be started: it needs a Java runtime, 17 or newer")
 

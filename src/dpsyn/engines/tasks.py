@@ -36,7 +36,7 @@ _SIGN = np.uint64(1 << 63)
 _LOST = "a worker failed; see that all workers reach the files and have the same version of DPSyn"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Reader:
     """How a worker reads its part of a table.
 

@@ -37,7 +37,7 @@ def query_source(path: Path, query: str) -> RelationSource:
     if not path.is_file():
         raise SourceError(f"there is no database {path}")
     statement = query.strip().rstrip(";")
-    statement = statement if " " in statement else f"SELECT * FROM {_quoted(statement)}"
+    statement = statement if len(statement.split()) > 1 else f"SELECT * FROM {_quoted(statement)}"
     connection = attempt(
         lambda: duckdb.connect(str(path), read_only=True), str(path), "it may be in use, or not be a DuckDB database"
     )

@@ -73,15 +73,17 @@ def is_pattern(path: str | Path) -> bool:
 
 
 def _open_pattern(pattern: Path, query: str | None, besides: str) -> Source:
-    from dpsyn.sources.several import SeveralSource
+    from dpsyn.sources.several import SeveralSource, refuse_same
 
     if query is not None:
         raise SourceError(f"{pattern} stands for several files, which take no query")
-    paths = [Path(found) for found in sorted(glob(str(pattern), recursive=True)) if Path(found).is_file()]
+    found = sorted(set(glob(str(pattern), recursive=True)))  # it may find a file several times, if ** stands twice
+    paths = [Path(name) for name in found if Path(name).is_file()]
     if not paths:
         raise SourceError(f"no file matches {pattern}")
     if any(path.suffix.lower() in DATABASES for path in paths):
         raise SourceError(f"{pattern} matches a database; give the path of one, and a query")
+    attempt(lambda: refuse_same(paths, str(pattern)), str(pattern), "a file may be gone")
     return SeveralSource([_reader_of(path, besides)(path) for path in paths], str(pattern))
 
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as papq
 
 from dpsyn.errors import SourceError
 from dpsyn.sources.pieces import Piece
-from dpsyn.sources.several import refuse_difference
+from dpsyn.sources.several import refuse_difference, refuse_same
 from dpsyn.sources.source import BATCH_ROWS, attempt, guarded
 
 _BROKEN = "a file may be cut off or not be Parquet"
@@ -90,6 +90,7 @@ def _group_ranges(part: Piece) -> list[tuple[int, int]]:
 
 def _parts(path: Path) -> list[Piece]:
     files = sorted(pads.dataset(str(path), format="parquet").files)
+    refuse_same(files, str(path))
     return [Piece(path=file, folders=_folders(Path(file), path)) for file in files]
 
 

@@ -31,7 +31,7 @@ class PostgresSource:
     def __init__(self, address: str, query: str) -> None:
         self._address = address
         statement = query.strip().rstrip(";").rstrip()
-        self._statement = statement if " " in statement else f"SELECT * FROM {_quoted_name(statement)}"
+        self._statement = statement if len(statement.split()) > 1 else f"SELECT * FROM {_quoted_name(statement)}"
         self.where = f"the query on {_without_password(address)}"
         with self._cursor() as cursor:
             self.schema = self._planned(cursor)
@@ -44,13 +44,13 @@ class PostgresSource:
         chosen = ", ".join(_quoted(name) for name in columns)
         with self._cursor() as cursor:
             cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": str(BATCH_BYTES)})
-            cursor.execute(f"SELECT {chosen} FROM ({self._statement}) AS answer")
+            cursor.execute(f"SELECT {chosen} FROM ({self._statement}\n) AS answer")
             yield from cursor.fetch_record_batch()
 
     def _planned(self, cursor: Any) -> pa.Schema:
         """The columns of the answer; planning reads no row, so what the server complains of may be told."""
         try:
-            return cursor.adbc_execute_schema(f"SELECT * FROM ({self._statement}) AS answer")
+            return cursor.adbc_execute_schema(f"SELECT * FROM ({self._statement}\n) AS answer")
         except Exception as error:  # the driver's own classes, which are there only where the driver is
             reason = _server_words(error)
         raise SourceError(f"{self.where} is not answered: {reason}")
@@ -75,7 +75,10 @@ def is_address(data: object) -> bool:
 
 
 def _without_password(address: str) -> str:
-    parts = urlsplit(address)
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return "the given address"
     return f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -34,9 +35,24 @@ class SeveralSource:
         return [piece for part in parts for piece in part.pieces()]
 
 
+def refuse_same(paths: Iterable[str | Path], where: str) -> None:
+    """Refuse a file that is there under two names, such as a link to another one.
+
+    Privacy: its rows would count twice, and so would each person in it.
+    """
+    names: dict[tuple[int, int], str | Path] = {}
+    for path in paths:
+        found = Path(path).stat()
+        other = names.setdefault((found.st_dev, found.st_ino), path)
+        if other != path:
+            raise SourceError(f"{where}: {other} and {path} are the same file, whose rows would count twice")
+
+
 def refuse_difference(own: pa.Schema, first: pa.Schema, where: str) -> None:
     """Refuse a file whose columns differ from the first one's: it would read as nulls or fail midway."""
     for name in sorted({*own.names, *first.names}):
+        if own.names.count(name) > 1 or first.names.count(name) > 1:
+            raise SourceError(f"{where}: a file has several columns {name!r}; their names must differ")
         if name not in own.names or name not in first.names:
             raise SourceError(f"{where}: column {name!r} is in some files and not in others")
         if own.field(name).type != first.field(name).type:
