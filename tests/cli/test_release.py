@@ -349,3 +349,15 @@ def test_spark_counts_the_files_of_a_folder() -> None:
     assert code == 0
     assert abs(pacsv.read_csv("synthetic.csv").num_rows - 4_000) < 200  # σ is about 7 for each of the tables
     assert run(["ledger", "verify", "l.db"]) == 0
+
+
+@pytest.mark.parametrize("data", ["private", "private/*.csv", "priv*/*.csv"])
+def test_nothing_is_written_among_the_files_of_the_private_table(
+    data: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "private").mkdir()
+    target = str(tmp_path / "private" / "synthetic.csv")
+
+    assert run(["synthesize", str(tmp_path / data), "-s", "schema.yaml", "--epsilon", "1", "-o", target]) == 2
+
+    assert "would be among the files of the private table next time" in capsys.readouterr().err

@@ -6,7 +6,7 @@ import contextlib
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -113,6 +113,18 @@ def refuse_collisions(outputs: Mapping[str, object], inputs: Mapping[str, object
         if place in places:
             raise OutputError(f"{given} is given twice, as {places[place]} and as {words}; give another name")
         places[place] = words
+        if words in outputs and _would_hold(inputs.get("data"), place):
+            raise OutputError(f"{given} would be among the files of the private table next time; give another place")
+
+
+def _would_hold(data: object, place: str) -> bool:
+    """Whether a file at a place would be read as a part of the table: below its folder, or found by its pattern."""
+    if not isinstance(data, str) or "://" in data:
+        return False
+    path = PurePath(os.path.realpath(data))
+    if os.path.exists(path):
+        return os.path.isdir(path) and PurePath(place).is_relative_to(path)
+    return PurePath(place).match(str(path))
 
 
 @contextlib.contextmanager
