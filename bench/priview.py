@@ -28,18 +28,16 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv as pacsv
 from numpy.typing import NDArray
 
 import dpsyn
 from bench.measuring import provenance
+from bench.utility import Table as Coded
 from dpsyn.accounting import Budget
 from dpsyn.consistency import norm_sub
 from dpsyn.schema import Categorical, Schema
@@ -58,29 +56,21 @@ Counts = NDArray[np.float64]
 Places = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Table:
-    """A table of integer codes."""
+class Table(Coded):
+    """A table of integer codes, and what is asked about it."""
 
-    name: str
-    schema: Schema
-    codes: Codes
+    __slots__ = ()
 
     @classmethod
-    def load(cls, given: str) -> Table:
+    def given(cls, words: str) -> Table:
         """A folder with a table, or a file of baskets and how many items to take."""
-        path, _, items = given.partition(":")
-        return cls.baskets(Path(path), int(items or 32)) if Path(path).is_file() else cls.folder(Path(path))
-
-    @classmethod
-    def folder(cls, folder: Path) -> Table:
-        """Read a table of codes."""
-        import json
-
-        sizes = json.loads((folder / "domain.json").read_text())
-        read = pacsv.read_csv(next(folder.glob("*.csv.gz")))
-        codes = np.stack([read[name].to_numpy() for name in sizes], axis=1).astype(np.int64)
-        return cls(folder.name, _schema(sizes, len(codes)), codes)
+        path, _, items = words.partition(":")
+        if Path(path).is_file():
+            return cls.baskets(Path(path), int(items or 32))
+        read = Coded.load(Path(path))
+        return cls(
+            read.name, _schema(dict(zip(read.schema.names, read.sizes, strict=True)), len(read.codes)), read.codes
+        )
 
     @classmethod
     def baskets(cls, path: Path, items: int) -> Table:
@@ -90,15 +80,6 @@ class Table:
         frequent = [item for item, _ in Counter(item for row in rows for item in row).most_common(items)]
         codes = np.array([[item in row for item in frequent] for row in rows], np.int64)
         return cls(f"{path.name.split('.')[0]}{items}", _schema({f"i{i}": 2 for i in frequent}, len(codes)), codes)
-
-    @property
-    def sizes(self) -> list[int]:
-        """The number of values of each attribute."""
-        return [attribute.cells for attribute in self.schema]
-
-    def arrow(self) -> pa.Table:
-        """The table as a release reads it."""
-        return pa.table({name: self.codes[:, place] for place, name in enumerate(self.schema.names)})
 
     def names(self, places: Iterable[int]) -> list[str]:
         """The attributes at some places."""
@@ -215,7 +196,7 @@ def errors(chosen: argparse.Namespace) -> None:
     heads = "".join(f"{f'L2 k={ways}':>10}{'JS':>9}" for ways in WAYS)
     print(f"{'table':<10} {'ε':>4}  {'answers of':<22}{heads}   seconds of a release; slowest question")
     for given in chosen.tables:
-        table = Table.load(given)
+        table = Table.given(given)
         for epsilon in chosen.epsilon:
             for words, (release, once) in contestants(table).items():
                 if chosen.only and not any(word in words for word in chosen.only):
@@ -243,7 +224,7 @@ def errors(chosen: argparse.Namespace) -> None:
 def methods(chosen: argparse.Namespace) -> None:
     print(f"{'table':<10} {'ε':>4}  {'method':<18}" + "".join(f"{f'L2 k={ways}':>10}{'JS':>9}" for ways in WAYS))
     for given in chosen.tables:
-        table = Table.load(given)
+        table = Table.given(given)
         for epsilon in chosen.epsilon:
             synopses = [released(table, epsilon, "priview", views="covering:2x8") for _ in range(chosen.releases)]
             for method in METHODS:
@@ -266,7 +247,7 @@ def methods(chosen: argparse.Namespace) -> None:
 def coverage(chosen: argparse.Namespace) -> None:
     print(f"{'table':<10} {'ε':>4}  {'questions':<34} inside 95 %   counts   error / predicted")
     for given in chosen.tables:
-        table = Table.load(given)
+        table = Table.given(given)
         without = released(table, 10**6, "priview", views="covering:2x8")
         for epsilon in chosen.epsilon:
             synopses = [released(table, epsilon, "priview", views="covering:2x8") for _ in range(chosen.releases)]
@@ -311,7 +292,7 @@ def told(
 def synthesis(chosen: argparse.Namespace) -> None:
     print(f"{'table':<10} {'ε':>4}  {'rows of':<22}  1-way   2-way   3-way   seconds")
     for given in chosen.tables:
-        table = Table.load(given)
+        table = Table.given(given)
         rng, count = np.random.default_rng(SEED), len(table.sizes)
         triples = list(combinations(range(count), 3))
         picked = [triples[place] for place in rng.permutation(len(triples))[:300]]
@@ -321,7 +302,7 @@ def synthesis(chosen: argparse.Namespace) -> None:
                 start, found = time.perf_counter(), []
                 for seed in range(chosen.releases):
                     rows = released(table, epsilon, recipe, views=views).generate(seed=seed)
-                    codes = np.stack([rows[name].to_numpy() for name in table.schema.names], axis=1).astype(np.int64)
+                    codes = table.codes_of(rows)
                     found.append([np.mean([distance(table, codes, places) for places in some]) for some in cliques])
                 shown = "  ".join(f"{figure:.4f}" for figure in np.mean(found, axis=0))
                 took = (time.perf_counter() - start) / chosen.releases
