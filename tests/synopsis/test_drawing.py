@@ -129,6 +129,14 @@ def test_no_rows_are_a_table_of_the_same_columns() -> None:
     assert synopsis().generate(0, kind="arrow").num_rows == 0
 
 
+def test_a_table_of_no_people_gives_a_table_of_no_rows() -> None:
+    none = {("sex",): np.zeros(2), ("age",): np.zeros(11), ("job",): np.zeros(4)}
+    nobody = Synopsis.from_marginals(SCHEMA, none, deviation=1.0, source="made up")
+
+    assert nobody.generate(0, kind="arrow").column_names == ["sex", "age", "job"]
+    assert nobody.generate(3, kind="arrow").num_rows == 3
+
+
 def test_replicates_differ_and_are_the_same_for_the_same_seed() -> None:
     released = synopsis()
 

@@ -110,7 +110,8 @@ class Drawing:
             source, seed = _Conditioned.of(model, self._codec.names, within), int(rng.integers(2**63))
             return self._kept(source, model_codes(source.model, number, source.where, seed=seed), within, rng)
 
-        per_row = 1 / self.rows if self.rows == round(model.total) else 1 / max(model.total, 1.0)
+        whole = self.rows if self.rows == round(model.total) else model.total
+        per_row = 1 / max(whole, 1.0)
         part = (before * per_row, (before + len(codes)) * per_row)
         return moved_to_totals(self._schema, codes, steps, part, drawn, rng)
 
