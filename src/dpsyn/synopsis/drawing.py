@@ -58,7 +58,8 @@ class Drawing:
         self._allowed, self._conditioned = allowed, _Conditioned.of(model, self._codec.names, allowed)
         states = np.random.SeedSequence(seed).generate_state(2, np.uint64)
         self._code_seed, self._value_seed = int(states[0]), int(states[1])
-        self.most = gibbs.CHUNK if self._conditioned.model.fitted else WHOLE
+        fitted = self._conditioned.model.fitted
+        self.most = WHOLE if fitted is None else gibbs.most_rows(fitted)
         self.chunks = max(1, -(-rows // self.most))
 
     def size(self, number: int) -> int:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -27,8 +28,10 @@ def only(size: int, *values: int) -> NDArray[np.bool_]:
     return np.isin(np.arange(size), values)
 
 
-def rows_of(fitted: Fitted, rows: int, where: Conditions | None = None, seed: int = 1) -> Columns:
-    return np.concatenate(list(generate(fitted, rows, seed=seed, where=where)), axis=1)
+def rows_of(
+    fitted: Fitted, rows: int, where: Conditions | None = None, seed: int = 1, options: GibbsOptions | None = None
+) -> Columns:
+    return np.concatenate(list(generate(fitted, rows, seed=seed, where=where, options=options)), axis=1)
 
 
 @pytest.fixture(scope="module")
@@ -240,3 +243,26 @@ def test_polishing_takes_the_noise_of_sampling_out_of_the_tables(cycle: Fitted) 
     after = examples.distances(polished, CYCLE.tables(), SIZES).mean()
     assert after < 0.2 * before
     assert naive.apart(naive.listed(polished, SIZES), MAXIMUM) <= 0.024  # and leaves the rest as it is
+
+
+def test_rows_of_exact_tables_are_bound_closer_than_polishing_does() -> None:
+    sizes = (5,) * 7
+    exact = Example(examples.connected(5_000, sizes, 5), sizes, tuple(combinations(range(7), 3)))
+    fitted = fit(exact.tables(), exact.names, sizes, seed=0)
+
+    rows = [rows_of(fitted, 5_000, options=GibbsOptions(pressed=pressed)) for pressed in (0, 28)]
+
+    polished, pressed = (examples.distances(columns, exact.tables(), sizes).mean() for columns in rows)
+    assert pressed <= 0.7 * polished
+
+
+def test_rows_of_noisy_tables_are_bound_no_closer_than_the_noise() -> None:
+    noisy = [Estimate(table.clique, table.values, 1e4) for table in CYCLE.tables()]
+    fitted = fit(noisy, CYCLE.names, SIZES, seed=0, records=20_000)
+
+    rows = [rows_of(fitted, 5_000, options=GibbsOptions(pressed=pressed)) for pressed in (0, 28)]
+
+    assert fitted.noise == pytest.approx(
+        sum(table.values.size for table in noisy) / 4 * 100 * 0.79788 / 40_000, rel=1e-4
+    )
+    assert np.array_equal(*rows)

@@ -2,9 +2,19 @@
 
 from dpsyn.synthesis.gibbs.fit import fit
 from dpsyn.synthesis.gibbs.fitted import Fitted
-from dpsyn.synthesis.gibbs.generate import CHUNK, chunk_sizes, generate, generate_chunk
+from dpsyn.synthesis.gibbs.generate import chunk_sizes, generate, generate_chunk, most_rows
 from dpsyn.synthesis.gibbs.options import GibbsOptions
 from dpsyn.synthesis.gibbs.polish import polish
 from dpsyn.synthesis.gibbs.restore import restored
 
-__all__ = ["CHUNK", "Fitted", "GibbsOptions", "chunk_sizes", "fit", "generate", "generate_chunk", "polish", "restored"]
+__all__ = [
+    "Fitted",
+    "GibbsOptions",
+    "chunk_sizes",
+    "fit",
+    "generate",
+    "generate_chunk",
+    "most_rows",
+    "polish",
+    "restored",
+]

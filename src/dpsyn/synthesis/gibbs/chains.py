@@ -24,11 +24,6 @@ _MOST_PARTS = 8
 _RANGE = 30.0
 """Logarithms of weights are kept within this distance of what is usual in their clique."""
 
-_MOST_STIFFNESS = 16.0
-"""The most by which one record more than wanted lowers the logarithm of a value's weight, in all cliques of its
-attribute together. With 57 cliques of an attribute at 1 each, weights left the range of single precision, and records
-were thrown about."""
-
 _NO_BARS = np.ones(0, np.float32)
 
 
@@ -43,11 +38,15 @@ class Pull:
         targets: t, a number for each cell; only differences within a clique matter.
         stiffness: λ, one for each clique.
         reach: the most that λ‖n − t‖∞ may be; λ is lowered to it.
+        most: the most by which one record more than wanted lowers the logarithm of a value's weight, in all cliques of
+            its attribute together. With 57 cliques of an attribute at 1 each, weights left the range of single
+            precision, and records were thrown about.
     """
 
     targets: Cells
     stiffness: Cells
     reach: float
+    most: float = 16.0
 
     def forces(self, layout: Layout, counts: NDArray[np.int64]) -> tuple[Cells, Cells]:
         """What the pull adds to the parameters at these counts, for each cell; and λ as it was lowered."""
@@ -90,6 +89,11 @@ class Chains:
 
         return sum(self._each_part(count), start=np.zeros(self.layout.offsets[-1], np.int64))
 
+    def distance(self, targets: Cells) -> float:
+        """Mean total variation distance of the records' counts and targets for as many."""
+        apart = self.layout.per_clique(np.abs(self.counts() - targets))
+        return float(np.mean(apart[: self.layout.followed]) / max(1, 2 * self.columns.shape[1]))
+
     def sweep(self, parameters: Cells, pull: Pull | None = None) -> Cells:
         """Draw each value of each record once, attributes in random order; returns the forces of the pull.
 
@@ -99,7 +103,7 @@ class Chains:
         counts, parts = self.counts(), self.parts()
         forces, stiffness = np.zeros(len(counts)), np.zeros(len(self.layout.cliques))
         if pull is not None:
-            bound = _MOST_STIFFNESS / (self.layout.crowding * len(parts))
+            bound = pull.most / (self.layout.crowding * len(parts))
             forces, stiffness = replace(pull, stiffness=np.minimum(pull.stiffness, bound)).forces(self.layout, counts)
         live = self._weights(parameters + forces, counts)
         away = stiffness * len(parts)

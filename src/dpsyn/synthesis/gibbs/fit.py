@@ -28,7 +28,7 @@ from dpsyn.synthesis.gibbs.knowing import Known, known_of
 from dpsyn.synthesis.gibbs.layout import Cells, Layout
 from dpsyn.synthesis.gibbs.options import GibbsOptions
 from dpsyn.synthesis.gibbs.polish import polish_chains
-from dpsyn.synthesis.gibbs.targets import Target, targets_of, total_of
+from dpsyn.synthesis.gibbs.targets import Target, noise_of, targets_of, total_of
 
 MOST_RECORDS = 50_000
 _LEAST_RECORDS = 10_000
@@ -96,6 +96,7 @@ def fit(
         (base + forces)[: layout.followed_cells],
         expected[: layout.followed_cells] / records,
         total,
+        noise_of(targets, total),
         chains.columns,
         tuple(distances),
         known.logs,
@@ -106,20 +107,14 @@ def _settle(
     chains: Chains, parameters: Cells, pull: Pull, options: GibbsOptions, progress: Progress
 ) -> tuple[list[float], Cells]:
     """Sweep until a sweep brings the records no closer to the tables: the distances on the way and the last forces."""
-    distances = [_distance(chains, pull)]
+    distances = [chains.distance(pull.targets)]
     for number in range(options.most_sweeps):
         progress("fitting records", number / (options.most_sweeps + options.eased + options.averaged))
         forces = chains.sweep(parameters, pull)
-        distances.append(_distance(chains, pull))
+        distances.append(chains.distance(pull.targets))
         if distances[-1] >= (1 - options.progress) * distances[-2]:
             break
     return distances, forces
-
-
-def _distance(chains: Chains, pull: Pull) -> float:
-    """Mean total variation distance of the records' counts and the targets."""
-    apart = chains.layout.per_clique(np.abs(chains.counts() - pull.targets))
-    return float(np.mean(apart[: chains.layout.followed]) / (2 * chains.columns.shape[1]))
 
 
 def _ease(

@@ -25,6 +25,7 @@ class Fitted:
         parameters: θ, a number for each cell of each clique that was followed.
         expected: the average count of each of these cells over many sweeps, as shares of one.
         total: the number of records that the tables spoke of.
+        noise: how far noise took the tables from those of the records, as a mean total variation distance.
         records: the records of the fit, attributes × records, bound to the expected counts.
         distances: mean total variation distance of records and tables after each sweep.
         known: logarithms of the factors' shares, one for each cell of the other cliques.
@@ -36,6 +37,7 @@ class Fitted:
     parameters: Cells
     expected: Cells
     total: float
+    noise: float
     records: Columns
     distances: tuple[float, ...]
     known: Cells = field(default_factory=lambda: np.empty(0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +16,14 @@ from dpsyn.synthesis.gibbs.chains import Chains, Pull
 from dpsyn.synthesis.gibbs.fitted import Fitted
 from dpsyn.synthesis.gibbs.layout import Columns
 from dpsyn.synthesis.gibbs.options import GibbsOptions
-from dpsyn.synthesis.gibbs.polish import polish_chains
+from dpsyn.synthesis.gibbs.polish import polish_chains, press_chains
 
 Conditions = Mapping[str, NDArray[np.float64] | NDArray[np.bool_]]
 """For some attributes, how likely each of their values is to meet a condition: 0 if it never does."""
 
-CHUNK = 1 << 14
-"""Rows at most that are drawn together; each chunk is bound to the model's marginals by itself."""
+_CHUNK, _PRECISE_CHUNK = 1 << 14, 1 << 16
+"""Rows at most that are drawn together; each chunk is bound to the model's marginals by itself. Where those are nearly
+exact, what chunks lose by having whole rows each would show."""
 
 _AHEAD = 32
 """Chunks drawn before the first of them is taken: enough to keep threads busy, and few to keep in memory."""
@@ -33,7 +35,7 @@ def generate(
     *,
     seed: int,
     where: Conditions | None = None,
-    chunk: int = CHUNK,
+    chunk: int | None = None,
     options: GibbsOptions | None = None,
     progress: Progress = silent,
 ) -> Iterator[Columns]:
@@ -42,11 +44,14 @@ def generate(
     A chunk is a function of ``seed``, its number and its size: the same on any machine. Conditions are kept by every
     row and nothing is thrown away.
     """
-    sizes = chunk_sizes(rows, chunk)
+    options = options or GibbsOptions()
+    sizes = chunk_sizes(rows, chunk or most_rows(fitted, options))
+    alone = len(sizes) == 1
     with ThreadPoolExecutor() as pool:
         waiting: deque[Future[Columns]] = deque()
         for number, size in enumerate(sizes):
-            waiting.append(pool.submit(generate_chunk, fitted, size, number, seed=seed, where=where, options=options))
+            drawn = partial(generate_chunk, fitted, size, number, seed=seed, where=where, options=options, alone=alone)
+            waiting.append(pool.submit(drawn))
             if len(waiting) > _AHEAD:
                 progress("drawing rows", (number - _AHEAD) / len(sizes))
                 yield waiting.popleft().result()
@@ -55,7 +60,12 @@ def generate(
     progress("drawing rows", 1.0)
 
 
-def chunk_sizes(rows: int, chunk: int = CHUNK) -> Sequence[int]:
+def most_rows(fitted: Fitted, options: GibbsOptions | None = None) -> int:
+    """How many rows of a model are drawn together at most."""
+    return _PRECISE_CHUNK if fitted.noise < (options or GibbsOptions()).close else _CHUNK
+
+
+def chunk_sizes(rows: int, chunk: int) -> Sequence[int]:
     """How rows are split: into as few chunks as possible, of about equal size; no rows are one empty chunk."""
     if rows < 0:
         raise UserError(f"{rows} rows cannot be drawn; give 0 or more")
@@ -71,10 +81,13 @@ def generate_chunk(
     seed: int,
     where: Conditions | None = None,
     options: GibbsOptions | None = None,
+    alone: bool = False,
 ) -> Columns:
     """One chunk: an exact sample of the forest, then sweeps with the parameters as they are.
 
-    Without conditions the counts are held near those that the model expects, first gently, then firmly.
+    Without conditions the counts are held near those that the model expects, first gently, then firmly. A chunk that
+    stays ``alone`` is bound to precise tables as closely as can be; among many it need not, for what whole rows leave
+    in one and in another is not the same.
     """
     options = options or GibbsOptions()
     allowed = _allowed(fitted, where or {})
@@ -89,6 +102,8 @@ def generate_chunk(
     for _ in range(options.drawn):
         chains.sweep(logs, Pull(counts, fitted.layout.firmness(options.stiffest), options.reach))
     polish_chains(chains, logs, counts, options)
+    if alone and fitted.noise < options.close:
+        press_chains(chains, logs, counts, options)
     return columns
 
 

@@ -17,6 +17,8 @@ class GibbsOptions:
         eased: further sweeps in which the pull of the tables is eased while parameters take its place.
         averaged: further sweeps after that, over which parameters are averaged.
         polished: last sweeps that bind records to those marginals.
+        pressed: sweeps at most that bind rows of precise tables to them still closer.
+        close: mean distance of rows and tables at which these end; tables with more noise are not precise.
         drawn: sweeps from the start to a row of the model, before polishing.
         conditioned: sweeps where rows must meet conditions; polishing has no marginals to bind those to.
         trust: how strongly records follow a table: λ = trust · (records per cell) / (variance of a cell). Where noise
@@ -27,6 +29,7 @@ class GibbsOptions:
         stiffest: the most that one record more than wanted lowers the logarithm of a cell's weight, for records to
             keep moving.
         polish: the same while polishing, when records are where they belong.
+        press: what ``Pull.most`` comes to while they are bound still closer; with 80, single precision ends.
         reach: the most that all records more than wanted lower it, so that a start far off is not overshot.
         doubt: records of the whole table's distribution added to each row of a table of the start, in standard
             deviations of its noise, and half a record at least: no cell is impossible, least of all where counts
@@ -38,12 +41,15 @@ class GibbsOptions:
     eased: int = 4
     averaged: int = 8
     polished: int = 2
+    pressed: int = 28
+    close: float = 0.004
     drawn: int = 4
     conditioned: int = 12
     trust: float = 0.1
     most_trust: float = 0.1
     stiffest: float = 0.3
     polish: float = 1.0
+    press: float = 60.0
     reach: float = 4.0
     doubt: float = 0.3
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 
@@ -30,3 +31,16 @@ def polish_chains(chains: Chains, parameters: Cells, expected: Cells, options: G
     stiffness = chains.layout.firmness(options.polish / len(chains.parts()))
     for _ in range(options.polished):
         chains.sweep(parameters, Pull(expected, stiffness, options.reach))
+
+
+def press_chains(chains: Chains, parameters: Cells, expected: Cells, options: GibbsOptions) -> None:
+    """Bind them closer, where tables are so precise that whole rows are what is left: ever firmer, as steel is cooled.
+
+    Firm at once, rows are stuck: with 364 tables of three attributes of Adult, at a distance of .0084 instead of .006.
+    """
+    pull = Pull(expected, chains.layout.firmness(options.press), options.reach)
+    for number in range(options.pressed):
+        if chains.distance(expected) <= options.close:
+            break
+        most = pull.most * (options.press / pull.most) ** (number / options.pressed)
+        chains.sweep(parameters, replace(pull, most=most))

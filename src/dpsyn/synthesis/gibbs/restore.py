@@ -12,7 +12,7 @@ from dpsyn.synthesis.gibbs.fitted import Fitted
 from dpsyn.synthesis.gibbs.forest import plant
 from dpsyn.synthesis.gibbs.knowing import known_of
 from dpsyn.synthesis.gibbs.layout import Cells, Layout
-from dpsyn.synthesis.gibbs.targets import targets_of, total_of
+from dpsyn.synthesis.gibbs.targets import noise_of, targets_of, total_of
 
 
 def restored(
@@ -33,6 +33,7 @@ def restored(
         raise InternalError("a fitted model has a number that is not finite, or expects a negative count")
     places = {name: place for place, name in enumerate(names)}
     targets, known = targets_of(tables, names, sizes), known_of(factors, names, sizes)
+    total = total_of(targets)
     followed = [tuple(places[name] for name in clique) for clique in cliques]
     return Fitted(
         names=tuple(names),
@@ -40,7 +41,8 @@ def restored(
         forest=plant([(target.places, target.shrunk()) for target in targets], len(names)),
         parameters=parameters,
         expected=expected,
-        total=total_of(targets),
+        total=total,
+        noise=noise_of(targets, total),
         records=np.empty((len(names), 0), np.uint16),
         distances=(),
         known=known.logs,

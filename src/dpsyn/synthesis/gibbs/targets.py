@@ -99,6 +99,12 @@ def total_of(targets: Sequence[Target]) -> float:
     return max(1.0, float(np.average(totals, weights=1 / noises)))
 
 
+def noise_of(targets: Sequence[Target], total: float) -> float:
+    """The mean total variation distance that the noise of the tables is expected to make: σ√(2/π) in every cell."""
+    apart = [target.values.size * np.sqrt(2 / np.pi * target.variance) / (2 * total) for target in targets]
+    return float(np.mean(apart))
+
+
 def _averaged(one: Target, other: Target) -> Target:
     if one.variance + other.variance <= 0:
         return Target(one.places, (one.values + other.values) / 2, 0.0)
