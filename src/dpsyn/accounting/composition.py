@@ -30,7 +30,7 @@ from dpsyn.accounting.spends import Spend
 LARGEST_PLD_EPSILON = 50
 """Above it no privacy loss distribution is computed: the zCDP figure is the certificate."""
 
-INTERVAL = 1e-5
+INTERVAL = 1e-4
 """The grid of privacy losses, relative to ε."""
 
 FFT_ERROR = 1e-14
@@ -182,7 +182,7 @@ def log_delta(epsilon: float, mu: float, pure: tuple[Fraction, ...]) -> float:
     """ln δ(ε) of a Gaussian step and pure steps together: the mean of δ(ε − loss) over the losses of the pure ones."""
     from scipy.special import logsumexp
 
-    losses, probabilities = pure_losses(pure, epsilon * INTERVAL / 100)
+    losses, probabilities = pure_losses(pure, epsilon * INTERVAL / 1000)
     return float(logsumexp(gaussian_log_delta(epsilon - losses, mu), b=probabilities))
 
 
