@@ -25,10 +25,11 @@ import numpy as np
 
 import dpsyn as package
 from bench.measuring import provenance
+from bench.residuals import Residuals
 from bench.utility import SEED, Line, Table, averaged, read, released
 from dpsyn.recipes import RECIPES, DPSynOptions, Findings, dpsyn
 
-AS_IT_IS = "as it is"
+AS_IT_IS, RESIDUALS = "as it is", "pairs as residuals (simulated)"
 
 
 def fitted_by_gum(*arguments: Any, **options: Any) -> Findings:
@@ -49,11 +50,13 @@ VARIANTS: dict[str, Callable[..., Findings]] = {
     "errors predicted as c·σ·√(2/π)": dpsyn,
     "scores not shrunk": dpsyn,
     "rare values drawn by clipped counts": dpsyn,
+    "rows not polished": dpsyn,
+    RESIDUALS: dpsyn,
 }
 
 
 @contextmanager
-def changed(words: str) -> Iterator[None]:
+def changed(words: str, table: Table, seed: int) -> Iterator[None]:
     """What a variant changes outside of the recipe's options."""
     patches = {
         "errors predicted as c·σ·√(2/π)": patch("dpsyn.selection.predict.norm_sub", lambda values, _: values),
@@ -61,6 +64,8 @@ def changed(words: str) -> Iterator[None]:
         "rare values drawn by clipped counts": patch(
             "dpsyn.synopsis.modelling.likely_counts", lambda values, _: np.maximum(values, 0.0)
         ),
+        "rows not polished": patch("dpsyn.synthesis.gibbs.generate.polish_chains", lambda *_: None),
+        RESIDUALS: patch("dpsyn.recipes.selecting.measured", Residuals(table, seed).measured),
         "1-ways: always a tenth": patch("dpsyn.recipes.dpsyn._singles_part", lambda *_: 0.0),
         "1-ways: always 0.3": patch("dpsyn.recipes.dpsyn._singles_part", lambda *_: 0.0),
     }
@@ -93,8 +98,9 @@ def run(chosen: argparse.Namespace) -> None:
                 for words, recipe in VARIANTS.items():
                     if (folder.name, epsilon, words, seed) in there:
                         continue
-                    with changed(words), patch.dict(RECIPES, {words: recipe}):
-                        line = evaluated(Table.load(folder), epsilon, words, seed)
+                    table = Table.load(folder)
+                    with changed(words, table, seed), patch.dict(RECIPES, {words: recipe}):
+                        line = evaluated(table, epsilon, words, seed)
                     with chosen.results.open("a") as file:
                         file.write(json.dumps(line) + "\n")
                     print(json.dumps(line), flush=True)
