@@ -21,7 +21,7 @@ import pytest
 from dpsyn.errors import SourceError
 from dpsyn.records import Codec
 from dpsyn.schema import Boolean, Categorical, Datetime, Integer, Real, Schema
-from dpsyn.sources import encoded, open_source
+from dpsyn.sources import BATCH_ROWS, encoded, open_source
 
 SCHEMA = Schema(
     attributes=(
@@ -529,9 +529,7 @@ def test_a_query_that_cannot_be_planned_is_explained(tmp_path: Path, query: str 
         open_source(path, query=query)
 
 
-def test_a_query_needs_a_database(csv: Path) -> None:
-    with pytest.raises(SourceError, match="takes no query"):
-        open_source(csv, query="people")
+def test_a_query_needs_a_path() -> None:
     with pytest.raises(SourceError, match="a query needs the path"):
         open_source(TABLE, query="people")
 
@@ -542,3 +540,136 @@ def test_structure_is_checked_before_a_row_is_read(tmp_path: Path) -> None:
 
     with pytest.raises(SourceError, match="there is no column 'ok'"):
         list(encoded(open_source(path), CODEC))
+
+
+def answer(data: Any, query: str) -> list[dict[str, Any]]:
+    source = open_source(data, query=query)
+    table = pa.Table.from_batches(list(source.batches(source.schema.names)), source.schema)
+    return list(table.to_pylist())
+
+
+@pytest.fixture
+def houses(tmp_path: Path) -> Path:
+    """A folder of two Parquet files."""
+    folder = tmp_path / "houses"
+    folder.mkdir()
+    for number in range(2):
+        papq.write_table(pa.table({"rooms": [number, number + 1], "street": ["a", "b"]}), folder / f"{number}.parquet")
+    return folder
+
+
+@pytest.mark.parametrize("name", ["data", "houses", "'{}'"])
+def test_a_query_selects_from_a_folder_by_its_name_or_path(houses: Path, name: str) -> None:
+    found = answer(houses, f"SELECT rooms * 2 AS twice FROM {name.format(houses)} WHERE street = 'b'")
+
+    assert sorted(row["twice"] for row in found) == [2, 4]
+
+
+def test_a_query_selects_from_a_pattern(houses: Path) -> None:
+    pattern = str(houses / "*.parquet")
+
+    assert answer(pattern, "SELECT count(*) AS n FROM data") == [{"n": 4}]
+    assert answer(pattern, f"SELECT count(*) AS n FROM '{pattern}'") == [{"n": 4}]
+
+
+def test_cells_of_csv_files_are_text_in_a_query_whatever_they_look_like(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_bytes(b"age,name\n007,Ann\n,\xff\n")
+
+    found = answer(tmp_path / "people.csv", "SELECT * FROM people")
+
+    assert found == [{"age": "007", "name": "Ann"}, {"age": "", "name": "\N{REPLACEMENT CHARACTER}"}]
+
+
+def test_an_answer_is_read_again_and_in_batches_and_has_the_size_of_its_files(tmp_path: Path) -> None:
+    papq.write_table(pa.table({"a": range(5 * BATCH_ROWS)}), tmp_path / "t.parquet")
+    source = open_source(tmp_path / "t.parquet", query="SELECT a FROM t WHERE a >= 0")
+
+    readings = [[batch.num_rows for batch in source.batches(["a"])] for _ in range(2)]
+
+    assert source.again
+    assert source.bytes == (tmp_path / "t.parquet").stat().st_size
+    assert [sum(sizes) for sizes in readings] == [5 * BATCH_ROWS] * 2
+    assert max(readings[0]) <= BATCH_ROWS
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT * FROM '{}'", "SELECT * FROM read_csv('{}')", "SELECT * FROM read_text('{}')"]
+)
+def test_a_query_on_files_reaches_no_other_file(houses: Path, tmp_path: Path, query: str) -> None:
+    (tmp_path / "other.csv").write_text(f"a\n{SECRET}\n")
+
+    with pytest.raises(SourceError, match="does not answer the query") as caught:
+        answer(houses, query.format(tmp_path / "other.csv"))
+
+    assert SECRET not in str(caught.value)
+
+
+def test_names_in_a_query_are_never_variables_of_python(houses: Path) -> None:
+    with pytest.raises(SourceError, match="does not answer the query"):
+        answer(houses, "SELECT * FROM source")
+
+
+def test_a_broken_file_beneath_a_query_is_named_and_nothing_is_quoted(houses: Path) -> None:
+    whole = (houses / "1.parquet").read_bytes()
+    (houses / "1.parquet").write_bytes(whole[:4] + b"\xff" * (len(whole) // 3) + whole[4 + len(whole) // 3 :])
+
+    with pytest.raises(SourceError, match=r"1\.parquet cannot be read") as caught:
+        answer(houses, "SELECT street FROM data")
+
+    assert caught.value.__context__ is None or caught.value.__suppress_context__
+
+
+def test_a_query_on_files_that_fails_does_not_quote_cells(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text(f"age\n{SECRET}\n")
+
+    with pytest.raises(SourceError, match="the query failed") as caught:
+        answer(tmp_path / "people.csv", "SELECT cast(age AS INT) AS age FROM people")
+
+    assert SECRET not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+def partitioned(folder: Path) -> Path:
+    """A folder whose files lie in folders that are called after a value of their rows."""
+    (folder / "people" / f"illness={SECRET}").mkdir(parents=True)
+    file = folder / "people" / f"illness={SECRET}" / "part-0.parquet"
+    papq.write_table(TABLE, file)
+    return file
+
+
+def test_a_broken_file_of_a_partitioned_folder_is_named_without_its_value(tmp_path: Path) -> None:
+    file = partitioned(tmp_path)
+    whole = file.read_bytes()
+    for damage in (b"nothing", whole[:4] + bytes(len(whole) // 2) + whole[4 + len(whole) // 2 :]):
+        file.write_bytes(damage)
+
+        for data in (tmp_path / "people", tmp_path / "people" / "*" / "*.parquet", file):
+            with pytest.raises(SourceError, match=r"illness=…/part-0\.parquet") as caught:
+                read_all(data)
+
+            assert SECRET not in str(caught.value)
+
+
+def test_a_file_that_is_there_twice_is_named_without_its_value(tmp_path: Path) -> None:
+    file = partitioned(tmp_path)
+    file.with_name("again.parquet").hardlink_to(file)
+
+    with pytest.raises(SourceError, match="the same file") as caught:
+        open_source(tmp_path / "people")
+
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("stray", ["_SUCCESS", ".part-0.parquet.crc", "_metadata.txt", ".hidden"])
+def test_files_that_begin_with_a_dot_or_an_underscore_are_no_part_of_a_folder(houses: Path, stray: str) -> None:
+    (houses / stray).write_bytes(b"no rows")
+
+    assert answer(houses, "SELECT count(*) AS n FROM data") == [{"n": 4}]
+
+
+@pytest.mark.parametrize("stray", ["notes.txt", "0.crc"])
+def test_any_other_file_in_a_folder_is_named(houses: Path, stray: str) -> None:
+    (houses / stray).write_bytes(b"no rows")
+
+    with pytest.raises(SourceError, match=f"{stray} cannot be read.*not be Parquet"):
+        open_source(houses)

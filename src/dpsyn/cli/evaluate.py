@@ -59,7 +59,7 @@ PRESETS = ("paper", "match3")
 @click.option("--income", metavar="COLUMN", help="See --region; incomes of 999998 and more are left out as codes.")
 @click.option("--sexes", metavar="A,B", help="The two values of --sex to compare; by default 1,2 or its first two.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), metavar="N", help="Random choices.")
-@click.option("--query", metavar="SQL", help="A SELECT, or the name of a table, if REAL is a DuckDB database.")
+@click.option("--query", metavar="SQL", help="A SELECT on REAL: a table of a DuckDB database, or files, called data.")
 @click.option("--force", is_flag=True, help="Overwrite files that exist.")
 @click.option("-q", "--quiet", is_flag=True, help="Do not show how far it is.")
 def command(

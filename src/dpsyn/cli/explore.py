@@ -36,7 +36,7 @@ PUBLIC = (
 @click.option("--plan", "draft", type=click.Path(path_type=Path), metavar="FILE", help="Also write a first plan here.")
 @click.option("--ledger", type=click.Path(path_type=Path), metavar="FILE", help="Record what it costs here.")
 @click.option("--dataset", metavar="NAME", help="The dataset's name in the ledger, if not that of the schema.")
-@click.option("--query", metavar="SQL", help="A SELECT, or the name of a table, if DATA is a DuckDB database.")
+@click.option("--query", metavar="SQL", help="A SELECT on DATA: a table of a DuckDB database, or files, called data.")
 @click.option("--resume", is_flag=True, help="Go on with an interrupted run.")
 @click.option("--force", is_flag=True, help="Overwrite files that exist.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")

@@ -53,7 +53,9 @@ from dpsyn.report import itemsets as words
 )
 @click.option("--ledger", type=click.Path(path_type=Path), metavar="FILE", help="Record what it costs here.")
 @click.option("--dataset", default="", metavar="NAME", help="The dataset's name in the ledger.")
-@click.option("--query", metavar="SQL", help="A SELECT, or the name of a table, if BASKETS is a DuckDB database.")
+@click.option(
+    "--query", metavar="SQL", help="A SELECT on BASKETS: a table of a DuckDB database, or files, called data."
+)
 @click.option("--resume", is_flag=True, help="Go on with a run that was interrupted, without paying twice.")
 @click.option("--force", is_flag=True, help="Overwrite files that exist.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors and the list.")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatch
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 import dpsyn
+from dpsyn.cli.tables import is_folder
 from dpsyn.errors import OutputError, SourceError, UserError
 from dpsyn.progress import Progress
 
@@ -25,6 +27,17 @@ RECIPES = ("dpsyn", "privsyn", "priview", "independent", "explore", "direct", "f
 
 IMPORTANT = 4.0
 """The weight of an attribute that is said to matter more, without saying how much."""
+
+_RELEASED = (
+    ("synthetic.csv",),
+    ("synthetic", "part-00000.parquet"),
+    ("synopsis.dpsyn",),
+    ("certificate.json",),
+    ("certificate.txt",),
+    ("datapackage.json",),
+    ("README.txt",),
+)
+"""Files of a release folder, as far as a pattern may tell them apart; a test compares them with a release."""
 
 _OPTIONS = (
     click.argument("data", metavar="DATA"),
@@ -67,7 +80,10 @@ _OPTIONS = (
     click.option("--ledger", type=click.Path(path_type=Path), metavar="FILE", help="Record what it costs here."),
     click.option("--dataset", metavar="NAME", help="The dataset's name in the ledger, if not that of the schema."),
     click.option(
-        "--query", metavar="SQL", help="A SELECT, or the name of a table, if DATA is a DuckDB or PostgreSQL database."
+        "--query",
+        metavar="SQL",
+        help="A SELECT, or the name of a table, if DATA is a DuckDB or PostgreSQL database; or a SELECT on the files "
+        "of DATA, which it calls data.",
     ),
     click.option(
         "--engine",
@@ -113,18 +129,28 @@ def refuse_collisions(outputs: Mapping[str, object], inputs: Mapping[str, object
         if place in places:
             raise OutputError(f"{given} is given twice, as {places[place]} and as {words}; give another name")
         places[place] = words
-        if words in outputs and _would_hold(inputs.get("data"), place):
+        if words in outputs and _would_hold(inputs.get("data"), place, is_folder(str(given))):
             raise OutputError(f"{given} would be among the files of the private table next time; give another place")
 
 
-def _would_hold(data: object, place: str) -> bool:
-    """Whether a file at a place would be read as a part of the table: below its folder, or found by its pattern."""
+def _would_hold(data: object, place: str, folder: bool) -> bool:
+    """Whether what is written to a place would be read as a part of the table: below its folder, or by its pattern."""
     if not isinstance(data, str) or "://" in data:
         return False
     path = PurePath(os.path.realpath(data))
     if os.path.exists(path):
         return os.path.isdir(path) and PurePath(place).is_relative_to(path)
-    return PurePath(place).match(str(path))
+    written = [PurePath(place), *(PurePath(place, *names) for names in _RELEASED if folder)]
+    return any(_matches(file.parts, path.parts) for file in written)
+
+
+def _matches(names: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Whether a path matches a pattern, in which ** stands for any number of folders."""
+    if not pattern:
+        return not names
+    if pattern[0] == "**":
+        return _matches(names, pattern[1:]) or (bool(names) and _matches(names[1:], pattern))
+    return bool(names) and fnmatch(names[0], pattern[0]) and _matches(names[1:], pattern[1:])
 
 
 @contextlib.contextmanager

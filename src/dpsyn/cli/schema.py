@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from dpsyn import AttributeFit, Fit, Schema
 
 _DATA = click.argument("data", metavar="DATA")
-_QUERY = click.option("--query", metavar="SQL", help="A SELECT, or the name of a table, if DATA is a DuckDB database.")
+_QUERY = click.option(
+    "--query", metavar="SQL", help="A SELECT on DATA: a table of a DuckDB database, or files, called data."
+)
 _OUTPUT = click.option(
     "-o", "--output", "target", default="-", metavar="FILE", help="Where to write; standard output by default."
 )

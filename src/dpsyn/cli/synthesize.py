@@ -47,15 +47,16 @@ def command(
     """Turn a sensitive table into a synthetic one that can be published.
 
     DATA is a .csv, .tsv, .parquet or .arrow file (also compressed), a folder of Parquet files, a pattern such as
-    'folder/*.parquet', or, with --query, a DuckDB database or postgresql://user@host/database. The schema says what is
-    public about it; whatever the rows tell beyond it is measured with noise, within the promise (ε, δ), and rows are
-    made that match the noisy tables.
+    'folder/*.parquet', or, with --query, a DuckDB database or postgresql://user@host/database. --query also selects
+    from files, by the embedded DuckDB. The schema says what is public about the table; whatever the rows tell beyond it
+    is measured with noise, within the promise (ε, δ), and rows are made that match the noisy tables.
 
     \b
       dpsyn synthesize people.csv -s schema.yaml --epsilon 1 -o synthetic.csv
       dpsyn synthesize people.csv -s schema.yaml --epsilon 1 -o release/
       dpsyn synthesize people.csv -s schema.yaml --epsilon 1 -o rows.parquet --ledger ledger.db --synopsis s.dpsyn
       dpsyn synthesize people.csv -s schema.yaml --epsilon 1 -o release/ --report report.html
+      dpsyn synthesize people.parquet --query 'SELECT age, sex FROM people' -s schema.yaml --epsilon 1 -o release/
 
     A run keeps its answers in FILE.journal until FILE is written. If it was interrupted, the same command with
     --resume goes on where it stopped. More rows of the same release cost nothing: dpsyn generate.

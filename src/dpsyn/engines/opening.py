@@ -14,7 +14,7 @@ from dpsyn.engines.stream import StreamEngine
 from dpsyn.errors import SourceError
 from dpsyn.records import check_structure
 from dpsyn.schema import Schema
-from dpsyn.sources import Source, is_pattern, open_source
+from dpsyn.sources import Source, is_address, is_pattern, open_source
 
 _NAME = re.compile(r"\w+(\.(?!(csv|tsv|parquet|pq|arrow|feather|ipc|gz|bz2|zst|lz4|duckdb|ddb)$)\w+){0,2}")
 """The name of a table in Spark's catalogue, and not that of a file."""
@@ -31,9 +31,17 @@ def open_table(data: Any, *, query: str | None = None, kind: Kind = "auto") -> S
         if query is not None:
             raise SourceError("a Spark DataFrame takes no query; select from it first")
         return spark.open_frame(data)
-    if kind == "spark" and query is None and isinstance(data, str) and not _is_path(data):
+    if kind == "spark" and (query is not None or is_address(data)):
+        raise SourceError(
+            "Spark counts files, tables that it knows and DataFrames, not the answer of a query to another database; "
+            "leave the engine at auto, or say stream"
+        )
+    if kind == "spark" and isinstance(data, str) and not _is_path(data):
         return spark.open_frame(data)
-    return open_source(data, query=query)
+    source = open_source(data, query=query)
+    if kind == "spark":
+        spark.require_pieces(source)
+    return source
 
 
 def _is_path(data: str) -> bool:

@@ -82,14 +82,20 @@ def open_frame(data: Any) -> SparkTable:
 
 def divided(source: Source) -> SparkTable:
     """The files of a source in pieces, which workers open by the same paths: one partition for each."""
+    pieces = require_pieces(source)
+    frame = session().range(0, len(pieces), 1, numPartitions=max(1, len(pieces)))
+    return SparkTable(frame, source.where, source.schema, pieces=tuple(pieces), size=source.bytes)
+
+
+def require_pieces(source: Source) -> list[str]:
+    """The pieces of a source, which are read by nobody yet; a source that does not consist of files is refused."""
     pieces = pieces_of(source)
     if pieces is None:
         raise SourceError(
             f"{source.where} cannot be counted by Spark, which counts files, Spark tables and Spark DataFrames; "
             "leave the engine at auto"
         )
-    frame = session().range(0, len(pieces), 1, numPartitions=max(1, len(pieces)))
-    return SparkTable(frame, source.where, source.schema, pieces=tuple(pieces), size=source.bytes)
+    return pieces
 
 
 def session() -> Any:

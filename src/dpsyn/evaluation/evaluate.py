@@ -55,7 +55,7 @@ def evaluate(
         income: see ``region``.
         sexes: the two values of ``sex`` that are compared; by default 1 and 2 if it has them, else its first two.
         seed: decides which triples and queries are drawn, and the yardsticks.
-        query: a SELECT, or the name of a table, if ``real`` is a DuckDB database.
+        query: a SELECT, or the name of a table, of ``real`` if it is a database; or a SELECT on files, called ``data``.
         progress: is told what is going on.
     """
     chosen, columns = preset_named(preset), _income_columns(region, sex, income, sexes)

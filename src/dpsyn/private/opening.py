@@ -59,7 +59,7 @@ def open_private(
         schema: what is public about it.
         budget: what the release may spend.
         ledger: where it is recorded; without one it counts for this run only.
-        query: a SELECT, or the name of a table, if the data is a DuckDB database.
+        query: a SELECT, or the name of a table, of a database; or a SELECT on files, called ``data``.
         engine: how rows are counted; ``auto`` decides by the size of the file, never by the number of rows.
         mechanisms: only for tests; whatever is made with it is stamped not private.
         limits: how large a marginal may be, and how much may be drawn.

@@ -89,7 +89,7 @@ def measure(
             chosen as by recipe ``dpsyn``. Public: make it without looking at the data, or from what was released.
         ledger: where the promise and every draw is recorded; without one this release is counted alone.
         dataset: under which name, if not that of the schema.
-        query: a SELECT, or the name of a table, if the data is a DuckDB database.
+        query: a SELECT, or the name of a table, of a database; or a SELECT on files, called ``data``.
         engine: how rows are counted: with their codes held in ``memory``, as a ``stream`` that is read for each
             question, or by ``spark``; ``auto`` decides by the size of the file.
         extend: an earlier synopsis of the same table, with which the new numbers are combined.

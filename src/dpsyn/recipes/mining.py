@@ -68,7 +68,7 @@ def frequent_itemsets(
         neighbours: ``add-remove`` a basket (or person), or ``replace`` one.
         ledger: where the promise and every draw is recorded; without one this release is counted alone.
         dataset: under which name.
-        query: a SELECT, or the name of a table, if the data is a DuckDB database.
+        query: a SELECT, or the name of a table, of a database; or a SELECT on files, called ``data``.
         journal: a file that keeps every answer until the work is done, so that it can be resumed.
         resume: go on with the run whose journal this is.
         progress: is told what is going on.

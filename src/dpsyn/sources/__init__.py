@@ -2,6 +2,7 @@
 
 from dpsyn.sources.encoding import encoded, in_threads
 from dpsyn.sources.opening import is_pattern, open_source
+from dpsyn.sources.postgresql import is_address
 from dpsyn.sources.source import BATCH_ROWS, Source
 from dpsyn.sources.transactions import open_transactions
 from dpsyn.sources.whole import read_table
@@ -11,6 +12,7 @@ __all__ = [
     "Source",
     "encoded",
     "in_threads",
+    "is_address",
     "is_pattern",
     "open_source",
     "open_transactions",

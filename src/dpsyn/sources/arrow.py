@@ -11,6 +11,7 @@ import pyarrow.ipc as paipc
 
 from dpsyn.errors import SourceError
 from dpsyn.sources.pieces import Piece
+from dpsyn.sources.several import shown
 from dpsyn.sources.source import BATCH_ROWS, attempt, guarded
 
 _BROKEN = "it may be cut off, damaged, or not be an Arrow file"
@@ -22,11 +23,11 @@ class ArrowFileSource:
     again = True
 
     def __init__(self, path: Path) -> None:
-        self.where = str(path)
+        self.where = shown(path)
         self.bytes: int | None = path.stat().st_size
         self._path = path
         if not path.is_file():
-            raise SourceError(f"{path} is not a file")
+            raise SourceError(f"{self.where} is not a file")
         self.schema = attempt(self._schema, self.where, _BROKEN)
 
     def _schema(self) -> pa.Schema:

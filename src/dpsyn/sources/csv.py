@@ -13,6 +13,7 @@ import pyarrow.csv as pacsv
 
 from dpsyn.errors import SourceError
 from dpsyn.sources.pieces import Piece
+from dpsyn.sources.several import shown
 from dpsyn.sources.source import attempt, guarded
 
 BLOCK_BYTES = 1 << 22
@@ -33,7 +34,7 @@ class CsvSource:
     again = True
 
     def __init__(self, path: Path) -> None:
-        self.where = str(path)
+        self.where = shown(path)
         self.bytes: int | None = path.stat().st_size
         self._path = path
         start = attempt(lambda: _start(path), self.where, "it may be cut off, or not be what its suffix says")

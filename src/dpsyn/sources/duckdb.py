@@ -1,4 +1,4 @@
-"""DuckDB: a query on a database file, or a relation that exists already."""
+"""DuckDB: a query on a database file or on files of any kind, or a relation that exists already."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from dpsyn.errors import MissingExtraError, SourceError
-from dpsyn.sources.source import BATCH_ROWS, attempt, guarded
+from dpsyn.errors import DPSynError, MissingExtraError, SourceError
+from dpsyn.sources.source import BATCH_ROWS, Source, attempt, guarded
 
 _FAILED = "the query failed; try it in DuckDB itself to see why"
+
+_ALONE = {"python_enable_replacements": "false"}
+"""Names in a query are those of tables, never of Python's own variables."""
+
+_SCANNED = "dpsyn scans this"
 
 
 class RelationSource:
@@ -19,30 +24,109 @@ class RelationSource:
 
     again = True
 
-    def __init__(self, relation: Any, where: str = "the given relation", size: int | None = None) -> None:
+    def __init__(
+        self,
+        relation: Any,
+        where: str = "the given relation",
+        size: int | None = None,
+        scanned: _Scanned | None = None,
+    ) -> None:
         self.where = where
         self.bytes = size
-        self._relation = relation
+        self._relation, self._scanned = relation, scanned
         self.schema = attempt(lambda: _stream(relation.limit(0)).schema, where, _FAILED)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows of the answer."""
         chosen = ", ".join(_quoted(name) for name in columns)
-        return guarded(lambda: _stream(self._relation.project(chosen)), self.where, _FAILED)
+        try:
+            yield from guarded(lambda: _stream(self._relation.project(chosen)), self.where, _FAILED)
+        except SourceError:
+            if self._scanned is None or self._scanned.failure is None:
+                raise
+            failure = self._scanned.failure
+        else:
+            return
+        raise failure  # which file is broken, and not that a query failed
 
 
 def query_source(path: Path, query: str) -> RelationSource:
     """A table, or the answer of a SELECT, of a DuckDB database that is opened read-only."""
-    duckdb = _duckdb()
+    duckdb = _duckdb("reading a DuckDB database")
     if not path.is_file():
         raise SourceError(f"there is no database {path}")
+    connection = attempt(
+        lambda: duckdb.connect(str(path), read_only=True, config=_ALONE),
+        str(path),
+        "it may be in use, or not be a DuckDB database",
+    )
+    relation = _answer(duckdb, connection, query, path)
+    return RelationSource(relation, f"the query on {path}", path.stat().st_size)
+
+
+def query_files(source: Source, path: Path, query: str) -> RelationSource:
+    """The answer of a SELECT on files, which it calls ``data``, by their path, or by the name of a single one.
+
+    The files are read by their own reader, batch by batch, so that each counts once and a cell is read by itself:
+    DuckDB would guess the types of a CSV file from its cells. They are text here, with a sign for bytes that are none.
+
+    Privacy: the query reaches no other file, and nothing of what it works on is put on disk.
+    """
+    duckdb = _duckdb("a query")
+    connection = duckdb.connect(":memory:", config={**_ALONE, "temp_directory": ""})
+    scanned = _Scanned(source)
+    connection.register(_SCANNED, scanned)
+    for name in {name.casefold(): name for name in ("data", path.name.partition(".")[0], str(path)) if name}.values():
+        connection.execute(f"CREATE VIEW {_quoted(name)} AS SELECT * FROM {_quoted(_SCANNED)}")
+    connection.execute("SET enable_external_access = false")
+    relation = _answer(duckdb, connection, query, path)
+    return RelationSource(relation, f"the query on {path}", source.bytes, scanned)
+
+
+class _Scanned:
+    """A source as DuckDB scans it: one stream for each time it is read. Its failures are kept, which DuckDB rewords."""
+
+    def __init__(self, source: Source) -> None:
+        self.failure: DPSynError | None = None
+        self._source = source
+        self._schema = pa.schema([field.with_type(_text_for(field.type)) for field in source.schema])
+
+    def __arrow_c_schema__(self) -> Any:
+        return self._schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return pa.RecordBatchReader.from_batches(self._schema, self._batches()).__arrow_c_stream__()
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        try:
+            for batch in self._source.batches(self._schema.names):
+                yield pa.RecordBatch.from_arrays([_as_text(column) for column in batch.columns], schema=self._schema)
+        except DPSynError as error:
+            self.failure = error
+            raise
+
+
+def _text_for(kind: pa.DataType) -> pa.DataType:
+    return pa.string() if pa.types.is_binary(kind) else kind
+
+
+def _as_text(array: pa.Array) -> pa.Array:
+    """Bytes as text."""
+    if not pa.types.is_binary(array.type):
+        return array
+    try:
+        return array.cast(pa.string())
+    except pa.ArrowInvalid:
+        cells = (cell if cell is None else cell.decode("utf-8", "replace") for cell in array.to_pylist())
+        return pa.array(list(cells), pa.string())
+
+
+def _answer(duckdb: Any, connection: Any, query: str, path: Path) -> Any:
+    """The relation of a table, or of a SELECT and nothing else."""
     statement = query.strip().rstrip(";")
     statement = statement if len(statement.split()) > 1 else f"SELECT * FROM {_quoted(statement)}"
-    connection = attempt(
-        lambda: duckdb.connect(str(path), read_only=True), str(path), "it may be in use, or not be a DuckDB database"
-    )
     _require_one_select(duckdb, connection, statement, path)
-    return RelationSource(_planned(duckdb, connection, statement, path), f"the query on {path}", path.stat().st_size)
+    return _planned(duckdb, connection, statement, path)
 
 
 def _require_one_select(duckdb: Any, connection: Any, statement: str, path: Path) -> None:
@@ -79,9 +163,9 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _duckdb() -> Any:
+def _duckdb(what: str) -> Any:
     try:
         import duckdb
     except ImportError:
-        raise MissingExtraError("duckdb", "duckdb", "reading a DuckDB database") from None
+        raise MissingExtraError("duckdb", "duckdb", what) from None
     return duckdb

@@ -10,6 +10,7 @@ from typing import Any
 
 from dpsyn.errors import SourceError
 from dpsyn.sources.postgresql import is_address
+from dpsyn.sources.several import SeveralSource, refuse_same, shown
 from dpsyn.sources.source import Source, attempt
 
 DATABASES = (".duckdb", ".ddb")
@@ -22,8 +23,8 @@ def open_source(data: Any, *, query: str | None = None, besides: str = "") -> So
 
     A path may be a pattern such as ``folder/*.parquet``; the files that match it make one table.
     ``query`` is a SELECT, or the name of a table, for a DuckDB database file or the address of a PostgreSQL database
-    such as ``postgresql://user@host/database``. ``besides`` says what else the caller reads, for whoever gave a file
-    of neither kind.
+    such as ``postgresql://user@host/database``; or a SELECT on files, see ``duckdb.query_files``. ``besides`` says what
+    else the caller reads, for whoever gave a file of neither kind.
     """
     if isinstance(data, str) and not data:
         raise SourceError("the path is empty; give that of a file or a folder")
@@ -32,7 +33,7 @@ def open_source(data: Any, *, query: str | None = None, besides: str = "") -> So
     if isinstance(data, str | os.PathLike):
         return _open_path(Path(data), query, besides)
     if query is not None:
-        raise SourceError("a query needs the path of a DuckDB database file")
+        raise SourceError("a query needs the path of files or of a DuckDB database; select from a frame yourself")
     library = type(data).__module__.partition(".")[0]
     if library == "pandas" and hasattr(data, "iloc") and hasattr(data, "columns"):
         from dpsyn.sources.frames import PandasSource
@@ -56,15 +57,16 @@ def open_source(data: Any, *, query: str | None = None, besides: str = "") -> So
 
 
 def _open_path(path: Path, query: str | None, besides: str) -> Source:
-    if is_pattern(path):
-        return _open_pattern(path, query, besides)
-    if not attempt(path.exists, f"{str(path)[:100]}", "give the path of a file or a folder"):
-        raise SourceError(f"there is no file or folder {path}")
-    if path.suffix.lower() in DATABASES:
+    if not is_pattern(path) and not attempt(path.exists, f"{str(path)[:100]}", "give the path of a file or a folder"):
+        raise SourceError(f"there is no file or folder {shown(path)}")
+    if path.suffix.lower() in DATABASES and path.exists():
         return _open_database(path, query)
-    if query is not None:
-        raise SourceError(f"{path} is not a DuckDB database ({', '.join(DATABASES)}), so it takes no query")
-    return _reader_of(path, besides)(path)
+    source = _open_pattern(path, besides) if is_pattern(path) else _reader_of(path, besides)(path)
+    if query is None:
+        return source
+    from dpsyn.sources.duckdb import query_files
+
+    return query_files(source, path, query)
 
 
 def is_pattern(path: str | Path) -> bool:
@@ -72,11 +74,7 @@ def is_pattern(path: str | Path) -> bool:
     return has_magic(str(path)) and not attempt(Path(path).exists, str(path)[:100], "give the path of a file")
 
 
-def _open_pattern(pattern: Path, query: str | None, besides: str) -> Source:
-    from dpsyn.sources.several import SeveralSource, refuse_same
-
-    if query is not None:
-        raise SourceError(f"{pattern} stands for several files, which take no query")
+def _open_pattern(pattern: Path, besides: str) -> Source:
     found = sorted(set(glob(str(pattern), recursive=True)))  # it may find a file several times, if ** stands twice
     paths = [Path(name) for name in found if Path(name).is_file()]
     if not paths:
@@ -119,4 +117,4 @@ def _reader_of(path: Path, besides: str) -> Callable[[Path], Source]:
 
         return ArrowFileSource
     known = f"{besides}, {SUFFIXES}" if besides else SUFFIXES
-    raise SourceError(f"{path}: its suffix does not say what it is; DPSyn reads {known}")
+    raise SourceError(f"{shown(path)}: its suffix does not say what it is; DPSyn reads {known}")

@@ -13,7 +13,7 @@ import pyarrow.parquet as papq
 
 from dpsyn.errors import SourceError
 from dpsyn.sources.pieces import Piece
-from dpsyn.sources.several import refuse_difference, refuse_same
+from dpsyn.sources.several import refuse_difference, refuse_same, shown
 from dpsyn.sources.source import BATCH_ROWS, attempt, guarded
 
 _BROKEN = "a file may be cut off or not be Parquet"
@@ -28,38 +28,44 @@ PIECE_BYTES = 1 << 26
 class ParquetSource:
     """A Parquet file, or all those below a folder; folders named ``key=value`` are columns of text, as usual.
 
-    They are text whatever they look like: a type read off the values would let one of them change how all others are
-    read.
+    Files and folders whose names begin with ``_`` or ``.`` are no part of it; any other file must be Parquet.
+
+    Columns of folders are text whatever they look like: a type read off the values would let one of them change how
+    all others are read.
     """
 
     again = True
 
     def __init__(self, path: Path, piece: Piece | None = None) -> None:
-        self.where = str(path)
+        self.where = shown(path)
         self._parts = [piece] if piece else attempt(lambda: _parts(path), self.where, _BROKEN)
         if not self._parts:
-            raise SourceError(f"{path} holds no Parquet file")
+            raise SourceError(f"{self.where} holds no Parquet file")
         self.schema = _schema_of(self._parts[0])
         for part in self._parts[1:]:
             refuse_difference(_schema_of(part), self.schema, self.where)
-        self.bytes: int | None = sum(Path(part.path).stat().st_size for part in self._parts)
+        self.bytes: int | None = attempt(lambda: sum(map(_size, self._parts)), self.where, "a file may be gone")
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows, file by file."""
         for part in self._parts:
-            yield from guarded(lambda part=part: _read(part, columns), part.path, _BROKEN)  # type: ignore[misc]
+            yield from guarded(lambda part=part: _read(part, columns), shown(part.path), _BROKEN)  # type: ignore[misc]
 
     def pieces(self) -> list[Piece]:
         """Parts of about equal size, along the groups of rows in which the files are stored."""
         return [
             msgspec.structs.replace(part, groups=groups)
             for part in self._parts
-            for groups in attempt(lambda part=part: _group_ranges(part), part.path, _BROKEN)  # type: ignore[misc]
+            for groups in attempt(lambda part=part: _group_ranges(part), shown(part.path), _BROKEN)  # type: ignore[misc]
         ]
 
 
+def _size(part: Piece) -> int:
+    return Path(part.path).stat().st_size
+
+
 def _schema_of(part: Piece) -> pa.Schema:
-    stored: pa.Schema = attempt(lambda: papq.read_schema(part.path), part.path, _BROKEN)
+    stored: pa.Schema = attempt(lambda: papq.read_schema(part.path), shown(part.path), _BROKEN)
     for name in part.folders:
         if name not in stored.names:
             stored = stored.append(pa.field(name, pa.string()))
@@ -89,7 +95,8 @@ def _group_ranges(part: Piece) -> list[tuple[int, int]]:
 
 
 def _parts(path: Path) -> list[Piece]:
-    files = sorted(pads.dataset(str(path), format="parquet").files)
+    # a schema is given only to keep Arrow from reading a file here, whose name a failure would not tell
+    files = sorted(pads.dataset(str(path), schema=pa.schema([]), format="parquet").files)
     refuse_same(files, str(path))
     return [Piece(path=file, folders=_folders(Path(file), path)) for file in files]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -45,7 +46,17 @@ def refuse_same(paths: Iterable[str | Path], where: str) -> None:
         found = Path(path).stat()
         other = names.setdefault((found.st_dev, found.st_ino), path)
         if other != path:
-            raise SourceError(f"{where}: {other} and {path} are the same file, whose rows would count twice")
+            raise SourceError(
+                f"{where}: {shown(other)} and {shown(path)} are the same file, whose rows would count twice"
+            )
+
+
+def shown(path: str | Path) -> str:
+    """How messages call a file.
+
+    Privacy: a folder ``key=value`` holds a value of rows, which is left out.
+    """
+    return os.sep.join(f"{name.partition('=')[0]}=…" if "=" in name else name for name in str(path).split(os.sep))
 
 
 def refuse_difference(own: pa.Schema, first: pa.Schema, where: str) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpsyn.errors import SourceError
 from dpsyn.records.cells import bytes_of_object
 from dpsyn.sources.opening import open_source
 from dpsyn.sources.source import Source, guarded
@@ -38,9 +39,12 @@ def open_transactions(data: Any, *, query: str | None = None) -> Source:
     of the FIMI repository); a list has a list of items for each basket. Both have the columns ``basket`` and ``item``.
     Anything else is a long table as ``open_source`` reads it.
     """
+    lines = isinstance(data, str | os.PathLike) and _kind(Path(data)) == ".dat" and Path(data).is_file()
+    if query is not None and (lines or isinstance(data, list | tuple)):
+        raise SourceError("lists of baskets and .dat files take no query; give a table or a database")
     if isinstance(data, list | tuple):
         return ListSource(data)
-    if isinstance(data, str | os.PathLike) and _kind(Path(data)) == ".dat" and Path(data).is_file():
+    if lines:
         return LinesSource(Path(data))
     return open_source(data, query=query, besides=".dat (a basket on each line; also compressed)")
 

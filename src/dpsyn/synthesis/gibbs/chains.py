@@ -113,7 +113,7 @@ class Chains:
         bars = self._bars()
 
         def sweep(part: tuple[int, int]) -> None:
-            kernels.sweep(self.columns, *part, order, *self.layout.sweeping, *bars, *moves, live.copy(), key)
+            kernels.sweep(self.columns, *part, order, *self.layout.sweeping, *bars, *moves, live, key)
 
         self._each_part(sweep)
         return forces

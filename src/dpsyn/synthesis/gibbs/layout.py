@@ -17,7 +17,7 @@ Cells = NDArray[np.float64]
 """One number for each cell of each clique, clique after clique, the last attribute fastest."""
 
 Indices = NDArray[np.int64]
-Sweeping = tuple[Indices, Indices, Indices, Indices, Indices, Indices, Indices, Indices]
+Sweeping = tuple[Indices, Indices, Indices, Indices, Indices, Indices, Indices, Indices, Indices]
 
 Columns = NDArray[np.unsignedinteger]
 """Records as attributes × records, of the type that ``column_type`` names."""
@@ -131,6 +131,7 @@ def _sweeping(
         _joined(near),
         np.array([strides[number][cliques[number].index(place)] for place, number in entries], np.int64),
         np.array([offsets[number] for _, number in entries], np.int64),
+        np.array([offsets[number + 1] - offsets[number] for _, number in entries], np.int64),
         _ends([len(axes) for axes in others]),
         _joined([cliques[number][axis] for axis in axes] for (_, number), axes in zip(entries, others, strict=True)),
         _joined([strides[number][axis] for axis in axes] for (_, number), axes in zip(entries, others, strict=True)),
