@@ -62,6 +62,14 @@ def test_groups_keep_attributes_apart_and_the_rest_is_a_group() -> None:
     assert not layout.together(["unit", "wage"])
 
 
+def test_groups_joined_on_what_a_table_lacks_are_joined_by_row() -> None:
+    text = "dpsyn_plan: 1\noptional: [box]\ngroups: {g: [unit, box], h: {attributes: [kind, box], join: box}}"
+
+    layout = layout_of(Plan.from_yaml(text), CALLS, 1)
+
+    assert layout.groups[:2] == (frozenset({"unit"}), frozenset({"kind"}))
+
+
 def test_groups_of_the_schema_are_joined_unless_the_plan_takes_their_parts() -> None:
     schema = Schema(
         attributes=(*(Categorical(name=n, codes=3) for n in "abc"), Integer(name="d", low=0, high=5)),

@@ -380,7 +380,8 @@ class _Builder:
         seen: set[str] = set()
         for group, members in zip(self.plan.groups, layout.groups, strict=False):
             shared = seen & members
-            allowed = set() if group.join == "rows" else {self._holder(group.join)}
+            joined = group.join != "rows" and group.join not in self.lacking
+            allowed = {self._holder(group.join)} if joined else set()
             if shared - allowed:
                 raise SchemaError(
                     f"{min(shared - allowed)!r} is in group {group.name!r} and in one before it; say join: "
