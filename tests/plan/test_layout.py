@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 
 from dpsyn.accounting import Budget
 from dpsyn.errors import BudgetError
-from dpsyn.plan import Plan, by_cells, layout_of, predict, pure_steps, shares_of, single_shares
+from dpsyn.plan import (
+    Plan,
+    by_cells,
+    laplace_warning,
+    layout_of,
+    marginal_shares,
+    predict,
+    pure_steps,
+    shares_of,
+    single_shares,
+)
 from dpsyn.schema import Categorical, Integer, Recode, Schema
 from tests.plan.schemas import CALLS, EVERYTHING
 
@@ -52,6 +62,14 @@ def test_groups_keep_attributes_apart_and_the_rest_is_a_group() -> None:
     assert not layout.together(["unit", "wage"])
 
 
+def test_groups_joined_on_what_a_table_lacks_are_joined_by_row() -> None:
+    text = "dpsyn_plan: 1\noptional: [box]\ngroups: {g: [unit, box], h: {attributes: [kind, box], join: box}}"
+
+    layout = layout_of(Plan.from_yaml(text), CALLS, 1)
+
+    assert layout.groups[:2] == (frozenset({"unit"}), frozenset({"kind"}))
+
+
 def test_groups_of_the_schema_are_joined_unless_the_plan_takes_their_parts() -> None:
     schema = Schema(
         attributes=(*(Categorical(name=n, codes=3) for n in "abc"), Integer(name="d", low=0, high=5)),
@@ -80,6 +98,7 @@ dpsyn_plan: 1
 transforms:
   - {{transform: recode, to: x, of: [unit, kind], share: 0.05}}
   - {{transform: mapping, of: month, from: received, share: 0.07}}
+  - {{transform: bucketize, of: wage, starts: [0, 1, 10000], share: 0.02}}
 marginals:
   - {{of: [x, received]{given_share}}}
   - {{of: [x, wage], share: 0.1}}
@@ -98,11 +117,12 @@ marginals:
         found.selection,
         *found.entries,
         *found.joint.values(),
+        *found.histograms.values(),
         *found.mappings.values(),
     ]
     assert sum(parts) == budget.rho
     assert min(parts) >= 0
-    assert sum(single_shares(layout, found).values()) == found.singles > 0
+    assert sum(single_shares(layout, found).values()) - found.histograms["wage"] == found.singles > 0
     assert (found.selection > 0) == (selection not in (None, False))
 
 
@@ -119,6 +139,72 @@ def test_marginals_that_matter_more_get_more() -> None:
 
     assert sum(shares.values()) == 1
     assert float(shares["b",] / shares["a",]) == pytest.approx(4.0)
+
+
+def test_a_histogram_can_have_a_share_of_its_own() -> None:
+    plan = Plan.from_yaml(
+        "dpsyn_plan: 1\ntransforms: [{transform: bucketize, of: wage, starts: [0, 1, 10000], share: 1/50}]"
+    )
+    layout = layout_of(plan, CALLS, 1)
+
+    shares = shares_of(plan, layout, rho=1.0, sensitivity=1.0, rows=None)
+
+    assert single_shares(layout, shares)["cells", "wage"] == Fraction(1, 50)
+
+
+def test_a_table_named_twice_is_measured_once_with_all_its_shares() -> None:
+    plan = Plan.from_yaml(
+        """
+dpsyn_plan: 1
+transforms: [{transform: recode, to: x, of: [unit, kind]}]
+marginals:
+  - {of: [month, received], share: 0.1}
+  - {of: [received, month], share: 0.2}
+  - {of: [unit, wage], share: 0.1, mechanism: laplace}
+  - {of: [wage, x], share: 0.3, mechanism: laplace}
+  - {pairs: [received, month, wage, kind]}
+  - [wage, month]
+"""
+    )
+    layout = layout_of(plan, CALLS, 1)
+    cells = {clique: 10.0 for wanted in layout.wanted for clique in wanted.cliques}
+
+    shares = shares_of(plan, layout, rho=1.0, sensitivity=1.0, rows=None)
+    found = marginal_shares(layout, shares, cells)
+
+    assert pure_steps(layout, 1) == {("x", "wage"): Fraction(4, 10)}
+    assert found["month", "received"] == Fraction(3, 10)
+    rest = [("received", "wage"), ("received", "x"), ("month", "wage"), ("month", "x")]
+    assert list(found) == [("month", "received"), *rest]
+    assert sum(found.values()) == Fraction(3, 10) + shares.rest
+
+
+def test_entries_that_only_repeat_others_keep_no_budget_back() -> None:
+    plan = Plan.from_yaml("dpsyn_plan: 1\nmarginals: [{of: [unit, kind], share: 0.2}, [kind, unit]]")
+
+    found = shares_of(plan, layout_of(plan, CALLS, 1), rho=1.0, sensitivity=1.0, rows=None)
+
+    assert [found.singles, *found.entries, found.rest] == [Fraction(8, 10), Fraction(2, 10), 0]
+
+
+# ── values that were bought ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_bought_values_beyond_the_room_of_a_table_are_told_as_one() -> None:
+    schema = Schema(attributes=tuple(Categorical(name=n, codes=c) for n, c in (("a", 100), ("b", 50), ("c", 3))))
+    plan = Plan.from_yaml(
+        "dpsyn_plan: 1\ntransforms: [{transform: recode, to: ab, of: [a, b]}, {transform: mapping, of: c, from: a}]"
+    )
+    plain = Plan.from_yaml("dpsyn_plan: 1\ntransforms: [{transform: recode, to: bc, of: [b, c]}]")
+    mapped = Plan.from_yaml("dpsyn_plan: 1\ntransforms: [{transform: mapping, of: c, from: a}]")
+
+    joint = layout_of(Plan(transforms=plan.transforms[:1]), schema, 1, bought=["a"], most=1_000)
+
+    assert joint.recoding.sizes[joint.recoding.place_of("ab")] == 20 * 50
+    assert joint.finer == ("a",)
+    assert not layout_of(mapped, schema, 1, bought=["a"], most=200).mappings
+    assert layout_of(mapped, schema, 1, bought=["a"], most=300).mappings
+    assert layout_of(plain, schema, 1, bought=["a"], most=10).recoding.sizes == (100, 150)  # nothing in it was bought
 
 
 # ── predictions ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -155,3 +241,13 @@ def test_no_table_is_predicted_to_have_more_cells_than_its_attributes() -> None:
         for entry in predict(PLAN, CALLS, epsilon):
             assert 1 <= entry.cells <= 1_000_000
             assert 0 < entry.wrong <= 1
+
+
+@pytest.mark.parametrize(("share", "warned"), [("1/10", False), ("1e-6", True)])
+def test_a_laplace_share_that_tells_nothing_is_warned_of(share: str, warned: bool) -> None:
+    text = f"dpsyn_plan: 1\nmarginals: [{{of: [unit, kind], share: {share}, mechanism: laplace}}]"
+
+    words = laplace_warning(Plan.from_yaml(text), CALLS, 1.0)
+
+    assert bool(words) == warned
+    assert not warned or "1,414,214, exceeds the 20,000 rows" in str(words)

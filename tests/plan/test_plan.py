@@ -90,6 +90,8 @@ def test_plans_that_differ_have_other_digests() -> None:
         ("transforms:\n  - {transform: mapping, of: a, from: a}", "cannot follow from itself"),
         ("transforms:\n  - {transform: availability, to: t, of: [a], anchor: a}", "its own anchor"),
         ("transforms:\n  - {transform: bucketize, of: a, starts: []}", "no starts"),
+        ("transforms:\n  - {transform: bucketize, of: a, starts: [1], share: 2}", "share is 2.0; give a part"),
+        ("transforms:\n  - {transform: bucketize, of: a, starts: [1], fine: false, share: 0.1}", "leave one out"),
         ("marginals:\n  - {of: [a], when: epsilon is small}", "line 3: marginal 1: 'epsilon is small' is not a cond"),
         ("marginals:\n  - {of: [a], share: 1.5}", "share is 1.5; give a part"),
         ("marginals:\n  - {of: [a], share: lots}", "'lots' is not a number"),
@@ -145,6 +147,11 @@ def test_several_mistakes_are_told_at_once() -> None:
         ),
         ("transforms:\n  - {transform: recode, to: x, of: [address, wage, kind, month, unit]}", "combinations to meas"),
         ("transforms:\n  - {transform: mapping, of: address, from: wage}", "cells, more than 1,000,000"),
+        (
+            "transforms:\n  - transform: random\n    when: epsilon < 1\n"
+            "    of: [received, entered, arrived, unit, kind, month, address, wage]",
+            "line 5: at ε = 0.5 all attributes would be drawn evenly",
+        ),
         (
             "transforms:\n  - {transform: availability, to: t, of: [month], anchor: kind}",
             "cannot be told by their diff",

@@ -3,12 +3,14 @@
 from dpsyn.plan.checking import budgets_of, check_plan
 from dpsyn.plan.drafting import draft_plan
 from dpsyn.plan.exploring import Dependence, Exploration, explored
-from dpsyn.plan.layout import Layout, Rare, Wanted, layout_of
+from dpsyn.plan.layout import MOST_CELLS, Layout, Rare, layout_of
 from dpsyn.plan.plan import Plan
-from dpsyn.plan.predicting import Predicted, predict
-from dpsyn.plan.shares import Shares, budget_of, by_cells, pure_steps, shares_of, single_shares
+from dpsyn.plan.predicting import Predicted, laplace_warning, predict
+from dpsyn.plan.shares import Shares, budget_of, by_cells, marginal_shares, pure_steps, shares_of, single_shares
+from dpsyn.plan.wanted import Wanted
 
 __all__ = [
+    "MOST_CELLS",
     "Dependence",
     "Exploration",
     "Layout",
@@ -23,7 +25,9 @@ __all__ = [
     "check_plan",
     "draft_plan",
     "explored",
+    "laplace_warning",
     "layout_of",
+    "marginal_shares",
     "predict",
     "pure_steps",
     "shares_of",

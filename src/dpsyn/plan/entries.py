@@ -59,13 +59,18 @@ class Bucketize(Transform, frozen=True, kw_only=True, tag="bucketize"):
         of: the attribute.
         starts: the first value of each bin.
         fine: whether the histogram inside bins is measured; otherwise values are drawn evenly.
+        share: the part of ρ for that histogram; left out, it is counted among the 1-way marginals.
     """
 
     of: str
     starts: tuple[Value, ...]
     fine: bool = True
+    share: Share | None = None
 
     def _check(self) -> None:
+        check_share(self.share)
+        if self.share is not None and not self.fine:
+            raise SchemaError(f"{self.of!r} has a share for a histogram, but fine: false; leave one out", ("share",))
         if not self.starts:
             raise SchemaError(f"the bins of {self.of!r} have no starts; list the first value of each", ("starts",))
 

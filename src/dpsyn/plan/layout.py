@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from dpsyn.marginals import Clique
 from dpsyn.plan import entries
 from dpsyn.plan.entries import Entry
 from dpsyn.plan.plan import Plan
+from dpsyn.plan.wanted import Wanted, named_once
 from dpsyn.records import Codec, Grouping
 from dpsyn.schema import Open, Schema, Total
 from dpsyn.schema.attributes import some
@@ -36,25 +38,13 @@ class Rare:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Wanted:
-    """Marginals that one entry of a plan asks for, over the attributes of a layout.
-
-    Attributes:
-        entry: what the plan says.
-        cliques: the marginals.
-    """
-
-    entry: entries.Marginals
-    cliques: tuple[Clique, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Layout:
     """What a plan comes to at one budget.
 
     Attributes:
         recoding: the attributes, before rare codes are merged and before mappings are learned.
         finer: fine attributes whose histograms inside the codes of the recoding are measured.
+        histograms: entries whose histogram is measured with a share of its own, by the attribute.
         rare: how codes of each attribute are merged.
         joint: entries whose joint attribute is measured with a share of its own, by the attribute.
         mappings: mappings to be learned.
@@ -66,6 +56,7 @@ class Layout:
 
     recoding: Recoding
     finer: tuple[str, ...]
+    histograms: Mapping[str, entries.Bucketize]
     rare: Mapping[str, Rare]
     joint: Mapping[str, entries.Recode | entries.Availability]
     mappings: tuple[entries.Mapping, ...]
@@ -85,12 +76,17 @@ class Layout:
         return not self.groups or any(set(clique) <= group for group in self.groups)
 
 
-def layout_of(plan: Plan, schema: Schema, epsilon: float) -> Layout:
+def layout_of(
+    plan: Plan, schema: Schema, epsilon: float, *, bought: Collection[str] = (), most: int = MOST_CELLS
+) -> Layout:
     """The layout of a plan at an ε; a SchemaError leads to the entry that does not fit the schema.
 
-    Attributes whose values are still to be bought stand for themselves with a single value.
+    Attributes whose values are still to be bought stand for themselves with a single value. With those whose values
+    were ``bought`` tables may become larger than ``most`` cells, at a time when refusing would waste what was paid:
+    a joint attribute then tells fewer of their values apart, the others being drawn by their histogram, and a mapping
+    is left out.
     """
-    return _Builder(plan, _closed(schema), epsilon).layout()
+    return _Builder(plan, _closed(schema), epsilon, frozenset(bought), most).layout()
 
 
 def _closed(schema: Schema) -> Schema:
@@ -104,14 +100,15 @@ def _closed(schema: Schema) -> Schema:
 class _Builder:
     """Takes the entries of a plan one after the other."""
 
-    def __init__(self, plan: Plan, schema: Schema, epsilon: float) -> None:
-        self.plan, self.schema, self.epsilon = plan, schema, epsilon
+    def __init__(self, plan: Plan, schema: Schema, epsilon: float, bought: frozenset[str], most: int) -> None:
+        self.plan, self.schema, self.epsilon, self.bought, self.most = plan, schema, epsilon, bought, most
         self.codec = Codec(schema)
         self.recoding = Recoding.coarse(self.codec)
         self.attributes = dict(zip(self.codec.names, self.codec.attributes, strict=True))
         self.lacking = {name for name in plan.optional if name not in self.attributes}
         self.rare: dict[str, Rare] = {}
         self.joint: dict[str, entries.Recode | entries.Availability] = {}
+        self.histograms: dict[str, entries.Bucketize] = {}
         self.mappings: list[entries.Mapping] = []
         self.unmeasured: set[str] = set()
         self.plain: set[str] = set()  # attributes whose values inside codes are not measured
@@ -127,14 +124,16 @@ class _Builder:
         self._schema_groups()
         wanted = [self._wanted(entry, ("marginals", n)) for n, entry in enumerate(self.plan.marginals)]
         rare = {name: self.rare.get(name, self.others) for name in self.recoding.names}
+        finer = self._finer()
         layout = Layout(
             self.recoding,
-            self._finer(),
+            finer,
+            {name: entry for name, entry in self.histograms.items() if name in finer},
             rare,
             self.joint,
             tuple(self.mappings),
             frozenset(self.unmeasured),
-            tuple(one for one in wanted if one is not None and one.cliques),
+            named_once(one for one in wanted if one is not None),
             self._groups(),
             self._workload(),
         )
@@ -216,6 +215,8 @@ class _Builder:
         self._put(replace(self._column(entry.of), tables=(bins.group_of,)))
         if not entry.fine:
             self.plain.add(entry.of)
+        if entry.share is not None:
+            self.histograms[entry.of] = entry
 
     def _compress(self, entry: entries.Compress) -> None:
         rare = self._rarity(entry)
@@ -235,7 +236,7 @@ class _Builder:
         self._own(entry.of, f"{kind} {entry.to}")
         if entry.to in self.attributes or entry.to in self.recoding.names:
             raise SchemaError(f"there is an attribute {entry.to!r} already; give the joint one another name", ("to",))
-        cells = int(np.prod([float(self._column(name).size) for name in entry.of]))
+        cells = self._fitted(entry.of)
         if cells > MOST_CELLS:
             raise SchemaError(
                 f"{entry.to!r} would have {cells:,} combinations to measure, more than {MOST_CELLS:,}; "
@@ -244,6 +245,17 @@ class _Builder:
         self.recoding = self.recoding.join(entry.to, entry.of)
         self.rare[entry.to] = self._rarity(entry)
         self.joint[entry.to] = entry
+
+    def _fitted(self, parts: tuple[str, ...]) -> int:
+        """How many combinations attributes have, once bought values beyond the room there is are told as one."""
+        known = math.prod(self._column(name).size for name in parts if name not in self.bought)
+        bought = [name for name in parts if name in self.bought]
+        each = max(1, int((self.most / known) ** (1 / max(1, len(bought)))))
+        if math.prod(self._column(name).size for name in parts) > self.most:
+            for name in bought:
+                column = self._column(name)
+                self._put(replace(column, tables=(np.minimum(column.tables[0], each - 1),)))
+        return math.prod(self._column(name).size for name in parts)
 
     def _availability(self, entry: entries.Availability) -> None:
         for name in entry.of:
@@ -292,6 +304,8 @@ class _Builder:
         if entry.source in self.taken:
             raise SchemaError(f"{entry.source!r} is itself told by another attribute; map from that one", ("from",))
         cells = self.attributes[entry.of].cells * self.attributes[entry.source].cells
+        if cells > self.most and self.bought.intersection(entry.mentions()):
+            return
         if cells > MOST_CELLS:
             raise SchemaError(f"{entry.source!r} × {entry.of!r} has {cells:,} cells, more than {MOST_CELLS:,}")
         self._own((entry.of,), f"mapping from {entry.source}")
@@ -307,6 +321,10 @@ class _Builder:
             size = self._column(name).size
             self.recoding = self.recoding.merge(name, Grouping(np.zeros(size, np.int64)))
             self.unmeasured.add(name)
+        if self.unmeasured.issuperset(self.recoding.names):
+            raise SchemaError(
+                f"at ε = {self.epsilon:g} all attributes would be drawn evenly; leave one to be measured", ("of",)
+            )
 
     def _schema_groups(self) -> None:
         """Groups that the schema declares, where the plan says nothing of their attributes."""
@@ -362,7 +380,8 @@ class _Builder:
         seen: set[str] = set()
         for group, members in zip(self.plan.groups, layout.groups, strict=False):
             shared = seen & members
-            allowed = set() if group.join == "rows" else {self._holder(group.join)}
+            joined = group.join != "rows" and group.join not in self.lacking
+            allowed = {self._holder(group.join)} if joined else set()
             if shared - allowed:
                 raise SchemaError(
                     f"{min(shared - allowed)!r} is in group {group.name!r} and in one before it; say join: "

@@ -13,7 +13,7 @@ from dpsyn.marginals import Clique
 from dpsyn.plan.entries import Mapping
 from dpsyn.plan.layout import Layout, layout_of
 from dpsyn.plan.plan import Plan
-from dpsyn.plan.shares import Shares, budget_of, by_cells, pure_steps, shares_of, single_shares
+from dpsyn.plan.shares import Shares, budget_of, marginal_shares, pure_steps, shares_of, single_shares
 from dpsyn.schema import Open, Schema
 
 Kind = Literal["1-way", "histogram", "recoding", "mapping", "marginal"]
@@ -64,12 +64,32 @@ def predict(
         raise UserError("to tell noise from signal takes an expected size; give the number of rows you expect")
     layout = layout_of(plan, schema, epsilon)
     pure = pure_steps(layout, epsilon)
+    protection = _protection(schema)
     opened = any(isinstance(attribute, Open) for attribute in schema.measured)
     promise = default_delta(schema.expected_size) if delta is None else delta
     budget = budget_of(layout, epsilon, promise, thresholds=opened)
-    unit = schema.unit.rows if schema.unit else 1
-    protection = Protection(neighbours=schema.neighbours, rows=unit, unit=schema.unit.id if schema.unit else "")
     return _Predictor(plan, layout, budget, protection, size, epsilon).all(pure)
+
+
+def laplace_warning(plan: Plan, schema: Schema, epsilon: float) -> str | None:
+    """What to say of marginals with so small a share of ε that they tell nothing; None if there are none.
+
+    Such a share still takes from the Gaussian part. Nothing is said if the size of the table is not public.
+    """
+    rows, protection = schema.expected_size, _protection(schema)
+    for clique, step in pure_steps(layout_of(plan, schema, epsilon), epsilon).items():
+        deviation = math.sqrt(2) * float(protection.l1 / step)
+        if rows and deviation > rows:
+            return (
+                f"the marginal of {', '.join(clique)} has so small a share of ε that the noise of a cell, "
+                f"{deviation:,.0f}, exceeds the {rows:,} rows there are expected to be; give it more, or leave it out"
+            )
+    return None
+
+
+def _protection(schema: Schema) -> Protection:
+    unit = schema.unit.rows if schema.unit else 1
+    return Protection(neighbours=schema.neighbours, rows=unit, unit=schema.unit.id if schema.unit else "")
 
 
 class _Predictor:
@@ -93,19 +113,9 @@ class _Predictor:
         found += singles
         kept = self._kept(singles)
         found += [self._laplace(clique, math.prod(kept[n] for n in clique), step) for clique, step in pure.items()]
-        gaussian = [w for w in self.layout.wanted if w.entry.mechanism == "gaussian"]
-        cliques: dict[Clique, Fraction] = {}
-        for wanted, share in zip(gaussian, self.shares.entries, strict=True):
-            if share:
-                cliques |= self._split(share, list(wanted.cliques), kept)
-        rest = [c for w, s in zip(gaussian, self.shares.entries, strict=True) if not s for c in w.cliques]
-        if rest and self.shares.rest:
-            cliques |= self._split(self.shares.rest, [c for c in rest if c not in cliques], kept)
-        found += [self._gaussian("marginal", c, math.prod(kept[n] for n in c), share) for c, share in cliques.items()]
-        return found
-
-    def _split(self, share: Fraction, cliques: list[Clique], kept: dict[str, int]) -> dict[Clique, Fraction]:
-        return by_cells(share, {c: math.prod(kept[n] for n in c) for c in cliques}, self.layout.workload)
+        cells = {c: math.prod(kept[n] for n in c) for wanted in self.layout.wanted for c in wanted.cliques}
+        shares = marginal_shares(self.layout, self.shares, cells)
+        return found + [self._gaussian("marginal", clique, cells[clique], share) for clique, share in shares.items()]
 
     def _mapping(self, mapping: Mapping, origin: dict[str, int]) -> Predicted:
         """The marginal that a mapping is read off: what counts is whether the fullest cell of each line stands out."""

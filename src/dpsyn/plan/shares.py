@@ -30,6 +30,7 @@ class Shares:
     Attributes:
         singles: for 1-way marginals and histograms without a share of their own.
         joint: for joint attributes with a share of their own.
+        histograms: for histograms inside bins with a share of their own, by attribute.
         mappings: for learned mappings, by attribute.
         entries: for each entry of marginals with Gaussian noise, in the order of the layout; 0 if it is to share.
         rest: for all entries that share what is left.
@@ -38,6 +39,7 @@ class Shares:
 
     singles: Fraction
     joint: Mapping[str, Fraction]
+    histograms: Mapping[str, Fraction]
     mappings: Mapping[str, Fraction]
     entries: tuple[Fraction, ...]
     rest: Fraction
@@ -45,19 +47,13 @@ class Shares:
 
     def of(self, rho: Fraction) -> Shares:
         """The same parts as amounts of ρ; together they are ρ, exactly."""
-        weights = [
-            self.singles,
-            self.rest,
-            self.selection,
-            *self.entries,
-            *self.joint.values(),
-            *self.mappings.values(),
-        ]
-        singles, rest, selection, *others = split(rho, weights)
-        one, two = len(self.entries), len(self.entries) + len(self.joint)
-        joint = dict(zip(self.joint, others[one:two], strict=True))
-        mappings = dict(zip(self.mappings, others[two:], strict=True))
-        return Shares(singles, joint, mappings, tuple(others[:one]), rest, selection)
+        named = (self.joint, self.histograms, self.mappings)
+        weights = [self.singles, self.rest, self.selection, *self.entries]
+        amounts = iter(split(rho, [*weights, *(part for parts in named for part in parts.values())]))
+        singles, rest, selection = (next(amounts) for _ in range(3))
+        entries = tuple(next(amounts) for _ in self.entries)
+        joint, histograms, mappings = ({name: next(amounts) for name in parts} for parts in named)
+        return Shares(singles, joint, histograms, mappings, entries, rest, selection)
 
 
 def pure_steps(layout: Layout, epsilon: float) -> dict[Clique, Fraction]:
@@ -66,7 +62,8 @@ def pure_steps(layout: Layout, epsilon: float) -> dict[Clique, Fraction]:
     for wanted in layout.wanted:
         if wanted.entry.mechanism == "laplace" and wanted.entry.share is not None:
             each = exact(epsilon) * part_of(wanted.entry.share) / len(wanted.cliques)
-            found.update(dict.fromkeys(wanted.cliques, each))
+            for clique in wanted.cliques:
+                found[clique] = found.get(clique, Fraction(0)) + each
     return found
 
 
@@ -85,12 +82,14 @@ def budget_of(layout: Layout, epsilon: float, delta: float, *, thresholds: bool)
 def shares_of(plan: Plan, layout: Layout, *, rho: float, sensitivity: float, rows: int | None) -> Shares:
     """How ρ is split; a SchemaError if a plan gives away more than there is."""
     joint = {name: part_of(e.share) for name, e in layout.joint.items() if e.share is not None}
+    histograms = {name: part_of(e.share) for name, e in layout.histograms.items() if e.share is not None}
     mappings = {mapping.of: part_of(mapping.share) for mapping in layout.mappings}
     gaussian = [w.entry for w in layout.wanted if w.entry.mechanism == "gaussian"]
     entries = tuple(Fraction(0) if entry.share is None else part_of(entry.share) for entry in gaussian)
     singles = None if plan.singles is None else part_of(plan.singles)
     chosen = _selection(plan)
-    fixed = sum([*joint.values(), *mappings.values(), *entries, singles or 0, chosen or 0], Fraction(0))
+    named = [*joint.values(), *histograms.values(), *mappings.values()]
+    fixed = sum([*named, *entries, singles or 0, chosen or 0], Fraction(0))
     sharing = any(entry.share is None for entry in gaussian)
     if fixed > 1 or (fixed == 1 and (singles is None or sharing)):
         others = "1-way marginals" if singles is None else "marginals without a share"
@@ -104,7 +103,7 @@ def shares_of(plan: Plan, layout: Layout, *, rho: float, sensitivity: float, row
     rest, selection = _rest(left, sharing=sharing, choosing=chosen is None and _chooses(plan))
     if not sharing and not rest and not selection:
         singles += left
-    return Shares(singles, joint, mappings, entries, rest, selection + (chosen or 0))
+    return Shares(singles, joint, histograms, mappings, entries, rest, selection + (chosen or 0))
 
 
 def _selection(plan: Plan) -> Fraction | None:
@@ -139,7 +138,8 @@ def _usual_singles(layout: Layout, rho: float, sensitivity: float, rows: int | N
 def single_shares(layout: Layout, shares: Shares) -> dict[tuple[str, str], Fraction]:
     """What 1-way marginals cost: ``("codes", name)`` of attributes and ``("cells", name)`` inside of their codes.
 
-    By size^(2/3), half for each if both are measured. Joint attributes with a share of their own are not among them.
+    By size^(2/3), half for each if both are measured. Histograms with a share of their own come with it; joint
+    attributes with a share of their own are not among them.
     """
     columns = {column.name: column for column in layout.recoding.columns}
     holders = {layout.recoding.origin[s][0]: c for c in columns.values() for s in c.sources}
@@ -148,8 +148,25 @@ def single_shares(layout: Layout, shares: Shares) -> dict[tuple[str, str], Fract
         for name in layout.singles
         if name not in shares.joint
     }
-    weights |= {("cells", name): holders[name].size ** (2 / 3) / 2 for name in layout.finer}
-    return dict(zip(weights, split(shares.singles, list(weights.values())), strict=True)) if weights else {}
+    sharing = [name for name in layout.finer if name not in shares.histograms]
+    weights |= {("cells", name): holders[name].size ** (2 / 3) / 2 for name in sharing}
+    own = {("cells", name): share for name, share in shares.histograms.items()}
+    return own | dict(zip(weights, split(shares.singles, list(weights.values())), strict=True)) if weights else own
+
+
+def marginal_shares(layout: Layout, shares: Shares, cells: Mapping[Clique, float]) -> dict[Clique, Fraction]:
+    """What each marginal with Gaussian noise costs, given their numbers of cells.
+
+    A table that several entries name costs what they give it together.
+    """
+    gaussian = [wanted for wanted in layout.wanted if wanted.entry.mechanism == "gaussian"]
+    asked = [(share, wanted.cliques) for wanted, share in zip(gaussian, shares.entries, strict=True) if share]
+    rest = [c for wanted, share in zip(gaussian, shares.entries, strict=True) if not share for c in wanted.cliques]
+    found: dict[Clique, Fraction] = {}
+    for amount, cliques in (*asked, (shares.rest, tuple(rest))):
+        for clique, share in by_cells(amount, {c: cells[c] for c in cliques}, layout.workload).items():
+            found[clique] = found.get(clique, Fraction(0)) + share
+    return found
 
 
 def by_cells(total: Fraction, cells: Mapping[Clique, float], workload: Mapping[str, float]) -> dict[Clique, Fraction]:

@@ -12,7 +12,7 @@ import msgspec
 
 from dpsyn.accounting import Budget, Ledger, default_delta, delta_warning
 from dpsyn.errors import SchemaError, UserError
-from dpsyn.plan import Plan, budget_of, layout_of
+from dpsyn.plan import Plan, budget_of, laplace_warning, layout_of
 from dpsyn.private import open_private
 from dpsyn.progress import Progress, silent
 from dpsyn.recipes.direct import direct
@@ -210,6 +210,8 @@ def _budget(schema: Schema, epsilon: float, delta: float | None, plan: Plan | No
         warnings.warn(words, UserWarning, stacklevel=3)
     thresholds = any(isinstance(attribute, Open) for attribute in schema.measured)
     if plan is not None:
+        if words := laplace_warning(plan, schema, epsilon):
+            warnings.warn(words, UserWarning, stacklevel=3)
         return budget_of(layout_of(plan, schema, epsilon), epsilon, delta, thresholds=thresholds)
     return Budget.plan(epsilon, delta, thresholds=thresholds)
 

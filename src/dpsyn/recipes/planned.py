@@ -12,7 +12,18 @@ import numpy as np
 from dpsyn.accounting import exact, split
 from dpsyn.errors import BudgetError
 from dpsyn.marginals import Clique, Estimate
-from dpsyn.plan import Layout, Plan, Rare, Shares, by_cells, layout_of, pure_steps, shares_of, single_shares
+from dpsyn.plan import (
+    MOST_CELLS,
+    Layout,
+    Plan,
+    Rare,
+    Shares,
+    layout_of,
+    marginal_shares,
+    pure_steps,
+    shares_of,
+    single_shares,
+)
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, silent
 from dpsyn.recipes.recipe import Findings
@@ -110,8 +121,10 @@ class _Work:
         deltas = split(table.budget.threshold_delta, [1] * len(opened))
         for name, share, delta in zip(opened, split(for_values, [1] * len(opened)), deltas, strict=True):
             table = table.discover(name, share, delta)
-        layout = layout_of(self.plan, table.schema, self.epsilon)
-        shares = replace(self.shares, singles=left)
+        layout = _with_room(self.plan, table, self.epsilon, opened)
+        learned = {mapping.of: self.shares.mappings[mapping.of] for mapping in layout.mappings}
+        left += sum(self.shares.mappings.values()) - sum(learned.values())
+        shares = replace(self.shares, singles=left, mappings=learned)
         return replace(self, table=table.recode(layout.recoding), layout=layout, shares=shares)
 
     def with_mappings(self) -> _Work:
@@ -156,7 +169,7 @@ class _Work:
 
     def with_rare_merged(self) -> _Work:
         """Merge rare codes, and so many that all planned marginals can be measured."""
-        cliques = [clique for wanted in self.layout.wanted for clique in wanted.cliques]
+        cliques = self._cliques()
         most = MOST_CODES
         while True:
             recoding = self._merged(most)
@@ -195,14 +208,7 @@ class _Work:
             progress(f"measuring {len(pure)} marginals with Laplace noise", 0.0)
             answers = self.table.measure_purely(list(pure), self._planned_steps(pure))
             stages.append(Stage(self.table.recoding, tuple(answers)))
-        gaussian = [wanted for wanted in self.layout.wanted if wanted.entry.mechanism == "gaussian"]
-        shares: dict[Clique, Fraction] = {}
-        for wanted, share in zip(gaussian, self.shares.entries, strict=True):
-            if share:
-                shares |= self._by_cells(share, wanted.cliques)
-        rest = [c for w, share in zip(gaussian, self.shares.entries, strict=True) if not share for c in w.cliques]
-        if rest and self.shares.rest:
-            shares |= self._by_cells(self.shares.rest, [c for c in rest if c not in shares])
+        shares = marginal_shares(self.layout, self.shares, _cells(self.table.recoding, self._cliques()))
         if shares:
             progress(f"measuring {len(shares)} marginals", 0.0)
             answers = self.table.measure(list(shares), list(shares.values()))
@@ -215,8 +221,8 @@ class _Work:
         steps = dict(zip(order, self.table.budget.pure, strict=True))
         return [steps[clique] for clique in pure]
 
-    def _by_cells(self, total: Fraction, cliques: Sequence[Clique]) -> dict[Clique, Fraction]:
-        return by_cells(total, _cells(self.table.recoding, cliques), self.layout.workload)
+    def _cliques(self) -> list[Clique]:
+        return [clique for wanted in self.layout.wanted for clique in wanted.cliques]
 
     def findings(self) -> Findings:
         """What was measured so far."""
@@ -229,14 +235,29 @@ def _require_room(layout: Layout, table: PrivateTable) -> None:
 
     Values that are still to be bought are not counted.
     """
-    fine, codes = dict(layout.recoding.origin), dict(zip(layout.recoding.names, layout.recoding.sizes, strict=True))
-    draws = sum(fine[mapping.source] * fine[mapping.of] for mapping in layout.mappings)
-    draws += sum(fine[name] for name in layout.finer) + sum(codes[name] for name in layout.singles)
+    draws = _first_draws(layout)
     if draws > table.draws_left:
         raise BudgetError(
             f"mappings, joint attributes and 1-way marginals of the plan would draw {draws:,} noisy numbers, more than "
             f"{table.draws_left:,}; give attributes bins, or leave out a transform"
         )
+
+
+def _first_draws(layout: Layout) -> int:
+    """Noisy numbers in mappings, histograms and 1-way marginals."""
+    fine, codes = dict(layout.recoding.origin), dict(zip(layout.recoding.names, layout.recoding.sizes, strict=True))
+    mapped = sum(fine[mapping.source] * fine[mapping.of] for mapping in layout.mappings)
+    return mapped + sum(fine[name] for name in layout.finer) + sum(codes[name] for name in layout.singles)
+
+
+def _with_room(plan: Plan, table: PrivateTable, epsilon: float, bought: Sequence[str]) -> Layout:
+    """The layout once values are bought, with as many of them told apart as a release may draw tables of."""
+    most = min(MOST_CELLS, table.limits.cells)
+    while True:
+        layout = layout_of(plan, table.schema, epsilon, bought=bought, most=most)
+        if most == 1 or _first_draws(layout) <= table.draws_left:
+            return layout
+        most //= 2
 
 
 def _stage(table: PrivateTable, shares: Mapping[str, Fraction], purpose: str) -> Stage:

@@ -1,0 +1,41 @@
+"""The plans that people copy fit their schemas."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dpsyn.plan import Plan, layout_of, pure_steps
+from dpsyn.schema import Schema
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture(scope="module")
+def colorado() -> Schema:
+    return Schema.load(EXAMPLES / "colorado" / "schema.yaml")
+
+
+@pytest.mark.parametrize("schema", ["schema.yaml", "schema-text.yaml"])
+def test_the_plan_of_fire_calls_fits_both_schemas(schema: str) -> None:
+    plan = Plan.load(EXAMPLES / "fire" / "plan.yaml", Schema.load(EXAMPLES / "fire" / schema))
+
+    assert plan.selection is True
+
+
+@pytest.mark.parametrize("name", ["plan.yaml", "contest.yaml"])
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 1, 8])
+def test_the_plans_of_colorado_measure_wages_by_sex_and_city(colorado: Schema, name: str, epsilon: float) -> None:
+    plan = Plan.load(EXAMPLES / "colorado" / name)
+
+    layout = layout_of(plan, colorado, epsilon)
+
+    assert list(pure_steps(layout, epsilon)) == [("INCWAGE", "SEX", "CITY")]
+    assert list(layout.histograms) == ["INCWAGE"]
+
+
+def test_the_contest_entry_has_four_groups(colorado: Schema) -> None:
+    plan = Plan.load(EXAMPLES / "colorado" / "contest.yaml", colorado)
+
+    assert len(plan.groups) == 4
