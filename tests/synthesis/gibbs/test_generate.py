@@ -265,4 +265,4 @@ def test_rows_of_noisy_tables_are_bound_no_closer_than_the_noise() -> None:
     assert fitted.noise == pytest.approx(
         sum(table.values.size for table in noisy) / 4 * 100 * 0.79788 / 40_000, rel=1e-4
     )
-    assert np.array_equal(*rows)
+    assert np.array_equal(rows[0], rows[1])
