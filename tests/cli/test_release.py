@@ -351,7 +351,7 @@ def test_spark_counts_the_files_of_a_folder() -> None:
     assert run(["ledger", "verify", "l.db"]) == 0
 
 
-@pytest.mark.parametrize("data", ["private", "private/*.csv", "priv*/*.csv"])
+@pytest.mark.parametrize("data", ["private", "private/*.csv", "priv*/*.csv", "**/*.csv", "private/**", "**/private/*"])
 def test_nothing_is_written_among_the_files_of_the_private_table(
     data: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -361,3 +361,112 @@ def test_nothing_is_written_among_the_files_of_the_private_table(
     assert run(["synthesize", str(tmp_path / data), "-s", "schema.yaml", "--epsilon", "1", "-o", target]) == 2
 
     assert "would be among the files of the private table next time" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("data", ["private/*/*.csv", "private/**/*.parquet", "priv*/**/*.txt", "**/*.json"])
+def test_no_release_folder_is_written_where_the_pattern_of_the_private_table_finds_its_files(
+    data: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("private").mkdir()
+
+    code = run(["synthesize", data, *RELEASE[1:], "-o", "private/release/", "--ledger", "ledger.db"])
+
+    assert code == 2
+    assert "would be among the files of the private table next time" in capsys.readouterr().err
+    assert files() == {"private"}
+
+
+@pytest.mark.parametrize("data", ["private/*.csv", "private/**/*.csv", "private/*/*"])
+def test_a_release_may_lie_where_the_pattern_does_not_find_it(data: str) -> None:
+    Path("private/one").mkdir(parents=True)
+    for name in ("private/a.csv", "private/one/b.csv"):
+        Path(name).write_bytes(Path("people.csv").read_bytes())
+
+    assert run(["synthesize", data, *RELEASE[1:], "--recipe", "independent", "-o", "private/rows.parquet"]) == 0
+
+
+def test_the_files_of_a_release_folder_are_those_that_patterns_are_tried_on() -> None:
+    synopsis = dpsyn.measure("people.csv", "schema.yaml", 1.0, recipe="independent")
+    synopsis.write("small/", 10)
+    synopsis.write("large/", 1_100_000)
+    written = {path.relative_to(folder).parts for folder in ("small", "large") for path in Path(folder).rglob("*.*")}
+
+    assert written - {("synthetic", "part-00001.parquet")} == set(measuring._RELEASED)
+
+
+@pytest.mark.parametrize(
+    ("data", "query"),
+    [
+        ("people.csv", "SELECT * FROM people"),
+        ("nothing.duckdb", "people"),
+        ("postgresql://steward@nowhere/census", "people"),
+        ("postgresql://steward@nowhere/census", None),
+    ],
+)
+def test_spark_is_given_no_query_and_nothing_is_tried(
+    data: str, query: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = [] if query is None else ["--query", query]
+
+    code = run(["synthesize", data, *RELEASE[1:], *asked, "--engine", "spark", "-o", "a.csv", "--ledger", "ledger.db"])
+
+    assert code == 2
+    assert "not the answer of a query; leave the engine at auto, or say stream" in capsys.readouterr().err
+    assert files() == set()
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ("folder", "folder holds no Parquet file"),
+        ("folder/*.parquet", "no file matches folder/*.parquet"),
+        ("people.parquet", "there is no file or folder people.parquet"),
+    ],
+)
+def test_files_that_are_not_there_are_missed_before_spark_is_started(
+    data: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("folder").mkdir()
+
+    code = run(["synthesize", data, *RELEASE[1:], "--engine", "spark", "-o", "a.csv", "--ledger", "ledger.db"])
+
+    assert code == 2
+    assert words in capsys.readouterr().err
+    assert files() == {"folder"}
+
+
+@pytest.mark.parametrize("data", ["people.csv", "census.people"])
+def test_a_missing_spark_is_told_and_nothing_is_spent(
+    data: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+
+    code = run(["synthesize", data, *RELEASE[1:], "--engine", "spark", "-o", "a.csv", "--ledger", "ledger.db"])
+
+    assert code == 2
+    assert "dpsyn[spark]" in capsys.readouterr().err
+    assert files() <= {"ledger.db"}
+
+
+@pytest.mark.java
+@pytest.mark.parametrize("data", ["nothing_here", "census.nothing_here"])
+def test_a_table_that_spark_does_not_know_is_told(data: str, capsys: pytest.CaptureFixture[str]) -> None:
+    from tests.engines.engines import spark_session
+
+    spark_session()
+
+    code = run(["synthesize", data, *RELEASE[1:], "--engine", "spark", "-o", "a.csv", "--ledger", "ledger.db"])
+
+    assert code == 2
+    assert "Spark knows no such table, and there is no such file" in capsys.readouterr().err
+    assert files() == set()
+
+
+def test_a_query_selects_from_files() -> None:
+    release = [*RELEASE, "--query", "SELECT age, sex FROM people WHERE sex = 'F'", "--recipe", "independent"]
+
+    assert run(["synthesize", *release, "-o", "women.csv"]) == 0
+
+    table = pacsv.read_csv("women.csv")
+    assert abs(table.num_rows - 1_000) < 200  # σ is about 7 for each of the tables
+    assert table.column("sex").to_pylist().count("M") < 100

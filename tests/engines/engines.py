@@ -92,6 +92,7 @@ def spark_session() -> Any:
         "spark.driver.maxResultSize": "4m",
         "spark.sql.shuffle.partitions": "3",
         "spark.sql.adaptive.enabled": "false",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # starts sooner
         "spark.log.level": "OFF",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": FOLDER.name,

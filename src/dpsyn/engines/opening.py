@@ -33,7 +33,7 @@ def open_table(data: Any, *, query: str | None = None, kind: Kind = "auto") -> S
         return spark.open_frame(data)
     if kind == "spark" and (query is not None or is_address(data)):
         raise SourceError(
-            "Spark counts files, tables that it knows and DataFrames, not the answer of a query to another database; "
+            "Spark counts files, tables that it knows and DataFrames, not the answer of a query; "
             "leave the engine at auto, or say stream"
         )
     if kind == "spark" and isinstance(data, str) and not _is_path(data):
