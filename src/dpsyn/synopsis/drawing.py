@@ -59,7 +59,7 @@ class Drawing:
         states = np.random.SeedSequence(seed).generate_state(2, np.uint64)
         self._code_seed, self._value_seed = int(states[0]), int(states[1])
         fitted = self._conditioned.model.fitted
-        self.most = WHOLE if fitted is None else gibbs.most_rows(fitted)
+        self.most = WHOLE if fitted is None else gibbs.most_rows(fitted, rows)
         self.chunks = max(1, -(-rows // self.most))
 
     def size(self, number: int) -> int:

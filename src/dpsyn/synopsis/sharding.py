@@ -38,7 +38,7 @@ def batches(drawing: Drawing, progress: Progress = silent, threads: int | None =
         return
     workers = threads or os.cpu_count() or 1
     with ThreadPoolExecutor(workers) as pool:
-        yield from _ahead(pool, drawing.table, range(drawing.chunks), 4 * workers, progress)
+        yield from _ahead(pool, drawing.table, range(drawing.chunks), 2 * workers, progress)
     progress("drawing rows", 1.0)
 
 

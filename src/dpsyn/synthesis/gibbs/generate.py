@@ -21,11 +21,11 @@ from dpsyn.synthesis.gibbs.polish import polish_chains, press_chains
 Conditions = Mapping[str, NDArray[np.float64] | NDArray[np.bool_]]
 """For some attributes, how likely each of their values is to meet a condition: 0 if it never does."""
 
-_CHUNK, _PRECISE_CHUNK = 1 << 14, 1 << 16
-"""Rows at most that are drawn together; each chunk is bound to the model's marginals by itself. Where those are nearly
-exact, what chunks lose by having whole rows each would show."""
+_SMALL, _LARGE, _MANY = 1 << 14, 1 << 16, 1 << 18
+"""Rows at most that are drawn together; each chunk is bound to the model's marginals by itself, and what it loses by
+having whole rows is less in a large one. Small ones keep several threads busy where there are not many rows."""
 
-_AHEAD = 32
+_AHEAD = 16
 """Chunks drawn before the first of them is taken: enough to keep threads busy, and few to keep in memory."""
 
 
@@ -45,7 +45,7 @@ def generate(
     row and nothing is thrown away.
     """
     options = options or GibbsOptions()
-    sizes = chunk_sizes(rows, chunk or most_rows(fitted, options))
+    sizes = chunk_sizes(rows, chunk or most_rows(fitted, rows, options))
     alone = len(sizes) == 1
     with ThreadPoolExecutor() as pool:
         waiting: deque[Future[Columns]] = deque()
@@ -60,9 +60,10 @@ def generate(
     progress("drawing rows", 1.0)
 
 
-def most_rows(fitted: Fitted, options: GibbsOptions | None = None) -> int:
-    """How many rows of a model are drawn together at most."""
-    return _PRECISE_CHUNK if fitted.noise < (options or GibbsOptions()).close else _CHUNK
+def most_rows(fitted: Fitted, rows: int, options: GibbsOptions | None = None) -> int:
+    """How many of these rows are drawn together at most."""
+    precise = fitted.noise < (options or GibbsOptions()).close
+    return _LARGE if precise or rows >= _MANY else _SMALL
 
 
 def chunk_sizes(rows: int, chunk: int) -> Sequence[int]:
