@@ -89,6 +89,19 @@ def test_rows_under_conditions_have_the_conditional_distribution(cycle: Fitted, 
     assert all(where[name][rows[int(name)]].all() for name in where)
 
 
+def test_rows_under_a_condition_follow_many_exact_tables_as_other_rows_do() -> None:
+    sizes = (3,) * 8
+    triples = tuple(combinations(range(8), 3))
+    exact = Example(examples.connected(20_000, sizes, 5), sizes, triples)
+    fitted = fit(exact.tables(), exact.names, sizes, seed=0)
+    alike = exact.records[:, exact.records[7] == 2]
+
+    rows = rows_of(fitted, 16_000, {"7": only(3, 2)})
+
+    pairs = [examples.table(alike, pair, sizes) for pair in combinations(range(7), 2)]
+    assert examples.distances(rows, pairs, sizes).mean() <= 0.01  # .023 without a pull
+
+
 def test_a_condition_of_probability_one_in_a_hundred_thousand_is_met_as_exactly(
     rare: tuple[Fitted, naive.Shares],
 ) -> None:

@@ -66,6 +66,25 @@ class Fitted:
         """The counts that are expected of so many rows, in every cell; none of cliques that are not followed."""
         return np.concatenate([self.expected * rows, np.zeros(len(self.known))])
 
+    def conditioned(self, rows: int, allowed: Mapping[int, NDArray[np.float64]]) -> tuple[Cells, NDArray[np.bool_]]:
+        """The counts that are expected of so many rows under conditions, and for which cliques they are known.
+
+        Those are the cliques that tell of every condition; the model's own table, as far as it meets them, is what
+        such rows have.
+        """
+        counts = self.counts(1)
+        known = np.zeros(len(self.layout.cliques), np.bool_)
+        for number, clique in enumerate(self.layout.cliques[: self.layout.followed]):
+            if not allowed.keys() <= set(clique):
+                continue
+            table = self.layout.table(counts, number)
+            for place, weights in allowed.items():
+                table *= np.expand_dims(weights, tuple(axis for axis, other in enumerate(clique) if other != place))
+            share = float(table.sum())
+            known[number] = share > 0
+            table *= rows / share if share > 0 else 0.0
+        return counts, known
+
     def marginals(self) -> tuple[Estimate, ...]:
         """The model's own marginals of its cliques, as counts of ``total`` records. Their noise is not known."""
         return tuple(

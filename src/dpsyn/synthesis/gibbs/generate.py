@@ -86,7 +86,8 @@ def generate_chunk(
 ) -> Columns:
     """One chunk: an exact sample of the forest, then sweeps with the parameters as they are.
 
-    Without conditions the counts are held near those that the model expects, first gently, then firmly. A chunk that
+    The counts are held near those that the model expects, first gently, then firmly; under conditions gently, and
+    those of the tables that tell of all conditions: free sweeps went astray where many tables are precise. A chunk that
     stays ``alone`` is bound to precise tables as closely as can be; among many it need not, for what whole rows leave
     in one and in another is not the same.
     """
@@ -96,8 +97,10 @@ def generate_chunk(
     columns = fitted.forest.sample(rows, int(random.integers(2**63)), allowed)
     chains = Chains(fitted.layout, columns, None, random, allowed)
     if allowed:
+        counts, known = fitted.conditioned(rows, allowed)
+        gentle = Pull(counts, np.where(known, options.stiffest, 0.0), options.reach)
         for _ in range(options.conditioned):
-            chains.sweep(fitted.logs)
+            chains.sweep(fitted.logs, gentle)
         return columns
     logs, counts = fitted.logs, fitted.counts(rows)
     for _ in range(options.drawn):

@@ -20,7 +20,7 @@ class GibbsOptions:
         pressed: sweeps at most that bind rows of precise tables to them still closer.
         close: mean distance of rows and tables at which these end; tables with more noise are not precise.
         drawn: sweeps from the start to a row of the model, before polishing.
-        conditioned: sweeps where rows must meet conditions; polishing has no marginals to bind those to.
+        conditioned: sweeps where rows must meet conditions.
         trust: how strongly records follow a table: λ = trust · (records per cell) / (variance of a cell). Where noise
             and the table's own deviation from what other tables tell are both normal, the best λ is s² · (records per
             cell) / variance with s the usual relative deviation of a cell.
