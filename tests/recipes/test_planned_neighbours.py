@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
@@ -20,6 +21,7 @@ from dpsyn.plan import Plan, budget_of, layout_of
 from dpsyn.private import Limits, open_private
 from dpsyn.recipes.planned import planned
 from dpsyn.recipes.recipe import Findings
+from dpsyn.records import Codec
 from dpsyn.schema import Schema, Unit
 from tests.private.replaying import Answer, Recording, Replaying
 from tests.private.test_sensitivity import check
@@ -182,3 +184,18 @@ def test_plans_on_neighbours_tell_the_same_but_for_what_was_charged(relation: An
         assert told(one) == told(other)
 
     compare()
+
+
+@settings(max_examples=15)
+@given(plans(), st.lists(rows(), max_size=30), st.integers(0, 2**32))
+def test_codes_of_any_plan_survive_their_values(plan: Plan, few: list[Any], seed: int) -> None:
+    found, _ = run(few * 5, SCHEMA, plan, Recording())
+    codec, rng = Codec(found.schema), np.random.default_rng(seed)
+    codes = np.stack([rng.integers(0, size, 40) for size in found.recoding.sizes], axis=1)
+    weights = [rng.random(size) * rng.integers(0, 2, size) for size in codec.cells]
+
+    fine = found.recoding.expand(codes, weights, rng)
+    again = codec.encode(codec.decode(fine, rng))
+
+    assert np.array_equal(found.recoding.apply(fine), codes)
+    assert np.array_equal(found.recoding.apply(again), codes)
