@@ -106,16 +106,20 @@ def plans(draw: st.DrawFn) -> Plan:
 
 
 def rows() -> st.SearchStrategy[tuple[str | None, ...]]:
-    dates = ["2024-01-01", "2024-01-02", "2024-01-11", "2024-01-12T03:00:00", "2030-01-01", "", "bad"]
-    numbers = ["0", "1", "7", "30", "59", "1e3", "", "x"]
+    dates: list[str | None] = ["2024-01-01", "2024-01-02", "2024-01-11", "2024-01-12T03:00:00", "2030-01-01", "", "bad"]
+    numbers: list[str | None] = ["0", "1", "7", "30", "59", "1e3", "", "x"]
     texts: list[list[str | None]] = [
         ["p1", "p2", "p3", None],
-        *([*dates] for _ in range(3)),
+        dates,
+        dates,
+        dates,
         ["0", "1", "4", "8", "77"],
         ["0", "2"],
         ["0", "3", ""],
         ["true", "no", ""],
-        *([*numbers] for _ in range(3)),
+        numbers,
+        numbers,
+        numbers,
         ["Oslo", "Bergen", "Å", "", None],
     ]
     return st.tuples(*map(st.sampled_from, texts))
