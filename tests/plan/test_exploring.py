@@ -80,6 +80,22 @@ def test_a_synopsis_without_scores_is_refused() -> None:
         Plan.draft(synopsis)
 
 
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "{transform: mapping, of: month, from: received}",
+        "{transform: availability, to: t, of: [entered, arrived], anchor: received}",
+    ],
+)
+def test_a_synopsis_in_which_attributes_are_told_by_others_is_refused(entry: str) -> None:
+    plan = Plan.from_yaml(f"dpsyn_plan: 1\nselection: true\ntransforms:\n  - {entry}\n")
+    synopsis = dpsyn.measure(calls(2_000), CALLS, 2.0, plan=plan)
+    assert synopsis.releases[0].scores
+
+    with pytest.raises(UserError, match="dpsyn explore"):
+        Plan.draft(synopsis)
+
+
 def test_a_synopsis_of_the_default_recipe_becomes_a_plan_too() -> None:
     synopsis = dpsyn.measure(calls(20_000), CALLS, 1.0)
 

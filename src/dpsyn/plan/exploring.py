@@ -18,7 +18,7 @@ from dpsyn.errors import UserError
 from dpsyn.marginals import Clique
 
 if TYPE_CHECKING:
-    from dpsyn.synopsis import Synopsis
+    from dpsyn.synopsis import Release, Synopsis
 
 CLOSE = 0.5
 """Attributes belong together if their dependence is so large a part of what it could be, in both directions."""
@@ -134,7 +134,10 @@ def _dependence(pair: tuple[str, str], indif: float, deviation: float, most: Map
 
 
 def explored(synopsis: Synopsis) -> Exploration:
-    """What a synopsis tells about how attributes depend on each other; costs nothing."""
+    """What a synopsis tells about how attributes depend on each other; costs nothing.
+
+    Scores of attributes that a plan told by others are of no use: they are about differences, not about values.
+    """
     from dpsyn.synopsis import single_estimate
 
     for release in reversed(synopsis.releases):
@@ -144,6 +147,8 @@ def explored(synopsis: Synopsis) -> Exploration:
             if stage is None or any(len(clique) != 2 for clique in scores.cliques):
                 continue
             recoding = stage.recoding
+            if recoding.references or not names <= _counted_alone(release):
+                continue
             counts = {n: single_estimate([release], recoding, n).values for n in recoding.names if n in names}
             return Exploration.of(
                 counts,
@@ -154,3 +159,8 @@ def explored(synopsis: Synopsis) -> Exploration:
                 parts=recoding.parts,
             )
     raise UserError("nothing in the synopsis tells how pairs depend on each other; make one with dpsyn explore")
+
+
+def _counted_alone(release: Release) -> set[str]:
+    """Attributes whose 1-way marginals were measured."""
+    return {m.clique[0] for stage in release.stages for m in stage.marginals if len(m.clique) == 1}
