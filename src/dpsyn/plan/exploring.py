@@ -18,6 +18,7 @@ from dpsyn.errors import UserError
 from dpsyn.marginals import Clique
 
 if TYPE_CHECKING:
+    from dpsyn.schema import Schema
     from dpsyn.synopsis import Release, Synopsis
 
 CLOSE = 0.5
@@ -68,6 +69,7 @@ class Exploration:
         dependences: of all pairs that were looked at, the strongest first.
         exact: whether it was counted without noise, which is for public data only.
         parts: of attributes that the schema declares as one, the attributes they are made of.
+        schema: what a plan for the table must fit; None if it is not known.
     """
 
     sizes: Mapping[str, int]
@@ -76,6 +78,7 @@ class Exploration:
     dependences: tuple[Dependence, ...]
     exact: bool = False
     parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    schema: Schema | None = None
 
     @classmethod
     def of(
@@ -88,6 +91,7 @@ class Exploration:
         deviation: float = 0.0,
         exact: bool = False,
         parts: Mapping[str, tuple[str, ...]] | None = None,
+        schema: Schema | None = None,
     ) -> Exploration:
         """From counts of codes and InDif of pairs, in rows."""
         total = max(rows, 1.0)
@@ -98,7 +102,7 @@ class Exploration:
             for (one, other), value in zip(pairs, indifs, strict=True)
         ]
         sizes = {name: len(c) for name, c in counts.items()}
-        return cls(sizes, shares, rows, tuple(sorted(found, key=lambda d: -d.indif)), exact, parts or {})
+        return cls(sizes, shares, rows, tuple(sorted(found, key=lambda d: -d.indif)), exact, parts or {}, schema)
 
     def mappings(self) -> list[tuple[str, str, float]]:
         """Attributes that nearly follow from another one: which, from which, and how nearly; the surest first."""
@@ -157,6 +161,7 @@ def explored(synopsis: Synopsis) -> Exploration:
                 rows=synopsis.model.total,
                 deviation=scores.deviation,
                 parts=recoding.parts,
+                schema=synopsis.schema,
             )
     raise UserError("nothing in the synopsis tells how pairs depend on each other; make one with dpsyn explore")
 
