@@ -12,6 +12,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 import dpsyn
+from dpsyn.cli.main import run
 from dpsyn.plan import Plan
 from dpsyn.plan import files as plan_files
 from dpsyn.schema import Schema
@@ -49,11 +50,11 @@ def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
 def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
     lines = [line for block in blocks(README, "console") for line in block.splitlines()]
     commands = [shlex.split(line.removeprefix("$ "), comments=True) for line in lines]
-    run = {"dpsyn": [sys.executable, "-m", "dpsyn"], "cp": ["cp"]}
-    known = [command for command in commands if command[0] in run]
+    programs = {"dpsyn": [sys.executable, "-m", "dpsyn"], "cp": ["cp"]}
+    known = [command for command in commands if command[0] in programs]
 
     for command in known:
-        words = [*run[command[0]], *command[1:]]
+        words = [*programs[command[0]], *command[1:]]
         done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
 
         told = [line for line in done.stderr.splitlines() if not line.startswith("… ")]
@@ -88,6 +89,23 @@ PLANS = (ROOT / "docs" / "plans.md").read_text("utf-8")
 @pytest.mark.parametrize("text", blocks(PLANS, "yaml"))
 def test_plans_in_the_documents_are_valid(text: str) -> None:
     Plan.from_yaml(text)
+
+
+def test_the_commands_of_the_document_of_plans_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After those of the README: under a schema without the name of a dataset, or an expected size."""
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{n % 40 + 20},{'fm'[n % 2]},{n % 7}" for n in range(300)]
+    Path("people.csv").write_text("\n".join(["age,sex,street", *rows]), "utf-8")
+    for name in ("draft people.csv -o schema.yaml", "approve schema.yaml --all --because book"):
+        assert run(["schema", *name.split()]) == 0
+    inline = re.findall(r"`(dpsyn explore [^`]*)`", PLANS)
+    lines = [*"".join(blocks(PLANS, "console")).splitlines(), *(line.replace("sample", "people") for line in inline)]
+
+    for line in lines:
+        words = shlex.split(line.removeprefix("$ "), comments=True)
+
+        assert run(words[1:]) == 0, line
+    assert len(lines) == 6
 
 
 def test_the_document_of_plans_names_every_transform_and_field() -> None:

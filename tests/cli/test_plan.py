@@ -51,6 +51,20 @@ def test_predictions_come_as_json(folder: Path, capsys: pytest.CaptureFixture[st
     assert all(entry["deviation"] > 0 for entry in found)
 
 
+def test_a_prediction_without_an_expected_size_says_where_to_give_it(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written = (folder / "schema.yaml").read_text("utf-8")
+    (folder / "schema.yaml").write_text(written.replace("expected_size", "# expected_size"), "utf-8")
+
+    code = run(["plan", "predict", "plan.yaml", "-s", "schema.yaml"])
+
+    shown = capsys.readouterr().err
+    assert code == 2
+    assert "expected_size" in shown
+    assert "--rows 50000" in shown
+
+
 def test_the_way_from_a_first_look_to_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     look = ["explore", "calls.csv", "-s", "schema.yaml", "--epsilon", "2", "--ledger", "l.db", "--dataset", "calls"]
     release = [

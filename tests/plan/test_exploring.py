@@ -11,7 +11,7 @@ import dpsyn
 from dpsyn.diagnose import explore_public
 from dpsyn.errors import UserError
 from dpsyn.plan import Exploration, Plan, entries, explored
-from dpsyn.schema import Recode
+from dpsyn.schema import Recode, Total
 from tests.plan.schemas import CALLS, calls
 
 
@@ -78,6 +78,35 @@ def test_a_synopsis_without_scores_is_refused() -> None:
 
     with pytest.raises(UserError, match="dpsyn explore"):
         Plan.draft(synopsis)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "{transform: mapping, of: month, from: received}",
+        "{transform: availability, to: t, of: [entered, arrived], anchor: received}",
+    ],
+)
+def test_a_synopsis_in_which_attributes_are_told_by_others_is_refused(entry: str) -> None:
+    plan = Plan.from_yaml(f"dpsyn_plan: 1\nselection: true\ntransforms:\n  - {entry}\n")
+    synopsis = dpsyn.measure(calls(2_000), CALLS, 2.0, plan=plan)
+    assert synopsis.releases[0].scores
+
+    with pytest.raises(UserError, match="dpsyn explore"):
+        Plan.draft(synopsis)
+
+
+def test_a_draft_proposes_no_mapping_that_the_schema_forbids() -> None:
+    counted = msgspec.structs.replace(
+        CALLS, rules=tuple(Total(where=((name, 3),), count=100) for name in ("month", "kind"))
+    )
+    exploration = explore_public(calls(20_000), counted)
+    assert {name for name, *_ in exploration.mappings()} & {"month", "kind"}
+
+    plan = Plan.draft(exploration)
+
+    plan.check(counted)
+    assert Plan.draft(explore_public(calls(20_000), CALLS)) != plan
 
 
 def test_a_synopsis_of_the_default_recipe_becomes_a_plan_too() -> None:

@@ -81,6 +81,8 @@ def test_plans_that_differ_have_other_digests() -> None:
     [
         ("transform: [1]", "line 2: there is no field 'transform'; did you mean transforms?"),
         ("transforms: 3", "line 2: transforms is a list"),
+        ("optional:\n  - box\n  - {}", "line 4: optional: a mapping is not text"),
+        ("workload:\n  age: 2\n  sex: much", "line 4: workload: sex: 'much' is not a number"),
         ("transforms:\n  - {transform: recoed, of: [a]}", "line 3: a transform: there is no transform 'recoed'"),
         ("transforms:\n  - {of: [a]}", "line 3: a transform needs transform: one of bucketize"),
         ("transforms:\n  - {transform: recode, of: [a, b]}", "line 3: recode (transform 1): to is not given"),
@@ -175,6 +177,19 @@ def test_several_mistakes_are_told_at_once() -> None:
             "transforms:\n  - {transform: recode, to: x, of: [received, unit]}\n"
             "  - {transform: mapping, of: month, from: received}",
             "line 4: 'received' is not an attribute by itself here",
+        ),
+        *(
+            (
+                "transforms:\n  - {transform: recode, to: x, of: [unit, kind]}\n  - " + entry,
+                "line 4: 'x' is made of several attributes",
+            )
+            for entry in (
+                "{transform: bucketize, of: x, starts: [0]}",
+                "{transform: availability, to: t, of: [arrived, x]}",
+                "{transform: availability, to: t, of: [arrived], anchor: x}",
+                "{transform: mapping, of: x, from: month}",
+                "{transform: mapping, of: month, from: x}",
+            )
         ),
         (
             "transforms:\n  - {transform: bucketize, of: wage, starts: [0, 7777]}",

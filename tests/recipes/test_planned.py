@@ -252,6 +252,25 @@ def test_an_interrupted_plan_goes_on_without_paying_twice(tmp_path: Path) -> Non
     assert len(purposes) == len(set(purposes))
 
 
+def test_a_run_that_lost_answers_stops_before_it_spends_more_in_vain(tmp_path: Path) -> None:
+    journal, ledger = tmp_path / "j", tmp_path / "l.db"
+
+    def dying(phase: str, done: float) -> None:
+        if phase.startswith("measuring 3"):
+            raise KeyboardInterrupt
+
+    plan = Plan.from_yaml(EVERYTHING.replace("selection: 0.1\n", ""))
+    with pytest.raises(KeyboardInterrupt):
+        dpsyn.measure(TABLE, CALLS, 0.1, plan=plan, dataset="d", ledger=ledger, journal=journal, progress=dying)
+    paid = len(dpsyn.Ledger(ledger).datasets()[0].runs[0].draws)
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-1]))
+
+    with pytest.raises(BudgetError, match="all of the budget is needed for other answers"):
+        dpsyn.measure(TABLE, CALLS, 0.1, plan=plan, dataset="d", ledger=ledger, journal=journal, resume=True)
+
+    assert len(dpsyn.Ledger(ledger).datasets()[0].runs[0].draws) == paid
+
+
 # ── groups of the schema ─────────────────────────────────────────────────────────────────────────────────────
 
 

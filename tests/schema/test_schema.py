@@ -315,6 +315,7 @@ def test_a_group_that_does_not_fit_is_refused(recode: list[Recode], phrase: str)
         (Impossible(where=(("sex", "missing"),)), "'missing' is not a value of 'sex'", ("where", "sex")),
         (Impossible(where=(("person", "x"),)), "'person' has no public list of values", ()),
         (Total(count=-1), "count is -1; it cannot be negative", ("count",)),
+        (Total(count=10**20), "tables have 10,000,000,000 rows at most", ("count",)),
         (Total(count=1, where=(("age", "old"),)), "'old' is not a number", ("where", "age")),
         (Order(attributes=("from",)), "at least two different attributes", ()),
         (Order(attributes=("from", "from")), "at least two different attributes", ()),

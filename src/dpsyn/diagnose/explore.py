@@ -48,7 +48,7 @@ def explore_public(data: Any, schema: Schema | str | Path, *, query: str | None 
     ]
     indifs = [value for some in _in_parts(pairs, codec.bins) for value in _indifs(table, some, codec.bins)]
     named = [(codec.names[one], codec.names[other]) for one, other in pairs]
-    return Exploration.of(counts, named, np.array(indifs), rows=len(table), exact=True)
+    return Exploration.of(counts, named, np.array(indifs), rows=len(table), exact=True, schema=schema)
 
 
 def _binned(codec: Codec, fine: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dpsyn.errors import SchemaError
 from dpsyn.plan.entries import AnyTransform, Mapping, Marginals, Recode
 from dpsyn.plan.exploring import Exploration
 from dpsyn.plan.plan import Plan
@@ -25,17 +26,29 @@ def draft_plan(exploration: Exploration) -> Plan:
     transforms: list[AnyTransform] = []
     for name, source, _ in exploration.mappings():
         joint = name in exploration.parts or source in exploration.parts
-        if not joint and name not in taken | anchors and source not in taken:
-            transforms.append(Mapping(of=name, source=source))
+        mapping = Mapping(of=name, source=source)
+        if not joint and name not in taken | anchors and source not in taken and _fits(mapping, exploration):
+            transforms.append(mapping)
             taken.add(name)
             anchors.add(source)
     for group in exploration.groups():
         left = tuple(name for name in group if name not in taken | anchors)
-        if len(left) > 1:
-            parts = tuple(part for name in left for part in exploration.parts.get(name, (name,)))
-            transforms.append(Recode(to="+".join(left), of=parts))
+        parts = tuple(part for name in left for part in exploration.parts.get(name, (name,)))
+        if len(left) > 1 and _fits(recode := Recode(to="+".join(left), of=parts), exploration):
+            transforms.append(recode)
             taken.update(left)
     return Plan(transforms=tuple(transforms), marginals=_marginals(exploration, transforms), selection=True)
+
+
+def _fits(transform: AnyTransform, exploration: Exploration) -> bool:
+    """Whether the schema lets a plan have it: not where a public total counts it, or its table would be too large."""
+    if exploration.schema is None:
+        return True
+    try:
+        Plan(transforms=(transform,)).check(exploration.schema)
+    except SchemaError:
+        return False
+    return True
 
 
 def _marginals(exploration: Exploration, transforms: list[AnyTransform]) -> tuple[Marginals, ...]:

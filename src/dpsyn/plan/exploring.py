@@ -18,7 +18,8 @@ from dpsyn.errors import UserError
 from dpsyn.marginals import Clique
 
 if TYPE_CHECKING:
-    from dpsyn.synopsis import Synopsis
+    from dpsyn.schema import Schema
+    from dpsyn.synopsis import Release, Synopsis
 
 CLOSE = 0.5
 """Attributes belong together if their dependence is so large a part of what it could be, in both directions."""
@@ -68,6 +69,7 @@ class Exploration:
         dependences: of all pairs that were looked at, the strongest first.
         exact: whether it was counted without noise, which is for public data only.
         parts: of attributes that the schema declares as one, the attributes they are made of.
+        schema: what a plan for the table must fit; None if it is not known.
     """
 
     sizes: Mapping[str, int]
@@ -76,6 +78,7 @@ class Exploration:
     dependences: tuple[Dependence, ...]
     exact: bool = False
     parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    schema: Schema | None = None
 
     @classmethod
     def of(
@@ -88,6 +91,7 @@ class Exploration:
         deviation: float = 0.0,
         exact: bool = False,
         parts: Mapping[str, tuple[str, ...]] | None = None,
+        schema: Schema | None = None,
     ) -> Exploration:
         """From counts of codes and InDif of pairs, in rows."""
         total = max(rows, 1.0)
@@ -98,7 +102,7 @@ class Exploration:
             for (one, other), value in zip(pairs, indifs, strict=True)
         ]
         sizes = {name: len(c) for name, c in counts.items()}
-        return cls(sizes, shares, rows, tuple(sorted(found, key=lambda d: -d.indif)), exact, parts or {})
+        return cls(sizes, shares, rows, tuple(sorted(found, key=lambda d: -d.indif)), exact, parts or {}, schema)
 
     def mappings(self) -> list[tuple[str, str, float]]:
         """Attributes that nearly follow from another one: which, from which, and how nearly; the surest first."""
@@ -134,7 +138,10 @@ def _dependence(pair: tuple[str, str], indif: float, deviation: float, most: Map
 
 
 def explored(synopsis: Synopsis) -> Exploration:
-    """What a synopsis tells about how attributes depend on each other; costs nothing."""
+    """What a synopsis tells about how attributes depend on each other; costs nothing.
+
+    Scores of attributes that a plan told by others are of no use: they are about differences, not about values.
+    """
     from dpsyn.synopsis import single_estimate
 
     for release in reversed(synopsis.releases):
@@ -144,6 +151,8 @@ def explored(synopsis: Synopsis) -> Exploration:
             if stage is None or any(len(clique) != 2 for clique in scores.cliques):
                 continue
             recoding = stage.recoding
+            if recoding.references or not names <= _counted_alone(release):
+                continue
             counts = {n: single_estimate([release], recoding, n).values for n in recoding.names if n in names}
             return Exploration.of(
                 counts,
@@ -152,5 +161,11 @@ def explored(synopsis: Synopsis) -> Exploration:
                 rows=synopsis.model.total,
                 deviation=scores.deviation,
                 parts=recoding.parts,
+                schema=synopsis.schema,
             )
     raise UserError("nothing in the synopsis tells how pairs depend on each other; make one with dpsyn explore")
+
+
+def _counted_alone(release: Release) -> set[str]:
+    """Attributes whose 1-way marginals were measured."""
+    return {m.clique[0] for stage in release.stages for m in stage.marginals if len(m.clique) == 1}

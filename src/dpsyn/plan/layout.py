@@ -166,6 +166,7 @@ class _Builder:
     def _known(self, entry: entries.AnyTransform, path: Path) -> entries.AnyTransform | None:
         """The entry without attributes that the table may lack; None if nothing is left of it."""
         self._require(entry, path)
+        self._require_fine(entry, path)
         gone = self.lacking.intersection(entry.mentions())
         if not gone:
             return entry
@@ -182,6 +183,13 @@ class _Builder:
         for name in entry.mentions():
             if name not in known:
                 raise SchemaError(self._unknown(name), path)
+
+    def _require_fine(self, entry: entries.AnyTransform, path: Path) -> None:
+        """Refuse a joint attribute where values of one attribute are needed: it has none of its own."""
+        if isinstance(entry, entries.Bucketize | entries.Availability | entries.Mapping):
+            for name in entry.mentions():
+                if name not in self.attributes and name not in self.lacking:
+                    raise SchemaError(f"{name!r} is made of several attributes; name one of the schema's instead", path)
 
     def _unknown(self, name: str) -> str:
         if name in self.schema:

@@ -61,7 +61,10 @@ def predict(
     """
     size = rows or schema.expected_size
     if not size:
-        raise UserError("to tell noise from signal takes an expected size; give the number of rows you expect")
+        raise UserError(
+            "the schema has no expected_size, and without one noise cannot be told from signal; "
+            "write it into the schema, or give the rows you expect, such as rows=50000 or --rows 50000"
+        )
     layout = layout_of(plan, schema, epsilon)
     pure = pure_steps(layout, epsilon)
     protection = _protection(schema)

@@ -81,6 +81,15 @@ class Doorway:
         """How many noisy numbers this release may still draw."""
         return self._limits.draws - self._drawn[0]
 
+    def require_all_answers(self) -> None:
+        """Refuse to go on with a run that lost answers when it was interrupted, for recipes that spend all there is.
+
+        Such a run could never be completed: what it lost has to be paid for again, and everything else, too. Without
+        this it would be found out at the last payment, when the rest of the budget is spent in vain.
+        """
+        if self._journal and self._journal.lost:
+            raise _lost("all of the budget is needed for other answers", self._run, self._journal)
+
     def certificate(self) -> Certificate:
         """What the draws so far cost, recomputed from the record of them."""
         return self._run.certificate(self._declared_public())
@@ -136,7 +145,7 @@ class Doorway:
             self._run.record_all(draws)
         except BudgetError as error:
             if self._journal and self._journal.lost and not self._run.closed:
-                raise _lost(error, self._run, self._journal) from None
+                raise _lost(str(error), self._run, self._journal) from None
             raise
         if self._journal and not self._run.ledger:
             self._journal.pay(draws)
@@ -199,7 +208,7 @@ def interrupt(run: Run, journal: Journal | None) -> None:
         journal.discard()
 
 
-def _lost(error: BudgetError, run: Run, journal: Journal) -> BudgetError:
+def _lost(reason: str, run: Run, journal: Journal) -> BudgetError:
     """What to say if the budget has no room for what an interrupted run lost."""
     lost = journal.lost
     shown = "; ".join(draw.purpose for draw in lost[:3]) + (f"; and {len(lost) - 3} more" if len(lost) > 3 else "")
@@ -208,6 +217,6 @@ def _lost(error: BudgetError, run: Run, journal: Journal) -> BudgetError:
     closing = f"close it with dpsyn ledger close {run.ledger.path} {run.name}, " if run.ledger else ""
     return BudgetError(
         f"when the run was interrupted, answers were lost that it had paid for: {shown}. To draw them again costs "
-        f"{price}, for which there is no room ({error}). The run cannot go on: {closing}remove {journal.path}, and "
+        f"{price}, for which there is no room ({reason}). The run cannot go on: {closing}remove {journal.path}, and "
         "start anew"
     )

@@ -123,6 +123,7 @@ def measure(
         plan=_plan(recipe, before, workload or {}, views, plan),
         declared=() if plan is None else (plan.declared_public(),),
     ) as table:
+        table.require_all_answers()
         found = chosen(table, before=before, progress=progress)
     release = Release(recipe if plan is None else "plan", found.stages, found.scores, table.certificate())
     releases = (*(before.releases if before else ()), release)

@@ -113,8 +113,11 @@ def convert(data: Any, kind: type[_T], path: yamltext.Path, what: str = "", name
         if isinstance(error.__cause__, SchemaError):
             raise SchemaError(f"{what}{error.__cause__}", (*path, *error.__cause__.path)) from None
         message, _, place = str(error).partition(" - at `$")
+        if place == "[...]`":  # somewhere in a mapping from names: take them one by one
+            for key, value in data.items():
+                convert(value, get_args(kind)[1], (*path, key), f"{what}{key}: ")
         inner = tuple(part for part in re.split(r"[.\[\]`]+", place) if part)
-        field = f"{inner[0]}: " if inner else ""
+        field = f"{inner[0]}: " if inner and not inner[0].isdigit() else ""
         words = _plainly(message, _choices(kind, inner), _given(data, _as_path(inner)))
         raise SchemaError(f"{what}{field}{words}", (*path, *_as_path(inner))) from None
 
@@ -129,7 +132,9 @@ def _given(data: Any, inner: yamltext.Path) -> Any:
 
 def _choices(kind: Any, inner: tuple[str, ...]) -> tuple[str, ...]:
     """The words a field can have, where it is one of a few."""
-    return get_args(get_type_hints(kind).get(inner[0]) if inner else kind)
+    if not inner:
+        return get_args(kind)
+    return get_args(get_type_hints(kind).get(inner[0])) if isinstance(kind, type) else ()  # list[str] has no fields
 
 
 _IN_WORDS = {

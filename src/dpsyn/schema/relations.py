@@ -78,6 +78,9 @@ class Derive(Stated, frozen=True, kw_only=True, rename={"source": "from"}):
 MOST_COMBINATIONS = 1_000_000
 """Of the values of attributes that are measured as one: all of them get noise."""
 
+MOST_ROWS = 10**10
+"""Rows that a total may count: more would make counts that cannot be told from mistakes."""
+
 
 class Recode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Attributes that are measured as one, because they determine each other closely.

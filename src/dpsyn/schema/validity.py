@@ -14,7 +14,17 @@ from dpsyn.errors import SchemaError
 from dpsyn.schema.attributes import MISSING, Attribute, Identifier, Open, Value, some
 from dpsyn.schema.constraints import constraints_of
 from dpsyn.schema.ranges import Integer, Ranged, Real
-from dpsyn.schema.relations import MOST_COMBINATIONS, AnyRule, Condition, Derive, Impossible, Order, Sum, Total
+from dpsyn.schema.relations import (
+    MOST_COMBINATIONS,
+    MOST_ROWS,
+    AnyRule,
+    Condition,
+    Derive,
+    Impossible,
+    Order,
+    Sum,
+    Total,
+)
 from dpsyn.schema.satisfying import witness
 from dpsyn.schema.totals import check_totals
 
@@ -131,6 +141,8 @@ def _check_rule(schema: Schema, rule: AnyRule, path: Path) -> None:
             _check_sum(schema, rule, path)
         case Total() if rule.count < 0:
             raise SchemaError(f"count is {rule.count}; it cannot be negative", (*path, "count"))
+        case Total() if rule.count > MOST_ROWS:
+            raise SchemaError(f"count is {rule.count:,}; tables have {MOST_ROWS:,} rows at most", (*path, "count"))
 
 
 def _check_order(schema: Schema, rule: Order, path: Path) -> None:

@@ -31,7 +31,10 @@ def expect_equal(attribute: Attribute, anchor: Attribute, place: int) -> Referen
 
 def _cells_of_values(attribute: Ranged, anchor: Ranged) -> NDArray[np.int64]:
     if _scale(attribute) != _scale(anchor):
-        raise SchemaError(f"{attribute.name!r} and {anchor.name!r} have no common scale; give both the same kind")
+        raise SchemaError(
+            f"{attribute.name!r} and {anchor.name!r} have no common scale; give both the same kind, and as "
+            "many decimals or the same resolution"
+        )
     coordinates = np.asarray(anchor.grid().edges[:-1]) + anchor.origin
     edges = np.asarray(attribute.grid().edges)
     steps = np.clip(coordinates - attribute.origin, 0, edges[-1] - 1)
