@@ -24,7 +24,7 @@ def test_the_plan_of_fire_calls_fits_both_schemas(schema: str) -> None:
     assert plan.selection is True
 
 
-@pytest.mark.parametrize("name", ["plan.yaml", "contest.yaml"])
+@pytest.mark.parametrize("name", ["plan.yaml", "wages.yaml"])
 @pytest.mark.parametrize("epsilon", [0.1, 0.3, 1, 8])
 def test_the_plans_of_colorado_measure_wages_by_sex_and_city(colorado: Schema, name: str, epsilon: float) -> None:
     plan = Plan.load(EXAMPLES / "colorado" / name)
@@ -36,6 +36,6 @@ def test_the_plans_of_colorado_measure_wages_by_sex_and_city(colorado: Schema, n
 
 
 def test_the_contest_entry_has_four_groups(colorado: Schema) -> None:
-    plan = Plan.load(EXAMPLES / "colorado" / "contest.yaml", colorado)
+    plan = Plan.load(EXAMPLES / "colorado" / "plan.yaml", colorado)
 
     assert len(plan.groups) == 4
