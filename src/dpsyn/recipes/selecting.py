@@ -43,8 +43,9 @@ class DPSynOptions:
             more, they get all of it.
         scores: the part of ρ for each round of scores.
         rare: values with a noisy count below so many standard deviations are merged.
-        accurate: if chosen pairs are predicted to be off by less than this share of the rows, half of their budget goes
-            to a second round, which also looks at triples.
+        telling: if chosen pairs are predicted to be off by less than this part of what they tell, half of their budget
+            goes to a second round, which looks at all pairs again, given what the first ones told.
+        accurate: if they are predicted to be off by less than this share of the rows, it looks at triples, too.
         most_cells: cells of a triple.
         most_triples: triples that are scored: those of the strongest pairs.
         workload: how much errors in tables with an attribute count, 1 for those that are not listed; that of a table is
@@ -55,6 +56,7 @@ class DPSynOptions:
     most_singles: float = 0.7
     scores: float = 0.04
     rare: float = 3.0
+    telling: float = 0.27
     accurate: float = 0.01
     most_cells: int = 20_000
     most_triples: int = 3_000
@@ -81,12 +83,13 @@ def select_and_measure(
     found, scores = _scored(table, found, pairs, guesses, for_scores)
     choice = _choice(table, pairs, scores, guesses, left, options)
     half, rest = parts(left, 0.5)
-    if len(choice.places) and len(table.recoding.names) > 2 and _accurate(choice, guesses, options):
+    accurate = _accurate(choice, guesses, options)
+    if len(table.recoding.names) > 2 and (accurate or _telling(choice, scores, options)):
         first_choice = _choice(table, pairs, scores, guesses, half, options)
         found = measured(table, found, [pairs[i] for i in first_choice.places], half, options, progress)
-        progress("scoring pairs and triples against the model", 0.0)
-        triples = [triple for triple in _triples(table, pairs, scores, options) if allowed(triple)]
-        cliques = [*pairs, *triples]
+        progress("scoring pairs and triples against the model" if accurate else "scoring pairs again", 0.0)
+        triples = _triples(table, pairs, scores, options) if accurate else []
+        cliques = [*pairs, *(triple for triple in triples if allowed(triple))]
         guesses = _guesses(found, before, cliques)
         for_scores, left = parts(rest, options.scores)
         found, scores = _scored(table, found, cliques, guesses, for_scores)
@@ -168,8 +171,16 @@ def _importance(clique: Clique, options: DPSynOptions) -> float:
     return math.prod(options.workload.get(name, 1.0) for name in clique)
 
 
+def _telling(choice: Choice, scores: Table, options: DPSynOptions) -> bool:
+    """Whether chosen pairs tell much more than their noise, so that the others can be judged by them."""
+    left_out = 0 < len(choice.places) < len(scores)
+    return left_out and float(choice.errors.sum()) < options.telling * float(scores[choice.places].sum())
+
+
 def _accurate(choice: Choice, guesses: Sequence[Table], options: DPSynOptions) -> bool:
     """Whether chosen pairs are predicted to be off by a small share of the rows only."""
+    if not len(choice.places):
+        return False
     rows = max(float(guesses[0].sum()), 1.0)
     return float(np.mean(choice.errors)) / (2 * rows) < options.accurate
 
