@@ -62,7 +62,7 @@ def generate(
 
 def most_rows(fitted: Fitted, rows: int, options: GibbsOptions | None = None) -> int:
     """How many of these rows are drawn together at most."""
-    precise = fitted.noise < (options or GibbsOptions()).close
+    precise = fitted.noise < (options or GibbsOptions()).precise
     return _LARGE if precise or rows >= _MANY else _SMALL
 
 
@@ -106,7 +106,7 @@ def generate_chunk(
     for _ in range(options.drawn):
         chains.sweep(logs, Pull(counts, fitted.layout.firmness(options.stiffest), options.reach))
     polish_chains(chains, logs, counts, options)
-    if alone and fitted.noise < options.close:
+    if alone and fitted.noise < options.precise:
         press_chains(chains, logs, counts, options)
     return columns
 

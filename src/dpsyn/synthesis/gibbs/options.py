@@ -18,7 +18,8 @@ class GibbsOptions:
         averaged: further sweeps after that, over which parameters are averaged.
         polished: last sweeps that bind records to those marginals.
         pressed: sweeps at most that bind rows of precise tables to them still closer.
-        close: mean distance of rows and tables at which these end; tables with more noise are not precise.
+        precise: mean distance that noise makes, below which tables are precise.
+        close: mean distance of rows and tables at which these sweeps end.
         drawn: sweeps from the start to a row of the model, before polishing.
         conditioned: sweeps where rows must meet conditions.
         trust: how strongly records follow a table: λ = trust · (records per cell) / (variance of a cell). Where noise
@@ -42,6 +43,7 @@ class GibbsOptions:
     averaged: int = 8
     polished: int = 2
     pressed: int = 28
+    precise: float = 0.001
     close: float = 0.004
     drawn: int = 4
     conditioned: int = 12
