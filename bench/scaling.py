@@ -115,6 +115,8 @@ def draw(by_rows: list[dict[str, float]], by_attributes: list[dict[str, float]],
             label="rows × measured cells",
         )
         axes.set(xlabel=what, xscale="log", yscale="log", ylabel="seconds")
+        axes.set_xticks([run[what] for run in runs], [f"{run[what]:,.0f}".replace(",", " ") for run in runs])
+        axes.minorticks_off()
         axes.legend(fontsize="small")
     figure.savefig(path, dpi=120)
     print(f"drawn in {path}")
