@@ -35,3 +35,45 @@ def cliques(pairs: Sequence[tuple[str, ...]], sizes: Mapping[str, int], most_cel
             if linked and math.prod(sizes[name] for name in names) <= most_cells:
                 found.add(names)
     return found
+
+
+def shared_error(
+    measured: Sequence[frozenset[str]],
+    asked: Sequence[frozenset[str]],
+    sizes: Mapping[str, int],
+    importance: Mapping[str, float],
+) -> float:
+    """Σ importance·cells·σ over what was asked for, each told by all measured tables that hold it, with ρ = ½."""
+
+    def product(numbers: Mapping[str, float], names: frozenset[str]) -> float:
+        return math.prod(numbers[name] for name in names)
+
+    weights = [(product(sizes, own) * product(importance, own)) ** (2 / 3) for own in measured]
+    shares = [weight / sum(weights) for weight in weights]
+    error = 0.0
+    for wanted in asked:
+        cells = product(sizes, wanted)
+        variances = [
+            product(sizes, own) / cells / share for own, share in zip(measured, shares, strict=True) if wanted <= own
+        ]
+        error += product(importance, wanted) * cells / math.sqrt(sum(1 / variance for variance in variances))
+    return error
+
+
+def error_after_best_step(
+    measured: Sequence[frozenset[str]],
+    asked: Sequence[frozenset[str]],
+    sizes: Mapping[str, int],
+    importance: Mapping[str, float],
+    most_cells: int,
+) -> float:
+    """The least error that is reached if one table grows by one attribute and those inside of it are dropped."""
+    errors = [math.inf]
+    for own in measured:
+        for name in set(sizes) - own:
+            larger = own | {name}
+            rest = [other for other in measured if not other <= larger]
+            fits = math.prod(sizes[name] for name in larger) <= most_cells or larger in measured
+            if fits and len(rest) < len(measured) - 1:
+                errors.append(shared_error([*rest, larger], asked, sizes, importance))
+    return min(errors)

@@ -21,7 +21,7 @@ from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress
 from dpsyn.recipes.compressing import cells_of, measurable_pairs
 from dpsyn.recipes.recipe import Findings
-from dpsyn.selection import CELL_POWER, Choice, select_worthwhile, shrunk
+from dpsyn.selection import CELL_POWER, Choice, Merged, merge, select_worthwhile, shrunk
 from dpsyn.synopsis import Model, Release, Scores, Stage, Synopsis, fit_model
 
 Table = NDArray[np.float64]
@@ -48,6 +48,7 @@ class DPSynOptions:
         accurate: if they are predicted to be off by less than this share of the rows, it looks at triples, too.
         most_cells: cells of a triple.
         most_triples: triples that are scored: those of the strongest pairs.
+        most_grown: cells up to which chosen tables grow together where that means less noise.
         workload: how much errors in tables with an attribute count, 1 for those that are not listed; that of a table is
             the product over its attributes.
     """
@@ -60,6 +61,7 @@ class DPSynOptions:
     accurate: float = 0.01
     most_cells: int = 20_000
     most_triples: int = 3_000
+    most_grown: int = 4_096
     workload: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -81,20 +83,21 @@ def select_and_measure(
     guesses = _guesses(found, before, pairs)
     for_scores, left = parts(left, options.scores if pairs else 0.0)
     found, scores = _scored(table, found, pairs, guesses, for_scores)
-    choice = _choice(table, pairs, scores, guesses, left, options)
-    half, rest = parts(left, 0.5)
-    accurate = _accurate(choice, guesses, options)
-    if len(table.recoding.names) > 2 and (accurate or _telling(choice, scores, options)):
-        first_choice = _choice(table, pairs, scores, guesses, half, options)
-        found = measured(table, found, [pairs[i] for i in first_choice.places], half, options, progress)
+    candidates = _Candidates(table, pairs, scores, guesses, options, allowed)
+    choice = candidates.choice(left)
+    accurate = candidates.accurate(choice)
+    if len(table.recoding.names) > 2 and (accurate or candidates.telling(choice)):
+        half, rest = parts(left, 0.5)
+        found = measured(table, found, candidates.tables(candidates.choice(half)), half, options, progress)
         progress("scoring pairs and triples against the model" if accurate else "scoring pairs again", 0.0)
         triples = _triples(table, pairs, scores, options) if accurate else []
         cliques = [*pairs, *(triple for triple in triples if allowed(triple))]
         guesses = _guesses(found, before, cliques)
         for_scores, left = parts(rest, options.scores)
         found, scores = _scored(table, found, cliques, guesses, for_scores)
-        choice, pairs = _choice(table, cliques, scores, guesses, left, options), cliques
-    return measured(table, found, [pairs[i] for i in choice.places], left, options, progress)
+        candidates = _Candidates(table, cliques, scores, guesses, options, allowed)
+        choice = candidates.choice(left)
+    return measured(table, found, candidates.tables(choice), left, options, progress)
 
 
 def parts(share: Fraction, part: float) -> tuple[Fraction, Fraction]:
@@ -149,40 +152,61 @@ def _scored(
     return replace(found, scores=(*found.scores, scores)), sharpened
 
 
-def _choice(
-    table: PrivateTable,
-    cliques: Sequence[Clique],
-    scores: Table,
-    guesses: Sequence[Table],
-    share: Fraction,
-    options: DPSynOptions,
-) -> Choice:
-    return select_worthwhile(
-        scores,
-        guesses,
-        float(share),
-        sensitivity=math.sqrt(table.protection.l2_squared),
-        most_cells=table.draws_left // 2,
-        importance=np.array([_importance(clique, options) for clique in cliques]),
-    )
+@dataclass(frozen=True, slots=True, eq=False)
+class _Candidates:
+    """Marginals that may be measured, how far the model is from them, and what it says they are."""
+
+    table: PrivateTable
+    cliques: Sequence[Clique]
+    scores: Table
+    guesses: Sequence[Table]
+    options: DPSynOptions
+    allowed: Allowed
+
+    def choice(self, share: Fraction) -> Choice:
+        """Which of them are worth their noise."""
+        return select_worthwhile(
+            self.scores,
+            self.guesses,
+            float(share),
+            sensitivity=math.sqrt(self.table.protection.l2_squared),
+            most_cells=self.table.draws_left // 2,
+            importance=np.array([_importance(clique, self.options) for clique in self.cliques]),
+            noise=lambda places: self._grown(places).noise,
+        )
+
+    def tables(self, choice: Choice) -> list[Clique]:
+        """What to measure so that the chosen ones are told best."""
+        return self._grown(choice.places).cliques
+
+    def telling(self, choice: Choice) -> bool:
+        """Whether chosen ones tell much more than their noise, so that the others can be judged by them."""
+        left_out = 0 < len(choice.places) < len(self.scores)
+        return left_out and choice.errors.sum() < self.options.telling * self.scores[choice.places].sum()
+
+    def accurate(self, choice: Choice) -> bool:
+        """Whether chosen ones are predicted to be off by a small share of the rows only."""
+        if not len(choice.places):
+            return False
+        rows = max(float(self.guesses[0].sum()), 1.0)
+        return float(np.mean(choice.errors)) / (2 * rows) < self.options.accurate
+
+    def _grown(self, places: NDArray[np.int64]) -> Merged:
+        """The tables that those at these places are best measured in, if they have no more cells than may be drawn."""
+        chosen = [self.cliques[place] for place in places]
+        grown = merge(
+            chosen,
+            dict(zip(self.table.recoding.names, self.table.recoding.sizes, strict=True)),
+            importance=self.options.workload,
+            most_cells=min(self.options.most_grown, self.table.limits.cells),
+            allowed=self.allowed,
+        )
+        few = sum(cells_of(self.table, grown.cliques)) <= self.table.draws_left // 2
+        return grown if few else Merged(chosen, 1.0)
 
 
 def _importance(clique: Clique, options: DPSynOptions) -> float:
     return math.prod(options.workload.get(name, 1.0) for name in clique)
-
-
-def _telling(choice: Choice, scores: Table, options: DPSynOptions) -> bool:
-    """Whether chosen pairs tell much more than their noise, so that the others can be judged by them."""
-    left_out = 0 < len(choice.places) < len(scores)
-    return left_out and float(choice.errors.sum()) < options.telling * float(scores[choice.places].sum())
-
-
-def _accurate(choice: Choice, guesses: Sequence[Table], options: DPSynOptions) -> bool:
-    """Whether chosen pairs are predicted to be off by a small share of the rows only."""
-    if not len(choice.places):
-        return False
-    rows = max(float(guesses[0].sum()), 1.0)
-    return float(np.mean(choice.errors)) / (2 * rows) < options.accurate
 
 
 def _triples(table: PrivateTable, pairs: Sequence[Clique], scores: Table, options: DPSynOptions) -> list[Clique]:

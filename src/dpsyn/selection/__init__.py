@@ -4,6 +4,7 @@ from dpsyn.selection.bases import LONGEST, basis_sets
 from dpsyn.selection.combine import combine
 from dpsyn.selection.covering import Room, covering_design
 from dpsyn.selection.greedy import CELL_POWER, select_pairs
+from dpsyn.selection.merging import Merged, merge
 from dpsyn.selection.views import Covering, Every, Noise, Random, ViewPlan, Views, parse_views, plan_views
 from dpsyn.selection.worthwhile import Choice, select_worthwhile, shrunk
 
@@ -13,6 +14,7 @@ __all__ = [
     "Choice",
     "Covering",
     "Every",
+    "Merged",
     "Noise",
     "Random",
     "Room",
@@ -21,6 +23,7 @@ __all__ = [
     "basis_sets",
     "combine",
     "covering_design",
+    "merge",
     "parse_views",
     "plan_views",
     "select_pairs",

@@ -1,13 +1,16 @@
-"""What merging two bases gains, compiled. Arrays in, arrays out; whoever calls has checked everything."""
+"""What merging bases, or marginals, gains, compiled. Arrays in, arrays out; whoever calls has checked everything."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+
+from dpsyn.selection.greedy import CELL_POWER
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -96,3 +99,102 @@ def _change(
                     gained -= fewer
                 change += 1 / (before + (2.0 if one == two else 4.0) * gained) - 1 / before
     return change
+
+
+@_compiled
+def growth_changes(
+    held: NDArray[np.bool_],
+    alive: NDArray[np.bool_],
+    grew: NDArray[np.bool_],
+    refused: NDArray[np.bool_],
+    cells: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    asked: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    needs: NDArray[np.float64],
+    precision: NDArray[np.float64],
+    sizes: NDArray[np.float64],
+    importance: NDArray[np.float64],
+    most_cells: int,
+    changed: NDArray[np.bool_],
+    changes: NDArray[np.float64],
+) -> None:
+    """How W and Σ needs/√precision change if a marginal grows by an attribute and those that it then holds are dropped.
+
+    ``held`` is marginals × attributes. ``asked`` has the attributes of each table asked for, the last one repeated;
+    those that begin with attributes a and b are from ``starts``[a·attributes + b] to the next. A marginal that never
+    ``grew`` is the table in its row. ``changes`` is 2 × marginals × attributes, the first of both ∞ where there is
+    nothing to gain; only what has two attributes in common with ``changed`` is worked out anew.
+    """
+    rows, places = held.shape
+    inside, dropped, larger = np.empty(rows, np.int64), np.empty(rows, np.int64), np.empty(rows, np.int64)
+    many = 0
+    for row in range(rows):
+        if alive[row] and grew[row]:
+            larger[many] = row
+            many += 1
+    for row in range(rows):
+        if not alive[row]:
+            for place in range(places):
+                changes[0, row, place] = np.inf
+            continue
+        common, grown = 0, held[row].copy()
+        for place in range(places):
+            common += held[row, place] and changed[place]
+        for place in range(places):
+            if common + changed[place] < 2:
+                continue
+            changes[0, row, place] = np.inf
+            size = cells[row] * sizes[place]
+            if held[row, place] or refused[row, place]:
+                continue
+            grown[place] = True
+            dropped[0], drops, tables, fits = row, 1, 0, size <= most_cells
+            for first in range(places):
+                for second in range(first, places) if grown[first] else range(0):
+                    if grown[second]:
+                        pair = first * places + second
+                        for table in range(starts[pair], starts[pair + 1]):
+                            if _holds(grown, asked[table]):
+                                inside[tables] = table
+                                tables += 1
+                                if alive[table] and not grew[table] and table != row:
+                                    dropped[drops] = table
+                                    drops += 1
+                                    fits = fits or cells[table] == size  # it is there already
+            for other in larger[:many]:
+                if held[other, place] and _within(held[other], grown):
+                    dropped[drops] = other
+                    drops += 1
+            grown[place] = False
+            if drops == 1 or not fits:
+                continue
+            weight = weights[row] * (sizes[place] * importance[place]) ** CELL_POWER
+            saved, error = 0.0, 0.0
+            for drop in range(drops):
+                saved += weights[dropped[drop]]
+            for at in range(tables):
+                before = precision[inside[at]]
+                after = before + weight / size
+                for drop in range(drops):
+                    if _holds(held[dropped[drop]], asked[inside[at]]):
+                        after -= weights[dropped[drop]] / cells[dropped[drop]]
+                error += needs[inside[at]] * (1 / math.sqrt(after) - 1 / math.sqrt(before))
+            changes[0, row, place] = weight - saved
+            changes[1, row, place] = error
+
+
+@_compiled
+def _within(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> bool:
+    for place in range(len(one)):  # noqa: SIM110 -- compiled loops are faster
+        if one[place] and not other[place]:
+            return False
+    return True
+
+
+@_compiled
+def _holds(held: NDArray[np.bool_], attributes: NDArray[np.int64]) -> bool:
+    for place in attributes:  # noqa: SIM110
+        if not held[place]:
+            return False
+    return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,6 +50,7 @@ def select_worthwhile(
     sensitivity: float = 1.0,
     most_cells: int,
     importance: NDArray[np.float64] | None = None,
+    noise: Callable[[NDArray[np.int64]], float] = lambda _: 1.0,
 ) -> Choice:
     """The marginals to measure with ρ.
 
@@ -65,23 +66,31 @@ def select_worthwhile(
         sensitivity: how much one unit changes a marginal, in L2.
         most_cells: how many cells they may have together.
         importance: how much an error in each counts; by default alike.
+        noise: what becomes of the noise of chosen ones if they are measured in a better way, as a factor. The choice is
+            then made again with it: less noise makes more of them worthwhile.
     """
-    best, chosen = 0.0, Choice(np.empty(0, np.int64), np.empty(0))
     if not len(scores):
-        return chosen
+        return Choice(np.empty(0, np.int64), np.empty(0))
     cells = np.array([guess.size for guess in guesses], np.int64)
     importance = np.ones(len(cells)) if importance is None else importance
     weights = (importance * cells) ** CELL_POWER
     finest = sensitivity * math.sqrt(1 / (2 * rho))
     coarsest = finest * math.sqrt(weights.sum() / weights.min())
     predicted = PredictedErrors.simulate(guesses, np.geomspace(finest, max(coarsest, 2 * finest), DEVIATIONS))
-    for room in np.geomspace(weights.min(), weights.sum(), GUESSES):
-        errors = predicted.at(finest * np.sqrt(room / weights))
-        gains = importance * (scores - errors)
-        order = np.argsort(-gains / weights, kind="stable")
-        order = order[gains[order] > 0]
-        fits = (np.cumsum(weights[order]) <= room * (1 + 1e-9)) & (np.cumsum(cells[order]) <= most_cells)
-        order = order[fits]
-        if gains[order].sum() > best:
-            best, chosen = float(gains[order].sum()), Choice(order, errors[order])
-    return chosen
+
+    def best(finest: float) -> Choice:
+        most, chosen = 0.0, Choice(np.empty(0, np.int64), np.empty(0))
+        for room in np.geomspace(weights.min(), weights.sum(), GUESSES):
+            errors = predicted.at(finest * np.sqrt(room / weights))
+            gains = importance * (scores - errors)
+            order = np.argsort(-gains / weights, kind="stable")
+            order = order[gains[order] > 0]
+            fits = (np.cumsum(weights[order]) <= room * (1 + 1e-9)) & (np.cumsum(cells[order]) <= most_cells)
+            order = order[fits]
+            if gains[order].sum() > most:
+                most, chosen = float(gains[order].sum()), Choice(order, errors[order])
+        return chosen
+
+    first = best(finest)
+    factor = noise(first.places)
+    return first if factor == 1 else best(finest * factor)
