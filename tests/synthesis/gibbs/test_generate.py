@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpsyn.errors import UserError
 from dpsyn.marginals import Estimate
-from dpsyn.synthesis.gibbs import Fitted, GibbsOptions, chunk_sizes, fit, generate, generate_chunk, kernels, polish
+from dpsyn.synthesis.gibbs import Fitted, GibbsOptions, chunk_sizes, fit, generate, generate_chunk, kernels, most_rows, polish
 from dpsyn.synthesis.gibbs.layout import Columns
 from tests.synthesis.gibbs import examples, naive
 from tests.synthesis.gibbs.examples import Example
@@ -267,6 +267,14 @@ def test_rows_of_exact_tables_are_bound_closer_than_polishing_does() -> None:
 
     polished, pressed = (examples.distances(columns, exact.tables(), sizes).mean() for columns in rows)
     assert pressed <= 0.7 * polished
+
+
+def test_rows_of_precise_tables_are_drawn_together_as_far_as_memory_goes(cycle: Fitted) -> None:
+    noisy = fit(CYCLE.tables(variance=2500.0), CYCLE.names, CYCLE.sizes, seed=0, records=20_000)
+
+    assert [len(list(generate(fitted, 40_000, seed=1))) for fitted in (cycle, noisy)] == [1, 3]
+    assert most_rows(cycle, 300_000) >= 300_000
+    assert most_rows(cycle, 10**8) == most_rows(noisy, 10**8) < 10**5
 
 
 def test_rows_of_noisy_tables_are_bound_no_closer_than_the_noise() -> None:
