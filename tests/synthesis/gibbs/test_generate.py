@@ -12,7 +12,17 @@ from numpy.typing import NDArray
 
 from dpsyn.errors import UserError
 from dpsyn.marginals import Estimate
-from dpsyn.synthesis.gibbs import Fitted, GibbsOptions, chunk_sizes, fit, generate, generate_chunk, kernels, most_rows, polish
+from dpsyn.synthesis.gibbs import (
+    Fitted,
+    GibbsOptions,
+    chunk_sizes,
+    fit,
+    generate,
+    generate_chunk,
+    kernels,
+    most_rows,
+    polish,
+)
 from dpsyn.synthesis.gibbs.layout import Columns
 from tests.synthesis.gibbs import examples, naive
 from tests.synthesis.gibbs.examples import Example
