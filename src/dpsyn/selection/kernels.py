@@ -124,25 +124,33 @@ def growth_changes(
     ``held`` is marginals × attributes. ``asked`` has the attributes of each table asked for, the last one repeated;
     those that begin with attributes a and b are from ``starts``[a·attributes + b] to the next. A marginal that never
     ``grew`` is the table in its row. ``changes`` is 2 × marginals × attributes, the first of both ∞ where there is
-    nothing to gain; only what has two attributes in common with ``changed`` is worked out anew.
+    nothing to gain; only what has two attributes together that ``changed`` has is worked out anew.
     """
     rows, places = held.shape
-    inside, dropped, larger = np.empty(rows, np.int64), np.empty(rows, np.int64), np.empty(rows, np.int64)
-    many = 0
+    inside, dropped, own = np.empty(rows, np.int64), np.empty(rows, np.int64), np.empty(places + 1, np.int64)
+    larger, many = np.empty((places, rows), np.int64), np.zeros(places, np.int64)
     for row in range(rows):
-        if alive[row] and grew[row]:
-            larger[many] = row
-            many += 1
+        for place in range(places):
+            if alive[row] and grew[row] and held[row, place]:
+                larger[place, many[place]] = row
+                many[place] += 1
     for row in range(rows):
         if not alive[row]:
             for place in range(places):
                 changes[0, row, place] = np.inf
             continue
-        common, grown = 0, held[row].copy()
+        grown, touched, many_own = held[row].copy(), False, 0
         for place in range(places):
-            common += held[row, place] and changed[place]
+            if held[row, place]:
+                for before in own[:many_own]:
+                    touched = touched or changed[before, place]
+                own[many_own] = place
+                many_own += 1
         for place in range(places):
-            if common + changed[place] < 2:
+            concerned = touched
+            for other in own[:many_own]:
+                concerned = concerned or changed[other, place]
+            if not concerned:
                 continue
             changes[0, row, place] = np.inf
             size = cells[row] * sizes[place]
@@ -150,20 +158,20 @@ def growth_changes(
                 continue
             grown[place] = True
             dropped[0], drops, tables, fits = row, 1, 0, size <= most_cells
-            for first in range(places):
-                for second in range(first, places) if grown[first] else range(0):
-                    if grown[second]:
-                        pair = first * places + second
-                        for table in range(starts[pair], starts[pair + 1]):
-                            if _holds(grown, asked[table]):
-                                inside[tables] = table
-                                tables += 1
-                                if alive[table] and not grew[table] and table != row:
-                                    dropped[drops] = table
-                                    drops += 1
-                                    fits = fits or cells[table] == size  # it is there already
-            for other in larger[:many]:
-                if held[other, place] and _within(held[other], grown):
+            own[many_own] = place
+            for last in range(many_own + 1):
+                for before in range(last + 1):
+                    pair = min(own[before], own[last]) * places + max(own[before], own[last])
+                    for table in range(starts[pair], starts[pair + 1]):
+                        if _holds(grown, asked[table]):
+                            inside[tables] = table
+                            tables += 1
+                            if alive[table] and not grew[table] and table != row:
+                                dropped[drops] = table
+                                drops += 1
+                                fits = fits or cells[table] == size  # it is there already
+            for other in larger[place, : many[place]]:
+                if _within(held[other], grown):
                     dropped[drops] = other
                     drops += 1
             grown[place] = False
@@ -174,12 +182,12 @@ def growth_changes(
             for drop in range(drops):
                 saved += weights[dropped[drop]]
             for at in range(tables):
-                before = precision[inside[at]]
-                after = before + weight / size
+                now = precision[inside[at]]
+                after = now + weight / size
                 for drop in range(drops):
                     if _holds(held[dropped[drop]], asked[inside[at]]):
                         after -= weights[dropped[drop]] / cells[dropped[drop]]
-                error += needs[inside[at]] * (1 / math.sqrt(after) - 1 / math.sqrt(before))
+                error += needs[inside[at]] * (1 / math.sqrt(after) - 1 / math.sqrt(now))
             changes[0, row, place] = weight - saved
             changes[1, row, place] = error
 

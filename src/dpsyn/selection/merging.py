@@ -20,6 +20,9 @@ from dpsyn.selection.greedy import CELL_POWER
 _LEAST_GAIN = 1e-9
 """What a step must gain, relative: floating point is not to go on for ever."""
 
+_NEARLY_BEST, _MOST_STEPS = 0.8, 1_000
+"""Steps that gain so large a part of what the best one does are taken with it, if they do not touch each other."""
+
 
 @dataclass(frozen=True, slots=True)
 class Merged:
@@ -47,7 +50,7 @@ def merge(
     A marginal i of cᵢ cells gets the share ρ·wᵢ/W with wᵢ = (importance·cᵢ)^(2/3) and W = Σ wᵢ. A table t inside of it,
     which is sums of its cells, has a variance of cᵢ/cₜ·W/(2ρwᵢ) by it, and 1 / the sum of precisions by all that hold
     it. So the error of everything asked for is, up to a factor, √W·Σ importanceₜ·√(cₜ/pₜ) with pₜ = Σ wᵢ/cᵢ over the
-    marginals that hold t. Each step is the one that lowers it most.
+    marginals that hold t. Steps that lower it most come first.
 
     Args:
         cliques: the marginals asked for, none twice.
@@ -60,13 +63,9 @@ def merge(
         return Merged([], 1.0)
     growing = _Growing(cliques, sizes, importance or {}, most_cells)
     alone = growing.error
-    while (step := growing.best_step()) is not None:
-        if allowed(growing.clique(*step)):
-            growing.take(*step)
-        else:
-            growing.refuse(*step)
-    found = [growing.clique(row) for row in np.flatnonzero(growing.alive).tolist()]
-    return Merged(found, growing.error / alone)
+    while steps := growing.best_steps():
+        growing.look(np.array([growing.take(row, place, allowed) for row, place in steps]))
+    return Merged(growing.cliques(), growing.error / alone)
 
 
 class _Growing:
@@ -95,40 +94,49 @@ class _Growing:
             self._tell(row, 1)
         self.needs = np.array([self.importance[held].prod() for held in self.held]) * np.sqrt(self.cells)
         self.changes = np.zeros((2, *self.held.shape))
-        self._look(np.ones(len(sizes), np.bool_))
+        self.look(np.ones((1, len(sizes)), np.bool_))
 
     @property
     def error(self) -> float:
         """√W·Σ importance·√(cells/precision)."""
         return math.sqrt(self.weights[self.alive].sum()) * float((self.needs / np.sqrt(self.precision)).sum())
 
-    def clique(self, row: int, place: int | None = None) -> Clique:
-        """The attributes of a row, and one more."""
-        return tuple(name for at, name in enumerate(self.names) if self.held[row, at] or at == place)
+    def cliques(self) -> list[Clique]:
+        """The attributes of every marginal."""
+        return [tuple(self.names[at] for at in np.flatnonzero(held)) for held in self.held[self.alive]]
 
-    def best_step(self) -> tuple[int, int] | None:
-        """The row and the attribute that lower the error most; None if nothing does."""
+    def best_steps(self) -> list[tuple[int, int]]:
+        """Rows and attributes that lower the error most, and whose tables have at most one attribute in common."""
         weight = self.weights[self.alive].sum() + self.changes[0]
         errors = np.sqrt(weight) * ((self.needs / np.sqrt(self.precision)).sum() + self.changes[1])
-        row, place = divmod(int(np.argmin(errors)), len(self.names))
-        return (row, place) if errors[row, place] < self.error * (1 - _LEAST_GAIN) else None
+        gains = (1 - errors / self.error).ravel()
+        least = max(float(gains.max()) * _NEARLY_BEST, _LEAST_GAIN)
+        good = np.flatnonzero(gains >= least)
+        steps, together = [], np.zeros((len(self.names), len(self.names)), np.bool_)
+        for step in good[np.argsort(-gains[good], kind="stable")][:_MOST_STEPS].tolist():
+            row, place = divmod(step, len(self.names))
+            grown = np.append(np.flatnonzero(self.held[row]), place)
+            one, other = grown[:, None], grown[None, :]
+            if not (together[one, other] & (one != other)).any():
+                together[one, other] = True
+                steps.append((row, place))
+        return steps
 
-    def take(self, row: int, place: int) -> None:
-        """Let a row grow by an attribute."""
-        grown = self.held[row].copy()
+    def take(self, row: int, place: int, allowed: Callable[[Clique], bool]) -> NDArray[np.bool_]:
+        """Let a row grow by an attribute, if that is allowed; the attributes it has then, or would have."""
+        grown: NDArray[np.bool_] = self.held[row].copy()
         grown[place] = True
-        for inside in np.flatnonzero(self.alive & ~(self.held & ~grown).any(axis=1)).tolist():
+        if not allowed(tuple(self.names[at] for at in np.flatnonzero(grown))):
+            self.refused[row, place] = True
+            return grown
+        near = np.flatnonzero(self.alive & self.held[:, place])
+        for inside in [row, *near[~self.held[near][:, ~grown].any(axis=1)].tolist()]:
             self._tell(inside, -1)
             self.alive[inside] = False
         self.held[row], self.alive[row], self.grew[row] = grown, True, True
         self.cells[row], self.weights[row] = self.sizes[grown].prod(), self._weight(grown)
         self._tell(row, 1)
-        self._look(grown)
-
-    def refuse(self, row: int, place: int) -> None:
-        """Never let a row grow by an attribute."""
-        self.refused[row, place] = True
-        self.changes[0, row, place] = np.inf
+        return grown
 
     def _weight(self, held: NDArray[np.bool_]) -> float:
         return float((self.sizes * self.importance)[held].prod() ** CELL_POWER)
@@ -137,9 +145,10 @@ class _Growing:
         """Add what a row tells to the precision of all that it holds, or take it away."""
         self.precision[self.held[row][self.asked].all(axis=1)] += sign * self.weights[row] / self.cells[row]
 
-    def _look(self, changed: NDArray[np.bool_]) -> None:
-        """Work out anew what steps would change that have two attributes at least in common with those."""
+    def look(self, changed: NDArray[np.bool_]) -> None:
+        """Work out anew what steps would change whose tables have two attributes of a changed one."""
+        together = (changed.T.astype(np.float32) @ changed.astype(np.float32)) > 0
         kernels.growth_changes(
             self.held, self.alive, self.grew, self.refused, self.cells, self.weights, self.asked, self.starts,
-            self.needs, self.precision, self.sizes, self.importance, self.most_cells, changed, self.changes,
+            self.needs, self.precision, self.sizes, self.importance, self.most_cells, together, self.changes,
         )  # fmt: skip
