@@ -42,7 +42,7 @@ def simulated(rows: int, attributes: int) -> tuple[pa.Table, Schema]:
         shaping = rng.choice(TRAITS, 2, replace=False)
         level = traits[:, shaping] @ rng.normal(size=2) + rng.normal(0, 0.8, rows)
         edges = np.sort(rng.normal(0, 1.5, size - 1))
-        columns[f"a{place}"] = np.searchsorted(edges, level)
+        columns[f"a{place}"] = np.searchsorted(edges, level).astype(np.int8)
     schema = Schema(attributes=tuple(Categorical(name=f"a{n}", codes=int(size)) for n, size in enumerate(sizes)))
     return pa.table(columns), schema
 
