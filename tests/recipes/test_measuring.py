@@ -125,6 +125,15 @@ def test_what_hangs_together_is_measured_together_where_that_means_less_noise() 
     assert covered == set(combinations(names, 2))
 
 
+def test_attributes_of_a_single_value_are_in_no_table_with_others() -> None:
+    sizes = {**{f"c{number}": 1 for number in range(66)}, "a": 2, "b": 3}  # arrays have 64 axes at most
+
+    synopsis = dpsyn.measure(dependent(500, sizes), codes(**sizes), 10.0)
+
+    measured = {marginal.clique for stage in synopsis.releases[0].stages for marginal in stage.marginals}
+    assert {clique for clique in measured if len(clique) > 1} <= {("a", "b")}
+
+
 def test_independent_matches_every_attribute_and_no_pair() -> None:
     table, schema = dependent(5000, SIZES), codes(**SIZES)
 
@@ -350,6 +359,7 @@ def test_a_release_is_recorded_in_the_ledger_and_refused_beyond_its_cap(tmp_path
         ({"recipe": "privsin"}, UserError, "there is no recipe 'privsin'; there are"),
         ({"epsilon": 0}, BudgetError, "give a positive number"),
         ({"delta": 2.0}, BudgetError, "small probability"),
+        ({"workload": {"a": 1e-200}}, UserError, "from 1e-06 to below"),
     ],
 )
 def test_mistakes_are_told_before_anything_is_read(options: dict[str, Any], error: type[Exception], words: str) -> None:

@@ -60,8 +60,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         if self.threshold < 0:
             raise SchemaError(f"threshold is {self.threshold}; give a number from 0", ("threshold",))
         for name, weight in self.workload.items():
-            if not 0 < weight < MOST_WEIGHT:
-                message = f"the weight of {name!r} is {weight}; give a number above 0 and below {MOST_WEIGHT:g}"
+            if not 1 / MOST_WEIGHT <= weight < MOST_WEIGHT:
+                span = f"from {1 / MOST_WEIGHT:g} to below {MOST_WEIGHT:g}"
+                message = f"the weight of {name!r} is {weight}; give a number {span}"
                 raise SchemaError(message, ("workload", name))
         names = [group.name for group in self.groups]
         if len(set(names)) < len(names):

@@ -47,7 +47,7 @@ RECIPES: dict[str, Recipe] = {
 DEFAULT_RECIPE = "dpsyn"
 
 MOST_WEIGHT = 1e6
-"""An attribute that matters more than that is the only one that matters."""
+"""An attribute that matters more than that is the only one that matters; one below its inverse does not matter."""
 
 
 def measure(
@@ -155,8 +155,9 @@ def _weighted(recipe: str, workload: Mapping[str, float], schema: Schema) -> Rec
     for name, weight in workload.items():
         if name not in measured:
             raise UserError(f"the workload has {name!r}, which is not measured; there are {', '.join(measured)}")
-        if not 0 < weight < MOST_WEIGHT:
-            raise UserError(f"the weight of {name!r} is {weight}; give a number above 0 and below {MOST_WEIGHT:g}")
+        if not 1 / MOST_WEIGHT <= weight < MOST_WEIGHT:
+            span = f"from {1 / MOST_WEIGHT:g} to below {MOST_WEIGHT:g}"
+            raise UserError(f"the weight of {name!r} is {weight}; give a number {span}")
     return partial(dpsyn, options=DPSynOptions(workload=dict(workload)))
 
 

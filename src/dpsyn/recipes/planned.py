@@ -65,12 +65,10 @@ def planned(
     if not left:
         return found
     measured = {frozenset(m.clique) for stage in work.stages for m in stage.marginals}
-    constant = {c.name for c in table.recoding.columns if c.size == 1}
     options = replace(options, workload={**options.workload, **work.layout.workload})
 
     def allowed(clique: Clique) -> bool:
-        fresh = frozenset(clique) not in measured and not constant.intersection(clique)
-        return fresh and work.layout.together(clique)
+        return frozenset(clique) not in measured and work.layout.together(clique)
 
     return select_and_measure(table, found, before, left, options, progress, allowed)
 

@@ -79,6 +79,7 @@ def select_and_measure(
     Privacy: spends ``share`` of ρ.
     """
     progress("scoring how pairs depend on each other", 0.0)
+    allowed = _varying(table, allowed)
     pairs, left = [pair for pair in measurable_pairs(table) if allowed(pair)], share
     guesses = _guesses(found, before, pairs)
     for_scores, left = parts(left, options.scores if pairs else 0.0)
@@ -98,6 +99,12 @@ def select_and_measure(
         candidates = _Candidates(table, cliques, scores, guesses, options, allowed)
         choice = candidates.choice(left)
     return measured(table, found, candidates.tables(choice), left, options, progress)
+
+
+def _varying(table: PrivateTable, allowed: Allowed) -> Allowed:
+    """The same, without attributes of a single value: nothing depends on them, and tables could grow by them all."""
+    constant = {column.name for column in table.recoding.columns if column.size == 1}
+    return lambda clique: constant.isdisjoint(clique) and allowed(clique)
 
 
 def parts(share: Fraction, part: float) -> tuple[Fraction, Fraction]:

@@ -21,6 +21,9 @@ Cliques = Sequence[tuple[int, ...]]
 
 Counts = NDArray[np.int64]
 
+_MOST_COVER_AXES = 32
+"""Attributes of a table that holds others: those of a single value add no cells, but arrays have 64 axes at most."""
+
 _MOST_COVER_CELLS = 1 << 11
 """Cells of a table that several cliques are summed from: its four lanes just fill the fastest cache."""
 
@@ -106,7 +109,8 @@ def _covers(cliques: Cliques, sizes: Sequence[int]) -> tuple[list[tuple[int, ...
     cover_of = [0] * len(cliques)
     for number in sorted(range(len(cliques)), key=lambda n: sorted(-rank[place] for place in cliques[n])):
         union = tuple(sorted({*(covers[-1] if covers else ()), *cliques[number]}, key=rank.__getitem__))
-        if covers and (union == covers[-1] or math.prod(sizes[place] for place in union) <= _MOST_COVER_CELLS):
+        few = len(union) <= _MOST_COVER_AXES and math.prod(sizes[place] for place in union) <= _MOST_COVER_CELLS
+        if covers and (union == covers[-1] or few):
             covers[-1] = union
         else:
             covers.append(tuple(sorted(cliques[number], key=rank.__getitem__)))

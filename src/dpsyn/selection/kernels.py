@@ -123,8 +123,8 @@ def growth_changes(
 
     ``held`` is marginals × attributes. ``asked`` has the attributes of each table asked for, the last one repeated;
     those that begin with attributes a and b are from ``starts``[a·attributes + b] to the next. A marginal that never
-    ``grew`` is the table in its row. ``changes`` is 2 × marginals × attributes, the first of both ∞ where there is
-    nothing to gain; only what has two attributes together that ``changed`` has is worked out anew.
+    ``grew`` is the table in its row. ``changes`` is 2 × marginals × attributes, ∞ and 0 where there is nothing
+    to gain; only what has two attributes together that ``changed`` has is worked out anew.
     """
     rows, places = held.shape
     inside, dropped, own = np.empty(rows, np.int64), np.empty(rows, np.int64), np.empty(places + 1, np.int64)
@@ -137,22 +137,22 @@ def growth_changes(
     for row in range(rows):
         if not alive[row]:
             for place in range(places):
-                changes[0, row, place] = np.inf
+                changes[0, row, place], changes[1, row, place] = np.inf, 0.0
             continue
         grown, touched, many_own = held[row].copy(), False, 0
         for place in range(places):
             if held[row, place]:
-                for before in own[:many_own]:
-                    touched = touched or changed[before, place]
                 own[many_own] = place
                 many_own += 1
+                for before in own[:many_own]:
+                    touched = touched or changed[before, place]
         for place in range(places):
-            concerned = touched
+            concerned = touched or changed[place, place]
             for other in own[:many_own]:
                 concerned = concerned or changed[other, place]
             if not concerned:
                 continue
-            changes[0, row, place] = np.inf
+            changes[0, row, place], changes[1, row, place] = np.inf, 0.0
             size = cells[row] * sizes[place]
             if held[row, place] or refused[row, place]:
                 continue

@@ -63,8 +63,8 @@ def merge(
         return Merged([], 1.0)
     growing = _Growing(cliques, sizes, importance or {}, most_cells)
     alone = growing.error
-    while steps := growing.best_steps():
-        growing.look(np.array([growing.take(row, place, allowed) for row, place in steps]))
+    while steps := growing.best_steps(allowed):
+        growing.look(np.array([growing.take(row, place) for row, place in steps]))
     return Merged(growing.cliques(), growing.error / alone)
 
 
@@ -76,7 +76,7 @@ class _Growing:
     ) -> None:
         places = {name: place for place, name in enumerate(sizes)}
         asked = sorted(sorted(places[name] for name in clique) for clique in cliques)
-        longest = max(2, *map(len, asked))
+        longest, self.alone = max(2, *map(len, asked)), min(map(len, asked)) == 1  # then one in common is touching
         self.names, self.most_cells = tuple(sizes), most_cells
         self.sizes = np.array(list(sizes.values()), np.float64)
         self.importance = np.array([importance.get(name, 1.0) for name in sizes])
@@ -105,35 +105,53 @@ class _Growing:
         """The attributes of every marginal."""
         return [tuple(self.names[at] for at in np.flatnonzero(held)) for held in self.held[self.alive]]
 
-    def best_steps(self) -> list[tuple[int, int]]:
-        """Rows and attributes that lower the error most, and whose tables have at most one attribute in common."""
-        weight = self.weights[self.alive].sum() + self.changes[0]
-        errors = np.sqrt(weight) * ((self.needs / np.sqrt(self.precision)).sum() + self.changes[1])
-        gains = (1 - errors / self.error).ravel()
-        least = max(float(gains.max()) * _NEARLY_BEST, _LEAST_GAIN)
-        good = np.flatnonzero(gains >= least)
-        steps, together = [], np.zeros((len(self.names), len(self.names)), np.bool_)
-        for step in good[np.argsort(-gains[good], kind="stable")][:_MOST_STEPS].tolist():
-            row, place = divmod(step, len(self.names))
-            grown = np.append(np.flatnonzero(self.held[row]), place)
-            one, other = grown[:, None], grown[None, :]
-            if not (together[one, other] & (one != other)).any():
-                together[one, other] = True
-                steps.append((row, place))
+    def best_steps(self, allowed: Callable[[Clique], bool]) -> list[tuple[int, int]]:
+        """Rows and attributes that lower the error most, each after those before it; their tables do not touch."""
+        steps: list[tuple[int, int]] = []
+        while not steps and len(good := self._good_steps()):
+            steps = self._apart(good, allowed)
         return steps
 
-    def take(self, row: int, place: int, allowed: Callable[[Clique], bool]) -> NDArray[np.bool_]:
-        """Let a row grow by an attribute, if that is allowed; the attributes it has then, or would have."""
+    def _good_steps(self) -> NDArray[np.int64]:
+        """Steps that gain nearly as much as the best one, which is the first: row·attributes + attribute."""
+        weights = self.weights[self.alive].sum() + self.changes[0]
+        errors = np.sqrt(weights) * ((self.needs / np.sqrt(self.precision)).sum() + self.changes[1])
+        gains = (1 - errors / self.error).ravel()
+        good = np.flatnonzero(gains >= max(float(gains.max()) * _NEARLY_BEST, _LEAST_GAIN))
+        return good[np.argsort(-gains[good], kind="stable")]
+
+    def _apart(self, good: NDArray[np.int64], allowed: Callable[[Clique], bool]) -> list[tuple[int, int]]:
+        """Those of the steps that are allowed, do not touch each other and still gain once the others are taken."""
+        steps: list[tuple[int, int]] = []
+        weight, told = self.weights[self.alive].sum(), (self.needs / np.sqrt(self.precision)).sum()
+        together, seen = [0] * len(self.names), 0
+        for row, place in (divmod(step, len(self.names)) for step in good.tolist()):
+            grown = sorted([*np.flatnonzero(self.held[row]).tolist(), place])
+            if not allowed(tuple(self.names[at] for at in grown)):
+                self.refused[row, place], self.changes[:, row, place] = True, (np.inf, 0.0)
+                continue
+            seen, bits = seen + 1, sum(1 << at for at in grown)
+            if not any(together[at] & (bits if self.alone else bits ^ 1 << at) for at in grown):
+                after = weight + self.changes[0, row, place], told + self.changes[1, row, place]
+                if math.sqrt(after[0]) * after[1] < math.sqrt(weight) * told * (1 - _LEAST_GAIN):
+                    weight, told = after
+                    steps.append((row, place))
+                    together = [before | bits if bits >> at & 1 else before for at, before in enumerate(together)]
+            if seen == _MOST_STEPS:
+                break
+        return steps
+
+    def take(self, row: int, place: int) -> NDArray[np.bool_]:
+        """Let a row grow by an attribute; the attributes it has then."""
         grown: NDArray[np.bool_] = self.held[row].copy()
         grown[place] = True
-        if not allowed(tuple(self.names[at] for at in np.flatnonzero(grown))):
-            self.refused[row, place] = True
-            return grown
-        near = np.flatnonzero(self.alive & self.held[:, place])
-        for inside in [row, *near[~self.held[near][:, ~grown].any(axis=1)].tolist()]:
+        asked = np.flatnonzero(self.alive & ~self.grew & grown[self.asked].all(axis=1))
+        larger = np.flatnonzero(self.alive & self.grew & self.held[:, place])
+        for inside in {row, *asked.tolist(), *larger[~self.held[larger][:, ~grown].any(axis=1)].tolist()}:
             self._tell(inside, -1)
             self.alive[inside] = False
         self.held[row], self.alive[row], self.grew[row] = grown, True, True
+        self.refused[row] = False  # with other attributes it may be another thing
         self.cells[row], self.weights[row] = self.sizes[grown].prod(), self._weight(grown)
         self._tell(row, 1)
         return grown
@@ -148,6 +166,7 @@ class _Growing:
     def look(self, changed: NDArray[np.bool_]) -> None:
         """Work out anew what steps would change whose tables have two attributes of a changed one."""
         together = (changed.T.astype(np.float32) @ changed.astype(np.float32)) > 0
+        together[np.diag_indices_from(together)] &= self.alone
         kernels.growth_changes(
             self.held, self.alive, self.grew, self.refused, self.cells, self.weights, self.asked, self.starts,
             self.needs, self.precision, self.sizes, self.importance, self.most_cells, together, self.changes,
