@@ -124,6 +124,10 @@ def test_what_hangs_together_is_measured_together_where_that_means_less_noise() 
     covered = {pair for m in stage.marginals for pair in combinations(m.clique, 2)}
     assert covered == set(combinations(names, 2))
 
+    alone = dpsyn.measure(table, schema, NO_NOISE)
+
+    assert {len(m.clique) for stage in alone.releases[0].stages for m in stage.marginals} <= {1, 2, 3}
+
 
 def test_attributes_of_a_single_value_are_in_no_table_with_others() -> None:
     sizes = {**{f"c{number}": 1 for number in range(66)}, "a": 2, "b": 3}  # arrays have 64 axes at most

@@ -49,6 +49,8 @@ class DPSynOptions:
         most_cells: cells of a triple.
         most_triples: triples that are scored: those of the strongest pairs.
         most_grown: cells up to which chosen tables grow together where that means less noise.
+        exact: if tables are predicted to be off by less than this share of the rows, none grows: noise does not matter,
+            and rows follow smaller tables more closely.
         workload: how much errors in tables with an attribute count, 1 for those that are not listed; that of a table is
             the product over its attributes.
     """
@@ -62,6 +64,7 @@ class DPSynOptions:
     most_cells: int = 20_000
     most_triples: int = 3_000
     most_grown: int = 4_096
+    exact: float = 0.0005
     workload: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -184,6 +187,8 @@ class _Candidates:
 
     def tables(self, choice: Choice) -> list[Clique]:
         """What to measure so that the chosen ones are told best."""
+        if len(choice.places) and self._distance(choice) < self.options.exact:
+            return [self.cliques[place] for place in choice.places]
         return self._grown(choice.places).cliques
 
     def telling(self, choice: Choice) -> bool:
@@ -192,11 +197,12 @@ class _Candidates:
         return left_out and choice.errors.sum() < self.options.telling * self.scores[choice.places].sum()
 
     def accurate(self, choice: Choice) -> bool:
-        """Whether chosen ones are predicted to be off by a small share of the rows only."""
-        if not len(choice.places):
-            return False
-        rows = max(float(self.guesses[0].sum()), 1.0)
-        return float(np.mean(choice.errors)) / (2 * rows) < self.options.accurate
+        """Whether there are chosen ones, and they are predicted to be off by a small share of the rows only."""
+        return len(choice.places) > 0 and self._distance(choice) < self.options.accurate
+
+    def _distance(self, choice: Choice) -> float:
+        """How far chosen ones are predicted to be off, as a share of the rows."""
+        return float(np.mean(choice.errors)) / (2 * max(float(self.guesses[0].sum()), 1.0))
 
     def _grown(self, places: NDArray[np.int64]) -> Merged:
         """The tables that those at these places are best measured in, if they have no more cells than may be drawn."""

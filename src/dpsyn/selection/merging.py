@@ -20,6 +20,9 @@ from dpsyn.selection.greedy import CELL_POWER
 _LEAST_GAIN = 1e-9
 """What a step must gain, relative: floating point is not to go on for ever."""
 
+_MOST = 5_000_000
+"""Marginals × attributes up to which they are looked at at all; beyond, that would take minutes."""
+
 _NEARLY_BEST, _MOST_STEPS = 0.8, 1_000
 """Steps that gain so large a part of what the best one does are taken with it, if they do not touch each other."""
 
@@ -59,8 +62,8 @@ def merge(
         most_cells: cells that a marginal may grow to, unless it becomes one that was asked for.
         allowed: whether attributes may be measured together.
     """
-    if not cliques:
-        return Merged([], 1.0)
+    if not 0 < len(cliques) * len(sizes) <= _MOST:
+        return Merged(list(cliques), 1.0)
     growing = _Growing(cliques, sizes, importance or {}, most_cells)
     alone = growing.error
     while steps := growing.best_steps(allowed):
