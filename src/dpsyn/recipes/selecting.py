@@ -64,7 +64,7 @@ class DPSynOptions:
     most_cells: int = 20_000
     most_triples: int = 3_000
     most_grown: int = 4_096
-    exact: float = 0.0005
+    exact: float = 0.0003
     workload: Mapping[str, float] = field(default_factory=dict)
 
 
