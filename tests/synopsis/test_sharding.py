@@ -34,7 +34,7 @@ def synopsis() -> Synopsis:
     rng = np.random.default_rng(5)
     tables = {("sex", "age"): rng.random((2, 11)) * 100, ("sex", "pay"): rng.random((2, 3)), "day": rng.random(4)}
     scaled = {name: table / table.sum() * 10_000 for name, table in tables.items()}
-    return Synopsis.from_marginals(SCHEMA, scaled, deviation=1.0, source="made up")
+    return Synopsis.from_marginals(SCHEMA, scaled, deviation=3.0, source="made up")
 
 
 @pytest.fixture(autouse=True)
