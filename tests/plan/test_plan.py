@@ -110,6 +110,7 @@ def test_plans_that_differ_have_other_digests() -> None:
         ("singles: 2", "line 2: singles is 2"),
         ("selection: 0", "line 2: selection is 0"),
         ("workload: {a: -1}", "line 2: the weight of 'a' is -1"),
+        ("workload: {a: 1e-200}", "line 2: the weight of 'a' is 1e-200; give a number from 1e-06"),
         ("threshold: high", "line 2: threshold: 'high' is not a number"),
     ],
 )
