@@ -31,6 +31,10 @@ _LANES = 8
 _LEAST, _MOST = 1e-30, 1e30
 """A sum of weights outside may have lost digits in single precision; it is made anew with rescaling."""
 
+_LIGHTEST, _HEAVIEST = 1e-30, 1e30
+"""The weights of a cell, however many records enter or leave it while an attribute is drawn: where other tables move
+thousands of them, a cell's weight was infinite, and records were drawn at random."""
+
 _GOLDEN = 0x9E3779B97F4A7C15
 
 
@@ -133,8 +137,9 @@ def sweep(
                     moves += 1
                     for part in range(len(own)):
                         clique, begin, step = own[part], cells[part, place], np.uint32(apart[part])
-                        live[begin + np.uint32(old) * step] *= leaving[clique]
-                        live[begin + np.uint32(new) * step] *= entering[clique]
+                        left, entered = begin + np.uint32(old) * step, begin + np.uint32(new) * step
+                        live[left] = min(live[left] * leaving[clique], np.float32(_HEAVIEST))
+                        live[entered] = max(live[entered] * entering[clique], np.float32(_LIGHTEST))
         for place in range(opening, closing):
             if own_bases[place] != bases[place]:
                 _turned(live, bases[place], lengths[place], number, steps[place], own_bases[place], False)
