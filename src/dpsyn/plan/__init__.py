@@ -2,6 +2,7 @@
 
 from dpsyn.plan.checking import budgets_of, check_plan
 from dpsyn.plan.drafting import draft_plan
+from dpsyn.plan.entries import check_weights
 from dpsyn.plan.exploring import Dependence, Exploration, explored
 from dpsyn.plan.layout import MOST_CELLS, Layout, Rare, layout_of
 from dpsyn.plan.plan import Plan
@@ -23,6 +24,7 @@ __all__ = [
     "budgets_of",
     "by_cells",
     "check_plan",
+    "check_weights",
     "draft_plan",
     "explored",
     "laplace_warning",

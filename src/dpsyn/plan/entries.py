@@ -17,6 +17,9 @@ Share = float | str
 
 Mechanism = Literal["gaussian", "laplace"]
 
+_MOST_WEIGHT = 1e6
+"""An attribute that matters more than that is the only one that matters; one below its inverse does not matter."""
+
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Something that a plan says, perhaps only for some budgets.
@@ -292,6 +295,14 @@ def check_share(share: Share | None, field: str = "share") -> None:
         raise SchemaError(f"{field}: {error}", (field,)) from None
     if not 0 < part <= 1:
         raise SchemaError(f"{field} is {share}; give a part of the budget, above 0 and at most 1", (field,))
+
+
+def check_weights(workload: dict[str, float]) -> None:
+    """Refuse weights of attributes that a choice cannot be made by."""
+    for name, weight in workload.items():
+        if not 1 / _MOST_WEIGHT <= weight < _MOST_WEIGHT:
+            span = f"from {1 / _MOST_WEIGHT:g} to below {_MOST_WEIGHT:g}"
+            raise SchemaError(f"the weight of {name!r} is {weight}; give a number {span}", ("workload", name))
 
 
 def _check_joint(name: str, parts: tuple[str, ...], least: int = 2) -> None:

@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dpsyn.errors import SchemaError
-from dpsyn.plan.entries import AnyTransform, Group, Marginals, Share, check_share
+from dpsyn.plan.entries import AnyTransform, Group, Marginals, Share, check_share, check_weights
 
 if TYPE_CHECKING:
     from dpsyn.plan.exploring import Exploration
     from dpsyn.plan.predicting import Predicted
     from dpsyn.schema import Schema
     from dpsyn.synopsis import Synopsis
-
-MOST_WEIGHT = 1e6
-"""An attribute that matters more than that is the only one that matters."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -59,11 +56,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 check_share(given, field)
         if self.threshold < 0:
             raise SchemaError(f"threshold is {self.threshold}; give a number from 0", ("threshold",))
-        for name, weight in self.workload.items():
-            if not 1 / MOST_WEIGHT <= weight < MOST_WEIGHT:
-                span = f"from {1 / MOST_WEIGHT:g} to below {MOST_WEIGHT:g}"
-                message = f"the weight of {name!r} is {weight}; give a number {span}"
-                raise SchemaError(message, ("workload", name))
+        check_weights(self.workload)
         names = [group.name for group in self.groups]
         if len(set(names)) < len(names):
             raise SchemaError("two groups have the same name", ("groups",))

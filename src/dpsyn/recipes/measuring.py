@@ -12,7 +12,7 @@ import msgspec
 
 from dpsyn.accounting import Budget, Ledger, default_delta, delta_warning
 from dpsyn.errors import SchemaError, UserError
-from dpsyn.plan import Plan, budget_of, laplace_warning, layout_of
+from dpsyn.plan import Plan, budget_of, check_weights, laplace_warning, layout_of
 from dpsyn.private import open_private
 from dpsyn.progress import Progress, silent
 from dpsyn.recipes.direct import direct
@@ -45,9 +45,6 @@ RECIPES: dict[str, Recipe] = {
 """All recipes; a test runs each on neighbouring tables and compares answers with charges."""
 
 DEFAULT_RECIPE = "dpsyn"
-
-MOST_WEIGHT = 1e6
-"""An attribute that matters more than that is the only one that matters; one below its inverse does not matter."""
 
 
 def measure(
@@ -152,12 +149,10 @@ def _weighted(recipe: str, workload: Mapping[str, float], schema: Schema) -> Rec
     if recipe != DEFAULT_RECIPE:
         raise UserError(f"the recipe {recipe!r} knows no workload; use {DEFAULT_RECIPE!r}, or leave the workload out")
     measured = [attribute.name for attribute in schema.measured]
-    for name, weight in workload.items():
+    for name in workload:
         if name not in measured:
             raise UserError(f"the workload has {name!r}, which is not measured; there are {', '.join(measured)}")
-        if not 1 / MOST_WEIGHT <= weight < MOST_WEIGHT:
-            span = f"from {1 / MOST_WEIGHT:g} to below {MOST_WEIGHT:g}"
-            raise UserError(f"the weight of {name!r} is {weight}; give a number {span}")
+    check_weights(dict(workload))
     return partial(dpsyn, options=DPSynOptions(workload=dict(workload)))
 
 
