@@ -142,12 +142,12 @@ def growth_changes(
         grown, touched, many_own = held[row].copy(), False, 0
         for place in range(places):
             if held[row, place]:
-                own[many_own] = place
-                many_own += 1
                 for before in own[:many_own]:
                     touched = touched or changed[before, place]
+                own[many_own] = place
+                many_own += 1
         for place in range(places):
-            concerned = touched or changed[place, place]
+            concerned = touched
             for other in own[:many_own]:
                 concerned = concerned or changed[other, place]
             if not concerned:
@@ -160,7 +160,7 @@ def growth_changes(
             dropped[0], drops, tables, fits = row, 1, 0, size <= most_cells
             own[many_own] = place
             for last in range(many_own + 1):
-                for before in range(last + 1):
+                for before in range(last):
                     pair = min(own[before], own[last]) * places + max(own[before], own[last])
                     for table in range(starts[pair], starts[pair + 1]):
                         if _holds(grown, asked[table]):

@@ -56,7 +56,7 @@ def merge(
     marginals that hold t. Steps that lower it most come first.
 
     Args:
-        cliques: the marginals asked for, none twice.
+        cliques: the marginals asked for, of two attributes at least, none twice.
         sizes: the number of values of each attribute.
         importance: how much an error counts, by attribute, 1 where it is not said; that of a table is the product.
         most_cells: cells that a marginal may grow to, unless it becomes one that was asked for.
@@ -79,7 +79,7 @@ class _Growing:
     ) -> None:
         places = {name: place for place, name in enumerate(sizes)}
         asked = sorted(sorted(places[name] for name in clique) for clique in cliques)
-        longest, self.alone = max(2, *map(len, asked)), min(map(len, asked)) == 1  # then one in common is touching
+        longest = max(map(len, asked))
         self.names, self.most_cells = tuple(sizes), most_cells
         self.sizes = np.array(list(sizes.values()), np.float64)
         self.importance = np.array([importance.get(name, 1.0) for name in sizes])
@@ -134,7 +134,7 @@ class _Growing:
                 self.refused[row, place], self.changes[:, row, place] = True, (np.inf, 0.0)
                 continue
             seen, bits = seen + 1, sum(1 << at for at in grown)
-            if not any(together[at] & (bits if self.alone else bits ^ 1 << at) for at in grown):
+            if not any(together[at] & (bits ^ 1 << at) for at in grown):
                 after = weight + self.changes[0, row, place], told + self.changes[1, row, place]
                 if math.sqrt(after[0]) * after[1] < math.sqrt(weight) * told * (1 - _LEAST_GAIN):
                     weight, told = after
@@ -169,7 +169,6 @@ class _Growing:
     def look(self, changed: NDArray[np.bool_]) -> None:
         """Work out anew what steps would change whose tables have two attributes of a changed one."""
         together = (changed.T.astype(np.float32) @ changed.astype(np.float32)) > 0
-        together[np.diag_indices_from(together)] &= self.alone
         kernels.growth_changes(
             self.held, self.alive, self.grew, self.refused, self.cells, self.weights, self.asked, self.starts,
             self.needs, self.precision, self.sizes, self.importance, self.most_cells, together, self.changes,
