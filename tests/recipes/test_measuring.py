@@ -12,8 +12,9 @@ import pytest
 from numpy.typing import NDArray
 
 import dpsyn
-from dpsyn.accounting import Ledger
+from dpsyn.accounting import Budget, Ledger
 from dpsyn.errors import BudgetError, SchemaError, UserError
+from dpsyn.private import Limits, open_private
 from dpsyn.recipes import RECIPES
 from dpsyn.schema import Categorical, Identifier, Integer, Open, Real, Schema, Unit
 from dpsyn.schema.relations import Neighbours
@@ -433,3 +434,18 @@ def test_a_workload_moves_budget_to_what_matters() -> None:
 
     assert noise(weighted, True) < noise(plain, True)
     assert noise(weighted, True) < noise(weighted, False)
+
+
+def test_triples_beyond_what_a_marginal_may_have_are_not_asked_for() -> None:
+    rng = np.random.default_rng(0)
+    columns = rng.integers(0, 6, (3, 20_000))
+    columns[2] = (columns[0] + columns[1] + rng.integers(0, 3, 20_000)) % 6  # no pair tells anything, the triple much
+    columns[1] = np.where(rng.random(20_000) < 0.2, columns[0], columns[1])
+    table, budget = pa.table(dict(zip("abc", columns, strict=True))), Budget.plan(100, 1e-6)
+    widest = []
+    for cells in (1000, 100):
+        with open_private(table, codes(a=6, b=6, c=6), budget, limits=Limits(cells=cells)) as private:
+            found = RECIPES["dpsyn"](private)
+        widest.append(max(len(marginal.clique) for stage in found.stages for marginal in stage.marginals))
+
+    assert widest == [3, 2]

@@ -233,7 +233,8 @@ def _triples(table: PrivateTable, pairs: Sequence[Clique], scores: Table, option
     best = {name: max((s for p, s in strength.items() if name in p), default=0.0) for name in table.recoding.names}
     names = sorted(best, key=lambda name: -best[name])[:MOST_NAMES]  # the triples of all would be too many to list
     triples: list[Clique] = list(combinations([name for name in table.recoding.names if name in set(names)], 3))
-    small = [t for t, cells in zip(triples, cells_of(table, triples), strict=True) if cells <= options.most_cells]
+    most = min(options.most_cells, table.limits.cells)
+    small = [triple for triple, cells in zip(triples, cells_of(table, triples), strict=True) if cells <= most]
     return sorted(small, key=weakness)[: options.most_triples]
 
 
