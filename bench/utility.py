@@ -7,7 +7,8 @@ Each FOLDER has a table of integer codes, ``*.csv.gz``, and ``domain.json``, the
 ``run`` releases it with δ = 1e-9 and default settings, each time in a process of its own, and adds a line of JSON with
 the figures to the results; what is there already is not run again. ``tell`` prints them as a table, means over the
 releases of a cell, with the best figure of other systems in ``bench/peers.csv`` where one of them came to an end, and
-``--plot`` draws them.
+``--plot`` draws them. ``measured`` is how far rows are from the tables that were measured, as a mean total variation
+distance; at ``--epsilon 1e6`` those are the real ones.
 
 The judge is a Python file with ``score(real, synthetic, names, sizes, target, dropped)``, which returns mean total
 variation distances of all 1-way, all 2-way and 300 random 3-way marginals (``tvd1`` …), the NIST density and range
@@ -113,7 +114,9 @@ def released(table: Table, epsilon: float, recipe: str, seed: int) -> tuple[pa.T
     took = {"processor": time.process_time() - processor, "wall": time.perf_counter() - wall}
     megabytes, cliques = own_peak_megabytes(), [len(own.clique) for own in synopsis.model.tables]
     about = {"table": table.name, "epsilon": epsilon, "recipe": recipe, "seed": seed, "commit": commit()}
-    return rows, about | took | {"megabytes": megabytes, "pairs": cliques.count(2), "triples": cliques.count(3)}
+    apart = [own.gap.distance for own in synopsis.compare(rows).marginals]
+    told = {"pairs": cliques.count(2), "triples": cliques.count(3), "measured": len(apart), "apart": mean(apart)}
+    return rows, about | took | {"megabytes": megabytes} | told
 
 
 def judged(folder: Path, epsilon: float, recipe: str, seed: int, judge: Path) -> Line:
@@ -166,7 +169,20 @@ def _key(line: Line) -> tuple[Any, ...]:
 
 # ── telling ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-COLUMNS = ("one_way", "two_way", "three_way", "density", "range", "auc", "processor", "wall", "megabytes")
+COLUMNS = {
+    "apart": "measured",
+    "one_way": "1-way",
+    "two_way": "2-way",
+    "three_way": "3-way",
+    "density": "density",
+    "range": "range",
+    "auc": "AUC",
+    "processor": "processor s",
+    "wall": "wall s",
+    "megabytes": "MB",
+}
+"""Figures that are told, and their titles."""
+
 LOWER = ("one_way", "two_way", "three_way", "processor", "wall", "megabytes")
 
 
@@ -205,20 +221,21 @@ def tell(chosen: argparse.Namespace) -> None:
     cells, peers = averaged(lines), best_peers()
     commits = ", ".join(sorted({line["commit"] for line in lines if "commit" in line}))
     print(f"{provenance(SEED)}; figures of commits {commits}; δ = {DELTA}\n")
-    print("| table | ε | | 1-way | 2-way | 3-way | density | range | AUC | processor s | wall s | MB | releases |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|---|---|")
+    shown = [column for column in COLUMNS if any(column in figures for figures in cells.values())]
+    print(f"| table | ε | | {' | '.join(COLUMNS[column] for column in shown)} | releases |")
+    print("|---" * (len(shown) + 4) + "|")
     for (name, epsilon, recipe), figures in sorted(cells.items(), key=lambda cell: (cell[0][0], cell[0][1] or 0)):
-        print(row(name, epsilon, recipe, figures, str(figures["releases"])))
+        print(row(name, epsilon, recipe, figures, shown, str(figures["releases"])))
         if recipe == DEFAULT_RECIPE and epsilon and (name, epsilon) in peers:
-            print(row(name, epsilon, "*best of the others*", peers[name, epsilon], ""))
+            print(row(name, epsilon, "*best of the others*", peers[name, epsilon], shown, ""))
     compare(cells, peers)
     if chosen.plot:
         draw(cells, peers, chosen.plot)
 
 
-def row(name: str, epsilon: float | None, words: str, figures: Line, releases: str) -> str:
+def row(name: str, epsilon: float | None, words: str, figures: Line, columns: Sequence[str], releases: str) -> str:
     shown = []
-    for column in COLUMNS:
+    for column in columns:
         value = figures.get(column)
         if value is None:
             shown.append("")
