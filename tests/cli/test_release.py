@@ -116,6 +116,18 @@ def test_rows_are_generated_under_conditions(capsys: pytest.CaptureFixture[str])
     assert "wrong.csv" not in files()
 
 
+def test_folders_say_under_which_conditions_rows_were_drawn() -> None:
+    assert run(["measure", *RELEASE, "-o", "s.dpsyn", "-q"]) == 0
+
+    assert run(["generate", "s.dpsyn", "--where", "sex=F", "--rows", "20", "-o", "some/"]) == 0
+    assert run(["generate", "s.dpsyn", "--where", "sex=F", "--rows", "20", "--replicates", "1", "-o", "each/"]) == 0
+    assert run(["generate", "s.dpsyn", "--rows", "20", "-o", "all/"]) == 0
+
+    for name in ("README.txt", "datapackage.json"):
+        told = ["drawn to meet sex=F" in Path(folder, name).read_text("utf-8") for folder in ("some", "each-1", "all")]
+        assert told == [True, True, False]
+
+
 def test_replicates_are_numbered_and_say_what_they_do_not_show(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["measure", *RELEASE, "-o", "s.dpsyn", "-q"]) == 0
 

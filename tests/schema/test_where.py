@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpsyn.errors import UserError
-from dpsyn.schema import Schema, parse_where, select_cells
+from dpsyn.schema import Schema, parse_where, select_cells, where_in_words
 
 SCHEMA = Schema.from_yaml(
     """\
@@ -137,3 +137,12 @@ def test_a_range_that_ends_inside_a_cell_is_refused_with_the_whole_cells() -> No
 
     whole = str(refused.value).rpartition("use ")[2]
     assert select_cells(SCHEMA, {"wage": whole})["wage"].any()
+
+
+def test_conditions_are_told_as_they_are_written_on_the_command_line() -> None:
+    where = {"age": (30, 39), "sex": ["F", "M"], "wage": 5, "born": date(2020, 2, 1)}
+
+    words = where_in_words(SCHEMA, where)
+
+    assert words == "age=30..39, sex=F|M, wage=5, born=2020-02-01"
+    assert where_in_words(SCHEMA, {}) == ""

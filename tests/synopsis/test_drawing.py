@@ -154,6 +154,7 @@ def test_the_first_replicates_do_not_depend_on_how_many_there_are() -> None:
     assert one == two
 
 
-def test_replicates_come_in_some_number() -> None:
-    with pytest.raises(UserError, match="give 1 or more"):
-        next(synopsis().replicates(0))
+@pytest.mark.parametrize("number", [0, 2.5, "3", True])
+def test_replicates_come_in_some_number(number: Any) -> None:
+    with pytest.raises(UserError, match="give a whole number from 1"):
+        next(synopsis().replicates(number))

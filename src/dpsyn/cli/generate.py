@@ -20,7 +20,12 @@ from dpsyn.cli import measuring, output, progress, tables
     metavar="FILE",
     help="Where to write: .csv, .csv.gz, .parquet, .arrow; FOLDER/ for a whole release; - for standard output.",
 )
-@click.option("--rows", type=click.IntRange(min=0), metavar="N", help="How many; by default the noisy estimate.")
+@click.option(
+    "--rows",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="How many; by default as many as the whole table is estimated to have.",
+)
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="The same seed gives the same rows.")
 @click.option(
     "--where",
@@ -73,7 +78,7 @@ def command(
         else:
             drawn = released.replicates(replicates, rows, seed=seed, where=where, kind="arrow", progress=shown)
             for place, table in zip(targets, drawn, strict=True):
-                tables.write(released, table, place)
+                tables.write(released, table, place, where)
     if not quiet and target != "-":
         for place in targets:
             tables.say_written(place)

@@ -28,10 +28,10 @@ def check(target: str, force: bool) -> None:
     outputs.check_writable(Path(target.rstrip("/")))
 
 
-def write(synopsis: Synopsis, table: Any, target: str) -> None:
+def write(synopsis: Synopsis, table: Any, target: str, where: dict[str, str] | None = None) -> None:
     """Write an Arrow table of rows that were drawn from a synopsis."""
     if is_folder(target):
-        synopsis.write_release(target, table)
+        synopsis.write_release(target, table, where=where)
     else:
         dpsyn.write_table(table, target, synthetic=True)
 

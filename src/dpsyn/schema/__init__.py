@@ -29,7 +29,7 @@ from dpsyn.schema.relations import (
     Unit,
 )
 from dpsyn.schema.schema import AnyAttribute, Schema
-from dpsyn.schema.where import parse_where, select_cells
+from dpsyn.schema.where import parse_where, select_cells, where_in_words
 
 __all__ = [
     "MISSING",
@@ -66,4 +66,5 @@ __all__ = [
     "parse_where",
     "select_cells",
     "text_of",
+    "where_in_words",
 ]

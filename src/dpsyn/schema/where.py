@@ -77,6 +77,15 @@ def select_cells(schema: Schema, where: Mapping[str, object]) -> dict[str, NDArr
     return found
 
 
+def where_in_words(schema: Schema, where: Mapping[str, object]) -> str:
+    """Conditions that fit a schema as they are written on the command line, with commas between them."""
+    conditions = {name: _condition(schema[name], given) for name, given in where.items()}
+    return ", ".join(
+        f"{name}={EITHER.join(map(text_of, one)) if isinstance(one, tuple) else text_of(one)}"
+        for name, one in conditions.items()
+    )
+
+
 def _in_place(name: str, complaint: str) -> str:
     """What an attribute says about a value, and whose it is."""
     if repr(name) in complaint:

@@ -26,7 +26,7 @@ _TIMES = {"s": "%Y-%m-%d %H:%M:%S", "ms": "%Y-%m-%d %H:%M:%S.%f", "us": "%Y-%m-%
 
 
 def package(
-    dataset: str, path: str | Sequence[str], fields: dict[str, Any], size: int, digest: str | None
+    dataset: str, path: str | Sequence[str], fields: dict[str, Any], size: int, digest: str | None, conditions: str = ""
 ) -> dict[str, Any]:
     """The plain data of ``datapackage.json`` for one table.
 
@@ -36,6 +36,7 @@ def package(
         fields: what ``table_schema`` gives for it.
         size: its bytes.
         digest: their SHA-256, if the table is one file.
+        conditions: that every row was drawn to meet, in words.
     """
     first = path if isinstance(path, str) else path[0]
     kind = table_format(first)
@@ -44,7 +45,8 @@ def package(
     return {
         "profile": f"{tabular}data-package",
         "name": _slug(dataset) or "synthetic-table",
-        "description": "Synthetic rows made by DPSyn from noisy counts; no row is that of a person.",
+        "description": "Synthetic rows made by DPSyn from noisy counts; no row is that of a person."
+        + (f" All of them were drawn to meet {conditions}." if conditions else ""),
         "resources": [
             {
                 "profile": f"{tabular}data-resource",

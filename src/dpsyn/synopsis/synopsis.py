@@ -15,7 +15,7 @@ from dpsyn.accounting import Certificate
 from dpsyn.errors import SourceError, UserError
 from dpsyn.progress import Progress, silent
 from dpsyn.records import Codec
-from dpsyn.schema import Schema, select_cells
+from dpsyn.schema import Schema, select_cells, where_in_words
 from dpsyn.synopsis.drawing import Drawing
 from dpsyn.synopsis.frames import as_kind
 from dpsyn.synopsis.modelling import fit_model
@@ -162,8 +162,8 @@ class Synopsis:
         What an analysis gives on each of them shows how it varies by sampling rows. It does not show how it varies by
         the privacy noise, which is the same in all of them.
         """
-        if number < 1:
-            raise UserError(f"{number} replicates were asked for; give 1 or more")
+        if not isinstance(number, int | np.integer) or isinstance(number, bool) or number < 1:
+            raise UserError(f"{number!r} replicates were asked for; give a whole number from 1")
         for own in np.random.SeedSequence(seed).spawn(number):
             own_seed = int(own.generate_state(1, np.uint64)[0])
             yield self.generate(rows, seed=own_seed, where=where, kind=kind, progress=progress)
@@ -251,7 +251,7 @@ class Synopsis:
         elif sharding.parts_of(drawing) > 1:
             writing.write_parted(target, self, drawing, where or {}, workers, progress)
         else:
-            writing.write_whole(target, self, drawing, progress)
+            writing.write_whole(target, self, drawing, where or {}, progress)
 
     def spark_frame(
         self, session: Any, rows: int | None = None, *, seed: int | None = None, where: Where | None = None
@@ -265,8 +265,11 @@ class Synopsis:
 
         return spark_frame(self, session, rows, seed=seed, where=where)
 
-    def write_release(self, folder: str | Path, table: pa.Table) -> None:
-        """Write a new folder with a synthetic table, this synopsis, its certificates and a description of columns."""
+    def write_release(self, folder: str | Path, table: pa.Table, *, where: Where | None = None) -> None:
+        """Write a new folder with a synthetic table, this synopsis, its certificates and a description of columns.
+
+        ``where`` are the conditions that rows were drawn under; the folder then tells them.
+        """
         from dpsyn.synopsis import folder as folders
 
-        folders.write_release(folder, table, self)
+        folders.write_release(folder, table, self, conditions=where_in_words(self.schema, where or {}))

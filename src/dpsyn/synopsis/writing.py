@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from dpsyn.progress import Progress
 from dpsyn.records import write_table
+from dpsyn.schema import where_in_words
 from dpsyn.synopsis import folder as folders
 from dpsyn.synopsis import sharding
 from dpsyn.synopsis.drawing import Drawing
@@ -29,9 +30,10 @@ def write_file(target: str | Path, drawing: Drawing, progress: Progress) -> None
     write_table(_batches(drawing, progress), target, synthetic=True)
 
 
-def write_whole(target: str | Path, synopsis: Synopsis, drawing: Drawing, progress: Progress) -> None:
+def write_whole(target: str | Path, synopsis: Synopsis, drawing: Drawing, where: Where, progress: Progress) -> None:
     """A release folder whose rows are one file."""
-    folders.write_release(target, _batches(drawing, progress), synopsis)
+    conditions = where_in_words(synopsis.schema, where)
+    folders.write_release(target, _batches(drawing, progress), synopsis, conditions=conditions)
 
 
 def write_parted(
@@ -49,7 +51,8 @@ def write_parted(
             folder, synopsis, drawing.rows, seed=drawing.seed, where=where, workers=workers, progress=progress
         )
 
-    folders.write_release_of_parts(target, synopsis, ROWS, drawing.no_rows().schema, parts)
+    conditions = where_in_words(synopsis.schema, where)
+    folders.write_release_of_parts(target, synopsis, ROWS, drawing.no_rows().schema, parts, conditions=conditions)
 
 
 def _batches(drawing: Drawing, progress: Progress) -> Iterator[pa.RecordBatch]:
