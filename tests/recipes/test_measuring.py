@@ -244,6 +244,16 @@ def test_values_of_open_attributes_are_bought() -> None:
     assert certificate.account.total.delta > 0
 
 
+def test_an_open_attribute_of_which_nothing_was_bought_is_pointed_out() -> None:
+    table = pa.table({"city": [f"place {row}" for row in range(300)], "b": [row % 3 for row in range(300)]})
+    schema = Schema(attributes=(Open(name="city", other="elsewhere"), Categorical(name="b", codes=3)))
+
+    with pytest.warns(UserWarning, match="'city' is in enough rows.*every synthetic row says 'elsewhere'"):
+        synopsis = dpsyn.measure(table, schema, 1.0)
+
+    assert set(synopsis.generate(seed=1)["city"].to_pylist()) == {"elsewhere"}
+
+
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 20.0])
 @pytest.mark.parametrize("recipe", sorted(set(RECIPES) - {"fourier"}))
 def test_every_draw_of_a_release_is_in_its_certificate(recipe: str, epsilon: float) -> None:
@@ -434,6 +444,12 @@ def test_a_workload_moves_budget_to_what_matters() -> None:
 
     assert noise(weighted, True) < noise(plain, True)
     assert noise(weighted, True) < noise(weighted, False)
+
+
+@pytest.mark.parametrize("workload", ["a", ["a"], {"a": "much"}, {"a": None}])
+def test_what_is_no_workload_is_refused(workload: Any) -> None:
+    with pytest.raises(UserError, match="is no workload; give weights by attribute"):
+        dpsyn.measure(dependent(50, SIZES), codes(**SIZES), 1.0, workload=workload)
 
 
 def test_triples_beyond_what_a_marginal_may_have_are_not_asked_for() -> None:

@@ -122,6 +122,7 @@ def measure(
     ) as table:
         table.require_all_answers()
         found = chosen(table, before=before, progress=progress)
+    _warn_of_nothing_bought(schema, found.schema)
     release = Release(recipe if plan is None else "plan", found.stages, found.scores, table.certificate())
     releases = (*(before.releases if before else ()), release)
     model = fit_model(
@@ -148,12 +149,16 @@ def _weighted(recipe: str, workload: Mapping[str, float], schema: Schema) -> Rec
     """The default recipe with a workload, if that fits the schema."""
     if recipe != DEFAULT_RECIPE:
         raise UserError(f"the recipe {recipe!r} knows no workload; use {DEFAULT_RECIPE!r}, or leave the workload out")
+    try:
+        weights = {name: float(weight) for name, weight in workload.items()}
+    except (AttributeError, TypeError, ValueError):
+        raise UserError(f"{workload!r} is no workload; give weights by attribute, such as {{'income': 4}}") from None
     measured = [attribute.name for attribute in schema.measured]
-    for name in workload:
+    for name in weights:
         if name not in measured:
             raise UserError(f"the workload has {name!r}, which is not measured; there are {', '.join(measured)}")
-    check_weights(dict(workload))
-    return partial(dpsyn, options=DPSynOptions(workload=dict(workload)))
+    check_weights(weights)
+    return partial(dpsyn, options=DPSynOptions(workload=weights))
 
 
 def _viewing(recipe: str, views: Views) -> Recipe:
@@ -211,6 +216,18 @@ def _budget(schema: Schema, epsilon: float, delta: float | None, plan: Plan | No
             warnings.warn(words, UserWarning, stacklevel=3)
         return budget_of(layout_of(plan, schema, epsilon), epsilon, delta, thresholds=thresholds)
     return Budget.plan(epsilon, delta, thresholds=thresholds)
+
+
+def _warn_of_nothing_bought(asked: Schema, found: Schema) -> None:
+    """Say which open attributes will have one value in all rows."""
+    for attribute in asked.measured:
+        if isinstance(attribute, Open) and found[attribute.name] == attribute.bought([]):
+            warnings.warn(
+                f"no value of the open attribute {attribute.name!r} is in enough rows to be released: every synthetic "
+                f"row says {attribute.other!r}. If its values are public, list them in the schema",
+                UserWarning,
+                stacklevel=3,
+            )
 
 
 def _extended(schema: Schema, before: Synopsis) -> Schema:
