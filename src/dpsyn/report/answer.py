@@ -74,5 +74,7 @@ def _percent(level: float) -> str:
 
 
 def _rows(number: float) -> str:
-    """A number of rows: with a decimal where that is a tenth of it or more."""
+    """A number of rows: with a decimal where that is a tenth of it or more; what is next to nothing is not nothing."""
+    if 0 < abs(number) < 0.05:
+        return plain(number, 1)
     return f"{number:,.1f}" if abs(number) < 100 else f"{number:,.0f}"
