@@ -9,6 +9,7 @@ READY  := $(VENV)/.ready
 
 demo: $(READY)
 	$(BIN)/dpsyn demo
+	@echo "(dpsyn is $(BIN)/dpsyn; after '. $(BIN)/activate' the shell finds it.)"
 
 test: $(READY)
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal

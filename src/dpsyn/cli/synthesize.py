@@ -25,7 +25,12 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Where to write: .csv, .csv.gz, .parquet, .arrow; FOLDER/ for a whole release; - for standard output.",
 )
-@click.option("--rows", type=click.IntRange(min=0), metavar="N", help="How many; by default the noisy estimate.")
+@click.option(
+    "--rows",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="How many; by default as many as the table is estimated to have.",
+)
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Makes rows reproducible; never the noise.")
 @click.option("--synopsis", "kept", type=click.Path(path_type=Path), metavar="FILE", help="Keep the noisy tables too.")
 @click.option(
