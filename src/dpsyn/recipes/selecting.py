@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import reduce
 from itertools import combinations
 
 import numpy as np
@@ -133,7 +134,7 @@ def _guesses(found: Findings, before: Synopsis | None, cliques: Sequence[Clique]
 def _products(model: Model, cliques: Sequence[Clique]) -> list[Table]:
     singles = {table.clique[0]: norm_sub(table.values, model.total) for table in model.tables}
     total = max(model.total, 1.0)
-    return [np.multiply.outer(singles[one], singles[other]) / total for one, other in cliques]
+    return [reduce(np.multiply.outer, [singles[name] / total for name in clique]) * total for clique in cliques]
 
 
 def _counted(columns: NDArray[np.unsignedinteger], names: Sequence[str], sizes: Sequence[int], clique: Clique) -> Table:
