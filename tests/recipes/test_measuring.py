@@ -6,6 +6,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -16,7 +17,7 @@ from dpsyn.accounting import Budget, Ledger
 from dpsyn.errors import BudgetError, SchemaError, UserError
 from dpsyn.private import Limits, open_private
 from dpsyn.recipes import RECIPES, selecting
-from dpsyn.schema import Categorical, Identifier, Integer, Open, Real, Schema, Unit
+from dpsyn.schema import Categorical, Identifier, Integer, Open, Real, Recode, Schema, Unit
 from dpsyn.schema.relations import Neighbours
 from dpsyn.selection import Choice, select_worthwhile
 
@@ -469,6 +470,19 @@ def test_a_workload_moves_budget_to_what_matters() -> None:
 def test_what_is_no_workload_is_refused(workload: Any) -> None:
     with pytest.raises(UserError, match="is no workload; give weights by attribute"):
         dpsyn.measure(dependent(50, SIZES), codes(**SIZES), 1.0, workload=workload)
+
+
+def test_the_weight_of_an_attribute_counts_where_it_is_measured_as_one_with_others() -> None:
+    table = dependent(5000, dict.fromkeys("abcde", 4))
+    schema = msgspec.structs.replace(
+        codes(**dict.fromkeys("abcde", 4)), recode=(Recode(name="both", attributes=("a", "b")),)
+    )
+
+    (release,) = dpsyn.measure(table, schema, 2.0, workload={"a": 100.0}).releases
+
+    noise = {marginal.clique: marginal.deviation for marginal in release.stages[-1].marginals}
+    heaviest = max(deviation for clique, deviation in noise.items() if "both" in clique)
+    assert all(deviation > 2 * heaviest for clique, deviation in noise.items() if "both" not in clique)
 
 
 def test_triples_beyond_what_a_marginal_may_have_are_not_asked_for() -> None:

@@ -24,6 +24,7 @@ from dpsyn.recipes.compressing import cells_of, measurable_pairs
 from dpsyn.recipes.recipe import Findings
 from dpsyn.selection import CELL_POWER, Choice, Merged, merge, select_worthwhile, shrunk
 from dpsyn.synopsis import Model, Release, Scores, Stage, Synopsis, fit_model
+from dpsyn.transforms import Recoding
 
 Table = NDArray[np.float64]
 
@@ -83,6 +84,7 @@ def select_and_measure(
     Privacy: spends ``share`` of ρ.
     """
     progress("scoring how pairs depend on each other", 0.0)
+    options = replace(options, workload=_weights(table.recoding, options.workload))
     allowed = _varying(table, allowed)
     pairs, left = [pair for pair in measurable_pairs(table) if allowed(pair)], share
     guesses = _guesses(found, before, pairs)
@@ -103,6 +105,13 @@ def select_and_measure(
         candidates = _Candidates(table, cliques, scores, guesses, options, allowed)
         choice = candidates.choice(left)
     return measured(table, found, candidates.tables(choice), left, options, progress)
+
+
+def _weights(recoding: Recoding, workload: Mapping[str, float]) -> dict[str, float]:
+    """A workload by what is measured: several attributes that are measured as one have the largest of their weights."""
+    parts = {name: (name, *recoding.parts.get(name, ())) for name in recoding.names}
+    told = {name: [workload[part] for part in own if part in workload] for name, own in parts.items()}
+    return {name: max(weights) for name, weights in told.items() if weights}
 
 
 def _varying(table: PrivateTable, allowed: Allowed) -> Allowed:
