@@ -118,7 +118,7 @@ def guess(name: str, profile: Profile) -> tuple[dict[str, Any], str]:
     """The fields of an attribute that a column looks like, and a remark for the person who finishes them."""
     missing = _missing(profile)
     key = "it repeats; if it names a person, make it kind: identifier and add a unit"
-    for attempt in (_nothing, _decimal_comma, _identifier, _truth, _date, _grades, _amount, _categories):
+    for attempt in (_nothing, _date, _decimal_comma, _signs, _identifier, _truth, _grades, _amount, _categories):
         found = attempt(name, profile)
         if found:
             fields, comment = found
@@ -146,9 +146,25 @@ def _nothing(name: str, profile: Profile) -> Guess:
 
 
 def _decimal_comma(name: str, profile: Profile) -> Guess:
-    if profile.number or not all(re.fullmatch(r"-?[0-9.]*,?[0-9]+", text) for text in profile.counts):
+    if not all(re.fullmatch(r"-?[0-9.]*,?[0-9]+", text) for text in profile.counts):
+        return None
+    if not any("," in text for text in profile.counts):  # numbers, or versions such as 1.2.3
         return None
     return {"kind": "open"}, "numbers with a decimal comma are not read; write them with a point"
+
+
+_SIGN = r"(?:[$€£¥₹%]|EUR|USD|GBP|CHF|JPY|CNY|INR|CAD|AUD|SEK|NOK|DKK|PLN|CZK|kr|zł|Kč)"
+_WITH_SIGNS = re.compile(rf"[-+]?(?:{_SIGN}\s?)?[-+]?[0-9]+(?:[.,'\s][0-9]{{3}})*(?:[.,][0-9]+)?(?:\s?{_SIGN})?")
+
+
+def _signs(name: str, profile: Profile) -> Guess:
+    """Too many amounts to list, with signs beside or between their digits."""
+    if _categories(name, profile) or not all(_WITH_SIGNS.fullmatch(text) for text in profile.counts):
+        return None
+    if not any(re.search(f"[,']|{_SIGN}", text) for text in profile.counts):
+        return None
+    what = "numbers with a currency, a percent sign or commas between digits"
+    return {"kind": "open"}, f"{what} are not read; write plain ones, such as 1793.08"
 
 
 _NAMES_A_KEY = re.compile(r"(^|[^a-z])(id|uuid|guid|ssn|e-?mail|phone|key)$", re.IGNORECASE)
