@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsyn.demo import people, people_schema
-from dpsyn.diagnose import check_table, draft_schema
+from dpsyn.diagnose import NO_ROWS, check_table, draft_schema
 from dpsyn.diagnose.draft import round_bounds
 from dpsyn.diagnose.profile import FORMATS
 from dpsyn.errors import SchemaError, SourceError
@@ -305,6 +305,8 @@ def test_a_table_without_rows_is_drafted() -> None:
     text = draft_schema(pa.table({"a": pa.array([], pa.string())}))
 
     assert Schema.from_yaml(text)["a"].kind == "open"
+    assert text.startswith(f"# {NO_ROWS}\n")
+    assert NO_ROWS not in draft_schema(pa.table({"a": pa.array([None], pa.string())}))
 
 
 def test_only_so_many_rows_are_looked_at() -> None:

@@ -38,6 +38,8 @@ FARTHEST_CODE = 2**63
 MOST_PLACES = 9
 """Digits after the point that a draft keeps; more are seldom meant."""
 
+NO_ROWS = "The table has no rows, so the draft holds only the names of its columns; say what each of them can hold."
+
 _HEADER = """\
 Drafted from the data. As long as an entry says  provenance: data  this file is private.
 For each attribute compare what stands here with what is publicly known (a code book, a form, the law):
@@ -60,8 +62,9 @@ def draft_schema(data: Any, *, query: str | None = None, rows: int | None = MOST
     """
     source = open_source(data, query=query)
     profiles = _profiles(source, rows)
+    empty = f"{NO_ROWS}\n" if not any(profile.rows for profile in profiles.values()) else ""
     comments: dict[yamltext.Path, str] = {
-        (): _HEADER + _notes(source.schema.names, profiles),
+        (): empty + _HEADER + _notes(source.schema.names, profiles),
         ("dataset",): "the name under which all releases of this table share a privacy budget",
         ("expected_size",): "about how many rows, from public knowledge; it sets sensible defaults",
         ("neighbours",): "add-remove hides whether a unit is in the table; replace makes the number of units public",
