@@ -104,6 +104,15 @@ def test_a_draft_goes_to_standard_output_by_default(people: Path, capsys: pytest
     assert Schema.from_yaml(capsys.readouterr().out).names == ("name", "age", "sex")
 
 
+def test_a_draft_of_a_table_without_rows_says_so(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("empty.csv").write_text("age,sex\n", "utf-8")
+
+    assert run(["schema", "draft", "empty.csv", "-o", "schema.yaml"]) == 0
+
+    assert "The table has no rows" in capsys.readouterr().out
+    assert Path("schema.yaml").read_text("utf-8").startswith("# The table has no rows")
+
+
 @pytest.mark.parametrize("command", [["check", ""], ["import", ""], ["approve", "", "a", "--because", "book"]])
 def test_an_empty_path_is_told(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["schema", *command]) == 2

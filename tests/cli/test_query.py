@@ -95,10 +95,11 @@ def test_long_answers_are_cut_on_a_terminal(
     ("words", "complaint"),
     [
         ([], "nothing is asked for"),
-        (["agee"], "there is no attribute 'agee'; there are age, sex, job"),
+        (["agee"], "there is no attribute 'agee'; did you mean age?"),
         (["age,age"], "named twice"),
         (["age,"], "there is no attribute ''"),
         (["age", "--where", "sex"], "is not a condition"),
+        (["age", "--where", "age>=30"], "age=30..HIGH"),
         (["age", "--where", "sex=X"], "'X' is not a value of 'sex'"),
         (["age", "--where", "age=39..30"], "ends before it begins"),
         (["age", "--level", "95"], "between 0 and 1"),

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
+import pyarrow.parquet as papq
 
 from dpsyn.diagnose import check_table
-from dpsyn.schema import Schema
+from dpsyn.schema import Categorical, Schema
 
 
 def test_rows_that_break_a_rule_are_counted_rule_by_rule() -> None:
@@ -17,3 +20,13 @@ def test_rows_that_break_a_rule_are_counted_rule_by_rule() -> None:
 
     assert fit.broken == {1: 2, 2: 1}
     assert fit.skipped == ("rule 3",)
+
+
+def test_numbers_that_lost_their_leading_zeros_are_told_as_a_release_would(tmp_path: Path) -> None:
+    papq.write_table(pa.table({"ward": [1, 7]}), tmp_path / "wards.parquet")
+    schema = Schema(attributes=(Categorical(name="ward", values=("001", "007")),))
+
+    fit = check_table(schema, tmp_path / "wards.parquet")
+
+    (problem,) = fit.problems
+    assert "column 'ward' holds int64, which has no leading zeros, but the schema lists '001'" in problem

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsyn.demo import people, people_schema
-from dpsyn.diagnose import check_table, draft_schema
+from dpsyn.diagnose import NO_ROWS, check_table, draft_schema
 from dpsyn.diagnose.draft import round_bounds
+from dpsyn.diagnose.profile import FORMATS
 from dpsyn.errors import SchemaError, SourceError
 from dpsyn.schema import Attribute, Schema
 
@@ -52,6 +53,19 @@ def fields(attribute: Attribute, *names: str) -> tuple[Any, ...]:
         ),
         (["2016-03-01T08:30", "2016-04-01T00:00"] * 100, {"kind": "datetime", "resolution": "minute"}),
         (["03/01/2016", "12/31/2016"] * 100, {"kind": "datetime", "format": "%m/%d/%Y"}),
+        (["14.04.2021", "01.05.2022"] * 100, {"kind": "datetime", "format": "%d.%m.%Y", "end": "2022-12-31"}),
+        (["14.04.21", "01.05.22"] * 100, {"kind": "datetime", "format": "%d.%m.%y", "start": "2021-01-01"}),
+        (["14-04-2021", "01-05-2022"] * 100, {"kind": "datetime", "format": "%d-%m-%Y"}),
+        (["04-03-2021", "04-14-2021"] * 100, {"kind": "datetime", "format": "%m-%d-%Y"}),
+        (["04-03-2021", "05-04-2021"] * 100, {"kind": "datetime", "format": "%m-%d-%Y"}),
+        (["14 Apr 2021", "1 May 2021"] * 100, {"kind": "datetime", "format": "%d %b %Y"}),
+        (["14-Apr-2021", "01-MAY-2021"] * 100, {"kind": "datetime", "format": "%d-%b-%Y"}),
+        (["14 April 2021", "1 May 2021"] * 100, {"kind": "datetime", "format": "%d %B %Y"}),
+        ([f"{day:02}.{month:02}.2021" for day in range(1, 29) for month in range(1, 13)], {"kind": "datetime"}),
+        (["1.2.3", "2.0.1"] * 100, {"kind": "categorical", "values": ("1.2.3", "2.0.1")}),
+        (["1.2.10", "1.2.11"] * 100, {"kind": "categorical", "values": ("1.2.10", "1.2.11")}),
+        (["14.04.21", "1.2.3"] * 100, {"kind": "categorical", "values": ("1.2.3", "14.04.21")}),
+        (["$5", "$10"] * 100, {"kind": "categorical", "values": ("$10", "$5")}),
         (LETTERS * 2, {"kind": "open"}),
         (LETTERS, {"kind": "identifier"}),
         (list(range(1000, 1400)), {"kind": "identifier"}),
@@ -67,6 +81,32 @@ def test_a_column_is_taken_for_what_it_looks_like(values: list[Any], expected: d
 
     assert fields(attribute, *[key for key in expected if key != "kind"]) == tuple(expected.values())
     assert attribute.provenance == "data"
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_dates_in_each_format_are_read_as_they_are_drafted(form: str) -> None:
+    dates = [dt.datetime(2021, month, day, 13, 30).strftime(form) for month in range(1, 13) for day in range(1, 29)]
+    table = pa.table({"a": dates})
+
+    schema = Schema.from_yaml(draft_schema(table))
+
+    assert fields(schema["a"], "format") == ("datetime", form)
+    assert check_table(schema, table).attributes[0].inside == len(dates)
+
+
+@pytest.mark.parametrize("amount", ["${:,}.08", "{} EUR", "-€ {}", "{:,}.50", "{},00 kr", "{}.5 %"])
+def test_amounts_with_signs_are_drafted_with_what_to_do(amount: str) -> None:
+    amounts = [amount.format(number * 7) for number in range(900, 1_200)]
+
+    text = draft_schema(pa.table({"a": amounts, "b": [1, 2] * 150}))
+
+    assert Schema.from_yaml(text)["a"].kind == "open"
+    assert "write plain ones, such as 1793.08" in text
+
+
+@pytest.mark.parametrize("key", ["+49 30 {}", "{}-A", "10.0.0.{}", "030 123 {}", "AB {}"])
+def test_keys_with_digits_are_not_taken_for_amounts(key: str) -> None:
+    assert guessed([key.format(number) for number in range(100, 300)]).kind == "identifier"
 
 
 def test_frequent_values_of_a_wide_range_become_spikes() -> None:
@@ -265,6 +305,8 @@ def test_a_table_without_rows_is_drafted() -> None:
     text = draft_schema(pa.table({"a": pa.array([], pa.string())}))
 
     assert Schema.from_yaml(text)["a"].kind == "open"
+    assert text.startswith(f"# {NO_ROWS}\n")
+    assert NO_ROWS not in draft_schema(pa.table({"a": pa.array([None], pa.string())}))
 
 
 def test_only_so_many_rows_are_looked_at() -> None:

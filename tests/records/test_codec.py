@@ -144,6 +144,38 @@ def test_a_type_that_cannot_be_read_is_refused() -> None:
         check_structure(PEOPLE, table, "people.csv")
 
 
+WARDS = Schema(attributes=(Categorical(name="ward", values=("001", "007", "120"), missing=True),))
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.int64(), pa.uint8(), pa.float64(), pa.decimal128(9, 0), pa.dictionary(pa.int32(), pa.int64())], ids=str
+)
+def test_numbers_are_refused_where_texts_with_leading_zeros_are_listed(kind: pa.DataType) -> None:
+    with pytest.raises(SourceError) as refused:
+        check_structure(WARDS, pa.schema([("ward", kind)]), "people.parquet")
+
+    assert f"column 'ward' holds {kind}, which has no leading zeros, but the schema lists '001'" in str(refused.value)
+    assert "read the column as text (with pandas: dtype={'ward': str})" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (pa.string(), ("001", "007")),
+        (pa.binary(), ("001", "007")),
+        (pa.null(), ("001", "007")),
+        (pa.int64(), ("1", "2", "unknown")),
+        (pa.int64(), ("0", "10")),
+        (pa.float64(), ("0.5", "0a")),
+        (pa.int64(), (0, 1)),
+    ],
+)
+def test_listed_values_that_a_column_can_hold_are_not_refused(kind: pa.DataType, values: tuple[str, ...]) -> None:
+    schema = Schema(attributes=(Categorical(name="ward", values=values),))
+
+    check_structure(schema, pa.schema([("ward", kind)]), "people.parquet")
+
+
 def test_extra_columns_and_derived_ones_do_not_matter() -> None:
     check_structure(PEOPLE, FOUR.append(pa.field("extra", pa.int8())), "people.csv")
 

@@ -19,6 +19,7 @@ attributes:
   age: {kind: integer, low: 0, high: 99, missing: true}
   wage: {kind: integer, low: 0, high: 999999}
   born: {kind: datetime, start: 2020-01-01, end: 2020-12-31, resolution: day}
+  citizen: {kind: boolean}
   adult: {kind: categorical, values: ["no", "yes"]}
   person: {kind: identifier}
 derive:
@@ -65,8 +66,32 @@ def test_what_is_no_condition_is_refused(text: str) -> None:
 
 
 def test_two_conditions_on_one_attribute_are_refused() -> None:
-    with pytest.raises(UserError, match="two conditions on 'sex'"):
-        parse_where(["sex=F", "sex=M"])
+    with pytest.raises(
+        UserError, match=r"two conditions on 'age'.*age=LOW\.\.HIGH is a range, age=ONE\|OTHER is either"
+    ):
+        parse_where(["age=30", "age=40"])
+
+
+@pytest.mark.parametrize(
+    ("text", "instead"),
+    [
+        ("age>=30", "age=30..HIGH"),
+        ("age > 30", "age=30..HIGH"),
+        ("age<=30", "age=LOW..30"),
+        ("age<30", "age=LOW..30"),
+        ("sex!=F", "sex=ONE|OTHER"),
+    ],
+)
+def test_a_comparison_is_refused_with_how_it_is_written(text: str, instead: str) -> None:
+    with pytest.raises(UserError) as refused:
+        parse_where([text], SCHEMA.names)
+
+    assert str(refused.value).startswith(f"{text!r} compares")
+    assert str(refused.value).endswith(instead)
+
+
+def test_signs_of_comparison_in_names_and_values_are_none() -> None:
+    assert parse_where(["a>=1", "b=>2", "b!=c"], ("a>", "b", "b!")) == {"a>": "1", "b": ">2", "b!": "c"}
 
 
 def test_conditions_select_cells() -> None:
@@ -111,6 +136,10 @@ def test_values_of_numpy_and_dates_are_values() -> None:
     ("where", "words"),
     [
         ({"height": 3}, "no attribute 'height' to put a condition on; there are sex, age"),
+        ({"wagee": 3}, r"no attribute 'wagee' to put a condition on; did you mean wage or age\?"),
+        ({"AGE": 3}, r"no attribute 'AGE' to put a condition on; did you mean age or wage\?"),
+        ({"persons": 3}, "no attribute 'persons' to put a condition on; there are sex, age, wage, born, citizen$"),
+        ({"citizen": "Y"}, "'citizen' is boolean; a condition on it is true or false, not 'Y'"),
         ({"sex": "X"}, "'X'"),
         ({"age": "200..300"}, "200"),
         ({"age": "39..30"}, "ends before it begins"),

@@ -57,6 +57,8 @@ def draft(data: str, query: str | None, rows: int, target: str, force: bool) -> 
         text = dpsyn.draft_schema(data, query=query, rows=rows)
     output.write_text(target, text, private=True)
     output.wrote(target, "It is private until you have gone through it; see the notes at its top.")
+    if target != "-" and dpsyn.NO_ROWS in text:
+        output.say(dpsyn.NO_ROWS)
 
 
 @command.command("import")

@@ -38,6 +38,8 @@ FARTHEST_CODE = 2**63
 MOST_PLACES = 9
 """Digits after the point that a draft keeps; more are seldom meant."""
 
+NO_ROWS = "The table has no rows, so the draft holds only the names of its columns; say what each of them can hold."
+
 _HEADER = """\
 Drafted from the data. As long as an entry says  provenance: data  this file is private.
 For each attribute compare what stands here with what is publicly known (a code book, a form, the law):
@@ -60,8 +62,9 @@ def draft_schema(data: Any, *, query: str | None = None, rows: int | None = MOST
     """
     source = open_source(data, query=query)
     profiles = _profiles(source, rows)
+    empty = f"{NO_ROWS}\n" if not any(profile.rows for profile in profiles.values()) else ""
     comments: dict[yamltext.Path, str] = {
-        (): _HEADER + _notes(source.schema.names, profiles),
+        (): empty + _HEADER + _notes(source.schema.names, profiles),
         ("dataset",): "the name under which all releases of this table share a privacy budget",
         ("expected_size",): "about how many rows, from public knowledge; it sets sensible defaults",
         ("neighbours",): "add-remove hides whether a unit is in the table; replace makes the number of units public",
@@ -118,7 +121,7 @@ def guess(name: str, profile: Profile) -> tuple[dict[str, Any], str]:
     """The fields of an attribute that a column looks like, and a remark for the person who finishes them."""
     missing = _missing(profile)
     key = "it repeats; if it names a person, make it kind: identifier and add a unit"
-    for attempt in (_nothing, _decimal_comma, _identifier, _truth, _date, _grades, _amount, _categories):
+    for attempt in (_nothing, _date, _decimal_comma, _signs, _identifier, _truth, _grades, _amount, _categories):
         found = attempt(name, profile)
         if found:
             fields, comment = found
@@ -146,9 +149,25 @@ def _nothing(name: str, profile: Profile) -> Guess:
 
 
 def _decimal_comma(name: str, profile: Profile) -> Guess:
-    if profile.number or not all(re.fullmatch(r"-?[0-9.]*,?[0-9]+", text) for text in profile.counts):
+    if not all(re.fullmatch(r"-?[0-9.]*,?[0-9]+", text) for text in profile.counts):
+        return None
+    if not any("," in text for text in profile.counts):  # numbers, or versions such as 1.2.3
         return None
     return {"kind": "open"}, "numbers with a decimal comma are not read; write them with a point"
+
+
+_SIGN = r"(?:[$€£¥₹%]|EUR|USD|GBP|CHF|JPY|CNY|INR|CAD|AUD|SEK|NOK|DKK|PLN|CZK|kr|zł|Kč)"
+_WITH_SIGNS = re.compile(rf"[-+]?(?:{_SIGN}\s?)?[-+]?[0-9]+(?:[.,'\s][0-9]{{3}})*(?:[.,][0-9]+)?(?:\s?{_SIGN})?")
+
+
+def _signs(name: str, profile: Profile) -> Guess:
+    """Too many amounts to list, with signs beside or between their digits."""
+    if _categories(name, profile) or not all(_WITH_SIGNS.fullmatch(text) for text in profile.counts):
+        return None
+    if not any(re.search(f"[,']|{_SIGN}", text) for text in profile.counts):
+        return None
+    what = "numbers with a currency, a percent sign or commas between digits"
+    return {"kind": "open"}, f"{what} are not read; write plain ones, such as 1793.08"
 
 
 _NAMES_A_KEY = re.compile(r"(^|[^a-z])(id|uuid|guid|ssn|e-?mail|phone|key)$", re.IGNORECASE)

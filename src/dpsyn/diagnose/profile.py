@@ -24,7 +24,10 @@ MOST_DISTINCT = 5_000
 EMPTY_LOOKING = frozenset({*NULL_SPELLINGS, "?", "-", ".", "--"})
 """Texts that a person would read as an empty cell."""
 
-FORMATS = ("%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y", "%Y/%m/%d", "%m/%d/%Y %H:%M", "%m/%d/%Y %I:%M:%S %p", "%d.%m.%Y %H:%M")
+FORMATS = (
+    "%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y", "%d.%m.%y", "%m-%d-%Y", "%d-%m-%Y", "%Y/%m/%d", "%d %b %Y", "%d-%b-%Y",
+    "%d %B %Y", "%m/%d/%Y %H:%M", "%m/%d/%Y %I:%M:%S %p", "%d.%m.%Y %H:%M",
+)  # fmt: skip
 """Ways to write dates that are tried where ISO 8601 does not fit; the first that fits all cells is taken."""
 
 
@@ -115,6 +118,8 @@ class Profile:
 
     def _fits(self, text: str, form: str) -> bool:
         if not text.isascii():  # Python reads the digits of all scripts, Arrow those of one
+            return False
+        if form.endswith("%y") and len(text) != len("14.04.21"):  # 1.2.10 is rather a version than a date
             return False
         try:
             instant = dt.datetime.strptime(text, form)

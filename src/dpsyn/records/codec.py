@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,9 +13,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpsyn.errors import SchemaError, SourceError
+from dpsyn.records import arrays
 from dpsyn.records.columns import Column, RangedColumn, column_for, fits, narrowest
 from dpsyn.records.grouping import Grouping
-from dpsyn.schema import MISSING, Attribute, Derive, Identifier, Ranged, Schema, text_of
+from dpsyn.schema import MISSING, Attribute, Categorical, Derive, Identifier, Ranged, Schema, text_of
 
 Codes = NDArray[Any]
 """Rows × attributes, column-major, in the narrowest unsigned type that holds every code."""
@@ -108,7 +110,23 @@ def structural_problems(schema: Schema, table: pa.Schema) -> dict[str, str]:
         elif not fits(schema[name], table.field(name).type):
             found = table.field(name).type
             problems[name] = f"column {name!r} holds {found}, which cannot be read as {schema[name].kind}"
+        elif zeros := _zeros_lost(schema[name], table.field(name).type):
+            problems[name] = zeros
     return problems
+
+
+def _zeros_lost(attribute: Attribute, kind: pa.DataType) -> str | None:
+    """What is wrong with a column of numbers where texts such as '001' are listed, which no number equals."""
+    if not isinstance(attribute, Categorical) or not arrays.is_number(arrays.value_type(kind)):
+        return None
+    padded = next((v for v in attribute.values if isinstance(v, str) and re.fullmatch("0[0-9]+", v)), None)
+    if padded is None:
+        return None
+    return (
+        f"column {attribute.name!r} holds {kind}, which has no leading zeros, but the schema lists {padded!r}, so that "
+        "every such row would be taken for another value: read the column as text (with pandas: "
+        f"dtype={{{attribute.name!r}: str}})"
+    )
 
 
 def _one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -7,7 +7,6 @@ anything else is refused.
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +18,7 @@ import yaml
 from dpsyn.errors import SchemaError
 from dpsyn.outputs import edited_alone, write_text
 from dpsyn.schema import files, yamltext
+from dpsyn.schema.attributes import meant
 
 Edit = tuple[int, int, str]
 """From where, to where, and what will stand there."""
@@ -120,10 +120,7 @@ def _entries(document: dict[str, Any], section: str) -> dict[Any, Any]:
 
 
 def _unknown(name: str, known: list[str]) -> SchemaError:
-    close = difflib.get_close_matches(name, known, 3)
-    shown = ", ".join(known[:8]) + (f" and {len(known) - 8} more" if len(known) > 8 else "")
-    hint = f"did you mean {' or '.join(close)}?" if close else f"there are {shown}"
-    return SchemaError(f"there is no attribute {name!r}; {hint}")
+    return SchemaError(f"there is no attribute {name!r}; {meant(name, known)}")
 
 
 def _settled(entry: dict[str, Any]) -> bool:

@@ -11,6 +11,7 @@ said differently, and the first value of the domain where ``missing`` is not dec
 
 from __future__ import annotations
 
+import difflib
 import functools
 import math
 from collections.abc import Sequence
@@ -282,10 +283,10 @@ class Boolean(Attribute, frozen=True, kw_only=True, tag="boolean"):
         return ["false", "true"]
 
     def _select_one(self, part: Value) -> NDArray[np.int64]:
-        text = text_of(part).lower()
-        if text not in ("true", "false"):
+        text = text_of(part)
+        if text.lower() not in ("true", "false"):
             raise SchemaError(f"{self.name!r} is boolean; a condition on it is true or false, not {text!r}")
-        return np.array([int(text == "true")])
+        return np.array([int(text.lower() == "true")])
 
 
 class Open(Attribute, frozen=True, kw_only=True, tag="open"):
@@ -371,3 +372,10 @@ def some(labels: Sequence[str]) -> str:
     """The first eight of some names, and how many more there are."""
     shown = ", ".join(labels[:8])
     return shown if len(labels) <= 8 else f"{shown} and {len(labels) - 8:,} more"
+
+
+def meant(name: object, known: Sequence[str]) -> str:
+    """A question to the person who gave a name that is not known; where nothing is near it, what there is."""
+    plain = {other.casefold(): other for other in known}
+    close = difflib.get_close_matches(str(name).casefold(), plain, 3)
+    return f"did you mean {' or '.join(plain[other] for other in close)}?" if close else f"there are {some(known)}"

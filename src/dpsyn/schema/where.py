@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.errors import SchemaError, UserError
-from dpsyn.schema.attributes import MISSING, Attribute, Value, some, text_of
+from dpsyn.schema.attributes import MISSING, Attribute, Value, meant, text_of
 from dpsyn.schema.ranges import Ranged
 from dpsyn.schema.relations import Condition
 
@@ -29,10 +30,15 @@ def parse_where(texts: Iterable[str], names: Collection[str] = ()) -> dict[str, 
     found: dict[str, str] = {}
     for text in texts:
         name, equals, condition = _parted(text, names)
+        if names and name not in names:
+            _refuse_comparison(text)
         if not (name.strip() and equals and condition):
             raise UserError(f"{text!r} is not a condition; write ATTRIBUTE=VALUE, ATTRIBUTE=LOW..HIGH or A=ONE|OTHER")
         if name in found:
-            raise UserError(f"there are two conditions on {name!r}; list all its values in one: {name}=ONE|OTHER")
+            raise UserError(
+                f"there are two conditions on {name!r}; make them one: {name}=LOW..HIGH is a range, "
+                f"{name}=ONE|OTHER is either of two values"
+            )
         found[name] = condition
     return found
 
@@ -45,6 +51,20 @@ def _parted(text: str, names: Collection[str]) -> tuple[str, str, str]:
             return name, "=", after[1:].strip()
     name, equals, condition = (part.strip() for part in text.partition("="))
     return name, equals, condition
+
+
+def _refuse_comparison(text: str) -> None:
+    """Tell whoever writes ``age>=30`` how that is written here."""
+    compared = re.fullmatch(r"([^<>!=]+?)\s*([<>!])=?\s*(.*)", text, re.DOTALL)
+    if not compared:
+        return
+    name, sign, value = compared[1].strip(), compared[2], compared[3]
+    instead = {
+        ">": f"a range with both ends, such as {name}={value or 'LOW'}..HIGH",
+        "<": f"a range with both ends, such as {name}=LOW..{value or 'HIGH'}",
+        "!": f"the values that are meant, such as {name}=ONE|OTHER",
+    }
+    raise UserError(f"{text!r} compares, which conditions do not; write {instead[sign]}")
 
 
 def _split(condition: str) -> tuple[str, ...]:
@@ -62,7 +82,7 @@ def select_cells(schema: Schema, where: Mapping[str, object]) -> dict[str, NDArr
     found = {}
     for name, given in where.items():
         if name not in schema:
-            raise UserError(f"there is no attribute {name!r} to put a condition on; there are {some(schema.names)}")
+            raise UserError(f"there is no attribute {name!r} to put a condition on; {which_is_meant(schema, name)}")
         derived = next((derive for derive in schema.derive if derive.name == name), None)
         if derived:
             raise UserError(f"{name!r} follows from {derived.source!r}; put the condition on {derived.source!r}")
@@ -84,6 +104,11 @@ def where_in_words(schema: Schema, where: Mapping[str, object]) -> str:
         f"{name}={EITHER.join(map(text_of, one)) if isinstance(one, tuple) else text_of(one)}"
         for name, one in conditions.items()
     )
+
+
+def which_is_meant(schema: Schema, name: object) -> str:
+    """Which attributes someone may have meant; only such as have numbers released about them."""
+    return meant(name, [attribute.name for attribute in schema.measured if attribute.coded])
 
 
 def _in_place(name: str, complaint: str) -> str:

@@ -1,7 +1,8 @@
 """YAML text ⇄ plain data, with the line of every entry and comments for people.
 
-Reading follows YAML 1.2's core rules: ``NO`` is Norway and not false, dates stay text, ``09`` needs quotes to
-keep its zero as a value. Keys are always text. Only lists, mappings and scalars exist; nothing in a file can run code.
+Reading follows YAML 1.2's core rules: ``NO`` is Norway and not false, dates stay text. ``09`` is refused without
+quotes, for it would lose its zero. Keys are always text. Only lists, mappings and scalars exist; nothing in a file can
+run code.
 """
 
 from __future__ import annotations
@@ -168,6 +169,10 @@ def _forbidden_tag(node: yaml.Node) -> SchemaError:
 
 
 def _number(kind: str, text: str, line: int) -> int | float:
+    if re.match("[-+]?0[0-9]", text):
+        shown = text if len(text) <= 20 else f"{text[:20]}…"
+        bare = re.sub("^([-+]?)0+(?=[0-9])", r"\1", shown)
+        raise SchemaError(f"line {line}: {shown} would lose its leading zeros; write '{shown}' in quotes, or {bare}")
     try:
         return int(text) if kind == "int" else float(re.sub(r"\.(inf|nan)$", r"\1", text.lower()))
     except ValueError:  # a number of thousands of digits, or a word with a number's tag

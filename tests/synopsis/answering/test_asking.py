@@ -316,7 +316,7 @@ WIDE = Schema(
     ("names", "where", "words"),
     [
         ((), {}, "nothing is asked for"),
-        (("agee",), {}, "there is no attribute 'agee'; there are id, n, a"),
+        (("agee",), {}, "there is no attribute 'agee'; there are n, a"),
         (("a",), {"agee": 1}, "there is no attribute 'agee' to put a condition on"),
         (("a", "a"), {}, "'a' is named twice"),
         (("id",), {}, "'id' is of kind identifier: no numbers are released"),

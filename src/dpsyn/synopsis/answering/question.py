@@ -12,8 +12,7 @@ from dpsyn.errors import UserError
 from dpsyn.marginals import Clique
 from dpsyn.records import Codec
 from dpsyn.schema import Identifier, Schema
-from dpsyn.schema.attributes import some
-from dpsyn.schema.where import select_cells
+from dpsyn.schema.where import select_cells, which_is_meant
 from dpsyn.synopsis.answering.linear import Shares, Table
 from dpsyn.synopsis.answering.outputs import Outputs, cuts, outputs_of, shares_of
 from dpsyn.transforms import RecodedColumn, Recoding, alike
@@ -62,7 +61,7 @@ class Question:
 def _require(schema: Schema, name: str) -> None:
     """Refuse an attribute about which nothing is released."""
     if not isinstance(name, str) or name not in schema:
-        raise UserError(f"there is no attribute {name!r}; there are {some(schema.names)}")
+        raise UserError(f"there is no attribute {name!r}; {which_is_meant(schema, name)}")
     derived = next((derive for derive in schema.derive if derive.name == name), None)
     if derived:
         raise UserError(f"{name!r} follows from {derived.source!r}; ask for {derived.source!r}")
