@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsyn.accounting import Budget, Cap, Gaussian, Head, Ledger, Protection, Run, Threshold
+from dpsyn.accounting import Budget, Cap, Gaussian, Head, Ledger, Protection, Run, Threshold, Witness
 from dpsyn.accounting import chain as chained
 from dpsyn.accounting.account import Account, Draw
 from dpsyn.errors import BudgetError, LedgerError
@@ -336,7 +336,7 @@ def test_truncation_is_found_by_a_recorded_head(ledger: Ledger) -> None:
     tamper(ledger, "DELETE FROM entries WHERE sequence > 3")
 
     assert ledger.verify().faults == ()
-    assert "cut or rewritten" in ledger.verify([head]).faults[0]
+    assert "cut or rewritten" in ledger.verify([Witness(head)]).faults[0]
 
 
 def test_rewriting_the_whole_file_is_found_by_a_recorded_head(ledger: Ledger) -> None:
@@ -347,7 +347,7 @@ def test_rewriting_the_whole_file_is_found_by_a_recorded_head(ledger: Ledger) ->
     spend_all(ledger)
 
     assert ledger.verify().faults == ()
-    assert ledger.verify([head]).faults
+    assert ledger.verify([Witness(head)]).faults
 
 
 def test_a_head_stays_valid_when_the_ledger_grows(ledger: Ledger) -> None:
@@ -356,8 +356,8 @@ def test_a_head_stays_valid_when_the_ledger_grows(ledger: Ledger) -> None:
 
     spend_all(ledger, "census").close()
 
-    assert ledger.verify([head]).faults == ()
-    assert ledger.verify([Head(head.sequence, "0" * 64)]).faults
+    assert ledger.verify([Witness(head)]).faults == ()
+    assert ledger.verify([Witness(Head(head.sequence, "0" * 64))]).faults
 
 
 def test_a_consistent_forgery_of_an_overspend_is_found(ledger: Ledger) -> None:
@@ -512,7 +512,7 @@ def test_a_full_disk_refuses_the_release_and_leaves_the_ledger_sound(ledger: Led
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
     assert before.head is not None
-    assert ledger.verify([before.head]).faults == ()
+    assert ledger.verify([Witness(before.head)]).faults == ()
     run.close()
 
 

@@ -154,7 +154,10 @@ def faults(entries: Iterable[Entry], heads: Iterable[Head] = ()) -> list[str]:
         previous, hashes[expected] = entry.hash, entry.hash
     for head in heads:
         if hashes.get(head.sequence) != head.hash:
-            found.append(f"entry {head.sequence} is not the one a release recorded: the ledger was cut or rewritten")
+            found.append(
+                f"entry {head.sequence} is not the one a release recorded: the ledger was cut or rewritten, "
+                f"or the release was recorded in another ledger"
+            )
     return found
 
 

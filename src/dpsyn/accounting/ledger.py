@@ -17,11 +17,13 @@ from typing import Any
 from dpsyn.accounting import chain
 from dpsyn.accounting.account import Draw
 from dpsyn.accounting.account import replay as replay_draws
+from dpsyn.accounting.agreement import disagreements
 from dpsyn.accounting.budget import THRESHOLD_SHARE, Budget
 from dpsyn.accounting.chain import Entry, Head, Transaction
 from dpsyn.accounting.conversion import epsilon_for, rho_for
 from dpsyn.accounting.exact import Number, exact, round_down, text_of
 from dpsyn.accounting.protection import Protection
+from dpsyn.accounting.witness import Witness
 from dpsyn.errors import BudgetError, DPSynError, LedgerError
 
 _ODD = (DPSynError, LookupError, TypeError, ValueError, AttributeError)
@@ -200,10 +202,17 @@ class Ledger:
                     return dataset.dataset, account
         raise LedgerError(f"there is no run {run} in {self.path}")
 
-    def verify(self, against: Iterable[Head] = ()) -> Verification:
-        """Check the chain, the heads that releases recorded, and that no run spent more than its promise."""
-        entries = chain.read(self.path)
-        faults = chain.faults(entries, against) or _overspends(entries)
+    def verify(self, against: Iterable[Witness] = ()) -> Verification:
+        """Check the chain, that no run spent more than its promise, and what releases recorded of it elsewhere.
+
+        The certificates of a witness must say of their runs what this ledger recorded of them.
+        """
+        entries, witnesses = chain.read(self.path), tuple(against)
+        faults = chain.faults(entries) or _overspends(entries)
+        if not faults:
+            faults = chain.faults(entries, [witness.head for witness in witnesses])
+            stated = [certificate for witness in witnesses for certificate in witness.certificates]
+            faults += [line for one in stated for line in disagreements(one, entries, accounts(entries))]
         return Verification(entries=len(entries), head=entries[-1].head if entries else None, faults=tuple(faults))
 
     def _open_run(self, transaction: Transaction, run: str) -> tuple[str, int]:
