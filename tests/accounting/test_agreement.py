@@ -61,6 +61,12 @@ def test_an_honest_certificate_agrees_also_if_other_tools_wrote_its_numbers(ledg
     assert compared(ledger, rounded) == ()
 
 
+def test_a_certificate_whose_stamp_has_its_first_name_agrees(ledger: Ledger, certificate: Data) -> None:
+    older = {("private" if key == "differentially_private" else key): part for key, part in certificate.items()}
+
+    assert compared(ledger, older) == ()
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -72,7 +78,8 @@ def test_an_honest_certificate_agrees_also_if_other_tools_wrote_its_numbers(ledg
         (put("dataset", value="hospital"), "dataset is 'hospital' in it and 'clinic' by the ledger"),
         (put("protection", "rows", value=20), "protection rows is 20 in it and 2 by the ledger"),
         (put("protection", "record", value="household"), "protection record is 'household' in it and missing"),
-        (put("private", value=False), "private is False in it and True"),
+        (put("differentially_private", value=False), "differentially_private is False in it and True"),
+        (lambda data: data.pop("differentially_private"), "differentially_private is missing"),
         (put("draws", 1, "purpose", value="marginal of income"), "draws 2 purpose is 'marginal of income'"),
         (put("draws", 1, "rho", value="0"), "draws 2 rho"),
         (put("draws", 0, "spend", "sensitivity_squared", value="9"), "draws 1 spend"),

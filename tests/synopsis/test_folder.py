@@ -69,7 +69,7 @@ def test_noise_that_is_not_private_is_stamped_all_over_the_folder(tmp_path: Path
 
     for name in ("README.txt", "certificate.txt"):
         assert "NOT PRIVATE" in (tmp_path / "release" / name).read_text("utf-8")
-    assert json.loads((tmp_path / "release" / "certificate.json").read_text("utf-8"))["private"] is False
+    assert json.loads((tmp_path / "release" / "certificate.json").read_text("utf-8"))["differentially_private"] is False
 
 
 def test_numbers_that_were_measured_elsewhere_are_never_called_private(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_numbers_that_were_measured_elsewhere_are_never_called_private(tmp_path:
 
     for name in ("README.txt", "certificate.txt"):
         assert "Guarantee not verified here" in (tmp_path / "release" / name).read_text("utf-8")
-    assert json.loads((tmp_path / "release" / "certificate.json").read_text("utf-8"))["private"] is None
+    assert json.loads((tmp_path / "release" / "certificate.json").read_text("utf-8"))["differentially_private"] is None
 
 
 def test_the_text_tells_of_every_release_and_of_all_together(tmp_path: Path) -> None:

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dpsyn.accounting.account import Draw, replay
-from dpsyn.accounting.certificate import Certificate
+from dpsyn.accounting.certificate import STAMP, Certificate, stamped_private
 from dpsyn.errors import DPSynError
 
 if TYPE_CHECKING:
     from dpsyn.accounting.chain import Entry
     from dpsyn.accounting.ledger import DatasetAccount, RunAccount
 
-PARTS = ("private", "dataset", "promise", "protection", "draws", "certified_epsilon", "figures")
+PARTS = ("dataset", "promise", "protection", "draws", "certified_epsilon", "figures")
 """What a certificate states that follows from the ledger; what was declared public is not in there."""
 
 _SAME_FIGURE = 1e-6  # as where a certificate is read
@@ -40,6 +40,7 @@ def disagreements(
     except DPSynError as error:
         return [f"what the ledger recorded of run {name} cannot be certified: {error}"]
     differences = [line for part in PARTS for line in _few(part, certificate.get(part), expected[part])]
+    differences += _differences(STAMP, _stamped(certificate), expected[STAMP])
     if not _names_its_end(certificate.get("ledger_head"), [entry for entry in entries if entry.run == name]):
         differences.append("the entry of the ledger that it names is not the end of this run")
     return [f"run {name}: {line}" for line in differences]
@@ -50,6 +51,13 @@ def _certified(dataset: str, run: RunAccount) -> dict[str, Any]:
     return Certificate.of(
         account, run.protection, dataset=dataset, run=run.run, noise_is_private=run.noise_is_private
     ).to_data()
+
+
+def _stamped(certificate: Mapping[str, Any]) -> bool | None:
+    try:
+        return stamped_private(certificate)
+    except KeyError:
+        return None
 
 
 def _names_its_end(head: Any, entries: list[Entry]) -> bool:
