@@ -415,4 +415,5 @@ def test_a_cap_in_a_folder_that_is_not_there_is_refused(say: Say) -> None:
     code, shown = say("cap", "nowhere/l.db", "--dataset", "people", "--epsilon", "1", "--delta", "1e-9")
 
     assert code == 2
-    assert "nowhere/l.db cannot be written" in shown
+    assert "nowhere/l.db cannot be written: the folder nowhere does not exist; make it" in shown
+    assert "make room" not in shown

@@ -203,6 +203,11 @@ def _explained(path: Path, verb: str) -> Iterator[None]:
         name = getattr(error, "sqlite_errorname", "")
         if name == "SQLITE_NOTADB":
             raise _not_a_ledger(path) from None
+        if not path.absolute().parent.is_dir():
+            raise LedgerError(
+                f"the ledger {path} cannot be {verb}: the folder {path.parent} does not exist; make it, or give "
+                f"another place. Nothing was recorded or released"
+            ) from None
         hint = _BROKEN if name.startswith("SQLITE_CORRUPT") else _HINTS[verb]
         raise LedgerError(f"the ledger {path} cannot be {verb}: {error}; {hint}") from None
 
