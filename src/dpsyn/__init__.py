@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dpsyn.accounting import Ledger as Ledger
     from dpsyn.accounting import noise_choices as noise_choices
     from dpsyn.accounting import noise_crossing as noise_crossing
-    from dpsyn.accounting import read_head as read_head
+    from dpsyn.accounting import read_witness as read_witness
     from dpsyn.diagnose import NO_ROWS as NO_ROWS
     from dpsyn.diagnose import PRIVATE as PRIVATE
     from dpsyn.diagnose import AttributeFit as AttributeFit
@@ -71,7 +71,7 @@ _HOMES = {
     "noise_choices": "dpsyn.accounting",
     "noise_crossing": "dpsyn.accounting",
     "parse_where": "dpsyn.schema",
-    "read_head": "dpsyn.accounting",
+    "read_witness": "dpsyn.accounting",
     "read_table": "dpsyn.sources",
     "reading_plan": "dpsyn.recipes",
     "write_table": "dpsyn.records",

@@ -146,6 +146,23 @@ def test_a_certificate_survives_json_and_so_does_its_stamp(noise_is_private: boo
     assert ("NOT PRIVATE" in again.text()) is not noise_is_private
 
 
+@pytest.mark.parametrize(("stamps", "private"), [((True,), True), ((False,), False), ((True, False), False)])
+def test_the_first_name_of_the_stamp_is_still_read(stamps: tuple[bool, ...], private: bool) -> None:
+    data = mixed_run().certificate().to_data()
+    del data["differentially_private"]
+    data |= dict(zip(("private", "differentially_private"), stamps, strict=False))
+
+    assert Certificate.from_data(data).noise_is_private is private
+
+
+def test_a_certificate_without_a_stamp_is_refused() -> None:
+    data = mixed_run().certificate().to_data()
+    del data["differentially_private"]
+
+    with pytest.raises(BudgetError, match="differentially_private"):
+        Certificate.from_data(data)
+
+
 def test_a_certificate_that_was_edited_is_refused() -> None:
     data = mixed_run().certificate().to_data()
     cheaper = data | {"draws": data["draws"][:-1]}

@@ -3,6 +3,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import random
+import re
 import resource
 import signal
 import sqlite3
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsyn.accounting import Budget, Cap, Gaussian, Head, Ledger, Protection, Run, Threshold
+from dpsyn.accounting import Budget, Cap, Gaussian, Head, Ledger, Protection, Run, Threshold, Witness
 from dpsyn.accounting import chain as chained
 from dpsyn.accounting.account import Account, Draw
 from dpsyn.errors import BudgetError, LedgerError
@@ -89,12 +90,45 @@ def test_a_release_beyond_the_cap_is_refused_and_leaves_no_trace(ledger: Ledger)
     assert ledger.verify() == before
 
 
+def test_a_refusal_says_what_was_asked_for_and_an_epsilon_that_is_granted(ledger: Ledger) -> None:
+    ledger.set_cap("clinic", Cap.of(3, 1e-8))
+    Run.open(Budget.plan(2, 1e-9), ROWS, dataset="clinic", ledger=ledger)
+
+    with pytest.raises(LedgerError) as refused:
+        Run.open(Budget.plan("2.5", 1e-9), ROWS, dataset="clinic", ledger=ledger)
+
+    words = str(refused.value)
+    assert words.startswith("this release asks for ε = 2.5 at δ = 1e-09, more than is left of the cap of 'clinic'")
+    assert "which is ε = 3 at δ = 1e-08 for all releases together" in words
+    left = re.search(r"may promise up to ε = (\S+) at δ = 1e-08, or (\S+) at the δ of this one", words)
+    assert left is not None
+    assert 2 < float(left[1]) < float(left[2]) < 2.5  # at a smaller δ the same noise promises a larger ε
+    with pytest.raises(LedgerError, match="cap of"):
+        Run.open(Budget.plan(float(left[2]) + 0.01, 1e-9), ROWS, dataset="clinic", ledger=ledger)
+    Run.open(Budget.plan(left[2], 1e-9), ROWS, dataset="clinic", ledger=ledger)
+
+
+def test_a_refusal_says_that_nothing_is_left(ledger: Ledger) -> None:
+    ledger.set_cap("survey", Cap(rho=SMALL.rho, delta=Fraction(1, 10**9)))
+    spend_all(ledger)
+
+    with pytest.raises(LedgerError, match="Nothing is left"):
+        Run.open(SMALL, ROWS, dataset="survey", ledger=ledger)
+
+
+def test_pure_steps_are_refused_in_the_same_words(ledger: Ledger) -> None:
+    ledger.set_cap("clinic", Cap.of(1, 1e-8))
+
+    with pytest.raises(LedgerError, match=r"asks for ε = 3 at δ = 0, .* up to ε = 0\.9\d* at δ = 1e-08\. Lower its ε"):
+        Run.open(Budget.plan_pure(3, [1]), ROWS, dataset="clinic", ledger=ledger)
+
+
 def test_thresholds_beyond_the_cap_are_refused(ledger: Ledger) -> None:
     ledger.set_cap("survey", Cap.of(100, 1e-9))
     budget = Budget.plan(0.1, "1e-9", thresholds=True)
     Run.open(budget, ROWS, dataset="survey", ledger=ledger)
 
-    with pytest.raises(LedgerError, match="δ of thresholds"):
+    with pytest.raises(LedgerError, match=r"δ of thresholds .* Lower its δ"):
         Run.open(budget, ROWS, dataset="survey", ledger=ledger)
 
 
@@ -336,7 +370,7 @@ def test_truncation_is_found_by_a_recorded_head(ledger: Ledger) -> None:
     tamper(ledger, "DELETE FROM entries WHERE sequence > 3")
 
     assert ledger.verify().faults == ()
-    assert "cut or rewritten" in ledger.verify([head]).faults[0]
+    assert "cut or rewritten" in ledger.verify([Witness(head)]).faults[0]
 
 
 def test_rewriting_the_whole_file_is_found_by_a_recorded_head(ledger: Ledger) -> None:
@@ -347,7 +381,7 @@ def test_rewriting_the_whole_file_is_found_by_a_recorded_head(ledger: Ledger) ->
     spend_all(ledger)
 
     assert ledger.verify().faults == ()
-    assert ledger.verify([head]).faults
+    assert ledger.verify([Witness(head)]).faults
 
 
 def test_a_head_stays_valid_when_the_ledger_grows(ledger: Ledger) -> None:
@@ -356,8 +390,8 @@ def test_a_head_stays_valid_when_the_ledger_grows(ledger: Ledger) -> None:
 
     spend_all(ledger, "census").close()
 
-    assert ledger.verify([head]).faults == ()
-    assert ledger.verify([Head(head.sequence, "0" * 64)]).faults
+    assert ledger.verify([Witness(head)]).faults == ()
+    assert ledger.verify([Witness(Head(head.sequence, "0" * 64))]).faults
 
 
 def test_a_consistent_forgery_of_an_overspend_is_found(ledger: Ledger) -> None:
@@ -512,7 +546,7 @@ def test_a_full_disk_refuses_the_release_and_leaves_the_ledger_sound(ledger: Led
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
     assert before.head is not None
-    assert ledger.verify([before.head]).faults == ()
+    assert ledger.verify([Witness(before.head)]).faults == ()
     run.close()
 
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from dpsyn.accounting import Head, read_head
+from dpsyn.accounting import Head, read_witness
 from dpsyn.errors import LedgerError
 
 HEAD = Head(7, "0123456789abcdef" * 4)
+CERTIFICATE = {"run": "9f86d081", "ledger_head": HEAD.to_data()}
 
 
 def zipped(path: Path, name: str, text: str) -> Path:
@@ -41,7 +42,43 @@ def test_a_head_is_found_in_json_and_in_the_manifest_of_a_zip(tmp_path: Path, da
     plain.write_text(json.dumps(data), "utf-8")
     synopsis = zipped(tmp_path / "s.dpsyn", "manifest.json", json.dumps(data))
 
-    assert read_head(plain) == read_head(synopsis) == HEAD
+    assert read_witness(plain).head == read_witness(synopsis).head == HEAD
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        CERTIFICATE,
+        {"certificate": CERTIFICATE, "head": HEAD.to_data()},
+        {"releases": [{"certificate": None}, {"certificate": CERTIFICATE}], "ledger_head": {"sequence": 1}},
+        CERTIFICATE | {"releases": [], "head": {"sequence": 1}},
+    ],
+)
+def test_a_certificate_is_found_with_its_own_head_whatever_stands_beside_it(
+    tmp_path: Path, data: dict[str, Any]
+) -> None:
+    path = tmp_path / "certificate.json"
+    path.write_text(json.dumps(data), "utf-8")
+
+    witness = read_witness(path)
+
+    assert witness.head == HEAD
+    assert [found["run"] for found in witness.certificates] == ["9f86d081"]
+
+
+def test_a_head_alone_has_no_certificates(tmp_path: Path) -> None:
+    path = tmp_path / "head.json"
+    path.write_text(json.dumps({"head": HEAD.to_data(), "entries": 7, "faults": []}), "utf-8")
+
+    assert read_witness(path).certificates == ()
+
+
+def test_a_certificate_without_its_head_is_no_witness_whatever_stands_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "certificate.json"
+    path.write_text(json.dumps({"run": "9f86d081", "head": HEAD.to_data()}), "utf-8")
+
+    with pytest.raises(LedgerError, match="kept none"):
+        read_witness(path)
 
 
 def test_a_release_without_a_ledger_is_no_witness(tmp_path: Path) -> None:
@@ -50,7 +87,7 @@ def test_a_release_without_a_ledger_is_no_witness(tmp_path: Path) -> None:
         path.write_text(json.dumps(data), "utf-8")
 
         with pytest.raises(LedgerError, match="kept none"):
-            read_head(path)
+            read_witness(path)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +115,7 @@ def test_what_names_no_entry_is_refused_with_what_to_give(tmp_path: Path, text: 
 
     for path in (plain, synopsis):
         with pytest.raises(LedgerError, match="give a certificate in JSON, a synopsis"):
-            read_head(path)
+            read_witness(path)
 
 
 def test_missing_files_folders_and_odd_bytes_are_refused(tmp_path: Path) -> None:
@@ -89,4 +126,4 @@ def test_missing_files_folders_and_odd_bytes_are_refused(tmp_path: Path) -> None
 
     for name in ("none", ".", "bytes", "broken.zip", "other.zip"):
         with pytest.raises(LedgerError, match="cannot be compared"):
-            read_head(tmp_path / name)
+            read_witness(tmp_path / name)

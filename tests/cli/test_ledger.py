@@ -265,6 +265,32 @@ def test_a_ledger_whose_end_was_cut_off_is_found_by_a_certificate_and_by_a_synop
     assert "s.dpsyn: entry 3 is not the one a release recorded" in compared[1]
 
 
+def test_a_certificate_that_was_changed_is_refused_with_what_differs(say: Say) -> None:
+    data = release().certificate().to_data()
+    data["promise"]["epsilon"] = "0.1"
+    Path("forged.json").write_text(json.dumps(data), "utf-8")
+
+    code, shown = say("verify", "ledger.db", "--against", "forged.json")
+    as_json = say("verify", "ledger.db", "--against", "forged.json", "--json")
+
+    assert code == as_json[0] == 2
+    assert f"forged.json: run {data['run']}: promise epsilon is '0.1' in it and '0.5' by the ledger" in shown
+    assert "the certificate was changed" in shown
+    assert "promise epsilon" in json.loads(as_json[1])["faults"][0]
+
+
+def test_a_certificate_of_another_ledger_may_be_just_that(say: Say) -> None:
+    Path("certificate.json").write_text(json.dumps(release().certificate().to_data()), "utf-8")
+    FILE.unlink()
+    release()
+
+    code, shown = say("verify", "ledger.db", "--against", "certificate.json")
+
+    assert code == 2
+    assert "which this ledger does not know" in shown
+    assert "it may be a certificate of another ledger" in shown
+
+
 def test_what_verify_prints_as_json_is_a_witness(say: Say) -> None:
     release()
     Path("head.json").write_text(say("verify", "ledger.db", "--json")[1], "utf-8")
@@ -389,4 +415,5 @@ def test_a_cap_in_a_folder_that_is_not_there_is_refused(say: Say) -> None:
     code, shown = say("cap", "nowhere/l.db", "--dataset", "people", "--epsilon", "1", "--delta", "1e-9")
 
     assert code == 2
-    assert "nowhere/l.db cannot be written" in shown
+    assert "nowhere/l.db cannot be written: the folder nowhere does not exist; make it" in shown
+    assert "make room" not in shown

@@ -15,6 +15,8 @@ import pytest
 import dpsyn
 from dpsyn.cli import measuring
 from dpsyn.cli.main import run
+from dpsyn.errors import JournalError, LedgerError, OutputError
+from dpsyn.private.journal import Journal
 from dpsyn.recipes import RECIPES
 
 SCHEMA = """
@@ -247,6 +249,62 @@ def test_an_interrupted_run_says_how_to_go_on(
     assert run(["synthesize", *RELEASE, "-o", "a.csv"]) == 130
 
     assert "is kept in a.csv.journal; the same command with --resume goes on" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("place", "error"),
+    [
+        ("dpsyn.synopsis.Synopsis.write", OutputError("a.csv cannot be written: no space left on device")),
+        (
+            "dpsyn.private.journal.Journal.finish",
+            JournalError("the journal cannot be written: no space left on device"),
+        ),
+        ("dpsyn.accounting.Ledger.close", LedgerError("the ledger l.db cannot be written: disk is full")),
+    ],
+)
+def test_a_full_disk_is_an_interruption_after_which_the_run_goes_on(
+    place: str, error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(written: object, *_: object, **__: object) -> None:
+        if isinstance(written, Journal):
+            written.release()  # as it does when a line cannot be written
+        raise error
+
+    release = ["synthesize", *RELEASE, "-o", "a.csv", "--ledger", "l.db", "--recipe", "independent"]
+    with monkeypatch.context() as disk:
+        disk.setattr(place, full)
+        assert run(release) == 2
+    shown = capsys.readouterr().err
+    paid = dpsyn.Ledger(Path("l.db")).datasets()[0].runs[0].draws
+
+    assert run([*release, "--resume"]) == 0
+
+    assert "--resume goes on without paying for it again" in shown
+    assert [account.draws for account in dpsyn.Ledger(Path("l.db")).datasets()[0].runs] == [paid]
+
+
+def test_a_run_that_is_refused_is_not_told_to_go_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    release = ["synthesize", *RELEASE, "-o", "a.csv", "--recipe", "independent"]
+    with monkeypatch.context() as broken:
+        broken.setattr("dpsyn.synopsis.Synopsis.write", lambda *_, **__: 1 / 0)
+        assert run(release) == 1
+    capsys.readouterr()
+
+    assert run([*release, "--resume", "--delta", "1e-7"]) == 2
+
+    shown = capsys.readouterr().err
+    assert "belongs to a run for which something was different: the budget" in shown
+    assert "--resume goes on" not in shown
+
+
+def test_the_refusal_of_a_draft_names_the_file_that_was_given(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("v.yaml").write_text(SCHEMA.replace("values: [F, M]", "values: [F, M], provenance: data"), "utf-8")
+
+    assert run(["synthesize", "people.csv", "-s", "v.yaml", "--epsilon", "1", "-o", "a.csv"]) == 2
+
+    assert "dpsyn schema approve v.yaml ATTRIBUTE..." in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize("name", ["-", "s/"])

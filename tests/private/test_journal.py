@@ -267,7 +267,8 @@ def test_what_was_paid_for_and_not_stored_is_paid_for_again(ledger: bool, tmp_pa
         certificate = again.certificate()
 
     purposes = [draw.purpose for draw in certificate.account.draws]
-    assert purposes == [f"marginal of {names}" for names in ("ok", "sex", "ok, sex", "sex", "ok, sex")]
+    names = [purpose.removeprefix("marginal of ").partition(" (")[0] for purpose in purposes]
+    assert names == ["ok", "sex", "ok, sex", "sex", "ok, sex"]
     assert found[0].raw.tolist() == first.answers[0].released.tolist()
     assert [m.raw.tolist() for m in found[1:]] == [answer.released.tolist() for answer in second.answers]
     if ledger:
@@ -283,7 +284,9 @@ def test_where_the_budget_does_not_allow_that_the_run_stops_and_says_what_was_lo
     noise = Recording()
 
     with (
-        pytest.raises(BudgetError, match=r"lost that it had paid for: marginal of sex, city\..* costs ρ = ") as caught,
+        pytest.raises(
+            BudgetError, match=r"lost that it had paid for: marginal of sex, city \(\d+ cells\)\..* costs ρ = "
+        ) as caught,
         opened(tmp_path, ledger=ledger, resume=True, mechanisms=noise) as table,
     ):
         ask(table)

@@ -60,6 +60,22 @@ def test_without_noise_the_answers_are_the_counts() -> None:
     assert both.clique == ("ok", "sex")
 
 
+def test_the_record_tells_finer_from_coarser_bins_of_the_same_attribute() -> None:
+    with opened() as table:
+        coarse = table.recoding.columns[table.recoding.place_of("age")].size
+        table.measure([("age",), ("ok", "sex")], table.budget.shares([1, 1, 2])[:2])
+        table.recode(table.recoding.join("both", ("ok", "sex"))).measure([("both",)], [table.budget.rho / 2])
+        certificate = table.certificate()
+
+    purposes = [draw.purpose for draw in certificate.account.draws]
+    assert purposes == [
+        f"marginal of age ({coarse:,} cells)",
+        "marginal of ok, sex (6 cells)",
+        "marginal of both (6 cells)",
+    ]
+    assert "marginal of ok, sex (6 cells): Gaussian noise" in certificate.text()
+
+
 def test_a_fine_histogram_is_over_cells() -> None:
     with opened() as table:
         fine = table.fine_histogram("age", table.budget.rho)

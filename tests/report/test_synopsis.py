@@ -33,7 +33,7 @@ def mixed() -> Release:
     laplace = Laplace.within(budget.pure[0], 1)
     run.record("values of town", Threshold.within(budget.threshold_delta, values, 1))
     run.record("distances of 3 marginals from predictions", scores)
-    run.record("marginal of age, sex", table)
+    run.record("marginal of age, sex (9 cells)", table)
     run.record("marginal of sex", laplace)
     run.record("frequent items", Exponential.within(budget.pure[1], 1))
     coarse = Recoding.coarse(Codec(SCHEMA))

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from dpsyn.accounting import Ledger, Protection, Run, composition, read_head
+from dpsyn.accounting import Ledger, Protection, Run, composition, read_witness
 from dpsyn.errors import LedgerError, OutputError, SynopsisError
 from dpsyn.synopsis import Synopsis, archive
 from dpsyn.synopsis.files import load, save
@@ -152,19 +152,19 @@ def test_a_synopsis_is_a_witness_of_its_ledger(tmp_path: Path) -> None:
     run.close()
     save(synopsis(run.certificate(), None, certificate()), tmp_path / "s.dpsyn")
 
-    head = read_head(tmp_path / "s.dpsyn")
+    witness = read_witness(tmp_path / "s.dpsyn")
 
-    assert head == run.head
-    assert ledger.verify([head]).faults == ()
+    assert witness.head == run.head
+    assert ledger.verify([witness]).faults == ()
 
 
 def test_the_last_release_that_kept_a_ledger_is_the_witness(tmp_path: Path) -> None:
     save(synopsis(certificate(head=HEAD), certificate()), tmp_path / "kept.dpsyn")
     save(synopsis(certificate(), None), tmp_path / "none.dpsyn")
 
-    assert read_head(tmp_path / "kept.dpsyn") == HEAD
+    assert read_witness(tmp_path / "kept.dpsyn").head == HEAD
     with pytest.raises(LedgerError, match="kept none"):
-        read_head(tmp_path / "none.dpsyn")
+        read_witness(tmp_path / "none.dpsyn")
 
 
 # ── certificates ─────────────────────────────────────────────────────────────────────────────────────────────

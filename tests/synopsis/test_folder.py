@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpsyn.accounting import Certificate, read_head
+from dpsyn.accounting import Certificate, read_witness
 from dpsyn.errors import OutputError, SchemaError
 from dpsyn.records import Codec
 from dpsyn.schema import Categorical, Datetime, Derive, Identifier, Integer, Ordinal, Real, Schema
@@ -60,8 +60,8 @@ def test_a_folder_holds_all_that_belongs_to_a_release(tmp_path: Path) -> None:
 def test_certificate_and_synopsis_are_witnesses_of_the_ledger(tmp_path: Path) -> None:
     write_release(tmp_path / "release", TABLE, synopsis(certificate(head=HEAD)))
 
-    assert read_head(tmp_path / "release" / "certificate.json") == HEAD
-    assert read_head(tmp_path / "release" / "synopsis.dpsyn") == HEAD
+    assert read_witness(tmp_path / "release" / "certificate.json").head == HEAD
+    assert read_witness(tmp_path / "release" / "synopsis.dpsyn").head == HEAD
 
 
 def test_noise_that_is_not_private_is_stamped_all_over_the_folder(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_noise_that_is_not_private_is_stamped_all_over_the_folder(tmp_path: Path
 
     for name in ("README.txt", "certificate.txt"):
         assert "NOT PRIVATE" in (tmp_path / "release" / name).read_text("utf-8")
-    assert json.loads((tmp_path / "release" / "certificate.json").read_text("utf-8"))["private"] is False
+    assert json.loads((tmp_path / "release" / "certificate.json").read_text("utf-8"))["differentially_private"] is False
 
 
 def test_numbers_that_were_measured_elsewhere_are_never_called_private(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_numbers_that_were_measured_elsewhere_are_never_called_private(tmp_path:
 
     for name in ("README.txt", "certificate.txt"):
         assert "Guarantee not verified here" in (tmp_path / "release" / name).read_text("utf-8")
-    assert json.loads((tmp_path / "release" / "certificate.json").read_text("utf-8"))["private"] is None
+    assert json.loads((tmp_path / "release" / "certificate.json").read_text("utf-8"))["differentially_private"] is None
 
 
 def test_the_text_tells_of_every_release_and_of_all_together(tmp_path: Path) -> None:

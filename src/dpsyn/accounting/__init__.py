@@ -13,7 +13,7 @@ from dpsyn.accounting.ledger import Cap, DatasetAccount, Ledger, RunAccount, Ver
 from dpsyn.accounting.protection import Protection
 from dpsyn.accounting.run import Run
 from dpsyn.accounting.spends import Exponential, Gaussian, Laplace, Spend, Threshold
-from dpsyn.accounting.witness import read_head
+from dpsyn.accounting.witness import Witness, read_witness
 
 __all__ = [
     "Account",
@@ -36,6 +36,7 @@ __all__ = [
     "Spend",
     "Threshold",
     "Verification",
+    "Witness",
     "check_plan",
     "default_delta",
     "delta_warning",
@@ -44,7 +45,7 @@ __all__ = [
     "laplace_wins",
     "noise_choices",
     "noise_crossing",
-    "read_head",
+    "read_witness",
     "rho_for",
     "sigma_for",
     "split",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -18,6 +19,11 @@ from dpsyn.errors import BudgetError, InternalError
 
 FORMAT = 1
 """The version of the certificate's plain data."""
+
+STAMP = "differentially_private"
+"""Where plain data says whether the noise was real: nothing is guaranteed of a run whose noise came from a test."""
+
+_STAMPS = (STAMP, "private")  # as it was called first; people took that for "keep this to yourself"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +99,7 @@ class Certificate:
         """Plain data for JSON."""
         return {
             "format": FORMAT,
-            "private": self.noise_is_private,
+            STAMP: self.noise_is_private,
             "dataset": self.dataset,
             "run": self.run,
             "promise": self.account.budget.to_data(),
@@ -124,7 +130,7 @@ class Certificate:
                 Protection(**data["protection"]),
                 dataset=str(data["dataset"]),
                 run=str(data["run"]),
-                noise_is_private=data["private"] is True,
+                noise_is_private=stamped_private(data),
                 declared_public=tuple(str(fact) for fact in data["declared_public"]),
                 head=Head(**data["ledger_head"]) if data["ledger_head"] else None,
                 stated=None if recompute else data["figures"]["pld"],
@@ -147,6 +153,14 @@ class Certificate:
         listed = _draws(self) if draws else ""
         parts = [_stamp(self), _promise(self), _figures(self), listed, _public(self), _scope(self)]
         return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def stamped_private(data: Mapping[str, Any]) -> bool:
+    """Whether plain data says that the noise was real, under the name of today or the first one; a KeyError if not."""
+    stamps = [data[name] for name in _STAMPS if name in data]
+    if not stamps:
+        raise KeyError(STAMP)
+    return all(stamp is True for stamp in stamps)
 
 
 def _stamp(certificate: Certificate) -> str:

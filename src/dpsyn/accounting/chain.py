@@ -154,7 +154,10 @@ def faults(entries: Iterable[Entry], heads: Iterable[Head] = ()) -> list[str]:
         previous, hashes[expected] = entry.hash, entry.hash
     for head in heads:
         if hashes.get(head.sequence) != head.hash:
-            found.append(f"entry {head.sequence} is not the one a release recorded: the ledger was cut or rewritten")
+            found.append(
+                f"entry {head.sequence} is not the one a release recorded: the ledger was cut or rewritten, "
+                f"or the release was recorded in another ledger"
+            )
     return found
 
 
@@ -200,6 +203,11 @@ def _explained(path: Path, verb: str) -> Iterator[None]:
         name = getattr(error, "sqlite_errorname", "")
         if name == "SQLITE_NOTADB":
             raise _not_a_ledger(path) from None
+        if not path.absolute().parent.is_dir():
+            raise LedgerError(
+                f"the ledger {path} cannot be {verb}: the folder {path.parent} does not exist; make it, or give "
+                f"another place. Nothing was recorded or released"
+            ) from None
         hint = _BROKEN if name.startswith("SQLITE_CORRUPT") else _HINTS[verb]
         raise LedgerError(f"the ledger {path} cannot be {verb}: {error}; {hint}") from None
 

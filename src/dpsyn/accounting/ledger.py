@@ -7,6 +7,7 @@ add up over releases whatever their mechanisms, and the δ of thresholds.
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -17,11 +18,13 @@ from typing import Any
 from dpsyn.accounting import chain
 from dpsyn.accounting.account import Draw
 from dpsyn.accounting.account import replay as replay_draws
+from dpsyn.accounting.agreement import disagreements
 from dpsyn.accounting.budget import THRESHOLD_SHARE, Budget
 from dpsyn.accounting.chain import Entry, Head, Transaction
 from dpsyn.accounting.conversion import epsilon_for, rho_for
 from dpsyn.accounting.exact import Number, exact, round_down, text_of
 from dpsyn.accounting.protection import Protection
+from dpsyn.accounting.witness import Witness
 from dpsyn.errors import BudgetError, DPSynError, LedgerError
 
 _ODD = (DPSynError, LookupError, TypeError, ValueError, AttributeError)
@@ -122,8 +125,10 @@ class DatasetAccount:
             return converted
         return min(converted, float(sum(run.budget.epsilon for run in self.runs)))
 
-    def epsilon_left(self) -> float | None:
-        """The ε that one more release with Gaussian noise may promise at the cap's δ; None without a cap.
+    def epsilon_left(self, delta: Number | None = None) -> float | None:
+        """The ε that one more release with Gaussian noise may promise at a δ, the cap's if none is given.
+
+        It is None without a cap.
 
         It is less than the cap's own ε even before the first release: what one release costs is converted exactly,
         what all of them cost together by the coarser conversion that holds whatever they are.
@@ -131,7 +136,7 @@ class DatasetAccount:
         if self.cap is None:
             return None
         left = self.cap.rho - self.rho
-        return epsilon_for(left, self.cap.delta, "exact") if left > 0 else 0.0
+        return epsilon_for(left, self.cap.delta if delta is None else delta, "exact") if left > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,10 +205,17 @@ class Ledger:
                     return dataset.dataset, account
         raise LedgerError(f"there is no run {run} in {self.path}")
 
-    def verify(self, against: Iterable[Head] = ()) -> Verification:
-        """Check the chain, the heads that releases recorded, and that no run spent more than its promise."""
-        entries = chain.read(self.path)
-        faults = chain.faults(entries, against) or _overspends(entries)
+    def verify(self, against: Iterable[Witness] = ()) -> Verification:
+        """Check the chain, that no run spent more than its promise, and what releases recorded of it elsewhere.
+
+        The certificates of a witness must say of their runs what this ledger recorded of them.
+        """
+        entries, witnesses = chain.read(self.path), tuple(against)
+        faults = chain.faults(entries) or _overspends(entries)
+        if not faults:
+            faults = chain.faults(entries, [witness.head for witness in witnesses])
+            stated = [certificate for witness in witnesses for certificate in witness.certificates]
+            faults += [line for one in stated for line in disagreements(one, entries, accounts(entries))]
         return Verification(entries=len(entries), head=entries[-1].head if entries else None, faults=tuple(faults))
 
     def _open_run(self, transaction: Transaction, run: str) -> tuple[str, int]:
@@ -266,20 +278,50 @@ def _allow(known: DatasetAccount, budget: Budget, protection: Protection) -> Non
         )
     cap = known.cap
     if cap and known.rho + budget.reserved_rho > cap.rho:
-        raise _beyond(known.dataset, "ρ", known.rho, budget.reserved_rho, cap.rho)
+        sums = _sums("ρ", cap.rho, known.rho, budget.reserved_rho)
+        raise _beyond(known, cap, budget, f"{sums}. {_what_is_left(known, cap, budget)}. Lower its ε")
     if cap and known.delta + budget.threshold_delta > cap.threshold_delta:
-        raise _beyond(known.dataset, "δ of thresholds", known.delta, budget.threshold_delta, cap.threshold_delta)
+        sums = _sums("δ of thresholds", cap.threshold_delta, known.delta, budget.threshold_delta)
+        raise _beyond(known, cap, budget, f"{sums}. Lower its δ, list the values that it would buy in the schema")
 
 
 def _whom(protection: Protection) -> tuple[str, str, str]:
     return protection.neighbours, protection.unit, protection.record
 
 
-def _beyond(dataset: str, what: str, held: Fraction, asked: Fraction, cap: Fraction) -> LedgerError:
+def _beyond(known: DatasetAccount, cap: Cap, budget: Budget, why: str) -> LedgerError:
     return LedgerError(
-        f"the cap of {dataset!r} is {what} = {float(cap):.6g}; {float(held):.6g} is promised or spent and this "
-        f"release asks for {float(asked):.6g}: lower its ε, close abandoned runs, or raise the cap"
+        f"this release asks for ε = {float(budget.epsilon):g} at δ = {float(budget.delta):g}, more than is left of the "
+        f"cap of {known.dataset!r}, which is ε = {cap.epsilon:.6g} at δ = {float(cap.delta):g} for all releases "
+        f"together: {why}, close abandoned runs (dpsyn ledger show lists them), or raise the cap (dpsyn ledger cap)"
     )
+
+
+def _sums(what: str, whole: Fraction, held: Fraction, asked: Fraction) -> str:
+    """Why there is too little, in what the ledger adds up."""
+    return (
+        f"of {what} = {float(whole):.6g}, {float(held):.6g} is promised or spent, and this one needs {float(asked):.6g}"
+    )
+
+
+def _what_is_left(known: DatasetAccount, cap: Cap, budget: Budget) -> str:
+    """The ε that one more release may promise, at the cap's δ and at the one that was asked for."""
+    left = known.epsilon_left()
+    if not left:
+        return "Nothing is left"
+    words = f"One more release with Gaussian noise may promise up to ε = {_short(left)} at δ = {float(cap.delta):g}"
+    noise_delta = budget.delta - budget.threshold_delta  # what thresholds take of δ is not for noise
+    if budget.rho and noise_delta != cap.delta:
+        words += f", or {_short(known.epsilon_left(noise_delta) or 0)} at the δ of this one"
+    return words
+
+
+def _short(epsilon: float) -> str:
+    """Three digits, rounded down, so that a release may still ask for it."""
+    if epsilon <= 0:
+        return "0"
+    unit = Fraction(10) ** (math.floor(math.log10(epsilon)) - 2)
+    return f"{float(Fraction(epsilon) // unit * unit):.12g}"
 
 
 def _sound(transaction: Transaction, path: Path) -> tuple[Entry, ...]:

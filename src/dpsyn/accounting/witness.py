@@ -1,4 +1,4 @@
-"""The head of a ledger as a release recorded it: a witness that the ledger was not cut or rewritten since."""
+"""What a release recorded of a ledger: a witness that neither was changed since."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import re
 import zipfile
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,35 +17,47 @@ MANIFEST = "manifest.json"
 """The file of a synopsis that holds its certificate."""
 
 _MOST_BYTES = 100_000_000  # a certificate of 100 000 draws takes a third of it
-_PLACES = ("certificate", "ledger_head", "head")
-"""Where a head may lie, from the outside inwards."""
+_OF_A_CERTIFICATE = ("ledger_head", "run", "promise")
+"""By each of these a certificate is told from a head alone."""
 
 
-def read_head(path: Path) -> Head:
-    """The head in a certificate (JSON), in a synopsis (a zip with a manifest), or in the JSON of ``ledger verify``.
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """What a file tells of a ledger.
 
-    Of several releases it is that of the last one that kept a ledger: it is a witness of all entries before it.
+    Attributes:
+        head: an entry of it; of several releases that of the last one, a witness of all entries before it.
+        certificates: those of its releases, as plain data and unchecked: the ledger is to tell what is wrong in them.
     """
-    data = _last_release(_document(path))
-    for place in _PLACES:
-        if isinstance(data, dict) and place in data:
-            data = data[place]
-    if data is None:
+
+    head: Head
+    certificates: tuple[dict[str, Any], ...] = ()
+
+
+def read_witness(path: Path) -> Witness:
+    """What a certificate (JSON), a synopsis (a zip with a manifest), or the JSON of ``ledger verify`` tells."""
+    document = _document(path)
+    certificates = _certificates(document)
+    if certificates is None:
+        head = document.get("head", document) if isinstance(document, dict) else document
+        certificates = ()
+    else:
+        heads = [one.get("ledger_head") for one in certificates]
+        head = next((head for head in reversed(heads) if head is not None), None)
+    if head is None:
         raise LedgerError(f"{path} records no entry of a ledger: its run kept none, so it cannot witness for this one")
-    return _head(data, path)
+    return Witness(_head(head, path), certificates)
 
 
-def _last_release(data: Any) -> Any:
-    """The last of several releases that kept a ledger; an empty place if none did; other data as it is."""
-    releases = data.get("releases") if isinstance(data, dict) else None
-    if not isinstance(releases, list) or not releases:
-        return data
-    return next((release for release in reversed(releases) if _records_a_head(release)), {"certificate": None})
-
-
-def _records_a_head(release: Any) -> bool:
-    certificate = release.get("certificate") if isinstance(release, dict) else None
-    return isinstance(certificate, dict) and certificate.get("ledger_head") is not None
+def _certificates(document: Any) -> tuple[dict[str, Any], ...] | None:
+    """The certificates of all releases in a document; None if it holds something else."""
+    if not isinstance(document, dict):
+        return None
+    releases = document.get("releases")
+    holders = releases if isinstance(releases, list) and releases else [document]
+    found = [holder.get("certificate", holder) for holder in holders if isinstance(holder, dict)]
+    known = tuple(one for one in found if isinstance(one, dict) and any(key in one for key in _OF_A_CERTIFICATE))
+    return known if known or None in found else None
 
 
 def _head(data: Any, path: Path) -> Head:

@@ -18,6 +18,12 @@ from dpsyn.report.numbers import counted
 
 _FILE = click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_APART = (
+    "Make sure that they belong together: it may be a certificate of another ledger. If the ledger has the entry that "
+    "it names, the certificate was changed: do not rely on it, and get it again from where it was released. If not, do "
+    "not release from the ledger: compare it with a backup, and find out who could write to it."
+)
+"""What to do if a ledger that is sound by itself does not agree with what a release recorded."""
 
 
 @click.group()
@@ -82,7 +88,9 @@ def verify(file: Path, witnesses: tuple[Path, ...], as_json: bool) -> int:
 
     The entries are chained by hashes, so a change is found. Somebody who rewrites the whole file, or cuts its end
     off, can only be found by an entry that was recorded elsewhere: give it with --against. WITNESS is a certificate
-    in JSON, a synopsis, or what an earlier `verify --json` printed.
+    in JSON, a synopsis, or what an earlier `verify --json` printed. A certificate must also say what the ledger
+    recorded of its run: the promise, the dataset, whom it protects, every draw, and the cost that follows from them,
+    which is computed anew. What the steward declared public is not in the ledger and cannot be compared.
 
     It ends with 0 if all is sound and with 2 if not.
 
@@ -91,17 +99,20 @@ def verify(file: Path, witnesses: tuple[Path, ...], as_json: bool) -> int:
       dpsyn ledger verify ledger.db --against released.dpsyn --against certificate.json
       dpsyn ledger verify ledger.db --json > head.json        a witness to keep elsewhere
     """
-    ledger, heads = dpsyn.Ledger(file), [dpsyn.read_head(witness) for witness in witnesses]
+    ledger, told = dpsyn.Ledger(file), [dpsyn.read_witness(witness) for witness in witnesses]
     found = ledger.verify()
     faults = list(found.faults)
-    for witness, head in zip(witnesses, heads, strict=True):
-        faults += [f"{witness}: {fault}" for fault in ledger.verify([head]).faults if fault not in found.faults]
+    for witness, tells in zip(witnesses, told, strict=True):
+        faults += [f"{witness}: {fault}" for fault in ledger.verify([tells]).faults if fault not in found.faults]
     if as_json:
         last = found.head.to_data() if found.head else None
         _say_json({"entries": found.entries, "head": last, "faults": faults})
-    elif faults:
+    elif found.faults:
         _say_lines(f"{file} is NOT sound:", faults)
         output.say("Do not release from it. Compare it with a backup, and find out who could write to it.")
+    elif faults:
+        _say_lines(f"{file} is NOT sound, or what it was compared with was changed or is of another ledger:", faults)
+        output.say(_APART)
     else:
         agrees = f"; it agrees with {', '.join(map(str, witnesses))}" if witnesses else ""
         output.say(f"{file} is sound: {found.entries} entries, none changed, removed or reordered{agrees}.")

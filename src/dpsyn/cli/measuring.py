@@ -14,7 +14,7 @@ import click
 
 import dpsyn
 from dpsyn.cli.tables import is_folder
-from dpsyn.errors import OutputError, SourceError, UserError
+from dpsyn.errors import JournalError, LedgerError, OutputError, SourceError, UserError
 from dpsyn.progress import Progress
 
 if TYPE_CHECKING:
@@ -155,18 +155,30 @@ def _matches(names: Sequence[str], pattern: Sequence[str]) -> bool:
 
 @contextlib.contextmanager
 def resumable(journal: Path | None) -> Iterator[None]:
-    """Say how to go on if the block is interrupted."""
+    """Say how to go on if the block is interrupted, by a full disk too.
+
+    An error of the ledger or of the journal is such an interruption only where the run began in this block: one that
+    is resumed may be refused by them.
+    """
+    began_here = journal is not None and not journal.exists()
     try:
         yield
-    except (KeyboardInterrupt, SourceError):
-        if journal is not None and journal.exists():
-            click.echo(f"what was paid for is kept in {journal}; the same command with --resume goes on", err=True)
+    except (KeyboardInterrupt, SourceError, OutputError, LedgerError, JournalError) as error:
+        refused = isinstance(error, LedgerError | JournalError) and not began_here
+        if journal is not None and journal.exists() and not refused:
+            click.echo(
+                f"what was paid for and stored is kept in {journal}; the same command with --resume goes on without "
+                "paying for it again",
+                err=True,
+            )
         raise
 
 
 def measured(journal: Path | None, progress: Progress, *, quiet: bool, **options: Any) -> Synopsis:
     """Measure a table, with the library's warnings as lines for the person."""
-    data, schema = options.pop("data"), dpsyn.Schema.load(options.pop("schema"))
+    data, file = options.pop("data"), options.pop("schema")
+    schema = dpsyn.Schema.load(file)
+    schema.require_public(str(file))
     epsilon, workload = options.pop("epsilon"), parse_workload(options.pop("workload"))
     if not quiet:
         _say_plan(data, schema, options)

@@ -221,7 +221,8 @@ class PrivateTable(Doorway):
         purpose: str = "marginal",
     ) -> list[Marginal]:
         self._require(places, len(spends))
-        purposes = [f"{purpose} of {', '.join(clique)}" for clique in cliques]
+        sizes = [math.prod(self._shape(place)) for place in places]  # tell finer from coarser bins of an attribute
+        purposes = [f"{purpose} of {', '.join(c)} ({size:,} cells)" for c, size in zip(cliques, sizes, strict=True)]
         raws = self._noised(purposes, spends, self._meaning(places), lambda: self._engine.count(places, self.recoding))
         return [_marginal(*answer) for answer in zip(cliques, raws, spends, strict=True)]
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dpsyn.accounting import Gaussian, Laplace, Threshold
+from dpsyn.accounting.certificate import STAMP
 from dpsyn.report.ledger import NOT_PRIVATE
 from dpsyn.report.numbers import counted, plain
 from dpsyn.synopsis.guarantee import NOT_VERIFIED, is_private, release_text, together
@@ -130,7 +132,7 @@ def _share(spend: Spend, release: Release) -> float:
 
 
 def _is_for(draw: Draw, clique: tuple[str, ...]) -> bool:
-    return draw.purpose.endswith(f" of {', '.join(clique)}")
+    return re.sub(r" \([0-9,]+ cells\)$", "", draw.purpose).endswith(f" of {', '.join(clique)}")
 
 
 def _deviation(spend: Spend) -> float | None:
@@ -187,7 +189,7 @@ def synopsis_data(synopsis: Synopsis) -> dict[str, Any]:
     """All of the above as plain data for JSON."""
     return {
         "dataset": synopsis.schema.dataset,
-        "private": is_private(synopsis.releases),
+        STAMP: is_private(synopsis.releases),
         "releases": [_release_data(release) for release in synopsis.releases],
         "together": together(synopsis.releases),
         "model": {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -168,8 +169,8 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         stated += [(f"rule {number}", r.because) for number, r in enumerate(self.rules, start=1)]
         return tuple(f"{what}: {because}" if because else what for what, because in stated)
 
-    def require_public(self) -> None:
-        """Refuse a release while anything here was read off the data.
+    def require_public(self, file: str = "schema.yaml") -> None:
+        """Refuse a release while anything here was read off the data; ``file`` is where a person would approve it.
 
         Privacy: a domain is part of what is published. If its values or bounds come from the rows, a single
         person can be seen in it — the one who is oldest, or the only one of an occupation — and no noise added
@@ -182,7 +183,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 f"{shown}: read off the data (provenance: data), so publishing it would leak: a bound or a rare "
                 "value can belong to one person, and noise on counts does not hide it. Compare it with a public "
                 "source such as a code book, correct it, and say so: "
-                'dpsyn schema approve schema.yaml ATTRIBUTE... --because "code book 2024". '
+                f'dpsyn schema approve {shlex.quote(file)} ATTRIBUTE... --because "code book 2024". '
                 "Columns without a public list of values can be kind: open, whose values are bought."
             )
 

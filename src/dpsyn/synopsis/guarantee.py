@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from dpsyn.accounting.certificate import STAMP
 from dpsyn.synopsis.parts import Release
 
 NOT_VERIFIED = "Guarantee not verified here."
@@ -21,7 +22,7 @@ def is_private(releases: Sequence[Release]) -> bool | None:
 def guarantee_data(releases: Sequence[Release]) -> dict[str, Any]:
     """Every certificate as plain data for JSON, null for what was measured elsewhere."""
     return {
-        "private": is_private(releases),
+        STAMP: is_private(releases),
         "releases": [
             {
                 "recipe": release.recipe,
