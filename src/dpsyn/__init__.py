@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from dpsyn.accounting import noise_choices as noise_choices
     from dpsyn.accounting import noise_crossing as noise_crossing
     from dpsyn.accounting import read_witness as read_witness
-    from dpsyn.diagnose import NO_ROWS as NO_ROWS
     from dpsyn.diagnose import PRIVATE as PRIVATE
     from dpsyn.diagnose import AttributeFit as AttributeFit
     from dpsyn.diagnose import Fit as Fit
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
-    "NO_ROWS": "dpsyn.diagnose",
     "PRIVATE": "dpsyn.diagnose",
     "AttributeFit": "dpsyn.diagnose",
     "Cap": "dpsyn.accounting",

@@ -109,7 +109,7 @@ def test_a_draft_of_a_table_without_rows_says_so(people: Path, capsys: pytest.Ca
 
     assert run(["schema", "draft", "empty.csv", "-o", "schema.yaml"]) == 0
 
-    assert "The table has no rows" in capsys.readouterr().out
+    assert "Note: The table has no rows" in capsys.readouterr().err
     assert Path("schema.yaml").read_text("utf-8").startswith("# The table has no rows")
 
 

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from dpsyn.accounting import Budget, Exponential, Gaussian, Laplace, Ledger, Threshold
 from dpsyn.errors import DPSynError
+from dpsyn.outputs import write_text
 from dpsyn.private import PrivateTable, SystemNoise, open_private
 from dpsyn.private.mechanisms import Charged
 from dpsyn.schema import Boolean, Categorical, Integer, Open, Schema
@@ -156,7 +157,7 @@ def release(order: Order) -> None:
     with table:
         ask(table, use)
         outcome = table.certificate().to_data() if order.draws is None else {}
-    order.outcome.write_text(json.dumps(outcome), "utf-8")
+    write_text(order.outcome, json.dumps(outcome))
 
 
 def start(order: Order) -> int:
@@ -168,7 +169,7 @@ def start(order: Order) -> int:
             if order.draws is not None:
                 signal.pause()
         except DPSynError as error:
-            order.outcome.write_text(json.dumps({"error": str(error)}), "utf-8")
+            write_text(order.outcome, json.dumps({"error": str(error)}))
         finally:
             os._exit(1)
     return process

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,12 +54,13 @@ def draft(data: str, query: str | None, rows: int, target: str, force: bool) -> 
     marked `provenance: data`, and a release refuses it until you approve it.
     """
     output.refuse_to_overwrite(target, force)
-    with output.working(f"Reading {data}"):
+    with output.working(f"Reading {data}"), warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always", UserWarning)
         text = dpsyn.draft_schema(data, query=query, rows=rows)
     output.write_text(target, text, private=True)
     output.wrote(target, "It is private until you have gone through it; see the notes at its top.")
-    if target != "-" and dpsyn.NO_ROWS in text:
-        output.say(dpsyn.NO_ROWS)
+    for note in notes:
+        click.echo(f"Note: {note.message}", err=True)
 
 
 @command.command("import")

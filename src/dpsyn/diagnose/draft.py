@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Iterable
 from fractions import Fraction
 from statistics import median
@@ -62,9 +63,11 @@ def draft_schema(data: Any, *, query: str | None = None, rows: int | None = MOST
     """
     source = open_source(data, query=query)
     profiles = _profiles(source, rows)
-    empty = f"{NO_ROWS}\n" if not any(profile.rows for profile in profiles.values()) else ""
+    empty = not any(profile.rows for profile in profiles.values())
+    if empty:
+        warnings.warn(NO_ROWS, UserWarning, stacklevel=2)
     comments: dict[yamltext.Path, str] = {
-        (): empty + _HEADER + _notes(source.schema.names, profiles),
+        (): (f"{NO_ROWS}\n" if empty else "") + _HEADER + _notes(source.schema.names, profiles),
         ("dataset",): "the name under which all releases of this table share a privacy budget",
         ("expected_size",): "about how many rows, from public knowledge; it sets sensible defaults",
         ("neighbours",): "add-remove hides whether a unit is in the table; replace makes the number of units public",
