@@ -64,6 +64,14 @@ def test_a_folder_of_parts_is_the_table_that_fits_into_memory(synopsis: Synopsis
     assert papq.read_schema(paths[0]).metadata[b"dpsyn"] == b"synthetic"
 
 
+def test_parts_tell_how_far_they_are_from_the_first_to_the_last(synopsis: Synopsis, tmp_path: Path) -> None:
+    told: list[float] = []
+
+    write_parts(tmp_path, synopsis, ROWS, seed=3, number=1, progress=lambda _, part: told.append(part))
+
+    assert told == [0.0, 0.5, 1.0]  # two files
+
+
 def test_a_part_does_not_depend_on_who_draws_it_nor_on_the_others(synopsis: Synopsis, tmp_path: Path) -> None:
     drawing = synopsis.drawing(ROWS, seed=3)
 

@@ -146,6 +146,7 @@ def _ahead(
 ) -> Iterator[T]:
     """The work on every number, in order; only so many wait or are done before they are taken."""
     waiting: deque[Future[T]] = deque()
+    progress("drawing rows", 0.0)
     for number in numbers:
         waiting.append(pool.submit(work, number))
         if len(waiting) > ahead:
@@ -153,6 +154,7 @@ def _ahead(
             progress("drawing rows", (number + 1 - len(waiting)) / len(numbers))
     while waiting:
         yield waiting.popleft().result()
+        progress("drawing rows", 1 - len(waiting) / len(numbers))
 
 
 # ── as Spark tasks ───────────────────────────────────────────────────────────────────────────────────────────
