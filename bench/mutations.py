@@ -124,10 +124,17 @@ _NOISE = (
     _broken(
         "the stamp of injected noise is lost when a certificate is read",
         "accounting/certificate.py",
-        'noise_is_private=data["private"] is True',
+        "noise_is_private=stamped_private(data)",
         "noise_is_private=True",
         "accounting/test_certificate",
         "private/test_table",
+    ),
+    _broken(
+        "one of two stamps of a certificate is enough",
+        "accounting/certificate.py",
+        "return all(stamp is True for stamp in stamps)",
+        "return any(stamp is True for stamp in stamps)",
+        "accounting/test_certificate",
     ),
 )
 
@@ -455,6 +462,20 @@ _THRESHOLDS = (
 )
 
 _LEDGERS = (
+    _broken(
+        "a certificate is compared with the ledger by the entry that it names alone",
+        _LEDGER,
+        "faults += [line for one in stated for line in disagreements(one, entries, accounts(entries))]",
+        "faults += []",
+        "accounting/test_agreement",
+    ),
+    _broken(
+        "a certificate may state other draws than the ledger",
+        "accounting/agreement.py",
+        '"protection", "draws", "certified_epsilon"',
+        '"protection", "certified_epsilon"',
+        "accounting/test_agreement",
+    ),
     _broken(
         "an open run holds nothing",
         _LEDGER,
