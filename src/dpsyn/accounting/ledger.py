@@ -215,7 +215,8 @@ class Ledger:
         if not faults:
             faults = chain.faults(entries, [witness.head for witness in witnesses])
             stated = [certificate for witness in witnesses for certificate in witness.certificates]
-            faults += [line for one in stated for line in disagreements(one, entries, accounts(entries))]
+            known = accounts(entries)
+            faults += [line for one in stated for line in disagreements(one, entries, known)]
         return Verification(entries=len(entries), head=entries[-1].head if entries else None, faults=tuple(faults))
 
     def _open_run(self, transaction: Transaction, run: str) -> tuple[str, int]:
