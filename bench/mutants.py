@@ -4,7 +4,7 @@
 
 Each mutation of ``bench.mutations`` is applied to a copy of the source. A mutant that no test catches is a guarantee
 that nobody checks: the exit code is 1, and the missing test is to be written. The unchanged copy must pass first, and a
-mutation whose text is not found exactly once is an error, so that the list cannot rot in silence.
+mutation whose place is not found exactly once is an error, so that the list cannot rot in silence.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import TypeVar
 
 from bench.measuring import commit
 from bench.mutations import MUTATIONS, Mutation
+from bench.syntax import PlaceError, change_source
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -51,31 +52,31 @@ class Outcome:
     caught_by: str | None
 
 
-def mutated(mutation: Mutation, source: Path) -> str:
-    """The text of the mutated file."""
-    text = (source / mutation.file).read_text("utf-8")
-    if text.count(mutation.old) != 1 or mutation.old == mutation.new:
+def apply_mutation(mutation: Mutation, source: Path) -> str:
+    """Break the file of a mutation; the text that it then has."""
+    try:
+        text = (source / mutation.file).read_text("utf-8")
+        return change_source(text, mutation.function, mutation.change)
+    except (OSError, PlaceError) as error:
         raise MutantError(
-            f"{mutation.name!r}: its old text occurs {text.count(mutation.old)} times in {mutation.file}; "
-            "bring the list in bench/mutations.py up to date"
-        )
-    return text.replace(mutation.old, mutation.new)
+            f"{mutation.name!r} does not fit {mutation.file}: {error}; bring the list in bench/mutations.py up to date"
+        ) from error
 
 
-def copied(tree: Path, copy: Path) -> Path:
-    """A copy of source and tests, compiled kernels included."""
+def copy_tree(tree: Path, copy: Path) -> Path:
+    """Copy source and tests, compiled kernels included."""
     for folder in ("src", "tests"):
         shutil.copytree(tree / folder, copy / folder)
     shutil.copy2(tree / "pyproject.toml", copy)
     return copy
 
 
-def failing_test(copy: Path, tests: Sequence[str]) -> str | None:
+def find_failing_test(copy: Path, tests: Sequence[str]) -> str | None:
     """Run tests against a copy; the name of the first that fails, or None."""
     environment = os.environ | {"PYTHONPATH": str(copy / "src")}
     _require_the_copy(copy, environment)
     try:
-        done = _output([sys.executable, "-m", "pytest", *OPTIONS, *tests], copy, environment)
+        done = _run([sys.executable, "-m", "pytest", *OPTIONS, *tests], copy, environment)
     except subprocess.TimeoutExpired:
         raise MutantError(f"{' '.join(tests)} took more than {PATIENCE} s") from None
     if done.returncode == 0:
@@ -88,12 +89,12 @@ def failing_test(copy: Path, tests: Sequence[str]) -> str | None:
 
 def _require_the_copy(copy: Path, environment: dict[str, str]) -> None:
     """Refuse to test anything but the copy, such as the package that is installed."""
-    done = _output([sys.executable, "-c", "import dpsyn; print(dpsyn.__file__)"], copy, environment)
+    done = _run([sys.executable, "-c", "import dpsyn; print(dpsyn.__file__)"], copy, environment)
     if not Path(done.stdout.strip()).is_relative_to(copy / "src"):
         raise MutantError(f"not the copy was imported but {done.stdout.strip() or done.stderr}")
 
 
-def _output(command: list[str], copy: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+def _run(command: list[str], copy: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command, cwd=copy, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
@@ -102,30 +103,30 @@ def _output(command: list[str], copy: Path, environment: dict[str, str]) -> subp
 def require_green(clean: Path, mutations: Iterable[Mutation]) -> None:
     """The tests must pass on the unchanged copy, or their failing would show nothing."""
     files = sorted({test for mutation in mutations for test in mutation.tests})
-    for file, failed in zip(files, _together(lambda file: failing_test(clean, [file]), files), strict=True):
+    for file, failed in zip(files, _map_together(lambda file: find_failing_test(clean, [file]), files), strict=True):
         if failed:
             raise MutantError(f"the unchanged source fails {failed}")
         print(f"unchanged: {file} passes", file=sys.stderr)
 
 
-def tried(mutation: Mutation, clean: Path) -> Outcome:
+def try_mutation(mutation: Mutation, clean: Path) -> Outcome:
     """Mutate a copy of the clean tree and run the tests that should notice."""
     with tempfile.TemporaryDirectory() as folder:
-        copy = copied(clean, Path(folder).resolve())
+        copy = copy_tree(clean, Path(folder).resolve())
         source = copy / "src" / "dpsyn"
-        (source / mutation.file).write_text(mutated(mutation, source), "utf-8")
-        outcome = Outcome(mutation=mutation, caught_by=failing_test(copy, mutation.tests))
+        (source / mutation.file).write_text(apply_mutation(mutation, source), "utf-8")
+        outcome = Outcome(mutation=mutation, caught_by=find_failing_test(copy, mutation.tests))
     print(f"{mutation.name}: {outcome.caught_by or 'SURVIVED'}", file=sys.stderr)
     return outcome
 
 
-def _together(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+def _map_together(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(work, items))
 
 
-def report(outcomes: Sequence[Outcome]) -> str:
-    """The outcomes as a page of Markdown."""
+def format_report(outcomes: Sequence[Outcome]) -> str:
+    """Format the outcomes as a page of Markdown."""
     caught = sum(outcome.caught_by is not None for outcome in outcomes)
     lines = [
         "# Would the tests notice?",
@@ -136,12 +137,12 @@ def report(outcomes: Sequence[Outcome]) -> str:
         "",
         "| what was broken | where | caught by |",
         "|---|---|---|",
-        *(_row(outcome) for outcome in outcomes),
+        *(_format_row(outcome) for outcome in outcomes),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _row(outcome: Outcome) -> str:
+def _format_row(outcome: Outcome) -> str:
     name = (outcome.caught_by or "**nothing**").removeprefix("tests/").replace("|", "\\|")
     shown = f"`{name}`" if outcome.caught_by else name
     return f"| {outcome.mutation.name} | `{outcome.mutation.file}` | {shown} |"
@@ -154,14 +155,14 @@ def main() -> None:
     chosen = parser.parse_args()
     mutations = [mutation for mutation in MUTATIONS if chosen.only in mutation.name]
     for mutation in mutations:
-        mutated(mutation, ROOT / "src" / "dpsyn")
+        apply_mutation(mutation, ROOT / "src" / "dpsyn")
     with tempfile.TemporaryDirectory() as folder:
-        clean = copied(ROOT, Path(folder).resolve())
+        clean = copy_tree(ROOT, Path(folder).resolve())
         require_green(clean, mutations)
-        outcomes = _together(lambda mutation: tried(mutation, clean), mutations)
-    print(report(outcomes))
+        outcomes = _map_together(lambda mutation: try_mutation(mutation, clean), mutations)
+    print(format_report(outcomes))
     if chosen.output:
-        chosen.output.write_text(report(outcomes), "utf-8")
+        chosen.output.write_text(format_report(outcomes), "utf-8")
     sys.exit(any(outcome.caught_by is None for outcome in outcomes))
 
 
