@@ -27,34 +27,34 @@ import dpsyn as package
 from bench.measuring import provenance
 from bench.residuals import Residuals
 from bench.utility import SEED, Line, Table, averaged, read, released
-from dpsyn.recipes import RECIPES, DPSynOptions, Findings, dpsyn
+from dpsyn.recipes import RECIPES, AdaptiveSelection, Measurements, dpsyn
 
 AS_IT_IS, RESIDUALS = "as it is", "each by itself, pairs as residuals (simulated)"
 
 
-def fitted_by_gum(*arguments: Any, **options: Any) -> Findings:
+def fitted_by_gum(*arguments: Any, **options: Any) -> Measurements:
     return replace(dpsyn(*arguments, **options), method="gum")
 
 
-VARIANTS: dict[str, Callable[..., Findings]] = {
+VARIANTS: dict[str, Callable[..., Measurements]] = {
     AS_IT_IS: dpsyn,
     "records fitted by GUM": fitted_by_gum,
-    "1-ways: always a tenth": partial(dpsyn, options=DPSynOptions(first=0.1, most_singles=1e9)),
-    "1-ways: always 0.3": partial(dpsyn, options=DPSynOptions(first=0.3, most_singles=1e9)),
-    "never a second round": partial(dpsyn, options=DPSynOptions(telling=0.0, accurate=0.0)),
-    "always a second round": partial(dpsyn, options=DPSynOptions(telling=1e9)),
-    "a second round only with triples": partial(dpsyn, options=DPSynOptions(telling=0.0)),
-    "always a second round with triples": partial(dpsyn, options=DPSynOptions(accurate=1e9)),
-    "second round without triples": partial(dpsyn, options=DPSynOptions(most_triples=0)),
-    "each table by itself": partial(dpsyn, options=DPSynOptions(most_grown=0)),
-    "rare values kept apart": partial(dpsyn, options=DPSynOptions(rare=-1e9)),
-    "scores: a tenth": partial(dpsyn, options=DPSynOptions(scores=0.1)),
-    "scores: a hundredth": partial(dpsyn, options=DPSynOptions(scores=0.01)),
+    "1-ways: always a tenth": partial(dpsyn, options=AdaptiveSelection(initial_share=0.1, max_one_way_share=1e9)),
+    "1-ways: always 0.3": partial(dpsyn, options=AdaptiveSelection(initial_share=0.3, max_one_way_share=1e9)),
+    "never a second round": partial(dpsyn, options=AdaptiveSelection(second_round_ratio=0.0, triples_below_error=0.0)),
+    "always a second round": partial(dpsyn, options=AdaptiveSelection(second_round_ratio=1e9)),
+    "a second round only with triples": partial(dpsyn, options=AdaptiveSelection(second_round_ratio=0.0)),
+    "always a second round with triples": partial(dpsyn, options=AdaptiveSelection(triples_below_error=1e9)),
+    "second round without triples": partial(dpsyn, options=AdaptiveSelection(max_triples=0)),
+    "each table by itself": partial(dpsyn, options=AdaptiveSelection(max_merged_cells=0)),
+    "rare values kept apart": partial(dpsyn, options=AdaptiveSelection(rare_sigmas=-1e9)),
+    "scores: a tenth": partial(dpsyn, options=AdaptiveSelection(score_share=0.1)),
+    "scores: a hundredth": partial(dpsyn, options=AdaptiveSelection(score_share=0.01)),
     "errors predicted as c·σ·√(2/π)": dpsyn,
     "scores not shrunk": dpsyn,
     "rare values drawn by clipped counts": dpsyn,
     "rows not polished": dpsyn,
-    RESIDUALS: partial(dpsyn, options=DPSynOptions(most_grown=0)),
+    RESIDUALS: partial(dpsyn, options=AdaptiveSelection(max_merged_cells=0)),
 }
 
 
@@ -62,13 +62,15 @@ VARIANTS: dict[str, Callable[..., Findings]] = {
 def changed(words: str, table: Table, seed: int) -> Iterator[None]:
     """What a variant changes outside of the recipe's options."""
     patches = {
-        "errors predicted as c·σ·√(2/π)": patch("dpsyn.selection.predict.norm_sub", lambda values, _: values),
-        "scores not shrunk": patch("dpsyn.recipes.selecting.shrunk", lambda scores, _: scores),
-        "rare values drawn by clipped counts": patch(
-            "dpsyn.synopsis.modelling.likely_counts", lambda values, _: np.maximum(values, 0.0)
+        "errors predicted as c·σ·√(2/π)": patch(
+            "dpsyn.selection.marginal_selection.norm_sub", lambda values, _: values
         ),
-        "rows not polished": patch("dpsyn.synthesis.gibbs.generate.polish_chains", lambda *_: None),
-        RESIDUALS: patch("dpsyn.recipes.selecting.measured", Residuals(table, seed).measured),
+        "scores not shrunk": patch("dpsyn.recipes.adaptive_selection.shrunk", lambda scores, _: scores),
+        "rare values drawn by clipped counts": patch(
+            "dpsyn.inference.fit.likely_counts", lambda values, _: np.maximum(values, 0.0)
+        ),
+        "rows not polished": patch("dpsyn.inference.gibbs.rows.polish_chains", lambda *_: None),
+        RESIDUALS: patch("dpsyn.recipes.adaptive_selection.measured", Residuals(table, seed).measured),
         "1-ways: always a tenth": patch("dpsyn.recipes.dpsyn._singles_part", lambda *_: 0.0),
         "1-ways: always 0.3": patch("dpsyn.recipes.dpsyn._singles_part", lambda *_: 0.0),
     }

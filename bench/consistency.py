@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from bench.count import ROWS, SIZES, made_up
 from bench.measuring import provenance, seconds
-from dpsyn.consistency import ConsistencyOptions, consistent, norm_sub
+from dpsyn.inference import ConsistencyOptions, make_consistent, norm_sub
 from dpsyn.marginals import Estimate
 
 SEED = 6
@@ -80,7 +80,9 @@ def run(noisy: Sequence[Estimate], truth: Sequence[Estimate], options: Consisten
     """Rounds, seconds and error."""
     told: list[float] = []
     found: list[Estimate] = []
-    took = seconds(lambda: found.extend(consistent(noisy, options=options, progress=lambda _, done: told.append(done))))
+    took = seconds(
+        lambda: found.extend(make_consistent(noisy, options=options, progress=lambda _, done: told.append(done)))
+    )
     return min(len(told) - 1, options.rounds), took, error(found, truth)
 
 
@@ -103,7 +105,7 @@ def main() -> None:
 
 
 def compare(noisy: Sequence[Estimate], truth: Sequence[Estimate]) -> None:
-    module: Any = import_module("dpsyn.consistency.consistent")  # its name is that of the function, too
+    module: Any = import_module("dpsyn.inference.consistency")  # its name is that of the function, too
     kept = module.SETTLED, module.STRETCH
     rounds, baseline, far = run(noisy, truth, ConsistencyOptions(extrapolate=False))
     print(f"  plain alternation         {rounds:>4} rounds {baseline:>7.3f} s    1.0 times as fast, error {far:.5f}")

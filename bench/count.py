@@ -25,12 +25,11 @@ from numpy.typing import NDArray
 
 from bench import encode
 from bench.measuring import own_peak_megabytes, peak_megabytes, provenance, ratio, seconds
+from dpsyn.encoding import Codec, Recoding
+from dpsyn.encoding.counter import MarginalCounter
 from dpsyn.engines import open_engine
-from dpsyn.records import Codec
-from dpsyn.records.tally import Tally
 from dpsyn.schema import Categorical, Schema
-from dpsyn.sources import encoded, open_source
-from dpsyn.transforms import Recoding
+from dpsyn.sources import encode_batches, open_source
 
 SEED = 35
 ROWS = 170_254
@@ -69,8 +68,8 @@ def made_up(rows: int, sizes: tuple[int, ...]) -> NDArray[np.uint8]:
 def pairs_against_numpy(folder: Path) -> None:
     data, schema = survey(folder)
     codec = Codec(schema)
-    recoding, size = Recoding.fine(codec), codec.cells
-    x = np.asfortranarray(np.concatenate(list(encoded(open_source(data), codec))))
+    recoding, size = Recoding.fine(codec), codec.fine_sizes
+    x = np.asfortranarray(np.concatenate(list(encode_batches(open_source(data), codec))))
     pairs = list(combinations(range(len(size)), 2))
     engine = open_engine(open_source(data), schema, kind="memory", key=secrets.token_bytes(16))
 
@@ -82,7 +81,7 @@ def pairs_against_numpy(folder: Path) -> None:
             np.bincount(x[:, a].astype(np.int64) * size[b] + x[:, b], minlength=size[a] * size[b]) for a, b in pairs
         ]
 
-    compiling = seconds(lambda: Tally([(0,)], size[:1]).add(x[:1]))
+    compiling = seconds(lambda: MarginalCounter([(0,)], size[:1]).add(x[:1]))
     reading = seconds(mine)
     recoded = seconds(lambda: engine.count(pairs, Recoding.coarse(codec)))
     mine()
@@ -117,7 +116,7 @@ def growth() -> None:
 
 
 def _count(cliques: list[tuple[int, int]], sizes: tuple[int, ...], codes: NDArray[np.uint8]) -> None:
-    tally = Tally(cliques, sizes)
+    tally = MarginalCounter(cliques, sizes)
     tally.add(codes)
     tally.tables()
 

@@ -19,9 +19,9 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as papq
 
 from bench.measuring import own_peak_megabytes, peak_megabytes, provenance, ratio
-from dpsyn.records import Codec
+from dpsyn.encoding import Codec
 from dpsyn.schema import AnyAttribute, Boolean, Categorical, Datetime, Integer, Real, Schema
-from dpsyn.sources import encoded, open_source
+from dpsyn.sources import encode_batches, open_source
 
 SEED = 20
 LISTS = (2, 5, 9, 16, 42, 100, 700, 2_000)
@@ -65,7 +65,7 @@ def table(rows: int, rng: np.random.Generator) -> pa.Table:
 
 def encode(path: Path) -> int:
     """All rows of a file as codes, batch by batch; how many there were."""
-    return sum(len(codes) for codes in encoded(open_source(path), Codec(schema())))
+    return sum(len(codes) for codes in encode_batches(open_source(path), Codec(schema())))
 
 
 def write_parquet(path: Path, rows: int, part: int = 500_000) -> None:

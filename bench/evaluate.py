@@ -28,12 +28,16 @@ from numpy.typing import NDArray
 
 import dpsyn
 from bench.measuring import own_peak_megabytes, provenance, ratio, seconds
-from dpsyn.evaluation.density import density_score, density_triples
-from dpsyn.evaluation.presets import PAPER
-from dpsyn.evaluation.randomness import generator
-from dpsyn.evaluation.range_queries import Query, random_queries, range_score
-from dpsyn.evaluation.reading import compare
-from dpsyn.evaluation.tables import Columns, View
+from dpsyn.evaluation.nist_contest import (
+    PAPER,
+    RangeQuery,
+    sample_density_triples,
+    sample_range_queries,
+    score_density,
+    score_range_queries,
+)
+from dpsyn.evaluation.reader import read_tables
+from dpsyn.evaluation.tables import CodeColumns, CodedTables, make_generator
 from dpsyn.schema import Categorical, Integer, Schema
 
 SEED = 10
@@ -70,11 +74,11 @@ def shuffled(table: pa.Table) -> pa.Table:
 # ── plain numpy ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def numpy_density(view: View, triples: Sequence[tuple[int, ...]]) -> float:
+def numpy_density(view: CodedTables, triples: Sequence[tuple[int, ...]]) -> float:
     return 1e6 * (1 - float(np.mean([_distance(view, triple) for triple in triples])))
 
 
-def _distance(view: View, clique: tuple[int, ...]) -> float:
+def _distance(view: CodedTables, clique: tuple[int, ...]) -> float:
     cells = math.prod(view.sizes[place] for place in clique)
     numbers = [_cell_numbers(table, clique, view.sizes) for table in view.tables[:2]]
     if cells > 1e7:
@@ -84,14 +88,14 @@ def _distance(view: View, clique: tuple[int, ...]) -> float:
     return float(np.abs(real - other).sum() / 2)
 
 
-def _cell_numbers(table: Columns, clique: tuple[int, ...], sizes: Sequence[int]) -> NDArray[np.int64]:
+def _cell_numbers(table: CodeColumns, clique: tuple[int, ...], sizes: Sequence[int]) -> NDArray[np.int64]:
     numbers = np.zeros(table.shape[1], np.int64)
     for place in clique:
         numbers = numbers * sizes[place] + table[place]
     return numbers
 
 
-def numpy_ranges(view: View, queries: Sequence[Query]) -> float:
+def numpy_ranges(view: CodedTables, queries: Sequence[RangeQuery]) -> float:
     errors = []
     for query in queries:
         real, other = (_share(table, query) for table in view.tables[:2])
@@ -99,12 +103,12 @@ def numpy_ranges(view: View, queries: Sequence[Query]) -> float:
     return 1e6 * max(0.0, 1 - math.sqrt(float(np.mean(np.square(errors)))) / math.log(1000))
 
 
-def _share(table: Columns, query: Query) -> float:
+def _share(table: CodeColumns, query: RangeQuery) -> float:
     kept = np.ones(table.shape[1], np.bool_)
     for condition in query:
-        column = table[condition.place]
+        column = table[condition.axis]
         within = (column >= condition.low) & (column <= condition.high)
-        kept &= within if condition.chosen is None else condition.chosen[column]
+        kept &= within if condition.code_mask is None else condition.code_mask[column]
     return float(kept.mean())
 
 
@@ -112,9 +116,9 @@ def _share(table: Columns, query: Query) -> float:
 
 
 def compare_speeds(real: pa.Table, synthetic: pa.Table, schema: Schema, rounds: int) -> None:
-    comparison = compare(real, synthetic, schema, seed=SEED)
-    triples = density_triples(comparison, PAPER, generator(SEED, "density"))
-    queries = random_queries(comparison, PAPER, generator(SEED, "range queries"))
+    comparison = read_tables(real, synthetic, schema, seed=SEED)
+    triples = sample_density_triples(comparison, PAPER, make_generator(SEED, "density"))
+    queries = sample_range_queries(comparison, PAPER, make_generator(SEED, "range queries"))
     buckets, scores = comparison.buckets(), {}
 
     def kept(name: str, score: Any) -> None:
@@ -123,12 +127,12 @@ def compare_speeds(real: pa.Table, synthetic: pa.Table, schema: Schema, rounds: 
     for what, mine, theirs in (
         (
             f"density of {len(triples)} triples",
-            lambda: kept("mine", density_score(comparison, triples).synthetic),
+            lambda: kept("mine", score_density(comparison, triples).synthetic),
             lambda: kept("theirs", numpy_density(buckets, triples)),
         ),
         (
             f"{len(queries)} range queries",
-            lambda: kept("mine", range_score(comparison, queries).synthetic),
+            lambda: kept("mine", score_range_queries(comparison, queries).synthetic),
             lambda: kept("theirs", numpy_ranges(comparison.exact, queries)),
         ),
     ):

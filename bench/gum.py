@@ -24,10 +24,11 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from bench.measuring import provenance, ratio, seconds
+from dpsyn.inference.gum import DECAYS, GUM, Records, initialize_records, run_gum
+from dpsyn.inference.gum.gradual_update import iterate_gum_rounds
+from dpsyn.inference.mcf import iterate_mcf_passes, sample_uniform_records
 from dpsyn.marginals import Estimate
-from dpsyn.synthesis import DECAYS, GumOptions, Records, gibbs, gum, start
-from dpsyn.synthesis.gum import gum_rounds
-from dpsyn.synthesis.mcf import mcf_passes, random_records
+from dpsyn.inference import gibbs
 
 SEED = 45
 ATTRIBUTES = 10
@@ -69,7 +70,7 @@ def counts(columns: NDArray[np.int32], shape: tuple[int, ...]) -> Integers:
 
 
 def numpy_gum(
-    records: Records, names: list[str], tables: list[Estimate], options: GumOptions, rng: np.random.Generator
+    records: Records, names: list[str], tables: list[Estimate], options: GUM, rng: np.random.Generator
 ) -> Records:
     """What ``gum`` does; the tables are whole numbers for as many records already."""
     columns = np.array(records.T, order="C")
@@ -80,7 +81,7 @@ def numpy_gum(
             -np.abs(counts(columns[own], target.shape) - target).sum()
             for own, target in zip(places, targets, strict=True)
         ]
-        alpha, share = options.decay.at(number), options.copied(number)
+        alpha, share = options.decay.step_size(number), options.duplicate_share(number)
         moved = [numpy_update(columns, places[at], targets[at], alpha, share, rng) for at in np.argsort(errors)]
         if not any(moved):
             break
@@ -148,12 +149,12 @@ def runs(first: Integers, lengths: Integers) -> Integers:
 
 def speed(names: list[str], tables: list[Estimate], begin: Records, rounds: int) -> None:
     """GUM against numpy, from the same records."""
-    options = GumOptions()
-    once = GumOptions(rounds=1)
-    compiling = seconds(lambda: gum(begin[:1], names, tables[:1], rng=np.random.default_rng(SEED), options=once))
+    options = GUM()
+    once = GUM(rounds=1)
+    compiling = seconds(lambda: run_gum(begin[:1], names, tables[:1], rng=np.random.default_rng(SEED), options=once))
 
     def mine() -> Records:
-        return gum(begin, names, tables, rng=np.random.default_rng(SEED), options=options)
+        return run_gum(begin, names, tables, rng=np.random.default_rng(SEED), options=options)
 
     def theirs() -> Records:
         return numpy_gum(begin, names, tables, options, np.random.default_rng(SEED))
@@ -194,15 +195,15 @@ def course(rounds: Iterable[Records], names: list[str], tables: list[Estimate], 
 def methods(names: list[str], sizes: list[int], tables: list[Estimate], begin: Records) -> dict[str, Iterable[Records]]:
     """The records after each round, by every method."""
     rng = np.random.default_rng(SEED)
-    passes = mcf_passes(random_records(sizes, len(begin), rng), names, tables, rng)
-    chosen = {f"GUM, {name} α": GumOptions(decay=decay) for name, decay in DECAYS.items()}
-    chosen |= {"GUM, replace only": GumOptions(moves="replace"), "GUM, duplicate only": GumOptions(moves="duplicate")}
+    passes = iterate_mcf_passes(sample_uniform_records(sizes, len(begin), rng), names, tables, rng)
+    chosen = {f"GUM, {name} α": GUM(decay=decay) for name, decay in DECAYS.items()}
+    chosen |= {"GUM, replace only": GUM(moves="replace"), "GUM, duplicate only": GUM(moves="duplicate")}
     others = {
         "min-cost flow": (records for records, _ in islice(passes, max(SHOWN))),
         "Gibbs fit": gibbs_sweeps(names, sizes, tables, len(begin)),
     }
     return others | {
-        name: gum_rounds(begin, names, tables, rng=np.random.default_rng(SEED), options=options)
+        name: iterate_gum_rounds(begin, names, tables, rng=np.random.default_rng(SEED), options=options)
         for name, options in chosen.items()
     }
 
@@ -210,7 +211,7 @@ def methods(names: list[str], sizes: list[int], tables: list[Estimate], begin: R
 def gibbs_sweeps(names: list[str], sizes: list[int], tables: list[Estimate], rows: int) -> Iterable[Records]:
     """The records of fits with so many sweeps to settle, and those to average and to polish."""
     for sweeps in range(1, 11):
-        options = gibbs.GibbsOptions(most_sweeps=sweeps, progress=0.0)
+        options = gibbs.Gibbs(max_sweeps=sweeps, min_improvement=0.0)
         yield gibbs.fit(tables, names, sizes, seed=SEED, records=rows, options=options).records.T.astype(np.int32)
 
 
@@ -245,7 +246,7 @@ def main() -> None:
     print(provenance(SEED))
     names, sizes, records = coded(chosen.folder)
     tables, triples = (tables_of(names, sizes, records, ways) for ways in (2, 3))
-    begin = start(tables, names, len(records), np.random.default_rng(SEED))
+    begin = initialize_records(tables, names, len(records), np.random.default_rng(SEED))
     speed(names, tables, begin, chosen.turns)
     compared = methods(names, sizes, tables, begin).items()
     courses = {name: course(rounds, names, tables, triples) for name, rounds in compared}

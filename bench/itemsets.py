@@ -107,7 +107,7 @@ def privbasis(shop: Shop, top: int, epsilon: float, rng: np.random.Generator, *,
     items, options = (None, {"delta": DELTA, "max_basket": LOOKED_AT}) if bought else (shop.items, {})
     found = dpsyn.frequent_itemsets(shop.path, items, epsilon, top=top, **options)  # type: ignore[arg-type]
     seconds = time.perf_counter() - start
-    return figures(shop, top, [(frozenset(itemset.items), itemset.count) for itemset in found.listed], seconds)
+    return figures(shop, top, [(frozenset(itemset.items), itemset.count) for itemset in found.itemsets], seconds)
 
 
 def truncated(shop: Shop, top: int, epsilon: float, rng: np.random.Generator, *, longest: int) -> Figures:

@@ -24,12 +24,11 @@ from numpy.typing import NDArray
 from bench.count import ROWS, SEED, SIZES, made_up
 from bench.measuring import provenance, seconds
 from dpsyn.accounting import Gaussian
+from dpsyn.encoding import Codec, Recoding
 from dpsyn.engines import Engine, open_engine
-from dpsyn.private import Limits, SystemNoise
-from dpsyn.records import Codec
+from dpsyn.private import ReleaseLimits, SystemNoise
 from dpsyn.schema import Categorical, Schema
 from dpsyn.sources import open_source
-from dpsyn.transforms import Recoding
 
 SHARE = Fraction(1, 10 * 595)
 """A tenth of ρ = 1 for all pairs; the scale hardly matters for the time of a draw."""
@@ -55,7 +54,7 @@ def main() -> None:
     engine, recoding = opened()
     pairs = list(combinations(range(len(SIZES)), 2))
     tables = engine.count(pairs, recoding)  # reads the table and loads the kernels
-    cells, most = sum(table.size for table in tables), Limits().draws
+    cells, most = sum(table.size for table in tables), ReleaseLimits().max_noisy_values
     print(f"{len(pairs)} pairs of {ROWS:,} rows × {len(SIZES)} columns: {cells:,} cells")
     whole = [np.concatenate([table.ravel() for table in tables])]
     for threads in sorted({1, os.cpu_count() or 1}):
@@ -75,8 +74,8 @@ def main() -> None:
 
 def _draw(tables: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
     """Noise on every cell of some tables, in one call."""
-    spend = Gaussian.within(SHARE, 1)
-    return SystemNoise().noised([(table, spend) for table in tables])
+    spend = Gaussian.for_rho(SHARE, 1)
+    return SystemNoise().add_noise([(table, spend) for table in tables])
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ def released(chosen: argparse.Namespace, way: str, epsilon: float, seed: int) ->
         "commit": commit(),
         "seconds": took,
         "attributes": len(rows.column_names),
-        "draws": len(certificate.account.draws),
+        "draws": len(certificate.account.measurements),
         "tables": len(synopsis.model.tables),
         "density": scores.contest.density.synthetic,
         "range": scores.contest.range_queries.synthetic,

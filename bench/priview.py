@@ -39,10 +39,10 @@ import dpsyn
 from bench.measuring import provenance
 from bench.utility import Table as Coded
 from dpsyn.accounting import Budget
-from dpsyn.consistency import norm_sub
+from dpsyn.inference import norm_sub
+from dpsyn.query import RECONSTRUCTION_METHODS
 from dpsyn.schema import Categorical, Schema
-from dpsyn.selection import Room, covering_design
-from dpsyn.synopsis.answering import METHODS
+from dpsyn.selection import BlockCapacity, build_covering_design
 
 SEED = 20
 DELTA = 1e-9
@@ -134,7 +134,7 @@ def from_noise(table: Table, coefficients: Callable[[int, int], tuple[int, bool]
 
     def release(epsilon: float, ways: int) -> Answers:
         number, fourier = coefficients(len(table.sizes), ways)
-        deviation = math.sqrt(number / (2 * float(Budget.plan(epsilon, DELTA).rho)))
+        deviation = math.sqrt(number / (2 * float(Budget.for_guarantee(epsilon, DELTA).rho)))
         if fourier:  # a cell is a mean of ± coefficients, all of which are noisy
             deviation /= math.sqrt(2**ways)
 
@@ -158,7 +158,7 @@ def fourier_coefficients(count: int, ways: int) -> tuple[int, bool]:
 def contestants(table: Table) -> dict[str, tuple[Callable[[float, int], Answers], bool]]:
     """Who answers, and whether one release answers questions of all sizes."""
     small = math.prod(table.sizes) <= 1 << 18
-    views = len(covering_design(Room(sizes=(2,) * len(table.sizes), attributes=8, cells=256), 2))
+    views = len(build_covering_design(BlockCapacity(sizes=(2,) * len(table.sizes), max_attributes=8, max_cells=256), 2))
     weights = {name: (from_synopsis(table, name), False) for name in ("mwem", "mwem-practical") if small}
     return {
         "priview": (from_synopsis(table, "priview"), True),
@@ -227,7 +227,7 @@ def methods(chosen: argparse.Namespace) -> None:
         table = Table.given(given)
         for epsilon in chosen.epsilon:
             synopses = [released(table, epsilon, "priview", views="covering:2x8") for _ in range(chosen.releases)]
-            for method in METHODS:
+            for method in RECONSTRUCTION_METHODS:
                 shown = ""
                 for ways in WAYS:
                     found = [
@@ -251,7 +251,7 @@ def coverage(chosen: argparse.Namespace) -> None:
         without = released(table, 10**6, "priview", views="covering:2x8")
         for epsilon in chosen.epsilon:
             synopses = [released(table, epsilon, "priview", views="covering:2x8") for _ in range(chosen.releases)]
-            views = [stage for stage in synopses[0].releases[0].stages if len(stage.marginals[0].clique) > 1]
+            views = [stage for stage in synopses[0].releases[0].rounds if len(stage.marginals[0].clique) > 1]
             cliques = [marginal.clique for stage in views for marginal in stage.marginals]
             covered = [tuple(table.schema.names.index(name) for name in clique) for clique in cliques]
             pairs = [some for view in covered[:6] for some in (view[:1], view[1:3], view[2:6], view)]
@@ -278,7 +278,9 @@ def told(
             low, high = answer.interval()
             inside.append(((low <= truth) & (truth <= high)).ravel())
             model = 0.0 if without or answer.model_error is None else answer.model_error
-            ratios.append(float(((answer.counts - truth) ** 2).mean() / ((answer.errors**2).mean() + model**2)))
+            ratios.append(
+                float(((answer.counts - truth) ** 2).mean() / ((answer.standard_errors**2).mean() + model**2))
+            )
     share, count = float(np.mean(np.concatenate(inside))), sum(len(some) for some in inside)
     print(
         f"{table.name:<10} {epsilon:>4g}  {words:<34} {share:>11.3f} {count:>8}   {math.sqrt(np.mean(ratios)):.2f}",

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.utility import Table
+from dpsyn.encoding import Recoding
+from dpsyn.inference import MeasurementRound, Release, fit_model
 from dpsyn.marginals import Marginal
-from dpsyn.recipes import Findings
-from dpsyn.recipes.selecting import measured
-from dpsyn.synopsis import Release, Stage, fit_model
-from dpsyn.transforms import Recoding
+from dpsyn.recipes import Measurements
+from dpsyn.recipes.adaptive_selection import measure_cliques
 
 _LATTICE = 12
 
@@ -32,10 +32,10 @@ class Residuals:
     def __init__(self, table: Table, seed: int) -> None:
         self._codes, self._random = np.ascontiguousarray(table.codes), np.random.default_rng(seed)
 
-    def measured(self, table: Any, found: Findings, *arguments: Any) -> Findings:
+    def measured(self, table: Any, found: Measurements, *arguments: Any) -> Measurements:
         """The same findings, but their last pairs have the noise of residuals."""
-        told = measured(table, found, *arguments)
-        last = told.stages[-1]
+        told = measure_cliques(table, found, *arguments)
+        last = told.rounds[-1]
         singles = self._singles(found, table.recoding)
         codes = table.recoding.apply(self._codes)
         pairs = [
@@ -44,18 +44,18 @@ class Residuals:
             else own
             for own in last.marginals
         ]
-        return replace(told, stages=(*told.stages[:-1], Stage(last.recoding, tuple(pairs))))
+        return replace(told, rounds=(*told.rounds[:-1], MeasurementRound(last.recoding, tuple(pairs))))
 
-    def _singles(self, found: Findings, recoding: Recoding) -> dict[str, NDArray[np.float64]]:
+    def _singles(self, found: Measurements, recoding: Recoding) -> dict[str, NDArray[np.float64]]:
         """1-way tables of one total, from 1-way marginals alone."""
-        stages = [stage for stage in found.stages if all(len(own.clique) == 1 for own in stage.marginals)]
-        model = fit_model(found.schema, recoding, [Release("", tuple(stages))], total=found.rows)
+        stages = [stage for stage in found.rounds if all(len(own.clique) == 1 for own in stage.marginals)]
+        model = fit_model(found.schema, recoding, [Release("", tuple(stages))], total=found.row_count)
         tables = {table.clique[0]: table.values for table in model.tables}
         return {name: values + (model.total - values.sum()) / len(values) for name, values in tables.items()}
 
     def _completed(self, own: Marginal, exact: NDArray[np.int64], sides: Sequence[NDArray[np.float64]]) -> Marginal:
         """A noisy residual, and the means of it by its two 1-way tables."""
-        deviation = own.deviation * math.sqrt(math.prod(1 - 1 / size for size in exact.shape))
+        deviation = own.std * math.sqrt(math.prod(1 - 1 / size for size in exact.shape))
         noisy = exact + self._random.normal(0, deviation, exact.shape)
         residual = noisy - noisy.mean(0, keepdims=True) - noisy.mean(1, keepdims=True) + noisy.mean()
         one, other = sides
@@ -64,6 +64,6 @@ class Residuals:
 
 
 def _counted(codes: NDArray[Any], recoding: Recoding, own: Marginal) -> NDArray[np.int64]:
-    places = [codes[:, recoding.place_of(name)].astype(np.int64) for name in own.clique]
+    places = [codes[:, recoding.index_of(name)].astype(np.int64) for name in own.clique]
     cells = np.ravel_multi_index(places, own.raw.shape)
     return np.bincount(cells, minlength=own.raw.size).reshape(own.raw.shape)

@@ -22,11 +22,10 @@ import pyarrow as pa
 
 import dpsyn
 from bench.measuring import provenance
-from dpsyn.records import Codec
-from dpsyn.rules import violations
+from dpsyn.constraints import count_violations
+from dpsyn.encoding import Codec, Recoding
 from dpsyn.schema import Schema
 from dpsyn.simulation import simulate
-from dpsyn.transforms import Recoding
 
 SEED = 8
 HOSPITAL = """
@@ -72,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     table = simulate(hospital(given.rows, 0), given.rows, SEED).table()
     schema = hospital(given.rows, table.column("region").to_pylist().count("north"))
     plain = msgspec.structs.replace(schema, rules=())
-    assert not any(violations(schema, table).values())
+    assert not any(count_violations(schema, table).values())
     print(f"{'epsilon':>8} {'rules':>6} {'violations':>11} {'tvd2':>8} {'measure s':>10} {'generate s':>11}")
     for epsilon in given.epsilon:
         lines = {
@@ -97,12 +96,12 @@ def _run(schema: Schema, ruled: Schema, table: pa.Table, epsilon: float, draw: i
     began = time.perf_counter()
     synopsis = dpsyn.measure(table, schema, epsilon)
     measured = time.perf_counter()
-    made = synopsis.generate(draw, seed=SEED, kind="arrow")
+    made = synopsis.generate(draw, seed=SEED, output_format="arrow")
     generated = time.perf_counter()
-    same_size = synopsis.generate(seed=SEED, kind="arrow")
-    broken = sum(_by_row(violations(ruled, made), ruled).values())
+    same_size = synopsis.generate(seed=SEED, output_format="arrow")
+    broken = sum(_by_row(count_violations(ruled, made), ruled).values())
     if schema.rules:
-        broken += sum(violations(ruled, same_size).values())
+        broken += sum(count_violations(ruled, same_size).values())
     return broken, distance(ruled, table, same_size), measured - began, generated - measured
 
 

@@ -32,10 +32,9 @@ import pyarrow.parquet as papq
 
 import dpsyn
 from bench.measuring import own_peak_megabytes, provenance
+from dpsyn.encoding import Codec, Recoding
 from dpsyn.engines import open_engine, open_table
-from dpsyn.records import Codec
 from dpsyn.schema import Categorical, Schema
-from dpsyn.transforms import Recoding
 
 SEED = 10
 PART = 1 << 20
@@ -122,12 +121,12 @@ def _spark() -> None:
 
 def measure(folder: Path, target: Path, recipe: str) -> dict[str, Any]:
     schema = schema_of(FEW_COLUMNS)
-    plan = dpsyn.reading_plan(str(folder), schema, engine="stream", recipe=recipe)
+    plan = dpsyn.estimate_resources(str(folder), schema, engine="stream", recipe=recipe)
     start = time.perf_counter()
     synopsis = dpsyn.measure(str(folder), schema, 1.0, delta=1e-9, engine="stream", recipe=recipe)
     took = time.perf_counter() - start
     synopsis.save(target)
-    return {"took": took, "processor": time.process_time(), "plan": plan.in_words()}
+    return {"took": took, "processor": time.process_time(), "plan": plan.describe()}
 
 
 def generate(synopsis: Path, rows: int, target: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from dpsyn.schema import Attribute, Boolean, Categorical, Datetime, Integer, Ranged, Real, parse_instant, text_of
+from dpsyn.schema import Attribute, Boolean, Categorical, Datetime, Integer, Ranged, Real, canonical_text, parse_instant
 
 
 def cell_of_text(attribute: Attribute, raw: bytes | None) -> int:
@@ -59,7 +59,7 @@ def _place_in_list(attribute: Categorical | Boolean, text: str) -> int | None:
         words |= {"false": 0, "f": 0, "no": 0, "n": 0, "0": 0, "0.0": 0, "off": 0}
         return words.get(text.strip().lower())
     values = attribute.all_values()
-    texts = [text_of(value) for value in values]
+    texts = [canonical_text(value) for value in values]
     for candidate in (text, text.strip()):
         if candidate in texts:
             return texts.index(candidate)

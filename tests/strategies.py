@@ -29,21 +29,21 @@ from dpsyn.schema import (
     Identifier,
     Impossible,
     Integer,
+    JointAttribute,
     Open,
     Order,
     Ordinal,
     Ranged,
     Real,
-    Recode,
     Schema,
     Sum,
     Total,
-    Unit,
+    UnitDeclaration,
     Value,
+    canonical_text,
     parse_instant,
-    text_of,
 )
-from dpsyn.schema.ranges import FARTHEST_REAL, MOST_STEPS, Resolution
+from dpsyn.schema.ranges import MAX_LATTICE_STEPS, MAX_REAL_COORDINATE, Resolution
 
 WILD_TEXTS = (
     "no",
@@ -165,15 +165,15 @@ def _reads_as_a_value(text: str) -> bool:
 
 @st.composite
 def _listed(draw: st.DrawFn, kind: type[Categorical], max_values: int = 6) -> Categorical:
-    value = listed_values().filter(lambda value: text_of(value) != MISSING)
+    value = listed_values().filter(lambda value: canonical_text(value) != MISSING)
     if draw(st.booleans()):
         fields: dict[str, Any] = {"codes": draw(st.integers(1, max_values))}
         values: list[Value] = list(range(fields["codes"]))
     else:
-        values = draw(st.lists(value, min_size=1, max_size=max_values, unique_by=text_of))
+        values = draw(st.lists(value, min_size=1, max_size=max_values, unique_by=canonical_text))
         fields = {"values": tuple(values)}
     other = draw(st.none() | st.sampled_from(values) | value)
-    known = {text_of(v) for v in values} | ({text_of(other)} if other is not None else set())
+    known = {canonical_text(v) for v in values} | ({canonical_text(other)} if other is not None else set())
     return kind(**fields, other=other, **draw(_common(known)))
 
 
@@ -209,9 +209,9 @@ def identifiers(draw: st.DrawFn) -> Identifier:
 @st.composite
 def integers(draw: st.DrawFn) -> Integer:
     """Whole numbers: ranges of one value, of a few, and of almost 2^53."""
-    bound = MOST_STEPS - 1
+    bound = MAX_LATTICE_STEPS - 1
     low = draw(st.integers(-150, 150) | st.integers(-bound, bound))
-    span = min(bound - low, MOST_STEPS - 1)
+    span = min(bound - low, MAX_LATTICE_STEPS - 1)
     high = low + draw(st.integers(0, min(span, 300)) | st.integers(0, span))
     return _with_cuts(draw, Integer(low=low, high=high, **draw(_common(ranged=True))), int)
 
@@ -223,7 +223,7 @@ def reals(draw: st.DrawFn) -> Real:
         places, largest, decimals = draw(st.integers(0, 3)), 10**6, None
     else:
         decimals = draw(st.integers(0, 15))
-        places, largest = decimals, FARTHEST_REAL - 1
+        places, largest = decimals, MAX_REAL_COORDINATE - 1
     lattice = st.integers(-300, 300) | st.integers(-largest, largest)
     low, high = sorted((draw(lattice), draw(lattice)))
     bounds = {"low": low / 10**places, "high": high / 10**places}
@@ -237,7 +237,7 @@ def datetimes(draw: st.DrawFn) -> Datetime:
     start = draw(st.datetimes(dt.datetime(1900, 1, 1), dt.datetime(2030, 1, 1)) | st.datetimes())
     room = (dt.datetime.max - start) // dt.timedelta(microseconds=1)
     # bare dates as start and end add up to a day each
-    longest = min(room, (MOST_STEPS - 1) * _MICROSECONDS[resolution] - 2 * _MICROSECONDS["day"])
+    longest = min(room, (MAX_LATTICE_STEPS - 1) * _MICROSECONDS[resolution] - 2 * _MICROSECONDS["day"])
     length = draw(st.integers(0, min(longest, 400 * _MICROSECONDS[resolution])) | st.integers(0, longest))
     end = start + dt.timedelta(microseconds=length)
     first = draw(st.sampled_from([start.isoformat(), start.isoformat(" "), start.date().isoformat()]))
@@ -265,7 +265,7 @@ def _with_cuts(draw: st.DrawFn, base: _R, typed: Callable[[str], Value]) -> _R:
 
 def _written(base: Ranged, step: int) -> str:
     """The value at a step, as fine as a person may write it."""
-    if isinstance(base, Datetime) and base.dated:
+    if isinstance(base, Datetime) and base.is_date:
         return str(base.values_at(np.array([step]))[0].astype("datetime64[D]"))
     return base.text_at(step)
 
@@ -362,15 +362,15 @@ def schemas(draw: st.DrawFn, max_attributes: int = 5) -> Schema:
     derived = {entry.name for entry in derive}
     measured = [a.name for a in found if not isinstance(a, Identifier) and a.name not in derived]
     ids = [attribute.name for attribute in found if isinstance(attribute, Identifier)]
-    units = st.builds(Unit, id=st.sampled_from(ids), rows=st.integers(1, 1000)) if ids else st.nothing()
+    units = st.builds(UnitDeclaration, id=st.sampled_from(ids), rows=st.integers(1, 1000)) if ids else st.nothing()
     plain = Schema(
         attributes=tuple(draw(st.permutations(found))),
         dataset=draw(st.just("") | texts()),
         expected_size=draw(st.none() | st.integers(1, 10**12)),
-        neighbours=draw(st.sampled_from(["add-remove", "replace"])),
-        unit=draw(st.none() | units),
+        neighbors=draw(st.sampled_from(["add-remove", "replace"])),
+        privacy_unit=draw(st.none() | units),
         derive=derive,
-        recode=draw(_recodes_among(measured, found)),
+        measure_together=draw(_recodes_among(measured, found)),
     )
     return with_rules(plain, draw(st.lists(rules(found), max_size=3)))
 
@@ -401,13 +401,13 @@ def _derivations_among(draw: st.DrawFn, found: list[AnyAttribute]) -> tuple[Deri
 
 
 @st.composite
-def _recodes_among(draw: st.DrawFn, measured: list[str], found: Sequence[AnyAttribute]) -> tuple[Recode, ...]:
+def _recodes_among(draw: st.DrawFn, measured: list[str], found: Sequence[AnyAttribute]) -> tuple[JointAttribute, ...]:
     """Up to two groups of measured attributes that share none."""
     left = list(draw(st.permutations(measured)))
-    groups: dict[str, Recode] = {}
+    groups: dict[str, JointAttribute] = {}
     for _ in range(draw(st.integers(0, len(left) // 2))):
         parts = tuple(left.pop() for _ in range(draw(st.integers(2, len(left))) if len(left) > 1 else 0))
         name = draw(_fresh_names(found))
         if parts and name not in groups:
-            groups[name] = Recode(name=name, attributes=parts)
+            groups[name] = JointAttribute(name=name, attributes=parts)
     return tuple(groups.values())

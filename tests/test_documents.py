@@ -14,10 +14,10 @@ import pytest
 import dpsyn
 from dpsyn.cli.main import run
 from dpsyn.plan import Plan
-from dpsyn.plan import files as plan_files
+from dpsyn.plan import yaml_io as plan_files
 from dpsyn.schema import Schema
-from dpsyn.schema.files import KEY, KINDS, RULES
-from dpsyn.schema.ranges import UNITS
+from dpsyn.schema.files import ATTRIBUTE_KINDS, RULE_KINDS, SCHEMA_KEY
+from dpsyn.schema.ranges import NUMPY_UNITS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -73,14 +73,14 @@ def test_schemas_in_the_documents_are_valid(text: str) -> None:
 
 
 def test_the_reference_names_every_kind_rule_field_and_resolution() -> None:
-    words = {KEY, *KINDS, *RULES, *Schema.__struct_fields__, "year", "microsecond"}
-    for struct in (*KINDS.values(), *RULES.values()):
+    words = {SCHEMA_KEY, *ATTRIBUTE_KINDS, *RULE_KINDS, *Schema.__struct_fields__, "year", "microsecond"}
+    for struct in (*ATTRIBUTE_KINDS.values(), *RULE_KINDS.values()):
         words |= set(struct.__struct_encode_fields__) - {"name"}
 
     missing = [word for word in sorted(words) if not re.search(rf"`{word}`|\b{word}:|rule: {word}\b", REFERENCE)]
 
     assert missing == []
-    assert set(UNITS) >= {"year", "microsecond"}
+    assert set(NUMPY_UNITS) >= {"year", "microsecond"}
 
 
 PLANS = (ROOT / "docs" / "plans.md").read_text("utf-8")

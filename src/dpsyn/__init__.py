@@ -19,39 +19,39 @@ from dpsyn.errors import DPSynError
 if TYPE_CHECKING:
     from dpsyn.accounting import Cap as Cap
     from dpsyn.accounting import Ledger as Ledger
-    from dpsyn.accounting import noise_choices as noise_choices
-    from dpsyn.accounting import noise_crossing as noise_crossing
-    from dpsyn.accounting import read_witness as read_witness
-    from dpsyn.diagnose import PRIVATE as PRIVATE
-    from dpsyn.diagnose import AttributeFit as AttributeFit
-    from dpsyn.diagnose import Fit as Fit
+    from dpsyn.accounting import compare_noise_mechanisms as compare_noise_mechanisms
+    from dpsyn.accounting import laplace_gaussian_crossover as laplace_gaussian_crossover
+    from dpsyn.accounting import read_ledger_checkpoint as read_ledger_checkpoint
+    from dpsyn.diagnose import PRIVATE_NOTICE as PRIVATE_NOTICE
+    from dpsyn.diagnose import AttributeCheck as AttributeCheck
+    from dpsyn.diagnose import SchemaCheck as SchemaCheck
     from dpsyn.diagnose import check_table as check_table
     from dpsyn.diagnose import draft_schema as draft_schema
-    from dpsyn.diagnose import explore_public as explore_public
+    from dpsyn.diagnose import explore_public_data as explore_public_data
+    from dpsyn.encoding import write_table as write_table
     from dpsyn.evaluation import evaluate as evaluate
+    from dpsyn.itemsets import frequent_itemsets as frequent_itemsets
     from dpsyn.plan import Exploration as Exploration
     from dpsyn.plan import Plan as Plan
-    from dpsyn.plan import explored as explored
+    from dpsyn.plan import explore_synopsis as explore_synopsis
     from dpsyn.recipes import Synthesizer as Synthesizer
-    from dpsyn.recipes import frequent_itemsets as frequent_itemsets
+    from dpsyn.recipes import estimate_resources as estimate_resources
     from dpsyn.recipes import measure as measure
-    from dpsyn.recipes import reading_plan as reading_plan
-    from dpsyn.records import write_table as write_table
     from dpsyn.schema import Schema as Schema
-    from dpsyn.schema import parse_where as parse_where
+    from dpsyn.schema import parse_conditions as parse_conditions
     from dpsyn.schema.approval import approve_schema as approve_schema
-    from dpsyn.schema.imports import import_schema as import_schema
+    from dpsyn.schema.importers import import_schema as import_schema
     from dpsyn.sources import read_table as read_table
     from dpsyn.synopsis import Synopsis as Synopsis
 
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
-    "PRIVATE": "dpsyn.diagnose",
-    "AttributeFit": "dpsyn.diagnose",
+    "PRIVATE_NOTICE": "dpsyn.diagnose",
+    "AttributeCheck": "dpsyn.diagnose",
     "Cap": "dpsyn.accounting",
     "Exploration": "dpsyn.plan",
-    "Fit": "dpsyn.diagnose",
+    "SchemaCheck": "dpsyn.diagnose",
     "Ledger": "dpsyn.accounting",
     "Plan": "dpsyn.plan",
     "Schema": "dpsyn.schema",
@@ -61,18 +61,18 @@ _HOMES = {
     "check_table": "dpsyn.diagnose",
     "draft_schema": "dpsyn.diagnose",
     "evaluate": "dpsyn.evaluation",
-    "explore_public": "dpsyn.diagnose",
-    "explored": "dpsyn.plan",
-    "frequent_itemsets": "dpsyn.recipes",
-    "import_schema": "dpsyn.schema.imports",
+    "explore_public_data": "dpsyn.diagnose",
+    "explore_synopsis": "dpsyn.plan",
+    "frequent_itemsets": "dpsyn.itemsets",
+    "import_schema": "dpsyn.schema.importers",
     "measure": "dpsyn.recipes",
-    "noise_choices": "dpsyn.accounting",
-    "noise_crossing": "dpsyn.accounting",
-    "parse_where": "dpsyn.schema",
-    "read_witness": "dpsyn.accounting",
+    "compare_noise_mechanisms": "dpsyn.accounting",
+    "laplace_gaussian_crossover": "dpsyn.accounting",
+    "parse_conditions": "dpsyn.schema",
+    "read_ledger_checkpoint": "dpsyn.accounting",
     "read_table": "dpsyn.sources",
-    "reading_plan": "dpsyn.recipes",
-    "write_table": "dpsyn.records",
+    "estimate_resources": "dpsyn.recipes",
+    "write_table": "dpsyn.encoding",
 }
 
 __all__ = ["DPSynError", "__version__", *_HOMES]

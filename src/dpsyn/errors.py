@@ -18,7 +18,7 @@ on rows is shown by ``diagnose`` alone, whose output says that it is private.
 
 from __future__ import annotations
 
-_MOST_LETTERS = 300
+_MAX_MESSAGE_LENGTH = 300
 """Of what the system says about an error: more than any system's own words, and still a line or three."""
 
 
@@ -77,7 +77,7 @@ class InternalError(DPSynError):
     """DPSyn broke a promise of its own: please report it."""
 
 
-def in_words(error: OSError) -> str:
+def describe_os_error(error: OSError) -> str:
     """What the system says is wrong, on one short line: some libraries add pages to it."""
     words = " ".join((error.strerror or str(error) or type(error).__name__).lower().split())
-    return words if len(words) <= _MOST_LETTERS else f"{words[:_MOST_LETTERS]} …"
+    return words if len(words) <= _MAX_MESSAGE_LENGTH else f"{words[:_MAX_MESSAGE_LENGTH]} …"

@@ -11,5 +11,5 @@ Privacy: phases are named by public facts and released numbers; there is no numb
 """
 
 
-def silent(phase: str, done: float) -> None:
+def ignore_progress(phase: str, done: float) -> None:
     """Tell nobody."""

@@ -14,17 +14,17 @@ from dpsyn.accounting import (
     Account,
     Budget,
     Composition,
-    Draw,
     Exponential,
     Gaussian,
     Laplace,
-    Protection,
+    MeasurementRecord,
+    PartitionSelection,
+    PrivacyUnit,
     Run,
-    Threshold,
-    check_plan,
+    check_budget,
 )
 from dpsyn.accounting.composition import log_delta, pld_epsilon
-from dpsyn.accounting.spends import Spend
+from dpsyn.accounting.costs import MechanismCost
 from dpsyn.errors import BudgetError
 from tests.accounting import naive
 
@@ -51,11 +51,11 @@ PLANS = [
 def test_the_worst_case_of_a_plan_is_certified_within_the_promise(
     plan: tuple[float, float, tuple[float], bool],
 ) -> None:
-    budget = Budget.plan(plan[0], plan[1], pure=plan[2], thresholds=plan[3])
+    budget = Budget.for_guarantee(plan[0], plan[1], pure_epsilons=plan[2], thresholds=plan[3])
 
-    check_plan(budget)
+    check_budget(budget)
 
-    figures = budget.worst_case.figures(budget.epsilon, budget.delta)
+    figures = budget.worst_case.epsilon_bounds(budget.epsilon, budget.delta)
     assert figures.epsilon <= budget.epsilon
     assert budget.delta * budget.epsilon == 0 or plan[1] < 1e-12 or figures.epsilon > float(budget.epsilon) * 0.9999
 
@@ -70,30 +70,32 @@ def test_the_worst_case_of_a_plan_is_certified_within_the_promise(
 def test_any_plan_is_certified_within_its_promise(
     epsilon: float, delta: float, pure: list[float], thresholds: bool
 ) -> None:
-    budget = Budget.plan(epsilon, delta, pure=[share * epsilon for share in pure], thresholds=thresholds)
+    budget = Budget.for_guarantee(
+        epsilon, delta, pure_epsilons=[share * epsilon for share in pure], thresholds=thresholds
+    )
 
-    check_plan(budget)
+    check_budget(budget)
 
 
 def test_calibration_gives_away_less_than_a_ten_thousandth() -> None:
-    budget = Budget.plan(1, 1e-9)
+    budget = Budget.for_guarantee(1, 1e-9)
 
     assert 5.4952 < 1 / math.sqrt(2 * budget.rho) < 5.4953 * 1.0001
 
 
 def test_thresholds_take_a_tenth_of_delta() -> None:
-    budget = Budget.plan(1, "1e-9", thresholds=True)
+    budget = Budget.for_guarantee(1, "1e-9", thresholds=True)
 
     assert budget.threshold_delta == Fraction(1, 10**10)
-    assert budget.rho < Budget.plan(1, "1e-9").rho
+    assert budget.rho < Budget.for_guarantee(1, "1e-9").rho
 
 
 def test_pure_shares_add_up_to_epsilon_exactly() -> None:
-    budget = Budget.plan_pure(1, [1, 4, 5, 0.7])
+    budget = Budget.for_pure_steps(1, [1, 4, 5, 0.7])
 
-    assert sum(budget.pure) == 1
+    assert sum(budget.pure_epsilons) == 1
     assert budget.rho == 0
-    assert budget.worst_case.figures(budget.epsilon, budget.delta).epsilon == 1
+    assert budget.worst_case.epsilon_bounds(budget.epsilon, budget.delta).epsilon == 1
 
 
 @pytest.mark.parametrize("steps", [(0.3,), (0.3, 0.3, 0.3), (0.5, 0.2, 0.2, 0.1)])
@@ -134,8 +136,8 @@ def test_many_gaussians_are_one() -> None:
     assert together == pytest.approx(apart.get_epsilon_for_delta(1e-9), rel=1e-5)
 
 
-@pytest.mark.parametrize(("neighbours", "unit_shifts"), [("add-remove", 1), ("replace", 2)])
-def test_replacing_is_the_composition_of_two_shifts(neighbours: str, unit_shifts: int) -> None:
+@pytest.mark.parametrize(("neighbors", "unit_shifts"), [("add-remove", 1), ("replace", 2)])
+def test_replacing_is_the_composition_of_two_shifts(neighbors: str, unit_shifts: int) -> None:
     shift = privacy_loss_distribution.from_gaussian_mechanism(10.0, sensitivity=3.0, value_discretization_interval=1e-4)
 
     found = pld_epsilon(Fraction(9 * unit_shifts, 100), (), 1e-9, 1e-4)
@@ -149,7 +151,7 @@ def test_discrete_gaussian_steps_certify_at_most_what_is_charged() -> None:
     )
     spend = Gaussian(sensitivity_squared=Fraction(1), sigma=4.0, lattice=8)
 
-    figures = Composition.of([spend]).figures(Fraction(2), Fraction(1, 10**9))
+    figures = Composition.of([spend]).epsilon_bounds(Fraction(2), Fraction(1, 10**9))
 
     assert figures.pld == pytest.approx(discrete.get_epsilon_for_delta(1e-9), rel=1e-4)
 
@@ -162,91 +164,91 @@ def test_discrete_gaussian_steps_certify_at_most_what_is_charged() -> None:
         ({"epsilon": 1, "delta": -0.1}, "δ is"),
         ({"epsilon": 1, "delta": 0}, "δ = 0"),
         ({"epsilon": 1, "delta": 1e-40}, "δ is"),
-        ({"epsilon": 1, "delta": 0, "pure": [0.6, 0.6]}, "pure steps cost ε = 1.2"),
-        ({"epsilon": 1, "delta": 1e-9, "pure": [0.9, 0.9]}, "pure steps cost ε = 1.8"),
-        ({"epsilon": 100, "delta": 1e-9, "pure": [90, 90]}, "pure steps cost ε = 180"),
-        ({"epsilon": 1, "delta": 1e-9, "pure": [5000]}, "pure steps cost ε = 5000"),
-        ({"epsilon": 1, "delta": 1e-9, "pure": [-0.1]}, "pure step has"),
-        ({"epsilon": 1, "delta": 0, "pure": [1], "thresholds": True}, "δ is 0"),
+        ({"epsilon": 1, "delta": 0, "pure_epsilons": [0.6, 0.6]}, "pure steps cost ε = 1.2"),
+        ({"epsilon": 1, "delta": 1e-9, "pure_epsilons": [0.9, 0.9]}, "pure steps cost ε = 1.8"),
+        ({"epsilon": 100, "delta": 1e-9, "pure_epsilons": [90, 90]}, "pure steps cost ε = 180"),
+        ({"epsilon": 1, "delta": 1e-9, "pure_epsilons": [5000]}, "pure steps cost ε = 5000"),
+        ({"epsilon": 1, "delta": 1e-9, "pure_epsilons": [-0.1]}, "pure step has"),
+        ({"epsilon": 1, "delta": 0, "pure_epsilons": [1], "thresholds": True}, "δ is 0"),
     ],
 )
 def test_an_impossible_promise_is_refused(arguments: dict[str, float], words: str) -> None:
     with pytest.raises(BudgetError, match=words):
-        Budget.plan(**arguments)  # type: ignore[arg-type]
+        Budget.for_guarantee(**arguments)  # type: ignore[arg-type]
 
 
 def test_a_budget_made_by_hand_that_breaks_its_promise_is_refused() -> None:
-    honest = Budget.plan(1, 1e-9)
+    honest = Budget.for_guarantee(1, 1e-9)
     greedy = Budget(epsilon=honest.epsilon, delta=honest.delta, rho=honest.rho * Fraction(11, 10))
 
-    for use in (check_plan, lambda budget: Run.open(budget, Protection())):
+    for use in (check_budget, lambda budget: Run.open(budget, PrivacyUnit())):
         with pytest.raises(BudgetError, match="more than the promised"):
             use(greedy)
 
 
 def test_a_budget_survives_json() -> None:
-    budget = Budget.plan(1, 1e-9, pure=[0.1, 0.2], thresholds=True)
+    budget = Budget.for_guarantee(1, 1e-9, pure_epsilons=[0.1, 0.2], thresholds=True)
 
     assert Budget.from_data(json.loads(json.dumps(budget.to_data()))) == budget
 
 
-def drawn(spend: Spend) -> Draw:
-    return Draw(purpose="a marginal", spend=spend)
+def drawn(spend: MechanismCost) -> MeasurementRecord:
+    return MeasurementRecord(purpose="a marginal", cost=spend)
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.floats(0.01, 100), min_size=1, max_size=40), st.integers(1, 18))
 def test_all_shares_of_a_budget_can_be_drawn_and_nothing_more(weights: list[float], squared: int) -> None:
-    budget = Budget.plan(1, 1e-9)
+    budget = Budget.for_guarantee(1, 1e-9)
     account = Account(budget=budget)
 
-    for share in budget.shares(weights):
-        account = account.charge(drawn(Gaussian.within(share, squared)))
+    for share in budget.split_rho(weights):
+        account = account.charge(drawn(Gaussian.for_rho(share, squared)))
 
     assert account.total.rho <= budget.rho
     assert account.total.mu_squared <= budget.worst_case.mu_squared
     with pytest.raises(BudgetError, match="ρ of Gaussian noise"):
-        account.charge(drawn(Gaussian.within(budget.rho / 10**6, squared)))
+        account.charge(drawn(Gaussian.for_rho(budget.rho / 10**6, squared)))
 
 
 def test_pure_steps_must_match_planned_ones() -> None:
-    account = Account(budget=Budget.plan(1, 1e-9, pure=["0.2", "0.1"]))
+    account = Account(budget=Budget.for_guarantee(1, 1e-9, pure_epsilons=["0.2", "0.1"]))
 
-    after = account.charge(drawn(Laplace.within(Fraction("0.15"), 1)))
+    after = account.charge(drawn(Laplace.for_epsilon(Fraction("0.15"), 1)))
 
-    assert after.charge(drawn(Laplace.within(Fraction("0.1"), 1)))
+    assert after.charge(drawn(Laplace.for_epsilon(Fraction("0.1"), 1)))
     with pytest.raises(BudgetError, match="pure ε"):
-        after.charge(drawn(Laplace.within(Fraction("0.15"), 1)))
+        after.charge(drawn(Laplace.for_epsilon(Fraction("0.15"), 1)))
     with pytest.raises(BudgetError, match="pure ε"):
-        account.charge(drawn(Exponential.within(Fraction("0.03"), 1, draws=3)))
+        account.charge(drawn(Exponential.for_epsilon(Fraction("0.03"), 1, selections=3)))
 
 
 def test_any_number_of_pure_steps_may_share_the_only_one_that_is_planned() -> None:
-    account = Account(budget=Budget.plan(1, 0, pure=[1]))
+    account = Account(budget=Budget.for_guarantee(1, 0, pure_epsilons=[1]))
 
-    account = account.charge(drawn(Exponential.within(Fraction("0.4"), 1, draws=7)))
-    account = account.charge(drawn(Laplace.within(Fraction("0.6"), 1)))
+    account = account.charge(drawn(Exponential.for_epsilon(Fraction("0.4"), 1, selections=7)))
+    account = account.charge(drawn(Laplace.for_epsilon(Fraction("0.6"), 1)))
 
-    assert sum(account.total.pure) == 1
-    assert account.total.figures(account.budget.epsilon, account.budget.delta).epsilon == 1
+    assert sum(account.total.pure_epsilons) == 1
+    assert account.total.epsilon_bounds(account.budget.epsilon, account.budget.delta).epsilon == 1
     with pytest.raises(BudgetError, match="pure ε"):
-        account.charge(drawn(Laplace.within(Fraction(1, 10**30), 1)))
+        account.charge(drawn(Laplace.for_epsilon(Fraction(1, 10**30), 1)))
 
 
 def test_pure_steps_that_share_a_planned_one_keep_the_promise_beside_gaussian_noise() -> None:
-    budget = Budget.plan(1, 1e-9, pure=["0.7"], thresholds=True)
-    account = Account(budget=budget).charge(drawn(Gaussian.within(budget.rho, 1)))
+    budget = Budget.for_guarantee(1, 1e-9, pure_epsilons=["0.7"], thresholds=True)
+    account = Account(budget=budget).charge(drawn(Gaussian.for_rho(budget.rho, 1)))
 
-    account = account.charge(drawn(Exponential.within(Fraction("0.3"), 1, draws=60)))
-    account = account.charge(drawn(Laplace.within(Fraction("0.4"), 1)))
+    account = account.charge(drawn(Exponential.for_epsilon(Fraction("0.3"), 1, selections=60)))
+    account = account.charge(drawn(Laplace.for_epsilon(Fraction("0.4"), 1)))
 
-    assert account.total.figures(budget.epsilon, budget.delta).epsilon <= 1
+    assert account.total.epsilon_bounds(budget.epsilon, budget.delta).epsilon <= 1
 
 
 def test_thresholds_must_fit_their_delta() -> None:
-    budget = Budget.plan(1, 1e-9, thresholds=True)
+    budget = Budget.for_guarantee(1, 1e-9, thresholds=True)
     account = Account(budget=budget)
-    half = Threshold.within(budget.threshold_delta / 2, Gaussian.within(budget.rho / 4, 1))
+    half = PartitionSelection.for_delta(budget.threshold_delta / 2, Gaussian.for_rho(budget.rho / 4, 1))
 
     account = account.charge(drawn(half)).charge(drawn(half))
 
@@ -266,17 +268,17 @@ def test_losses_of_many_different_pure_steps_are_merged_and_stay_pessimistic() -
 @pytest.mark.parametrize(
     ("protection", "spend"),
     [
-        (Protection(neighbours="replace"), Exponential.within(Fraction(1), 1, monotone=True)),
-        (Protection(unit="person", rows=3), Exponential.within(Fraction(1), 2, monotone=True)),
-        (Protection(neighbours="replace"), Laplace.within(Fraction(1), 1)),
+        (PrivacyUnit(neighbors="replace"), Exponential.for_epsilon(Fraction(1), 1, monotone=True)),
+        (PrivacyUnit(id="person", max_rows=3), Exponential.for_epsilon(Fraction(1), 2, monotone=True)),
+        (PrivacyUnit(neighbors="replace"), Laplace.for_epsilon(Fraction(1), 1)),
     ],
 )
 def test_a_pure_step_that_is_charged_for_less_than_a_unit_changes_is_refused(
-    protection: Protection, spend: Exponential | Laplace
+    protection: PrivacyUnit, spend: Exponential | Laplace
 ) -> None:
-    run = Run.open(Budget.plan(1, 0, pure=[1]), protection)
+    run = Run.open(Budget.for_guarantee(1, 0, pure_epsilons=[1]), protection)
 
     with pytest.raises(BudgetError):
-        run.record("frequent items", spend)
+        run.charge("frequent items", spend)
 
-    assert run.account.draws == ()
+    assert run.account.measurements == ()

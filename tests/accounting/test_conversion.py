@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsyn.accounting import epsilon_for, rho_for, sigma_for
-from dpsyn.accounting.conversion import Way, gaussian_log_delta, zcdp_log_delta
+from dpsyn.accounting.conversion import ConversionMethod, gaussian_log_delta, zcdp_log_delta
 from dpsyn.errors import BudgetError
 from tests.accounting import naive
 
@@ -33,7 +33,7 @@ ways = st.sampled_from(("exact", "zcdp", "loose"))
         (10, "loose", "0.7138"),
     ],
 )
-def test_the_noise_of_one_marginal_is_that_of_the_design(epsilon: float, way: Way, sigma: str) -> None:
+def test_the_noise_of_one_marginal_is_that_of_the_design(epsilon: float, way: ConversionMethod, sigma: str) -> None:
     digits = len(sigma.partition(".")[2])
 
     found = sigma_for(rho_for(epsilon, 1e-9, way), Fraction(1))
@@ -43,7 +43,7 @@ def test_the_noise_of_one_marginal_is_that_of_the_design(epsilon: float, way: Wa
 
 @settings(deadline=None)
 @given(epsilons, deltas, ways)
-def test_there_and_back_again_keeps_epsilon(epsilon: float, delta: float, way: Way) -> None:
+def test_there_and_back_again_keeps_epsilon(epsilon: float, delta: float, way: ConversionMethod) -> None:
     back = epsilon_for(rho_for(epsilon, delta, way), delta, way)
 
     assert math.isclose(back, epsilon, rel_tol=1e-8)
@@ -51,7 +51,7 @@ def test_there_and_back_again_keeps_epsilon(epsilon: float, delta: float, way: W
 
 @settings(deadline=None)
 @given(epsilons, deltas, st.floats(1.001, 10), ways)
-def test_a_larger_promise_buys_more(epsilon: float, delta: float, factor: float, way: Way) -> None:
+def test_a_larger_promise_buys_more(epsilon: float, delta: float, factor: float, way: ConversionMethod) -> None:
     assert rho_for(epsilon, delta, way) < rho_for(epsilon * factor, delta, way)
     assert rho_for(epsilon, delta / factor, way) < rho_for(epsilon, delta, way)
 

@@ -18,14 +18,24 @@ from pathlib import Path
 
 import pytest
 
-from dpsyn.accounting import Budget, Cap, Gaussian, Head, Ledger, Protection, Run, Threshold, Witness
-from dpsyn.accounting import chain as chained
-from dpsyn.accounting.account import Account, Draw
+from dpsyn.accounting import (
+    Budget,
+    Cap,
+    Gaussian,
+    Ledger,
+    LedgerCheckpoint,
+    LedgerHead,
+    PartitionSelection,
+    PrivacyUnit,
+    Run,
+)
+from dpsyn.accounting import hash_chain as chained
+from dpsyn.accounting.budget import Account, MeasurementRecord
 from dpsyn.errors import BudgetError, LedgerError
-from tests.accounting.spending import open_until_refused
+from tests.accounting.ledger_processes import open_until_refused
 
-SMALL = Budget.plan(0.1, 1e-9)
-ROWS = Protection()
+SMALL = Budget.for_guarantee(0.1, 1e-9)
+ROWS = PrivacyUnit()
 ROOT = Path(__file__).parents[2]
 
 
@@ -37,8 +47,8 @@ def ledger(tmp_path: Path) -> Ledger:
 def spend_all(ledger: Ledger, dataset: str = "survey", draws: int = 3) -> Run:
     """A run that draws its whole budget and stays open."""
     run = Run.open(SMALL, ROWS, dataset=dataset, ledger=ledger)
-    for i, share in enumerate(SMALL.shares([1] * draws)):
-        run.record(f"marginal {i}", Gaussian.within(share, 1))
+    for i, share in enumerate(SMALL.split_rho([1] * draws)):
+        run.charge(f"marginal {i}", Gaussian.for_rho(share, 1))
     return run
 
 
@@ -56,20 +66,20 @@ def tamper(ledger: Ledger, *statements: str) -> None:
 
 def test_an_open_run_holds_its_whole_promise_and_a_closed_one_what_it_drew(ledger: Ledger) -> None:
     run = Run.open(SMALL, ROWS, dataset="survey", ledger=ledger)
-    run.record("marginal", Gaussian.within(SMALL.rho / 4, 1))
+    run.charge("marginal", Gaussian.for_rho(SMALL.rho / 4, 1))
     (before,) = ledger.datasets()
 
     run.close()
 
     (after,) = ledger.datasets()
     assert before.rho == SMALL.reserved_rho
-    assert before.runs[0].drawn_rho == after.runs[0].drawn_rho == run.account.total.rho
+    assert before.runs[0].spent_rho == after.runs[0].spent_rho == run.account.total.rho
     assert after.rho == run.account.total.rho < SMALL.reserved_rho / 3
     assert ledger.verify().faults == ()
 
 
 def test_pure_steps_and_thresholds_are_reserved_too(ledger: Ledger) -> None:
-    budget = Budget.plan(1, 1e-9, pure=["0.5"], thresholds=True)
+    budget = Budget.for_guarantee(1, 1e-9, pure_epsilons=["0.5"], thresholds=True)
 
     Run.open(budget, ROWS, dataset="survey", ledger=ledger)
 
@@ -91,11 +101,11 @@ def test_a_release_beyond_the_cap_is_refused_and_leaves_no_trace(ledger: Ledger)
 
 
 def test_a_refusal_says_what_was_asked_for_and_an_epsilon_that_is_granted(ledger: Ledger) -> None:
-    ledger.set_cap("clinic", Cap.of(3, 1e-8))
-    Run.open(Budget.plan(2, 1e-9), ROWS, dataset="clinic", ledger=ledger)
+    ledger.set_cap("clinic", Cap.for_guarantee(3, 1e-8))
+    Run.open(Budget.for_guarantee(2, 1e-9), ROWS, dataset="clinic", ledger=ledger)
 
     with pytest.raises(LedgerError) as refused:
-        Run.open(Budget.plan("2.5", 1e-9), ROWS, dataset="clinic", ledger=ledger)
+        Run.open(Budget.for_guarantee("2.5", 1e-9), ROWS, dataset="clinic", ledger=ledger)
 
     words = str(refused.value)
     assert words.startswith("this release asks for ε = 2.5 at δ = 1e-09, more than is left of the cap of 'clinic'")
@@ -104,8 +114,8 @@ def test_a_refusal_says_what_was_asked_for_and_an_epsilon_that_is_granted(ledger
     assert left is not None
     assert 2 < float(left[1]) < float(left[2]) < 2.5  # at a smaller δ the same noise promises a larger ε
     with pytest.raises(LedgerError, match="cap of"):
-        Run.open(Budget.plan(float(left[2]) + 0.01, 1e-9), ROWS, dataset="clinic", ledger=ledger)
-    Run.open(Budget.plan(left[2], 1e-9), ROWS, dataset="clinic", ledger=ledger)
+        Run.open(Budget.for_guarantee(float(left[2]) + 0.01, 1e-9), ROWS, dataset="clinic", ledger=ledger)
+    Run.open(Budget.for_guarantee(left[2], 1e-9), ROWS, dataset="clinic", ledger=ledger)
 
 
 def test_a_refusal_says_that_nothing_is_left(ledger: Ledger) -> None:
@@ -117,15 +127,15 @@ def test_a_refusal_says_that_nothing_is_left(ledger: Ledger) -> None:
 
 
 def test_pure_steps_are_refused_in_the_same_words(ledger: Ledger) -> None:
-    ledger.set_cap("clinic", Cap.of(1, 1e-8))
+    ledger.set_cap("clinic", Cap.for_guarantee(1, 1e-8))
 
     with pytest.raises(LedgerError, match=r"asks for ε = 3 at δ = 0, .* up to ε = 0\.9\d* at δ = 1e-08\. Lower its ε"):
-        Run.open(Budget.plan_pure(3, [1]), ROWS, dataset="clinic", ledger=ledger)
+        Run.open(Budget.for_pure_steps(3, [1]), ROWS, dataset="clinic", ledger=ledger)
 
 
 def test_thresholds_beyond_the_cap_are_refused(ledger: Ledger) -> None:
-    ledger.set_cap("survey", Cap.of(100, 1e-9))
-    budget = Budget.plan(0.1, "1e-9", thresholds=True)
+    ledger.set_cap("survey", Cap.for_guarantee(100, 1e-9))
+    budget = Budget.for_guarantee(0.1, "1e-9", thresholds=True)
     Run.open(budget, ROWS, dataset="survey", ledger=ledger)
 
     with pytest.raises(LedgerError, match=r"δ of thresholds .* Lower its δ"):
@@ -142,7 +152,7 @@ def test_closing_makes_room_and_raising_the_cap_does(ledger: Ledger) -> None:
     Run.open(SMALL, ROWS, dataset="survey", ledger=ledger)
 
     with pytest.raises(LedgerError, match="closed"):
-        crashed.record("marginal", Gaussian.within(SMALL.rho, 1))
+        crashed.charge("marginal", Gaussian.for_rho(SMALL.rho, 1))
 
 
 def test_datasets_have_caps_of_their_own(ledger: Ledger) -> None:
@@ -153,8 +163,8 @@ def test_datasets_have_caps_of_their_own(ledger: Ledger) -> None:
     assert [account.dataset for account in ledger.datasets()] == ["survey", "census"]
 
 
-@pytest.mark.parametrize("other", [Protection(neighbours="replace"), Protection(unit="person", rows=2)])
-def test_another_unit_or_relation_is_refused(ledger: Ledger, other: Protection) -> None:
+@pytest.mark.parametrize("other", [PrivacyUnit(neighbors="replace"), PrivacyUnit(id="person", max_rows=2)])
+def test_another_unit_or_relation_is_refused(ledger: Ledger, other: PrivacyUnit) -> None:
     spend_all(ledger).close()
 
     with pytest.raises(LedgerError, match="do not add up"):
@@ -162,13 +172,13 @@ def test_another_unit_or_relation_is_refused(ledger: Ledger, other: Protection) 
 
 
 def test_more_rows_of_the_same_person_are_the_same_unit(ledger: Ledger) -> None:
-    Run.open(SMALL, Protection(unit="person", rows=2), dataset="survey", ledger=ledger)
+    Run.open(SMALL, PrivacyUnit(id="person", max_rows=2), dataset="survey", ledger=ledger)
 
-    assert Run.open(SMALL, Protection(unit="person", rows=5), dataset="survey", ledger=ledger)
+    assert Run.open(SMALL, PrivacyUnit(id="person", max_rows=5), dataset="survey", ledger=ledger)
 
 
 def test_a_cap_is_shown_as_the_promise_it_came_from() -> None:
-    cap = Cap.of(10, 1e-8)
+    cap = Cap.for_guarantee(10, 1e-8)
 
     assert cap.epsilon == pytest.approx(10, rel=1e-8)
     assert cap.threshold_delta == Fraction(1, 10**9)
@@ -177,7 +187,7 @@ def test_a_cap_is_shown_as_the_promise_it_came_from() -> None:
 @pytest.mark.parametrize("delta", [0, 1e-40, 1, 1.05, -1e-9, float("nan")])
 def test_a_cap_whose_delta_is_no_probability_is_refused(delta: float) -> None:
     with pytest.raises(BudgetError, match=r"give|needs"):
-        Cap.of(4, delta)
+        Cap.for_guarantee(4, delta)
 
 
 def test_a_cap_that_bounds_nothing_cannot_be_made() -> None:
@@ -197,16 +207,16 @@ def test_spends_are_shown_as_epsilon(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.01, 1, 20, 100])
 def test_what_is_left_can_be_promised_by_one_more_release_and_hardly_more(ledger: Ledger, epsilon: float) -> None:
-    ledger.set_cap("survey", Cap.of(epsilon, 1e-9))
-    first = Budget.plan(epsilon / 2, 1e-9)
+    ledger.set_cap("survey", Cap.for_guarantee(epsilon, 1e-9))
+    first = Budget.for_guarantee(epsilon / 2, 1e-9)
     Run.open(first, ROWS, dataset="survey", ledger=ledger)
     (account,) = ledger.datasets()
     left = account.epsilon_left()
     assert left is not None
 
     with pytest.raises(LedgerError, match="cap of"):
-        ledger.reserve("survey", "more", Budget.plan(left * 1.1, 1e-9), ROWS)
-    ledger.reserve("survey", "left", Budget.plan(left, 1e-9), ROWS)
+        ledger.reserve("survey", "more", Budget.for_guarantee(left * 1.1, 1e-9), ROWS)
+    ledger.reserve("survey", "left", Budget.for_guarantee(left, 1e-9), ROWS)
 
     assert 0 < left < epsilon
 
@@ -214,7 +224,7 @@ def test_what_is_left_can_be_promised_by_one_more_release_and_hardly_more(ledger
 def test_nothing_is_left_where_the_cap_was_lowered_and_without_a_cap_it_is_unknown(ledger: Ledger) -> None:
     spend_all(ledger)
     (free,) = ledger.datasets()
-    ledger.set_cap("survey", Cap.of(0.001, 1e-9))
+    ledger.set_cap("survey", Cap.for_guarantee(0.001, 1e-9))
     (capped,) = ledger.datasets()
 
     assert free.epsilon_left() is None
@@ -230,18 +240,18 @@ def test_a_dataset_without_a_name_is_refused(ledger: Ledger) -> None:
 
 
 def test_a_run_is_resumed_where_it_was(ledger: Ledger) -> None:
-    first, second = SMALL.shares([1, 1])
-    crashed = Run.open(SMALL, ROWS, dataset="survey", ledger=ledger, noise_is_private=False)
-    crashed.record("one", Gaussian.within(first, 1))
+    first, second = SMALL.split_rho([1, 1])
+    crashed = Run.open(SMALL, ROWS, dataset="survey", ledger=ledger, uses_real_noise=False)
+    crashed.charge("one", Gaussian.for_rho(first, 1))
 
     run = Run.resume(ledger, crashed.name)
-    run.record("two", Gaussian.within(second, 1))
+    run.charge("two", Gaussian.for_rho(second, 1))
     run.close()
 
-    assert [draw.purpose for draw in run.account.draws] == ["one", "two"]
-    assert run.noise_is_private is False
+    assert [draw.purpose for draw in run.account.measurements] == ["one", "two"]
+    assert run.uses_real_noise is False
     with pytest.raises(LedgerError, match="closed"):
-        crashed.record("two", Gaussian.within(second, 1))
+        crashed.charge("two", Gaussian.for_rho(second, 1))
     with pytest.raises(LedgerError, match="closed"):
         Run.resume(ledger, crashed.name)
 
@@ -249,10 +259,10 @@ def test_a_run_is_resumed_where_it_was(ledger: Ledger) -> None:
 def test_two_processes_cannot_go_on_with_one_run(ledger: Ledger) -> None:
     mine = Run.open(SMALL, ROWS, dataset="survey", ledger=ledger)
     theirs = Run.resume(ledger, mine.name)
-    theirs.record("marginal", Gaussian.within(SMALL.rho, 1))
+    theirs.charge("marginal", Gaussian.for_rho(SMALL.rho, 1))
 
     with pytest.raises(LedgerError, match="used twice"):
-        mine.record("marginal", Gaussian.within(SMALL.rho, 1))
+        mine.charge("marginal", Gaussian.for_rho(SMALL.rho, 1))
 
 
 def test_an_overspend_is_refused_and_not_recorded(ledger: Ledger) -> None:
@@ -260,24 +270,24 @@ def test_an_overspend_is_refused_and_not_recorded(ledger: Ledger) -> None:
     before = ledger.verify()
 
     with pytest.raises(ValueError, match="ρ of Gaussian noise"):
-        run.record("one more", Gaussian.within(SMALL.rho / 1000, 1))
+        run.charge("one more", Gaussian.for_rho(SMALL.rho / 1000, 1))
 
     assert ledger.verify() == before
 
 
 def test_draws_are_paid_for_together_or_not_at_all(ledger: Ledger) -> None:
-    draws = [Draw(purpose=f"marginal {i}", spend=Gaussian.within(SMALL.rho / 4, 1)) for i in range(5)]
+    draws = [MeasurementRecord(purpose=f"marginal {i}", cost=Gaussian.for_rho(SMALL.rho / 4, 1)) for i in range(5)]
     run = Run.open(SMALL, ROWS, dataset="survey", ledger=ledger)
     before = ledger.verify()
 
     with pytest.raises(BudgetError, match="marginal 4"):
-        run.record_all(draws)
+        run.charge_all(draws)
 
     assert ledger.verify() == before
-    assert run.account.draws == ()
-    run.record_all(draws[:4])
-    assert ledger.verify().head == run.head
-    assert len(ledger.datasets()[0].runs[0].draws) == 4
+    assert run.account.measurements == ()
+    run.charge_all(draws[:4])
+    assert ledger.verify().head == run.ledger_head
+    assert len(ledger.datasets()[0].runs[0].measurements) == 4
 
 
 def test_a_closed_run_can_be_certified_again_as_it_was_and_draws_nothing(ledger: Ledger) -> None:
@@ -285,11 +295,11 @@ def test_a_closed_run_can_be_certified_again_as_it_was_and_draws_nothing(ledger:
     before = run.certificate()
     run.close()
 
-    again = Run.resume(ledger, run.name, last=before.head)
+    again = Run.resume(ledger, run.name, last_head=before.ledger_head)
 
     assert again.certificate() == before
     with pytest.raises(BudgetError, match="closed"):
-        again.record("more", Gaussian.within(SMALL.rho / 1000, 1))
+        again.charge("more", Gaussian.for_rho(SMALL.rho / 1000, 1))
     again.close()
     assert again.certificate() == run.certificate()
 
@@ -300,7 +310,7 @@ def test_the_certificate_names_the_last_entry(ledger: Ledger) -> None:
 
     certificate = run.certificate()
 
-    assert certificate.head == ledger.verify().head
+    assert certificate.ledger_head == ledger.verify().head
     assert "recorded in the ledger as far as entry 5" in certificate.text()
 
 
@@ -364,46 +374,46 @@ def test_a_gap_closed_by_renumbering_is_found(ledger: Ledger) -> None:
 def test_truncation_is_found_by_a_recorded_head(ledger: Ledger) -> None:
     run = spend_all(ledger)
     run.close()
-    head = run.certificate().head
+    head = run.certificate().ledger_head
     assert head is not None
 
     tamper(ledger, "DELETE FROM entries WHERE sequence > 3")
 
     assert ledger.verify().faults == ()
-    assert "cut or rewritten" in ledger.verify([Witness(head)]).faults[0]
+    assert "cut or rewritten" in ledger.verify([LedgerCheckpoint(head)]).faults[0]
 
 
 def test_rewriting_the_whole_file_is_found_by_a_recorded_head(ledger: Ledger) -> None:
-    head = spend_all(ledger).head
+    head = spend_all(ledger).ledger_head
     assert head is not None
 
     ledger.path.unlink()
     spend_all(ledger)
 
     assert ledger.verify().faults == ()
-    assert ledger.verify([Witness(head)]).faults
+    assert ledger.verify([LedgerCheckpoint(head)]).faults
 
 
 def test_a_head_stays_valid_when_the_ledger_grows(ledger: Ledger) -> None:
-    head = spend_all(ledger).head
+    head = spend_all(ledger).ledger_head
     assert head is not None
 
     spend_all(ledger, "census").close()
 
-    assert ledger.verify([Witness(head)]).faults == ()
-    assert ledger.verify([Witness(Head(head.sequence, "0" * 64))]).faults
+    assert ledger.verify([LedgerCheckpoint(head)]).faults == ()
+    assert ledger.verify([LedgerCheckpoint(LedgerHead(head.sequence, "0" * 64))]).faults
 
 
 def test_a_consistent_forgery_of_an_overspend_is_found(ledger: Ledger) -> None:
     run = spend_all(ledger)
-    ledger.record(run.name, [Draw(purpose="smuggled", spend=Gaussian.within(SMALL.rho, 1))], 3)
+    ledger.record(run.name, [MeasurementRecord(purpose="smuggled", cost=Gaussian.for_rho(SMALL.rho, 1))], 3)
 
     assert "spent more than its promise" in ledger.verify().faults[0]
 
 
 def test_an_entry_that_makes_no_sense_is_found(ledger: Ledger) -> None:
     spend_all(ledger)
-    with chained.writing(ledger.path) as transaction:
+    with chained.open_transaction(ledger.path) as transaction:
         transaction.append("survey", "x", "open", {"nonsense": True})
 
     assert "not as DPSyn writes it" in ledger.verify().faults[0]
@@ -471,19 +481,19 @@ def test_a_killed_process_leaves_its_spends_and_a_sound_ledger(ledger: Ledger) -
     run = Run.open(SMALL, ROWS, dataset="survey", ledger=ledger)
 
     for _ in range(15):
-        command = [sys.executable, "-m", "tests.accounting.spending", str(ledger.path), run.name]
+        command = [sys.executable, "-m", "tests.accounting.ledger_processes", str(ledger.path), run.name]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
         assert process.stdout is not None
         process.stdout.readline()
         time.sleep(chance.uniform(0, 0.05))
         process.send_signal(signal.SIGKILL)
         told = [int(line) for line in process.communicate()[0].split()]
-        recorded = len(ledger.run(run.name)[1].draws)
+        recorded = len(ledger.find_run(run.name)[1].measurements)
         assert recorded >= max(told, default=1)
         assert ledger.verify().faults == ()
 
     resumed = Run.resume(ledger, run.name)
-    assert len(resumed.account.draws) >= 15
+    assert len(resumed.account.measurements) >= 15
     assert ledger.datasets()[0].rho == SMALL.reserved_rho
 
 
@@ -546,14 +556,14 @@ def test_a_full_disk_refuses_the_release_and_leaves_the_ledger_sound(ledger: Led
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
     assert before.head is not None
-    assert ledger.verify([Witness(before.head)]).faults == ()
+    assert ledger.verify([LedgerCheckpoint(before.head)]).faults == ()
     run.close()
 
 
 def test_a_threshold_is_charged_its_delta(ledger: Ledger) -> None:
-    budget = Budget.plan(1, 1e-9, thresholds=True)
+    budget = Budget.for_guarantee(1, 1e-9, thresholds=True)
     run = Run.open(budget, ROWS, dataset="survey", ledger=ledger)
-    run.record("places", Threshold.within(budget.threshold_delta / 4, Gaussian.within(budget.rho / 2, 1)))
+    run.charge("places", PartitionSelection.for_delta(budget.threshold_delta / 4, Gaussian.for_rho(budget.rho / 2, 1)))
 
     run.close()
 
@@ -561,18 +571,18 @@ def test_a_threshold_is_charged_its_delta(ledger: Ledger) -> None:
 
 
 def test_threads_that_share_a_run_pay_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    budget = Budget.plan(1, 1e-9)
-    run = Run.open(budget, Protection())
+    budget = Budget.for_guarantee(1, 1e-9)
+    run = Run.open(budget, PrivacyUnit())
     charge = Account.charge
 
-    def slowly(account: Account, draw: Draw) -> Account:
+    def slowly(account: Account, draw: MeasurementRecord) -> Account:
         after = charge(account, draw)
         time.sleep(0.01)  # time for another thread to see the old account
         return after
 
     def pay(_: int) -> bool:
         try:
-            run.record("marginal", Gaussian.within(budget.rho, 1))
+            run.charge("marginal", Gaussian.for_rho(budget.rho, 1))
         except BudgetError:
             return False
         return True
@@ -582,22 +592,22 @@ def test_threads_that_share_a_run_pay_one_after_another(monkeypatch: pytest.Monk
         paid = sum(pool.map(pay, range(8)))
 
     assert paid == 1
-    assert len(run.account.draws) == 1
+    assert len(run.account.measurements) == 1
 
 
 def test_a_forked_process_cannot_spend_the_run_of_its_parent() -> None:
-    budget = Budget.plan(1, 1e-9)
-    run = Run.open(budget, Protection())
+    budget = Budget.for_guarantee(1, 1e-9)
+    run = Run.open(budget, PrivacyUnit())
     run._process = os.getpid() + 1
 
     with pytest.raises(BudgetError, match="another process"):
-        run.record("marginal", Gaussian.within(budget.rho, 1))
+        run.charge("marginal", Gaussian.for_rho(budget.rho, 1))
 
 
 @pytest.mark.parametrize("name", [" people", "people ", "peo\u200bple", "People", "ｐeople"])
 def test_a_name_that_looks_like_a_known_one_is_refused(tmp_path: Path, name: str) -> None:
     ledger = Ledger(tmp_path / "l.db")
-    ledger.set_cap("people", Cap.of(1, 1e-9))
+    ledger.set_cap("people", Cap.for_guarantee(1, 1e-9))
 
     with pytest.raises(LedgerError, match=r"spaces around it|knows this dataset as"):
-        Run.open(Budget.plan(1, 1e-9), Protection(), dataset=name, ledger=ledger)
+        Run.open(Budget.for_guarantee(1, 1e-9), PrivacyUnit(), dataset=name, ledger=ledger)

@@ -13,7 +13,7 @@ import pytest
 import dpsyn
 from dpsyn import demo
 from dpsyn.cli.main import COMMANDS, run
-from dpsyn.diagnose import PRIVATE
+from dpsyn.diagnose import PRIVATE_NOTICE
 from dpsyn.errors import UserError
 from dpsyn.schema import Schema
 from tests.test_start import HEAVY, loaded_by
@@ -93,8 +93,8 @@ def test_a_draft_is_approved_and_checked(people: Path, capsys: pytest.CaptureFix
     assert [attribute.kind for attribute in drafted] == ["identifier", "integer", "categorical"]
     assert "Still to do: attribute 'name', attribute 'sex'" in first
     assert "Nothing is left to approve" in shown.out
-    assert PRIVATE in shown.out
-    assert Schema.load("schema.yaml").unapproved() == ()
+    assert PRIVATE_NOTICE in shown.out
+    assert Schema.load("schema.yaml").unapproved_statements() == ()
     assert shown.err == ""
 
 

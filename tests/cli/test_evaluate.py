@@ -11,7 +11,7 @@ import pytest
 
 from dpsyn.cli import evaluate
 from dpsyn.cli.main import run
-from dpsyn.evaluation import NOT_THE_GUARANTEE, NOTICE, PRESETS
+from dpsyn.evaluation import EVALUATION_NOTICE, IDENTICAL_ROWS_NOTE, PRESETS
 
 SCHEMA = """
 dpsyn_schema: 1
@@ -72,8 +72,8 @@ def test_the_notice_comes_first_and_identical_rows_are_explained(capsys: pytest.
     assert run(SCORES) == 0
 
     shown = capsys.readouterr().out
-    assert shown.startswith(NOTICE)
-    assert NOT_THE_GUARANTEE in shown
+    assert shown.startswith(EVALUATION_NOTICE)
+    assert IDENTICAL_ROWS_NOTE in shown
     assert "Not compared: id." in shown
 
 
@@ -89,10 +89,10 @@ def test_json_holds_everything_and_is_for_its_owner_only(capsys: pytest.CaptureF
     assert run([*SCORES, "--json", "scores.json", "--preset", "match3", "--seed", "3"]) == 0
 
     data = json.loads(Path("scores.json").read_text("utf-8"))
-    assert data["notice"] == NOTICE
+    assert data["notice"] == EVALUATION_NOTICE
     assert (data["contest"]["preset"], data["seed"], len(data["pairs"])) == ("match3", 3, 6)
     assert Path("scores.json").stat().st_mode & 0o777 == 0o600
-    assert NOTICE in capsys.readouterr().out
+    assert EVALUATION_NOTICE in capsys.readouterr().out
 
 
 def test_json_on_standard_output_is_all_there(capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,7 +118,7 @@ def test_several_tables_are_scored_together(capsys: pytest.CaptureFixture[str]) 
     means = [each["contest"]["mean"]["synthetic"] for each in data["evaluations"]]
     assert means[1] == 1_000_000
     assert data["combined"]["synthetic"] == pytest.approx(sum(means) / 2)
-    assert data["notice"] == NOTICE
+    assert data["notice"] == EVALUATION_NOTICE
     assert f"NIST mean of 2 tables: {sum(means) / 2:,.0f}" in shown
     assert shown.count("rows against 300") == 2
 
@@ -238,4 +238,4 @@ def test_without_scikit_learn_it_is_said_what_to_install(
 
 
 def test_the_help_names_the_presets_of_the_library() -> None:
-    assert tuple(PRESETS) == evaluate.PRESETS
+    assert tuple(PRESETS) == evaluate.PRESET_NAMES

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from dpsyn.accounting import Budget, Gaussian, Ledger, Protection, Run
+from dpsyn.accounting import Budget, Gaussian, Ledger, PrivacyUnit, Run
 from dpsyn.cli.main import run
 from dpsyn.errors import LedgerError
 from tests.synopsis.synopses import synopsis
 
 FILE = Path("ledger.db")
-SMALL = Budget.plan(0.5, 1e-9)
-PERSON = Protection(unit="person", rows=3)
+SMALL = Budget.for_guarantee(0.5, 1e-9)
+PERSON = PrivacyUnit(id="person", max_rows=3)
 
 
 @pytest.fixture(autouse=True)
@@ -45,8 +45,8 @@ Say = Callable[..., tuple[int, str]]
 
 def release(dataset: str = "people", *, part: int = 2, real: bool = True, closed: bool = True) -> Run:
     """A run that draws a part of its budget."""
-    made = Run.open(SMALL, PERSON, dataset=dataset, ledger=Ledger(FILE), noise_is_private=real)
-    made.record("marginal age", Gaussian.within(SMALL.rho / part, PERSON.l2_squared))
+    made = Run.open(SMALL, PERSON, dataset=dataset, ledger=Ledger(FILE), uses_real_noise=real)
+    made.charge("marginal age", Gaussian.for_rho(SMALL.rho / part, PERSON.l2_sensitivity_squared))
     if closed:
         made.close()
     return made
@@ -80,7 +80,7 @@ def test_what_the_cap_leaves_can_be_promised(say: Say) -> None:
     _, shown = cap(say)
     left = shown.partition("up to ε = ")[2].split()[0]
 
-    Run.open(Budget.plan(left, 1e-8), PERSON, dataset="people", ledger=Ledger(FILE))
+    Run.open(Budget.for_guarantee(left, 1e-8), PERSON, dataset="people", ledger=Ledger(FILE))
 
     with pytest.raises(LedgerError, match="cap of"):
         release()
@@ -161,7 +161,7 @@ def test_a_run_with_noise_of_a_test_is_stamped(say: Say) -> None:
 
 def test_the_sum_of_pure_promises_is_shown_as_it_is(say: Say) -> None:
     for _ in range(2):
-        Run.open(Budget.plan_pure("0.25", [1, 1]), PERSON, dataset="people", ledger=Ledger(FILE))
+        Run.open(Budget.for_pure_steps("0.25", [1, 1]), PERSON, dataset="people", ledger=Ledger(FILE))
 
     _, shown = say("show", "ledger.db")
 
@@ -191,16 +191,16 @@ def test_json_tells_the_same(say: Say) -> None:
     people, shops = json.loads(shown)
     assert code == 0
     assert people["dataset"] == "people"
-    assert people["protection"] == {"neighbours": "add-remove", "unit": "person", "rows": 3}
+    assert people["privacy_unit"] == {"neighbors": "add-remove", "id": "person", "max_rows": 3}
     assert people["cap"]["epsilon"] == pytest.approx(4)
     assert 0 < people["used"]["share_of_cap"] < 0.02
     assert 3 < people["epsilon_left"] < 4
     assert people["runs"][0]["run"] == made.name
-    assert people["runs"][0]["held"] == people["runs"][0]["drawn"]
+    assert people["runs"][0]["held"] == people["runs"][0]["spent"]
     assert shops["cap"] is None
     assert shops["epsilon_left"] is None
-    assert (shops["runs"][0]["closed"], shops["runs"][0]["private"]) == (False, False)
-    assert shops["runs"][0]["held"]["rho"] > shops["runs"][0]["drawn"]["rho"]
+    assert (shops["runs"][0]["closed"], shops["runs"][0]["uses_real_noise"]) == (False, False)
+    assert shops["runs"][0]["held"]["rho"] > shops["runs"][0]["spent"]["rho"]
 
 
 # ── verify ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -212,9 +212,9 @@ def test_a_sound_ledger_is_told_so_with_its_last_entry(say: Say) -> None:
     code, shown = say("verify", "ledger.db")
 
     assert code == 0
-    assert made.head is not None
+    assert made.ledger_head is not None
     assert "ledger.db is sound: 3 entries" in shown
-    assert made.head.hash in shown
+    assert made.ledger_head.hash in shown
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_a_ledger_whose_end_was_cut_off_is_found_by_a_certificate_and_by_a_synop
 
 def test_a_certificate_that_was_changed_is_refused_with_what_differs(say: Say) -> None:
     data = release().certificate().to_data()
-    data["promise"]["epsilon"] = "0.1"
+    data["guarantee"]["epsilon"] = "0.1"
     Path("forged.json").write_text(json.dumps(data), "utf-8")
 
     code, shown = say("verify", "ledger.db", "--against", "forged.json")
@@ -276,7 +276,7 @@ def test_a_certificate_that_was_changed_is_refused_with_what_differs(say: Say) -
     assert code == as_json[0] == 2
     assert f"forged.json: run {data['run']}: promise epsilon is '0.1' in it and '0.5' by the ledger" in shown
     assert "the certificate was changed" in shown
-    assert "promise epsilon" in json.loads(as_json[1])["faults"][0]
+    assert "guarantee epsilon" in json.loads(as_json[1])["faults"][0]
 
 
 def test_a_certificate_of_another_ledger_may_be_just_that(say: Say) -> None:
@@ -362,13 +362,13 @@ def test_an_unknown_run_is_named(say: Say) -> None:
 # ── files that are no ledgers ────────────────────────────────────────────────────────────────────────────────
 
 
-def _foreign() -> None:
+def _write_foreign_database() -> None:
     connection = sqlite3.connect(FILE)
     connection.execute("CREATE TABLE mine (x)")
     connection.close()
 
 
-def _damaged() -> None:
+def _write_damaged_ledger() -> None:
     for _ in range(40):
         release()
     os.truncate(FILE, FILE.stat().st_size - 5000)
@@ -377,8 +377,8 @@ def _damaged() -> None:
 FILES: dict[str, Callable[[], object]] = {
     "missing": lambda: None,
     "text": lambda: FILE.write_text("name,age\n" * 200, "utf-8"),
-    "foreign": _foreign,
-    "damaged": _damaged,
+    "foreign": _write_foreign_database,
+    "damaged": _write_damaged_ledger,
     "folder": FILE.mkdir,
 }
 

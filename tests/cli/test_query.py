@@ -9,9 +9,9 @@ import pytest
 
 import dpsyn
 from dpsyn.cli.main import run
-from dpsyn.cli.query import names_in
+from dpsyn.cli.query import parse_names
 from dpsyn.schema import Categorical, Schema
-from tests.synopsis.answering.released import people_rows, people_synopsis
+from tests.query.noisy_synopses import people_rows, people_synopsis
 
 
 @pytest.fixture(autouse=True)
@@ -126,17 +126,17 @@ def test_a_file_that_is_no_synopsis_ends_with_2(capsys: pytest.CaptureFixture[st
 def test_a_name_may_have_a_comma() -> None:
     schema = Schema(attributes=(Categorical(name="a,b", codes=2), Categorical(name="a", codes=2)))
 
-    assert names_in("a,b", schema) == ["a,b"]
-    assert names_in(" a ", schema) == ["a"]
-    assert names_in("", schema) == []
-    assert names_in("a, a,b", schema) == names_in("a,a,b", schema) == ["a", "a,b"]
-    assert names_in("a,b,c", schema) == ["a,b", "c"]
+    assert parse_names("a,b", schema) == ["a,b"]
+    assert parse_names(" a ", schema) == ["a"]
+    assert parse_names("", schema) == []
+    assert parse_names("a, a,b", schema) == parse_names("a,a,b", schema) == ["a", "a,b"]
+    assert parse_names("a,b,c", schema) == ["a,b", "c"]
 
 
 def test_attributes_and_values_may_be_called_anything(capsys: pytest.CaptureFixture[str]) -> None:
     schema = Schema(attributes=(Categorical(name="count", values=("a|b", "c")), Categorical(name="x=y", codes=2)))
     counts = {("count", "x=y"): [[1.0, 2.0], [3.0, 4.0]]}
-    dpsyn.Synopsis.from_marginals(schema, counts, deviation=0.01, source="a test").save("odd.dpsyn")
+    dpsyn.Synopsis.from_marginals(schema, counts, std=0.01, source="a test").save("odd.dpsyn")
 
     assert run(["query", "odd.dpsyn", "count,x=y", "--where", "count=a|b"]) == 0
     assert run(["query", "odd.dpsyn", "count", "--where", "x=y=1", "--json"]) == 0

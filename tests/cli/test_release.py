@@ -13,7 +13,7 @@ import pyarrow.parquet as papq
 import pytest
 
 import dpsyn
-from dpsyn.cli import measuring
+from dpsyn.cli import release_run
 from dpsyn.cli.main import run
 from dpsyn.errors import JournalError, LedgerError, OutputError
 from dpsyn.private.journal import Journal
@@ -42,8 +42,8 @@ def files() -> set[str]:
 
 
 def test_the_help_names_the_recipes_of_the_library() -> None:
-    assert set(measuring.RECIPES) == set(RECIPES)
-    assert measuring.RECIPES[0] == dpsyn.recipes.DEFAULT_RECIPE
+    assert set(release_run.RECIPE_NAMES) == set(RECIPES)
+    assert release_run.RECIPE_NAMES[0] == dpsyn.recipes.DEFAULT_RECIPE
 
 
 def test_a_table_becomes_a_synthetic_one(capsys: pytest.CaptureFixture[str]) -> None:
@@ -142,7 +142,7 @@ def test_replicates_are_numbered_and_say_what_they_do_not_show(capsys: pytest.Ca
 
 
 def test_a_workload_is_a_name_or_a_name_and_a_weight(capsys: pytest.CaptureFixture[str]) -> None:
-    assert measuring.parse_workload(["income", "age=2", "a=b=0.5"]) == {"income": 4.0, "age": 2.0, "a=b": 0.5}
+    assert release_run.parse_weights(["income", "age=2", "a=b=0.5"]) == {"income": 4.0, "age": 2.0, "a=b": 0.5}
 
     assert run(["synthesize", *RELEASE, "-o", "a.csv", "--workload", "sex"]) == 0
     for wrong in (["sex=much"], ["height"], ["sex=0"], ["sex", "--recipe", "privsyn"]):
@@ -275,12 +275,12 @@ def test_a_full_disk_is_an_interruption_after_which_the_run_goes_on(
         disk.setattr(place, full)
         assert run(release) == 2
     shown = capsys.readouterr().err
-    paid = dpsyn.Ledger(Path("l.db")).datasets()[0].runs[0].draws
+    paid = dpsyn.Ledger(Path("l.db")).datasets()[0].runs[0].measurements
 
     assert run([*release, "--resume"]) == 0
 
     assert "--resume goes on without paying for it again" in shown
-    assert [account.draws for account in dpsyn.Ledger(Path("l.db")).datasets()[0].runs] == [paid]
+    assert [account.measurements for account in dpsyn.Ledger(Path("l.db")).datasets()[0].runs] == [paid]
 
 
 def test_a_run_that_is_refused_is_not_told_to_go_on(
@@ -331,7 +331,7 @@ def test_a_run_is_resumed_with_what_it_was_given_at_first(
 
 
 def test_the_public_number_of_rows_is_known_to_a_resumed_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    Path("schema.yaml").write_text(SCHEMA + "neighbours: replace\n", "utf-8")
+    Path("schema.yaml").write_text(SCHEMA + "neighbors: replace\n", "utf-8")
     release = ["measure", *RELEASE, "-o", "s.dpsyn"]
     with monkeypatch.context() as broken:
         broken.setattr("dpsyn.synopsis.Synopsis.save", lambda *_: 1 / 0)
@@ -461,7 +461,7 @@ def test_the_files_of_a_release_folder_are_those_that_patterns_are_tried_on() ->
     synopsis.write("large/", 1_100_000)
     written = {path.relative_to(folder).parts for folder in ("small", "large") for path in Path(folder).rglob("*.*")}
 
-    assert written - {("synthetic", "part-00001.parquet")} == set(measuring._RELEASED)
+    assert written - {("synthetic", "part-00001.parquet")} == set(release_run._RELEASE_FILES)
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from dpsyn.cli.main import run
-from dpsyn.evaluation import NOTICE
+from dpsyn.evaluation import EVALUATION_NOTICE
 from dpsyn.schema import Schema
-from dpsyn.synopsis import Synopsis, closeness
+from dpsyn.synopsis import Synopsis, comparison
 
 SCHEMA = """
 dpsyn_schema: 1
@@ -40,7 +40,7 @@ def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "sex": [151.0, 149.0],
         ("age", "sex"): [[15.0, 15.0]] * 9 + [[0.0, 0.0]],
     }
-    Synopsis.from_marginals(schema, counts, deviation=3.0, source="a test").save("s.dpsyn")
+    Synopsis.from_marginals(schema, counts, std=3.0, source="a test").save("s.dpsyn")
     return tmp_path
 
 
@@ -48,11 +48,11 @@ def test_a_report_on_the_real_table_is_private_and_for_its_owner_only(capsys: py
     assert run([*PRIVATE, "--html", "report.html", "--synopsis", "s.dpsyn"]) == 0
 
     page = Path("report.html").read_text("utf-8")
-    assert NOTICE in page
+    assert EVALUATION_NOTICE in page
     assert "synthetic.csv against people.csv" in page
     assert "measured elsewhere" in page
     assert Path("report.html").stat().st_mode & 0o777 == 0o600
-    assert NOTICE in capsys.readouterr().out
+    assert EVALUATION_NOTICE in capsys.readouterr().out
 
 
 def test_rows_are_compared_with_what_was_released_without_the_real_table(capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,11 +62,11 @@ def test_rows_are_compared_with_what_was_released_without_the_real_table(capsys:
 
     page, data = Path("report.html").read_text("utf-8"), json.loads(Path("close.json").read_text("utf-8"))
     shown = capsys.readouterr().out
-    assert NOTICE not in page + shown
+    assert EVALUATION_NOTICE not in page + shown
     assert "Guarantee not verified here." in page
     assert "Guarantee not verified here." in shown
     assert "distance of pairs (1)" in shown
-    assert data["notice"] == closeness.NOTICE
+    assert data["notice"] == comparison.PUBLISHABLE_NOTICE
     assert (data["rows"], len(data["marginals"]), len(data["pairs"])) == (200, 3, 1)
     assert "people.csv" not in page
     assert "synthetic.csv" not in page
@@ -86,9 +86,7 @@ def test_a_release_writes_the_report_that_may_be_published(capsys: pytest.Captur
 def test_the_certificate_of_another_table_does_not_join_a_report(capsys: pytest.CaptureFixture[str]) -> None:
     Path("other.yaml").write_text(SCHEMA.replace("sex", "gender"), "utf-8")
     schema = Schema.load("other.yaml")
-    Synopsis.from_marginals(schema, {"age": [1.0] * 10, "gender": [5.0, 5.0]}, deviation=1.0, source="x").save(
-        "o.dpsyn"
-    )
+    Synopsis.from_marginals(schema, {"age": [1.0] * 10, "gender": [5.0, 5.0]}, std=1.0, source="x").save("o.dpsyn")
 
     assert run([*PRIVATE, "--html", "report.html", "--synopsis", "o.dpsyn"]) == 2
 

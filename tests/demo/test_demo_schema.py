@@ -14,15 +14,7 @@ from numpy.typing import NDArray
 
 from dpsyn.demo import people, people_schema
 from dpsyn.demo.region import DISTRICTS, OCCUPATIONS
-from dpsyn.schema import (
-    AnyAttribute,
-    Boolean,
-    Categorical,
-    Impossible,
-    Ranged,
-    Real,
-    Schema,
-)
+from dpsyn.schema import AnyAttribute, Boolean, Categorical, Impossible, Ranged, Real, Schema
 
 SCHEMA = people_schema()
 CODED = [attribute for attribute in SCHEMA if attribute.coded]
@@ -159,6 +151,6 @@ def test_the_schema_with_its_optional_lines_is_valid_and_shows_every_feature() -
     kinds = {attribute.__struct_config__.tag for attribute in schema}
     assert kinds == {"identifier", "categorical", "ordinal", "integer", "real", "datetime", "boolean", "open"}
     assert {rule.__struct_config__.tag for rule in schema.rules} == {"impossible", "order", "sum", "total"}
-    assert schema.unit
+    assert schema.privacy_unit
     assert schema.derive
-    assert schema.recode
+    assert schema.measure_together

@@ -18,7 +18,7 @@ def test_rows_that_break_a_rule_are_counted_rule_by_rule() -> None:
 
     fit = check_table(schema, pa.table({"a": [1, 5, 6, 7], "b": [9, 4, 6, 2]}))
 
-    assert fit.broken == {1: 2, 2: 1}
+    assert fit.rule_violations == {1: 2, 2: 1}
     assert fit.skipped == ("rule 3",)
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from dpsyn.demo import people, people_schema
 from dpsyn.diagnose import check_table, draft_schema
-from dpsyn.diagnose.draft import NO_ROWS, round_bounds
-from dpsyn.diagnose.profile import FORMATS
+from dpsyn.diagnose.draft import NO_ROWS_WARNING, round_bounds
+from dpsyn.diagnose.profile import DATE_FORMATS
 from dpsyn.errors import SchemaError, SourceError
 from dpsyn.schema import Attribute, Schema
 
@@ -23,7 +23,7 @@ RNG = np.random.default_rng(5)
 LETTERS = [f"L{i:03}" for i in range(500)]
 
 
-def guessed(values: Any, name: str = "a") -> Attribute:
+def drafted_attribute(values: Any, name: str = "a") -> Attribute:
     """The attribute that a column is taken for."""
     table = pa.table({name: pa.array(values), "another": pa.array([True, False] * len(values)).slice(0, len(values))})
     return Schema.from_yaml(draft_schema(table))[name]
@@ -77,13 +77,13 @@ def fields(attribute: Attribute, *names: str) -> tuple[Any, ...]:
     ],
 )  # fmt: skip
 def test_a_column_is_taken_for_what_it_looks_like(values: list[Any], expected: dict[str, Any]) -> None:
-    attribute = guessed(values)
+    attribute = drafted_attribute(values)
 
     assert fields(attribute, *[key for key in expected if key != "kind"]) == tuple(expected.values())
     assert attribute.provenance == "data"
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", DATE_FORMATS)
 def test_dates_in_each_format_are_read_as_they_are_drafted(form: str) -> None:
     dates = [dt.datetime(2021, month, day, 13, 30).strftime(form) for month in range(1, 13) for day in range(1, 29)]
     table = pa.table({"a": dates})
@@ -106,13 +106,13 @@ def test_amounts_with_signs_are_drafted_with_what_to_do(amount: str) -> None:
 
 @pytest.mark.parametrize("key", ["+49 30 {}", "{}-A", "10.0.0.{}", "030 123 {}", "AB {}"])
 def test_keys_with_digits_are_not_taken_for_amounts(key: str) -> None:
-    assert guessed([key.format(number) for number in range(100, 300)]).kind == "identifier"
+    assert drafted_attribute([key.format(number) for number in range(100, 300)]).kind == "identifier"
 
 
 def test_frequent_values_of_a_wide_range_become_spikes() -> None:
     values = [*range(0, 400_000, 1_000), *[999_998] * 40, *[0] * 100]
 
-    attribute = guessed(values)
+    attribute = drafted_attribute(values)
 
     assert fields(attribute, "spikes") == ("integer", (999_998,))
 
@@ -172,7 +172,7 @@ def test_round_bounds_hold_all_values_and_are_those_of_none_but_zero(values: lis
 def test_a_draft_of_any_column_is_a_valid_schema_that_the_column_fits(values: list[str | None]) -> None:
     table = pa.table({"a": pa.array(values, pa.string())})
     schema = Schema.from_yaml(draft_schema(table))
-    if not schema.measured or not schema["a"].coded:
+    if not schema.measured_attributes or not schema["a"].coded:
         return
 
     fit = check_table(schema, table)
@@ -245,7 +245,7 @@ def test_a_draft_of_any_typed_table_loads(columns: list[pa.Array]) -> None:
     ],
 )
 def test_far_and_odd_cells_do_not_break_a_draft(values: list[Any], expected: dict[str, Any]) -> None:
-    attribute = guessed(values)
+    attribute = drafted_attribute(values)
 
     assert fields(attribute, *[key for key in expected if key != "kind"]) == tuple(expected.values())
 
@@ -253,7 +253,7 @@ def test_far_and_odd_cells_do_not_break_a_draft(values: list[Any], expected: dic
 def test_long_codes_keep_all_their_digits() -> None:
     codes = [9_007_199_254_740_993 + number * 10**6 for number in range(30)]
 
-    attribute: Any = guessed([str(code) for code in codes] * 2)
+    attribute: Any = drafted_attribute([str(code) for code in codes] * 2)
 
     assert attribute.values == tuple(codes)
 
@@ -308,8 +308,8 @@ def test_a_table_without_rows_is_drafted() -> None:
         text = draft_schema(pa.table({"a": pa.array([], pa.string())}))
 
     assert Schema.from_yaml(text)["a"].kind == "open"
-    assert text.startswith(f"# {NO_ROWS}\n")
-    assert NO_ROWS not in draft_schema(pa.table({"a": pa.array([None], pa.string())}))
+    assert text.startswith(f"# {NO_ROWS_WARNING}\n")
+    assert NO_ROWS_WARNING not in draft_schema(pa.table({"a": pa.array([None], pa.string())}))
 
 
 def test_only_so_many_rows_are_looked_at() -> None:

@@ -30,11 +30,11 @@ Opener = Callable[..., Engine]
 class InBatches:
     """A source that gives another one's rows in batches of a few."""
 
-    again = True
-    bytes: int | None = None
+    rereadable = True
+    byte_size: int | None = None
 
     def __init__(self, table: pa.Table, rows: int) -> None:
-        self.where, self.schema = "the test's table", table.schema
+        self.label, self.schema = "the test's table", table.schema
         self._table, self._rows = table, rows
         self.readings = 0
 

@@ -14,12 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpsyn.encoding import Codec, Grouping, Recoding, column_codec_for
 from dpsyn.engines import open_engine
 from dpsyn.errors import InternalError, SchemaError, SourceError
-from dpsyn.records import Codec, Grouping, column_for
-from dpsyn.schema import Categorical, Identifier, Impossible, Integer, Open, Recode, Schema, Unit
+from dpsyn.schema import Categorical, Identifier, Impossible, Integer, JointAttribute, Open, Schema, UnitDeclaration
 from dpsyn.sources import open_source
-from dpsyn.transforms import Recoding
 from tests import naive
 from tests.engines.engines import KEY, InBatches, Opener, every_engine, every_local_engine, in_memory, streamed_by_three
 
@@ -157,7 +156,7 @@ OPEN = Schema(
         Open(name="town", missing=("-", "n/a")),
         Integer(name="age", low=0, high=99),
     ),
-    recode=(Recode(name="both", attributes=("sex", "town")),),
+    measure_together=(JointAttribute(name="both", attributes=("sex", "town")),),
     rules=(Impossible(where=(("town", "Ur"), ("sex", "F"))), Impossible(where=(("sex", "M"), ("age", "0..9")))),
 )
 CODED = Schema(attributes=tuple(attribute for attribute in OPEN if attribute.coded))
@@ -201,7 +200,7 @@ def test_texts_of_any_type_are_those_that_categories_are_compared_with(
     counted = opened(table, schema).count_texts("x")
 
     assert counted == texts
-    engine = opened(table, schema).reopened(schema.replace_attribute(listed))
+    engine = opened(table, schema).with_schema(schema.replace_attribute(listed))
     (found,) = engine.count([(0,)], Recoding.fine(Codec(Schema(attributes=(listed,)))))
     assert found[: len(texts)].tolist() == list(texts.values())
 
@@ -235,9 +234,9 @@ def test_rows_are_counted_even_if_all_attributes_are_open(opened: Opener) -> Non
 def test_a_bought_attribute_is_counted_with_the_others_after_reopening(opened: Opener) -> None:
     town = OPEN["town"]
     assert isinstance(town, Open)
-    bought = OPEN.replace_attribute(town.bought(["Ur"]))
+    bought = OPEN.replace_attribute(town.to_categorical(["Ur"]))
 
-    engine = opened(TOWNS, OPEN).reopened(bought)
+    engine = opened(TOWNS, OPEN).with_schema(bought)
     (counted,) = engine.count([(0, 1)], Recoding.fine(Codec(bought)))
 
     assert counted.tolist() == [[1, 0, 3], [1, 1, 1]]  # Ur, other, missing
@@ -248,10 +247,10 @@ def test_a_column_is_counted_under_another_reading(opened: Opener) -> None:
     powers = Integer(name="age", low=-4, high=2048, bins=(-4, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024))
     cells = powers.cells
 
-    counted = opened(TOWNS, OPEN).count_column("age", column_for(powers), cells)
+    counted = opened(TOWNS, OPEN).count_column("age", column_codec_for(powers), cells)
 
     values = np.array([1, 2, 4, 9, 1000, -3, 17])
-    expected = column_for(powers).read(pa.array(values)).cells
+    expected = column_codec_for(powers).read(pa.array(values)).codes
     assert counted.tolist() == np.bincount(expected, minlength=cells).tolist()
 
 
@@ -259,7 +258,7 @@ def test_a_column_is_counted_under_another_reading(opened: Opener) -> None:
 def test_a_column_that_does_not_fit_or_gives_other_codes_is_refused(opened: Opener) -> None:
     dated = pa.table({"day": pa.array([0], pa.date32())})
     schema = Schema(attributes=(Categorical(name="day", codes=3),))
-    number = column_for(Integer(name="day", low=0, high=9))
+    number = column_codec_for(Integer(name="day", low=0, high=9))
 
     with pytest.raises(SourceError, match="'day' holds date32"):
         opened(dated, schema).count_column("day", number, 10)
@@ -302,9 +301,9 @@ def test_a_source_that_can_be_read_once_is_held_in_memory_if_nothing_is_open() -
 
     assert [engine.count([(0,)], recoding)[0].tolist() for _ in range(2)] == [[4, 3], [4, 3]]
     with pytest.raises(SourceError, match="read only once"):
-        engine.reopened(schema)
+        engine.with_schema(schema)
     with pytest.raises(SourceError, match="read only once"):
-        engine.count_column("age", column_for(schema["age"]), 100)
+        engine.count_column("age", column_codec_for(schema["age"]), 100)
 
 
 def test_a_source_that_can_be_read_once_is_refused_before_it_is_read_if_it_will_be_needed_again() -> None:
@@ -332,7 +331,7 @@ def test_each_question_is_one_reading_and_memory_reads_once() -> None:
 
 def test_another_unit_under_the_same_rows_is_refused() -> None:
     schema = Schema(attributes=(Identifier(name="town"), Categorical(name="sex", values=("F", "M"))))
-    with_unit = Schema(attributes=schema.attributes, unit=Unit(id="town"))
+    with_unit = Schema(attributes=schema.attributes, privacy_unit=UnitDeclaration(id="town"))
 
     with pytest.raises(InternalError, match="same unit"):
-        in_memory(TOWNS, schema).reopened(with_unit)
+        in_memory(TOWNS, schema).with_schema(with_unit)

@@ -11,14 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as papq
 import pytest
 
+from dpsyn.encoding import Codec, Recoding, column_codec_for
 from dpsyn.engines import open_engine, open_table, tasks
-from dpsyn.engines.bounding import RunningRanks
-from dpsyn.engines.questions import Marginals, Readings, Texts
+from dpsyn.engines.contribution_bounding import RunningRanks
+from dpsyn.engines.counting_queries import ColumnCodesQuery, MarginalsQuery, TextsQuery
 from dpsyn.errors import InternalError, SourceError
-from dpsyn.records import Codec, column_for
-from dpsyn.schema import Categorical, Identifier, Integer, Open, Schema, Unit
+from dpsyn.schema import Categorical, Identifier, Integer, Open, Schema, UnitDeclaration
 from dpsyn.sources import open_source
-from dpsyn.transforms import Recoding
 from tests.engines.engines import KEY, in_memory, kill_a_worker_once, spark_session
 
 ROWS = 30_000
@@ -29,7 +28,7 @@ PEOPLE = Schema(
         Integer(name="age", low=0, high=99),
         Open(name="town"),
     ),
-    unit=Unit(id="who", rows=2),
+    privacy_unit=UnitDeclaration(id="who", max_rows=2),
 )
 PAIRS = [(0,), (1,), (0, 1), ()]
 
@@ -71,32 +70,32 @@ def opened(data: Any, schema: Schema) -> Any:
 # ── what workers do, without Spark ───────────────────────────────────────────────────────────────────────────
 
 
-def reader_of(table: pa.Table, schema: Schema) -> tasks.Reader:
-    return tasks.Reader("the test's table", table.schema, None, schema, KEY, ("town",))
+def reader_of(table: pa.Table, schema: Schema) -> tasks.PartitionReader:
+    return tasks.PartitionReader("the test's table", table.schema, None, schema, KEY, ("town",))
 
 
 @pytest.mark.parametrize(
     "question",
     [
-        Marginals.of(PAIRS, Recoding.fine(Codec(without_unit()))),
-        Marginals.of([()], Recoding.fine(Codec(without_unit()))),
-        Texts(PEOPLE["town"]),
-        Readings("age", column_for(Integer(name="age", low=0, high=99)), 100),
+        MarginalsQuery.of(PAIRS, Recoding.fine(Codec(without_unit()))),
+        MarginalsQuery.of([()], Recoding.fine(Codec(without_unit()))),
+        TextsQuery(PEOPLE["town"]),
+        ColumnCodesQuery("age", column_codec_for(Integer(name="age", low=0, high=99)), 100),
     ],
     ids=["marginals", "rows", "texts", "readings"],
 )
 def test_rows_that_are_keyed_ordered_and_counted_are_those_that_count(question: Any) -> None:
     table = people(3_000)
-    keyed = pa.Table.from_batches(tasks.keyed_part(reader_of(table, PEOPLE), question, table.to_batches(700)))
-    ordered = keyed.sort_by([(name, "ascending") for name in tasks.KEYS])
+    keyed = pa.Table.from_batches(tasks.key_partition(reader_of(table, PEOPLE), question, table.to_batches(700)))
+    ordered = keyed.sort_by([(name, "ascending") for name in tasks.ROW_KEY_COLUMNS])
 
-    sums = list(tasks.count_ordered(question, 2, "the test's table", ordered.to_batches(300)))
+    sums = list(tasks.count_sorted(question, 2, "the test's table", ordered.to_batches(300)))
 
-    found = question.answer((sums[0].column(tasks.KEY), sums[0].column(tasks.COUNT).to_numpy()))
+    found = question.answer((sums[0].column(tasks.KEY_COLUMN), sums[0].column(tasks.COUNT_COLUMN).to_numpy()))
     engine = in_memory(table, PEOPLE)
-    if isinstance(question, Texts):
+    if isinstance(question, TextsQuery):
         assert found == engine.count_texts("town")
-    elif isinstance(question, Readings):
+    elif isinstance(question, ColumnCodesQuery):
         assert found.tolist() == engine.count_column("age", question.column, 100).tolist()
     else:
         cliques = PAIRS if len(question.cliques) > 1 else [()]
@@ -109,7 +108,7 @@ def test_ranks_run_on_from_batch_to_batch() -> None:
     keys = np.array([[1, 1, 1, 1, 2, 2, 7], [0, 0, 0, 0, 0, 0, 0], [3, 4, 5, 6, 1, 1, 0]], np.uint64)
     ranks = RunningRanks()
 
-    found = [ranks.next(keys[:, first:stop]).tolist() for first, stop in [(0, 2), (2, 3), (3, 3), (3, 5), (5, 7)]]
+    found = [ranks.next_ranks(keys[:, first:stop]).tolist() for first, stop in [(0, 2), (2, 3), (3, 3), (3, 5), (5, 7)]]
 
     assert found == [[0, 1], [2], [], [3, 0], [1, 0]]
 
@@ -119,17 +118,17 @@ def test_a_worker_tells_its_errors_in_our_words() -> None:
         yield from people(10).to_batches()
         raise ValueError("cell 'secret' is wrong")
 
-    question = Texts(PEOPLE["town"])
+    question = TextsQuery(PEOPLE["town"])
 
     with pytest.raises(SourceError) as caught:
-        list(tasks.count_part(reader_of(people(10), without_unit()), question, broken()))
+        list(tasks.count_partition(reader_of(people(10), without_unit()), question, broken()))
 
     assert "secret" not in f"{caught.value}{caught.value.__context__}{caught.value.__cause__}"
 
 
 def test_a_clique_that_does_not_exist_is_refused_before_anything_is_sent() -> None:
     with pytest.raises(InternalError, match="not a clique of 2"):
-        Marginals.of([(5,)], Recoding.fine(Codec(without_unit())))
+        MarginalsQuery.of([(5,)], Recoding.fine(Codec(without_unit())))
 
 
 # ── with Spark ───────────────────────────────────────────────────────────────────────────────────────────────

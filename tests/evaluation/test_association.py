@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsyn.evaluation.association import associations, correlations, cramers_v, spearman
-from dpsyn.evaluation.counting import PairCells
+from dpsyn.evaluation.association import compute_associations, cramers_v, spearman, summarize_correlations
+from dpsyn.evaluation.marginal_distances import PairCells
 from dpsyn.schema import Categorical, Integer, Ordinal, Schema
 from tests.evaluation import naive
-from tests.evaluation.comparing import LETTERS, compared, few, letters, rows_of
+from tests.evaluation.small_tables import LETTERS, few, letters, rows_of, tables_from_rows
 
 
 def cells(table: list[list[int]]) -> PairCells:
@@ -62,9 +62,9 @@ def test_what_has_no_order_is_left_out_of_spearmans_correlation() -> None:
 @few
 @given(letters())
 def test_cramers_v_is_that_of_the_textbook(rows: Any) -> None:
-    comparison = compared(LETTERS, rows, rows)
+    comparison = tables_from_rows(LETTERS, rows, rows)
 
-    (found,) = associations(comparison, [(0, 1)])
+    (found,) = compute_associations(comparison, [(0, 1)])
 
     for number, value in enumerate(found.cramers_v):
         pairs = [(a, b) for a, b, _ in rows_of(comparison, number)]
@@ -79,7 +79,7 @@ def test_spearmans_correlation_is_that_of_the_textbook(rows: Any) -> None:
         attributes=(Ordinal(name="o", values=(1, 2, 3), missing=True), Integer(name="n", low=0, high=9, missing=True))
     )
 
-    (found,) = associations(compared(schema, rows, rows), [(0, 1)])
+    (found,) = compute_associations(tables_from_rows(schema, rows, rows), [(0, 1)])
 
     assert found.spearman is not None
     assert found.spearman[0] == found.spearman[1] == pytest.approx(naive.spearman(rows), abs=1e-9)
@@ -94,9 +94,9 @@ def test_differences_are_averaged_over_all_pairs() -> None:
         )
     )
     real, synthetic = [(0, 0, "a"), (1, 1, "b")] * 50, [(0, 1, "a"), (1, 0, "b")] * 50
-    comparison = compared(schema, real, synthetic)
+    comparison = tables_from_rows(schema, real, synthetic)
 
-    found = correlations(associations(comparison, [(0, 1), (0, 2), (1, 2)]))
+    found = summarize_correlations(compute_associations(comparison, [(0, 1), (0, 2), (1, 2)]))
 
     assert found.cramers_v is not None
     assert found.spearman is not None
@@ -109,6 +109,6 @@ def test_differences_are_averaged_over_all_pairs() -> None:
 
 
 def test_without_pairs_there_is_no_figure() -> None:
-    found = correlations([])
+    found = summarize_correlations([])
 
     assert (found.cramers_v, found.spearman) == (None, None)

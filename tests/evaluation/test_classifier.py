@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from dpsyn.errors import MissingExtraError, UserError
 from dpsyn.evaluation import classifier
-from dpsyn.evaluation.classifier import classifier_score
+from dpsyn.evaluation.classifier import score_classifier
 from dpsyn.schema import Boolean, Categorical, Integer, Schema
 from tests.evaluation import naive
-from tests.evaluation.comparing import compared
+from tests.evaluation.small_tables import tables_from_rows
 
 SCHEMA = Schema(
     attributes=(
@@ -40,7 +40,9 @@ def people(rows: int, seed: int, rule: bool = True) -> list[tuple[Any, ...]]:
 def test_what_the_synthetic_rows_teach_is_seen() -> None:
     real = people(1000, 0)
 
-    good, bad = (classifier_score(compared(SCHEMA, real, people(1000, 1, rule)), "rich") for rule in (True, False))
+    good, bad = (
+        score_classifier(tables_from_rows(SCHEMA, real, people(1000, 1, rule)), "rich") for rule in (True, False)
+    )
 
     assert (good.target, good.classes, good.tested_on) == ("rich", ("false", "true"), 300)
     assert min(good.auc.synthetic, good.auc.floor, good.real_auc) > 0.97
@@ -61,7 +63,7 @@ def test_the_classifiers_of_real_rows_do_not_see_those_they_are_tested_on(monkey
     schema = Schema(attributes=(Integer(name="n", low=0, high=999), Boolean(name="b")))
     rows = [(n, n % 2 == 0) for n in range(1000)]
 
-    classifier_score(compared(schema, rows, rows), "b")
+    score_classifier(tables_from_rows(schema, rows, rows), "b")
 
     (real, test), (synthetic, _), (floor, _), (independent, _) = seen
     held_out = {*test[0].tolist()}
@@ -75,7 +77,7 @@ def test_a_number_is_predicted_as_above_the_median_or_not() -> None:
     schema = Schema(attributes=(Integer(name="n", low=0, high=999, missing=True), Categorical(name="c", codes=10)))
     rows = [(n, n // 100) for n in range(1000)]
 
-    score = classifier_score(compared(schema, [*rows, (None, 3)], [*rows, (None, 4)]), "n")
+    score = score_classifier(tables_from_rows(schema, [*rows, (None, 3)], [*rows, (None, 4)]), "n")
 
     assert score.classes == ("up to 499", "above 499")
     assert score.accuracy.synthetic == score.real_accuracy == 1.0
@@ -87,7 +89,7 @@ def test_more_than_two_classes_are_told_apart_one_against_the_others() -> None:
     real = [(n % 3, n % 3) for n in range(300)]
 
     good, swapped = (
-        classifier_score(compared(schema, real, [(n % 3, m) for n, m in enumerate(other)]), "d")
+        score_classifier(tables_from_rows(schema, real, [(n % 3, m) for n, m in enumerate(other)]), "d")
         for other in ([n % 3 for n in range(300)], [(n + 1) % 3 for n in range(300)])
     )
 
@@ -99,7 +101,7 @@ def test_more_than_two_classes_are_told_apart_one_against_the_others() -> None:
 def test_one_class_alone_teaches_nothing() -> None:
     synthetic = [(age, job, False) for age, job, _ in people(200, 1)]
 
-    score = classifier_score(compared(SCHEMA, people(200, 0), synthetic), "rich")
+    score = score_classifier(tables_from_rows(SCHEMA, people(200, 0), synthetic), "rich")
 
     assert score.auc.synthetic == 0.5
     assert 0.5 < score.accuracy.synthetic < 1
@@ -109,7 +111,7 @@ def test_the_order_of_rows_does_not_matter_and_the_seed_does() -> None:
     real, synthetic = people(300, 0), people(300, 1)
 
     first, second, third = (
-        classifier_score(compared(SCHEMA, *tables), "rich", seed=seed)
+        score_classifier(tables_from_rows(SCHEMA, *tables), "rich", seed=seed)
         for tables, seed in (((real, synthetic), 0), ((real[::-1], synthetic[::-1]), 0), ((real, synthetic), 1))
     )
 
@@ -119,7 +121,7 @@ def test_the_order_of_rows_does_not_matter_and_the_seed_does() -> None:
 def test_long_tables_are_cut_to_what_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(classifier, "MOST_ROWS", 100)
 
-    score = classifier_score(compared(SCHEMA, people(500, 0), people(400, 1)), "rich")
+    score = score_classifier(tables_from_rows(SCHEMA, people(500, 0), people(400, 1)), "rich")
 
     assert (score.learned_from, score.tested_on) == (100, 100)
 
@@ -130,7 +132,7 @@ def test_the_area_is_how_often_the_class_is_found_likelier(rows: list[tuple[bool
     if len({*positive}) < 2:
         positive[0] = not positive[0]
 
-    area = classifier._area(np.array(positive), np.array(chances))
+    area = classifier._area_under_curve(np.array(positive), np.array(chances))
 
     assert area == pytest.approx(naive.area_under_curve(positive, chances))
 
@@ -145,21 +147,21 @@ def test_the_area_is_how_often_the_class_is_found_likelier(rows: list[tuple[bool
 )
 def test_a_target_that_cannot_be_learned_is_refused(real: Any, target: str, complaint: str) -> None:
     with pytest.raises(UserError, match=complaint):
-        classifier_score(compared(SCHEMA, real, people(50, 0)), target)
+        score_classifier(tables_from_rows(SCHEMA, real, people(50, 0)), target)
 
 
 def test_a_target_of_many_values_is_refused() -> None:
     schema = Schema(attributes=(Categorical(name="c", codes=21), Boolean(name="b")))
 
     with pytest.raises(UserError, match="'c' has 21 values; a target has at most 20, or is a number"):
-        classifier_score(compared(schema, [(0, True)], [(0, True)]), "c")
+        score_classifier(tables_from_rows(schema, [(0, True)], [(0, True)]), "c")
 
 
 def test_a_single_column_predicts_nothing() -> None:
     schema = Schema(attributes=(Boolean(name="b"),))
 
     with pytest.raises(UserError, match="'b' is the only column"):
-        classifier_score(compared(schema, [(True,)], [(True,)]), "b")
+        score_classifier(tables_from_rows(schema, [(True,)], [(True,)]), "b")
 
 
 def test_without_scikit_learn_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

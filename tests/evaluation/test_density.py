@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from dpsyn.evaluation.density import density_score, density_triples
-from dpsyn.evaluation.presets import MATCH3, PAPER
-from dpsyn.evaluation.triples import random_triples, triple_distances
+from dpsyn.evaluation.marginal_scores import compute_triple_distances, sample_triples
+from dpsyn.evaluation.nist_contest import MATCH3, PAPER, sample_density_triples, score_density
 from dpsyn.schema import Boolean, Categorical, Integer, Schema
 from tests.evaluation import naive
-from tests.evaluation.comparing import LETTERS, compared, few, letters
+from tests.evaluation.small_tables import LETTERS, few, letters, tables_from_rows
 
 SCHEMA = Schema(
     attributes=(
@@ -29,7 +28,7 @@ def test_a_score_by_hand() -> None:
     real = [("F", 0, True, True), ("F", 1, True, True), ("M", 50, True, True), ("M", None, True, True)]
     synthetic = [("F", 0, True, False), ("F", 0, True, False), ("M", 50, True, False), ("M", 100, True, False)]
 
-    score = density_score(compared(SCHEMA, real, synthetic), [(0, 1, 2)])
+    score = score_density(tables_from_rows(SCHEMA, real, synthetic), [(0, 1, 2)])
 
     # 0 and 1 share the first bucket; one row in four is in another one: the empty against the last
     assert score.synthetic == 750_000
@@ -38,7 +37,7 @@ def test_a_score_by_hand() -> None:
 def test_identical_tables_score_a_million() -> None:
     rows = [("F", 3, True, False), ("M", None, False, False)]
 
-    score = density_score(compared(SCHEMA, rows, rows[::-1]), [(0, 1, 2), (1, 2, 3)])
+    score = score_density(tables_from_rows(SCHEMA, rows, rows[::-1]), [(0, 1, 2), (1, 2, 3)])
 
     assert score.synthetic == 1_000_000
 
@@ -48,7 +47,7 @@ def test_identical_tables_score_a_million() -> None:
 def test_the_score_is_one_minus_the_mean_distance_of_triples(real: Any, synthetic: Any) -> None:
     cliques = [(0, 1, 2), (0, 2)]
 
-    score = density_score(compared(LETTERS, real, synthetic), cliques)
+    score = score_density(tables_from_rows(LETTERS, real, synthetic), cliques)
 
     apart = [naive.distance(real, synthetic, clique) for clique in cliques]  # 10 values have a bucket each
     assert score.synthetic == pytest.approx(float(1_000_000 * (1 - sum(apart) / 2)))
@@ -56,9 +55,9 @@ def test_the_score_is_one_minus_the_mean_distance_of_triples(real: Any, syntheti
 
 def test_the_paper_draws_300_triples_of_all_columns_and_the_match_100_without_the_last() -> None:
     schema = Schema(attributes=tuple(Boolean(name=f"b{number}") for number in range(20)))
-    comparison = compared(schema, [(True,) * 20], [(False,) * 20])
+    comparison = tables_from_rows(schema, [(True,) * 20], [(False,) * 20])
 
-    paper, match = (density_triples(comparison, preset, np.random.default_rng(0)) for preset in (PAPER, MATCH3))
+    paper, match = (sample_density_triples(comparison, preset, np.random.default_rng(0)) for preset in (PAPER, MATCH3))
 
     assert (len({*paper}), len({*match})) == (300, 100)
     assert {place for triple in paper for place in triple} == set(range(20))
@@ -70,15 +69,15 @@ def test_the_paper_draws_300_triples_of_all_columns_and_the_match_100_without_th
 )
 def test_few_columns_are_taken_together(columns: int, paper: Any, match: Any) -> None:
     schema = Schema(attributes=tuple(Boolean(name=f"b{number}") for number in range(columns)))
-    comparison = compared(schema, [(True,) * columns], [(False,) * columns])
+    comparison = tables_from_rows(schema, [(True,) * columns], [(False,) * columns])
     rng = np.random.default_rng(0)
 
-    assert density_triples(comparison, PAPER, rng) == paper
-    assert density_triples(comparison, MATCH3, rng) == match
+    assert sample_density_triples(comparison, PAPER, rng) == paper
+    assert sample_density_triples(comparison, MATCH3, rng) == match
 
 
 def test_random_triples_are_different_sets_and_equally_likely() -> None:
-    drawn = [triple for seed in range(400) for triple in random_triples(5, 3, np.random.default_rng(seed))]
+    drawn = [triple for seed in range(400) for triple in sample_triples(5, 3, np.random.default_rng(seed))]
 
     counts = np.unique(np.array(drawn), axis=0, return_counts=True)[1]
     assert len(counts) == 10
@@ -88,13 +87,15 @@ def test_random_triples_are_different_sets_and_equally_likely() -> None:
 
 
 def test_all_triples_are_taken_if_there_are_few() -> None:
-    assert len(random_triples(5, 10, np.random.default_rng(0))) == 10
-    assert len(random_triples(5, 9, np.random.default_rng(0))) == 9
+    assert len(sample_triples(5, 10, np.random.default_rng(0))) == 10
+    assert len(sample_triples(5, 9, np.random.default_rng(0))) == 9
 
 
 def test_below_three_attributes_there_is_no_triple_to_compare() -> None:
     schema = Schema(attributes=(Boolean(name="a"), Boolean(name="b")))
 
-    found = triple_distances(compared(schema, [(True, True)], [(True, False)]), np.random.default_rng(0))
+    found = compute_triple_distances(
+        tables_from_rows(schema, [(True, True)], [(True, False)]), np.random.default_rng(0)
+    )
 
     assert found == []

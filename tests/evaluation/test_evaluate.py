@@ -14,9 +14,9 @@ import pytest
 import dpsyn
 from dpsyn.demo import people, people_schema
 from dpsyn.errors import MissingExtraError, SchemaError, UserError
-from dpsyn.evaluation import NOTICE, Evaluation, Figure
+from dpsyn.evaluation import EVALUATION_NOTICE, Evaluation, Metric
 from dpsyn.schema import Boolean, Schema
-from tests.evaluation.comparing import LETTERS, table_of
+from tests.evaluation.small_tables import LETTERS, table_of
 from tests.test_start import loaded_by
 
 INCOME: dict[str, Any] = {"region": "district", "sex": "sex", "income": "income"}
@@ -76,7 +76,7 @@ def test_everything_of_the_schema_is_there_once(evaluation: Evaluation) -> None:
     assert sorted([*names, *evaluation.left_out]) == sorted(people_schema().names)
     assert evaluation.left_out == ("person_id", "age_group")
     assert len(evaluation.pairs) == len(names) * (len(names) - 1) // 2
-    assert (evaluation.real_rows, evaluation.synthetic_rows, evaluation.yardstick_rows) == (2_000,) * 3
+    assert (evaluation.real_rows, evaluation.synthetic_rows, evaluation.baseline_rows) == (2_000,) * 3
     assert evaluation.distances.triples == 300
     assert len(evaluation.worst_pairs) == 8
 
@@ -107,7 +107,7 @@ def test_the_plain_data_is_json_and_says_first_that_it_is_private(evaluation: Ev
 
     again = json.loads(json.dumps(data, allow_nan=False))
     assert next(iter(again)) == "notice"
-    assert again["notice"] == NOTICE
+    assert again["notice"] == EVALUATION_NOTICE
     assert again["format"] == 1
     assert again["distances"]["one_way"].keys() == {"synthetic", "floor", "independent"}
     assert len(again["pairs"]) == len(evaluation.pairs)
@@ -115,9 +115,9 @@ def test_the_plain_data_is_json_and_says_first_that_it_is_private(evaluation: Ev
 
 
 def test_the_notice_forbids_publishing_and_choosing() -> None:
-    assert "PRIVATE" in NOTICE
-    assert "Do not publish" in NOTICE
-    assert "do not choose among releases" in NOTICE
+    assert "PRIVATE" in EVALUATION_NOTICE
+    assert "Do not publish" in EVALUATION_NOTICE
+    assert "do not choose among releases" in EVALUATION_NOTICE
 
 
 def test_its_repr_shows_no_figure(evaluation: Evaluation) -> None:
@@ -187,4 +187,4 @@ def test_scikit_learn_is_loaded_for_a_target_only() -> None:
 
 
 def test_a_mean_of_no_figures_is_zero() -> None:
-    assert Figure.mean([]) == Figure(synthetic=0, floor=0, independent=0)
+    assert Metric.mean([]) == Metric(synthetic=0, floor=0, independent=0)

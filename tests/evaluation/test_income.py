@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsyn.errors import UserError
-from dpsyn.evaluation.income import IncomeColumns, income_score
+from dpsyn.evaluation.nist_contest import IncomeColumns, score_income
 from dpsyn.schema import Categorical, Integer, Schema
 from tests.evaluation import naive
-from tests.evaluation.comparing import compared
+from tests.evaluation.small_tables import tables_from_rows
 
 SCHEMA = Schema(
     attributes=(
@@ -27,13 +27,13 @@ REAL = [("A", "1", 10), ("A", "1", 30), ("A", "2", 20), ("B", "1", 0), ("B", "1"
 
 
 def score(real: Any, synthetic: Any, columns: IncomeColumns = COLUMNS) -> float:
-    return income_score(compared(SCHEMA, real, synthetic), columns).score.synthetic
+    return score_income(tables_from_rows(SCHEMA, real, synthetic), columns).score.synthetic
 
 
 def test_a_score_by_hand() -> None:
     synthetic = [("A", "1", 30), ("A", "2", 30), ("B", "1", 0), ("B", "2", 40)]
 
-    found = income_score(compared(SCHEMA, REAL, synthetic), COLUMNS)
+    found = score_income(tables_from_rows(SCHEMA, REAL, synthetic), COLUMNS)
 
     # A: 10, 20, 30 add up to 10 + 30 + 60 = 100 of 3·60; 30, 30 to 90 of 2·60. B: 0 + 40 of 2·40 in both
     first, second = found.regions
@@ -61,7 +61,7 @@ def test_identical_tables_score_a_million() -> None:
 def test_a_region_that_is_missing_scores_nothing() -> None:
     without_b = [row for row in REAL if row[0] == "A"]
 
-    found = income_score(compared(SCHEMA, REAL, without_b), COLUMNS)
+    found = score_income(tables_from_rows(SCHEMA, REAL, without_b), COLUMNS)
 
     # of A the index is right, and the rank is 0 instead of 1, as far off as it can be
     assert found.score.synthetic == pytest.approx(500_000 * math.sqrt(1 / 2))
@@ -72,7 +72,7 @@ def test_a_region_that_is_missing_scores_nothing() -> None:
 def test_codes_and_empty_incomes_are_left_out() -> None:
     noise = [("A", "1", 999_998), ("A", "2", 999_999), ("B", "2", None), ("C", "1", 999_998)]
 
-    found = income_score(compared(SCHEMA, REAL + noise, REAL), COLUMNS)
+    found = score_income(tables_from_rows(SCHEMA, REAL + noise, REAL), COLUMNS)
 
     assert found.score.synthetic == 1_000_000
     assert [region.region for region in found.regions] == ["A", "B"]
@@ -80,14 +80,14 @@ def test_codes_and_empty_incomes_are_left_out() -> None:
 
 
 def test_nobody_earning_anything_is_an_index_of_one() -> None:
-    found = income_score(compared(SCHEMA, [("A", "1", 0), ("A", "2", 0)], REAL), COLUMNS)
+    found = score_income(tables_from_rows(SCHEMA, [("A", "1", 0), ("A", "2", 0)], REAL), COLUMNS)
 
     (only,) = found.regions
     assert only.gini[0] == 1
 
 
 def test_a_sex_that_is_missing_counts_as_nothing_and_others_do_not_count() -> None:
-    found = income_score(compared(SCHEMA, [("A", "2", 50), ("A", "9", 1000), ("A", None, 70)], REAL), COLUMNS)
+    found = score_income(tables_from_rows(SCHEMA, [("A", "2", 50), ("A", "9", 1000), ("A", None, 70)], REAL), COLUMNS)
 
     assert found.regions[0].gap[0] == -50
 
@@ -101,7 +101,7 @@ def test_indices_that_are_more_than_one_apart_score_nothing() -> None:
 def test_the_index_is_that_of_its_definition(wages: list[int]) -> None:
     rows = [("A", "1", wage) for wage in wages]
 
-    found = income_score(compared(SCHEMA, rows, rows), COLUMNS)
+    found = score_income(tables_from_rows(SCHEMA, rows, rows), COLUMNS)
 
     assert found.regions[0].gini[0] == pytest.approx(naive.gini(wages))
 
@@ -109,7 +109,7 @@ def test_the_index_is_that_of_its_definition(wages: list[int]) -> None:
 def test_yardsticks_are_scored_too() -> None:
     real = [("ABC"[n % 3], "12"[n % 2], 100 * (n % 3) + n % 7) for n in range(300)]
 
-    found = income_score(compared(SCHEMA, real, real), COLUMNS).score
+    found = score_income(tables_from_rows(SCHEMA, real, real), COLUMNS).score
 
     assert found.synthetic == 1_000_000
     assert found.floor > found.independent
@@ -124,11 +124,11 @@ def test_the_two_sexes_are_one_and_two_or_the_first_two_or_those_given() -> None
             Categorical(name="wage", values=(0, 5, 10)),
         )
     )
-    comparison = compared(schema, [(0, 1, "f", 5), (0, 2, "m", 10)], [(0, 1, "f", 5)])
+    comparison = tables_from_rows(schema, [(0, 1, "f", 5), (0, 2, "m", 10)], [(0, 1, "f", 5)])
 
-    coded = income_score(comparison, IncomeColumns(region="city", sex="sex", income="wage"))
-    named = income_score(comparison, IncomeColumns(region="city", sex="gender", income="wage"))
-    given_ = income_score(comparison, IncomeColumns(region="city", sex="gender", income="wage", sexes=("d", "f")))
+    coded = score_income(comparison, IncomeColumns(region="city", sex="sex", income="wage"))
+    named = score_income(comparison, IncomeColumns(region="city", sex="gender", income="wage"))
+    given_ = score_income(comparison, IncomeColumns(region="city", sex="gender", income="wage", sexes=("d", "f")))
 
     assert [found.sexes for found in (coded, named, given_)] == [("1", "2"), ("f", "m"), ("d", "f")]
     assert coded.regions[0].gap[0] == -5

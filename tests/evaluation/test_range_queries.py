@@ -11,25 +11,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsyn.evaluation import range_queries
-from dpsyn.evaluation.presets import MATCH3, PAPER, Preset
-from dpsyn.evaluation.range_queries import Condition, Query, random_queries, range_score
-from dpsyn.evaluation.tables import Comparison
+from dpsyn.evaluation import nist_contest
+from dpsyn.evaluation.nist_contest import (
+    MATCH3,
+    PAPER,
+    Preset,
+    RangeCondition,
+    RangeQuery,
+    sample_range_queries,
+    score_range_queries,
+)
+from dpsyn.evaluation.tables import EvaluationTables
 from dpsyn.schema import Categorical, Integer, Schema
 from tests.evaluation import naive
-from tests.evaluation.comparing import LETTERS, compared, few, letters, rows_of
+from tests.evaluation.small_tables import LETTERS, few, letters, rows_of, tables_from_rows
 
 presets = pytest.mark.parametrize("preset", [PAPER, MATCH3])
 
 
-def admitted(comparison: Comparison, query: Query) -> list[tuple[int, set[str]]]:
+def admitted_labels(comparison: EvaluationTables, query: RangeQuery) -> list[tuple[int, set[str]]]:
     """The labels that a query admits, attribute by attribute."""
     found = []
     for condition in query:
-        domain = comparison.domains[condition.place]
+        domain = comparison.domains[condition.axis]
         codes = [code for code in range(domain.size) if condition.low <= code <= condition.high]
-        chosen = condition.chosen
-        found.append((condition.place, {domain.labels()[code] for code in codes if chosen is None or chosen[code]}))
+        chosen = condition.code_mask
+        found.append((condition.axis, {domain.labels()[code] for code in codes if chosen is None or chosen[code]}))
     return found
 
 
@@ -40,9 +47,11 @@ def test_a_score_by_hand() -> None:
     real = [("x", "p", 0), ("x", "q", 5), ("y", "p", 5), ("z", None, None)]
     synthetic = [("x", "p", 0), ("y", "p", 0), ("y", "p", 0), ("y", "q", 9)]
     only_x = np.array([True, False, False])
-    five_or_nine = Condition(2, 1, 2)  # codes of 0, 5, 9: the values that occur
+    five_or_nine = RangeCondition(2, 1, 2)  # codes of 0, 5, 9: the values that occur
 
-    score = range_score(compared(LETTERS, real, synthetic), [(Condition(0, 0, 2, only_x),), (five_or_nine,)])
+    score = score_range_queries(
+        tables_from_rows(LETTERS, real, synthetic), [(RangeCondition(0, 0, 2, only_x),), (five_or_nine,)]
+    )
 
     # half of the real rows have x, a quarter of the others; half have 5 or 9, a quarter of the others
     assert score.synthetic == pytest.approx(1e6 * (1 - math.log(2) / math.log(1000)))
@@ -50,10 +59,10 @@ def test_a_score_by_hand() -> None:
 
 def test_an_answer_of_nothing_counts_as_a_millionth_and_no_score_is_negative() -> None:
     real, synthetic = [("x", "p", 0)] * 4, [("y", "p", 0)] * 4
-    x, p = (Condition(place, 0, size - 1, np.arange(size) == 0) for place, size in ((0, 3), (1, 3)))
-    comparison = compared(LETTERS, real, synthetic)
+    x, p = (RangeCondition(place, 0, size - 1, np.arange(size) == 0) for place, size in ((0, 3), (1, 3)))
+    comparison = tables_from_rows(LETTERS, real, synthetic)
 
-    nothing, half = range_score(comparison, [(x,)]), range_score(comparison, [(x,), *[(p,)] * 7])
+    nothing, half = score_range_queries(comparison, [(x,)]), score_range_queries(comparison, [(x,), *[(p,)] * 7])
 
     assert nothing.synthetic == 0
     assert half.synthetic == pytest.approx(1e6 * (1 - math.sqrt(math.log(1e6) ** 2 / 8) / math.log(1000)))
@@ -62,9 +71,9 @@ def test_an_answer_of_nothing_counts_as_a_millionth_and_no_score_is_negative() -
 @presets
 def test_identical_tables_score_a_million(preset: Preset) -> None:
     rows = [("xyz"[n % 3], [None, "p", "q"][n % 3], n % 7) for n in range(50)]
-    comparison = compared(LETTERS, rows, rows[::-1])
+    comparison = tables_from_rows(LETTERS, rows, rows[::-1])
 
-    score = range_score(comparison, random_queries(comparison, preset, np.random.default_rng(0)))
+    score = score_range_queries(comparison, sample_range_queries(comparison, preset, np.random.default_rng(0)))
 
     assert score.synthetic == 1_000_000
 
@@ -73,25 +82,25 @@ def test_identical_tables_score_a_million(preset: Preset) -> None:
 @few
 @given(letters(), letters(), st.integers(0, 100))
 def test_answers_are_those_of_looking_at_every_row(preset: Preset, real: Any, synthetic: Any, seed: int) -> None:
-    comparison = compared(LETTERS, real, synthetic)
-    queries = random_queries(comparison, preset, np.random.default_rng(seed))
+    comparison = tables_from_rows(LETTERS, real, synthetic)
+    queries = sample_range_queries(comparison, preset, np.random.default_rng(seed))
 
-    quick = range_queries._rarest_first(comparison.exact, queries)
-    answers = [range_queries._shares(comparison.exact, query) for query in quick]
+    quick = nist_contest._sort_conditions(comparison.exact, queries)
+    answers = [nist_contest._matching_shares(comparison.exact, query) for query in quick]
 
     for number in range(4):
         rows = rows_of(comparison, number)
-        expected = [naive.matches(rows, admitted(comparison, query)) / len(rows) for query in queries]
+        expected = [naive.matches(rows, admitted_labels(comparison, query)) / len(rows) for query in queries]
         assert [answer[number] for answer in answers] == expected
 
 
 def test_answers_of_many_rows_are_counted_block_by_block() -> None:
     rng = np.random.default_rng(0)
     rows = [("xyz"[a], "pq"[b], n) for a, b, n in zip(*(rng.integers(0, s, 5_000) for s in (3, 2, 10)), strict=True)]
-    comparison = compared(LETTERS, rows, rows)
-    query = (Condition(0, 0, 2, np.array([True, False, True])), Condition(2, 3, 5))
+    comparison = tables_from_rows(LETTERS, rows, rows)
+    query = (RangeCondition(0, 0, 2, np.array([True, False, True])), RangeCondition(2, 3, 5))
 
-    share = range_queries._shares(comparison.exact, query)[0]
+    share = nist_contest._matching_shares(comparison.exact, query)[0]
 
     assert share == sum(a in "xz" and 3 <= n <= 5 for a, _, n in rows) / 5_000
 
@@ -103,22 +112,22 @@ def test_answers_of_many_rows_are_counted_block_by_block() -> None:
 @few
 @given(letters(), st.integers(0, 100))
 def test_every_query_starts_from_a_real_row_which_meets_it(preset: Preset, real: Any, seed: int) -> None:
-    comparison = compared(LETTERS, real, real)
+    comparison = tables_from_rows(LETTERS, real, real)
 
-    queries = random_queries(comparison, preset, np.random.default_rng(seed))
+    queries = sample_range_queries(comparison, preset, np.random.default_rng(seed))
 
     rows = rows_of(comparison, 0)
     assert len(queries) == len(real)
-    assert all(query and naive.matches(rows, admitted(comparison, query)) for query in queries)
+    assert all(query and naive.matches(rows, admitted_labels(comparison, query)) for query in queries)
 
 
 @presets
 def test_at_most_300_queries_are_drawn_from_different_rows(preset: Preset) -> None:
     schema = Schema(attributes=(Integer(name="n", low=0, high=999),))
-    comparison = compared(schema, [(n,) for n in range(1000)], [(0,)])
+    comparison = tables_from_rows(schema, [(n,) for n in range(1000)], [(0,)])
     point = dataclasses.replace(preset, chance=1.0)
 
-    queries = random_queries(comparison, point, np.random.default_rng(0))
+    queries = sample_range_queries(comparison, point, np.random.default_rng(0))
 
     assert len(queries) == 300
     centres = {(condition.low + condition.high) / 2 for (condition,) in queries if condition.low > 0}
@@ -128,43 +137,45 @@ def test_at_most_300_queries_are_drawn_from_different_rows(preset: Preset) -> No
 @pytest.mark.parametrize(("preset", "chance"), [(PAPER, 0.33), (MATCH3, 0.10)])
 def test_each_column_has_a_condition_with_the_chance_of_the_preset(preset: Preset, chance: float) -> None:
     schema = Schema(attributes=tuple(Categorical(name=f"c{n}", values=("a", "b")) for n in range(100)))
-    comparison = compared(schema, [tuple("ab"[(n + m) % 2] for m in range(100)) for n in range(300)], [("a",) * 100])
+    comparison = tables_from_rows(
+        schema, [tuple("ab"[(n + m) % 2] for m in range(100)) for n in range(300)], [("a",) * 100]
+    )
 
-    queries = random_queries(comparison, preset, np.random.default_rng(1))
+    queries = sample_range_queries(comparison, preset, np.random.default_rng(1))
 
     # 30 000 draws: within 4.5 standard deviations but for 7 in a million
     number = sum(map(len, queries))
     assert abs(number - 30_000 * chance) < 4.5 * math.sqrt(30_000 * chance * (1 - chance))
-    assert {condition.place for query in queries for condition in query} == set(range(100))
+    assert {condition.axis for query in queries for condition in query} == set(range(100))
 
 
 @given(st.integers(0, 9), st.integers(0, 2**32))
 def test_a_number_is_asked_for_within_a_random_reach(value: int, seed: int) -> None:
-    comparison = compared(LETTERS, [("x", "p", n) for n in (0, 2, 3, 5, 9, value)], [("x", "p", None)])
+    comparison = tables_from_rows(LETTERS, [("x", "p", n) for n in (0, 2, 3, 5, 9, value)], [("x", "p", None)])
     domain = comparison.domains[2]
     code = domain.labels().index(str(value))
 
-    condition = range_queries._condition(2, domain, code, "subset", np.random.default_rng(seed))
+    condition = nist_contest._sample_condition(2, domain, code, "subset", np.random.default_rng(seed))
 
     reach = np.random.default_rng(seed).uniform(0, 9)
     expected = {str(n) for n in {0, 2, 3, 5, 9, value} if abs(n - value) <= reach}
-    assert admitted(comparison, (condition,)) == [(2, expected)]
+    assert admitted_labels(comparison, (condition,)) == [(2, expected)]
 
 
 @presets
 def test_what_is_empty_must_be_empty(preset: Preset) -> None:
-    comparison = compared(LETTERS, [("x", None, None)], [("y", "p", 3)])
+    comparison = tables_from_rows(LETTERS, [("x", None, None)], [("y", "p", 3)])
     every = dataclasses.replace(preset, chance=1.0)
 
-    (query,) = random_queries(comparison, every, np.random.default_rng(3))
+    (query,) = sample_range_queries(comparison, every, np.random.default_rng(3))
 
-    assert admitted(comparison, query)[1:] == [(1, {"missing"}), (2, {"missing"})]
+    assert admitted_labels(comparison, query)[1:] == [(1, {"missing"}), (2, {"missing"})]
 
 
 def test_the_paper_draws_subsets_of_every_size_alike() -> None:
     rng = np.random.default_rng(7)
 
-    drawn = [frozenset(range_queries._other_categories(5, 2, "subset", rng)) for _ in range(2_000)]
+    drawn = [frozenset(nist_contest._sample_other_categories(5, 2, "subset", rng)) for _ in range(2_000)]
 
     sizes = np.bincount([len(others) for others in drawn], minlength=5)
     singles = np.bincount([next(iter(others)) for others in drawn if len(others) == 1], minlength=5)
@@ -177,7 +188,7 @@ def test_the_paper_draws_subsets_of_every_size_alike() -> None:
 def test_the_match_draws_codes_until_one_repeats() -> None:
     rng = np.random.default_rng(7)
 
-    drawn = [range_queries._other_categories(3, 0, "until a repeat", rng) for _ in range(2_700)]
+    drawn = [nist_contest._sample_other_categories(3, 0, "until a repeat", rng) for _ in range(2_700)]
 
     sizes = np.bincount([len(others) for others in drawn], minlength=3)
     # the first draw repeats with 1/3, else the second with 2/3, else the third: 1/3, 4/9, 2/9 of all
@@ -187,5 +198,5 @@ def test_the_match_draws_codes_until_one_repeats() -> None:
 
 
 def test_an_attribute_of_one_value_admits_that_value() -> None:
-    assert range_queries._other_categories(1, 0, "subset", np.random.default_rng(0)) == []
-    assert range_queries._other_categories(1, 0, "until a repeat", np.random.default_rng(0)) == []
+    assert nist_contest._sample_other_categories(1, 0, "subset", np.random.default_rng(0)) == []
+    assert nist_contest._sample_other_categories(1, 0, "until a repeat", np.random.default_rng(0)) == []

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsyn.evaluation.rows import in_order, shared
+from dpsyn.evaluation.tables import find_shared_rows, sort_rows
 
 SIZES = (2, 1, 2**32, 2**32, 3, 2**31, 7, 2**32)
 
@@ -21,15 +21,15 @@ def tables() -> st.SearchStrategy[Any]:
 
 @given(tables())
 def test_sorting_keeps_the_rows_and_forgets_their_order(table: Any) -> None:
-    again = in_order(table[:, ::-1], SIZES)
+    again = sort_rows(table[:, ::-1], SIZES)
 
     assert sorted(map(tuple, again.T.tolist())) == sorted(map(tuple, table.T.tolist()))
-    assert np.array_equal(again, in_order(table, SIZES))
+    assert np.array_equal(again, sort_rows(table, SIZES))
 
 
 @given(tables(), tables())
 def test_rows_are_shared_if_all_their_codes_are_equal(first: Any, second: Any) -> None:
-    found = shared(first, second, SIZES)
+    found = find_shared_rows(first, second, SIZES)
 
     known = {*map(tuple, first.T.tolist())}
     assert found.tolist() == [tuple(row) in known for row in second.T.tolist()]

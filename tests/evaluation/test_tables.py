@@ -12,12 +12,12 @@ from dpsyn.evaluation.tables import Domain
 from dpsyn.schema import Boolean, Categorical, Datetime, Integer, Ordinal, Real
 
 
-def ranged(steps: list[int], low: int = 0, high: int = 100) -> Domain:
+def integer_domain(steps: list[int], low: int = 0, high: int = 100) -> Domain:
     return Domain(Integer(name="n", low=low, high=high, missing=True), "integer", np.array(steps))
 
 
 def test_numbers_fall_into_a_hundred_buckets_a_little_wider_than_a_hundredth_of_the_range() -> None:
-    domain = ranged([0, 1, 2, 50, 99, 100])
+    domain = integer_domain([0, 1, 2, 50, 99, 100])
 
     buckets = domain.bucket_of_code()
 
@@ -28,7 +28,7 @@ def test_numbers_fall_into_a_hundred_buckets_a_little_wider_than_a_hundredth_of_
 def test_a_bucket_holds_what_lies_between_its_bounds(low: int, length: int, data: st.DataObject) -> None:
     step = data.draw(st.integers(0, length))
 
-    bucket = ranged([step], low, low + length).bucket_of_code()[0]
+    bucket = integer_domain([step], low, low + length).bucket_of_code()[0]
 
     width = 1.0001 * length / 100
     assert bucket * width <= step < (bucket + 1) * width
@@ -36,7 +36,7 @@ def test_a_bucket_holds_what_lies_between_its_bounds(low: int, length: int, data
 
 
 def test_a_range_of_one_value_has_one_bucket() -> None:
-    assert ranged([0], 5, 5).bucket_of_code().tolist() == [0, 100]
+    assert integer_domain([0], 5, 5).bucket_of_code().tolist() == [0, 100]
 
 
 def test_listed_values_are_their_own_buckets_and_bins() -> None:

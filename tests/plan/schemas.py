@@ -48,14 +48,14 @@ dpsyn_plan: 1
 description: all that a plan can say
 optional: [box]
 threshold: 2.5
-singles: 0.2
+one_way: 0.2
 transforms:
   - {transform: bucketize, of: wage, starts: [0, 1, 10000, 30000]}
   - {transform: recode, to: unit_kind, of: [unit, kind], share: 0.05}
   - {transform: availability, to: times, of: [entered, arrived], anchor: received}
   - {transform: mapping, of: month, from: received, share: 1/20}
   - {transform: random, of: [address], when: epsilon < 0.5}
-  - {transform: compress, of: [address], threshold: 4, most: 50, when: epsilon >= 0.5}
+  - {transform: compress, of: [address], threshold: 4, max_codes: 50, when: epsilon >= 0.5}
   - {transform: compress, rows: 10}
   - {transform: compress, of: [box]}
 groups:
@@ -67,5 +67,5 @@ marginals:
   - [wage, kind]
   - {of: [address, wage], when: epsilon >= 0.5}
 selection: 0.1
-workload: {wage: 3}
+weights: {wage: 3}
 """

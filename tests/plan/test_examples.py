@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dpsyn.plan import Plan, layout_of, pure_steps
+from dpsyn.plan import Plan, pure_steps, resolve_plan
 from dpsyn.schema import Schema
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -29,7 +29,7 @@ def test_the_plan_of_fire_calls_fits_both_schemas(schema: str) -> None:
 def test_the_plans_of_colorado_measure_wages_by_sex_and_city(colorado: Schema, name: str, epsilon: float) -> None:
     plan = Plan.load(EXAMPLES / "colorado" / name)
 
-    layout = layout_of(plan, colorado, epsilon)
+    layout = resolve_plan(plan, colorado, epsilon)
 
     assert list(pure_steps(layout, epsilon)) == [("INCWAGE", "SEX", "CITY")]
     assert list(layout.histograms) == ["INCWAGE"]

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsyn.errors import SchemaError
-from dpsyn.plan import Plan, budgets_of, files
-from dpsyn.plan.when import parse_when
+from dpsyn.plan import Plan, representative_epsilons, yaml_io
+from dpsyn.plan.entries import parse_budget_condition
 from dpsyn.schema import Total
 from tests.plan.schemas import CALLS, EVERYTHING
 
@@ -32,7 +32,7 @@ from tests.plan.schemas import CALLS, EVERYTHING
     ],
 )
 def test_a_condition_holds_where_it_says(text: str, inside: list[float], outside: list[float]) -> None:
-    when = parse_when(text)
+    when = parse_budget_condition(text)
 
     assert all(when.holds(epsilon) for epsilon in inside)
     assert not any(when.holds(epsilon) for epsilon in outside)
@@ -43,7 +43,7 @@ def test_a_condition_holds_where_it_says(text: str, inside: list[float], outside
 )
 def test_what_is_no_condition_is_refused(text: str) -> None:
     with pytest.raises(SchemaError):
-        parse_when(text)
+        parse_budget_condition(text)
 
 
 @given(st.lists(st.floats(0.01, 50), min_size=1, max_size=5))
@@ -52,7 +52,7 @@ def test_budgets_that_are_checked_lie_in_every_range(edges: list[float]) -> None
 
     plan = Plan.from_yaml(f"dpsyn_plan: 1\nmarginals:\n{written}\n")
 
-    found = budgets_of(plan)
+    found = representative_epsilons(plan)
     bounds = [0.0, *sorted(set(edges)), math.inf]
     for low, high in pairwise(bounds):
         assert any(low <= epsilon <= high for epsilon in found)
@@ -65,7 +65,7 @@ def test_a_plan_that_says_everything_reads_back_as_it_was_written() -> None:
     plan = Plan.from_yaml(EVERYTHING)
 
     assert Plan.from_yaml(plan.to_yaml()) == plan
-    assert {type(entry).__struct_config__.tag for entry in plan.transforms} == set(files.TRANSFORMS)
+    assert {type(entry).__struct_config__.tag for entry in plan.transforms} == set(yaml_io.TRANSFORMS)
     plan.check(CALLS)
 
 
@@ -82,12 +82,12 @@ def test_plans_that_differ_have_other_digests() -> None:
         ("transform: [1]", "line 2: there is no field 'transform'; did you mean transforms?"),
         ("transforms: 3", "line 2: transforms is a list"),
         ("optional:\n  - box\n  - {}", "line 4: optional: a mapping is not text"),
-        ("workload:\n  age: 2\n  sex: much", "line 4: workload: sex: 'much' is not a number"),
+        ("weights:\n  age: 2\n  sex: much", "line 4: weights: sex: 'much' is not a number"),
         ("transforms:\n  - {transform: recoed, of: [a]}", "line 3: a transform: there is no transform 'recoed'"),
         ("transforms:\n  - {of: [a]}", "line 3: a transform needs transform: one of bucketize"),
         ("transforms:\n  - {transform: recode, of: [a, b]}", "line 3: recode (transform 1): to is not given"),
         ("transforms:\n  - {transform: recode, to: x, of: [a]}", "at least 2 different attributes"),
-        ("transforms:\n  - transform: compress\n    most: 0", "line 4: compress (transform 1): most is 0"),
+        ("transforms:\n  - transform: compress\n    max_codes: 0", "line 4: compress (transform 1): max_codes is 0"),
         ("transforms:\n  - transform: compress\n    threshold: -1", "line 4: compress (transform 1): threshold is -1"),
         ("transforms:\n  - {transform: mapping, of: a, from: a}", "cannot follow from itself"),
         ("transforms:\n  - {transform: availability, to: t, of: [a], anchor: a}", "its own anchor"),
@@ -107,10 +107,10 @@ def test_plans_that_differ_have_other_digests() -> None:
         ("groups: [a]", "line 2: groups is a mapping"),
         ("groups:\n  g: 3", "line 3: the group 'g' needs its attributes"),
         ("groups:\n  g: {attributes: [a], join: b}", "line 3: group 'g': the group 'g' is joined on 'b'"),
-        ("singles: 2", "line 2: singles is 2"),
+        ("one_way: 2", "line 2: one_way is 2"),
         ("selection: 0", "line 2: selection is 0"),
-        ("workload: {a: -1}", "line 2: the weight of 'a' is -1"),
-        ("workload: {a: 1e-200}", "line 2: the weight of 'a' is 1e-200; give a number from 1e-06"),
+        ("weights: {a: -1}", "line 2: the weight of 'a' is -1"),
+        ("weights: {a: 1e-200}", "line 2: the weight of 'a' is 1e-200; give a number from 1e-06"),
         ("threshold: high", "line 2: threshold: 'high' is not a number"),
     ],
 )
@@ -198,7 +198,7 @@ def test_several_mistakes_are_told_at_once() -> None:
         ),
         ("marginals:\n  - {of: [unit], share: 0.7}\n  - {of: [kind], share: 0.7}", "add up to 1.4 of ρ"),
         ("marginals:\n  - {of: [unit], share: 1}", "line 2: the shares of the plan add up to 1 of ρ"),
-        ("singles: 0.5\nmarginals:\n  - {of: [unit], share: 0.5}\n  - [kind]", "nothing is left for marginals without"),
+        ("one_way: 0.5\nmarginals:\n  - {of: [unit], share: 0.5}\n  - [kind]", "nothing is left for marginals without"),
         ("marginals:\n  - {of: [unit], share: 1, mechanism: laplace}", "line 2: the marginals with laplace noise take"),
         ("groups:\n  g: [unit]\n  h: [unit, kind]", "line 4: 'unit' is in group 'h' and in one before it"),
         (
@@ -207,7 +207,7 @@ def test_several_mistakes_are_told_at_once() -> None:
         ),
         ("groups:\n  g: [unit]\n  h: [kind]\nmarginals:\n  - [unit, kind]", "line 6: unit, kind are not in one group"),
         ("groups:\n  g: [sender]", "line 3: there is no attribute 'sender'"),
-        ("workload: {sender: 2}", "line 2: there is no attribute 'sender'"),
+        ("weights: {sender: 2}", "line 2: there is no attribute 'sender'"),
         (
             "transforms:\n  - {transform: recode, to: x, of: [unit, kind], when: epsilon < 1}\n"
             "marginals:\n  - [x, month]",
@@ -217,7 +217,7 @@ def test_several_mistakes_are_told_at_once() -> None:
 )
 def test_a_plan_that_does_not_fit_is_refused_with_the_line(text: str, words: str) -> None:
     with pytest.raises(SchemaError) as error:
-        files.parse(f"dpsyn_plan: 1\n{text}\n", CALLS)
+        yaml_io.parse_plan(f"dpsyn_plan: 1\n{text}\n", CALLS)
 
     assert words in str(error.value)
     assert "line " in str(error.value)
@@ -231,7 +231,7 @@ def test_what_a_public_total_counts_is_not_told_by_another_attribute(entry: str)
     counted = msgspec.structs.replace(CALLS, rules=(Total(where=(("month", 3),), count=100),))
 
     with pytest.raises(SchemaError, match="line 3: a public total of the schema counts 'month'"):
-        files.parse(f"dpsyn_plan: 1\ntransforms:\n  - {entry}\n", counted)
+        yaml_io.parse_plan(f"dpsyn_plan: 1\ntransforms:\n  - {entry}\n", counted)
 
 
 def test_what_a_plan_says_of_optional_columns_is_left_out_where_they_lack() -> None:
@@ -246,7 +246,7 @@ transforms:
   - {transform: random, of: [box]}
 marginals: [[box, unit], [x, t]]
 groups: {g: [unit, kind, box, t]}
-workload: {box: 2}
+weights: {box: 2}
 """
     plan = Plan.from_yaml(text)
 

@@ -1,6 +1,6 @@
-"""Neighbouring baskets give answers that differ by no more than was charged, through the whole recipe.
+"""Neighboring baskets give answers that differ by no more than was charged, through the whole recipe.
 
-The recipe runs on baskets, then on neighbours of them with the first run's released values replayed, so that both ask
+The recipe runs on baskets, then on neighbors of them with the first run's released values replayed, so that both ask
 the same questions. The answers before noise are compared with the sensitivities in the ledger's spends: all cells of a
 histogram together, every score of a choice by itself, and where scores are charged as monotone, their direction.
 """
@@ -17,14 +17,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsyn.accounting import Budget, Exponential, Gaussian, Laplace, Threshold
+from dpsyn.accounting import Budget, Exponential, Gaussian, Laplace, PartitionSelection
+from dpsyn.itemsets import PrivBasis, privbasis
 from dpsyn.private import PrivateBaskets, open_baskets
-from dpsyn.recipes import PrivBasisOptions, privbasis
-from dpsyn.schema import BasketSchema, Unit
-from tests.private.replaying import Answer, Recording, Replaying
+from dpsyn.schema import BasketSchema, UnitDeclaration
+from tests.private.noise_doubles import RecordedAnswer, RecordingNoise, ReplayedNoise
 
 ITEMS = tuple("abcdefgh")
-SMALL = PrivBasisOptions(longest=3)
+SMALL = PrivBasis(max_basis_items=3)
 """So that pairs are drawn for a few items already."""
 
 Row = tuple[str, str, str | None]
@@ -42,7 +42,7 @@ persons = st.lists(st.lists(a_basket, max_size=5), min_size=1, max_size=6)
 
 
 @dataclass(frozen=True)
-class Neighbours:
+class Neighbors:
     """Two tables that differ in one person's baskets, or in one basket."""
 
     first: list[Row]
@@ -59,27 +59,27 @@ def rows_of(baskets: list[list[list[str | None]]]) -> list[Row]:
 
 
 @st.composite
-def neighbouring(draw: st.DrawFn, relation: str, by_person: bool) -> Neighbours:
+def neighboring(draw: st.DrawFn, relation: str, by_person: bool) -> Neighbors:
     """People with baskets, one of whom comes, goes or is replaced; each has one basket where that is the unit."""
     people = draw(persons) if by_person else [[basket] for basket in draw(st.lists(a_basket, min_size=1, max_size=20))]
     other = draw(st.lists(a_basket, max_size=5)) if by_person else [draw(a_basket)]
     before, after = rows_of(people), rows_of([*people[:-1], other] if relation == "replace" else people[:-1])
-    return Neighbours(*draw(st.permutations([before, after])))
+    return Neighbors(*draw(st.permutations([before, after])))
 
 
-def answers(rows: list[Row], schema: BasketSchema, recipe: Any, noise: Any, budget: Budget) -> list[Answer]:
+def answers(rows: list[Row], schema: BasketSchema, recipe: Any, noise: Any, budget: Budget) -> list[RecordedAnswer]:
     columns = {
         name: pa.array([row[i] for row in rows], pa.string()) for i, name in enumerate(("who", "basket", "item"))
     }
     with open_baskets(pa.table(columns), schema, budget, mechanisms=noise) as baskets:
         recipe(baskets)
-    found: list[Answer] = noise.answers
+    found: list[RecordedAnswer] = noise.answers
     return found
 
 
-def check(one: Answer, other: Answer) -> None:
-    spend = one.spend
-    if isinstance(spend, Threshold):
+def check(one: RecordedAnswer, other: RecordedAnswer) -> None:
+    spend = one.cost
+    if isinstance(spend, PartitionSelection):
         check_listing(one.exact, other.exact, spend)
         return
     difference = np.asarray(one.exact, np.int64) - np.asarray(other.exact, np.int64)
@@ -92,13 +92,13 @@ def check(one: Answer, other: Answer) -> None:
         raise AssertionError(f"nothing is known about {spend}")
 
 
-def check_listing(one: dict[str, int], other: dict[str, int], spend: Threshold) -> None:
+def check_listing(one: dict[str, int], other: dict[str, int], spend: PartitionSelection) -> None:
     assert isinstance(spend.noise, Gaussian)
     assert sum((one[key] - other[key]) ** 2 for key in one.keys() & other.keys()) <= spend.noise.sensitivity_squared
     for mine, theirs in ((one, other), (other, one)):
         own = mine.keys() - theirs.keys()
-        assert len(own) <= spend.rows
-        assert all(mine[key] <= spend.rows for key in own)
+        assert len(own) <= spend.max_rows
+        assert all(mine[key] <= spend.max_rows for key in own)
 
 
 @pytest.fixture(autouse=True)
@@ -107,9 +107,11 @@ def same_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("secrets.token_bytes", lambda size: b"k" * size)
 
 
-def compared(pair: Neighbours, schema: BasketSchema, recipe: Any, budget: Budget) -> list[tuple[Answer, Answer]]:
-    first = Recording()
-    second = Replaying(first)
+def compared(
+    pair: Neighbors, schema: BasketSchema, recipe: Any, budget: Budget
+) -> list[tuple[RecordedAnswer, RecordedAnswer]]:
+    first = RecordingNoise()
+    second = ReplayedNoise(first)
     ones = answers(pair.first, schema, recipe, first, budget)
     others = answers(pair.second, schema, recipe, second, budget)
     assert len(ones) == len(others) > 0
@@ -119,15 +121,17 @@ def compared(pair: Neighbours, schema: BasketSchema, recipe: Any, budget: Budget
 @pytest.mark.parametrize("recipe", RECIPES)
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("kept", [None, 1, 2, 3])
-def test_answers_on_neighbours_differ_by_no_more_than_was_charged(recipe: str, relation: Any, kept: int | None) -> None:
-    schema = BasketSchema(items=ITEMS, neighbours=relation, unit=Unit(id="who", rows=kept) if kept else None)
+def test_answers_on_neighbors_differ_by_no_more_than_was_charged(recipe: str, relation: Any, kept: int | None) -> None:
+    schema = BasketSchema(
+        items=ITEMS, neighbors=relation, privacy_unit=UnitDeclaration(id="who", max_rows=kept) if kept else None
+    )
     kinds: set[type] = set()
 
     @settings(max_examples=15)
-    @given(neighbouring(relation, kept is not None))
-    def compare(pair: Neighbours) -> None:
-        for one, other in compared(pair, schema, RECIPES[recipe], Budget.plan(2, 0, pure=[2])):
-            kinds.add(type(one.spend))
+    @given(neighboring(relation, kept is not None))
+    def compare(pair: Neighbors) -> None:
+        for one, other in compared(pair, schema, RECIPES[recipe], Budget.for_guarantee(2, 0, pure_epsilons=[2])):
+            kinds.add(type(one.cost))
             check(one, other)
 
     compare()
@@ -138,15 +142,17 @@ def test_answers_on_neighbours_differ_by_no_more_than_was_charged(recipe: str, r
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("kept", [None, 2])
 def test_bought_items_differ_by_no_more_than_was_charged(relation: Any, kept: int | None) -> None:
-    schema = BasketSchema(items=None, neighbours=relation, unit=Unit(id="who", rows=kept) if kept else None)
-    budget = Budget.plan(2, 1e-6, pure=[1], thresholds=True)
+    schema = BasketSchema(
+        items=None, neighbors=relation, privacy_unit=UnitDeclaration(id="who", max_rows=kept) if kept else None
+    )
+    budget = Budget.for_guarantee(2, 1e-6, pure_epsilons=[1], thresholds=True)
 
     def recipe(baskets: PrivateBaskets) -> None:
-        baskets.discover(budget.rho, budget.threshold_delta, longest=3)
+        baskets.discover_items(budget.rho, budget.threshold_delta, max_items=3)
 
     @settings(max_examples=25)
-    @given(neighbouring(relation, kept is not None))
-    def compare(pair: Neighbours) -> None:
+    @given(neighboring(relation, kept is not None))
+    def compare(pair: Neighbors) -> None:
         for one, other in compared(pair, schema, recipe, budget):
             check(one, other)
 
@@ -154,22 +160,24 @@ def test_bought_items_differ_by_no_more_than_was_charged(relation: Any, kept: in
 
 
 @pytest.mark.parametrize("kept", [None, 2])
-def test_a_neighbour_can_reach_what_is_charged(kept: int | None) -> None:
-    """The charges are not larger than needed: some neighbours differ by just as much."""
-    schema = BasketSchema(items=ITEMS, neighbours="replace", unit=Unit(id="who", rows=kept) if kept else None)
+def test_a_neighbor_can_reach_what_is_charged(kept: int | None) -> None:
+    """The charges are not larger than needed: some neighbors differ by just as much."""
+    schema = BasketSchema(
+        items=ITEMS, neighbors="replace", privacy_unit=UnitDeclaration(id="who", max_rows=kept) if kept else None
+    )
     full: list[list[str | None]] = [[*ITEMS]] * (kept or 1)
     empty: list[list[str | None]] = [[None]] * (kept or 1)
-    pair = Neighbours(rows_of([[["a"]], full]), rows_of([[["a"]], empty]))
+    pair = Neighbors(rows_of([[["a"]], full]), rows_of([[["a"]], empty]))
 
-    found = compared(pair, schema, RECIPES["top"], Budget.plan(2, 0, pure=[2]))
+    found = compared(pair, schema, RECIPES["top"], Budget.for_guarantee(2, 0, pure_epsilons=[2]))
 
     reached = [
         (
             np.abs(one.exact - other.exact).sum()
-            if isinstance(one.spend, Laplace)
+            if isinstance(one.cost, Laplace)
             else np.abs(one.exact - other.exact).max()
         )
         for one, other in found
     ]
-    charged = [one.spend.sensitivity for one, _ in found if isinstance(one.spend, Laplace | Exponential)]
+    charged = [one.cost.sensitivity for one, _ in found if isinstance(one.cost, Laplace | Exponential)]
     assert [r == c for r, c in zip(reached[1:], charged[1:], strict=True)] == [True] * (len(found) - 1)

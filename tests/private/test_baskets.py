@@ -16,30 +16,30 @@ import pytest
 from dpsyn.accounting import Budget, Cap, Certificate, Exponential, Laplace, Ledger
 from dpsyn.errors import BudgetError, InternalError, JournalError, LedgerError, SchemaError
 from dpsyn.private import PrivateBaskets, SystemNoise, open_baskets, open_private
-from dpsyn.schema import BasketSchema, Boolean, Schema, Unit
-from tests.private.replaying import Exact, Recording, Scaled
+from dpsyn.schema import BasketSchema, Boolean, Schema, UnitDeclaration
+from tests.private.noise_doubles import NoNoise, RecordingNoise, ScaledNoise
 
 SECRET = "Zaphod"
 BASKETS = [["1", "2", "3", SECRET]] * 30 + [["1", "2"]] * 20 + [["3"]] * 10 + [[]] * 5
 SCHEMA = BasketSchema(items=tuple(map(str, range(1, 9))), because="the range 1..8", dataset="shop")
-BUDGET = Budget.plan(1, 0, pure=[1])
+BUDGET = Budget.for_guarantee(1, 0, pure_epsilons=[1])
 QUARTER = Fraction(1, 4)
 Question = Callable[[PrivateBaskets, Fraction], object]
 
 QUESTIONS: dict[str, Question] = {
-    "rank near itemset": lambda baskets, share: baskets.item_rank(3, 5, share),
-    "rank near frequency": lambda baskets, share: baskets.item_rank(Fraction(1, 2), 5, share),
-    "pair rank": lambda baskets, share: baskets.pair_rank((0, 1, 2), Fraction(1, 2), 5, share),
-    "items": lambda baskets, share: baskets.frequent_items(2, share),
-    "pairs": lambda baskets, share: baskets.frequent_pairs((0, 1, 2), 2, share),
-    "bases": lambda baskets, share: baskets.measure([(0, 1), (2,)], [share / 2, share / 2]),
+    "rank near itemset": lambda baskets, share: baskets.choose_item_rank(3, 5, share),
+    "rank near frequency": lambda baskets, share: baskets.choose_item_rank(Fraction(1, 2), 5, share),
+    "pair rank": lambda baskets, share: baskets.choose_pair_rank((0, 1, 2), Fraction(1, 2), 5, share),
+    "items": lambda baskets, share: baskets.choose_frequent_items(2, share),
+    "pairs": lambda baskets, share: baskets.choose_frequent_pairs((0, 1, 2), 2, share),
+    "bases": lambda baskets, share: baskets.measure_bases([(0, 1), (2,)], [share / 2, share / 2]),
 }
 
 
 def opened(
     data: Any = BASKETS, schema: BasketSchema = SCHEMA, budget: Budget = BUDGET, **options: Any
 ) -> PrivateBaskets:
-    return open_baskets(data, schema, budget, **{"mechanisms": Exact(), **options})
+    return open_baskets(data, schema, budget, **{"mechanisms": NoNoise(), **options})
 
 
 # ── what they answer ─────────────────────────────────────────────────────────────────────────────────────────
@@ -47,17 +47,17 @@ def opened(
 
 def test_without_noise_the_answers_are_those_of_the_baskets() -> None:
     with opened() as baskets:
-        items = baskets.frequent_items(3, QUARTER)
-        pairs = baskets.frequent_pairs(items, 1, QUARTER)
-        rank = baskets.item_rank(5, 8, QUARTER)
-        (basis,) = baskets.measure([(0, 2)], [QUARTER])
+        items = baskets.choose_frequent_items(3, QUARTER)
+        pairs = baskets.choose_frequent_pairs(items, 1, QUARTER)
+        rank = baskets.choose_item_rank(5, 8, QUARTER)
+        (basis,) = baskets.measure_bases([(0, 2)], [QUARTER])
 
     assert items == (0, 1, 2)
     assert pairs == ((0, 1),)
     assert rank == 3  # {1}, {2}, {1,2} are in 50 baskets, {3} in 40, {1,3} in 30: three items reach 30
     assert basis.clique == ("1", "3")
     assert basis.counts.tolist() == [[5, 10], [20, 30]]
-    assert basis.deviation == math.sqrt(2) * 4
+    assert basis.std == math.sqrt(2) * 4
 
 
 @pytest.mark.parametrize(
@@ -67,17 +67,17 @@ def test_without_noise_the_answers_are_those_of_the_baskets() -> None:
 def test_ranks_are_how_many_reach_a_level(near: int | Fraction, items: int, pairs: int) -> None:
     """{1}, {2} and {1, 2} are in 50 baskets, {3} in 40, {1, 3}, {2, 3} and {1, 2, 3} in 30; others in none."""
     with opened() as baskets:
-        found = baskets.item_rank(near, 8, QUARTER), baskets.pair_rank((0, 1, 2), near, 9, QUARTER)
+        found = baskets.choose_item_rank(near, 8, QUARTER), baskets.choose_pair_rank((0, 1, 2), near, 9, QUARTER)
 
     assert found == (items, pairs)
 
 
 def test_frequent_items_are_bought_and_secrets_are_not() -> None:
-    budget = Budget.plan(3, 1e-6, pure=[1], thresholds=True)
+    budget = Budget.for_guarantee(3, 1e-6, pure_epsilons=[1], thresholds=True)
     rare = [*BASKETS, [f"{SECRET}{SECRET}"]]
     with opened(rare, BasketSchema(items=None), budget) as baskets:
-        bought = baskets.discover(budget.rho, budget.threshold_delta, longest=4)
-        items = bought.frequent_items(2, Fraction(1))
+        bought = baskets.discover_items(budget.rho, budget.threshold_delta, max_items=4)
+        items = bought.choose_frequent_items(2, Fraction(1))
 
     assert bought.items == ("1", "2", "3", SECRET)
     assert items == (0, 1)
@@ -85,33 +85,35 @@ def test_frequent_items_are_bought_and_secrets_are_not() -> None:
 
 
 def test_the_number_of_baskets_is_told_only_where_it_is_public() -> None:
-    replaced = BasketSchema(items=SCHEMA.items, neighbours="replace")
+    replaced = BasketSchema(items=SCHEMA.items, neighbors="replace")
     with opened() as one, opened(schema=replaced) as two:
-        assert one.public_baskets() is None
-        assert two.public_baskets() == len(BASKETS)
+        assert one.public_basket_count() is None
+        assert two.public_basket_count() == len(BASKETS)
     table = {"basket": [1], "item": ["1"], "who": ["p"]}
-    of_persons = BasketSchema(items=SCHEMA.items, neighbours="replace", unit=Unit(id="who"))
+    of_persons = BasketSchema(items=SCHEMA.items, neighbors="replace", privacy_unit=UnitDeclaration(id="who"))
     with opened(pa.table(table), of_persons) as three:
-        assert three.public_baskets() is None
+        assert three.public_basket_count() is None
 
 
 # ── what they cost ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
-    ("neighbours", "rows", "sides"), [("add-remove", 1, 1), ("add-remove", 3, 1), ("replace", 1, 2), ("replace", 3, 2)]
+    ("neighbors", "rows", "sides"), [("add-remove", 1, 1), ("add-remove", 3, 1), ("replace", 1, 2), ("replace", 3, 2)]
 )
-def test_scales_follow_the_neighbours_and_the_unit(neighbours: Any, rows: int, sides: int) -> None:
+def test_scales_follow_the_neighbors_and_the_unit(neighbors: Any, rows: int, sides: int) -> None:
     """exp(ε′/k·support) where units come and go, exp(ε′/2k·support) where they are replaced; all times the rows."""
-    schema = BasketSchema(items=SCHEMA.items, neighbours=neighbours, unit=Unit(id="who", rows=rows))
-    noise = Recording()
+    schema = BasketSchema(
+        items=SCHEMA.items, neighbors=neighbors, privacy_unit=UnitDeclaration(id="who", max_rows=rows)
+    )
+    noise = RecordingNoise()
     with opened(pa.table({"basket": [1], "item": ["1"], "who": ["p"]}), schema, mechanisms=noise) as baskets:
-        baskets.item_rank(2, 5, QUARTER)
-        baskets.frequent_items(4, QUARTER)
-        baskets.frequent_pairs((0, 1, 2), 2, QUARTER)
-        baskets.measure([(0, 1), (2,)], [QUARTER / 2, QUARTER / 2])
+        baskets.choose_item_rank(2, 5, QUARTER)
+        baskets.choose_frequent_items(4, QUARTER)
+        baskets.choose_frequent_pairs((0, 1, 2), 2, QUARTER)
+        baskets.measure_bases([(0, 1), (2,)], [QUARTER / 2, QUARTER / 2])
 
-    rank, items, pairs, one, two = (answer.spend for answer in noise.answers)
+    rank, items, pairs, one, two = (answer.cost for answer in noise.answers)
     assert isinstance(rank, Exponential)
     assert rank.scale == 2 * rows * sides / QUARTER  # −|s − θ| is not monotone
     assert isinstance(items, Exponential)
@@ -124,20 +126,20 @@ def test_scales_follow_the_neighbours_and_the_unit(neighbours: Any, rows: int, s
 
 
 def test_entries_of_the_ledger_add_up_to_the_promise_exactly(tmp_path: Path) -> None:
-    ledger, third = Ledger(tmp_path / "l.db"), Budget.plan("0.3", 0, pure=["0.3"])
-    first, second, rest = third.pure[0] / 7, third.pure[0] / 3, third.pure[0]
+    ledger, third = Ledger(tmp_path / "l.db"), Budget.for_guarantee("0.3", 0, pure_epsilons=["0.3"])
+    first, second, rest = third.pure_epsilons[0] / 7, third.pure_epsilons[0] / 3, third.pure_epsilons[0]
     with opened(budget=third, ledger=ledger) as baskets:
         grains = [Fraction(int(part * 10**36), 10**36) for part in (first, second)]
-        baskets.frequent_items(3, grains[0])
-        baskets.frequent_pairs((0, 1, 2), 2, grains[1])
-        baskets.measure([(0,)], [rest - sum(grains)])
+        baskets.choose_frequent_items(3, grains[0])
+        baskets.choose_frequent_pairs((0, 1, 2), 2, grains[1])
+        baskets.measure_bases([(0,)], [rest - sum(grains)])
         certificate = baskets.certificate()
 
     (dataset,) = ledger.datasets()
-    draws = certificate.account.draws
-    assert [draw.to_data() for draw in draws] == list(dataset.runs[0].draws)
-    assert sum(epsilon for draw in draws for epsilon in draw.spend.pure) == third.epsilon == Fraction(3, 10)
-    assert certificate.figures.epsilon == Fraction(3, 10)
+    draws = certificate.account.measurements
+    assert [draw.to_data() for draw in draws] == list(dataset.runs[0].measurements)
+    assert sum(epsilon for draw in draws for epsilon in draw.cost.pure_epsilons) == third.epsilon == Fraction(3, 10)
+    assert certificate.epsilon_bounds.epsilon == Fraction(3, 10)
     assert Certificate.from_data(certificate.to_data()) == certificate
     assert "adding or removing one basket" in certificate.text()
     assert "the universe of 8 items: the range 1..8" in certificate.text()
@@ -156,7 +158,7 @@ class Watching:
 
     def _asked(self, *_: object) -> Any:
         (dataset,) = self.ledger.datasets()
-        self.draws.append(len(dataset.runs[-1].draws))
+        self.draws.append(len(dataset.runs[-1].measurements))
         raise RuntimeError(f"the disk with {SECRET} is gone")
 
     count = supports = pair_supports = nth_support = bins = count_items = _asked
@@ -183,14 +185,14 @@ def test_the_spend_is_in_the_ledger_before_baskets_are_counted_and_stands_if_tha
 
 def test_items_are_paid_for_before_they_are_counted(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "l.db")
-    budget = Budget.plan(3, 1e-6, pure=[1], thresholds=True)
+    budget = Budget.for_guarantee(3, 1e-6, pure_epsilons=[1], thresholds=True)
     schema = BasketSchema(items=None, dataset="shop")
     baskets = opened(schema=schema, budget=budget, ledger=ledger)
     watching = Watching(ledger)
     baskets._engine = watching  # type: ignore[assignment]
 
     with pytest.raises(InternalError):
-        baskets.discover(budget.rho, budget.threshold_delta, 3)
+        baskets.discover_items(budget.rho, budget.threshold_delta, 3)
 
     assert watching.draws == [1]
 
@@ -199,7 +201,7 @@ def test_items_are_paid_for_before_they_are_counted(tmp_path: Path) -> None:
 def test_an_overspend_is_refused_and_no_basket_is_counted(tmp_path: Path, question: str) -> None:
     ledger = Ledger(tmp_path / "l.db")
     baskets = opened(ledger=ledger)
-    baskets.frequent_items(1, Fraction(9, 10))
+    baskets.choose_frequent_items(1, Fraction(9, 10))
     watching = Watching(ledger)
     baskets._engine = watching  # type: ignore[assignment]
 
@@ -231,12 +233,12 @@ def test_senseless_questions_are_refused_without_paying(
             ask(baskets)
         certificate = baskets.certificate()
 
-    assert certificate.account.draws == ()
+    assert certificate.account.measurements == ()
 
 
 def test_the_promise_is_reserved_before_a_basket_is_read(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "l.db")
-    ledger.set_cap("shop", Cap.of("0.01", 1e-9))
+    ledger.set_cap("shop", Cap.for_guarantee("0.01", 1e-9))
 
     class Untouchable(list[Any]):
         def __getitem__(self, _: Any) -> Any:
@@ -249,7 +251,7 @@ def test_the_promise_is_reserved_before_a_basket_is_read(tmp_path: Path) -> None
 def test_baskets_and_rows_of_one_dataset_do_not_add_up(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "l.db")
     with opened(ledger=ledger) as baskets:
-        baskets.frequent_items(1, QUARTER)
+        baskets.choose_frequent_items(1, QUARTER)
 
     with pytest.raises(LedgerError, match="one basket; this one would protect adding or removing one row"):
         open_private(pa.table({"a": [True]}), Schema(attributes=(Boolean(name="a"),), dataset="shop"), BUDGET, ledger)
@@ -264,7 +266,9 @@ def test_private_baskets_show_nothing_and_cannot_be_copied() -> None:
         assert SECRET not in f"{baskets!r} {baskets._engine!r}"
         with pytest.raises(InternalError):
             copy.deepcopy(baskets)
-    with opened(schema=BasketSchema(items=None), budget=Budget.plan(1, 1e-9, pure=[0.7], thresholds=True)) as unknown:
+    with opened(
+        schema=BasketSchema(items=None), budget=Budget.for_guarantee(1, 1e-9, pure_epsilons=[0.7], thresholds=True)
+    ) as unknown:
         assert repr(unknown) == "PrivateBaskets(items to be bought)"
         with pytest.raises(InternalError, match="not been bought"):
             unknown.items  # noqa: B018 -- the look-up is the act
@@ -273,7 +277,7 @@ def test_private_baskets_show_nothing_and_cannot_be_copied() -> None:
 def test_no_two_runs_use_the_same_baskets_of_a_person() -> None:
     persons = 64
     columns = {"basket": range(2 * persons), "item": ["1", "2"] * persons, "who": [n // 2 for n in range(2 * persons)]}
-    schema = BasketSchema(items=("1", "2"), unit=Unit(id="who", rows=1))
+    schema = BasketSchema(items=("1", "2"), privacy_unit=UnitDeclaration(id="who", max_rows=1))
 
     used = []
     for _ in range(3):
@@ -295,13 +299,13 @@ def ask(baskets: PrivateBaskets, stop_after: int = 99) -> list[object]:
         if len(answers) == stop_after:
             raise KeyboardInterrupt
 
-    number = baskets.item_rank(4, 6, QUARTER)
+    number = baskets.choose_item_rank(4, 6, QUARTER)
     note(number)
-    items = baskets.frequent_items(max(2, number), QUARTER)
+    items = baskets.choose_frequent_items(max(2, number), QUARTER)
     note(items)
-    pairs = baskets.frequent_pairs(items, 1, QUARTER)
+    pairs = baskets.choose_frequent_pairs(items, 1, QUARTER)
     note(pairs)
-    note([basis.raw.tolist() for basis in baskets.measure([pairs[0], (items[0],)], [QUARTER / 2, QUARTER / 2])])
+    note([basis.raw.tolist() for basis in baskets.measure_bases([pairs[0], (items[0],)], [QUARTER / 2, QUARTER / 2])])
     return answers
 
 
@@ -310,33 +314,33 @@ def ask(baskets: PrivateBaskets, stop_after: int = 99) -> list[object]:
 def test_an_interrupted_run_is_resumed_without_paying_twice(tmp_path: Path, with_ledger: bool, stop_after: int) -> None:
     ledger = Ledger(tmp_path / "l.db") if with_ledger else None
     journal = tmp_path / "run.journal"
-    options: dict[str, Any] = {"ledger": ledger, "journal": journal, "plan": "p", "mechanisms": SystemNoise()}
+    options: dict[str, Any] = {"ledger": ledger, "journal": journal, "recipe": "p", "mechanisms": SystemNoise()}
     with pytest.raises(KeyboardInterrupt), opened(**options) as baskets:
         ask(baskets, stop_after)
-    paid = len(baskets._run.account.draws)
+    paid = len(baskets._run.account.measurements)
 
     with opened(resume=True, **options) as baskets:
-        known = len(baskets._run.account.draws)
+        known = len(baskets._run.account.measurements)
         answers = ask(baskets)
         certificate = baskets.certificate()
     with opened(resume=True, **options) as baskets:
         again = ask(baskets)
 
     assert known == paid
-    assert sum(epsilon for draw in certificate.account.draws for epsilon in draw.spend.pure) == 1
+    assert sum(epsilon for draw in certificate.account.measurements for epsilon in draw.cost.pure_epsilons) == 1
     assert answers == again
-    assert certificate.noise_is_private
+    assert certificate.uses_real_noise
 
 
 def test_a_journal_of_another_universe_or_plan_is_refused(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"journal": tmp_path / "run.journal", "plan": "p"}
+    options: dict[str, Any] = {"journal": tmp_path / "run.journal", "recipe": "p"}
     with pytest.raises(KeyboardInterrupt), opened(**options) as baskets:
         ask(baskets, 1)
 
     with pytest.raises(JournalError, match="the schema"):
         opened(schema=BasketSchema(items=("1",), dataset="shop"), resume=True, **options)
     with pytest.raises(JournalError, match="the plan"):
-        opened(resume=True, **{**options, "plan": "q"})
+        opened(resume=True, **{**options, "recipe": "q"})
 
 
 # ── noise of the right scale, from both sides ────────────────────────────────────────────────────────────────
@@ -345,15 +349,15 @@ def test_a_journal_of_another_universe_or_plan_is_refused(tmp_path: Path) -> Non
 @pytest.mark.parametrize("factor", [1.0, 0.9, 1.1])
 def test_bins_have_the_noise_that_was_paid_for(factor: float) -> None:
     """With 8 192 draws the variance of Laplace noise is known to 2.5 %; the limits are five times that away."""
-    noise: Any = SystemNoise() if factor == 1 else Scaled(factor)
+    noise: Any = SystemNoise() if factor == 1 else ScaledNoise(factor)
     bases = [tuple(range(8))] * 32
     with opened(mechanisms=noise) as baskets:
-        found = baskets.measure(bases, [Fraction(1, 32)] * 32)
-        exact = baskets._engine.bins(bases[:1])[0]
+        found = baskets.measure_bases(bases, [Fraction(1, 32)] * 32)
+        exact = baskets._engine.count_bins(bases[:1])[0]
 
-    deviations = np.array([(basis.counts - exact) / basis.deviation for basis in found]).ravel()
+    deviations = np.array([(basis.counts - exact) / basis.std for basis in found]).ravel()
 
     error = math.sqrt(5 / len(deviations))
     accepted = abs(np.mean(deviations**2) - 1) < 5 * error and abs(deviations.mean()) < 5 / math.sqrt(len(deviations))
-    assert found[0].deviation == math.sqrt(2) * 32
+    assert found[0].std == math.sqrt(2) * 32
     assert accepted == (factor == 1)

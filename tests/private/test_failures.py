@@ -16,7 +16,7 @@ from dpsyn.errors import SourceError
 from dpsyn.private import open_private
 from dpsyn.schema import Categorical, Schema
 from tests.engines.engines import kill_a_worker_once, spark_session
-from tests.private.replaying import Recording
+from tests.private.noise_doubles import RecordingNoise
 
 SCHEMA = Schema(attributes=(Categorical(name="a", codes=4), Categorical(name="b", codes=3)), dataset="failing")
 SHARE = Fraction(1, 1000)
@@ -45,7 +45,9 @@ def ledger(tmp_path: Path) -> Ledger:
 def open_(folder: Path, ledger: Ledger, kind: Any, **options: Any) -> Any:
     if kind == "spark":
         spark_session()
-    return open_private(str(folder / "*.parquet"), SCHEMA, Budget.plan(1, 1e-9), ledger, engine=kind, **options)
+    return open_private(
+        str(folder / "*.parquet"), SCHEMA, Budget.for_guarantee(1, 1e-9), ledger, engine=kind, **options
+    )
 
 
 @every_kind
@@ -73,7 +75,7 @@ def test_a_broken_file_is_named_and_only_what_was_paid_for_is_spent(folder: Path
     (run,) = account.runs
     assert run.closed
     assert float(run.rho) == pytest.approx(0.001 if kind == "spark" else 0)  # others read all before anything is paid
-    assert run.rho == run.drawn_rho
+    assert run.rho == run.spent_rho
     assert ledger.verify()
 
 
@@ -82,12 +84,12 @@ def test_noise_is_drawn_and_paid_for_once_though_a_worker_is_killed(
     folder: Path, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kill_a_worker_once(monkeypatch, "count_part", tmp_path / "killed")
-    noise = Recording()
+    noise = RecordingNoise()
 
     with open_(folder, ledger, "spark", mechanisms=noise) as private:
         private.measure([("a",), ("a", "b")], [SHARE, SHARE])
 
     assert (tmp_path / "killed").exists()
     assert [answer.exact.sum() for answer in noise.answers] == [60_000, 60_000]
-    assert len(ledger.datasets()[0].runs[0].draws) == 2
+    assert len(ledger.datasets()[0].runs[0].measurements) == 2
     assert ledger.verify()

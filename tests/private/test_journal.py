@@ -18,14 +18,14 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from dpsyn.accounting import Budget, Ledger, Protection
+from dpsyn.accounting import Budget, Ledger, PrivacyUnit
+from dpsyn.encoding import Grouping
 from dpsyn.errors import BudgetError, JournalError, LedgerError, SourceError
 from dpsyn.private import PrivateTable, SystemNoise, discard_journal, open_private
-from dpsyn.private.journal import fingerprint
-from dpsyn.private.mechanisms import Charged
-from dpsyn.records import Grouping
-from dpsyn.schema import Boolean, Categorical, Identifier, Integer, Open, Schema, Unit
-from tests.private.replaying import Recording
+from dpsyn.private.journal import hash_question
+from dpsyn.private.mechanisms import ChargedAnswer
+from dpsyn.schema import Boolean, Categorical, Identifier, Integer, Open, Schema, UnitDeclaration
+from tests.private.noise_doubles import RecordingNoise
 
 SECRET = "Zaphod"
 SCHEMA = Schema(
@@ -47,7 +47,7 @@ TABLE = pa.table(
         "city": ["Oslo"] * 150 + [f"{SECRET}{i}" for i in range(50)],
     }
 )
-BUDGET = Budget.plan(10, 1e-6, pure=[0.5], thresholds=True)
+BUDGET = Budget.for_guarantee(10, 1e-6, pure_epsilons=[0.5], thresholds=True)
 SHARE = BUDGET.rho / 8
 STEPS = 8
 """Questions that ``ask`` asks; one of them has two answers."""
@@ -68,12 +68,12 @@ def ask(table: PrivateTable, until: int = STEPS) -> list[Any]:
 
     questions: list[Callable[[], Any]] = [
         lambda: bought("age", lambda t: t.discover_range("age", SHARE)),
-        lambda: bought("city", lambda t: t.discover("city", SHARE, BUDGET.threshold_delta)),
-        lambda: found.append(table.fine_histogram("age", SHARE).raw.tolist()),
+        lambda: bought("city", lambda t: t.discover_values("city", SHARE, BUDGET.threshold_delta)),
+        lambda: found.append(table.measure_fine_histogram("age", SHARE).raw.tolist()),
         lambda: found.extend(m.raw.tolist() for m in table.measure([("ok",), ("sex", "city")], [SHARE, SHARE])),
-        lambda: found.append(table.measure_purely([("ok", "sex")], BUDGET.pure)[0].raw.tolist()),
-        lambda: found.append(table.score([("ok",)], [np.array([50, 150])], SHARE).tolist()),
-        lambda: found.append(table.dependence([("ok", "sex"), ("sex", "city")], SHARE).tolist()),
+        lambda: found.append(table.measure_laplace([("ok", "sex")], BUDGET.pure_epsilons)[0].raw.tolist()),
+        lambda: found.append(table.score_predictions([("ok",)], [np.array([50, 150])], SHARE).tolist()),
+        lambda: found.append(table.score_indif([("ok", "sex"), ("sex", "city")], SHARE).tolist()),
         lambda: found.append(table.measure([("age",)], [SHARE])[0].counts.tolist()),
     ]
     for question in questions[:until]:
@@ -85,9 +85,9 @@ def opened(place: Path, *, ledger: bool = True, **options: Any) -> PrivateTable:
     """A run with a journal; its noise is not the real one, but fast."""
     book = Ledger(place / "l.db") if ledger else None
     given: dict[str, Any] = {
-        "mechanisms": Recording(len(list(place.iterdir()))),
+        "mechanisms": RecordingNoise(len(list(place.iterdir()))),
         "journal": place / "j",
-        "plan": "all",
+        "recipe": "all",
     } | options
     data, schema, budget = given.pop("data", TABLE), given.pop("schema", SCHEMA), given.pop("budget", BUDGET)
     return open_private(data, schema, budget, book, **given)
@@ -133,7 +133,7 @@ class Untouchable:
 @pytest.mark.parametrize("ledger", [True, False])
 @pytest.mark.parametrize("until", range(1, STEPS))
 def test_a_run_goes_on_where_it_was_interrupted(until: int, ledger: bool, tmp_path: Path) -> None:
-    first, second = Recording(1), Recording(2)
+    first, second = RecordingNoise(1), RecordingNoise(2)
     interrupted(tmp_path, until, ledger=ledger, mechanisms=first)
 
     with opened(tmp_path, ledger=ledger, resume=True, mechanisms=second) as table:
@@ -141,12 +141,12 @@ def test_a_run_goes_on_where_it_was_interrupted(until: int, ledger: bool, tmp_pa
         certificate = table.certificate()
 
     drawn = [*first.answers, *second.answers]
-    assert [draw.spend for draw in certificate.account.draws] == [answer.spend for answer in drawn]
+    assert [draw.cost for draw in certificate.account.measurements] == [answer.cost for answer in drawn]
     assert len(drawn) == len(answers) == 9
     assert answers[2] == drawn[2].released.tolist()
     assert answers[3] == drawn[3].released.tolist()
     assert answers[5] == drawn[5].released.tolist()
-    assert certificate.figures.epsilon <= BUDGET.epsilon
+    assert certificate.epsilon_bounds.epsilon <= BUDGET.epsilon
 
 
 @pytest.mark.parametrize("ledger", [True, False])
@@ -154,7 +154,7 @@ def test_all_answers_of_a_run_that_ended_are_given_again_without_rows_or_payment
     with opened(tmp_path, ledger=ledger) as table:
         before, inside = ask(table), table.certificate()
     after = table.certificate()
-    noise = Recording()
+    noise = RecordingNoise()
 
     for _ in range(2):
         with opened(tmp_path, ledger=ledger, resume=True, mechanisms=noise) as again:
@@ -213,18 +213,18 @@ def test_a_run_that_ended_but_could_not_close_in_the_ledger_is_closed_when_it_is
 def test_an_answer_is_on_disk_before_it_is_used_and_paid_for_before_it_is_drawn(tmp_path: Path) -> None:
     kinds: list[list[str]] = []
 
-    class Watching(Recording):
-        def noised(self, answers: Sequence[Charged]) -> list[NDArray[np.int64]]:
+    class Watching(RecordingNoise):
+        def add_noise(self, answers: Sequence[ChargedAnswer]) -> list[NDArray[np.int64]]:
             kinds.append([msgspec.json.decode(line[65:])["record"] for line in journal_lines(tmp_path)])
-            return super().noised(answers)
+            return super().add_noise(answers)
 
     with opened(tmp_path, ledger=False, mechanisms=Watching()) as table:
         (first, _) = table.measure([("ok",), ("sex",)], [SHARE, SHARE])
         stored = msgspec.json.decode(journal_lines(tmp_path)[3][65:])
         table.measure([("age",)], [SHARE])
 
-    two = ["payment", "payment"]
-    assert kinds == [["run", *two], ["run", *two, "answer", "answer", "payment"]]
+    two = ["charge", "charge"]
+    assert kinds == [["run", *two], ["run", *two, "answer", "answer", "charge"]]
     assert msgspec.json.decode(msgspec.json.encode(stored["numbers"]), type=bytes) == first.raw.tobytes()
 
 
@@ -239,7 +239,7 @@ def test_which_rows_of_a_person_count_is_decided_anew_and_the_key_is_not_stored(
         return drawn
 
     monkeypatch.setattr("secrets.token_bytes", token)
-    schema = msgspec.structs.replace(SCHEMA, unit=Unit(id="person", rows=2))
+    schema = msgspec.structs.replace(SCHEMA, privacy_unit=UnitDeclaration(id="person", max_rows=2))
     interrupted(tmp_path, 4, schema=schema)
 
     with opened(tmp_path, resume=True, schema=schema) as table:
@@ -257,7 +257,7 @@ def test_which_rows_of_a_person_count_is_decided_anew_and_the_key_is_not_stored(
 
 @pytest.mark.parametrize("ledger", [True, False])
 def test_what_was_paid_for_and_not_stored_is_paid_for_again(ledger: bool, tmp_path: Path) -> None:
-    first, second = Recording(1), Recording(2)
+    first, second = RecordingNoise(1), RecordingNoise(2)
     cliques = [("ok",), ("sex",), ("ok", "sex")]
     interrupted(tmp_path, lambda t: t.measure(cliques, [SHARE] * 3), ledger=ledger, mechanisms=first)
     keep_lines(tmp_path, -2)  # of three answers one is stored
@@ -266,13 +266,13 @@ def test_what_was_paid_for_and_not_stored_is_paid_for_again(ledger: bool, tmp_pa
         found = again.measure(cliques, [SHARE] * 3)
         certificate = again.certificate()
 
-    purposes = [draw.purpose for draw in certificate.account.draws]
+    purposes = [draw.purpose for draw in certificate.account.measurements]
     names = [purpose.removeprefix("marginal of ").partition(" (")[0] for purpose in purposes]
     assert names == ["ok", "sex", "ok, sex", "sex", "ok, sex"]
     assert found[0].raw.tolist() == first.answers[0].released.tolist()
     assert [m.raw.tolist() for m in found[1:]] == [answer.released.tolist() for answer in second.answers]
     if ledger:
-        assert len(Ledger(tmp_path / "l.db").datasets()[0].runs[0].draws) == 5
+        assert len(Ledger(tmp_path / "l.db").datasets()[0].runs[0].measurements) == 5
 
 
 @pytest.mark.parametrize("ledger", [True, False])
@@ -281,7 +281,7 @@ def test_where_the_budget_does_not_allow_that_the_run_stops_and_says_what_was_lo
 ) -> None:
     interrupted(tmp_path, 4, ledger=ledger)
     keep_lines(tmp_path, -1)
-    noise = Recording()
+    noise = RecordingNoise()
 
     with (
         pytest.raises(
@@ -313,7 +313,7 @@ def test_payments_are_refused_together_so_that_nothing_is_lost_in_vain(tmp_path:
         with pytest.raises(BudgetError):
             table.measure([("ok",), ("sex",)], [BUDGET.rho * 3 / 4] * 2)
 
-        assert table.certificate().account.draws == ()
+        assert table.certificate().account.measurements == ()
 
 
 # ── refusals ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -323,10 +323,13 @@ def test_payments_are_refused_together_so_that_nothing_is_lost_in_vain(tmp_path:
     ("options", "words"),
     [
         ({"schema": msgspec.structs.replace(SCHEMA, expected_size=100)}, "different: the schema. "),
-        ({"plan": "some"}, "different: the plan. "),
-        ({"budget": Budget.plan(11, 1e-6, pure=[0.5], thresholds=True)}, "different: the budget. "),
+        ({"recipe": "some"}, "different: the recipe. "),
+        ({"budget": Budget.for_guarantee(11, 1e-6, pure_epsilons=[0.5], thresholds=True)}, "different: the budget. "),
         ({"schema": msgspec.structs.replace(SCHEMA, dataset="others")}, "the schema, the name of the dataset"),
-        ({"schema": msgspec.structs.replace(SCHEMA, unit=Unit(id="person", rows=2))}, "the schema, whom it protects"),
+        (
+            {"schema": msgspec.structs.replace(SCHEMA, privacy_unit=UnitDeclaration(id="person", max_rows=2))},
+            "the schema, whom it protects",
+        ),
         ({"ledger": False}, "different: whether there is a ledger. "),
     ],
 )
@@ -388,10 +391,10 @@ def test_a_stored_answer_is_never_given_to_another_question(other: Any, tmp_path
 
 
 def test_a_stored_score_is_never_given_to_another_prediction(tmp_path: Path) -> None:
-    interrupted(tmp_path, lambda t: t.score([("ok",)], [np.array([50, 150])], SHARE))
+    interrupted(tmp_path, lambda t: t.score_predictions([("ok",)], [np.array([50, 150])], SHARE))
 
     with pytest.raises(JournalError, match="asks other questions"), opened(tmp_path, resume=True) as again:
-        again.score([("ok",)], [np.array([50, 151])], SHARE)
+        again.score_predictions([("ok",)], [np.array([50, 151])], SHARE)
 
 
 def test_questions_that_differ_have_different_fingerprints() -> None:
@@ -410,8 +413,8 @@ def test_questions_that_differ_have_different_fingerprints() -> None:
         None,
     ]
 
-    assert len({fingerprint(question) for question in questions}) == len(questions)
-    assert fingerprint((1, [np.arange(3)])) == fingerprint([1, (np.arange(3),)])
+    assert len({hash_question(question) for question in questions}) == len(questions)
+    assert hash_question((1, [np.arange(3)])) == hash_question([1, (np.arange(3),)])
 
 
 def test_a_run_that_somebody_closed_is_not_resumed(tmp_path: Path) -> None:
@@ -437,7 +440,7 @@ def test_answers_that_the_ledger_does_not_know_of_are_refused(tmp_path: Path) ->
 def test_the_run_of_another_ledger_is_refused(tmp_path: Path) -> None:
     interrupted(tmp_path, 3)
     (tmp_path / "l.db").rename(tmp_path / "mine.db")
-    Ledger(tmp_path / "l.db").reserve("people", "other", BUDGET, Protection())
+    Ledger(tmp_path / "l.db").reserve("people", "other", BUDGET, PrivacyUnit())
 
     with pytest.raises(LedgerError, match="there is no run"):
         opened(tmp_path, resume=True)
@@ -476,7 +479,7 @@ def test_a_journal_that_cannot_be_written_stops_the_release_before_rows_are_read
     schema = msgspec.structs.replace(SCHEMA, attributes=SCHEMA.attributes[:-1])
     path = tmp_path / "j" if full else tmp_path / "no folder" / "j"
     if full:
-        monkeypatch.setattr("dpsyn.private.lines.os.fsync", no_room)
+        monkeypatch.setattr("dpsyn.private.append_log.os.fsync", no_room)
 
     with pytest.raises(JournalError, match="cannot be written"):
         opened(tmp_path, data=data, schema=schema, journal=path)
@@ -514,10 +517,10 @@ def test_rows_that_cannot_be_read_any_more_leave_the_run_as_it_was(tmp_path: Pat
 def test_an_answer_that_cannot_be_stored_is_not_given_and_stays_paid_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Filling(Recording):
-        def noised(self, answers: Sequence[Charged]) -> list[NDArray[np.int64]]:
-            monkeypatch.setattr("dpsyn.private.lines.os.fsync", no_room)
-            return super().noised(answers)
+    class Filling(RecordingNoise):
+        def add_noise(self, answers: Sequence[ChargedAnswer]) -> list[NDArray[np.int64]]:
+            monkeypatch.setattr("dpsyn.private.append_log.os.fsync", no_room)
+            return super().add_noise(answers)
 
     with pytest.raises(JournalError, match="no space left"), opened(tmp_path, mechanisms=Filling()) as table:
         table.measure([("ok",)], [SHARE])
@@ -527,7 +530,7 @@ def test_an_answer_that_cannot_be_stored_is_not_given_and_stays_paid_for(
     assert dataset.rho == BUDGET.reserved_rho  # the run is open
     with pytest.raises(JournalError, match="is closed"):
         table.measure([("ok",)], [SHARE])
-    assert len(Ledger(tmp_path / "l.db").datasets()[0].runs[0].draws) == 1
+    assert len(Ledger(tmp_path / "l.db").datasets()[0].runs[0].measurements) == 1
 
 
 def test_an_exception_before_anything_was_paid_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -556,7 +559,7 @@ def test_a_journal_is_removed_when_all_is_written(tmp_path: Path) -> None:
     discard_journal(tmp_path / "j")
 
     assert not (tmp_path / "j").exists()
-    with opened(tmp_path, budget=Budget.plan(1, 1e-6)):
+    with opened(tmp_path, budget=Budget.for_guarantee(1, 1e-6)):
         pass
 
 
@@ -569,7 +572,7 @@ def test_a_journal_is_removed_when_all_is_written(tmp_path: Path) -> None:
 )
 def test_a_run_is_private_only_if_all_its_parts_are(parts: str, private: bool, ledger: bool, tmp_path: Path) -> None:
     cliques = [("ok",), ("sex",), ("age",)]
-    noises = [SystemNoise() if part == "real" else Recording() for part in parts.split()]
+    noises = [SystemNoise() if part == "real" else RecordingNoise() for part in parts.split()]
     for number, noise in enumerate(noises, start=1):
         asked = cliques[:number]
         interrupted(
@@ -583,7 +586,7 @@ def test_a_run_is_private_only_if_all_its_parts_are(parts: str, private: bool, l
     with opened(tmp_path, ledger=ledger, resume=True, mechanisms=SystemNoise()) as table:
         certificate = table.certificate()
 
-    assert certificate.noise_is_private == private
+    assert certificate.uses_real_noise == private
 
 
 def test_half_a_line_at_the_end_is_as_if_its_answer_had_never_been_stored(tmp_path: Path) -> None:

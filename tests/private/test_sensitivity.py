@@ -1,6 +1,6 @@
-"""Neighbouring tables give answers that differ by no more than was charged, for every recipe there is.
+"""Neighboring tables give answers that differ by no more than was charged, for every recipe there is.
 
-A recipe runs on a table, then on a neighbour with the first run's released values replayed, so that both ask the same
+A recipe runs on a table, then on a neighbor with the first run's released values replayed, so that both ask the same
 questions. The answers before noise are compared with the sensitivities in the ledger's spends.
 """
 
@@ -19,13 +19,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsyn.accounting import Budget, Gaussian, Laplace, Threshold
+from dpsyn.accounting import Budget, Gaussian, Laplace, PartitionSelection
+from dpsyn.encoding import Codec, DifferenceCoding, Grouping, Recoding
 from dpsyn.marginals import Marginal
 from dpsyn.plan import Plan
 from dpsyn.private import PrivateTable, open_private
-from dpsyn.recipes import RECIPES, MwemOptions, fourier, mwem
-from dpsyn.recipes.planned import planned
-from dpsyn.records import Codec, Grouping
+from dpsyn.recipes import MWEM, RECIPES, fourier, mwem
+from dpsyn.recipes.from_plan import measure_plan
 from dpsyn.schema import (
     AnyAttribute,
     Boolean,
@@ -36,12 +36,11 @@ from dpsyn.schema import (
     Open,
     Real,
     Schema,
-    Unit,
+    UnitDeclaration,
 )
-from dpsyn.transforms import Recoding, Reference
-from tests.private.replaying import Answer, Recording, Replaying
+from tests.private.noise_doubles import RecordedAnswer, RecordingNoise, ReplayedNoise
 
-BUDGET = Budget.plan(2, 1e-6, pure=[0.1], thresholds=True)
+BUDGET = Budget.for_guarantee(2, 1e-6, pure_epsilons=[0.1], thresholds=True)
 COLUMNS = ("person", "age", "weight", "job", "seen", "ok", "city")
 
 
@@ -49,32 +48,32 @@ def everything(table: PrivateTable) -> Sequence[Marginal]:
     """Every question the gate answers, and questions that depend on earlier answers."""
     share = table.budget.rho / 8
     table = table.discover_range("age", share)
-    table = table.discover("city", share, table.budget.threshold_delta)
-    found = [table.fine_histogram("age", share)]
-    size = table.recoding.sizes[table.recoding.place_of("job")]
+    table = table.discover_values("city", share, table.budget.threshold_delta)
+    found = [table.measure_fine_histogram("age", share)]
+    size = table.recoding.sizes[table.recoding.index_of("job")]
     recoded = table.recode(table.recoding.join("both", ["job", "ok"])).recode(
         table.recoding.merge("job", Grouping(np.arange(size) // 2))
     )
     codec = Codec(table.schema)
     jobs, cities = codec.names.index("job"), codec.names.index("city")
-    expected = Reference(jobs, np.zeros(6, np.int64), codec.cells[cities])
-    differing = table.recode(Recoding.fine(codec).refer({cities: expected}))
+    expected = DifferenceCoding(jobs, np.zeros(6, np.int64), codec.fine_sizes[cities])
+    differing = table.recode(Recoding.fine(codec).code_differences({cities: expected}))
     apart = differing.measure([("city", "job")], [share / 2])
     pairs = [("age", "ok"), ("job", "city"), ("weight", "seen")]
     found += recoded.measure([pairs[0], ("job",)], [share, share])
-    found += table.measure_purely([("ok", "job")], [table.budget.pure[0]])
+    found += table.measure_laplace([("ok", "job")], [table.budget.pure_epsilons[0]])
     predictions = [np.rint(found[1].counts), *(np.full(_shape(recoded, pair), 0.6) for pair in pairs[1:])]
-    scores = recoded.score(pairs, predictions, share)
-    recoded.dependence(pairs, share)
+    scores = recoded.score_predictions(pairs, predictions, share)
+    recoded.score_indif(pairs, share)
     best = pairs[int(np.argmax(scores))]
     return [*found, *apart, *recoded.measure([best], [share / 2])]
 
 
 def _shape(table: PrivateTable, clique: tuple[str, ...]) -> tuple[int, ...]:
-    return tuple(table.recoding.sizes[table.recoding.place_of(name)] for name in clique)
+    return tuple(table.recoding.sizes[table.recoding.index_of(name)] for name in clique)
 
 
-def schema(neighbours: Any, unit: Unit | None) -> Schema:
+def schema(neighbors: Any, unit: UnitDeclaration | None) -> Schema:
     attributes: tuple[AnyAttribute, ...] = (
         Identifier(name="person"),
         Integer(name="age", low=-1000, high=10**6, missing=True),
@@ -84,7 +83,7 @@ def schema(neighbours: Any, unit: Unit | None) -> Schema:
         Boolean(name="ok", missing=True),
         Open(name="city"),
     )
-    return Schema(attributes=attributes, neighbours=neighbours, unit=unit)
+    return Schema(attributes=attributes, neighbors=neighbors, privacy_unit=unit)
 
 
 def rows() -> st.SearchStrategy[tuple[Any, ...]]:
@@ -100,13 +99,13 @@ def rows() -> st.SearchStrategy[tuple[Any, ...]]:
 
 
 @dataclass(frozen=True)
-class Neighbours:
+class Neighbors:
     first: list[tuple[Any, ...]]
     second: list[tuple[Any, ...]]
 
 
 @st.composite
-def neighbouring(draw: st.DrawFn, relation: str, with_unit: bool) -> Neighbours:
+def neighboring(draw: st.DrawFn, relation: str, with_unit: bool) -> Neighbors:
     """Two tables that differ in one unit: its rows are gone, or others."""
     table = draw(st.lists(rows(), min_size=0 if relation == "add-remove" else 1, max_size=12))
     several = st.lists(rows(), min_size=1, max_size=6) if with_unit else st.lists(rows(), min_size=1, max_size=1)
@@ -117,24 +116,24 @@ def neighbouring(draw: st.DrawFn, relation: str, with_unit: bool) -> Neighbours:
         common = [row for row in table if row[0] != "p1"]
         one, other = ([("p1", *row[1:]) for row in draw(several)] for _ in range(2))
     second = common + (other if relation == "replace" else [])
-    return Neighbours(draw(st.permutations(common + one)), draw(st.permutations(second)))
+    return Neighbors(draw(st.permutations(common + one)), draw(st.permutations(second)))
 
 
 def width(table: list[tuple[Any, ...]]) -> int:
     return len(table[0]) if table else len(COLUMNS)
 
 
-def answers(table: list[tuple[Any, ...]], under: Schema, recipe: Any, noise: Any) -> list[Answer]:
+def answers(table: list[tuple[Any, ...]], under: Schema, recipe: Any, noise: Any) -> list[RecordedAnswer]:
     columns = {name: pa.array([row[i] for row in table], pa.string()) for i, name in enumerate(COLUMNS[: width(table)])}
     with open_private(pa.table(columns), under, BUDGET, mechanisms=noise) as private:
         recipe(private)
-    found: list[Answer] = noise.answers
+    found: list[RecordedAnswer] = noise.answers
     return found
 
 
-def check(one: Answer, other: Answer) -> None:
-    spend = one.spend
-    if isinstance(spend, Threshold):
+def check(one: RecordedAnswer, other: RecordedAnswer) -> None:
+    spend = one.cost
+    if isinstance(spend, PartitionSelection):
         check_listing(one.exact, other.exact, spend)
         return
     difference = np.asarray(one.exact, dtype=object) - np.asarray(other.exact, dtype=object)
@@ -144,14 +143,14 @@ def check(one: Answer, other: Answer) -> None:
         assert Fraction(int(np.abs(difference).sum())) <= spend.sensitivity
 
 
-def check_listing(one: dict[str, int], other: dict[str, int], spend: Threshold) -> None:
+def check_listing(one: dict[str, int], other: dict[str, int], spend: PartitionSelection) -> None:
     common = one.keys() & other.keys()
     assert isinstance(spend.noise, Gaussian)
     assert sum((one[key] - other[key]) ** 2 for key in common) <= spend.noise.sensitivity_squared
     for mine, theirs in ((one, other), (other, one)):
         own = mine.keys() - theirs.keys()
-        assert len(own) <= spend.rows
-        assert all(mine[key] <= spend.rows for key in own)
+        assert len(own) <= spend.max_rows
+        assert all(mine[key] <= spend.max_rows for key in own)
 
 
 @pytest.fixture(autouse=True)
@@ -182,10 +181,10 @@ marginals: [{of: [age, ok], share: 1/20, mechanism: laplace}, [job, weight]]
 """)
 
 RUNS: dict[str, Any] = {
-    "a plan": partial(planned, plan=PLAN),
-    "a plan with a mapping": partial(planned, plan=MAPPED),
+    "a plan": partial(measure_plan, plan=PLAN),
+    "a plan with a mapping": partial(measure_plan, plan=MAPPED),
     **{name: recipe for name, recipe in RECIPES.items() if name != "fourier"},  # for binary attributes, see below
-    "mwem-practical": partial(mwem, options=MwemOptions(practical=True, rounds=2, replays=2)),
+    "mwem-practical": partial(mwem, options=MWEM(practical=True, rounds=2, replays=2)),
     "everything": everything,
 }
 
@@ -193,17 +192,17 @@ RUNS: dict[str, Any] = {
 @pytest.mark.parametrize("recipe", RUNS)
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("kept", [None, 1, 2, 3])
-def test_answers_on_neighbours_differ_by_no_more_than_was_charged(recipe: str, relation: Any, kept: int | None) -> None:
+def test_answers_on_neighbors_differ_by_no_more_than_was_charged(recipe: str, relation: Any, kept: int | None) -> None:
     run = RUNS[recipe]
-    under = schema(relation, Unit(id="person", rows=kept) if kept else None)
+    under = schema(relation, UnitDeclaration(id="person", max_rows=kept) if kept else None)
     if recipe != "everything":
         under = msgspec.structs.replace(under, attributes=under.attributes[:-1])
 
     @settings(max_examples=12)
-    @given(neighbouring(relation, kept is not None))
-    def compare(pair: Neighbours) -> None:
-        first = Recording()
-        second = Replaying(first)
+    @given(neighboring(relation, kept is not None))
+    def compare(pair: Neighbors) -> None:
+        first = RecordingNoise()
+        second = ReplayedNoise(first)
         ones = answers(pair.first, under, run, first)
 
         others = answers(pair.second, under, run, second)
@@ -217,22 +216,22 @@ def test_answers_on_neighbours_differ_by_no_more_than_was_charged(recipe: str, r
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("kept", [None, 2])
-def test_parities_of_neighbours_differ_by_no_more_than_was_charged(relation: Any, kept: int | None) -> None:
+def test_parities_of_neighbors_differ_by_no_more_than_was_charged(relation: Any, kept: int | None) -> None:
     under = Schema(
         attributes=(
             Identifier(name="person"),
             *(Categorical(name=name, values=("true", "no"), other="no") for name in COLUMNS[1:5]),
         ),
-        neighbours=relation,
-        unit=Unit(id="person", rows=kept) if kept else None,
+        neighbors=relation,
+        privacy_unit=UnitDeclaration(id="person", max_rows=kept) if kept else None,
     )
 
     @settings(max_examples=12)
-    @given(neighbouring(relation, kept is not None))
-    def compare(pair: Neighbours) -> None:
+    @given(neighboring(relation, kept is not None))
+    def compare(pair: Neighbors) -> None:
         tables = [[(row[0], *row[5:1:-1]) for row in table] for table in (pair.first, pair.second)]
-        first = Recording()
-        second = Replaying(first)
+        first = RecordingNoise()
+        second = ReplayedNoise(first)
         ones = answers(tables[0], under, partial(fourier, ways=3), first)
 
         others = answers(tables[1], under, partial(fourier, ways=3), second)

@@ -17,11 +17,11 @@ import pytest
 from dpsyn.accounting import Budget, Cap, Certificate, Ledger
 from dpsyn.engines import Engine
 from dpsyn.errors import BudgetError, DPSynError, InternalError, LedgerError, SchemaError, SourceError
-from dpsyn.private import Limits, PrivateTable, SystemNoise, open_private
-from dpsyn.private.magnitude import SIZE, bounds_of, bucket_of
+from dpsyn.private import PrivateTable, ReleaseLimits, SystemNoise, open_private
+from dpsyn.private.approximate_bounds import MAGNITUDE_BUCKETS, bucket_bounds, magnitude_bucket
 from dpsyn.recipes import independent
-from dpsyn.schema import Boolean, Categorical, Identifier, Impossible, Integer, Open, Real, Schema, Unit
-from tests.private.replaying import Exact, Inventing, Recording
+from dpsyn.schema import Boolean, Categorical, Identifier, Impossible, Integer, Open, Real, Schema, UnitDeclaration
+from tests.private.noise_doubles import InventedNoise, NoNoise, RecordingNoise
 
 SECRET = "Zaphod"
 SCHEMA = Schema(
@@ -41,11 +41,11 @@ TABLE = pa.table(
         "city": ["Oslo"] * 150 + [f"{SECRET}{i}" for i in range(50)],
     }
 )
-BUDGET = Budget.plan(10, 1e-6, thresholds=True)
+BUDGET = Budget.for_guarantee(10, 1e-6, thresholds=True)
 
 
 def opened(**options: Any) -> PrivateTable:
-    return open_private(TABLE, SCHEMA, options.pop("budget", BUDGET), mechanisms=Exact(), **options)
+    return open_private(TABLE, SCHEMA, options.pop("budget", BUDGET), mechanisms=NoNoise(), **options)
 
 
 # ── what it answers ──────────────────────────────────────────────────────────────────────────────────────────
@@ -53,7 +53,7 @@ def opened(**options: Any) -> PrivateTable:
 
 def test_without_noise_the_answers_are_the_counts() -> None:
     with opened() as table:
-        both, one = table.measure([("ok", "sex"), ("sex",)], table.budget.shares([1, 1]))
+        both, one = table.measure([("ok", "sex"), ("sex",)], table.budget.split_rho([1, 1]))
 
     assert both.counts.tolist() == [[0, 50, 0], [50, 0, 100]]
     assert one.counts.tolist() == [50, 50, 100]
@@ -62,12 +62,12 @@ def test_without_noise_the_answers_are_the_counts() -> None:
 
 def test_the_record_tells_finer_from_coarser_bins_of_the_same_attribute() -> None:
     with opened() as table:
-        coarse = table.recoding.columns[table.recoding.place_of("age")].size
-        table.measure([("age",), ("ok", "sex")], table.budget.shares([1, 1, 2])[:2])
+        coarse = table.recoding.columns[table.recoding.index_of("age")].size
+        table.measure([("age",), ("ok", "sex")], table.budget.split_rho([1, 1, 2])[:2])
         table.recode(table.recoding.join("both", ("ok", "sex"))).measure([("both",)], [table.budget.rho / 2])
         certificate = table.certificate()
 
-    purposes = [draw.purpose for draw in certificate.account.draws]
+    purposes = [draw.purpose for draw in certificate.account.measurements]
     assert purposes == [
         f"marginal of age ({coarse:,} cells)",
         "marginal of ok, sex (6 cells)",
@@ -78,7 +78,7 @@ def test_the_record_tells_finer_from_coarser_bins_of_the_same_attribute() -> Non
 
 def test_a_fine_histogram_is_over_cells() -> None:
     with opened() as table:
-        fine = table.fine_histogram("age", table.budget.rho)
+        fine = table.measure_fine_histogram("age", table.budget.rho)
 
     assert fine.counts.sum() == 200
     assert len(fine.counts) == SCHEMA["age"].cells
@@ -86,14 +86,16 @@ def test_a_fine_histogram_is_over_cells() -> None:
 
 def test_distances_from_a_prediction_are_rounded_first() -> None:
     with opened() as table:
-        scores = table.score([("sex",), ("ok",)], [np.array([50.4, 49.6, 99.5]), np.array([0, 0])], table.budget.rho)
+        scores = table.score_predictions(
+            [("sex",), ("ok",)], [np.array([50.4, 49.6, 99.5]), np.array([0, 0])], table.budget.rho
+        )
 
     assert scores.tolist() == [0, 200]
 
 
 def test_dependence_is_the_distance_from_independence() -> None:
     with opened() as table:
-        scores = table.dependence([("ok", "sex"), ("sex", "ok")], table.budget.rho)
+        scores = table.score_indif([("ok", "sex"), ("sex", "ok")], table.budget.rho)
 
     counts = np.array([[0, 50, 0], [50, 0, 100]])
     expected = np.abs(counts - np.outer(counts.sum(1), counts.sum(0)) / 200).sum()
@@ -102,7 +104,7 @@ def test_dependence_is_the_distance_from_independence() -> None:
 
 def test_frequent_values_are_bought_and_the_others_become_other() -> None:
     with opened() as table:
-        bought = table.discover("city", table.budget.rho / 2, table.budget.threshold_delta)
+        bought = table.discover_values("city", table.budget.rho / 2, table.budget.threshold_delta)
         (cities,) = bought.measure([("city",)], [table.budget.rho / 2])
 
     attribute: Any = bought.schema["city"]
@@ -118,10 +120,10 @@ def test_a_wide_range_is_narrowed_to_the_powers_of_two_in_use() -> None:
 
 
 def test_bounds_and_values_are_read_off_released_numbers_alone() -> None:
-    noise = Inventing(full=int(bucket_of(np.array([1000.0]))[0]), value="Bergen")
+    noise = InventedNoise(full=int(magnitude_bucket(np.array([1000.0]))[0]), value="Bergen")
     with open_private(TABLE, SCHEMA, BUDGET, mechanisms=noise) as table:
         narrowed: Any = table.discover_range("age", table.budget.rho / 2).schema["age"]
-        bought: Any = table.discover("city", table.budget.rho / 2, table.budget.threshold_delta).schema["city"]
+        bought: Any = table.discover_values("city", table.budget.rho / 2, table.budget.threshold_delta).schema["city"]
 
     assert (narrowed.low, narrowed.high) == (512, 1023)
     assert bought.values == ("Bergen",)
@@ -129,17 +131,17 @@ def test_bounds_and_values_are_read_off_released_numbers_alone() -> None:
 
 @pytest.mark.parametrize("coordinate", [0, 1, -1, 2, 3, 1023, 1024, -1024, 2**52, -(2**52), 2**53 - 1])
 def test_every_number_lies_in_the_bounds_of_its_bucket(coordinate: int) -> None:
-    bucket = int(bucket_of(np.array([coordinate], np.float64))[0])
+    bucket = int(magnitude_bucket(np.array([coordinate], np.float64))[0])
 
-    low, high = bounds_of(bucket, bucket)
+    low, high = bucket_bounds(bucket, bucket)
 
-    assert 0 <= bucket < SIZE - 1
+    assert 0 <= bucket < MAGNITUDE_BUCKETS - 1
     assert low <= coordinate <= high
 
 
 def test_reals_are_narrowed_on_their_lattice() -> None:
     schema = Schema(attributes=(Real(name="w", low=-1000, high=1000, decimals=1),))
-    with open_private(pa.table({"w": [0.0, 12.5, 30.0] * 40}), schema, BUDGET, mechanisms=Exact()) as table:
+    with open_private(pa.table({"w": [0.0, 12.5, 30.0] * 40}), schema, BUDGET, mechanisms=NoNoise()) as table:
         narrowed: Any = table.discover_range("w", table.budget.rho).schema["w"]
 
     assert (narrowed.low, narrowed.high) == (0, 51.1)
@@ -154,15 +156,15 @@ def test_a_recoding_is_measured_instead() -> None:
 
 
 def test_a_recipe_spends_exactly_what_was_promised() -> None:
-    with opened(budget=Budget.plan(1, 1e-6, thresholds=True)) as table:
+    with opened(budget=Budget.for_guarantee(1, 1e-6, thresholds=True)) as table:
         independent(table)
         certificate = table.certificate()
 
         with pytest.raises(BudgetError):
             table.measure([("ok",)], [table.budget.rho / 10**6])
 
-    assert certificate.figures.epsilon <= 1
-    assert certificate.figures.epsilon > 0.99
+    assert certificate.epsilon_bounds.epsilon <= 1
+    assert certificate.epsilon_bounds.epsilon > 0.99
 
 
 # ── pay, then look ───────────────────────────────────────────────────────────────────────────────────────────
@@ -177,12 +179,12 @@ class Watching:
 
     def count(self, *_: object) -> list[Any]:
         (dataset,) = self.ledger.datasets()
-        self.draws.append(len(dataset.runs[-1].draws))
+        self.draws.append(len(dataset.runs[-1].measurements))
         raise RuntimeError("the disk is gone")
 
     count_texts = count_column = count
 
-    def require_again(self, why: str) -> None:
+    def require_rereadable(self, why: str) -> None:
         """It can be read again."""
 
 
@@ -218,23 +220,25 @@ def test_the_spend_is_in_the_ledger_before_rows_are_counted_and_stands_if_counti
 
 
 def test_every_answer_has_an_entry_and_every_entry_an_answer(tmp_path: Path) -> None:
-    ledger, noise = Ledger(tmp_path / "l.db"), Recording()
-    budget = Budget.plan(10, 1e-6, pure=[0.5], thresholds=True)
+    ledger, noise = Ledger(tmp_path / "l.db"), RecordingNoise()
+    budget = Budget.for_guarantee(10, 1e-6, pure_epsilons=[0.5], thresholds=True)
     with open_private(TABLE, SCHEMA, budget, ledger, mechanisms=noise) as table:
         share = budget.rho / 8
         table.measure([("ok",), ("sex", "ok")], [share, share])
-        table.measure_purely([("ok",)], [budget.pure[0]])
-        table.fine_histogram("age", share)
-        table.score([("ok",)], [np.zeros(2)], share)
-        table.dependence([("ok", "sex")], share)
+        table.measure_laplace([("ok",)], [budget.pure_epsilons[0]])
+        table.measure_fine_histogram("age", share)
+        table.score_predictions([("ok",)], [np.zeros(2)], share)
+        table.score_indif([("ok", "sex")], share)
         table.discover_range("age", share)
-        table.discover("city", share, budget.threshold_delta)
+        table.discover_values("city", share, budget.threshold_delta)
         certificate = table.certificate()
 
     (dataset,) = ledger.datasets()
-    assert [draw["spend"] for draw in dataset.runs[0].draws] == [answer.spend.to_data() for answer in noise.answers]
+    assert [draw["mechanism"] for draw in dataset.runs[0].measurements] == [
+        answer.cost.to_data() for answer in noise.answers
+    ]
     assert len(noise.answers) == 8
-    assert not dataset.runs[0].noise_is_private
+    assert not dataset.runs[0].uses_real_noise
     assert certificate == Certificate.from_data(certificate.to_data())
     assert "not private" in certificate.text().lower()
 
@@ -283,17 +287,17 @@ def test_a_ledger_that_cannot_be_written_stops_the_release_before_rows_are_read(
     data = Untouchable()
 
     with pytest.raises(LedgerError):
-        open_private(data, SCHEMA, BUDGET, Ledger(tmp_path / "no folder" / "l.db"), mechanisms=Exact())
+        open_private(data, SCHEMA, BUDGET, Ledger(tmp_path / "no folder" / "l.db"), mechanisms=NoNoise())
 
     assert data.reads == 0
 
 
 def test_a_cap_stops_the_release_before_rows_are_read(tmp_path: Path) -> None:
     ledger, data = Ledger(tmp_path / "l.db"), Untouchable()
-    ledger.set_cap("people", Cap.of(0.1, 1e-9))
+    ledger.set_cap("people", Cap.for_guarantee(0.1, 1e-9))
 
     with pytest.raises(LedgerError, match="cap"):
-        open_private(data, SCHEMA, BUDGET, ledger, mechanisms=Exact())
+        open_private(data, SCHEMA, BUDGET, ledger, mechanisms=NoNoise())
 
     assert data.reads == 0
 
@@ -303,7 +307,7 @@ def test_a_drafted_schema_stops_the_release_before_rows_are_read() -> None:
     data = Untouchable()
 
     with pytest.raises(SchemaError, match="read off the data"):
-        open_private(data, drafted, BUDGET, mechanisms=Exact())
+        open_private(data, drafted, BUDGET, mechanisms=NoNoise())
 
     assert data.reads == 0
 
@@ -347,11 +351,11 @@ def test_a_table_that_breaks_off_gives_the_promise_back(tmp_path: Path) -> None:
     ],
 )
 def test_a_senseless_question_is_refused_without_paying(ask: Any, expected: str) -> None:
-    with opened(limits=Limits(cells=50, draws=100)) as table:
+    with opened(limits=ReleaseLimits(max_marginal_cells=50, max_noisy_values=100)) as table:
         with pytest.raises(DPSynError, match=expected):
             ask(table)
 
-        assert table.certificate().figures.epsilon == 0
+        assert table.certificate().epsilon_bounds.epsilon == 0
 
 
 # ── opaque ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -372,7 +376,7 @@ def test_a_private_table_shows_nothing_of_its_rows() -> None:
 
 def test_an_error_inside_a_release_quotes_no_row() -> None:
     with opened() as table, pytest.raises(InternalError) as caught:
-        table.score([("ok",)], [np.zeros(3)], table.budget.rho)
+        table.score_predictions([("ok",)], [np.zeros(3)], table.budget.rho)
 
     assert SECRET not in str(caught.value)
 
@@ -381,7 +385,7 @@ def test_a_column_of_categories_is_narrowed_without_quoting_a_cell() -> None:
     schema = Schema(attributes=(Integer(name="v", low=0, high=1000),))
     table = pa.table({"v": pa.array(["1", "2", SECRET] * 40).dictionary_encode()})
 
-    with open_private(table, schema, BUDGET, mechanisms=Exact()) as private:
+    with open_private(table, schema, BUDGET, mechanisms=NoNoise()) as private:
         narrowed: Any = private.discover_range("v", private.budget.rho).schema["v"]
 
     assert (narrowed.low, narrowed.high) == (1, 3)
@@ -390,7 +394,7 @@ def test_a_column_of_categories_is_narrowed_without_quoting_a_cell() -> None:
 def test_values_beyond_the_bounds_narrow_a_range_to_the_bound() -> None:
     schema = Schema(attributes=(Integer(name="v", low=0, high=1000),))
 
-    with open_private(pa.table({"v": [10**6] * 90}), schema, BUDGET, mechanisms=Exact()) as private:
+    with open_private(pa.table({"v": [10**6] * 90}), schema, BUDGET, mechanisms=NoNoise()) as private:
         narrowed: Any = private.discover_range("v", private.budget.rho).schema["v"]
 
     assert (narrowed.low, narrowed.high) == (512, 1000)
@@ -403,8 +407,8 @@ def test_a_rule_about_a_value_that_was_not_bought_is_dropped() -> None:
     )
     schema = msgspec.structs.replace(SCHEMA, rules=rules)
 
-    with open_private(TABLE, schema, BUDGET, mechanisms=Exact()) as table:
-        bought = table.discover("city", table.budget.rho, table.budget.threshold_delta).schema
+    with open_private(TABLE, schema, BUDGET, mechanisms=NoNoise()) as table:
+        bought = table.discover_values("city", table.budget.rho, table.budget.threshold_delta).schema
 
     assert bought.rules == (Impossible(where=(("city", ("Oslo",)), ("ok", True))),)
 
@@ -412,7 +416,7 @@ def test_a_rule_about_a_value_that_was_not_bought_is_dropped() -> None:
 def test_a_recoding_of_another_schema_is_refused() -> None:
     with opened() as table:
         before = table.recoding
-        after = table.discover("city", table.budget.rho, table.budget.threshold_delta)
+        after = table.discover_values("city", table.budget.rho, table.budget.threshold_delta)
 
         with pytest.raises(InternalError, match="another schema"):
             after.recode(before)
@@ -445,11 +449,14 @@ def test_only_the_real_noise_is_called_private() -> None:
 
 
 def test_at_most_so_many_rows_of_a_person_are_counted() -> None:
-    schema = Schema(attributes=(Identifier(name="id"), Categorical(name="a", codes=10)), unit=Unit(id="id", rows=2))
+    schema = Schema(
+        attributes=(Identifier(name="id"), Categorical(name="a", codes=10)),
+        privacy_unit=UnitDeclaration(id="id", max_rows=2),
+    )
     ids: Sequence[str | None] = ["p"] * 10 + ["q"] + [None] * 5
     table = pa.table({"id": ids, "a": [i % 10 for i in range(16)]})
 
-    with open_private(table, schema, BUDGET, mechanisms=Exact()) as private:
+    with open_private(table, schema, BUDGET, mechanisms=NoNoise()) as private:
         (found,) = private.measure([("a",)], [private.budget.rho])
         certificate = private.certificate()
 
@@ -458,12 +465,15 @@ def test_at_most_so_many_rows_of_a_person_are_counted() -> None:
 
 
 def test_which_rows_of_a_person_count_differs_from_release_to_release() -> None:
-    schema = Schema(attributes=(Identifier(name="id"), Categorical(name="a", codes=50)), unit=Unit(id="id", rows=1))
+    schema = Schema(
+        attributes=(Identifier(name="id"), Categorical(name="a", codes=50)),
+        privacy_unit=UnitDeclaration(id="id", max_rows=1),
+    )
     table = pa.table({"id": ["p"] * 50, "a": range(50)})
     chosen = set()
 
     for _ in range(6):
-        with open_private(table, schema, BUDGET, mechanisms=Exact()) as private:
+        with open_private(table, schema, BUDGET, mechanisms=NoNoise()) as private:
             chosen.add(int(private.measure([("a",)], [private.budget.rho])[0].raw.argmax()))
 
     assert len(chosen) > 1  # all six are the same with probability 50⁻⁵

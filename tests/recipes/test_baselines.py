@@ -13,7 +13,7 @@ import dpsyn
 from dpsyn.accounting import Ledger
 from dpsyn.errors import UserError
 from dpsyn.schema import Categorical, Open, Schema
-from tests.synopsis.answering.released import baskets, binary_schema, counts_of
+from tests.query.noisy_synopses import baskets, binary_schema, count_table
 
 NO_NOISE = 10**6
 ROWS = baskets(4000, 6)
@@ -22,7 +22,7 @@ TABLE = pa.table({f"x{place}": ROWS[:, place] for place in range(6)})
 
 def off(answer: Any, places: tuple[int, ...]) -> float:
     """The share of rows in a wrong cell."""
-    return float(np.abs(answer.counts - counts_of(ROWS, places, [2] * 6)).sum() / 2 / len(ROWS))
+    return float(np.abs(answer.counts - count_table(ROWS, places, [2] * 6)).sum() / 2 / len(ROWS))
 
 
 def names(places: tuple[int, ...]) -> list[str]:
@@ -35,7 +35,7 @@ def test_without_noise_every_table_of_so_many_attributes_is_told_exactly(recipe:
 
     for places in combinations(range(6), 3):
         answer = synopsis.marginal(*names(places))
-        assert answer.how == "covered"
+        assert answer.source == "covered"
         assert off(answer, places) < 0.001
     assert off(synopsis.marginal(*names((0, 1, 2, 3))), (0, 1, 2, 3)) < 0.1
 
@@ -45,11 +45,11 @@ def test_the_errors_of_fourier_are_those_of_its_coefficients() -> None:
 
     answer = synopsis.marginal("x1", "x4")
 
-    marginals = [m for stage in synopsis.releases[0].stages for m in stage.marginals]
+    marginals = [m for stage in synopsis.releases[0].rounds for m in stage.marginals]
     assert len(marginals) == 6 + 15
-    sigma = marginals[0].deviation
+    sigma = marginals[0].std
     known = [2 / 21, 2, 2, 2]  # the number of rows is told 21 times, the others once
-    assert answer.errors == pytest.approx(sigma * np.sqrt(sum(known)) / 4, rel=1e-6)
+    assert answer.standard_errors == pytest.approx(sigma * np.sqrt(sum(known)) / 4, rel=1e-6)
 
 
 def test_fourier_rows_follow_pairs() -> None:
@@ -59,7 +59,7 @@ def test_fourier_rows_follow_pairs() -> None:
 
     made = np.stack([synthetic[name].to_numpy() for name in TABLE.column_names], axis=1)
     for pair in combinations(range(6), 2):
-        assert np.abs(counts_of(made, pair, [2] * 6) - counts_of(ROWS, pair, [2] * 6)).sum() / 8000 < 0.02
+        assert np.abs(count_table(made, pair, [2] * 6) - count_table(ROWS, pair, [2] * 6)).sum() / 8000 < 0.02
 
 
 @pytest.mark.parametrize(("recipe", "most"), [("mwem", 0.5), ("mwem-practical", 0.06)])
@@ -68,9 +68,9 @@ def test_multiplicative_weights_come_nearer_than_a_uniform_table(recipe: str, mo
 
     found = [off(synopsis.marginal(*names(pair)), pair) for pair in combinations(range(6), 2)]
 
-    uniform = [np.abs(1000 - counts_of(ROWS, pair, [2] * 6)).sum() / 2 / 4000 for pair in combinations(range(6), 2)]
+    uniform = [np.abs(1000 - count_table(ROWS, pair, [2] * 6)).sum() / 2 / 4000 for pair in combinations(range(6), 2)]
     assert np.mean(found) < min(most, float(np.mean(uniform)))
-    assert synopsis.marginal("x0", "x1", "x2").how == "model"
+    assert synopsis.marginal("x0", "x1", "x2").source == "model"
     assert len(synopsis.releases[0].scores) == 10
     assert synopsis.generate(100, seed=1).num_rows == 100
 

@@ -19,10 +19,10 @@ import pytest
 
 import dpsyn
 from dpsyn.demo import people, people_schema
-from tests.private.replaying import Recording
+from tests.private.noise_doubles import RecordingNoise
 
 STORED = Path(__file__).with_name("golden_rows.json")
-SYSTEM_NOISE = "dpsyn.private.opening.SystemNoise"
+SYSTEM_NOISE = "dpsyn.private.session.SystemNoise"
 
 BINARY = dpsyn.Schema.from_yaml(
     "dpsyn_schema: 1\nattributes:\n" + "".join(f"  x{i}: {{kind: categorical, codes: 2}}\n" for i in range(6))
@@ -88,7 +88,7 @@ def visits(rows: int = 1_500) -> pa.Table:
 
 def release(table: pa.Table, schema: dpsyn.Schema, epsilon: float = 1.0, **options: Any) -> dpsyn.Synopsis:
     """A release whose noise comes from a seed."""
-    with patch(SYSTEM_NOISE, lambda: Recording(seed=5)):
+    with patch(SYSTEM_NOISE, lambda: RecordingNoise(seed=5)):
         return dpsyn.measure(table, schema, epsilon, delta=1e-9, **options)
 
 
@@ -100,7 +100,7 @@ def rows_of(synopsis: dpsyn.Synopsis) -> str:
 def counts_of(synopsis: dpsyn.Synopsis, *names: str) -> str:
     """A digest of an answer and its errors, to six digits."""
     answer = synopsis.marginal(*names)
-    return digest([[f"{value:.6g}" for value in array.ravel()] for array in (answer.counts, answer.errors)])
+    return digest([[f"{value:.6g}" for value in array.ravel()] for array in (answer.counts, answer.standard_errors)])
 
 
 def digest(value: Any) -> str:
@@ -113,7 +113,7 @@ def baskets() -> list[list[str]]:
 
 
 def itemsets() -> str:
-    with patch(SYSTEM_NOISE, lambda: Recording(seed=5)):
+    with patch(SYSTEM_NOISE, lambda: RecordingNoise(seed=5)):
         found = dpsyn.frequent_itemsets(baskets(), [f"i{item}" for item in range(12)], epsilon=1.0, top=8)
     return digest(found.table("arrow").to_pydict())
 

@@ -12,7 +12,7 @@ import dpsyn
 from dpsyn.errors import UserError
 from dpsyn.schema import Categorical, Integer, Open, Schema
 from dpsyn.synopsis import Synopsis
-from tests.synopsis.answering.released import baskets, binary_schema, counts_of
+from tests.query.noisy_synopses import baskets, binary_schema, count_table
 
 NO_NOISE = 10**6
 
@@ -22,7 +22,7 @@ def table(rows: np.ndarray) -> pa.Table:
 
 
 def measured(synopsis: Synopsis) -> list[tuple[str, ...]]:
-    return [m.clique for release in synopsis.releases for stage in release.stages for m in stage.marginals]
+    return [m.clique for release in synopsis.releases for stage in release.rounds for m in stage.marginals]
 
 
 def holds_every_pair(synopsis: Synopsis, names: list[str]) -> bool:
@@ -35,7 +35,7 @@ def test_views_hold_every_pair_and_answers_are_near() -> None:
     synopsis = dpsyn.measure(table(rows), binary_schema(12), 2.0, recipe="priview")
     answer = synopsis.marginal("x0", "x4", "x8", "x11")
 
-    truth = counts_of(rows, (0, 4, 8, 11), [2] * 12)
+    truth = count_table(rows, (0, 4, 8, 11), [2] * 12)
     assert holds_every_pair(synopsis, [f"x{place}" for place in range(12)])
     assert np.abs(answer.counts - truth).sum() / 2 / 20_000 < 0.05
 
@@ -65,7 +65,7 @@ def test_without_noise_covered_tables_match_to_half_a_row() -> None:
 
     for view in synopsis.model.tables:
         places = [int(name[1:]) for name in view.clique]
-        assert synopsis.marginal(*view.clique).counts == pytest.approx(counts_of(rows, places, [2] * 9), abs=0.6)
+        assert synopsis.marginal(*view.clique).counts == pytest.approx(count_table(rows, places, [2] * 9), abs=0.6)
 
 
 def test_rows_are_generated_from_random_views() -> None:
@@ -77,7 +77,7 @@ def test_rows_are_generated_from_random_views() -> None:
     assert len([clique for clique in measured(synopsis) if len(clique) == 5]) == 20
     made = np.stack([synthetic[f"x{place}"].to_numpy() for place in range(10)], axis=1)
     off = [
-        np.abs(counts_of(made, pair, [2] * 10) - counts_of(rows, pair, [2] * 10)).sum() / 40_000
+        np.abs(count_table(made, pair, [2] * 10) - count_table(rows, pair, [2] * 10)).sum() / 40_000
         for pair in combinations(range(10), 2)
     ]
     assert np.mean(off) < 0.02
@@ -108,7 +108,7 @@ def test_numbers_and_open_values_are_measured_by_themselves_first() -> None:
 
     assert synopsis.marginal("city").labels == (("Bergen", "Bodø", "Oslo", "elsewhere"),)
     assert float(synopsis.count(age=(30, 34))) == pytest.approx(np.count_nonzero((age >= 30) & (age <= 34)), abs=80)
-    assert synopsis.marginal("age", "b").how == "covered"
+    assert synopsis.marginal("age", "b").source == "covered"
 
 
 def test_a_synopsis_is_extended_by_views() -> None:
@@ -118,7 +118,7 @@ def test_a_synopsis_is_extended_by_views() -> None:
     after = dpsyn.measure(table(rows), binary_schema(6), 0.5, recipe="priview", extend=before)
 
     assert len(after.releases) == 2
-    assert after.marginal("x0").errors[0] < before.marginal("x0").errors[0]
+    assert after.marginal("x0").standard_errors[0] < before.marginal("x0").standard_errors[0]
 
 
 def test_an_extended_synopsis_keeps_the_codes_of_its_tables() -> None:

@@ -7,11 +7,10 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 
+from dpsyn.encoding import Codec, Recoding
 from dpsyn.evaluation import Evaluation, evaluate
-from dpsyn.records import Codec
 from dpsyn.schema import Boolean, Categorical, Datetime, Integer, Ordinal, Schema
 from dpsyn.synopsis import Synopsis
-from dpsyn.transforms import Recoding
 
 HOSTILE = "</script><script>window.caught = 1</script>"
 """The name of an attribute that would like to be a script."""
@@ -50,14 +49,14 @@ def rows(number: int = 400, seed: int = 0) -> pa.Table:
     )
 
 
-def shuffled(table: pa.Table, name: str, seed: int = 1) -> pa.Table:
+def shuffle_column(table: pa.Table, name: str, seed: int = 1) -> pa.Table:
     """The table with one column shuffled."""
     order = np.random.default_rng(seed).permutation(table.num_rows)
     return table.set_column(table.schema.get_field_index(name), name, table.column(name).take(pa.array(order)))
 
 
 @cache
-def synopsis(deviation: float = 4.0) -> Synopsis:
+def synopsis(std: float = 4.0) -> Synopsis:
     """Marginals of the rows with noise: of each attribute, of the first pairs, and of three together."""
     codec, rng = Codec(SCHEMA), np.random.default_rng(5)
     codes = Recoding.coarse(codec).apply(codec.encode(rows()))
@@ -66,14 +65,14 @@ def synopsis(deviation: float = 4.0) -> Synopsis:
     marginals = {}
     for clique in cliques:
         places = [names.index(name) for name in clique]
-        counts = np.zeros([codec.bins[place] for place in places])
+        counts = np.zeros([codec.coarse_sizes[place] for place in places])
         np.add.at(counts, tuple(codes[:, place] for place in places), 1)
-        marginals[clique] = np.round(counts + rng.normal(0, deviation, counts.shape))
-    return Synopsis.from_marginals(SCHEMA, marginals, deviation=deviation, source=f"a test {HOSTILE}")
+        marginals[clique] = np.round(counts + rng.normal(0, std, counts.shape))
+    return Synopsis.from_marginals(SCHEMA, marginals, std=std, source=f"a test {HOSTILE}")
 
 
 @cache
 def evaluation(shuffle: str = "") -> Evaluation:
     """Scores of other rows of the same kind, with a column shuffled if one is named."""
     other = rows(seed=9)
-    return evaluate(rows(), shuffled(other, shuffle) if shuffle else other, SCHEMA)
+    return evaluate(rows(), shuffle_column(other, shuffle) if shuffle else other, SCHEMA)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dpsyn.report.private import private_report
-from dpsyn.report.publishable import publishable_report
+from dpsyn.report.evaluation_report import private_report
+from dpsyn.report.release_report import publishable_report
 from tests.browser import Browser, chromium
 from tests.report.pages import HOSTILE, VALUES, evaluation, rows, synopsis
 

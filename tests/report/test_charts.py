@@ -8,9 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsyn.report.charts import MANY, MOST_BARS, MOST_NAMES, attribute_data, heat_map_data, pair_data, templates
+from dpsyn.report.charts import (
+    MANY_VALUES,
+    MAX_BARS,
+    MAX_HEAT_MAP_ATTRIBUTES,
+    attribute_data,
+    chart_templates,
+    heat_map_data,
+    pair_data,
+)
 from dpsyn.report.content import AttributeChart, PairChart, PairError
-from dpsyn.report.private import private_content
+from dpsyn.report.evaluation_report import private_content
 from tests.report.pages import evaluation
 
 
@@ -36,7 +44,7 @@ def test_each_kind_has_its_picture(kind: str, template: str) -> None:
     data = attribute_data(chart(["2016", "2017"], [0.4, 0.6], kind))
 
     assert data["template"] == template
-    assert template in templates()
+    assert template in chart_templates()
     assert data["reference"] == [0.4, 0.6]
     assert data["synthetic"] == [0.6, 0.4]
 
@@ -47,7 +55,7 @@ def test_bars_beyond_the_largest_are_told_as_one(shares: list[float], folded: in
 
     data = attribute_data(chart(labels, shares, folded=folded, deviation=tuple(shares)))
 
-    assert len(data["label"]) == len(data["low"]) <= MOST_BARS
+    assert len(data["label"]) == len(data["low"]) <= MAX_BARS
     told = {label: share for label, share, _ in data["beside"]}
     assert sum(data["reference"]) + sum(told.values()) == pytest.approx(sum(shares), rel=1e-3)
     drawn, own = len(data["label"]), len(shares) - (folded > 0)
@@ -83,11 +91,11 @@ def test_noise_is_drawn_to_both_sides() -> None:
 
 
 def test_one_value_that_dwarfs_many_others_calls_for_square_roots() -> None:
-    few, many = ["x"] * MANY, ["x"] * (MANY + 1)
+    few, many = ["x"] * MANY_VALUES, ["x"] * (MANY_VALUES + 1)
 
-    assert attribute_data(chart(few, [0.9, *[0.02] * (MANY - 1)]))["exponent"] == 1
-    assert attribute_data(chart(many, [0.9, *[0.02] * MANY]))["exponent"] == 0.5
-    assert attribute_data(chart(many, [0.4, *[0.1] * MANY]))["exponent"] == 1
+    assert attribute_data(chart(few, [0.9, *[0.02] * (MANY_VALUES - 1)]))["exponent"] == 1
+    assert attribute_data(chart(many, [0.9, *[0.02] * MANY_VALUES]))["exponent"] == 0.5
+    assert attribute_data(chart(many, [0.4, *[0.1] * MANY_VALUES]))["exponent"] == 1
 
 
 def test_a_shuffled_column_has_the_largest_errors_of_the_heat_map() -> None:
@@ -105,7 +113,7 @@ def test_a_shuffled_column_has_the_largest_errors_of_the_heat_map() -> None:
 
 
 def test_the_heat_map_shows_the_attributes_with_the_largest_errors() -> None:
-    names = [f"n{number}" for number in range(MOST_NAMES + 5)]
+    names = [f"n{number}" for number in range(MAX_HEAT_MAP_ATTRIBUTES + 5)]
     pairs = [
         PairError(first=names[k], second=names[k + 1], distance=k / 100, floor=0.0, independent=1.0)
         for k in range(len(names) - 1)
@@ -113,10 +121,10 @@ def test_the_heat_map_shows_the_attributes_with_the_largest_errors() -> None:
 
     data = heat_map_data(pairs)
 
-    assert len(data["names"]) == MOST_NAMES
+    assert len(data["names"]) == MAX_HEAT_MAP_ATTRIBUTES
     assert data["names"][0] == names[-1]
     assert "n0" not in data["names"]
-    assert all(0 <= place < MOST_NAMES for cell in data["cells"] for place in cell[:2])
+    assert all(0 <= place < MAX_HEAT_MAP_ATTRIBUTES for cell in data["cells"] for place in cell[:2])
 
 
 def test_a_pair_keeps_its_tables() -> None:
@@ -130,8 +138,8 @@ def test_a_pair_keeps_its_tables() -> None:
 
 
 def test_no_specification_holds_anything_of_a_table() -> None:
-    text = json.dumps(templates())
+    text = json.dumps(chart_templates())
 
-    assert set(templates()) == {"bars", "histogram", "timeline", "grid"}
+    assert set(chart_templates()) == {"bars", "histogram", "timeline", "grid"}
     assert "http" not in text
-    assert json.loads(text) == templates()
+    assert json.loads(text) == chart_templates()

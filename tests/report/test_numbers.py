@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsyn.report.numbers import at_least, at_most, counted, percent, plain
+from dpsyn.report.numbers import format_count, format_number, format_percent, format_rounded_down, format_rounded_up
 
 
 @pytest.mark.parametrize(
@@ -14,23 +14,23 @@ from dpsyn.report.numbers import at_least, at_most, counted, percent, plain
     [(4.0000000002, "4"), (1e-9, "1e-9"), (0.25, "0.25"), (12345.6, "12,345.6"), (0, "0"), (2.5e12, "2.5e12")],
 )
 def test_numbers_are_short(number: float, text: str) -> None:
-    assert plain(number) == text
+    assert format_number(number) == text
 
 
 @given(st.floats(1e-6, 1e6))
 def test_what_was_spent_is_rounded_up_and_what_is_left_down(number: float) -> None:
-    spent, left = (float(text.replace(",", "")) for text in (at_least(number), at_most(number)))
+    spent, left = (float(text.replace(",", "")) for text in (format_rounded_up(number), format_rounded_down(number)))
 
     assert number * 0.989 < left <= number * (1 + 2e-9)
     assert number * (1 - 2e-9) <= spent < number * 1.011
 
 
 def test_shares_are_rounded_up() -> None:
-    assert [percent(share) for share in (0, 1e-6, 0.5, 0.501, 1 + 1e-12, 1.2)] == [
+    assert [format_percent(share) for share in (0, 1e-6, 0.5, 0.501, 1 + 1e-12, 1.2)] == [
         "0 %", "1 %", "50 %", "51 %", "100 %", "120 %",
     ]  # fmt: skip
 
 
 def test_infinity_and_nouns_are_written() -> None:
-    assert at_least(math.inf) == "inf"
-    assert [counted(n, "run") for n in (0, 1, 2000)] == ["0 runs", "1 run", "2,000 runs"]
+    assert format_rounded_up(math.inf) == "inf"
+    assert [format_count(n, "run") for n in (0, 1, 2000)] == ["0 runs", "1 run", "2,000 runs"]

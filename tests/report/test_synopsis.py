@@ -8,48 +8,48 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from dpsyn.accounting import Budget, Exponential, Gaussian, Laplace, Protection, Run, Threshold
+from dpsyn.accounting import Budget, Exponential, Gaussian, Laplace, PartitionSelection, PrivacyUnit, Run
+from dpsyn.encoding import Codec, Recoding
+from dpsyn.inference import MeasurementRound, Release, Scores
 from dpsyn.marginals import Marginal
-from dpsyn.records import Codec
 from dpsyn.report.synopsis import (
     overview_lines,
-    payment_rows,
-    payments,
     release_lines,
     score_lines,
+    spending_entries,
+    spending_rows,
     synopsis_data,
 )
-from dpsyn.synopsis import Release, Scores, Stage, Synopsis
-from dpsyn.transforms import Recoding
+from dpsyn.synopsis import Synopsis
 from tests.synopsis.synopses import SCHEMA, certificate, synopses, synopsis
 
 
-def mixed() -> Release:
+def mixed_release() -> Release:
     """A release of every kind of step, of which a quarter of the Gaussian part is left."""
-    budget = Budget.plan(1, 1e-9, pure=["0.1", "0.05"], thresholds=True)
-    run = Run.open(budget, Protection())
-    shares = budget.shares([1, 1, 1, 1])
-    table, values, scores = (Gaussian.within(share, 1) for share in shares[:3])
-    laplace = Laplace.within(budget.pure[0], 1)
-    run.record("values of town", Threshold.within(budget.threshold_delta, values, 1))
-    run.record("distances of 3 marginals from predictions", scores)
-    run.record("marginal of age, sex (9 cells)", table)
-    run.record("marginal of sex", laplace)
-    run.record("frequent items", Exponential.within(budget.pure[1], 1))
+    budget = Budget.for_guarantee(1, 1e-9, pure_epsilons=["0.1", "0.05"], thresholds=True)
+    run = Run.open(budget, PrivacyUnit())
+    shares = budget.split_rho([1, 1, 1, 1])
+    table, values, scores = (Gaussian.for_rho(share, 1) for share in shares[:3])
+    laplace = Laplace.for_epsilon(budget.pure_epsilons[0], 1)
+    run.charge("values of town", PartitionSelection.for_delta(budget.threshold_delta, values, 1))
+    run.charge("distances of 3 marginals from predictions", scores)
+    run.charge("marginal of age, sex (9 cells)", table)
+    run.charge("marginal of sex", laplace)
+    run.charge("frequent items", Exponential.for_epsilon(budget.pure_epsilons[1], 1))
     coarse = Recoding.coarse(Codec(SCHEMA))
     marginals = (
         Marginal(("sex",), np.zeros(3, np.int64), 0, 2**0.5 * laplace.scale),
         Marginal(("age", "sex"), np.zeros((3, 3), np.int64), table.lattice, table.sigma),
     )
-    return Release("dpsyn", (Stage(coarse, marginals),), certificate=run.certificate(["age: code book"]))
+    return Release("dpsyn", (MeasurementRound(coarse, marginals),), certificate=run.certificate(["age: code book"]))
 
 
 def test_every_draw_has_its_share_of_the_promise_and_the_rest_is_named() -> None:
-    release = mixed()
+    release = mixed_release()
     assert release.certificate is not None
-    sigma = payments(release)[2].deviation
+    sigma = spending_entries(release)[2].std
 
-    rows = payment_rows(release)
+    rows = spending_rows(release)
 
     assert [row[0] for row in rows] == [
         "values of town",
@@ -63,18 +63,18 @@ def test_every_draw_has_its_share_of_the_promise_and_the_rest_is_named() -> None
     assert rows[3][1:3] == ("3", f"{2**0.5 * 10:.4g}")
     assert rows[4][1:3] == ("—", "—")
     promised = float(release.certificate.account.budget.reserved_rho)
-    assert payments(release)[3].share == pytest.approx(0.1**2 / 2 / promised)
+    assert spending_entries(release)[3].budget_share == pytest.approx(0.1**2 / 2 / promised)
     shares = [float(row[3].removesuffix(" %")) for row in rows]
     assert sum(shares) == pytest.approx(100, abs=1)
 
 
 def test_a_marginal_without_a_draw_is_shown_without_a_price() -> None:
-    release = mixed()
+    release = mixed_release()
     foreign = Marginal(("job",), np.zeros(5, np.int64), 3, 2.0)
     louder = Marginal(("age", "sex"), np.zeros((3, 3), np.int64), 3, 2.0)
-    stage = Stage(release.stages[0].recoding, (*release.stages[0].marginals, foreign, louder))
+    stage = MeasurementRound(release.rounds[0].recoding, (*release.rounds[0].marginals, foreign, louder))
 
-    rows = payment_rows(Release("dpsyn", (stage,), certificate=release.certificate))
+    rows = spending_rows(Release("dpsyn", (stage,), certificate=release.certificate))
 
     assert ("job", "5", "2", "—") in rows
     assert ("age, sex", "9", "2", "—") in rows
@@ -83,13 +83,13 @@ def test_a_marginal_without_a_draw_is_shown_without_a_price() -> None:
 def test_imported_numbers_are_shown_without_a_price_and_not_verified() -> None:
     release = synopsis(None).releases[0]
 
-    assert payment_rows(release) == [("age, sex", "9", "4", "—"), ("job", "5", "4", "—"), ("work", "4", "4", "—")]
+    assert spending_rows(release) == [("age, sex", "9", "4", "—"), ("job", "5", "4", "—"), ("work", "4", "4", "—")]
     assert release_lines(release)[0].startswith("Guarantee not verified here.")
     assert "  the statistics office" in release_lines(release)
 
 
 def test_the_certificate_is_told_without_the_draws_that_the_table_shows() -> None:
-    lines = release_lines(mixed())
+    lines = release_lines(mixed_release())
 
     assert "Promise: ε = 1, δ = 1e-09, against adding or removing one row." in lines
     assert "  age: code book" in lines
@@ -129,7 +129,7 @@ def test_one_private_release_needs_no_warning_and_no_sum() -> None:
 def test_any_synopsis_can_be_told_and_is_json(found: Synopsis) -> None:
     overview_lines(found)
     for release in found.releases:
-        assert all(len(row) == 4 for row in payment_rows(release))
+        assert all(len(row) == 4 for row in spending_rows(release))
         release_lines(release)
         score_lines(release)
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from dpsyn.errors import SchemaError
 from dpsyn.schema import Boolean, Categorical, Integer, Open, Schema, Total
-from dpsyn.schema.approval import approve, approve_schema
-from dpsyn.schema.files import document_of
-from dpsyn.schema.yamltext import read, scalar
+from dpsyn.schema.approval import approve_schema, approve_text
+from dpsyn.schema.files import to_document
+from dpsyn.schema.yaml_io import format_scalar, read_yaml
 
 BLOCK = """\
 # a draft
@@ -44,7 +44,7 @@ def schema_text(entry: str) -> str:
 
 
 def test_a_block_entry_changes_its_provenance_and_gains_a_line() -> None:
-    text = approve(BLOCK, ["age"], "code book 2024")
+    text = approve_text(BLOCK, ["age"], "code book 2024")
 
     old = "    provenance: data  # the oldest is 97\n"
     new = "    provenance: public  # the oldest is 97\n    because: code book 2024\n"
@@ -52,7 +52,7 @@ def test_a_block_entry_changes_its_provenance_and_gains_a_line() -> None:
 
 
 def test_a_flow_entry_is_changed_between_its_braces() -> None:
-    text = approve(BLOCK, ["sex: at birth"], "law, section 3")
+    text = approve_text(BLOCK, ["sex: at birth"], "law, section 3")
 
     assert text == BLOCK.replace(
         "[F, M], provenance: data} #", "[F, M], provenance: public, because: 'law, section 3'} #"
@@ -60,13 +60,13 @@ def test_a_flow_entry_is_changed_between_its_braces() -> None:
 
 
 def test_a_public_attribute_without_a_reason_gains_one_at_its_end() -> None:
-    text = approve(BLOCK, ["region"], "code book")
+    text = approve_text(BLOCK, ["region"], "code book")
 
     assert text == BLOCK + "      because: code book\n"
 
 
 def test_several_names_are_approved_at_once_in_any_order() -> None:
-    text = approve(BLOCK, ["sex: at birth", "age", "age"], "code book")
+    text = approve_text(BLOCK, ["sex: at birth", "age", "age"], "code book")
 
     schema = Schema.from_yaml(text)
     assert [(a.provenance, a.because) for a in schema] == [("public", "code book")] * 2 + [("public", "")]
@@ -87,7 +87,7 @@ def test_several_names_are_approved_at_once_in_any_order() -> None:
     ],
 )
 def test_a_reason_that_stands_there_is_replaced_in_its_place(before: str, after: str) -> None:
-    text = approve(schema_text(before), ["a"], "book")
+    text = approve_text(schema_text(before), ["a"], "book")
 
     assert after in text
     assert Schema.from_yaml(text)["a"].because == "book"
@@ -107,31 +107,31 @@ def test_a_reason_that_stands_there_is_replaced_in_its_place(before: str, after:
 def test_a_reason_goes_below_the_whole_of_the_last_field(last: str) -> None:
     before = schema_text(f"  a:\n    kind: open\n    {last}")
 
-    text = approve(before, ["a"], "book")
+    text = approve_text(before, ["a"], "book")
 
     added = "    because: book"
     assert [line for line in text.splitlines() if line != added] == before.splitlines()
-    assert read(text)[0]["attributes"]["a"] == {**read(before)[0]["attributes"]["a"], "because": "book"}
+    assert read_yaml(text)[0]["attributes"]["a"] == {**read_yaml(before)[0]["attributes"]["a"], "because": "book"}
 
 
 def test_windows_line_breaks_stay() -> None:
     before = BLOCK.replace("\n", "\r\n")
 
-    text = approve(before, ["age", "region"], "book")
+    text = approve_text(before, ["age", "region"], "book")
 
-    assert text == approve(BLOCK, ["age", "region"], "book").replace("\n", "\r\n")
+    assert text == approve_text(BLOCK, ["age", "region"], "book").replace("\n", "\r\n")
 
 
 def test_a_byte_order_mark_stays() -> None:
-    text = approve("\ufeff" + BLOCK, ["age"], "book")
+    text = approve_text("\ufeff" + BLOCK, ["age"], "book")
 
-    assert text == "\ufeff" + approve(BLOCK, ["age"], "book")
+    assert text == "\ufeff" + approve_text(BLOCK, ["age"], "book")
 
 
 def test_a_json_schema_file_stays_json() -> None:
     before = '{"dpsyn_schema": 1, "attributes": {"a": {"kind": "open", "provenance": "data"}}}'
 
-    text = approve(before, ["a"], 'the "book"')
+    text = approve_text(before, ["a"], 'the "book"')
 
     entry = json.loads(text)["attributes"]["a"]
     assert entry == {"kind": "open", "provenance": "public", "because": 'the "book"'}
@@ -140,13 +140,13 @@ def test_a_json_schema_file_stays_json() -> None:
 def test_an_unfinished_schema_can_be_approved() -> None:
     before = schema_text("  a:\n    kind: integer\n    low:  # lowest\n    high:\n    provenance: data\n")
 
-    text = approve(before, ["a"], "book")
+    text = approve_text(before, ["a"], "book")
 
     assert text == before.replace("provenance: data", "provenance: public\n    because: book")
 
 
 def test_a_reason_is_written_on_one_line_whatever_it_holds() -> None:
-    text = approve(BLOCK, ["age"], "  code book:\n\tpage 3 # see {there} \x07")
+    text = approve_text(BLOCK, ["age"], "  code book:\n\tpage 3 # see {there} \x07")
 
     assert Schema.from_yaml(text)["age"].because == "code book: page 3 # see {there} \x07"
 
@@ -154,7 +154,7 @@ def test_a_reason_is_written_on_one_line_whatever_it_holds() -> None:
 def test_entries_that_share_one_anchor_are_approved_together() -> None:
     before = schema_text("  a: &shared {kind: open, provenance: data}\n  b: *shared\n")
 
-    text = approve(before, ["a", "b"], "book")
+    text = approve_text(before, ["a", "b"], "book")
 
     assert text == before.replace("data", "public, because: book")
 
@@ -163,7 +163,7 @@ def test_an_alias_that_another_entry_would_suffer_from_is_refused() -> None:
     before = schema_text("  a: &shared {kind: open, provenance: data}\n  b: *shared\n")
 
     with pytest.raises(SchemaError, match="cannot be edited where it stands"):
-        approve(before, ["b"], "book")
+        approve_text(before, ["b"], "book")
 
 
 # ── what is approved ─────────────────────────────────────────────────────────────────────────────────────────
@@ -173,8 +173,8 @@ def test_an_alias_that_another_entry_would_suffer_from_is_refused() -> None:
 def test_what_is_public_gets_the_new_reason_where_it_is_named_and_keeps_its_own_otherwise(provenance: str) -> None:
     before = schema_text(f"  a: {{kind: open, {provenance}because: law}}\n  b: {{kind: open, provenance: data}}\n")
 
-    named = approve(before, ["a"], "book")
-    all_of_them = approve(before, (), "book", everything=True)
+    named = approve_text(before, ["a"], "book")
+    all_of_them = approve_text(before, (), "book", everything=True)
 
     assert Schema.from_yaml(named)["a"].because == "book"
     assert Schema.from_yaml(all_of_them)["a"].because == "law"
@@ -199,24 +199,24 @@ rules:
 
 
 def test_the_name_of_a_derived_attribute_approves_its_derivation_too() -> None:
-    text = approve(DERIVED, ["state"], "atlas")
+    text = approve_text(DERIVED, ["state"], "atlas")
 
     schema = Schema.from_yaml(text)
     assert (schema["state"].because, schema.derive[0].because) == ("atlas", "atlas")
-    assert schema.unapproved() == ("attribute 'county'", "rule 1", "rule 2")
+    assert schema.unapproved_statements() == ("attribute 'county'", "rule 1", "rule 2")
 
 
 def test_everything_read_off_the_data_is_approved_at_once_rules_included() -> None:
-    text = approve(DERIVED, (), "atlas", everything=True)
+    text = approve_text(DERIVED, (), "atlas", everything=True)
 
-    assert Schema.from_yaml(text).unapproved() == ()
+    assert Schema.from_yaml(text).unapproved_statements() == ()
     assert text.count("because: atlas") == 5
 
 
 def test_everything_leaves_public_entries_alone() -> None:
     before = schema_text("  a: {kind: open}\n")
 
-    text = approve(before, (), "book", everything=True)
+    text = approve_text(before, (), "book", everything=True)
 
     assert text == before
 
@@ -226,7 +226,7 @@ def test_everything_leaves_public_entries_alone() -> None:
 )
 def test_an_unknown_name_is_refused_with_the_nearest_ones(name: str, hint: str) -> None:
     with pytest.raises(SchemaError) as refused:
-        approve(BLOCK, ["age", name], "book")
+        approve_text(BLOCK, ["age", name], "book")
 
     assert str(refused.value) == f"there is no attribute {name!r}; {hint}"
 
@@ -234,25 +234,25 @@ def test_an_unknown_name_is_refused_with_the_nearest_ones(name: str, hint: str) 
 @pytest.mark.parametrize("because", ["", "  \n"])
 def test_an_approval_without_a_reason_is_refused(because: str) -> None:
     with pytest.raises(SchemaError, match="needs a reason"):
-        approve(BLOCK, ["age"], because)
+        approve_text(BLOCK, ["age"], because)
 
 
 @pytest.mark.parametrize(("names", "everything"), [((), False), (("age",), True)])
 def test_either_names_or_everything_must_be_given(names: tuple[str, ...], everything: bool) -> None:
     with pytest.raises(SchemaError, match="one of the two"):
-        approve(BLOCK, names, "book", everything=everything)
+        approve_text(BLOCK, names, "book", everything=everything)
 
 
 @pytest.mark.parametrize("text", ["", "a: 1\n", "[1]\n", "attributes: {a: {kind: open}}\n"])
 def test_a_text_that_is_no_schema_is_refused(text: str) -> None:
     with pytest.raises(SchemaError, match="not a DPSyn schema"):
-        approve(text, ["a"], "book")
+        approve_text(text, ["a"], "book")
 
 
 @pytest.mark.parametrize("entry", ["  a:\n", "  a: open\n", "  a: {}\n", "  a: [kind]\n"])
 def test_an_attribute_that_is_not_described_is_refused(entry: str) -> None:
     with pytest.raises(SchemaError, match="'a' is not described"):
-        approve(schema_text(entry), ["a"], "book")
+        approve_text(schema_text(entry), ["a"], "book")
 
 
 # ── any schema ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -279,11 +279,11 @@ STYLES = st.sampled_from(["block", "flow", "json"])
 def written(schema: Schema, style: str) -> str:
     """The text of a schema, with comments where the style has them."""
     if style == "json":
-        return json.dumps(document_of(schema), indent=2, ensure_ascii=False)
+        return json.dumps(to_document(schema), indent=2, ensure_ascii=False)
     if style == "block":
         return "".join(f"{line}  # provenance: data\n" for line in schema.to_yaml().splitlines())
-    document = document_of(schema)
-    entries = [f"  {scalar(name)}: {in_braces(entry)}  # {{" for name, entry in document["attributes"].items()]
+    document = to_document(schema)
+    entries = [f"  {format_scalar(name)}: {in_braces(entry)}  # {{" for name, entry in document["attributes"].items()]
     rules = [f"- {in_braces(rule)}" for rule in document.get("rules", [])]
     return "\n".join(["dpsyn_schema: 1", "attributes:", *entries, "rules:", *rules])
 
@@ -301,7 +301,7 @@ def test_only_provenance_and_reason_change(schema: Schema, style: str, data: st.
     before = written(schema, style)
     names = data.draw(st.lists(st.sampled_from(schema.names), min_size=1))
 
-    text = approve(before, names, "book")
+    text = approve_text(before, names, "book")
 
     expected = [
         msgspec.structs.replace(a, provenance="public", because="book") if a.name in names else a for a in schema
@@ -313,9 +313,9 @@ def test_only_provenance_and_reason_change(schema: Schema, style: str, data: st.
 def test_lines_without_provenance_or_reason_stay(schema: Schema, style: str) -> None:
     before = written(schema, style)
 
-    text = approve(before, (), "book", everything=True)
+    text = approve_text(before, (), "book", everything=True)
 
-    assert Schema.from_yaml(text).unapproved() == ()
+    assert Schema.from_yaml(text).unapproved_statements() == ()
     if style == "block":
         assert without_approvals(text) == without_approvals(before)
     else:
@@ -330,7 +330,7 @@ def test_approvals_at_the_same_time_are_all_recorded(tmp_path: Path) -> None:
     with ThreadPoolExecutor(len(names)) as pool:
         list(pool.map(lambda name: approve_schema(path, name, because="book"), names))
 
-    assert Schema.load(path).unapproved() == ()
+    assert Schema.load(path).unapproved_statements() == ()
 
 
 def test_the_approval_of_a_file_that_is_not_there_says_so(tmp_path: Path) -> None:
@@ -342,7 +342,7 @@ def test_thousands_of_attributes_are_approved_one_by_one_in_their_places() -> No
     names = [f"a{number}" for number in range(2_000)]
     before = schema_text("".join(f"  {name}:\n    kind: open\n    because:\n    provenance: data\n" for name in names))
 
-    text = approve(before, (), "book", everything=True)
+    text = approve_text(before, (), "book", everything=True)
 
     after = before.replace("because:", "because: book").replace("provenance: data", "provenance: public")
     assert text == after

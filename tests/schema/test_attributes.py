@@ -23,9 +23,9 @@ from dpsyn.schema import (
     Ordinal,
     Real,
     Value,
-    text_of,
+    canonical_text,
 )
-from dpsyn.schema.attributes import MOST_VALUES, NULL_SPELLINGS, NotCodedError, split_range
+from dpsyn.schema.attributes import MAX_LISTED_VALUES, NULL_SPELLINGS, NotCodedError, split_range
 from tests.strategies import attributes, coded
 
 SEX = Categorical(name="sex", values=("F", "M"))
@@ -199,7 +199,7 @@ def test_the_null_texts_of_missing_true_may_be_values() -> None:
         ({}, "either values: [...] or codes: n", ("values",)),
         ({"values": ("a",), "codes": 3}, "either values: [...] or codes: n", ("values",)),
         ({"codes": 0}, "codes is 0; it must be 1 …", ("codes",)),
-        ({"codes": MOST_VALUES + 1}, "it must be 1 … 1,000,000", ("codes",)),
+        ({"codes": MAX_LISTED_VALUES + 1}, "it must be 1 … 1,000,000", ("codes",)),
         ({"values": ("a", True)}, "use kind: boolean, or quote them", ("values", 1)),
         ({"values": ("a",), "other": False}, "use kind: boolean, or quote them", ("other",)),
         ({"values": ("a", float("nan"))}, "nan is not a category; leave it out, or quote it", ("values", 1)),
@@ -240,7 +240,7 @@ def test_a_list_no_table_could_have_is_refused(fields: dict[str, Any], phrase: s
     ],
 )
 def test_values_are_compared_by_their_text(value: Value, text: str) -> None:
-    assert text_of(value) == text
+    assert canonical_text(value) == text
 
 
 # ── conditions ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -331,7 +331,7 @@ def test_a_range_is_two_ends_with_two_dots_between(text: Value, ends: tuple[str,
 def test_bought_values_make_an_open_attribute_categorical() -> None:
     attribute = Open(name="job", missing="-", because="job register", description="last job", other="else")
 
-    bought = attribute.bought(["cook", "nurse"])
+    bought = attribute.to_categorical(["cook", "nurse"])
 
     assert bought == Categorical(
         name="job",
@@ -344,13 +344,13 @@ def test_bought_values_make_an_open_attribute_categorical() -> None:
 
 
 def test_buying_nothing_leaves_the_name_of_all_others() -> None:
-    bought = Open(name="job", missing=True).bought([])
+    bought = Open(name="job", missing=True).to_categorical([])
 
     assert bought.labels() == ("other", "missing")
 
 
 def test_a_bought_value_that_is_called_like_all_others_joins_them() -> None:
-    bought = Open(name="job", other="else").bought(["cook", "else"])
+    bought = Open(name="job", other="else").to_categorical(["cook", "else"])
 
     assert bought.labels() == ("cook", "else")
     assert bought.other_cell == 1
@@ -360,7 +360,7 @@ def test_a_bought_value_that_is_called_like_all_others_joins_them() -> None:
 def test_a_bought_value_that_is_called_like_an_empty_cell_joins_the_others(missing: Any) -> None:
     attribute = Open(name="job", missing=missing)
 
-    bought = attribute.bought(["cook", "missing", *([] if missing is True else ["-"])])
+    bought = attribute.to_categorical(["cook", "missing", *([] if missing is True else ["-"])])
 
     assert bought.labels() == ("cook", "other", "missing")
 
@@ -373,7 +373,7 @@ def test_all_other_values_are_not_called_like_an_empty_cell(other: str, missing:
 
 def test_more_values_than_a_person_can_mean_are_refused() -> None:
     with pytest.raises(SchemaError, match="1,000,001 values are too many; list at most 1,000,000"):
-        Categorical(name="a", values=tuple(range(MOST_VALUES + 1)))
+        Categorical(name="a", values=tuple(range(MAX_LISTED_VALUES + 1)))
 
 
 @pytest.mark.parametrize("missing", [True, "?", ("?", "-")])
@@ -393,5 +393,5 @@ def test_an_empty_text_is_a_value_where_missing_is_not_declared() -> None:
 
 
 def test_an_empty_text_that_was_bought_joins_the_others_beside_missing() -> None:
-    assert Open(name="a", missing="?").bought(["", "a"]).labels() == ("a", "other", "missing")
-    assert Open(name="a").bought(["", "a"]).labels() == ("", "a", "other")
+    assert Open(name="a", missing="?").to_categorical(["", "a"]).labels() == ("a", "other", "missing")
+    assert Open(name="a").to_categorical(["", "a"]).labels() == ("", "a", "other")

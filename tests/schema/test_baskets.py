@@ -9,25 +9,25 @@ import numpy as np
 import pytest
 
 from dpsyn.errors import SchemaError
-from dpsyn.schema import BasketSchema, Unit, items_of
+from dpsyn.schema import BasketSchema, UnitDeclaration, read_items
 
 
 def test_a_range_is_a_universe() -> None:
-    assert items_of("1..4") == (("1", "2", "3", "4"), "the range 1..4")
-    assert items_of(" -1 .. 1 ")[0] == ("-1", "0", "1")
+    assert read_items("1..4") == (("1", "2", "3", "4"), "the range 1..4")
+    assert read_items(" -1 .. 1 ")[0] == ("-1", "0", "1")
 
 
 def test_a_file_lists_a_universe(tmp_path: Path) -> None:
     path = tmp_path / "items.txt"
     path.write_bytes("\ufeffmilk\r\n\n  crème brûlée \nbread".encode())
 
-    assert items_of(path) == (("milk", "crème brûlée", "bread"), "listed in items.txt")
-    assert items_of(str(path)) == items_of(path)
+    assert read_items(path) == (("milk", "crème brûlée", "bread"), "listed in items.txt")
+    assert read_items(str(path)) == read_items(path)
 
 
 def test_texts_and_numbers_are_items() -> None:
-    assert items_of(["a", 1, 2.0, np.int64(3)])[0] == ("a", "1", "2", "3")
-    assert items_of(range(2))[0] == ("0", "1")
+    assert read_items(["a", 1, 2.0, np.int64(3)])[0] == ("a", "1", "2", "3")
+    assert read_items(range(2))[0] == ("0", "1")
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_texts_and_numbers_are_items() -> None:
 )
 def test_what_is_no_universe_is_refused(items: Any, complaint: str) -> None:
     with pytest.raises(SchemaError, match=complaint):
-        items_of(items)
+        read_items(items)
 
 
 def test_files_that_list_nothing_or_are_not_text_are_refused(tmp_path: Path) -> None:
@@ -49,9 +49,9 @@ def test_files_that_list_nothing_or_are_not_text_are_refused(tmp_path: Path) -> 
     (tmp_path / "latin").write_bytes(b"caf\xe9\n")
 
     with pytest.raises(SchemaError, match="lists no item"):
-        items_of(tmp_path / "empty")
+        read_items(tmp_path / "empty")
     with pytest.raises(SchemaError, match="not text in UTF-8"):
-        items_of(tmp_path / "latin")
+        read_items(tmp_path / "latin")
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_files_that_list_nothing_or_are_not_text_are_refused(tmp_path: Path) -> 
         ({"items": ("a\x00",)}, "cannot be an item"),
         ({"items": ("\ud800",)}, "cannot be an item"),
         ({"items": ("a",), "item": "basket"}, "different names"),
-        ({"items": ("a",), "unit": Unit(id="item")}, "different names"),
+        ({"items": ("a",), "unit": UnitDeclaration(id="item")}, "different names"),
     ],
 )
 def test_a_basket_schema_cannot_be_built_wrong(fields: dict[str, Any], complaint: str) -> None:
@@ -79,8 +79,8 @@ def test_spaces_of_any_kind_may_be_within_an_item() -> None:
 
 def test_a_public_universe_is_declared_and_a_bought_one_is_not() -> None:
     given = BasketSchema(items=("a", "b"), because="the range a..b")
-    bought = BasketSchema(items=("a", "b"), bought=True)
+    bought = BasketSchema(items=("a", "b"), items_discovered=True)
 
     assert given.declared_public() == ("the universe of 2 items: the range a..b",)
     assert bought.declared_public() == BasketSchema(items=None).declared_public() == ()
-    assert BasketSchema(items=None, unit=Unit(id="who")).columns == ("basket", "item", "who")
+    assert BasketSchema(items=None, privacy_unit=UnitDeclaration(id="who")).columns == ("basket", "item", "who")

@@ -16,11 +16,11 @@ EXAMPLE = """\
 dpsyn_schema: 1
 dataset: census 2020
 expected_size: 100000
-neighbours: replace
+neighbors: replace
 
-unit:
+privacy_unit:
   id: person
-  rows: 3
+  max_rows: 3
 
 attributes:
   person:
@@ -55,7 +55,7 @@ derive:
       0..17: false
       18..120: true
 
-recode:
+measure_together:
   where and when: [country, start]
 
 rules:
@@ -86,7 +86,7 @@ def test_a_file_with_everything_is_read() -> None:
     assert schema.names == ("person", "age", "adult", "country", "start", "end")
     assert schema["country"].labels() == ("NO", "SE", "09", "9", "else", "missing")
     assert schema.derive[0].mapping == (("0..17", False), ("18..120", True))
-    assert schema.unapproved() == ("attribute 'end'",)
+    assert schema.unapproved_statements() == ("attribute 'end'",)
     assert Schema.from_yaml(schema.to_yaml()) == schema
 
 
@@ -153,9 +153,9 @@ TWO = "dpsyn_schema: 1\nattributes:\n  a: {kind: categorical, codes: 3}\n  b: {k
         (TWO + "weight: w\n", 5, "weight: not supported yet; leave it out"),
         (TWO + "household: h\n", 5, "household: not supported yet; leave it out"),
         (TWO + "expected_size: 0\n", 5, "expected_size is 0; it must be at least 1"),
-        (TWO + "unit: {id: nobody}\n", 5, "'nobody' must be an attribute of kind identifier"),
-        (TWO + "unit:\n  id: a\n", 6, "'a' must be an attribute of kind identifier, so that it is never measured"),
-        (TWO + "unit:\n  id: a\n  rows: 0\n", 7, "rows is 0; a person has at least 1 row"),
+        (TWO + "privacy_unit: {id: nobody}\n", 5, "'nobody' must be an attribute of kind identifier"),
+        (TWO + "privacy_unit:\n  id: a\n", 6, "'a' must be an attribute of kind identifier, so that it is never measured"),
+        (TWO + "privacy_unit:\n  id: a\n  rows: 0\n", 7, "rows is 0; a person has at least 1 row"),
         # attributes
         (TWO + "  a: {kind: boolean}\n", 5, "'a' stands twice; the first is on line 3"),
         (TWO + "  c:\n", 5, "attribute 'c' needs kind: one of categorical, ordinal, boolean"),
@@ -196,8 +196,8 @@ TWO = "dpsyn_schema: 1\nattributes:\n  a: {kind: categorical, codes: 3}\n  b: {k
         (TWO + "expected_size: true\n", 5, "a whole number"),
         (TWO + "expected_size: 1e6\n", 5, "a whole number"),
         (TWO + "dataset: 2020\n", 5, "is not text; put it in quotes"),
-        (TWO + "neighbours: both\n", 5, "neighbours: there is no 'both'; use add-remove, replace"),
-        (TWO + "unit: person\n", 5, "a mapping"),
+        (TWO + "neighbors: both\n", 5, "neighbors: there is no 'both'; use add-remove, replace"),
+        (TWO + "privacy_unit: person\n", 5, "a mapping"),
         (TWO + "rules: {a: 1}\n", 5, "a list"),
         (
             TWO + "  c: {kind: boolean, missing: -9}\n",
@@ -239,13 +239,13 @@ TWO = "dpsyn_schema: 1\nattributes:\n  a: {kind: categorical, codes: 3}\n  b: {k
         (TWO + "derive:\n  b:\n    from: a\n    mapping: {0: 1}\n    otherwise: 99\n", 9, "99 is outside 0 … 9"),
         (TWO + "derive:\n  b:\n    from: b\n    mapping: {0: 1}\n", 6, "'b' follows from 'b', itself derived"),
         # recode
-        (TWO + "recode: [a, b]\n", 5, "recode is a mapping from names to descriptions"),
-        (TWO + "recode:\n  both: [a, c]\n", 6, "there is no attribute 'c'; there are a, b"),
-        (TWO + "recode:\n  both: [a]\n", 6, "'both' needs at least two different attributes"),
-        (TWO + "recode:\n  both: [a, a]\n", 6, "'both' needs at least two different attributes"),
-        (TWO + "recode:\n  a: [a, b]\n", 6, "'a' is an attribute; give the group another name"),
-        (TWO + "recode:\n  x: [a, b]\n  y: [b, a]\n", 7, "'y' uses an attribute that is in another group"),
-        (TWO + "recode:\n  both: a\n", 6, "a list"),
+        (TWO + "measure_together: [a, b]\n", 5, "measure_together is a mapping from names to descriptions"),
+        (TWO + "measure_together:\n  both: [a, c]\n", 6, "there is no attribute 'c'; there are a, b"),
+        (TWO + "measure_together:\n  both: [a]\n", 6, "'both' needs at least two different attributes"),
+        (TWO + "measure_together:\n  both: [a, a]\n", 6, "'both' needs at least two different attributes"),
+        (TWO + "measure_together:\n  a: [a, b]\n", 6, "'a' is an attribute; give the group another name"),
+        (TWO + "measure_together:\n  x: [a, b]\n  y: [b, a]\n", 7, "'y' uses an attribute that is in another group"),
+        (TWO + "measure_together:\n  both: a\n", 6, "a list"),
         # rules
         (TWO + "rules:\n  - {where: {a: 0}}\n", 6, "a rule needs rule: one of impossible, order, sum, total"),
         (TWO + "rules:\n  - rule: imposible\n", 6, "did you mean impossible?"),

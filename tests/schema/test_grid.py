@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsyn.schema import AnyAttribute, Datetime, Grid, Integer, Ranged
-from dpsyn.schema.grid import DEFAULT_BINS, MAX_CELLS, make_grid
-from dpsyn.schema.ranges import MOST_STEPS
+from dpsyn.schema.grid import DEFAULT_BINS, MAX_GRID_CELLS, make_grid
+from dpsyn.schema.ranges import MAX_LATTICE_STEPS
 from tests.strategies import rangeds
 
 ROUND = {digit * 10**power for power in range(17) for digit in (1, 2, 5)}
@@ -18,7 +18,7 @@ ROUND = {digit * 10**power for power in range(17) for digit in (1, 2, 5)}
 @st.composite
 def cut_ranges(draw: st.DrawFn) -> tuple[int, int, list[int] | int | None, list[int]]:
     """Steps, origin, declared bins and spikes."""
-    steps = draw(st.integers(1, 5000) | st.integers(1, MOST_STEPS))
+    steps = draw(st.integers(1, 5000) | st.integers(1, MAX_LATTICE_STEPS))
     origin = draw(st.integers(-5000, 5000) | st.integers(-(2**52), 2**52))
     step = st.integers(0, steps - 1)
     bins = draw(st.none() | st.integers(1, 1500) | st.lists(step, min_size=1, max_size=40, unique=True).map(sorted))
@@ -42,11 +42,11 @@ def test_there_are_about_a_thousand_cells_at_most(case: tuple[int, int, list[int
 
     grid = make_grid(steps, origin=origin, bins=bins, spikes=spikes)
 
-    assert grid.cells <= MAX_CELLS + 2 * grid.bins + 2 * len(spikes)
+    assert grid.cells <= MAX_GRID_CELLS + 2 * grid.bins + 2 * len(spikes)
 
 
 @given(cut_ranges())
-def test_every_bin_is_a_union_of_neighbouring_cells(case: tuple[int, int, list[int] | int | None, list[int]]) -> None:
+def test_every_bin_is_a_union_of_neighboring_cells(case: tuple[int, int, list[int] | int | None, list[int]]) -> None:
     steps, origin, bins, spikes = case
 
     grid = make_grid(steps, origin=origin, bins=bins, spikes=spikes)
@@ -93,11 +93,11 @@ def test_a_number_of_bins_makes_as_many_of_almost_equal_width(
         assert widths.max() - widths.min() <= 1
 
 
-@given(st.integers(1, MOST_STEPS), st.integers(-(2**52), 2**52))
+@given(st.integers(1, MAX_LATTICE_STEPS), st.integers(-(2**52), 2**52))
 def test_cuts_fall_on_round_coordinates(steps: int, origin: int) -> None:
     grid = make_grid(steps, origin=origin)
 
-    for edges, pieces in ((grid.edges, MAX_CELLS), (grid.bin_edges(), DEFAULT_BINS)):
+    for edges, pieces in ((grid.edges, MAX_GRID_CELLS), (grid.bin_edges(), DEFAULT_BINS)):
         width = min(width for width in ROUND if width * pieces >= steps - 1)
         assert {(edge + origin) % width for edge in edges[1:-1].tolist()} <= {0}
 
@@ -107,7 +107,7 @@ def test_a_range_that_ends_on_a_round_number_is_cut_by_round_numbers() -> None:
     assert set(np.diff(make_grid(2_000_001).edges)[:-1].tolist()) == {2_000}
 
 
-@given(st.integers(1, MOST_STEPS))
+@given(st.integers(1, MAX_LATTICE_STEPS))
 def test_bins_left_open_are_round_and_about_as_many_as_usual(steps: int) -> None:
     grid = make_grid(steps)
 
@@ -119,7 +119,7 @@ def test_bins_left_open_are_round_and_about_as_many_as_usual(steps: int) -> None
 def test_a_small_range_has_a_cell_for_every_step(steps: int, origin: int) -> None:
     grid = make_grid(steps, origin=origin)
 
-    if steps <= MAX_CELLS:
+    if steps <= MAX_GRID_CELLS:
         assert grid.edges.tolist() == list(range(steps + 1))
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dpsyn.errors import SchemaError
 from dpsyn.schema import AnyAttribute, Datetime, Integer, Ranged, Real, Value, parse_instant
-from dpsyn.schema.ranges import FARTHEST_REAL, MOST_STEPS
+from dpsyn.schema.ranges import MAX_LATTICE_STEPS, MAX_REAL_COORDINATE
 from tests.strategies import RESOLUTIONS, integers, rangeds, reals
 
 AGE = Integer(name="age", low=0, high=120)
@@ -186,7 +186,7 @@ def test_an_integer_range_holds_every_whole_number_in_it(attribute: Integer, dat
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "field"), [(-MOST_STEPS, 0, "low"), (0, MOST_STEPS, "high"), (0, 10**400, "high")]
+    ("low", "high", "field"), [(-MAX_LATTICE_STEPS, 0, "low"), (0, MAX_LATTICE_STEPS, "high"), (0, 10**400, "high")]
 )
 def test_integer_bounds_beyond_exact_floats_are_refused(low: int, high: int, field: str) -> None:
     with pytest.raises(SchemaError, match="within ±2") as caught:
@@ -197,7 +197,7 @@ def test_integer_bounds_beyond_exact_floats_are_refused(low: int, high: int, fie
 
 def test_an_integer_range_of_more_than_2_to_the_53_values_is_refused() -> None:
     with pytest.raises(SchemaError, match=r"low … high holds more than 2\^53 values"):
-        Integer(name="a", low=-MOST_STEPS + 1, high=MOST_STEPS - 1)
+        Integer(name="a", low=-MAX_LATTICE_STEPS + 1, high=MAX_LATTICE_STEPS - 1)
 
 
 # ── reals ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -226,7 +226,7 @@ def test_a_real_written_in_full_precision_is_rounded_to_the_nearest_step(attribu
     step = attribute.step_of(number)
 
     distance = abs(Decimal(attribute.text_at(step)) - Decimal(repr(number)))
-    assert distance <= Decimal(1).scaleb(-attribute.places) / 2
+    assert distance <= Decimal(1).scaleb(-attribute.decimal_places) / 2
 
 
 @pytest.mark.parametrize(
@@ -252,13 +252,13 @@ def test_reals_are_written_without_exponents(step: int, text: str) -> None:
     ],
 )
 def test_decimals_left_out_tell_a_million_values_apart(low: float, high: float, places: int) -> None:
-    assert Real(name="a", low=low, high=high).places == places
+    assert Real(name="a", low=low, high=high).decimal_places == places
 
 
-FAR = st.integers(FARTHEST_REAL - 10**6, FARTHEST_REAL - 1)
+FAR = st.integers(MAX_REAL_COORDINATE - 10**6, MAX_REAL_COORDINATE - 1)
 
 
-@given(st.integers(1 - FARTHEST_REAL, FARTHEST_REAL - 1) | FAR, st.integers(0, 15))
+@given(st.integers(1 - MAX_REAL_COORDINATE, MAX_REAL_COORDINATE - 1) | FAR, st.integers(0, 15))
 def test_every_number_of_a_real_comes_back_from_its_float(coordinate: int, decimals: int) -> None:
     value = coordinate / 10**decimals
     attribute = Real(name="a", low=value, high=value, decimals=decimals)
@@ -397,7 +397,7 @@ def test_dates_are_written_as_fine_as_their_resolution(resolution: Any, text: st
 
     assert attribute.text_at(0) == text
     assert attribute.labels() == (text,)
-    assert attribute.dated == (resolution in ("year", "month", "day"))
+    assert attribute.is_date == (resolution in ("year", "month", "day"))
     assert attribute.values_at(np.array([0])).dtype == np.dtype(f"datetime64[{attribute.unit}]")
 
 

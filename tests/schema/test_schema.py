@@ -17,16 +17,16 @@ from dpsyn.schema import (
     Identifier,
     Impossible,
     Integer,
+    JointAttribute,
     Open,
     Order,
     Real,
-    Recode,
     Schema,
     Sum,
     Total,
-    Unit,
+    UnitDeclaration,
     Value,
-    text_of,
+    canonical_text,
 )
 from tests.strategies import schemas
 
@@ -54,7 +54,7 @@ def refusal(**fields: Any) -> SchemaError:
 @settings(max_examples=30)
 @given(schemas())
 def test_measured_attributes_are_neither_identifiers_nor_derived(schema: Schema) -> None:
-    measured = {attribute.name for attribute in schema.measured}
+    measured = {attribute.name for attribute in schema.measured_attributes}
 
     derived = {derive.name for derive in schema.derive}
     identifiers = {attribute.name for attribute in schema if isinstance(attribute, Identifier)}
@@ -64,7 +64,9 @@ def test_measured_attributes_are_neither_identifiers_nor_derived(schema: Schema)
 @settings(max_examples=30)
 @given(schemas())
 def test_a_private_table_needs_the_measured_columns_and_the_units_id(schema: Schema) -> None:
-    needed = {attribute.name for attribute in schema.measured} | ({schema.unit.id} if schema.unit else set())
+    needed = {attribute.name for attribute in schema.measured_attributes} | (
+        {schema.privacy_unit.id} if schema.privacy_unit else set()
+    )
 
     assert list(schema.columns) == [name for name in schema.names if name in needed]
 
@@ -86,7 +88,7 @@ def test_lists_become_tuples_so_that_a_schema_cannot_change_under_its_users() ->
             ADULT,
         ],
         derive=[Derive(name="adult", source="age", mapping=[["0..17", False]], otherwise=True)],  # type: ignore
-        recode=[Recode(name="x", attributes=["sex", "age"])],  # type: ignore[arg-type]
+        measure_together=[JointAttribute(name="x", attributes=["sex", "age"])],  # type: ignore[arg-type]
         rules=[Impossible(where=[["sex", ["F"]]])],  # type: ignore
     )
 
@@ -109,7 +111,7 @@ def test_attributes_are_found_by_name() -> None:
 
 def test_an_attribute_is_replaced_in_its_place() -> None:
     schema = Schema(attributes=(SEX, JOB, AGE), dataset="people")
-    bought = JOB.bought(["cook"])
+    bought = JOB.to_categorical(["cook"])
 
     again = schema.replace_attribute(bought)
 
@@ -136,7 +138,7 @@ def test_conditions_on_open_values_are_checked_once_they_are_bought() -> None:
     schema = Schema(attributes=(JOB, SEX), rules=(Impossible(where=(("job", "pope"), ("sex", "F"))),))
 
     with pytest.raises(SchemaError, match="'pope' is not a value of 'job'"):
-        schema.replace_attribute(JOB.bought(["cook"]))
+        schema.replace_attribute(JOB.to_categorical(["cook"]))
 
 
 # ── what a release may use ───────────────────────────────────────────────────────────────────────────────────
@@ -148,7 +150,7 @@ def test_whatever_was_read_off_the_data_is_refused_by_a_release(schema: Schema) 
     stated = [*schema.attributes, *schema.derive, *schema.rules]
     from_data = sum(statement.provenance == "data" for statement in stated)
 
-    assert len(schema.unapproved()) == from_data
+    assert len(schema.unapproved_statements()) == from_data
     if from_data:
         with pytest.raises(SchemaError, match="read off the data"):
             schema.require_public()
@@ -191,8 +193,8 @@ def test_the_refusal_lists_five_and_counts_the_rest() -> None:
         ({"attributes": (PERSON,)}, "no attribute is left to measure", ("attributes",)),
         ({"expected_size": 0}, "expected_size is 0; it must be at least 1", ("expected_size",)),
         ({"expected_size": -5}, "expected_size is -5; it must be at least 1", ("expected_size",)),
-        ({"unit": Unit(id="nobody")}, "'nobody' must be an attribute of kind identifier", ("unit", "id")),
-        ({"unit": Unit(id="age")}, "'age' must be an attribute of kind identifier", ("unit", "id")),
+        ({"unit": UnitDeclaration(id="nobody")}, "'nobody' must be an attribute of kind identifier", ("unit", "id")),
+        ({"unit": UnitDeclaration(id="age")}, "'age' must be an attribute of kind identifier", ("unit", "id")),
     ],
 )
 def test_a_schema_no_table_could_have_is_refused(fields: dict[str, Any], phrase: str, path: tuple[str, ...]) -> None:
@@ -248,7 +250,7 @@ def test_a_long_mapping_looks_at_every_value_a_few_times_only(
 
     def counted(value: Value) -> str:
         looks[value] += 1
-        return text_of(value)
+        return canonical_text(value)
 
     monkeypatch.setattr("dpsyn.schema.attributes.text_of", counted)
 
@@ -278,25 +280,25 @@ def test_an_attribute_is_derived_once_and_never_from_a_derived_one() -> None:
 @pytest.mark.parametrize(
     ("recode", "phrase"),
     [
-        ([Recode(name="x", attributes=("sex",))], "'x' needs at least two different attributes"),
-        ([Recode(name="x", attributes=("sex", "sex"))], "'x' needs at least two different attributes"),
-        ([Recode(name="x", attributes=())], "'x' needs at least two different attributes"),
-        ([Recode(name="x", attributes=("sex", "y"))], "there is no attribute 'y'"),
-        ([Recode(name="age", attributes=("sex", "age"))], "'age' is an attribute; give the group another name"),
-        ([Recode(name="", attributes=("sex", "age"))], "a group has an empty name; give it one"),
+        ([JointAttribute(name="x", attributes=("sex",))], "'x' needs at least two different attributes"),
+        ([JointAttribute(name="x", attributes=("sex", "sex"))], "'x' needs at least two different attributes"),
+        ([JointAttribute(name="x", attributes=())], "'x' needs at least two different attributes"),
+        ([JointAttribute(name="x", attributes=("sex", "y"))], "there is no attribute 'y'"),
+        ([JointAttribute(name="age", attributes=("sex", "age"))], "'age' is an attribute; give the group another name"),
+        ([JointAttribute(name="", attributes=("sex", "age"))], "a group has an empty name; give it one"),
         (
-            [Recode(name="x", attributes=("sex", "age")), Recode(name="x", attributes=("from", "to"))],
+            [JointAttribute(name="x", attributes=("sex", "age")), JointAttribute(name="x", attributes=("from", "to"))],
             "two groups are called 'x'; rename one",
         ),
-        ([Recode(name="x", attributes=("sex", "person"))], "'person' is not measured and cannot be recoded"),
-        ([Recode(name="x", attributes=("sex", "adult"))], "'adult' is not measured and cannot be recoded"),
+        ([JointAttribute(name="x", attributes=("sex", "person"))], "'person' is not measured and cannot be recoded"),
+        ([JointAttribute(name="x", attributes=("sex", "adult"))], "'adult' is not measured and cannot be recoded"),
         (
-            [Recode(name="x", attributes=("sex", "age")), Recode(name="y", attributes=("age", "from"))],
+            [JointAttribute(name="x", attributes=("sex", "age")), JointAttribute(name="y", attributes=("age", "from"))],
             "'y' uses an attribute that is in another group",
         ),
     ],
 )
-def test_a_group_that_does_not_fit_is_refused(recode: list[Recode], phrase: str) -> None:
+def test_a_group_that_does_not_fit_is_refused(recode: list[JointAttribute], phrase: str) -> None:
     error = refusal(recode=tuple(recode), derive=(COMES_OF_AGE,))
 
     assert phrase in str(error)
@@ -357,7 +359,7 @@ def test_rules_that_fit_are_kept() -> None:
 
 def test_a_person_has_at_least_one_row() -> None:
     with pytest.raises(SchemaError, match="rows is 0; a person has at least 1 row"):
-        Unit(id="person", rows=0)
+        UnitDeclaration(id="person", max_rows=0)
 
 
 def test_a_schema_of_very_many_attributes_is_looked_up_and_checked_without_going_through_all_each_time() -> None:
@@ -365,7 +367,7 @@ def test_a_schema_of_very_many_attributes_is_looked_up_and_checked_without_going
     pairs = zip(names[::2], names[1::2], strict=True)
     schema = Schema(
         attributes=tuple(Boolean(name=name) for name in names),
-        recode=tuple(Recode(name=f"{one}+{two}", attributes=(one, two)) for one, two in pairs),
+        measure_together=tuple(JointAttribute(name=f"{one}+{two}", attributes=(one, two)) for one, two in pairs),
     )
 
     assert schema.columns == tuple(names)

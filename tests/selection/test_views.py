@@ -13,21 +13,21 @@ from hypothesis import strategies as st
 
 from dpsyn.errors import UserError
 from dpsyn.selection import CELL_POWER
-from dpsyn.selection.covering import Room
+from dpsyn.selection.covering_design import BlockCapacity
 from dpsyn.selection.views import (
-    Covering,
-    Every,
-    Noise,
-    Random,
-    ViewPlan,
-    Views,
+    AllViews,
+    CoveringViews,
+    RandomViews,
+    ViewNoise,
+    ViewScheme,
+    ViewSelection,
+    choose_random_views,
     parse_views,
-    plan_views,
-    predicted_error,
-    random_views,
+    predict_pair_error,
+    select_views,
 )
 
-USUAL = Noise(rho=0.0166, sensitivity=1.0, rows=20_000)  # ε = 1, δ = 1e-9
+USUAL = ViewNoise(rho=0.0166, sensitivity=1.0, rows=20_000)  # ε = 1, δ = 1e-9
 PLENTY: dict[str, Any] = {"most_cells": 10**6, "most_draws": 2 * 10**6}
 
 
@@ -35,7 +35,7 @@ def binary(count: int) -> dict[str, int]:
     return {f"x{place}": 2 for place in range(count)}
 
 
-def holds_every(plan: ViewPlan, names: list[str], ways: int) -> bool:
+def holds_every(plan: ViewSelection, names: list[str], ways: int) -> bool:
     views = [set(clique) for clique in plan.cliques]
     return all(any(view.issuperset(some) for view in views) for some in combinations(names, ways))
 
@@ -43,13 +43,13 @@ def holds_every(plan: ViewPlan, names: list[str], ways: int) -> bool:
 @pytest.mark.parametrize(
     ("text", "views"),
     [
-        ("covering:2x8", Covering(2, 8)),
-        (" random:50x8 ", Random(50, 8)),
-        ("all:3", Every(3)),
-        ("covering:3x3", Covering(3, 3)),
+        ("covering:2x8", CoveringViews(2, 8)),
+        (" random:50x8 ", RandomViews(50, 8)),
+        ("all:3", AllViews(3)),
+        ("covering:3x3", CoveringViews(3, 3)),
     ],
 )
-def test_views_are_read_as_people_write_them(text: str, views: Views) -> None:
+def test_views_are_read_as_people_write_them(text: str, views: ViewScheme) -> None:
     assert parse_views(text) == views
 
 
@@ -73,30 +73,32 @@ def test_views_that_make_no_sense_are_refused(text: str) -> None:
 
 
 def test_a_covering_is_planned_as_asked_for() -> None:
-    plan = plan_views(binary(12), USUAL, Covering(2, 8), **PLENTY)
+    plan = select_views(binary(12), USUAL, CoveringViews(2, 8), **PLENTY)
 
     assert len(plan.cliques) == 3
     assert holds_every(plan, list(binary(12)), 2)
-    assert plan.words.startswith("3 views of up to 8 attributes, which hold every pair; a table of two attributes is")
+    assert plan.description.startswith(
+        "3 views of up to 8 attributes, which hold every pair; a table of two attributes is"
+    )
 
 
 def test_every_set_is_planned_as_asked_for() -> None:
-    plan = plan_views(binary(5), USUAL, Every(3), **PLENTY)
+    plan = select_views(binary(5), USUAL, AllViews(3), **PLENTY)
 
     assert set(plan.cliques) == set(combinations(binary(5), 3))
 
 
 def test_too_many_sets_are_refused() -> None:
     with pytest.raises(UserError, match="there are 1,221,759 sets of 5 attributes"):
-        plan_views(binary(45), USUAL, Every(5), most_cells=10**6, most_draws=10**6)
+        select_views(binary(45), USUAL, AllViews(5), max_cells=10**6, max_total_cells=10**6)
 
 
 @settings(max_examples=40)
 @given(st.lists(st.integers(2, 60), min_size=1, max_size=12), st.integers(1, 12), st.integers(1, 9), st.integers(0, 99))
 def test_random_views_fit_and_hold_every_attribute(sizes: list[int], number: int, attributes: int, seed: int) -> None:
-    room = Room(sizes=tuple(sizes), attributes=attributes, cells=500)
+    room = BlockCapacity(sizes=tuple(sizes), max_attributes=attributes, max_cells=500)
 
-    views = random_views(room, number, seed=seed)
+    views = choose_random_views(room, number, seed=seed)
 
     assert len(views) >= number
     assert all(room.fits(view) for view in views)
@@ -104,7 +106,7 @@ def test_random_views_fit_and_hold_every_attribute(sizes: list[int], number: int
 
 
 def test_as_many_random_views_as_asked_for_have_all_the_attributes_asked_for() -> None:
-    plan = plan_views(binary(16), USUAL, Random(50, 8), **PLENTY)
+    plan = select_views(binary(16), USUAL, RandomViews(50, 8), **PLENTY)
 
     assert len(plan.cliques) == 50
     assert {len(clique) for clique in plan.cliques} == {8}
@@ -114,17 +116,17 @@ def test_as_many_random_views_as_asked_for_have_all_the_attributes_asked_for() -
 def test_views_of_categories_are_limited_in_cells() -> None:
     sizes = {f"x{place}": size for place, size in enumerate((32, 8, 16, 16, 7, 15, 6, 5, 2, 32, 42, 2, 16))}
 
-    for asked in (None, Random(20, 8), Covering(2, 8)):
-        plan = plan_views(sizes, USUAL, asked, **PLENTY)
+    for asked in (None, RandomViews(20, 8), CoveringViews(2, 8)):
+        plan = select_views(sizes, USUAL, asked, **PLENTY)
 
         assert max(math.prod(sizes[name] for name in clique) for clique in plan.cliques) <= 5_000
-    assert holds_every(plan_views(sizes, USUAL, None, **PLENTY), list(sizes), 2)
+    assert holds_every(select_views(sizes, USUAL, None, **PLENTY), list(sizes), 2)
 
 
 def test_triples_are_covered_where_noise_is_low_and_pairs_where_it_is_high() -> None:
     names = list(binary(16))
 
-    low, high = (plan_views(binary(16), Noise(rho, 1.0, 20_000), **PLENTY) for rho in (1.0, 0.0002))
+    low, high = (select_views(binary(16), ViewNoise(rho, 1.0, 20_000), **PLENTY) for rho in (1.0, 0.0002))
 
     assert holds_every(low, names, 3)
     assert holds_every(high, names, 2)
@@ -132,28 +134,28 @@ def test_triples_are_covered_where_noise_is_low_and_pairs_where_it_is_high() -> 
 
 
 def test_views_are_larger_where_noise_does_not_matter() -> None:
-    some, none = (plan_views(binary(16), Noise(rho, 1.0, 20_000), **PLENTY) for rho in (0.0166, 10.0**6))
+    some, none = (select_views(binary(16), ViewNoise(rho, 1.0, 20_000), **PLENTY) for rho in (0.0166, 10.0**6))
 
     assert max(map(len, none.cliques)) > max(map(len, some.cliques)) == 6
 
 
 def test_random_views_are_planned_where_a_covering_would_draw_too_much() -> None:
-    plan = plan_views(binary(300), USUAL, most_cells=10**6, most_draws=20_000)
+    plan = select_views(binary(300), USUAL, max_cells=10**6, max_total_cells=20_000)
 
-    assert "at random" in plan.words
+    assert "at random" in plan.description
     assert sum(2 ** len(clique) for clique in plan.cliques) <= 20_000
     assert {name for clique in plan.cliques for name in clique} == set(binary(300))
 
 
 @pytest.mark.parametrize("sizes", [{"a": 3}, {"a": 1, "b": 1}, {"a": 20_000, "b": 2}, {"a": 2, "b": 3}])
 def test_few_attributes_are_planned_for(sizes: dict[str, int]) -> None:
-    plan = plan_views(sizes, USUAL, **PLENTY)
+    plan = select_views(sizes, USUAL, **PLENTY)
 
     assert {name for clique in plan.cliques for name in clique} == set(sizes)
 
 
 def test_the_predicted_error_is_that_of_the_noise() -> None:
-    sizes, blocks, noise = (2, 3, 2, 4), [(0, 1, 2), (1, 2, 3), (0, 3)], Noise(0.5, 1.0, 1000.0)
+    sizes, blocks, noise = (2, 3, 2, 4), [(0, 1, 2), (1, 2, 3), (0, 3)], ViewNoise(0.5, 1.0, 1000.0)
     rng, cells = np.random.default_rng(0), [math.prod(sizes[place] for place in block) for block in blocks]
     weights = [size**CELL_POWER for size in cells]
     deviations = [math.sqrt(1 / (2 * noise.rho * weight / sum(weights))) for weight in weights]
@@ -163,9 +165,9 @@ def test_the_predicted_error_is_that_of_the_noise() -> None:
         alone = tables[2]  # attributes 0 and 3 are together in no other view
         off.append(np.abs(alone).sum() / (2 * noise.rows))
 
-    error = predicted_error(sizes, blocks, noise)
+    error = predict_pair_error(sizes, blocks, noise)
 
     assert error < np.mean(off)  # other views tell about the sums of the pair
-    assert predicted_error((2, 4), [(0, 1)], Noise(0.5, 1.0, 1000.0)) == pytest.approx(
+    assert predict_pair_error((2, 4), [(0, 1)], ViewNoise(0.5, 1.0, 1000.0)) == pytest.approx(
         np.mean(np.abs(rng.normal(0, 1.0, (4000, 8))).sum(axis=1)) / 2000, rel=0.05
     )

@@ -5,16 +5,16 @@ import pyarrow as pa
 import pytest
 
 from dpsyn.demo import people_schema
+from dpsyn.encoding import Codec
 from dpsyn.errors import UserError
-from dpsyn.records import Codec
 from dpsyn.schema import Schema
 from dpsyn.simulation import simulate
-from dpsyn.simulation.simulate import CHUNK
+from dpsyn.simulation._simulate import CHUNK_ROWS
 
 WORKERS = Schema.from_yaml(
     """
 dpsyn_schema: 1
-unit: {id: person, rows: 3}
+privacy_unit: {id: person, max_rows: 3}
 attributes:
   person: {kind: identifier}
   region: {kind: categorical, values: [north, south, west]}
@@ -39,10 +39,10 @@ def test_the_same_seed_makes_the_same_table_and_another_seed_another() -> None:
 
 
 def test_a_longer_table_begins_with_the_rows_of_a_shorter_one_of_whole_chunks() -> None:
-    short, long = simulate(WORKERS, CHUNK, 1).table(), simulate(WORKERS, CHUNK + 10, 1).table()
+    short, long = simulate(WORKERS, CHUNK_ROWS, 1).table(), simulate(WORKERS, CHUNK_ROWS + 10, 1).table()
 
-    assert long.num_rows == CHUNK + 10
-    assert long.slice(0, CHUNK).equals(short)
+    assert long.num_rows == CHUNK_ROWS + 10
+    assert long.slice(0, CHUNK_ROWS).equals(short)
 
 
 def test_every_column_of_the_schema_is_there_and_its_values_are_in_the_domain() -> None:
@@ -51,8 +51,8 @@ def test_every_column_of_the_schema_is_there_and_its_values_are_in_the_domain() 
 
     assert tuple(table.column_names) == WORKERS.names
     codec = Codec(made.schema)
-    for attribute, column in zip(codec.attributes, codec.columns, strict=True):
-        fates = column.read(table.column(attribute.name).combine_chunks()).fates
+    for attribute, column in zip(codec.attributes, codec.column_codecs, strict=True):
+        fates = column.read(table.column(attribute.name).combine_chunks()).statuses
         assert set(np.unique(fates)) <= ({0, 1} if attribute.has_missing else {0})
 
 

@@ -13,12 +13,11 @@ from pathlib import Path
 import pytest
 
 from dpsyn.cli.main import run
+from dpsyn.encoding import Codec, Recoding
 from dpsyn.engines import open_engine
 from dpsyn.errors import SourceError
-from dpsyn.records import Codec
 from dpsyn.schema import Categorical, Integer, Schema
 from dpsyn.sources import open_source
-from dpsyn.transforms import Recoding
 from tests.conftest import SEARCHED
 
 pytestmark = pytest.mark.initdb

@@ -18,10 +18,10 @@ import pyarrow.ipc as paipc
 import pyarrow.parquet as papq
 import pytest
 
+from dpsyn.encoding import Codec
 from dpsyn.errors import SourceError
-from dpsyn.records import Codec
 from dpsyn.schema import Boolean, Categorical, Datetime, Integer, Real, Schema
-from dpsyn.sources import BATCH_ROWS, encoded, open_source
+from dpsyn.sources import BATCH_ROWS, encode_batches, open_source
 
 SCHEMA = Schema(
     attributes=(
@@ -33,7 +33,7 @@ SCHEMA = Schema(
     )
 )
 CODEC = Codec(SCHEMA)
-CODES = np.stack([np.random.default_rng(1).integers(0, size, 500) for size in CODEC.cells], axis=1)
+CODES = np.stack([np.random.default_rng(1).integers(0, size, 500) for size in CODEC.fine_sizes], axis=1)
 TABLE = CODEC.decode(CODES, np.random.default_rng(2))
 CSV_TABLE = TABLE.to_pandas()
 SECRET = "Zaphod"
@@ -41,7 +41,7 @@ SECRET = "Zaphod"
 
 def codes_of(data: Any, **options: Any) -> list[list[int]]:
     """All codes of a table, read as a release would."""
-    batches = list(encoded(open_source(data, **options), CODEC))
+    batches = list(encode_batches(open_source(data, **options), CODEC))
     return [row for batch in batches for row in batch.tolist()]
 
 
@@ -148,7 +148,7 @@ def test_a_frame_of_python_objects_is_read_cell_by_cell() -> None:
 def test_pandas_marks_for_nothing_are_missing() -> None:
     frame = pd.DataFrame({name: pd.Series([pd.NA, None, float("nan"), pd.NaT], dtype=object) for name in CODEC.names})
 
-    assert codes_of(frame) == [[size - 1 for size in CODEC.cells]] * 4
+    assert codes_of(frame) == [[size - 1 for size in CODEC.fine_sizes]] * 4
 
 
 def test_duckdb_relations_queries_and_tables_are_read(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_sources_can_be_read_again_and_streams_cannot() -> None:
         assert sum(batch.num_rows for batch in source.batches(["age"])) == 500
 
     assert sum(batch.num_rows for batch in again.batches(["age"])) == 500
-    assert not once.again
+    assert not once.rereadable
     with pytest.raises(SourceError, match="only once"):
         list(once.batches(["age"]))
 
@@ -466,7 +466,7 @@ def test_any_object_in_a_frame_is_read_and_changes_no_other_cell(cell: Any) -> N
     frame = pd.DataFrame({"place of birth": pd.Series(cells, dtype=object)})
     codec = Codec(Schema(attributes=(SCHEMA["place of birth"],)))
 
-    codes = [row for batch in encoded(open_source(frame), codec) for row in batch[:, 0].tolist()]
+    codes = [row for batch in encode_batches(open_source(frame), codec) for row in batch[:, 0].tolist()]
 
     assert [codes[0], codes[2]] == [0, 2]
     assert codes[1] == 3
@@ -478,7 +478,7 @@ def test_mixed_categories_and_surrogates_in_text_are_read() -> None:
     text = pd.DataFrame({"c": pd.Series(["a", "\ud800"], dtype=pd.StringDtype("python"))})
 
     for frame, expected in ((mixed, [0, 1, 2]), (text, [1, 2])):
-        codes = [row for batch in encoded(open_source(frame), codec) for row in batch[:, 0].tolist()]
+        codes = [row for batch in encode_batches(open_source(frame), codec) for row in batch[:, 0].tolist()]
 
         assert codes == expected
 
@@ -539,7 +539,7 @@ def test_structure_is_checked_before_a_row_is_read(tmp_path: Path) -> None:
     path.write_bytes(b"age,seen\n1,2\n3\n")
 
     with pytest.raises(SourceError, match="there is no column 'ok'"):
-        list(encoded(open_source(path), CODEC))
+        list(encode_batches(open_source(path), CODEC))
 
 
 def answer(data: Any, query: str) -> list[dict[str, Any]]:
@@ -586,8 +586,8 @@ def test_an_answer_is_read_again_and_in_batches_and_has_the_size_of_its_files(tm
 
     readings = [[batch.num_rows for batch in source.batches(["a"])] for _ in range(2)]
 
-    assert source.again
-    assert source.bytes == (tmp_path / "t.parquet").stat().st_size
+    assert source.rereadable
+    assert source.byte_size == (tmp_path / "t.parquet").stat().st_size
     assert [sum(sizes) for sizes in readings] == [5 * BATCH_ROWS] * 2
     assert max(readings[0]) <= BATCH_ROWS
 

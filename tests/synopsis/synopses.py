@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from dpsyn.accounting import Budget, Certificate, Gaussian, Head, Laplace, Protection, Run
+from dpsyn.accounting import Budget, Certificate, Gaussian, Laplace, LedgerHead, PrivacyUnit, Run
+from dpsyn.encoding import Codec, Grouping, Recoding
+from dpsyn.inference import MeasurementRound, Model, Release, Scores
+from dpsyn.inference.gibbs import GibbsModel, restore_model
 from dpsyn.marginals import Clique, Estimate, Marginal
-from dpsyn.records import Codec, Grouping
 from dpsyn.schema import Boolean, Categorical, Integer, Schema
-from dpsyn.synopsis import Model, Release, Scores, Stage, Synopsis
-from dpsyn.synthesis import Fitted, restored
-from dpsyn.transforms import Recoding
+from dpsyn.synopsis import Synopsis
 from tests.strategies import schemas, texts
 
 SCHEMA = Schema(
@@ -28,20 +28,20 @@ SCHEMA = Schema(
     expected_size=1000,
 )
 
-HEAD = Head(7, "0123456789abcdef" * 4)
+HEAD = LedgerHead(7, "0123456789abcdef" * 4)
 
 
 @cache
-def certificate(*, private: bool = True, with_pure_step: bool = False, head: Head | None = None) -> Certificate:
+def certificate(*, private: bool = True, with_pure_step: bool = False, head: LedgerHead | None = None) -> Certificate:
     """A certificate of three marginals."""
     pure = ["0.1"] if with_pure_step else []
-    budget = Budget.plan(1, 1e-9, pure=pure)
-    run = Run.open(budget, Protection(), dataset="people", noise_is_private=private)
-    for purpose, share in zip(("age, sex", "job", "employed"), budget.shares([2, 1, 1]), strict=True):
-        run.record(f"marginal of {purpose}", Gaussian.within(share, 1))
+    budget = Budget.for_guarantee(1, 1e-9, pure_epsilons=pure)
+    run = Run.open(budget, PrivacyUnit(), dataset="people", uses_real_noise=private)
+    for purpose, share in zip(("age, sex", "job", "employed"), budget.split_rho([2, 1, 1]), strict=True):
+        run.charge(f"marginal of {purpose}", Gaussian.for_rho(share, 1))
     if with_pure_step:
-        run.record("marginal of sex", Laplace.within(budget.pure[0], 1))
-    run.head = head
+        run.charge("marginal of sex", Laplace.for_epsilon(budget.pure_epsilons[0], 1))
+    run.ledger_head = head
     return run.certificate(["age: 0 to 99", "sex: code book 2024"])
 
 
@@ -53,9 +53,15 @@ def synopsis(*certificates: Certificate | None, seed: int = 0) -> Synopsis:
     releases = [
         Release(
             recipe="dpsyn" if found else "imported",
-            stages=(
-                Stage(coarse, (_paid(found, coarse, ("age", "sex"), rng), _paid(found, coarse, ("job",), rng))),
-                Stage(merged, (_paid(found, merged, ("work",), rng),)),
+            rounds=(
+                MeasurementRound(
+                    coarse,
+                    (
+                        _marginal_of_certificate(found, coarse, ("age", "sex"), rng),
+                        _marginal_of_certificate(found, coarse, ("job",), rng),
+                    ),
+                ),
+                MeasurementRound(merged, (_marginal_of_certificate(found, merged, ("work",), rng),)),
             ),
             scores=(Scores("distance", (("age", "sex"), ("sex", "job")), rng.normal(size=2), 3.5),),
             certificate=found,
@@ -66,16 +72,18 @@ def synopsis(*certificates: Certificate | None, seed: int = 0) -> Synopsis:
     return Synopsis(SCHEMA, tuple(releases), _model(merged, codec, rng))
 
 
-def _paid(certificate: Certificate | None, recoding: Recoding, clique: Clique, rng: np.random.Generator) -> Marginal:
+def _marginal_of_certificate(
+    certificate: Certificate | None, recoding: Recoding, clique: Clique, rng: np.random.Generator
+) -> Marginal:
     """A marginal with the noise that the certificate has a draw for."""
-    noises = [draw.spend for draw in certificate.account.draws] if certificate else []
+    noises = [draw.cost for draw in certificate.account.measurements] if certificate else []
     found = [noise for noise in noises if isinstance(noise, Gaussian)][: 1 if len(clique) > 1 else None]
     lattice, deviation = (found[-1].lattice, found[-1].sigma) if found else (8, 4.0)
     return Marginal(clique, rng.integers(-(2**20), 2**40, _shape(recoding, clique)), lattice, deviation)
 
 
 def _shape(recoding: Recoding, clique: Clique) -> tuple[int, ...]:
-    return tuple(recoding.sizes[recoding.place_of(name)] for name in clique)
+    return tuple(recoding.sizes[recoding.index_of(name)] for name in clique)
 
 
 def _model(recoding: Recoding, codec: Codec, rng: np.random.Generator) -> Model:
@@ -86,14 +94,14 @@ def _model(recoding: Recoding, codec: Codec, rng: np.random.Generator) -> Model:
         tables=tables,
         histograms={name: rng.exponential(2.0, size) for name, size in codec.domain},
         total=float(rng.exponential(1e4)),
-        fitted=_fitted(recoding, tables, rng) if rng.random() < 0.5 else None,
+        distribution=_distribution(recoding, tables, rng) if rng.random() < 0.5 else None,
     )
 
 
-def _fitted(recoding: Recoding, tables: tuple[Estimate, ...], rng: np.random.Generator) -> Fitted:
+def _distribution(recoding: Recoding, tables: tuple[Estimate, ...], rng: np.random.Generator) -> GibbsModel:
     cliques = [table.clique[::-1] for table in tables]
     cells = sum(table.values.size for table in tables)
-    return restored(tables, recoding.names, recoding.sizes, cliques, rng.normal(size=cells), rng.random(cells))
+    return restore_model(tables, recoding.names, recoding.sizes, cliques, rng.normal(size=cells), rng.random(cells))
 
 
 # ── any synopsis ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -102,7 +110,7 @@ def _fitted(recoding: Recoding, tables: tuple[Estimate, ...], rng: np.random.Gen
 @st.composite
 def synopses(draw: st.DrawFn) -> Synopsis:
     """Synopses of any schema: merged and joined recodings, several releases, every kind of certificate."""
-    schema = draw(schemas(max_attributes=3).filter(lambda found: any(a.coded for a in found.measured)))
+    schema = draw(schemas(max_attributes=3).filter(lambda found: any(a.coded for a in found.measured_attributes)))
     codec, rng = Codec(schema), np.random.default_rng(draw(st.integers(0, 2**32)))
     recodings = draw(st.lists(recodings_of(codec, rng), min_size=1, max_size=3))
     releases = draw(st.lists(_releases(recodings, rng), max_size=2))
@@ -138,11 +146,11 @@ def _releases(draw: st.DrawFn, recodings: list[Recoding], rng: np.random.Generat
             )
             for clique in draw(st.lists(st.sampled_from(cliques), max_size=3, unique=True))
         ]
-        stages.append(Stage(recoding, tuple(marginals)))
+        stages.append(MeasurementRound(recoding, tuple(marginals)))
     scored = draw(st.lists(st.lists(texts(), max_size=2).map(tuple), max_size=3))
     return Release(
         recipe=draw(texts()),
-        stages=tuple(stages),
+        rounds=tuple(stages),
         scores=(Scores(draw(texts()), tuple(scored), rng.normal(size=len(scored)), draw(st.floats(0, 1e9))),),
         certificate=draw(st.sampled_from(certificates)),
         source=draw(texts()),
@@ -161,11 +169,11 @@ def _release_content(release: Release) -> Any:
     stages = [
         [
             _recoding_content(stage.recoding),
-            [(m.clique, _bytes(m.raw), m.lattice, m.deviation) for m in stage.marginals],
+            [(m.clique, _bytes(m.raw), m.lattice, m.std) for m in stage.marginals],
         ]
-        for stage in release.stages
+        for stage in release.rounds
     ]
-    scores = [(s.kind, s.cliques, _bytes(s.values), s.deviation) for s in release.scores]
+    scores = [(s.kind, s.cliques, _bytes(s.values), s.std) for s in release.scores]
     return [release.recipe, release.source, release.certificate, stages, scores]
 
 
@@ -173,7 +181,11 @@ def _model_content(synopsis: Synopsis) -> Any:
     model = synopsis.model
     tables = [(table.clique, _bytes(table.values), table.variance) for table in model.tables]
     histograms = {name: _bytes(weights) for name, weights in model.histograms.items()}
-    fitted = model.fitted and (model.fitted.cliques, _bytes(model.fitted.parameters), _bytes(model.fitted.expected))
+    fitted = model.distribution and (
+        model.distribution.cliques,
+        _bytes(model.distribution.parameters),
+        _bytes(model.distribution.expected_shares),
+    )
     return [_recoding_content(model.recoding), tables, histograms, model.total, fitted]
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from dpsyn.synopsis import manifest
+from dpsyn.synopsis.serialization import manifest
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "synopsis.md").read_text("utf-8")
 
@@ -16,5 +16,5 @@ def test_the_document_names_every_field_of_a_manifest() -> None:
 
     assert len(fields) > 20
     assert missing == []
-    assert re.search(rf"`format` \| .*`{manifest.FORMAT}`", DOCUMENT)
-    assert f"`{manifest.KIND}`" in DOCUMENT
+    assert re.search(rf"`format` \| .*`{manifest.MANIFEST_FORMAT}`", DOCUMENT)
+    assert f"`{manifest.MANIFEST_KIND}`" in DOCUMENT

@@ -1,19 +1,22 @@
-"""The arithmetic of privacy: budgets, what steps cost, the certificate and the ledger. It never sees data."""
+"""The arithmetic of privacy: costs of mechanisms, budgets, composition, the ledger and the certificate. It never sees data."""
 
-from dpsyn.accounting.account import Account, Draw, check_plan
-from dpsyn.accounting.budget import Budget
+from dpsyn.accounting.budget import Account, Budget, MeasurementRecord, check_budget, default_delta, delta_warning
 from dpsyn.accounting.certificate import Certificate
-from dpsyn.accounting.chain import Head
-from dpsyn.accounting.choice import NoiseChoice, laplace_wins, noise_choices, noise_crossing
-from dpsyn.accounting.composition import Composition, Figures
+from dpsyn.accounting.checkpoint import LedgerCheckpoint, read_ledger_checkpoint
+from dpsyn.accounting.composition import Composition, EpsilonBounds
 from dpsyn.accounting.conversion import epsilon_for, rho_for, sigma_for
-from dpsyn.accounting.delta import default_delta, delta_warning
-from dpsyn.accounting.exact import exact, split
-from dpsyn.accounting.ledger import Cap, DatasetAccount, Ledger, RunAccount, Verification
-from dpsyn.accounting.protection import Protection
+from dpsyn.accounting.costs import Exponential, Gaussian, Laplace, MechanismCost, PartitionSelection
+from dpsyn.accounting.exact_numbers import exact_fraction, split_exactly
+from dpsyn.accounting.hash_chain import LedgerHead
+from dpsyn.accounting.ledger import Cap, DatasetAccount, Ledger, LedgerVerification, RunAccount
+from dpsyn.accounting.noise_comparison import (
+    NoiseChoice,
+    compare_noise_mechanisms,
+    laplace_gaussian_crossover,
+    laplace_wins,
+)
+from dpsyn.accounting.privacy_unit import PrivacyUnit
 from dpsyn.accounting.run import Run
-from dpsyn.accounting.spends import Exponential, Gaussian, Laplace, Spend, Threshold
-from dpsyn.accounting.witness import Witness, read_witness
 
 __all__ = [
     "Account",
@@ -22,31 +25,31 @@ __all__ = [
     "Certificate",
     "Composition",
     "DatasetAccount",
-    "Draw",
+    "EpsilonBounds",
     "Exponential",
-    "Figures",
     "Gaussian",
-    "Head",
     "Laplace",
     "Ledger",
+    "LedgerCheckpoint",
+    "LedgerHead",
+    "LedgerVerification",
+    "MeasurementRecord",
+    "MechanismCost",
     "NoiseChoice",
-    "Protection",
+    "PartitionSelection",
+    "PrivacyUnit",
     "Run",
     "RunAccount",
-    "Spend",
-    "Threshold",
-    "Verification",
-    "Witness",
-    "check_plan",
+    "check_budget",
+    "compare_noise_mechanisms",
     "default_delta",
     "delta_warning",
     "epsilon_for",
-    "exact",
+    "exact_fraction",
+    "laplace_gaussian_crossover",
     "laplace_wins",
-    "noise_choices",
-    "noise_crossing",
-    "read_witness",
+    "read_ledger_checkpoint",
     "rho_for",
     "sigma_for",
-    "split",
+    "split_exactly",
 ]

@@ -1,6 +1,6 @@
 """What several steps cost together: ε by zCDP, by privacy loss distributions, and by adding pure steps.
 
-**Why one Gaussian and a list of pure steps suffice**, though a run chooses its steps adaptively: fix two neighbouring
+**Why one Gaussian and a list of pure steps suffice**, though a run chooses its steps adaptively: fix two neighboring
 tables and a bit that says which is the true one. A Brownian motion with unit drift if the bit is 1, watched for μ²
 units of time, can answer any sequence of Gaussian steps whose μᵢ² add up to at most μ², each chosen after the answers
 before it, by letting time run on for μᵢ² (Smith and Thakurta 2022). A randomized response to the bit with parameter ε
@@ -25,18 +25,18 @@ from typing import Any
 import numpy as np
 
 from dpsyn.accounting.conversion import MARGIN, Floats, epsilon_for, gaussian_log_delta
-from dpsyn.accounting.spends import Spend
+from dpsyn.accounting.costs import MechanismCost
 
-LARGEST_PLD_EPSILON = 50
+MAX_PLD_EPSILON = 50
 """Above it no privacy loss distribution is computed: the zCDP figure is the certificate."""
 
-INTERVAL = 1e-4
+PLD_INTERVAL = 1e-4
 """The grid of privacy losses, relative to ε."""
 
 FFT_ERROR = 1e-14
 """What floating point may lose of δ when loss distributions are convolved; it is taken off δ."""
 
-_MOST_ATOMS = 2**17
+_MAX_ATOMS = 2**17
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,108 +46,118 @@ class Composition:
     Attributes:
         rho: the sum of costs in zCDP.
         mu_squared: the sum of (Δ/σ)² over the Gaussian steps.
-        pure: the ε of all pure steps, largest first.
+        pure_epsilons: the ε of all pure steps, largest first.
         delta: the sum of what thresholds are charged.
     """
 
     rho: Fraction = Fraction(0)
     mu_squared: Fraction = Fraction(0)
-    pure: tuple[Fraction, ...] = ()
+    pure_epsilons: tuple[Fraction, ...] = ()
     delta: Fraction = Fraction(0)
 
     @classmethod
-    def of(cls, spends: Sequence[Spend]) -> Composition:
+    def of(cls, costs: Sequence[MechanismCost]) -> Composition:
         """The composition of these steps."""
         total = cls()
-        for spend in spends:
-            total = total.then(spend)
+        for spend in costs:
+            total = total.compose(spend)
         return total
 
-    def then(self, spend: Spend) -> Composition:
+    def compose(self, cost: MechanismCost) -> Composition:
         """This composition and one more step."""
         return Composition(
-            rho=self.rho + spend.rho,
-            mu_squared=self.mu_squared + spend.mu_squared,
-            pure=tuple(sorted(self.pure + spend.pure, reverse=True)) if spend.pure else self.pure,
-            delta=self.delta + spend.delta,
+            rho=self.rho + cost.rho,
+            mu_squared=self.mu_squared + cost.mu_squared,
+            pure_epsilons=tuple(sorted(self.pure_epsilons + cost.pure_epsilons, reverse=True))
+            if cost.pure_epsilons
+            else self.pure_epsilons,
+            delta=self.delta + cost.delta,
         )
 
-    def figures(self, epsilon: Fraction, delta: Fraction, stated: float | None = None) -> Figures:
+    def epsilon_bounds(self, epsilon: Fraction, delta: Fraction, stated_epsilon: float | None = None) -> EpsilonBounds:
         """The smallest ε that each way of counting certifies at δ, for a promise of ε.
 
-        A ``stated`` figure of the loss distribution is taken instead of computing it if the closed formula bears it
+        A ``stated_epsilon`` figure of the loss distribution is taken instead of computing it if the closed formula bears it
         out: that takes milliseconds, where the library of loss distributions takes a second to import alone.
         """
         left = float(delta - self.delta)
-        if not self.mu_squared and not self.pure:
-            return Figures(zcdp=0.0, pld=0.0, added=Fraction(0))
-        added = None if self.mu_squared or delta < self.delta else sum(self.pure, Fraction(0))
+        if not self.mu_squared and not self.pure_epsilons:
+            return EpsilonBounds(zcdp=0.0, pld=0.0, basic=Fraction(0))
+        added = None if self.mu_squared or delta < self.delta else sum(self.pure_epsilons, Fraction(0))
         if left <= 0:
-            return Figures(zcdp=math.inf, pld=None, added=added)
+            return EpsilonBounds(zcdp=math.inf, pld=None, basic=added)
         zcdp = epsilon_for(self.rho, left * (1 - MARGIN), "zcdp")
         small = min(zcdp, float(epsilon))
-        wanted = small > 0 and epsilon <= LARGEST_PLD_EPSILON
+        wanted = small > 0 and epsilon <= MAX_PLD_EPSILON
         if not wanted:
-            return Figures(zcdp=zcdp, pld=None, added=added)
-        if stated is not None and 0 < stated <= epsilon and self._bears_out(stated, left):
-            return Figures(zcdp=zcdp, pld=stated, added=added)
-        pld = pld_epsilon(self.mu_squared, self.pure, left * (1 - MARGIN), small * INTERVAL)
-        return Figures(zcdp=zcdp, pld=pld, added=added)
+            return EpsilonBounds(zcdp=zcdp, pld=None, basic=added)
+        if (
+            stated_epsilon is not None
+            and 0 < stated_epsilon <= epsilon
+            and self._satisfies_closed_form(stated_epsilon, left)
+        ):
+            return EpsilonBounds(zcdp=zcdp, pld=stated_epsilon, basic=added)
+        pld = pld_epsilon(self.mu_squared, self.pure_epsilons, left * (1 - MARGIN), small * PLD_INTERVAL)
+        return EpsilonBounds(zcdp=zcdp, pld=pld, basic=added)
 
-    def keeps(self, epsilon: Fraction, delta: Fraction) -> bool:
+    def satisfies(self, epsilon: Fraction, delta: Fraction) -> bool:
         """Whether a closed formula shows that the steps are (ε, δ)-DP, in milliseconds however absurd the numbers."""
         left = float(delta - self.delta)
-        if not self.mu_squared and sum(self.pure) <= epsilon and delta >= self.delta:
+        if not self.mu_squared and sum(self.pure_epsilons) <= epsilon and delta >= self.delta:
             return True
         if left <= 0:
             return False
-        if epsilon <= LARGEST_PLD_EPSILON and self._bears_out(math.nextafter(float(epsilon), 0), left):
+        if epsilon <= MAX_PLD_EPSILON and self._satisfies_closed_form(math.nextafter(float(epsilon), 0), left):
             return True
         return epsilon_for(self.rho, left * (1 - MARGIN), "zcdp") <= epsilon
 
-    def _bears_out(self, epsilon: float, delta: float) -> bool:
+    def _satisfies_closed_form(self, epsilon: float, delta: float) -> bool:
         """Whether the formula of one Gaussian and randomized responses shows (ε, δ)-DP."""
-        return bool(self.mu_squared) and log_delta(epsilon, math.sqrt(self.mu_squared), self.pure) <= math.log(delta)
+        return bool(self.mu_squared) and log_delta(epsilon, math.sqrt(self.mu_squared), self.pure_epsilons) <= math.log(
+            delta
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class EpsilonBounds:
     """What a composition costs, recomputed in several ways; each of them is a proof by itself.
 
     Attributes:
         zcdp: ε by tight conversion of the sum of ρ; a theorem for discrete noise chosen adaptively.
         pld: ε by the privacy loss distribution; None where it is not computed.
-        added: the sum of pure ε; None if there is Gaussian noise.
+        basic: the sum of pure ε; None if there is Gaussian noise.
     """
 
     zcdp: float
     pld: float | None
-    added: Fraction | None
+    basic: Fraction | None
 
     @property
     def epsilon(self) -> float | Fraction:
         """The certified ε: the smallest of the figures."""
-        return min(figure for figure in (self.zcdp, self.pld, self.added) if figure is not None)
+        return min(figure for figure in (self.zcdp, self.pld, self.basic) if figure is not None)
 
     def to_data(self) -> dict[str, Any]:
         """Plain data for JSON; infinity is written as null."""
         finite = self.zcdp if math.isfinite(self.zcdp) else None
-        return {"zcdp": finite, "pld": self.pld, "added": None if self.added is None else float(self.added)}
+        return {"zcdp": finite, "pld": self.pld, "basic": None if self.basic is None else float(self.basic)}
 
 
 @lru_cache(maxsize=64)
-def pld_epsilon(mu_squared: Fraction, pure: tuple[Fraction, ...], delta: float, interval: float) -> float | None:
+def pld_epsilon(
+    mu_squared: Fraction, pure_epsilons: tuple[Fraction, ...], delta: float, interval: float
+) -> float | None:
     """The smallest ε at δ of a Gaussian step and pure steps together, by dp_accounting, rounded up.
 
     None if floating point cannot tell because δ is too small.
     """
     truncation = min(-50.0, math.log(delta) - 20)
     parts = [_gaussian_pld(math.sqrt(mu_squared), truncation, interval)] if mu_squared else []
-    parts += [_pure_pld(step, times, math.exp(truncation), interval) for step, times in Counter(pure).items()]
+    parts += [_pure_pld(step, times, math.exp(truncation), interval) for step, times in Counter(pure_epsilons).items()]
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.compose(part, math.exp(truncation))
-    certain = delta - FFT_ERROR if pure else delta
+    certain = delta - FFT_ERROR if pure_epsilons else delta
     epsilon = float(whole.get_epsilon_for_delta(certain)) if certain > 0 else math.inf
     return epsilon * (1 + MARGIN) if math.isfinite(epsilon) else None
 
@@ -167,39 +177,41 @@ def _pure_pld(step: Fraction, times: int, truncation: float, interval: float) ->
     ends = {math.floor(-step / interval), math.ceil(-step / interval)}
     ends |= {math.floor(step / interval), math.ceil(step / interval)}
     grid = np.array(sorted(ends))
-    pmf = pld_pmf.create_pmf_pessimistic_connect_dots(interval, grid, _response_delta(grid * interval, float(step)))
+    pmf = pld_pmf.create_pmf_pessimistic_connect_dots(
+        interval, grid, _randomized_response_delta(grid * interval, float(step))
+    )
     return privacy_loss_distribution.PrivacyLossDistribution(pmf).self_compose(times, truncation)
 
 
-def _response_delta(epsilon: Floats, step: float) -> Floats:
+def _randomized_response_delta(epsilon: Floats, step: float) -> Floats:
     """δ(ε) of a randomized response: 1 − e^ε below −step, a straight line in e^ε to 0 at step."""
     inside = np.minimum(epsilon, step)
     line = np.exp(inside) * np.expm1(step - inside) / (1 + math.exp(step))  # exactly 0 from step on
     return np.where(epsilon < -step, -np.expm1(np.minimum(epsilon, 0)), line)
 
 
-def log_delta(epsilon: float, mu: float, pure: tuple[Fraction, ...]) -> float:
+def log_delta(epsilon: float, mu: float, pure_epsilons: tuple[Fraction, ...]) -> float:
     """ln δ(ε) of a Gaussian step and pure steps together: the mean of δ(ε − loss) over the losses of the pure ones."""
     from scipy.special import logsumexp
 
-    losses, probabilities = pure_losses(pure, epsilon * INTERVAL / 1000)
+    losses, probabilities = pure_losses(pure_epsilons, epsilon * PLD_INTERVAL / 1000)
     return float(logsumexp(gaussian_log_delta(epsilon - losses, mu), b=probabilities))
 
 
 @lru_cache(maxsize=8)
-def pure_losses(pure: tuple[Fraction, ...], grid: float) -> tuple[Floats, Floats]:
+def pure_losses(pure_epsilons: tuple[Fraction, ...], grid: float) -> tuple[Floats, Floats]:
     """The privacy losses of randomized responses and their probabilities, rounded up to a grid if they are many."""
     from scipy.special import gammaln
 
     losses: Floats = np.zeros(1)
     probabilities: Floats = np.ones(1)
-    for step, times in Counter(pure).items():
+    for step, times in Counter(pure_epsilons).items():
         ups = np.arange(times + 1)
         ways = gammaln(times + 1) - gammaln(ups + 1) - gammaln(times - ups + 1)
         logs = ways - ups * math.log1p(math.exp(-step)) - (times - ups) * math.log1p(math.exp(step))
         losses = np.add.outer(losses, float(step) * (2 * ups - times)).ravel()
         probabilities = np.multiply.outer(probabilities, np.exp(logs)).ravel()
-        if len(losses) > _MOST_ATOMS:
+        if len(losses) > _MAX_ATOMS:
             cells, where = np.unique(np.ceil(losses / grid), return_inverse=True)
             losses, probabilities = cells * grid, np.asarray(np.bincount(where, probabilities), np.float64)
     return losses, probabilities

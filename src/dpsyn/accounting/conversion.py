@@ -23,10 +23,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.accounting.exact import Number, exact, few_digits
+from dpsyn.accounting.exact_numbers import Number, exact_fraction, round_down_to_digits
 from dpsyn.errors import BudgetError
 
-Way = Literal["exact", "zcdp", "loose"]
+ConversionMethod = Literal["exact", "zcdp", "loose"]
 Floats = NDArray[np.float64]
 
 MARGIN = 1e-10
@@ -36,39 +36,39 @@ _GAUSS = ((-math.sqrt(0.6), 5 / 9), (0.0, 8 / 9), (math.sqrt(0.6), 5 / 9))
 """Nodes and weights of Gauss–Legendre quadrature with three points."""
 
 
-def rho_for(epsilon: Number, delta: Number, way: Way = "exact") -> Fraction:
+def rho_for(epsilon: Number, delta: Number, method: ConversionMethod = "exact") -> Fraction:
     """The largest ρ that keeps the promise (ε, δ), rounded down."""
-    e, d = _promise(epsilon, delta)
-    if way == "loose":
+    e, d = _parse_guarantee(epsilon, delta)
+    if method == "loose":
         log = math.log(1 / d)
         rho = (e / (math.sqrt(log + e) + math.sqrt(log))) ** 2
-    elif way == "zcdp":
+    elif method == "zcdp":
         rho = positive_boundary(lambda rho: zcdp_log_delta(e, rho) <= math.log(d))[0]
     else:
         rho = largest_mu(e, d) ** 2 / 2
-    return few_digits(rho * (1 - MARGIN))
+    return round_down_to_digits(rho * (1 - MARGIN))
 
 
-def epsilon_for(rho: Number, delta: Number, way: Way = "exact") -> float:
+def epsilon_for(rho: Number, delta: Number, method: ConversionMethod = "exact") -> float:
     """The smallest ε that a total of ρ keeps at δ, rounded up."""
-    r, d = float(exact(rho)), _probability(delta)
+    r, d = float(exact_fraction(rho)), _parse_delta(delta)
     if r < 0:
         raise BudgetError(f"ρ is {rho}; a cost is at least 0")
     if r == 0:
         return 0.0
-    if way == "loose":
+    if method == "loose":
         return (r + 2 * math.sqrt(r * math.log(1 / d))) * (1 + MARGIN)
-    log_delta = zcdp_log_delta if way == "zcdp" else _exact_log_delta
+    log_delta = zcdp_log_delta if method == "zcdp" else _exact_log_delta
     if log_delta(0.0, r) <= math.log(d):
         return 0.0
     return positive_boundary(lambda e: log_delta(e, r) > math.log(d))[1] * (1 + MARGIN)
 
 
-def sigma_for(share: Fraction, sensitivity_squared: Fraction) -> float:
+def sigma_for(rho: Fraction, sensitivity_squared: Fraction) -> float:
     """The smallest float σ with Δ²/2σ² ≤ share, in exact arithmetic."""
-    if share <= 0:
-        raise BudgetError(f"a share of {share} buys nothing; give every marginal a positive share")
-    target = sensitivity_squared / (2 * share)
+    if rho <= 0:
+        raise BudgetError(f"a share of {rho} buys nothing; give every marginal a positive share")
+    target = sensitivity_squared / (2 * rho)
     sigma = math.sqrt(target)
     while Fraction(sigma) ** 2 < target:
         sigma = math.nextafter(sigma, math.inf)
@@ -138,15 +138,15 @@ def positive_boundary(holds: Callable[[float], bool]) -> tuple[float, float]:
     return math.exp(low), math.exp(high)
 
 
-def _promise(epsilon: Number, delta: Number) -> tuple[float, float]:
-    e = float(exact(epsilon))
+def _parse_guarantee(epsilon: Number, delta: Number) -> tuple[float, float]:
+    e = float(exact_fraction(epsilon))
     if e <= 0:
         raise BudgetError(f"ε is {epsilon}; give a positive number, such as 1")
-    return e, _probability(delta)
+    return e, _parse_delta(delta)
 
 
-def _probability(delta: Number) -> float:
-    d = float(exact(delta))
+def _parse_delta(delta: Number) -> float:
+    d = float(exact_fraction(delta))
     if not 0 < d < 1:
         raise BudgetError(f"δ is {delta}; Gaussian noise needs a δ between 0 and 1, such as 1e-9")
     return d

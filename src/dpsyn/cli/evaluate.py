@@ -11,14 +11,14 @@ import click
 from click.core import ParameterSource
 
 import dpsyn
-from dpsyn import outputs
-from dpsyn.cli import measuring, output, progress
+from dpsyn import atomic_files
+from dpsyn.cli import output, release_run
 from dpsyn.errors import UserError
 
 if TYPE_CHECKING:
-    from dpsyn.report.evaluation import Evaluation
+    from dpsyn.report.evaluation_report import Evaluation
 
-PRESETS = ("paper", "match3")
+PRESET_NAMES = ("paper", "match3")
 """Names for ``--help``, which must not load the metrics; a test compares them with the library's."""
 
 
@@ -48,9 +48,9 @@ PRESETS = ("paper", "match3")
 )
 @click.option(
     "--preset",
-    default=PRESETS[0],
+    default=PRESET_NAMES[0],
     show_default=True,
-    type=click.Choice(PRESETS),
+    type=click.Choice(PRESET_NAMES),
     help="Parameters of the NIST metrics: those of the paper, or of the contest's third match.",
 )
 @click.option("--target", metavar="COLUMN", help="Also train classifiers that predict it; needs the extra dpsyn[ml].")
@@ -92,10 +92,10 @@ def command(
       dpsyn evaluate --from-synopsis s.dpsyn synthetic.csv --html publishable.html
     """
     inputs = (*tables, *filter(None, (schema, released, synopsis)))
-    _refuse_places({"--html": page, "--json": target_file}, force, inputs)
+    _refuse_targets({"--html": page, "--json": target_file}, force, inputs)
     if released is not None:
         _refuse_options_of_the_real_table()
-        _compare_with_released(released, tables, page, target_file, quiet)
+        _compare_with_release(released, tables, page, target_file, quiet)
         return
     if schema is None:
         raise click.UsageError("Missing option '-s' / '--schema'.")
@@ -104,23 +104,23 @@ def command(
     if page is not None and len(tables) > 2:
         raise click.UsageError("--html makes a report of one synthetic table; call it once for each")
     public, kept = dpsyn.Schema.load(schema), None if synopsis is None else dpsyn.Synopsis.load(synopsis)
-    if kept is not None and _compared(kept.schema) != _compared(public):
+    if kept is not None and _compared_columns(kept.schema) != _compared_columns(public):
         raise UserError(f"{synopsis} is not about the columns of {schema}; give the synopsis of this table's release")
-    pair = _two_values(sexes)
-    with progress.shown(quiet) as shown:
+    pair = _parse_pair(sexes)
+    with output.show_progress(quiet) as shown:
         found = [dpsyn.evaluate(tables[0], t, public, sexes=pair, progress=shown, **options) for t in tables[1:]]
         if page is not None:
-            from dpsyn.report.private import private_report
+            from dpsyn.report.evaluation_report import private_report
 
             shown("drawing the report", 0.0)
             output.write_text(page, private_report(found[0], kept), private=True)
     if target_file is not None:
-        _write(target_file, found)
+        _write_json(target_file, found)
     if "-" not in (target_file, page):
-        _show(found)
+        _show_evaluations(found)
 
 
-def _compare_with_released(
+def _compare_with_release(
     synopsis: Path,
     tables: tuple[str, ...],
     page: str | None,
@@ -130,22 +130,22 @@ def _compare_with_released(
     """The mode without a real table."""
     if len(tables) > 1:
         raise click.UsageError("--from-synopsis reads no real table; give the synthetic one alone")
-    from dpsyn.report import publishable as words
+    from dpsyn.report import release_report as words
 
     released = dpsyn.Synopsis.load(synopsis)
-    with progress.shown(quiet) as shown:
+    with output.show_progress(quiet) as shown:
         shown("counting synthetic rows", 0.0)
-        closeness = released.compare(dpsyn.read_table(tables[0]))
+        closeness = released.compare_rows(dpsyn.read_table(tables[0]))
         if page is not None:
             shown("drawing the report", 0.0)
-            output.write_text(page, words.closeness_report(released, closeness))
+            output.write_text(page, words.comparison_report(released, closeness))
     if target_file is not None:
         text = json.dumps(closeness.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         output.write_text(target_file, text)
     if "-" not in (target_file, page):
-        output.say(f"{words.banner_of(released)}\n")
-        output.table("", words.SCORE_HEADINGS, words.closeness_rows(closeness), right=range(1, 4))
-        output.say(words.YARDSTICKS)
+        output.print_line(f"{words.publication_banner(released)}\n")
+        output.print_table("", words.COMPARISON_HEADINGS, words.comparison_rows(closeness), right=range(1, 4))
+        output.print_line(words.COMPARISON_BASELINES)
 
 
 def _refuse_options_of_the_real_table() -> None:
@@ -155,27 +155,27 @@ def _refuse_options_of_the_real_table() -> None:
             raise click.UsageError(f"--{name} needs the real table, which --from-synopsis does without")
 
 
-def _refuse_places(targets: Mapping[str, str | None], force: bool, inputs: tuple[object, ...]) -> None:
+def _refuse_targets(targets: Mapping[str, str | None], force: bool, inputs: tuple[object, ...]) -> None:
     """Refuse to write over a file that is read or exists, or where none can be, before work is done for it."""
     if all(target == "-" for target in targets.values()):
         raise click.UsageError(f"{' and '.join(targets)} cannot both go to standard output")
     files = {option: target for option, target in targets.items() if target not in (None, "-")}
     for given in inputs:
-        measuring.refuse_collisions(files, {"data": given})
+        release_run.refuse_collisions(files, {"data": given})
     for target in files.values():
         output.refuse_to_overwrite(str(target), force)
-        outputs.check_writable(Path(str(target)))
+        atomic_files.check_writable(Path(str(target)))
     if targets["--html"] is not None:
-        from dpsyn.report.vega import require_vega
+        from dpsyn.report.charts import require_vega
 
         require_vega()
 
 
-def _compared(schema: dpsyn.Schema) -> set[str]:
-    return {attribute.name for attribute in schema.measured}
+def _compared_columns(schema: dpsyn.Schema) -> set[str]:
+    return {attribute.name for attribute in schema.measured_attributes}
 
 
-def _two_values(sexes: str | None) -> tuple[str, str] | None:
+def _parse_pair(sexes: str | None) -> tuple[str, str] | None:
     if sexes is None:
         return None
     values = [value.strip() for value in sexes.split(",")]
@@ -184,24 +184,26 @@ def _two_values(sexes: str | None) -> tuple[str, str] | None:
     return values[0], values[1]
 
 
-def _write(target: str, found: list[Evaluation]) -> None:
-    from dpsyn.report import evaluation as words
+def _write_json(target: str, found: list[Evaluation]) -> None:
+    from dpsyn.report import evaluation_report as words
 
     text = json.dumps(words.evaluation_data(found), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     output.write_text(target, text, private=True)
 
 
-def _show(found: list[Evaluation]) -> None:
+def _show_evaluations(found: list[Evaluation]) -> None:
     """All figures for a person; the notice first."""
-    from dpsyn.report import evaluation as words
+    from dpsyn.report import evaluation_report as words
 
-    output.say(f"{found[0].notice}\n")
+    output.print_line(f"{found[0].notice}\n")
     for evaluation in found:
         numbers = range(1, 4)
-        output.table(words.title(evaluation), words.SCORE_HEADINGS, words.score_rows(evaluation), right=numbers)
-        output.table("", words.WORST_HEADINGS, words.worst_rows(evaluation), right=numbers)
+        output.print_table(
+            words.evaluation_title(evaluation), words.EVALUATION_HEADINGS, words.score_rows(evaluation), right=numbers
+        )
+        output.print_table("", words.WORST_HEADINGS, words.worst_rows(evaluation), right=numbers)
     if len(found) > 1:
-        output.say(words.combined_line(found))
-    output.say(words.YARDSTICKS)
-    notes = [note for evaluation in found for note in words.further_notes(evaluation)]
-    output.say("\n".join(dict.fromkeys(notes)))
+        output.print_line(words.combined_line(found))
+    output.print_line(words.EVALUATION_BASELINES)
+    notes = [note for evaluation in found for note in words.evaluation_notes(evaluation)]
+    output.print_line("\n".join(dict.fromkeys(notes)))

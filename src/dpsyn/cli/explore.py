@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import dpsyn
-from dpsyn import outputs
-from dpsyn.cli import measuring, output, progress
+from dpsyn import atomic_files
+from dpsyn.cli import output, release_run
 from dpsyn.errors import OutputError, UserError
 
 if TYPE_CHECKING:
     from dpsyn import Exploration
 
-MOST_LINES = 15
+MAX_SHOWN_PAIRS = 15
 """Pairs and mappings that are shown; the synopsis holds all."""
 
-PUBLIC = (
+EXACT_NOTICE = (
     "EXACT: these figures were counted without noise. They may go into a plan only if the table itself is public; "
     "a plan that was made from private rows breaks the guarantee of every release that uses it."
 )
@@ -59,29 +59,29 @@ def command(
       dpsyn plan draft first.dpsyn -o plan.yaml
       dpsyn explore sample.csv -s schema.yaml --public --plan plan.yaml      for data that is public anyway
     """
-    _check(public, target, options)
-    measuring.refuse_collisions({"--output": target, "--plan": draft}, {"data": data, "schema": schema, **options})
+    _check_options(public, target, options)
+    release_run.refuse_collisions({"--output": target, "--plan": draft}, {"data": data, "schema": schema, **options})
     for place in [str(given) for given in (target, draft) if given]:
         if not options["resume"]:
             output.refuse_to_overwrite(place, force)
-        outputs.check_writable(Path(place))
+        atomic_files.check_writable(Path(place))
     exploration = (
-        dpsyn.explore_public(data, schema, query=options["query"])
+        dpsyn.explore_public_data(data, schema, query=options["query"])
         if public
-        else _bought(data, schema, str(target), quiet, options)
+        else _measure_exploration(data, schema, str(target), quiet, options)
     )
     if draft:
-        outputs.write_text(draft, dpsyn.Plan.draft(exploration).to_yaml())
+        atomic_files.write_text(draft, dpsyn.Plan.draft(exploration).to_yaml())
     if quiet:
         return
-    _show(exploration)
+    _show_exploration(exploration)
     if target:
-        output.wrote(target, f"Draft a plan with: dpsyn plan draft {target} -o plan.yaml")
+        output.print_written(target, f"Draft a plan with: dpsyn plan draft {target} -o plan.yaml")
     if draft:
-        output.wrote(str(draft), "Finish it by hand: it is a guess.")
+        output.print_written(str(draft), "Finish it by hand: it is a guess.")
 
 
-def _check(public: bool, target: str | None, options: dict[str, Any]) -> None:
+def _check_options(public: bool, target: str | None, options: dict[str, Any]) -> None:
     if public and (target or options["epsilon"] is not None or options["ledger"] or options["resume"]):
         raise UserError("public data is counted without noise; leave --epsilon, --ledger, --resume and -o out")
     if not public and options["epsilon"] is None:
@@ -90,31 +90,31 @@ def _check(public: bool, target: str | None, options: dict[str, Any]) -> None:
         raise OutputError("give the name of a file for what was paid for, such as -o first.dpsyn")
 
 
-def _bought(data: str, schema: Path, target: str, quiet: bool, options: dict[str, Any]) -> Exploration:
-    journal = measuring.journal_of(target)
-    with measuring.resumable(journal), progress.shown(quiet) as shown:
-        synopsis = measuring.measured(
+def _measure_exploration(data: str, schema: Path, target: str, quiet: bool, options: dict[str, Any]) -> Exploration:
+    journal = release_run.journal_path(target)
+    with release_run.explain_resume(journal), output.show_progress(quiet) as shown:
+        synopsis = release_run.measure_table(
             journal, shown, quiet=quiet, data=data, schema=schema, recipe="explore", workload=(), **options
         )
         synopsis.save(target)
-    measuring.discard(journal)
-    return dpsyn.explored(synopsis)
+    release_run.discard_journal(journal)
+    return dpsyn.explore_synopsis(synopsis)
 
 
-def _show(exploration: Exploration) -> None:
+def _show_exploration(exploration: Exploration) -> None:
     if exploration.exact:
-        output.say(PUBLIC)
-    pairs = exploration.dependences[:MOST_LINES]
-    output.table(
+        output.print_line(EXACT_NOTICE)
+    pairs = exploration.dependences[:MAX_SHOWN_PAIRS]
+    output.print_table(
         f"The {len(pairs)} strongest dependences of {len(exploration.dependences):,}",
         ("first", "second", "InDif, part of rows", "noise", "second follows", "first follows"),
         [(*d.pair, f"{d.indif:.3f}", f"{d.deviation:.3f}", f"{d.forward:.2f}", f"{d.backward:.2f}") for d in pairs],
         right=(2, 3, 4, 5),
     )
     groups, mappings = exploration.groups(), exploration.mappings()
-    for group in groups[:MOST_LINES]:
-        output.say(f"Recode together: {', '.join(group)}")
-    for name, source, strength in mappings[:MOST_LINES]:
-        output.say(f"Map: {name} follows from {source} ({strength:.2f})")
+    for group in groups[:MAX_SHOWN_PAIRS]:
+        output.print_line(f"Recode together: {', '.join(group)}")
+    for name, source, strength in mappings[:MAX_SHOWN_PAIRS]:
+        output.print_line(f"Map: {name} follows from {source} ({strength:.2f})")
     if not groups and not mappings:
-        output.say("No attributes belong together so closely that a plan should recode them.")
+        output.print_line("No attributes belong together so closely that a plan should recode them.")

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 import dpsyn
-from dpsyn.cli import measuring, output, progress, tables
+from dpsyn.cli import output, release_run
 
 
 @click.command()
@@ -66,21 +66,23 @@ def command(
     drawn that meet them; none are thrown away, so rare conditions take no longer. Replicates show how much a result
     varies by sampling rows, not how much it varies by the privacy noise, which they share.
     """
-    targets = [target] if replicates is None else tables.numbered(target, replicates)
+    targets = [target] if replicates is None else output.number_targets(target, replicates)
     for place in targets:
-        measuring.refuse_collisions({"--output": place}, {"synopsis": synopsis})
-        tables.check(place, force)
+        release_run.refuse_collisions({"--output": place}, {"synopsis": synopsis})
+        output.check_target(place, force)
     released = dpsyn.Synopsis.load(synopsis)
-    where = dpsyn.parse_where(conditions, released.schema.names)
-    with progress.shown(quiet) as shown:
+    where = dpsyn.parse_conditions(conditions, released.schema.names)
+    with output.show_progress(quiet) as shown:
         if replicates is None:
             released.write(target, rows, seed=seed, where=where, progress=shown)
         else:
-            drawn = released.replicates(replicates, rows, seed=seed, where=where, kind="arrow", progress=shown)
+            drawn = released.replicates(replicates, rows, seed=seed, where=where, output_format="arrow", progress=shown)
             for place, table in zip(targets, drawn, strict=True):
-                tables.write(released, table, place, where)
+                output.write_rows(released, table, place, where)
     if not quiet and target != "-":
         for place in targets:
-            tables.say_written(place)
+            output.print_written_rows(place)
     if not quiet and replicates is not None:
-        output.say("They differ by sampling. The privacy noise is the same in all of them, so they do not show it.")
+        output.print_line(
+            "They differ by sampling. The privacy noise is the same in all of them, so they do not show it."
+        )

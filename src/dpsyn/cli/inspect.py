@@ -26,15 +26,15 @@ def command(synopsis: Path, as_json: bool) -> None:
       dpsyn inspect s.dpsyn --json
       dpsyn ledger verify ledger.db --against s.dpsyn      does the ledger still know of it?
     """
-    with output.working(f"Recomputing what {synopsis} cost"):
+    with output.show_status(f"Recomputing what {synopsis} cost"):
         held = dpsyn.Synopsis.load(synopsis, recompute=True)
     if as_json:
-        output.say(json.dumps(words.synopsis_data(held), indent=2, ensure_ascii=False, allow_nan=False))
+        output.print_line(json.dumps(words.synopsis_data(held), indent=2, ensure_ascii=False, allow_nan=False))
         return
     for line in words.overview_lines(held):
-        output.say(line)
+        output.print_line(line)
     for number, release in enumerate(held.releases, start=1):
-        output.say(f"\nRelease {number} of {len(held.releases)}: recipe {release.recipe}")
+        output.print_line(f"\nRelease {number} of {len(held.releases)}: recipe {release.recipe}")
         for line in [*words.release_lines(release), *words.score_lines(release)]:
-            output.say(line)
-        output.table("", words.PAYMENT_HEADINGS, words.payment_rows(release), right=(1, 2, 3))
+            output.print_line(line)
+        output.print_table("", words.SPENDING_HEADINGS, words.spending_rows(release), right=(1, 2, 3))

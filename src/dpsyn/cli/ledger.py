@@ -14,11 +14,11 @@ import dpsyn
 from dpsyn.cli import output
 from dpsyn.errors import LedgerError
 from dpsyn.report import ledger as words
-from dpsyn.report.numbers import counted
+from dpsyn.report.numbers import format_count
 
 _FILE = click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-_APART = (
+_MISMATCH_ADVICE = (
     "Make sure that they belong together: it may be a certificate of another ledger. If the ledger has the entry that "
     "it names, the certificate was changed: do not rely on it, and get it again from where it was released. If not, do "
     "not release from the ledger: compare it with a backup, and find out who could write to it."
@@ -62,14 +62,14 @@ def show(file: Path, dataset: str | None, as_json: bool) -> None:
         raise LedgerError(f"there is no dataset {dataset!r} in {file}; it has: {', '.join(names)}")
     shown = [account for account in found if dataset in (None, account.dataset)]
     if as_json:
-        _say_json([words.account_data(account) for account in shown])
+        _print_json([words.account_data(account) for account in shown])
         return
     for account in shown:
-        _say_lines(f"Dataset {account.dataset}", words.account_lines(account))
+        _print_lines(f"Dataset {account.dataset}", words.account_lines(account))
         if account.runs:
-            output.table("", words.RUN_HEADINGS, words.run_rows(account), right=(2, 3, 4, 5))
+            output.print_table("", words.RUN_HEADINGS, words.run_rows(account), right=(2, 3, 4, 5))
         for note in words.run_notes(account, str(file)):
-            output.say(note)
+            output.print_line(note)
 
 
 @command.command(short_help="Was the ledger tampered with?")
@@ -99,24 +99,26 @@ def verify(file: Path, witnesses: tuple[Path, ...], as_json: bool) -> int:
       dpsyn ledger verify ledger.db --against released.dpsyn --against certificate.json
       dpsyn ledger verify ledger.db --json > head.json        a witness to keep elsewhere
     """
-    ledger, told = dpsyn.Ledger(file), [dpsyn.read_witness(witness) for witness in witnesses]
+    ledger, told = dpsyn.Ledger(file), [dpsyn.read_ledger_checkpoint(witness) for witness in witnesses]
     found = ledger.verify()
     faults = list(found.faults)
     for witness, tells in zip(witnesses, told, strict=True):
         faults += [f"{witness}: {fault}" for fault in ledger.verify([tells]).faults if fault not in found.faults]
     if as_json:
         last = found.head.to_data() if found.head else None
-        _say_json({"entries": found.entries, "head": last, "faults": faults})
+        _print_json({"entries": found.entries, "head": last, "faults": faults})
     elif found.faults:
-        _say_lines(f"{file} is NOT sound:", faults)
-        output.say("Do not release from it. Compare it with a backup, and find out who could write to it.")
+        _print_lines(f"{file} is NOT sound:", faults)
+        output.print_line("Do not release from it. Compare it with a backup, and find out who could write to it.")
     elif faults:
-        _say_lines(f"{file} is NOT sound, or what it was compared with was changed or is of another ledger:", faults)
-        output.say(_APART)
+        _print_lines(f"{file} is NOT sound, or what it was compared with was changed or is of another ledger:", faults)
+        output.print_line(_MISMATCH_ADVICE)
     else:
         agrees = f"; it agrees with {', '.join(map(str, witnesses))}" if witnesses else ""
-        output.say(f"{file} is sound: {found.entries} entries, none changed, removed or reordered{agrees}.")
-        output.say(f"Its last entry is {found.head.sequence}, {found.head.hash}." if found.head else "It is empty.")
+        output.print_line(f"{file} is sound: {found.entries} entries, none changed, removed or reordered{agrees}.")
+        output.print_line(
+            f"Its last entry is {found.head.sequence}, {found.head.hash}." if found.head else "It is empty."
+        )
     return 2 if faults else 0
 
 
@@ -138,9 +140,9 @@ def cap(file: Path, dataset: str, epsilon: float, delta: float) -> None:
       dpsyn ledger cap ledger.db --dataset people --epsilon 4 --delta 1e-8
     """
     ledger = dpsyn.Ledger(file)
-    ledger.set_cap(dataset, dpsyn.Cap.of(epsilon, delta))
+    ledger.set_cap(dataset, dpsyn.Cap.for_guarantee(epsilon, delta))
     account = next(account for account in ledger.datasets() if account.dataset == dataset)
-    _say_lines(f"Dataset {dataset} in {file}", words.account_lines(account))
+    _print_lines(f"Dataset {dataset} in {file}", words.account_lines(account))
 
 
 @command.command(short_help="End a run that was abandoned.")
@@ -156,26 +158,30 @@ def close(file: Path, run: str, yes: bool) -> None:
       dpsyn ledger show ledger.db                          lists open runs
       dpsyn ledger close ledger.db 9f86d081884c7d65
     """
-    dataset, known = dpsyn.Ledger(file).run(run)
+    dataset, known = dpsyn.Ledger(file).find_run(run)
     if known.closed:
-        output.say(f"Run {run} of {dataset} is closed already.")
+        output.print_line(f"Run {run} of {dataset} is closed already.")
         return
     if not yes:
-        _ask(f"Close run {run} of {dataset}? It cannot be resumed then.")
+        _confirm(f"Close run {run} of {dataset}? It cannot be resumed then.")
     dpsyn.Ledger(file).close(run)
-    kept = f"the cost of {counted(len(known.draws), 'draw')} stays spent" if known.draws else "it had drawn nothing"
-    output.say(f"Closed run {run} of {dataset}: {kept}; the rest of its promise is free again.")
+    kept = (
+        f"the cost of {format_count(len(known.measurements), 'draw')} stays spent"
+        if known.measurements
+        else "it had drawn nothing"
+    )
+    output.print_line(f"Closed run {run} of {dataset}: {kept}; the rest of its promise is free again.")
 
 
-def _ask(question: str) -> None:
+def _confirm(question: str) -> None:
     if not sys.stdin.isatty():
         raise click.UsageError("closing a run ends it for good, and there is nobody to ask; say --yes if you mean it")
     click.confirm(question, abort=True)
 
 
-def _say_lines(title: str, lines: Sequence[str]) -> None:
-    output.say("\n".join([title, *(f"  {line}" for line in lines)]))
+def _print_lines(title: str, lines: Sequence[str]) -> None:
+    output.print_line("\n".join([title, *(f"  {line}" for line in lines)]))
 
 
-def _say_json(data: Any) -> None:
-    output.say(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False))
+def _print_json(data: Any) -> None:
+    output.print_line(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False))

@@ -89,10 +89,10 @@ def run(arguments: list[str] | None = None) -> int:
     except SystemExit:  # click's answer where the reader of our output, such as head, has enough
         return 0
     except Exception as error:
-        return _own_mistake(error)
+        return _report_internal_error(error)
 
 
-def _own_mistake(error: Exception) -> int:
+def _report_internal_error(error: Exception) -> int:
     """Say where DPSyn went wrong, without the error's own words: they may quote a cell of a private table."""
     if os.environ.get("DPSYN_TRACEBACK"):
         traceback.print_exc()

@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
-from dpsyn import outputs
-from dpsyn.cli import measuring, output, progress, tables
+from dpsyn import atomic_files
+from dpsyn.cli import output, release_run
 from dpsyn.errors import OutputError
 
 
 @click.command()
-@measuring.measuring_options
+@release_run.release_options
 @click.option("-o", "--output", "target", required=True, metavar="FILE", help="Where to write the synopsis: s.dpsyn.")
 @click.option("--extend", type=click.Path(path_type=Path), metavar="OLD", help="An earlier synopsis to improve.")
 def command(target: str, extend: Path | None, force: bool, quiet: bool, **options: Any) -> None:
@@ -31,17 +31,17 @@ def command(target: str, extend: Path | None, force: bool, quiet: bool, **option
 
     --extend measures the same table again and combines both; the promises of both releases add up.
     """
-    measuring.refuse_collisions({"--output": target}, {**options, "extend": extend})
-    if target == "-" or tables.is_folder(target):
+    release_run.refuse_collisions({"--output": target}, {**options, "extend": extend})
+    if target == "-" or output.is_folder(target):
         raise OutputError(f"{target} is no place for a synopsis; give the name of a file, such as s.dpsyn")
     output.refuse_to_overwrite(target, force)
-    outputs.check_writable(Path(target))
-    journal = measuring.journal_of(target)
-    with measuring.resumable(journal), progress.shown(quiet) as shown:
-        synopsis = measuring.measured(journal, shown, quiet=quiet, extend=extend, **options)
+    atomic_files.check_writable(Path(target))
+    journal = release_run.journal_path(target)
+    with release_run.explain_resume(journal), output.show_progress(quiet) as shown:
+        synopsis = release_run.measure_table(journal, shown, quiet=quiet, extend=extend, **options)
         synopsis.save(target)
-    measuring.discard(journal)
+    release_run.discard_journal(journal)
     if not quiet:
-        output.say(f"Wrote {target}. Make rows with: dpsyn generate {target} -o rows.csv")
-        output.say(f"Ask for counts with: dpsyn query {target} ATTRIBUTE,ATTRIBUTE\n")
-        measuring.say_certificate(synopsis)
+        output.print_line(f"Wrote {target}. Make rows with: dpsyn generate {target} -o rows.csv")
+        output.print_line(f"Ask for counts with: dpsyn query {target} ATTRIBUTE,ATTRIBUTE\n")
+        release_run.print_certificate(synopsis)

@@ -11,10 +11,10 @@ import click
 
 import dpsyn
 from dpsyn.cli import output
-from dpsyn.report.noise import check_suffix, plot_noise
-from dpsyn.report.numbers import counted, plain
+from dpsyn.report.noise_plot import check_picture_suffix, plot_noise
+from dpsyn.report.numbers import format_count, format_number
 
-MEANINGS = {
+MECHANISM_NOTES = {
     "Laplace, basic composition": "ε is divided among the marginals; needs no δ",
     "Laplace, advanced composition": "the classical saving, at the price of δ",
     "Laplace, zCDP": "the same noise, costs added up more tightly",
@@ -24,7 +24,7 @@ MEANINGS = {
 }
 """What each way is, in a few words."""
 
-_WITHIN_95 = {"Laplace": math.log(20) / math.sqrt(2), "Gaussian": 1.95996}
+_STDS_WITHIN_95 = {"Laplace": math.log(20) / math.sqrt(2), "Gaussian": 1.95996}
 """Within so many standard deviations lie 95 of 100 draws."""
 
 
@@ -61,21 +61,21 @@ def command(epsilon: float, delta: float, marginals: int, plot: Path | None, as_
       dpsyn noise --epsilon 0.5 --delta 1e-8 --marginals 10 --plot noise.png
       dpsyn noise --epsilon 1 --delta 0 --marginals 5        pure: Laplace noise only
     """
-    found = _compared(epsilon, delta, marginals)
+    found = _compare_mechanisms(epsilon, delta, marginals)
     if plot:
-        _draw(plot, found)
+        _plot(plot, found)
     if as_json:
-        output.say(json.dumps(found, indent=2, ensure_ascii=False))
+        output.print_line(json.dumps(found, indent=2, ensure_ascii=False))
         return
-    _show(found)
+    _show_comparison(found)
     if plot:
-        output.wrote(str(plot))
+        output.print_written(str(plot))
 
 
-def _compared(epsilon: float, delta: float, marginals: int) -> dict[str, Any]:
+def _compare_mechanisms(epsilon: float, delta: float, marginals: int) -> dict[str, Any]:
     """All that is shown, as plain data."""
-    choices = dpsyn.noise_choices(epsilon, delta, marginals)
-    best = min(choice.deviation for choice in choices)
+    choices = dpsyn.compare_noise_mechanisms(epsilon, delta, marginals)
+    best = min(choice.std for choice in choices)
     return {
         "epsilon": epsilon,
         "delta": delta,
@@ -83,59 +83,59 @@ def _compared(epsilon: float, delta: float, marginals: int) -> dict[str, Any]:
         "ways": [
             {
                 "name": choice.name,
-                "standard_deviation": choice.deviation,
-                "times_the_best": choice.deviation / best,
-                "what_it_is": MEANINGS[choice.name],
+                "standard_deviation": choice.std,
+                "times_the_best": choice.std / best,
+                "what_it_is": MECHANISM_NOTES[choice.name],
                 "recommended": choice.recommended,
             }
             for choice in choices
         ],
-        "crossing": dpsyn.noise_crossing(epsilon, delta) if delta else None,
+        "crossing": dpsyn.laplace_gaussian_crossover(epsilon, delta) if delta else None,
     }
 
 
-def _show(found: dict[str, Any]) -> None:
-    promise = f"ε = {plain(found['epsilon'])}, δ = {plain(found['delta'])}"
+def _show_comparison(found: dict[str, Any]) -> None:
+    promise = f"ε = {format_number(found['epsilon'])}, δ = {format_number(found['delta'])}"
     rows = [
-        (way["name"], plain(way["standard_deviation"], 4), f"{way['times_the_best']:.2f}", way["what_it_is"])
+        (way["name"], format_number(way["standard_deviation"], 4), f"{way['times_the_best']:.2f}", way["what_it_is"])
         for way in found["ways"]
     ]
-    output.table(
-        f"Standard deviation of each count for {counted(found['marginals'], 'marginal')}, {promise}",
+    output.print_table(
+        f"Standard deviation of each count for {format_count(found['marginals'], 'marginal')}, {promise}",
         ("way", "off by", "× best", "what it is"),
         rows,
         right=(1, 2),
     )
-    output.say(_advice(next(way for way in found["ways"] if way["recommended"])))
-    output.say(_crossing_words(found["crossing"]))
+    output.print_line(_advice(next(way for way in found["ways"] if way["recommended"])))
+    output.print_line(_crossover_text(found["crossing"]))
 
 
 def _advice(best: dict[str, Any]) -> str:
     noise, way = best["name"].split(", ")
-    reach = plain(best["standard_deviation"] * _WITHIN_95[noise], 3)
+    reach = format_number(best["standard_deviation"] * _STDS_WITHIN_95[noise], 3)
     return (
         f"Take {noise} noise ({way}): 95 of 100 counts will be off by less than {reach} rows.\n"
         f"Cells that hold fewer rows than that are mostly noise; fewer marginals or larger cells help."
     )
 
 
-def _crossing_words(crossing: float | None) -> str:
-    if crossing is None:
+def _crossover_text(crossover: float | None) -> str:
+    if crossover is None:
         return "Without a δ there is no choice. A tiny one, such as 1e-9, lets Gaussian noise win for many marginals."
-    if crossing < 1:
+    if crossover < 1:
         return "With this promise Gaussian noise is the smaller for any number of marginals."
-    few = counted(math.floor(crossing), "marginal")
+    few = format_count(math.floor(crossover), "marginal")
     return f"With this promise Laplace noise is the smaller for up to {few}, Gaussian noise for more."
 
 
-def _draw(path: Path, found: dict[str, Any]) -> None:
+def _plot(path: Path, found: dict[str, Any]) -> None:
     """Draw every way for 1 to 200 marginals, or as far as is needed to show this number of them."""
-    check_suffix(path)
+    check_picture_suffix(path)
     promise, chosen, crossing = (found["epsilon"], found["delta"]), found["marginals"], found["crossing"]
     most = max(200, 2 * chosen, math.ceil(2 * (crossing or 1)))
     numbers = sorted({chosen, *(round(most ** (step / 60)) for step in range(61))})
     lines: dict[str, list[float]] = {}
-    with output.working("Drawing"):
-        for choice in (choice for number in numbers for choice in dpsyn.noise_choices(*promise, number)):
-            lines.setdefault(choice.name, []).append(choice.deviation)
-        plot_noise(path, numbers, lines, promise=promise, chosen=chosen, crossing=crossing)
+    with output.show_status("Drawing"):
+        for choice in (choice for number in numbers for choice in dpsyn.compare_noise_mechanisms(*promise, number)):
+            lines.setdefault(choice.name, []).append(choice.std)
+        plot_noise(path, numbers, lines, guarantee=promise, chosen=chosen, crossover=crossing)

@@ -9,43 +9,48 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpsyn import outputs
-from dpsyn.errors import OutputError, in_words
+import dpsyn
+from dpsyn import atomic_files
+from dpsyn.cli import output
+from dpsyn.errors import OutputError, describe_os_error
+from dpsyn.progress import Progress, ignore_progress
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+    from dpsyn import Synopsis
 
 
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Characters that move the cursor, start a sequence for the terminal or turn the direction of writing round."""
 
 
-def say(text: str) -> None:
+def print_line(text: str) -> None:
     """A line for the person."""
-    with _printing():
+    with _translate_output_errors():
         click.echo(text)
 
 
-def wrote(target: str, then: str = "") -> None:
+def print_written(target: str, then: str = "") -> None:
     """Say where a result is, unless it went to standard output, where it can be seen."""
     if target != "-":
-        say(f"Wrote {target}. {then}".rstrip())
+        print_line(f"Wrote {target}. {then}".rstrip())
 
 
 def write_text(target: str, text: str, *, private: bool = False) -> None:
     """Write to a file, for its owner's eyes only if it is private, or to standard output for ``-``."""
     if target == "-":
-        with _printing():
+        with _translate_output_errors():
             click.echo(text.encode(), nl=False)  # UTF-8 whatever the terminal's own encoding: it may become a file
     else:
-        outputs.write_text(Path(target), text, private=private)
+        atomic_files.write_text(Path(target), text, private=private)
 
 
-def counted(number: int, thing: str) -> str:
+def format_count(number: int, thing: str) -> str:
     """A number of things: 1 row, 2 rows."""
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
@@ -56,23 +61,25 @@ def refuse_to_overwrite(target: str, force: bool) -> None:
         raise OutputError(f"{target} exists; give another name, or --force to overwrite it")
 
 
-def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
+def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
     """A table on standard output, as wide as the terminal; nothing is cut where it goes to a file."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
     console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
-    shown = Table(title=_plain(title) if title else None, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
+    shown = Table(
+        title=_escape_controls(title) if title else None, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold"
+    )
     for place, heading in enumerate(headings):
         shown.add_column(heading, justify="right" if place in right else "left", overflow="fold")
     for row in rows:
-        shown.add_row(*map(_plain, row))
-    with _printing():
+        shown.add_row(*map(_escape_controls, row))
+    with _translate_output_errors():
         console.print(shown)
 
 
-def _plain(text: str) -> Text:
+def _escape_controls(text: str) -> Text:
     """A text as it is, but for characters that would make the terminal do something: those are spelled out."""
     from rich.text import Text
 
@@ -80,7 +87,7 @@ def _plain(text: str) -> Text:
 
 
 @contextlib.contextmanager
-def working(phase: str) -> Iterator[None]:
+def show_status(phase: str) -> Iterator[None]:
     """Show on a terminal that something is going on: the phase, never a number of rows."""
     if not sys.stderr.isatty():
         yield
@@ -93,11 +100,112 @@ def working(phase: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _printing() -> Iterator[None]:
+def _translate_output_errors() -> Iterator[None]:
     """Say so if standard output takes no more; a reader who has enough, such as head, is no error."""
     try:
         yield
     except OSError as error:
         if error.errno == errno.EPIPE:
             raise
-        raise OutputError(f"standard output cannot be written: {in_words(error)}") from None
+        raise OutputError(f"standard output cannot be written: {describe_os_error(error)}") from None
+
+
+# ── What long work shows: a bar on a terminal, a plain line for each phase elsewhere, nothing if asked to be quiet ──
+
+
+@contextlib.contextmanager
+def show_progress(quiet: bool) -> Iterator[Progress]:
+    """A progress that is shown on standard error while the block runs."""
+    if quiet:
+        yield ignore_progress
+    elif sys.stderr.isatty():
+        with _progress_bar() as progress:
+            yield progress
+    else:
+        yield _PhaseLines()
+
+
+class _PhaseLines:
+    """One line whenever a phase begins."""
+
+    def __init__(self) -> None:
+        self._phase = ""
+
+    def __call__(self, phase: str, done: float) -> None:
+        if phase != self._phase:
+            click.echo(f"… {phase}", err=True)
+            self._phase = phase
+
+
+@contextlib.contextmanager
+def _progress_bar() -> Iterator[Progress]:
+    """The current phase and how much of it is done; phases that are over leave a line."""
+    from rich.console import Console
+    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+    from rich.text import Text
+
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+    with Bars(*columns, console=console, transient=True) as bars:
+        task = bars.add_task("starting", total=None)
+        current = ""
+
+        def progress(phase: str, done: float) -> None:
+            nonlocal current
+            if phase != current:
+                if current:
+                    console.print(Text(f"✓ {current}"))
+                current = phase
+                bars.reset(task, description=phase, total=None)
+            if done > 0:
+                bars.update(task, total=1.0, completed=done)
+
+        yield progress
+
+
+# ── Synthetic tables as files, folders or standard output ──
+
+
+def check_target(target: str, force: bool) -> None:
+    """Refuse a place that cannot be written, before anything is paid for."""
+    if target == "-":
+        return
+    if is_folder(target):
+        if os.path.isdir(target) and os.listdir(target):
+            raise OutputError(f"{target} is a folder with files in it; remove it, or give another name")
+    else:
+        atomic_files.table_format(target)
+        output.refuse_to_overwrite(target, force)
+    atomic_files.check_writable(Path(target.rstrip("/")))
+
+
+def write_rows(synopsis: Synopsis, table: Any, target: str, where: dict[str, str] | None = None) -> None:
+    """Write an Arrow table of rows that were drawn from a synopsis."""
+    if is_folder(target):
+        synopsis.write_release(target, table, where=where)
+    else:
+        dpsyn.write_table(table, target, synthetic=True)
+
+
+def print_written_rows(target: str) -> None:
+    """Say where the rows are, and what else."""
+    if is_folder(target):
+        output.print_line(f"Wrote {target}: the rows, the synopsis they were drawn from, and the certificate.")
+    else:
+        output.print_line(f"Wrote {target}.")
+
+
+def number_targets(target: str, number: int) -> list[str]:
+    """Names for several tables: rows.csv gives rows-1.csv and so on, folder/ gives folder-1/ and so on."""
+    if target == "-":
+        raise OutputError("several tables do not fit into standard output; give the name of a file")
+    slash = target[len(target.rstrip("/")) :]
+    path = Path(target)
+    stem, dot, suffixes = path.name.partition(".")
+    return [f"{path.with_name(f'{stem}-{place}{dot}{suffixes}')}{slash}" for place in range(1, number + 1)]
+
+
+def is_folder(target: str) -> bool:
+    """Whether a release folder is meant: a name that ends in a slash, or a folder that is there."""
+    return target.endswith(("/", os.sep)) or Path(target).is_dir()

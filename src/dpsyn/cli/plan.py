@@ -11,15 +11,15 @@ import click
 import dpsyn
 from dpsyn.cli import output
 from dpsyn.errors import UserError
-from dpsyn.report.numbers import plain
+from dpsyn.report.numbers import format_number
 
-MOST_WARNINGS = 5
+MAX_WARNED_TABLES = 5
 """Tables that are named in a warning."""
 
-_SCHEMA = click.option(
+_SCHEMA_OPTION = click.option(
     "-s", "--schema", required=True, type=click.Path(path_type=Path), metavar="FILE", help="The schema of the table."
 )
-_PLAN = click.argument("file", metavar="PLAN", type=click.Path(path_type=Path))
+_PLAN_ARGUMENT = click.argument("file", metavar="PLAN", type=click.Path(path_type=Path))
 
 
 @click.group()
@@ -52,12 +52,12 @@ def draft(synopsis: Path, target: str, force: bool) -> None:
     output.refuse_to_overwrite(target, force)
     plan = dpsyn.Plan.draft(dpsyn.Synopsis.load(synopsis))
     output.write_text(target, plan.to_yaml())
-    output.wrote(target, f"Next: dpsyn plan check {target} -s schema.yaml")
+    output.print_written(target, f"Next: dpsyn plan check {target} -s schema.yaml")
 
 
 @command.command()
-@_PLAN
-@_SCHEMA
+@_PLAN_ARGUMENT
+@_SCHEMA_OPTION
 def check(file: Path, schema: Path) -> None:
     """Check that a plan fits a schema, at every budget; nothing private is read.
 
@@ -65,20 +65,22 @@ def check(file: Path, schema: Path) -> None:
     recoded twice, a marginal across groups. Conditions such as when: epsilon < 0.3 are tried on both sides.
     """
     plan = dpsyn.Plan.load(file, dpsyn.Schema.load(schema))
-    output.say(
-        f"{file} is valid and fits {schema}: {output.counted(len(plan.transforms), 'transform')}, "
-        f"{output.counted(len(plan.marginals), 'line')} of marginals, "
-        f"{output.counted(len(plan.groups), 'group')}."
+    output.print_line(
+        f"{file} is valid and fits {schema}: {output.format_count(len(plan.transforms), 'transform')}, "
+        f"{output.format_count(len(plan.marginals), 'line')} of marginals, "
+        f"{output.format_count(len(plan.groups), 'group')}."
     )
-    budgets = plan.budgets()
+    budgets = plan.representative_epsilons()
     if len(budgets) > 1:
-        output.say(f"It has variants by budget; checked at ε = {', '.join(plain(e, 3) for e in budgets)}.")
-    output.say(f"See its noise with: dpsyn plan predict {file} -s {schema} --epsilon 0.1,1,10")
+        output.print_line(
+            f"It has variants by budget; checked at ε = {', '.join(format_number(e, 3) for e in budgets)}."
+        )
+    output.print_line(f"See its noise with: dpsyn plan predict {file} -s {schema} --epsilon 0.1,1,10")
 
 
 @command.command()
-@_PLAN
-@_SCHEMA
+@_PLAN_ARGUMENT
+@_SCHEMA_OPTION
 @click.option("--epsilon", default="0.1,1,10", show_default=True, metavar="E,E…", help="One or several ε.")
 @click.option("--delta", type=float, metavar="D", help="δ of the promise; by default as in dpsyn synthesize.")
 @click.option("--rows", type=click.IntRange(min=1), metavar="N", help="Expected rows, if the schema does not say.")
@@ -91,15 +93,17 @@ def predict(file: Path, schema: Path, epsilon: str, delta: float | None, rows: i
     """
     known = dpsyn.Schema.load(schema)
     plan = dpsyn.Plan.load(file, known)
-    found = {e: plan.predict(known, e, delta=delta, rows=rows) for e in _numbers(epsilon)}
+    found = {e: plan.predict(known, e, delta=delta, rows=rows) for e in _parse_epsilons(epsilon)}
     if as_json:
-        output.say(json.dumps([_data(e, entry) for e, entries in found.items() for entry in entries], indent=2))
+        output.print_line(
+            json.dumps([_prediction_data(e, entry) for e, entries in found.items() for entry in entries], indent=2)
+        )
         return
     for e, entries in found.items():
-        _show(e, entries)
+        _show_predictions(e, entries)
 
 
-def _numbers(text: str) -> list[float]:
+def _parse_epsilons(text: str) -> list[float]:
     try:
         numbers = [float(part) for part in text.split(",")]
     except ValueError:
@@ -109,33 +113,33 @@ def _numbers(text: str) -> list[float]:
     return numbers
 
 
-def _show(epsilon: float, entries: list[Any]) -> None:
+def _show_predictions(epsilon: float, entries: list[Any]) -> None:
     lines = [
         (
             ", ".join(entry.clique),
             entry.kind,
             f"{entry.cells:,}",
-            f"{entry.mechanism} {plain(entry.deviation, 3)}",
-            plain(entry.rows, 3),
+            f"{entry.mechanism} {format_number(entry.deviation, 3)}",
+            format_number(entry.rows, 3),
             f"{100 * entry.wrong:.1f} %",
         )
         for entry in entries
     ]
-    output.table(
-        f"ε = {plain(epsilon, 3)}",
+    output.print_table(
+        f"ε = {format_number(epsilon, 3)}",
         ("table", "for", "cells, at most", "noise per cell", "rows per cell", "rows misplaced"),
         lines,
         right=(2, 3, 4, 5),
     )
     drowned = [", ".join(entry.clique) for entry in entries if entry.drowned]
     if drowned:
-        shown = "; ".join(drowned[:MOST_WARNINGS]) + (
-            f"; and {len(drowned) - MOST_WARNINGS} more" if len(drowned) > MOST_WARNINGS else ""
+        shown = "; ".join(drowned[:MAX_WARNED_TABLES]) + (
+            f"; and {len(drowned) - MAX_WARNED_TABLES} more" if len(drowned) > MAX_WARNED_TABLES else ""
         )
-        output.say(f"Warning: at ε = {plain(epsilon, 3)} the noise exceeds the signal in {shown}.")
+        output.print_line(f"Warning: at ε = {format_number(epsilon, 3)} the noise exceeds the signal in {shown}.")
 
 
-def _data(epsilon: float, entry: Any) -> dict[str, object]:
+def _prediction_data(epsilon: float, entry: Any) -> dict[str, object]:
     return {
         "epsilon": epsilon,
         "attributes": list(entry.clique),

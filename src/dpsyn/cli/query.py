@@ -10,13 +10,13 @@ import click
 
 import dpsyn
 from dpsyn.cli import output
-from dpsyn.report import answer as words
-from dpsyn.report.synopsis import stamp_lines
+from dpsyn.report import answers as words
+from dpsyn.report.synopsis import privacy_warning_lines
 
 if TYPE_CHECKING:
     from dpsyn import Schema
 
-MOST_SHOWN = 500
+MAX_SHOWN_COUNTS = 500
 """Counts that are listed on a terminal; --json has all."""
 
 
@@ -51,23 +51,23 @@ def command(
     """
     held = dpsyn.Synopsis.load(synopsis)
     found = held.marginal(
-        *names_in(attributes, held.schema), where=dpsyn.parse_where(conditions, held.schema.names), cells=cells
+        *parse_names(attributes, held.schema), where=dpsyn.parse_conditions(conditions, held.schema.names), cells=cells
     )
     if as_json:
-        output.say(json.dumps(found.to_data(level), indent=2, ensure_ascii=False, allow_nan=False))
+        output.print_line(json.dumps(found.to_data(level), indent=2, ensure_ascii=False, allow_nan=False))
         return
-    rows = words.answer_rows(found, level, MOST_SHOWN)
-    for line in stamp_lines(held):
-        output.say(line)
+    rows = words.answer_rows(found, level, MAX_SHOWN_COUNTS)
+    for line in privacy_warning_lines(held):
+        output.print_line(line)
     count = len(found.attributes)
-    output.table("", words.answer_headings(found, level), rows, right=range(count, count + 3))
-    if found.counts.size > MOST_SHOWN:
-        output.say(f"These are the first {MOST_SHOWN} of {found.counts.size:,} counts; --json lists all.")
+    output.print_table("", words.answer_headings(found, level), rows, right=range(count, count + 3))
+    if found.counts.size > MAX_SHOWN_COUNTS:
+        output.print_line(f"These are the first {MAX_SHOWN_COUNTS} of {found.counts.size:,} counts; --json lists all.")
     for line in words.answer_lines(found, level):
-        output.say(line)
+        output.print_line(line)
 
 
-def names_in(text: str, schema: Schema) -> list[str]:
+def parse_names(text: str, schema: Schema) -> list[str]:
     """Names separated by commas; a name may have commas in it itself, and the longest that there is counts."""
     left, found = text.split(",") if text.strip() else [], []
     while left:

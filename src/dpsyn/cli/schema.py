@@ -13,7 +13,7 @@ import dpsyn
 from dpsyn.cli import output
 
 if TYPE_CHECKING:
-    from dpsyn import AttributeFit, Fit, Schema
+    from dpsyn import AttributeCheck, Schema, SchemaCheck
 
 _DATA = click.argument("data", metavar="DATA")
 _QUERY = click.option(
@@ -54,11 +54,11 @@ def draft(data: str, query: str | None, rows: int, target: str, force: bool) -> 
     marked `provenance: data`, and a release refuses it until you approve it.
     """
     output.refuse_to_overwrite(target, force)
-    with output.working(f"Reading {data}"), warnings.catch_warnings(record=True) as notes:
+    with output.show_status(f"Reading {data}"), warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always", UserWarning)
         text = dpsyn.draft_schema(data, query=query, rows=rows)
     output.write_text(target, text, private=True)
-    output.wrote(target, "It is private until you have gone through it; see the notes at its top.")
+    output.print_written(target, "It is private until you have gone through it; see the notes at its top.")
     for note in notes:
         click.echo(f"Note: {note.message}", err=True)
 
@@ -75,10 +75,10 @@ def import_(metadata: str, target: str, force: bool) -> None:
     """
     output.refuse_to_overwrite(target, force)
     output.write_text(target, dpsyn.import_schema(metadata))
-    output.wrote(target, f"Next: dpsyn schema check {target}")
+    output.print_written(target, f"Next: dpsyn schema check {target}")
     if target != "-":
         name = Path(metadata).name
-        output.say(f"It takes {name} as public. If that was made from the data, set provenance: data instead.")
+        output.print_line(f"It takes {name} as public. If that was made from the data, set provenance: data instead.")
 
 
 @command.command()
@@ -99,12 +99,12 @@ def approve(file: str, attributes: tuple[str, ...], because: str, everything: bo
         raise click.UsageError("name the attributes to approve, or say --all")
     dpsyn.approve_schema(file, attributes, because=because, everything=everything)
     what = "Everything" if everything else ", ".join(attributes)
-    output.say(f"{what}: public, because {because}. {_left_to_do(file)}")
+    output.print_line(f"{what}: public, because {because}. {_remaining_approvals(file)}")
 
 
-def _left_to_do(file: str) -> str:
+def _remaining_approvals(file: str) -> str:
     try:
-        left = dpsyn.Schema.load(file).unapproved()
+        left = dpsyn.Schema.load(file).unapproved_statements()
     except dpsyn.DPSynError as error:
         return f"The file is not finished yet: {error}"
     return f"Still to do: {', '.join(left)}." if left else "Nothing is left to approve."
@@ -124,9 +124,9 @@ def check(file: str, data: str | None, query: str | None) -> int:
     show_schema(schema, file, whole=data is None)
     if data is None:
         return 0
-    with output.working(f"Reading {data}"):
+    with output.show_status(f"Reading {data}"):
         fit = dpsyn.check_table(schema, data, query=query)
-    show_fit(fit)
+    show_check(fit)
     return 2 if fit.problems else 0
 
 
@@ -141,7 +141,7 @@ def json_schema(target: str) -> None:
       # yaml-language-server: $schema=dpsyn.schema.json
     """
     output.write_text(target, json.dumps(dpsyn.Schema.json_schema(), indent=2, ensure_ascii=False) + "\n")
-    output.wrote(target)
+    output.print_written(target)
 
 
 def show_schema(schema: Schema, file: str | Path, *, whole: bool = True) -> None:
@@ -150,41 +150,45 @@ def show_schema(schema: Schema, file: str | Path, *, whole: bool = True) -> None
         (a.name, a.kind, f"{a.cells:,}" if a.coded else "–", f"{a.size:,}" if a.coded else "–", a.provenance)
         for a in schema
     ]
-    output.say(f"{file} is valid: {output.counted(len(rows), 'attribute')}.")
+    output.print_line(f"{file} is valid: {output.format_count(len(rows), 'attribute')}.")
     if whole:
-        output.table("", ("attribute", "kind", "cells", "bins", "provenance"), rows, right=(2, 3))
-    left = schema.unapproved()
+        output.print_table("", ("attribute", "kind", "cells", "bins", "provenance"), rows, right=(2, 3))
+    left = schema.unapproved_statements()
     if left:
-        output.say(f"Not ready for a release: {', '.join(left[:3])}{' …' if len(left) > 3 else ''} (provenance: data).")
-        output.say(f'What you know to be public:  dpsyn schema approve {file} ATTRIBUTE... --because "..."')
+        output.print_line(
+            f"Not ready for a release: {', '.join(left[:3])}{' …' if len(left) > 3 else ''} (provenance: data)."
+        )
+        output.print_line(f'What you know to be public:  dpsyn schema approve {file} ATTRIBUTE... --because "..."')
 
 
-def show_fit(fit: Fit) -> None:
+def show_check(result: SchemaCheck) -> None:
     """What became of the cells, attribute by attribute where there is something to tell; private."""
-    output.say(dpsyn.PRIVATE)
-    for problem in fit.problems:
-        output.say(f"A release would refuse this table: {problem}.")
-    told = [entry for entry in fit.attributes if entry.inside < fit.rows]
-    whole = len(fit.attributes) - len(told)
-    title = f"{fit.where}: {output.counted(fit.rows, 'row')}; {output.counted(whole, 'attribute')} entirely inside"
+    output.print_line(dpsyn.PRIVATE_NOTICE)
+    for problem in result.problems:
+        output.print_line(f"A release would refuse this table: {problem}.")
+    told = [entry for entry in result.attributes if entry.inside < result.rows]
+    whole = len(result.attributes) - len(told)
+    title = f"{result.where}: {output.format_count(result.rows, 'row')}; {output.format_count(whole, 'attribute')} entirely inside"
     if told:
         headings = ("attribute", "inside", "empty", "unreadable", "out of range", "which go to")
-        output.table(title, headings, [_told(entry) for entry in told], right=(1, 2, 3, 4))
+        output.print_table(title, headings, [_check_row(entry) for entry in told], right=(1, 2, 3, 4))
     else:
-        output.say(title)
-    if broken := {number: rows for number, rows in fit.broken.items() if rows}:
-        told_rules = ", ".join(f"rule {number} by {output.counted(rows, 'row')}" for number, rows in broken.items())
-        output.say(f"Rules that this table breaks, and that synthetic rows keep all the same: {told_rules}.")
+        output.print_line(title)
+    if broken := {number: rows for number, rows in result.rule_violations.items() if rows}:
+        told_rules = ", ".join(
+            f"rule {number} by {output.format_count(rows, 'row')}" for number, rows in broken.items()
+        )
+        output.print_line(f"Rules that this table breaks, and that synthetic rows keep all the same: {told_rules}.")
     for words, names in (
-        ("Open, so there is nothing to check", fit.unchecked),
-        ("Not in the schema, so never read", fit.extra),
-        ("Not checked here", fit.skipped),
+        ("Open, so there is nothing to check", result.unchecked),
+        ("Not in the schema, so never read", result.extra),
+        ("Not checked here", result.skipped),
     ):
         if names:
-            output.say(f"{words}: {', '.join(names)}.")
+            output.print_line(f"{words}: {', '.join(names)}.")
 
 
-def _told(entry: AttributeFit) -> tuple[str, ...]:
+def _check_row(entry: AttributeCheck) -> tuple[str, ...]:
     outside = entry.below + entry.above
     numbers = (entry.inside, entry.empty, entry.unreadable, outside)
     places = [entry.empty_goes_to] * bool(entry.empty) + [entry.other_goes_to] * bool(entry.unreadable)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 import dpsyn
-from dpsyn.cli import measuring, output, tables
+from dpsyn.cli import output, release_run
 from dpsyn.errors import OutputError
 
 if TYPE_CHECKING:
-    from dpsyn.simulation import Strength
+    from dpsyn.simulation import InteractionStrength
 
 
 @click.command()
@@ -44,31 +44,31 @@ def command(schema: Path, rows: int | None, seed: int | None, target: str, force
     """
     from dpsyn.simulation import simulate
 
-    measuring.refuse_collisions({"--output": target}, {"schema": schema})
-    if tables.is_folder(target):
+    release_run.refuse_collisions({"--output": target}, {"schema": schema})
+    if output.is_folder(target):
         raise OutputError(f"{target} is a folder; give the name of a file in it")
-    tables.check(target, force)
+    output.check_target(target, force)
     known = dpsyn.Schema.load(schema)
     wanted = rows if rows is not None else known.expected_size
     if wanted is None:
         raise click.UsageError("the schema has no expected_size; say how many rows with --rows N")
     chosen = secrets.randbelow(2**32) if seed is None else seed
     made = simulate(known, wanted, chosen)
-    with output.working("making rows"):
+    with output.show_status("making rows"):
         dpsyn.write_table(made.batches(), target, synthetic=True)
     if quiet or target == "-":
         return
-    output.say(f"Wrote {target}: {output.counted(wanted, 'made-up row')}, seed {chosen}.")
+    output.print_line(f"Wrote {target}: {output.format_count(wanted, 'made-up row')}, seed {chosen}.")
     if wanted:
-        for line in _in_words(made.strength()):
-            output.say(line)
+        for line in _strength_lines(made.strength()):
+            output.print_line(line)
 
 
-def _in_words(strength: Strength) -> list[str]:
+def _strength_lines(strength: InteractionStrength) -> list[str]:
     return [
         f"Two attributes together are {strength.pairs:.3f} from independence on average "
         f"(at most {strength.strongest_pair:.3f}; chance alone gives {strength.chance_pairs:.3f}),",
         f"three are {strength.triples:.3f} from what their pairs tell "
         f"(at most {strength.strongest_triple:.3f}; chance alone gives {strength.chance_triples:.3f});",
-        f"total variation distances in the first {output.counted(strength.rows, 'row')}, values in five groups.",
+        f"total variation distances in the first {output.format_count(strength.rows, 'row')}, values in five groups.",
     ]

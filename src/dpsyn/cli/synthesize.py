@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpsyn import outputs
-from dpsyn.cli import measuring, output, progress, tables
+from dpsyn import atomic_files
+from dpsyn.cli import output, release_run
 
 if TYPE_CHECKING:
     from dpsyn import Synopsis
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@measuring.measuring_options
+@release_run.release_options
 @click.option(
     "-o",
     "--output",
@@ -66,8 +66,8 @@ def command(
     A run keeps its answers in FILE.journal until FILE is written. If it was interrupted, the same command with
     --resume goes on where it stopped. More rows of the same release cost nothing: dpsyn generate.
     """
-    measuring.refuse_collisions({"--output": target, "--synopsis": kept, "--report": report}, options)
-    tables.check(target, force)
+    release_run.refuse_collisions({"--output": target, "--synopsis": kept, "--report": report}, options)
+    output.check_target(target, force)
     for option, extra in (("--synopsis", kept), ("--report", report)):
         if str(extra) == "-":
             raise click.UsageError(f"{option} cannot go to standard output; give the name of a file")
@@ -75,43 +75,45 @@ def command(
             output.refuse_to_overwrite(str(extra), force)
     if report:
         _check_report(report)
-    journal = measuring.journal_of(target)
-    measuring.refuse_unfinished(journal, options["resume"])
-    with measuring.resumable(journal), progress.shown(quiet) as shown:
-        synopsis = measuring.measured(journal, shown, quiet=quiet, **options)
+    journal = release_run.journal_path(target)
+    release_run.check_resume(journal, options["resume"])
+    with release_run.explain_resume(journal), output.show_progress(quiet) as shown:
+        synopsis = release_run.measure_table(journal, shown, quiet=quiet, **options)
         if kept:
             synopsis.save(kept)
         if report:
-            table = synopsis.generate(rows, seed=seed, kind="arrow", progress=shown)
+            table = synopsis.generate(rows, seed=seed, output_format="arrow", progress=shown)
             _write_report(report, synopsis, table, shown)
-            tables.write(synopsis, table, target)
+            output.write_rows(synopsis, table, target)
         else:
             synopsis.write(target, rows, seed=seed, progress=shown)
-    measuring.discard(journal)
+    release_run.discard_journal(journal)
     if quiet:
         return
     if target == "-":
-        measuring.say_certificate(synopsis, to_errors=True)
+        release_run.print_certificate(synopsis, to_errors=True)
         return
-    tables.say_written(target)
+    output.print_written_rows(target)
     if kept:
-        output.say(f"Wrote {kept}: the noisy tables; try dpsyn inspect {kept}.")
+        output.print_line(f"Wrote {kept}: the noisy tables; try dpsyn inspect {kept}.")
     if report:
-        output.say(f"Wrote {report}: how close the rows are to what was released; it may be published with them.")
-    output.say("")
-    measuring.say_certificate(synopsis)
+        output.print_line(
+            f"Wrote {report}: how close the rows are to what was released; it may be published with them."
+        )
+    output.print_line("")
+    release_run.print_certificate(synopsis)
 
 
-def _check_report(place: Path) -> None:
+def _check_report(path: Path) -> None:
     """Refuse a report that could not be written, before anything is paid for."""
-    from dpsyn.report.vega import require_vega
+    from dpsyn.report.charts import require_vega
 
     require_vega()
-    outputs.check_writable(place)
+    atomic_files.check_writable(path)
 
 
-def _write_report(place: Path, synopsis: Synopsis, table: Any, shown: Progress) -> None:
-    from dpsyn.report.publishable import publishable_report
+def _write_report(path: Path, synopsis: Synopsis, table: Any, shown: Progress) -> None:
+    from dpsyn.report.release_report import publishable_report
 
     shown("drawing the report", 0.0)
-    outputs.write_text(place, publishable_report(synopsis, table))
+    atomic_files.write_text(path, publishable_report(synopsis, table))

@@ -108,7 +108,7 @@ EMPLOYED_BY_BAND = (0, 0, 0.06, 0.55, 0.84, 0.87, 0.87, 0.70, 0.12, 0.02, 0.004)
 EMPLOYED_PER_LEVEL = 0.03  # each level of education above or below vocational, from 25 to 64
 CARE_AGES = (25, 55)  # from, to below
 CARE_COST = 0.11  # for women of these ages, each member of the household beyond two, three at most
-MOST_EMPLOYED = 0.97
+MAX_EMPLOYED = 0.97
 NEVER_WORKED = (0.75, 0.10)  # of those without a job, below 25 and from 25
 
 
@@ -149,20 +149,20 @@ OCCUPATIONS = (
 LEVEL_SPREAD = 0.9  # how far, in levels of education, people work from the level that fits best
 
 PAY_PER_LEVEL = 0.06  # log points
-PAY_PER_YEAR, PAY_PER_SQUARED_YEAR, MOST_EXPERIENCE = 0.024, -0.00030, 40  # rises, and flattens after forty years
+PAY_PER_YEAR, PAY_PER_SQUARED_YEAR, MAX_EXPERIENCE = 0.024, -0.00030, 40  # rises, and flattens after forty years
 PAY_SPREAD = 0.33  # standard deviation of log pay among equals
 APPRENTICE_PAY = 0.35  # of the full pay, below full age
-LEAST_INCOME, MOST_INCOME = 1_000, 250_000  # what lies beyond is reported as the bound
-HEAPS = ((1_000, 0.40), (500, 0.20), (1, 0.40))  # what people round their income to, and how many do
+MIN_INCOME, MAX_INCOME = 1_000, 250_000  # what lies beyond is reported as the bound
+ROUNDING_STEPS = ((1_000, 0.40), (500, 0.20), (1, 0.40))  # what people round their income to, and how many do
 
 COMMUTE_KM = (4.5, 8.0, 15.0)  # median of those who travel, in city, town and country
 COMMUTE_SPREAD = 0.75  # standard deviation of log distance
 COMMUTE_FOR_PAY = 0.35  # the better paid travel further: elasticity to income around COMMUTE_PAY
 COMMUTE_PAY = 30_000
-LEAST_KM, MOST_KM = 0.1, 150.0
+MIN_KM, MAX_KM = 0.1, 150.0
 
 YEARS_SINCE_MOVE = (9, 12, 12, 4, 4, 9, 15, 22, 28, 30, 18)  # mean by band; a move before birth is the birth itself
-SETTLED = (0.7, 1.0, 1.5)  # times that, in city, town and country
+MOVE_TIME_FACTORS = (0.7, 1.0, 1.5)  # times that, in city, town and country
 FIRST_OF_MONTH = 0.45  # of the moves
 MOVE_UNKNOWN = (0.06, 0.13)  # below 75 and from 75
 
@@ -184,7 +184,7 @@ EVERY_TEN_MINUTES = 0.7  # appointments; the others come when they come
 VOTED = 0.42  # of those of 18 years with vocational education
 VOTED_PER_YEAR, VOTED_UNTIL_AGE = 0.006, 70
 VOTED_PER_LEVEL = (0.10, 0.03)  # below 35 and from 35: education tells mostly among the young
-LEAST_VOTED, MOST_VOTED = 0.05, 0.97
+MIN_VOTED, MAX_VOTED = 0.05, 0.97
 
 AGE_GROUPS = ("under 18", "18 to 29", "30 to 44", "45 to 64", "65 and over")
 AGE_GROUP_STARTS = (0, 18, 30, 45, 65)

@@ -32,13 +32,13 @@ from numpy.typing import ArrayLike, NDArray
 from dpsyn.demo import region
 from dpsyn.errors import UserError
 
-Codes = NDArray[np.int64]  # one per row: a place in a list of values, or a whole number
-Floats = NDArray[np.float64]  # one per row, or a table of weights
-Mask = NDArray[np.bool_]  # one per row
-Days = NDArray[np.datetime64]  # one per row, unit D
-Instants = NDArray[np.datetime64]  # one per row, unit s
+IntColumn = NDArray[np.int64]  # one per row: a place in a list of values, or a whole number
+FloatColumn = NDArray[np.float64]  # one per row, or a table of weights
+BoolColumn = NDArray[np.bool_]  # one per row
+DateColumn = NDArray[np.datetime64]  # one per row, unit D
+DatetimeColumn = NDArray[np.datetime64]  # one per row, unit s
 
-MOST_ROWS = 10**9
+MAX_DEMO_ROWS = 10**9
 """Person ids have nine digits."""
 
 ID_STEP = 618_033_989
@@ -46,32 +46,32 @@ ID_STEP = 618_033_989
 
 
 @dataclass(frozen=True, slots=True)
-class Draws:
+class RandomColumns:
     """A source of random numbers, one per row, from a stream for every name."""
 
     rows: int
     seed: int
 
-    def uniform(self, name: str) -> Floats:
+    def uniform(self, name: str) -> FloatColumn:
         """Numbers from 0 to below 1."""
         return self._stream(name).random(self.rows)
 
-    def normal(self, name: str) -> Floats:
+    def normal(self, name: str) -> FloatColumn:
         """Numbers from the standard normal distribution."""
         return self._stream(name).standard_normal(self.rows)
 
-    def happens(self, name: str, probability: float | Floats) -> Mask:
+    def bernoulli(self, name: str, probability: float | FloatColumn) -> BoolColumn:
         """True with the given probability."""
         return self.uniform(name) < probability
 
-    def pick(self, name: str, weights: ArrayLike, group: Codes) -> Codes:
+    def choose(self, name: str, weights: ArrayLike, group: IntColumn) -> IntColumn:
         """A column of ``weights`` for every row, drawn by the weights that stand in the row of its group."""
         table = np.asarray(weights, dtype=np.float64)
         ends = np.cumsum(table, axis=1) / table.sum(axis=1, keepdims=True)
         groups, choices = table.shape
         flat = (ends + np.arange(groups)[:, None]).ravel()
         places = np.searchsorted(flat, group + self.uniform(name), side="right") - group * choices
-        below: Codes = np.minimum(places, choices - 1)  # where the sum of group and number was rounded up
+        below: IntColumn = np.minimum(places, choices - 1)  # where the sum of group and number was rounded up
         return below
 
     def _stream(self, name: str) -> np.random.Generator:
@@ -80,41 +80,43 @@ class Draws:
 
 def people(rows: int = 20_000, seed: int = 0) -> pa.Table:
     """Make a table of inhabitants of the invented region; the same rows and seed give the same table."""
-    if not 0 <= rows <= MOST_ROWS or seed < 0:
-        raise UserError(f"rows is {rows} and seed {seed}; rows must be 0 … {MOST_ROWS:,}, and seed not negative")
-    draws = Draws(rows, seed)
-    district = draws.pick("district", [[d.share for d in region.DISTRICTS]], np.zeros(rows, dtype=np.int64))
+    if not 0 <= rows <= MAX_DEMO_ROWS or seed < 0:
+        raise UserError(f"rows is {rows} and seed {seed}; rows must be 0 … {MAX_DEMO_ROWS:,}, and seed not negative")
+    draws = RandomColumns(rows, seed)
+    district = draws.choose("district", [[d.share for d in region.DISTRICTS]], np.zeros(rows, dtype=np.int64))
     age = _age(draws, district)
     sex = _sex(draws, age)
     marital = _marital_status(draws, age, sex)
     household = _household_size(draws, age, marital, district)
     education = _education(draws, age, sex)
-    employed = _employed(draws, age, sex, education, household)
+    employed = _employment(draws, age, sex, education, household)
     occupation = _occupation(draws, district, sex, education)
     income = _income(draws, occupation, education, age, sex, district) * employed
     moved = _move_in_date(draws, age, district)
     health = _health(draws, age, education, employed)
     visit = _last_doctor_visit(draws, health, age, sex)
-    move_known = ~draws.happens("move unknown", np.where(age < 75, *region.MOVE_UNKNOWN))
-    health_known = ~draws.happens("health unknown", _by_band(region.HEALTH_UNKNOWN_BY_BAND, age))
+    move_known = ~draws.bernoulli("move unknown", np.where(age < 75, *region.MOVE_UNKNOWN))
+    health_known = ~draws.bernoulli("health unknown", _by_band(region.HEALTH_UNKNOWN_BY_BAND, age))
     return pa.table(
         {
             "person_id": _person_ids(rows, seed),
-            "district": _texts([d.name for d in region.DISTRICTS], district),
+            "district": _decode_texts([d.name for d in region.DISTRICTS], district),
             "age": pa.array(age),
-            "age_group": _texts(region.AGE_GROUPS, _place(region.AGE_GROUP_STARTS, age)),
-            "sex": _texts(region.SEXES, sex),
-            "marital_status": _texts(region.MARITAL, marital),
+            "age_group": _decode_texts(region.AGE_GROUPS, _interval_index(region.AGE_GROUP_STARTS, age)),
+            "sex": _decode_texts(region.SEXES, sex),
+            "marital_status": _decode_texts(region.MARITAL, marital),
             "household_size": pa.array(household),
-            "education": _texts(region.EDUCATION, education),
+            "education": _decode_texts(region.EDUCATION, education),
             "employed": pa.array(employed),
-            "occupation": _texts([o.name for o in region.OCCUPATIONS], occupation, _has_worked(draws, age, employed)),
+            "occupation": _decode_texts(
+                [o.name for o in region.OCCUPATIONS], occupation, _has_worked(draws, age, employed)
+            ),
             "income": pa.array(income),
             "commute_km": pa.array(_commute_km(draws, occupation, district, income), mask=~employed),
             "move_in_date": pa.array(moved, mask=~move_known),
             "last_doctor_visit": pa.array(visit, mask=~_visit_known(draws, visit, moved)),
-            "health": _texts(region.HEALTH, health, health_known),
-            "voted": pa.array(_voted(draws, age, education, district), mask=age < region.FULL_AGE),
+            "health": _decode_texts(region.HEALTH, health, health_known),
+            "voted": pa.array(_turnout(draws, age, education, district), mask=age < region.FULL_AGE),
         }
     )
 
@@ -124,67 +126,71 @@ def people(rows: int = 20_000, seed: int = 0) -> pa.Table:
 
 def _person_ids(rows: int, seed: int) -> pa.Array:
     """T and nine digits, each number at most once."""
-    numbers = ((np.arange(rows, dtype=np.int64) + seed % MOST_ROWS) * ID_STEP) % MOST_ROWS
+    numbers = ((np.arange(rows, dtype=np.int64) + seed % MAX_DEMO_ROWS) * ID_STEP) % MAX_DEMO_ROWS
     digits = pc.utf8_lpad(pc.cast(pa.array(numbers), pa.string()), width=9, padding="0")
     return pc.binary_join_element_wise("T", digits, "")
 
 
-def _age(draws: Draws, district: Codes) -> Codes:
+def _age(draws: RandomColumns, district: IntColumn) -> IntColumn:
     """The region's pyramid, tilted towards the young or the old by district."""
     ages = np.arange(region.OLDEST + 1)
     pyramid = np.repeat(region.PYRAMID, 5)
     ageing = np.array([d.ageing for d in region.DISTRICTS])
-    return draws.pick("age", pyramid * np.exp(ageing[:, None] * (ages - 40) / 40), district)
+    return draws.choose("age", pyramid * np.exp(ageing[:, None] * (ages - 40) / 40), district)
 
 
-def _sex(draws: Draws, age: Codes) -> Codes:
+def _sex(draws: RandomColumns, age: IntColumn) -> IntColumn:
     """Fewer girls than boys at birth, more women than men in old age, a few diverse."""
     ages = np.arange(region.OLDEST + 1)
     women = region.WOMEN_AT_BIRTH + region.WOMEN_GAIN * np.maximum(0, ages - region.GAIN_FROM_AGE)
-    return draws.pick("sex", np.stack([women, 1 - women, np.full(len(ages), region.DIVERSE)], axis=1), age)
+    return draws.choose("sex", np.stack([women, 1 - women, np.full(len(ages), region.DIVERSE)], axis=1), age)
 
 
-def _marital_status(draws: Draws, age: Codes, sex: Codes) -> Codes:
+def _marital_status(draws: RandomColumns, age: IntColumn, sex: IntColumn) -> IntColumn:
     """By age, and more widows than widowers; minors are single."""
     weights = np.repeat(np.array(region.MARITAL_BY_BAND)[:, None, :], len(region.SEXES), axis=1)
     weights[:, :, region.MARITAL.index("widowed")] *= region.WIDOWED_BY_SEX
-    return draws.pick("marital_status", _flat(weights), _band(age) * len(region.SEXES) + sex)
+    return draws.choose("marital_status", _flatten_groups(weights), _band(age) * len(region.SEXES) + sex)
 
 
-def _household_size(draws: Draws, age: Codes, marital: Codes, district: Codes) -> Codes:
+def _household_size(draws: RandomColumns, age: IntColumn, marital: IntColumn, district: IntColumn) -> IntColumn:
     """By stage of life, larger in the country."""
     sizes = np.array(region.HOUSEHOLD_SIZES, dtype=np.int64)
     crowding = np.array(region.CROWDING, dtype=np.float64)[:, None] ** (sizes - 1)
-    weights: Floats = np.array(region.HOUSEHOLD_BY_STAGE)[:, None, :] * crowding
+    weights: FloatColumn = np.array(region.HOUSEHOLD_BY_STAGE)[:, None, :] * crowding
     married = marital == region.MARITAL.index("married")
     stages = [age < region.FULL_AGE, ~married & (age < 25), ~married & (age < 65), age < 65, ~married]
     stage = np.select(stages, range(len(stages)), default=len(stages))
-    return sizes[draws.pick("household_size", _flat(weights), stage * len(region.CROWDING) + _settlement(district))]
+    return sizes[
+        draws.choose("household_size", _flatten_groups(weights), stage * len(region.CROWDING) + _settlement(district))
+    ]
 
 
 # ── school and work ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _education(draws: Draws, age: Codes, sex: Codes) -> Codes:
+def _education(draws: RandomColumns, age: IntColumn, sex: IntColumn) -> IntColumn:
     """By birth cohort; degrees went to men among the old and go to women among the young."""
     weights = np.repeat(np.array(region.EDUCATION_BY_BAND)[:, None, :], len(region.SEXES), axis=1)
     women = np.array(region.WOMEN_DEGREES)
     weights[:, :, region.FIRST_DEGREE :] *= np.stack([women, 2 - women, np.ones(len(women))], axis=1)[:, :, None]
-    return draws.pick("education", _flat(weights), _band(age) * len(region.SEXES) + sex)
+    return draws.choose("education", _flatten_groups(weights), _band(age) * len(region.SEXES) + sex)
 
 
-def _employed(draws: Draws, age: Codes, sex: Codes, education: Codes, household: Codes) -> Mask:
+def _employment(
+    draws: RandomColumns, age: IntColumn, sex: IntColumn, education: IntColumn, household: IntColumn
+) -> BoolColumn:
     """By age and education; women in large households stay at home more often."""
     usual = _by_band(region.EMPLOYED_BY_BAND, age)
     levels = np.where((age >= 25) & (age < 65), education - region.EDUCATION.index("vocational"), 0)
     first, end = region.CARE_AGES
     caring = (sex == region.SEXES.index("female")) & (age >= first) & (age < end)
     care = region.CARE_COST * np.clip(household - 2, 0, 3) * caring
-    share = np.minimum(usual + region.EMPLOYED_PER_LEVEL * levels - care, region.MOST_EMPLOYED)
-    return draws.happens("employed", share)
+    share = np.minimum(usual + region.EMPLOYED_PER_LEVEL * levels - care, region.MAX_EMPLOYED)
+    return draws.bernoulli("employed", share)
 
 
-def _occupation(draws: Draws, district: Codes, sex: Codes, education: Codes) -> Codes:
+def _occupation(draws: RandomColumns, district: IntColumn, sex: IntColumn, education: IntColumn) -> IntColumn:
     """The present or last occupation: by education, sex and place at once."""
     jobs = region.OCCUPATIONS
     away = np.arange(len(region.EDUCATION))[:, None] - np.array([o.level for o in jobs])
@@ -194,123 +200,130 @@ def _occupation(draws: Draws, district: Codes, sex: Codes, education: Codes) -> 
     places = np.array([o.places for o in jobs]).T
     weights = fit[:, None, None, :] * lean[None, :, None, :] * places
     group = (education * len(lean) + sex) * len(places) + _settlement(district)
-    return draws.pick("occupation", _flat(weights), group)
+    return draws.choose("occupation", _flatten_groups(weights), group)
 
 
-def _has_worked(draws: Draws, age: Codes, employed: Mask) -> Mask:
+def _has_worked(draws: RandomColumns, age: IntColumn, employed: BoolColumn) -> BoolColumn:
     """Whether there is an occupation to tell: all with a job, and most older people without one."""
-    never = draws.happens("never worked", np.where(age < 25, *region.NEVER_WORKED))
+    never = draws.bernoulli("never worked", np.where(age < 25, *region.NEVER_WORKED))
     return employed | (~never & (age >= region.FULL_AGE))
 
 
-def _income(draws: Draws, occupation: Codes, education: Codes, age: Codes, sex: Codes, district: Codes) -> Codes:
+def _income(
+    draws: RandomColumns,
+    occupation: IntColumn,
+    education: IntColumn,
+    age: IntColumn,
+    sex: IntColumn,
+    district: IntColumn,
+) -> IntColumn:
     """Crowns a year in this occupation: log-normal, with a gap between the sexes that depends on the district."""
     entry = np.log([o.pay for o in region.OCCUPATIONS])[occupation] + region.PAY_PER_LEVEL * (education - 3)
-    years = np.clip(age - np.array(region.SCHOOL_LEAVING_AGE)[education], 0, region.MOST_EXPERIENCE)
+    years = np.clip(age - np.array(region.SCHOOL_LEAVING_AGE)[education], 0, region.MAX_EXPERIENCE)
     experience = region.PAY_PER_YEAR * years + region.PAY_PER_SQUARED_YEAR * years**2
     women = sex == region.SEXES.index("female")
-    local = np.log(_of_district("wages", district)) - _of_district("gap", district) * women
+    local = np.log(_district_value("wages", district)) - _district_value("gap", district) * women
     apprentice = np.log(region.APPRENTICE_PAY) * (age < region.FULL_AGE)
     exact = np.exp(entry + experience + local + apprentice + region.PAY_SPREAD * draws.normal("income"))
-    return _heaped(draws, np.clip(exact, region.LEAST_INCOME, region.MOST_INCOME))
+    return _round_as_people_do(draws, np.clip(exact, region.MIN_INCOME, region.MAX_INCOME))
 
 
-def _heaped(draws: Draws, exact: Floats) -> Codes:
+def _round_as_people_do(draws: RandomColumns, exact: FloatColumn) -> IntColumn:
     """Rounded as people round when they are asked."""
-    steps, shares = zip(*region.HEAPS, strict=True)
-    step: Codes = np.array(steps)[draws.pick("heap", [shares], np.zeros(len(exact), dtype=np.int64))]
+    steps, shares = zip(*region.ROUNDING_STEPS, strict=True)
+    step: IntColumn = np.array(steps)[draws.choose("heap", [shares], np.zeros(len(exact), dtype=np.int64))]
     return np.rint(exact / step).astype(np.int64) * step
 
 
-def _commute_km(draws: Draws, occupation: Codes, district: Codes, income: Codes) -> Floats:
+def _commute_km(draws: RandomColumns, occupation: IntColumn, district: IntColumn, income: IntColumn) -> FloatColumn:
     """Kilometres to work, one decimal: longer in the country and for the better paid, 0 for work at home."""
-    pay = np.log(np.maximum(income, region.LEAST_INCOME) / region.COMMUTE_PAY)
+    pay = np.log(np.maximum(income, region.MIN_INCOME) / region.COMMUTE_PAY)
     usual = np.log(region.COMMUTE_KM)[_settlement(district)] + region.COMMUTE_FOR_PAY * pay
     exact = np.exp(usual + region.COMMUTE_SPREAD * draws.normal("commute"))
-    rounded = np.rint(np.clip(exact, region.LEAST_KM, region.MOST_KM) * 10) / 10
-    at_home = draws.happens("at home", np.array([o.at_home for o in region.OCCUPATIONS])[occupation])
+    rounded = np.rint(np.clip(exact, region.MIN_KM, region.MAX_KM) * 10) / 10
+    at_home = draws.bernoulli("at home", np.array([o.at_home for o in region.OCCUPATIONS])[occupation])
     return np.where(at_home, 0.0, rounded)
 
 
 # ── dates, health and votes ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _move_in_date(draws: Draws, age: Codes, district: Codes) -> Days:
+def _move_in_date(draws: RandomColumns, age: IntColumn, district: IntColumn) -> DateColumn:
     """An exponential time ago, but not before birth; often the first of a month."""
     born = _birth_date(draws, age)
-    mean = _by_band(region.YEARS_SINCE_MOVE, age) * 365.25 * np.array(region.SETTLED)[_settlement(district)]
-    moved = np.maximum(born, _last_day() - _waiting(draws, "move", mean))
+    mean = _by_band(region.YEARS_SINCE_MOVE, age) * 365.25 * np.array(region.MOVE_TIME_FACTORS)[_settlement(district)]
+    moved = np.maximum(born, _last_day() - _waiting_days(draws, "move", mean))
     first = moved.astype("datetime64[M]").astype("datetime64[D]")
-    on_first = draws.happens("first of month", region.FIRST_OF_MONTH) & (first >= born)
+    on_first = draws.bernoulli("first of month", region.FIRST_OF_MONTH) & (first >= born)
     return np.where(on_first, first, moved)
 
 
-def _birth_date(draws: Draws, age: Codes) -> Days:
+def _birth_date(draws: RandomColumns, age: IntColumn) -> DateColumn:
     """A day of the year of birth, each as likely as the others."""
     year = (region.LAST_YEAR - 1970 - age).astype("datetime64[Y]")
     start, end = year.astype("datetime64[D]"), (year + 1).astype("datetime64[D]")
     days = (end - start).astype(np.int64)
-    born: Days = start + np.floor(days * draws.uniform("birthday")).astype("timedelta64[D]")
+    born: DateColumn = start + np.floor(days * draws.uniform("birthday")).astype("timedelta64[D]")
     return born
 
 
-def _health(draws: Draws, age: Codes, education: Codes, employed: Mask) -> Codes:
+def _health(draws: RandomColumns, age: IntColumn, education: IntColumn, employed: BoolColumn) -> IntColumn:
     """Declines with age, slower for the educated and those with a job."""
     levels = (education - region.EDUCATION.index("vocational")) * (age >= region.HEALTH_LEVELS_FROM_AGE)
     usual = region.HEALTH_AT_BIRTH + region.HEALTH_PER_YEAR * age + region.HEALTH_PER_LEVEL * levels
-    return _place(region.HEALTH_CUTS, usual + region.HEALTH_WITH_JOB * employed + draws.normal("health")) + 1
+    return _interval_index(region.HEALTH_CUTS, usual + region.HEALTH_WITH_JOB * employed + draws.normal("health")) + 1
 
 
-def _last_doctor_visit(draws: Draws, health: Codes, age: Codes, sex: Codes) -> Instants:
+def _last_doctor_visit(draws: RandomColumns, health: IntColumn, age: IntColumn, sex: IntColumn) -> DatetimeColumn:
     """An exponential time ago, shorter for the sick; on a weekday, in office hours."""
     first, end = region.YOUNG_MEN
     reluctant = (sex == region.SEXES.index("male")) & (age >= first) & (age < end)
     mean = np.array(region.DAYS_SINCE_VISIT)[health] * np.where(reluctant, region.YOUNG_MEN_FACTOR, 1.0)
-    day = np.busday_offset(_last_day() - _waiting(draws, "visit", mean), 0, roll="backward")
-    rush = draws.pick("hour", [region.OFFICE_RUSH], np.zeros(draws.rows, dtype=np.int64))
+    day = np.busday_offset(_last_day() - _waiting_days(draws, "visit", mean), 0, roll="backward")
+    rush = draws.choose("hour", [region.OFFICE_RUSH], np.zeros(draws.rows, dtype=np.int64))
     minute = np.floor(60 * draws.uniform("minute")).astype(np.int64)
-    minute -= np.where(draws.happens("appointment", region.EVERY_TEN_MINUTES), minute % 10, 0)
+    minute -= np.where(draws.bernoulli("appointment", region.EVERY_TEN_MINUTES), minute % 10, 0)
     time = np.array(region.OFFICE_HOURS)[rush] * 60 + minute
-    instant: Instants = (day.astype("datetime64[m]") + time.astype("timedelta64[m]")).astype("datetime64[s]")
+    instant: DatetimeColumn = (day.astype("datetime64[m]") + time.astype("timedelta64[m]")).astype("datetime64[s]")
     return instant
 
 
-def _visit_known(draws: Draws, visit: Instants, moved: Days) -> Mask:
+def _visit_known(draws: RandomColumns, visit: DatetimeColumn, moved: DateColumn) -> BoolColumn:
     """Whether a practice of the region has the visit in its books."""
     kept = visit >= np.datetime64(f"{region.VISITS_FROM_YEAR}-01-01")
-    return kept & (visit >= moved) & ~draws.happens("no doctor", region.NO_DOCTOR)
+    return kept & (visit >= moved) & ~draws.bernoulli("no doctor", region.NO_DOCTOR)
 
 
-def _voted(draws: Draws, age: Codes, education: Codes, district: Codes) -> Mask:
+def _turnout(draws: RandomColumns, age: IntColumn, education: IntColumn, district: IntColumn) -> BoolColumn:
     """More often with age; education tells mostly among the young."""
     years = np.minimum(age, region.VOTED_UNTIL_AGE) - region.FULL_AGE
     levels = education - region.EDUCATION.index("vocational")
     share = region.VOTED + region.VOTED_PER_YEAR * years + np.where(age < 35, *region.VOTED_PER_LEVEL) * levels
-    share += _of_district("turnout", district)
-    return draws.happens("voted", np.clip(share, region.LEAST_VOTED, region.MOST_VOTED))
+    share += _district_value("turnout", district)
+    return draws.bernoulli("voted", np.clip(share, region.MIN_VOTED, region.MAX_VOTED))
 
 
 # ── reading the parameters ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _place(starts: Sequence[float], values: NDArray[np.generic]) -> Codes:
+def _interval_index(starts: Sequence[float], values: NDArray[np.generic]) -> IntColumn:
     """The place in ``starts`` of the last one that is not above the value."""
     return np.searchsorted(np.asarray(starts), values, side="right") - 1
 
 
-def _band(age: Codes) -> Codes:
-    return _place(region.BANDS, age)
+def _band(age: IntColumn) -> IntColumn:
+    return _interval_index(region.BANDS, age)
 
 
-def _by_band(numbers: Sequence[float], age: Codes) -> Floats:
+def _by_band(numbers: Sequence[float], age: IntColumn) -> FloatColumn:
     return np.asarray(numbers, dtype=np.float64)[_band(age)]
 
 
-def _of_district(field: str, district: Codes) -> Floats:
+def _district_value(field: str, district: IntColumn) -> FloatColumn:
     return np.array([getattr(d, field) for d in region.DISTRICTS], dtype=np.float64)[district]
 
 
-def _settlement(district: Codes) -> Codes:
+def _settlement(district: IntColumn) -> IntColumn:
     return np.array([d.settlement for d in region.DISTRICTS])[district]
 
 
@@ -318,17 +331,17 @@ def _last_day() -> np.datetime64:
     return np.datetime64(f"{region.LAST_YEAR}-12-31", "D")
 
 
-def _waiting(draws: Draws, name: str, mean_days: Floats) -> NDArray[np.timedelta64]:
+def _waiting_days(draws: RandomColumns, name: str, mean_days: FloatColumn) -> NDArray[np.timedelta64]:
     """Whole days, exponentially distributed."""
     return np.floor(-mean_days * np.log1p(-draws.uniform(name))).astype("timedelta64[D]")
 
 
-def _flat(weights: Floats) -> Floats:
+def _flatten_groups(weights: FloatColumn) -> FloatColumn:
     """One row for every combination of the groups, one column for every choice."""
     return weights.reshape(-1, weights.shape[-1])
 
 
-def _texts(values: Sequence[str], codes: Codes, known: Mask | None = None) -> pa.Array:
+def _decode_texts(values: Sequence[str], codes: IntColumn, known: BoolColumn | None = None) -> pa.Array:
     """The values as text, empty where they are not known."""
     places = pa.array(codes.astype(np.int32), mask=None if known is None else ~known)
     return pa.DictionaryArray.from_arrays(places, pa.array(values, pa.string())).cast(pa.string())

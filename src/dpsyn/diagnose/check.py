@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from dpsyn.constraints import count_violations
+from dpsyn.encoding import ABOVE, BELOW, EMPTY, IN_DOMAIN, UNREADABLE, column_codec_for, structural_problems
 from dpsyn.errors import SchemaError, SourceError
-from dpsyn.records import ABOVE, BELOW, EMPTY, FOUND, UNREADABLE, column_for, structural_problems
-from dpsyn.rules import violations
 from dpsyn.schema import Attribute, Schema, Total
 from dpsyn.sources import Source, open_source
 from dpsyn.sources.csv import CsvSource
 
-PRIVATE = "PRIVATE: these figures come straight from the rows and are not protected. Do not publish them."
+PRIVATE_NOTICE = "PRIVATE: these figures come straight from the rows and are not protected. Do not publish them."
 
 
 @dataclass(frozen=True, slots=True)
-class AttributeFit:
+class AttributeCheck:
     """What became of the cells of one column.
 
     Attributes:
@@ -50,7 +50,7 @@ class AttributeFit:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Fit:
+class SchemaCheck:
     """How well a table fits its schema.
 
     Attributes:
@@ -61,23 +61,23 @@ class Fit:
         extra: columns that the schema does not mention; a release does not read them.
         skipped: statements of the schema that are not compared with the rows.
         problems: columns that are missing, there twice or of a type that does not fit; a release refuses them.
-        broken: by its number, how many rows break each rule; synthetic rows will keep it all the same.
+        rule_violations: by its number, how many rows break each rule; synthetic rows will keep it all the same.
     """
 
     where: str
     rows: int
-    attributes: tuple[AttributeFit, ...]
+    attributes: tuple[AttributeCheck, ...]
     unchecked: tuple[str, ...]
     extra: tuple[str, ...]
     skipped: tuple[str, ...]
     problems: tuple[str, ...]
-    broken: Mapping[int, int]
+    rule_violations: Mapping[int, int]
 
     def __repr__(self) -> str:
         return f"<Fit of {self.where} to its schema: private; see its attributes>"
 
 
-def check_table(schema: Schema, data: Any, *, query: str | None = None) -> Fit:
+def check_table(schema: Schema, data: Any, *, query: str | None = None) -> SchemaCheck:
     """Count, for every attribute, the cells that fall outside its domain.
 
     Privacy: unpaid look at the rows; the result is private.
@@ -86,60 +86,62 @@ def check_table(schema: Schema, data: Any, *, query: str | None = None) -> Fit:
         raise SchemaError(f"a {type(schema).__name__} is not a schema; load it first with Schema.load")
     source = open_source(data, query=query)
     problems = structural_problems(schema, source.schema)
-    coded = [attribute for attribute in schema.measured if attribute.coded and attribute.name not in problems]
-    columns = [column_for(attribute) for attribute in coded]
+    coded = [
+        attribute for attribute in schema.measured_attributes if attribute.coded and attribute.name not in problems
+    ]
+    columns = [column_codec_for(attribute) for attribute in coded]
     names = [attribute.name for attribute in coded]
     fates = np.zeros((len(coded), 5), np.int64)
-    checkable = _checkable(schema, names)
+    checkable = _checkable_rules(schema, names)
     broken = dict.fromkeys(checkable, 0)
     rows = 0
-    for batch in _batches(source, names or source.schema.names[:1]):
+    for batch in _read_batches(source, names or source.schema.names[:1]):
         rows += batch.num_rows
         for place, (name, column) in enumerate(zip(names, columns, strict=True)):
-            fates[place] += np.bincount(column.read(batch.column(name)).fates, minlength=5)
-        for number, times in violations(schema, pa.Table.from_batches([batch]), checkable).items():
+            fates[place] += np.bincount(column.read(batch.column(name)).statuses, minlength=5)
+        for number, times in count_violations(schema, pa.Table.from_batches([batch]), checkable).items():
             broken[number] += times
-    return Fit(
-        where=source.where,
+    return SchemaCheck(
+        where=source.label,
         rows=rows,
-        attributes=tuple(_fit(a, counts.tolist()) for a, counts in zip(coded, fates, strict=True)),
-        unchecked=tuple(attribute.name for attribute in schema.measured if not attribute.coded),
+        attributes=tuple(_check_attribute(a, counts.tolist()) for a, counts in zip(coded, fates, strict=True)),
+        unchecked=tuple(attribute.name for attribute in schema.measured_attributes if not attribute.coded),
         extra=tuple(name for name in source.schema.names if name not in schema),
-        skipped=_skipped(schema, checkable),
+        skipped=_list_skipped(schema, checkable),
         problems=tuple(problems.values()),
-        broken=broken,
+        rule_violations=broken,
     )
 
 
-def _checkable(schema: Schema, names: Sequence[str]) -> list[int]:
+def _checkable_rules(schema: Schema, names: Sequence[str]) -> list[int]:
     """The numbers of rules about single rows whose columns are all read."""
     rules = enumerate(schema.rules, start=1)
     return [n for n, rule in rules if not isinstance(rule, Total) and set(names).issuperset(rule.mentions())]
 
 
-def _skipped(schema: Schema, checkable: Sequence[int]) -> tuple[str, ...]:
+def _list_skipped(schema: Schema, checkable: Sequence[int]) -> tuple[str, ...]:
     derived = tuple(f"{derive.name} (derived)" for derive in schema.derive)
     rules = tuple(f"rule {n}" for n in range(1, len(schema.rules) + 1) if n not in checkable)
-    return (*derived, *rules, *((f"rows per {schema.unit.id}",) if schema.unit else ()))
+    return (*derived, *rules, *((f"rows per {schema.privacy_unit.id}",) if schema.privacy_unit else ()))
 
 
-def _batches(source: Source, names: Sequence[str]) -> Iterator[Any]:
+def _read_batches(source: Source, names: Sequence[str]) -> Iterator[Any]:
     """The rows; if the file breaks off, the error says where, which a release must not."""
     try:
         yield from source.batches(names)
     except SourceError as error:
-        line = source.ragged_line() if isinstance(source, CsvSource) else None
+        line = source.find_ragged_line() if isinstance(source, CsvSource) else None
         if line is None:
             raise
         raise SourceError(f"{error}. Line {line} is the first with another number of cells (this is private)") from None
 
 
-def _fit(attribute: Attribute, counts: Sequence[int]) -> AttributeFit:
-    declared = counts[FOUND] + (counts[EMPTY] if attribute.has_missing else 0)
+def _check_attribute(attribute: Attribute, counts: Sequence[int]) -> AttributeCheck:
+    declared = counts[IN_DOMAIN] + (counts[EMPTY] if attribute.has_missing else 0)
     labels, bins = attribute.labels(), attribute.bin_of_cell()
-    return AttributeFit(
+    return AttributeCheck(
         name=attribute.name,
-        inside=counts[FOUND],
+        inside=counts[IN_DOMAIN],
         empty=counts[EMPTY],
         unreadable=counts[UNREADABLE],
         below=counts[BELOW],

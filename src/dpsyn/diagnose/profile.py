@@ -13,25 +13,25 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpsyn.records import cells
-from dpsyn.records.arrays import as_binary, is_instant, is_text, without_zone
+from dpsyn.encoding import cells
+from dpsyn.encoding.arrays import as_binary, drop_time_zone, is_instant, is_text
 from dpsyn.schema import parse_instant
 from dpsyn.schema.attributes import MISSING, NULL_SPELLINGS
 
-MOST_DISTINCT = 5_000
+MAX_DISTINCT_VALUES = 5_000
 """Different values of a column that are remembered; beyond it only their kind and range are."""
 
-EMPTY_LOOKING = frozenset({*NULL_SPELLINGS, "?", "-", ".", "--"})
+NULL_LIKE_TEXTS = frozenset({*NULL_SPELLINGS, "?", "-", ".", "--"})
 """Texts that a person would read as an empty cell."""
 
-FORMATS = (
+DATE_FORMATS = (
     "%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y", "%d.%m.%y", "%m-%d-%Y", "%d-%m-%Y", "%Y/%m/%d", "%d %b %Y", "%d-%b-%Y",
     "%d %B %Y", "%m/%d/%Y %H:%M", "%m/%d/%Y %I:%M:%S %p", "%d.%m.%Y %H:%M",
 )  # fmt: skip
 """Ways to write dates that are tried where ISO 8601 does not fit; the first that fits all cells is taken."""
 
 
-class Profile:
+class ColumnProfile:
     """The different texts of a column, and what all of them could be read as."""
 
     def __init__(self) -> None:
@@ -41,16 +41,16 @@ class Profile:
         self.empties: Counter[str] = Counter()
         self.whole = self.number = self.truth = self.instant = True
         self.padded = self.endless = False
-        self.places = 0
+        self.decimals = 0
         self.low: float | None = None
         self.high: float | None = None
         self.first: dt.datetime | None = None
         self.last: dt.datetime | None = None
         self.grain = "day"
-        self.formats = list(FORMATS)
+        self.formats = list(DATE_FORMATS)
 
     @property
-    def filled(self) -> int:
+    def filled_cells(self) -> int:
         """The number of cells that are not empty."""
         return self.rows - self.empties.total()
 
@@ -62,7 +62,7 @@ class Profile:
     def add(self, array: pa.Array) -> None:
         """Look at some more cells."""
         self.rows += len(array)
-        for value, times in _counted(array):
+        for value, times in _count_values(array):
             text = cells.text_of_cell(value)
             self._add_text(text if text is None else text.strip(), times)
 
@@ -72,13 +72,13 @@ class Profile:
             self.empties[MISSING] = self.counts.pop(MISSING)
 
     def _add_text(self, text: str | None, times: int) -> None:
-        if text is None or text in EMPTY_LOOKING:
+        if text is None or text in NULL_LIKE_TEXTS:
             self.empties[text or ""] += times
             return
         known = text in self.counts
         if known or not self.crowded:
             self.counts[text] += times
-            self.crowded = self.distinct > MOST_DISTINCT
+            self.crowded = self.distinct > MAX_DISTINCT_VALUES
         if not known:
             self._consider(text)
 
@@ -90,7 +90,7 @@ class Profile:
         if self.instant:
             self._consider_instant(text)
         if self.formats and not self.instant:
-            self.formats = [form for form in self.formats if self._fits(text, form)]
+            self.formats = [form for form in self.formats if self._matches_format(text, form)]
 
     def _consider_number(self, text: str) -> None:
         number = cells.read_number(text)
@@ -103,8 +103,8 @@ class Profile:
         number = int(number) if number == int(number) else number
         self.low = number if self.low is None else min(self.low, number)
         self.high = number if self.high is None else max(self.high, number)
-        self.places = max(self.places, _places(number))
-        self.whole = self.places == 0
+        self.decimals = max(self.decimals, _count_decimals(number))
+        self.whole = self.decimals == 0
         self.padded = self.padded or bool(re.match(r"[-+]?0[0-9]", text))
 
     def _consider_instant(self, text: str) -> None:
@@ -112,11 +112,13 @@ class Profile:
         instant = parse_instant(text) if looks else None
         if instant is None:
             self.instant = False
-            self.formats = [form for form in FORMATS if all(self._fits(known, form) for known in self.counts)]
+            self.formats = [
+                form for form in DATE_FORMATS if all(self._matches_format(known, form) for known in self.counts)
+            ]
         else:
-            self._widen(instant)
+            self._extend_range(instant)
 
-    def _fits(self, text: str, form: str) -> bool:
+    def _matches_format(self, text: str, form: str) -> bool:
         if not text.isascii():  # Python reads the digits of all scripts, Arrow those of one
             return False
         if form.endswith("%y") and len(text) != len("14.04.21"):  # 1.2.10 is rather a version than a date
@@ -125,10 +127,10 @@ class Profile:
             instant = dt.datetime.strptime(text, form)
         except ValueError:
             return False
-        self._widen(instant)
+        self._extend_range(instant)
         return True
 
-    def _widen(self, instant: dt.datetime) -> None:
+    def _extend_range(self, instant: dt.datetime) -> None:
         self.first = instant if self.first is None else min(self.first, instant)
         self.last = instant if self.last is None else max(self.last, instant)
         if instant.second or instant.microsecond:
@@ -137,27 +139,27 @@ class Profile:
             self.grain = "minute"
 
 
-def _counted(array: pa.Array) -> Iterable[tuple[Any, int]]:
+def _count_values(array: pa.Array) -> Iterable[tuple[Any, int]]:
     """The values of an array, each different one with the number of its cells; a value may come twice."""
     if pa.types.is_dictionary(array.type):
-        values = _plain(array.dictionary).to_pylist()
-        return [(None if place is None else values[place], times) for place, times in _counted(array.indices)]
-    array = _plain(array)
+        values = _countable(array.dictionary).to_pylist()
+        return [(None if place is None else values[place], times) for place, times in _count_values(array.indices)]
+    array = _countable(array)
     try:
         return [(entry["values"], entry["counts"]) for entry in pc.value_counts(array).to_pylist()]
     except pa.ArrowNotImplementedError:  # narrow decimals, so far
         return Counter(array.to_pylist()).items()
 
 
-def _plain(array: pa.Array) -> pa.Array:
+def _countable(array: pa.Array) -> pa.Array:
     """The same cells in a type whose values can be counted and have the texts that categories are compared with."""
     if is_text(array.type):
         return as_binary(array)
     if is_instant(array.type) or pa.types.is_time(array.type):
-        return without_zone(array).cast(pa.string())
+        return drop_time_zone(array).cast(pa.string())
     return array
 
 
-def _places(number: float) -> int:
+def _count_decimals(number: float) -> int:
     """Digits after the point."""
     return 0 if isinstance(number, int) else max(0, -int(Decimal(repr(number)).normalize().as_tuple().exponent))

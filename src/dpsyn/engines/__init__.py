@@ -4,6 +4,6 @@ Importing it loads the compiler of its kernels, so the gate imports it when the 
 """
 
 from dpsyn.engines.engine import Engine
-from dpsyn.engines.opening import Kind, engine_kind, open_engine, open_table
+from dpsyn.engines.factory import EngineKind, choose_engine_kind, open_engine, open_table
 
-__all__ = ["Engine", "Kind", "engine_kind", "open_engine", "open_table"]
+__all__ = ["Engine", "EngineKind", "choose_engine_kind", "open_engine", "open_table"]

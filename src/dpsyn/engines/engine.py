@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import NoReturn, Protocol
 
-from dpsyn.records import Column
-from dpsyn.records.tally import Cliques as Cliques
-from dpsyn.records.tally import Counts as Counts
+from dpsyn.encoding import ColumnCodec, Recoding
+from dpsyn.encoding.counter import CliqueAxes as CliqueAxes
+from dpsyn.encoding.counter import Counts as Counts
 from dpsyn.schema import Schema
-from dpsyn.transforms import Recoding
 
 
 class Engine(Protocol):
@@ -28,10 +27,10 @@ class Engine(Protocol):
     def prepare(self) -> None:
         """Read the table now, so that one that cannot be read fails before anything is paid; Spark's is not."""
 
-    def require_again(self, why: str) -> None:
+    def require_rereadable(self, why: str) -> None:
         """Refuse, before anything is paid, what needs another reading of a source that has only one."""
 
-    def count(self, cliques: Cliques, recoding: Recoding) -> list[Counts]:
+    def count(self, cliques: CliqueAxes, recoding: Recoding) -> list[Counts]:
         """For each clique its contingency table: how many of the rows that count have each combination of codes.
 
         A clique names attributes of the recoding by position. Its table has their sizes as shape, in the clique's
@@ -48,7 +47,7 @@ class Engine(Protocol):
         Privacy: which texts occur is as private as how often; only those above a noisy threshold may be named.
         """
 
-    def count_column(self, name: str, column: Column, size: int) -> Counts:
+    def count_column(self, name: str, column: ColumnCodec, size: int) -> Counts:
         """How many of the rows that count have each of the codes 0 … size−1 that ``column`` reads from an attribute.
 
         This is for readings other than the schema's own, such as the powers of two between which a number lies.
@@ -56,7 +55,7 @@ class Engine(Protocol):
         what they are chosen by, so that the choice never depends on the order of the table.
         """
 
-    def reopened(self, schema: Schema) -> Engine:
+    def with_schema(self, schema: Schema) -> Engine:
         """The same rows under another schema, such as one where the values of an open attribute were bought.
 
         The whole table is read anew, under the same key. The same rows of a person count as before if nothing but

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 Columns = NDArray[Any]
-Words = NDArray[np.uint64]
+HashWords = NDArray[np.uint64]
 
 
-def _compiled(function: _Function) -> _Function:
+def _compile(function: _Function) -> _Function:
     """Compile on the first call and keep the result on disk; other threads run meanwhile."""
     return cast(_Function, njit(cache=True, nogil=True)(function))
 
@@ -27,28 +27,28 @@ def _compiled(function: _Function) -> _Function:
 # ── SipHash-2-4 (Aumasson and Bernstein 2012) ────────────────────────────────────────────────────────────────
 
 
-@_compiled
-def _turned(word: Any, bits: int) -> Any:
+@_compile
+def _rotate_left(word: Any, bits: int) -> Any:
     return (word << np.uint64(bits)) | (word >> np.uint64(64 - bits))
 
 
-@_compiled
+@_compile
 def _round(a: Any, b: Any, c: Any, d: Any) -> Any:
     a = a + b
-    b = _turned(b, 13) ^ a
-    a = _turned(a, 32)
+    b = _rotate_left(b, 13) ^ a
+    a = _rotate_left(a, 32)
     c = c + d
-    d = _turned(d, 16) ^ c
+    d = _rotate_left(d, 16) ^ c
     a = a + d
-    d = _turned(d, 21) ^ a
+    d = _rotate_left(d, 21) ^ a
     c = c + b
-    b = _turned(b, 17) ^ c
-    c = _turned(c, 32)
+    b = _rotate_left(b, 17) ^ c
+    c = _rotate_left(c, 32)
     return a, b, c, d
 
 
-@_compiled
-def _begin(key: Words) -> Any:
+@_compile
+def _begin(key: HashWords) -> Any:
     return (
         key[0] ^ np.uint64(0x736F6D6570736575),
         key[1] ^ np.uint64(0x646F72616E646F6D),
@@ -57,7 +57,7 @@ def _begin(key: Words) -> Any:
     )
 
 
-@_compiled
+@_compile
 def _absorb(state: Any, word: Any) -> Any:
     a, b, c, d = state
     d = d ^ word
@@ -66,7 +66,7 @@ def _absorb(state: Any, word: Any) -> Any:
     return a ^ word, b, c, d
 
 
-@_compiled
+@_compile
 def _finish(state: Any) -> Any:
     a, b, c, d = state
     c = c ^ np.uint64(0xFF)
@@ -75,8 +75,8 @@ def _finish(state: Any) -> Any:
     return a ^ b ^ c ^ d
 
 
-@_compiled
-def hash_texts(data: NDArray[np.uint8], ends: NDArray[np.int64], key: Words, hashes: Words) -> None:
+@_compile
+def hash_texts(data: NDArray[np.uint8], ends: NDArray[np.int64], key: HashWords, hashes: HashWords) -> None:
     """The hash of every text; text ``i`` is ``data[ends[i]:ends[i+1]]``."""
     for text in range(len(hashes)):
         begin, end = ends[text], ends[text + 1]
@@ -93,8 +93,8 @@ def hash_texts(data: NDArray[np.uint8], ends: NDArray[np.int64], key: Words, has
         hashes[text] = _finish(_absorb(state, word))
 
 
-@_compiled
-def hash_rows(columns: Columns, words: Words, key: Words, hashes: Words) -> None:
+@_compile
+def hash_rows(columns: Columns, words: HashWords, key: HashWords, hashes: HashWords) -> None:
     """The hash of every row: its codes, two in each word, then ``words`` (words × rows)."""
     length = np.uint64(8 * ((len(columns) + 1) // 2 + len(words)) & 0xFF)
     for row in range(len(hashes)):
@@ -112,16 +112,16 @@ def hash_rows(columns: Columns, words: Words, key: Words, hashes: Words) -> None
 # ── keeping rows ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@_compiled
+@_compile
 def keep_rows(
-    keys: Words,
-    persons: Words,
+    keys: HashWords,
+    persons: HashWords,
     buckets: NDArray[np.int64],
     shift: int,
-    limits: Words,
+    limits: HashWords,
     below: NDArray[np.int64],
     ties: NDArray[np.int64],
-    kept: NDArray[np.bool_],
+    mask: NDArray[np.bool_],
 ) -> None:
     """Mark the rows whose priority is below their person's limit, or at it while ``ties`` last.
 
@@ -129,15 +129,15 @@ def keep_rows(
     those whose first word begins with the bits of bucket ``b`` are ``buckets[b] … buckets[b+1]−1``. ``below`` and
     ``ties`` say how many rows of each person are still to be kept, and are counted down.
     """
-    for row in range(len(kept)):
+    for row in range(len(mask)):
         bucket = np.intp(keys[0, row] >> np.uint64(shift))
         for person in range(buckets[bucket], buckets[bucket + 1]):
             if persons[0, person] != keys[0, row] or persons[1, person] != keys[1, row]:
                 continue
             if keys[2, row] < limits[person] and below[person] > 0:
                 below[person] -= 1
-                kept[row] = True
+                mask[row] = True
             elif keys[2, row] == limits[person] and ties[person] > 0:
                 ties[person] -= 1
-                kept[row] = True
+                mask[row] = True
             break

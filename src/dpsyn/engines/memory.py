@@ -6,15 +6,14 @@ import functools
 
 import numpy as np
 
-from dpsyn.engines.engine import Cliques, Counts
-from dpsyn.engines.reading import ReadingEngine, require_origin
-from dpsyn.engines.rows import Rows
-from dpsyn.records import Codes
-from dpsyn.records.tally import Tally
-from dpsyn.transforms import Recoding
+from dpsyn.encoding import Codes, Recoding
+from dpsyn.encoding.counter import MarginalCounter
+from dpsyn.engines.bounded_rows import BoundedRows
+from dpsyn.engines.engine import CliqueAxes, Counts
+from dpsyn.engines.stream import BatchEngine, require_origin
 
 
-class MemoryEngine(ReadingEngine):
+class MemoryEngine(BatchEngine):
     """Reads the table once and keeps its codes: an ``Engine``.
 
     Memory is about one byte for each cell of the table, twice that while it is read or recoded; with a unit also
@@ -23,9 +22,11 @@ class MemoryEngine(ReadingEngine):
     Privacy: see ``Engine``. The codes of rows that do not count are dropped as soon as all rows are read.
     """
 
-    def __init__(self, rows: Rows) -> None:
-        if rows.opens:
-            rows.require_again(f"the values of {', '.join(rows.opens)} are bought in readings of their own")
+    def __init__(self, rows: BoundedRows) -> None:
+        if rows.open_attributes:
+            rows.require_rereadable(
+                f"the values of {', '.join(rows.open_attributes)} are bought in readings of their own"
+            )
         super().__init__(rows)
         self._latest: tuple[Recoding, Codes] | None = None
 
@@ -33,14 +34,14 @@ class MemoryEngine(ReadingEngine):
         """Read the table now."""
         _ = self._fine
 
-    def count(self, cliques: Cliques, recoding: Recoding) -> list[Counts]:
+    def count(self, cliques: CliqueAxes, recoding: Recoding) -> list[Counts]:
         """For each clique the table of counts of the rows that count."""
         require_origin(recoding, self._rows.codec)
-        tally = Tally(cliques, recoding.sizes)
-        tally.add(self._recoded(recoding))
+        tally = MarginalCounter(cliques, recoding.sizes)
+        tally.add(self._recode(recoding))
         return tally.tables()
 
-    def _recoded(self, recoding: Recoding) -> Codes:
+    def _recode(self, recoding: Recoding) -> Codes:
         """The codes under a recoding; the latest is kept, because a recipe asks under the same one many times."""
         latest = self._latest
         if latest is None or latest[0] is not recoding:
@@ -50,7 +51,7 @@ class MemoryEngine(ReadingEngine):
 
     @functools.cached_property
     def _fine(self) -> Codes:
-        parts = self._rows.all_codes()
+        parts = self._rows.read_codes()
         attributes = len(self._rows.codec.names)
         dtype = parts[0].dtype if parts else np.dtype(np.uint8)
         codes = np.empty((sum(map(len, parts)), attributes), dtype, order="F")

@@ -18,87 +18,86 @@ from typing import Any, Self, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from dpsyn.encoding import ColumnCodec, Recoding
 from dpsyn.engines import tasks
-from dpsyn.engines.engine import Cliques, Counts, Opaque
-from dpsyn.engines.questions import Marginals, Question, Readings, Texts
-from dpsyn.engines.reading import open_attribute, require_fitting, require_origin
-from dpsyn.engines.rows import Rows
+from dpsyn.engines.bounded_rows import BoundedRows
+from dpsyn.engines.counting_queries import ColumnCodesQuery, CountingQuery, MarginalsQuery, TextsQuery
+from dpsyn.engines.engine import CliqueAxes, Counts, Opaque
+from dpsyn.engines.stream import open_attribute, require_fitting, require_origin
 from dpsyn.errors import DPSynError, MissingExtraError, SourceError
-from dpsyn.records import Column
 from dpsyn.schema import Schema
 from dpsyn.sources import Source
-from dpsyn.sources.pieces import pieces_of
-from dpsyn.transforms import Recoding
+from dpsyn.sources.files import serialize_pieces
 
 A = TypeVar("A")
 
-_OWN_WORDS = re.compile(r"dpsyn\.errors\.\w+Error: ([^\n]+)")
+_DPSYN_ERROR = re.compile(r"dpsyn\.errors\.\w+Error: ([^\n]+)")
 """How an error of ours stands in what Spark tells of a worker."""
 
 _FAILED = "a job of Spark failed, more often than Spark may try again"
 
 
-class SparkTable:
+class SparkSource:
     """A Spark DataFrame of rows, or of numbers of pieces of files, which workers open: a ``Source`` for Spark alone."""
 
-    again = True
+    rereadable = True
 
     def __init__(
         self,
         frame: Any,
-        where: str,
+        label: str,
         schema: pa.Schema,
         *,
         pieces: tuple[str, ...] | None = None,
         size: int | None = None,
     ) -> None:
-        self.frame, self.where, self.schema = frame, where, schema
-        self.pieces, self.bytes = pieces, size
+        self.frame, self.label, self.schema = frame, label, schema
+        self.pieces, self.byte_size = pieces, size
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Refused: rows stay where they are."""
-        raise SourceError(f"{self.where} is counted by Spark; leave the engine at auto, or say spark")
+        raise SourceError(f"{self.label} is counted by Spark; leave the engine at auto, or say spark")
 
 
-def is_frame(data: Any) -> bool:
+def is_spark_frame(data: Any) -> bool:
     """Whether something is a Spark DataFrame."""
     return type(data).__module__.partition(".")[0] == "pyspark" and hasattr(data, "mapInArrow")
 
 
-def open_frame(data: Any) -> SparkTable:
+def open_spark_source(data: Any) -> SparkSource:
     """A Spark DataFrame; or, by its name, a table that Spark knows, or Parquet files at an address.
 
     An address is one of any file system that Spark reads, such as ``s3a://bucket/folder``. Files at a path are not
     read by Spark but in pieces by DPSyn's own readers, see ``divided``.
     """
-    if is_frame(data):
-        return _of_frame(data, "the given DataFrame")
-    name, spark = str(data), session()
+    if is_spark_frame(data):
+        return _frame_source(data, "the given DataFrame")
+    name, spark = str(data), get_session()
     if "://" in name:
-        return _at_address(spark, name)
+        return _parquet_source(spark, name)
     table = _attempt(lambda: spark.table(name), name, "Spark knows no such table, and there is no such file")
-    return _of_frame(table, f"the table {name}")
+    return _frame_source(table, f"the table {name}")
 
 
-def divided(source: Source) -> SparkTable:
+def divide_into_pieces(source: Source) -> SparkSource:
     """The files of a source in pieces, which workers open by the same paths: one partition for each."""
     pieces = require_pieces(source)
-    frame = session().range(0, len(pieces), 1, numPartitions=max(1, len(pieces)))
-    return SparkTable(frame, source.where, source.schema, pieces=tuple(pieces), size=source.bytes)
+    frame = get_session().range(0, len(pieces), 1, numPartitions=max(1, len(pieces)))
+    return SparkSource(frame, source.label, source.schema, pieces=tuple(pieces), size=source.byte_size)
 
 
 def require_pieces(source: Source) -> list[str]:
     """The pieces of a source, which are read by nobody yet; a source that does not consist of files is refused."""
-    pieces = pieces_of(source)
+    pieces = serialize_pieces(source)
     if pieces is None:
         raise SourceError(
-            f"{source.where} cannot be counted by Spark, which counts files, Spark tables and Spark DataFrames; "
+            f"{source.label} cannot be counted by Spark, which counts files, Spark tables and Spark DataFrames; "
             "leave the engine at auto"
         )
     return pieces
 
 
-def session() -> Any:
+def get_session() -> Any:
     """The Spark session that is there, or a new one: as spark-submit says, else on all cores of this machine.
 
     Privacy: a new one logs nothing, because Spark quotes what workers say, and has no web pages, because they tell all
@@ -119,12 +118,12 @@ def session() -> Any:
     return _attempt(builder.getOrCreate, "Spark", "it could not be started: it needs a Java runtime, 17 or newer")
 
 
-def _of_frame(frame: Any, where: str) -> SparkTable:
-    structure = _attempt(lambda: frame.limit(0).toArrow().schema, where, "Spark cannot tell its columns")
-    return SparkTable(frame, where, structure)
+def _frame_source(frame: Any, label: str) -> SparkSource:
+    structure = _attempt(lambda: frame.limit(0).toArrow().schema, label, "Spark cannot tell its columns")
+    return SparkSource(frame, label, structure)
 
 
-def _at_address(spark: Any, address: str) -> SparkTable:
+def _parquet_source(spark: Any, address: str) -> SparkSource:
     """Parquet files as Spark reads them, if all have the same columns: Spark would fill what one lacks with nulls."""
     why = "Spark finds no Parquet files there, or may not read them"
     frame = _attempt(lambda: spark.read.parquet(address), address, why)
@@ -140,7 +139,7 @@ def _at_address(spark: Any, address: str) -> SparkTable:
         raise SourceError(
             f"{address}: column {names[0][0]!r} differs between files; all need the same columns and types"
         )
-    return _of_frame(frame, address)
+    return _frame_source(frame, address)
 
 
 class SparkEngine(Opaque):
@@ -150,73 +149,79 @@ class SparkEngine(Opaque):
     texts where those are counted, and lie in Spark's own files meanwhile. The driver gets sums.
     """
 
-    def __init__(self, table: SparkTable, schema: Schema, key: bytes, spelled: Sequence[str] = ()) -> None:
+    def __init__(self, table: SparkSource, schema: Schema, key: bytes, text_attributes: Sequence[str] = ()) -> None:
         self._table, self._schema = table, schema
-        self._rows = Rows(table, schema, key, spelled)  # checks the structure; reads nothing
-        self._reader = tasks.Reader(table.where, table.schema, table.pieces, schema, key, self._rows.spelled)
+        self._rows = BoundedRows(table, schema, key, text_attributes)  # checks the structure; reads nothing
+        self._reader = tasks.PartitionReader(
+            table.label, table.schema, table.pieces, schema, key, self._rows.text_attributes
+        )
 
     def prepare(self) -> None:
         """Nothing to do: rows are read for each question."""
 
-    def require_again(self, why: str) -> None:
+    def require_rereadable(self, why: str) -> None:
         """Spark reads a table as often as it is asked."""
 
-    def count(self, cliques: Cliques, recoding: Recoding) -> list[Counts]:
+    def count(self, cliques: CliqueAxes, recoding: Recoding) -> list[Counts]:
         """For each clique the table of counts of the rows that count."""
         require_origin(recoding, self._rows.codec)
-        return self._asked(Marginals.of(cliques, recoding))
+        return self._answer_query(MarginalsQuery.of(cliques, recoding))
 
     def count_texts(self, name: str) -> dict[str, int]:
         """How many of the rows that count have each text of an open attribute."""
-        return self._asked(Texts(open_attribute(self._schema, name)))
+        return self._answer_query(TextsQuery(open_attribute(self._schema, name)))
 
-    def count_column(self, name: str, column: Column, size: int) -> Counts:
+    def count_column(self, name: str, column: ColumnCodec, size: int) -> Counts:
         """How many of the rows that count have each code that another column reads from an attribute."""
         require_fitting(column, name, self._table.schema)
-        return self._asked(Readings(name, column, size))
+        return self._answer_query(ColumnCodesQuery(name, column, size))
 
-    def reopened(self, schema: Schema) -> Self:
+    def with_schema(self, schema: Schema) -> Self:
         """The same rows under another schema."""
-        self._rows.under(schema)  # refuses another unit
-        return type(self)(self._table, schema, self._reader.key, self._rows.spelled)
+        self._rows.with_schema(schema)  # refuses another unit
+        return type(self)(self._table, schema, self._reader.key, self._rows.text_attributes)
 
-    def _asked(self, question: Question[A]) -> A:
+    def _answer_query(self, query: CountingQuery[A]) -> A:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Spark's own, about versions of libraries that are not used here
-            sums = _attempt(lambda: self._summed(question).toArrow(), self._table.where, _FAILED)
+            sums = _attempt(lambda: self._sum_by_key(query).toArrow(), self._table.label, _FAILED)
         found = sums.combine_chunks()
-        counts = np.asarray(found.column(tasks.COUNT).to_numpy(), np.int64)
-        keys = found.column(tasks.KEY).cast(question.keys).combine_chunks()
-        return question.answer((keys if isinstance(keys, pa.Array) else pa.concat_arrays(keys.chunks), counts))
+        counts = np.asarray(found.column(tasks.COUNT_COLUMN).to_numpy(), np.int64)
+        keys = found.column(tasks.KEY_COLUMN).cast(query.key_type).combine_chunks()
+        return query.answer((keys if isinstance(keys, pa.Array) else pa.concat_arrays(keys.chunks), counts))
 
-    def _summed(self, question: Question[Any]) -> Any:
+    def _sum_by_key(self, query: CountingQuery[Any]) -> Any:
         """The counts by key, as a Spark DataFrame."""
-        kind = "long" if question.keys == pa.int64() else "string"
-        sums, reader = f"{tasks.KEY} {kind}, {tasks.COUNT} long", self._reader
+        kind = "long" if query.key_type == pa.int64() else "string"
+        sums, reader = f"{tasks.KEY_COLUMN} {kind}, {tasks.COUNT_COLUMN} long", self._reader
         frame = self._table.frame
         if self._table.pieces is None:
-            frame = frame.select(*(_quoted(name) for name in self._columns(question)))
-        if self._schema.unit is None:
-            parts = frame.mapInArrow(lambda batches: tasks.count_part(reader, question, batches), sums)
+            frame = frame.select(*(_quote(name) for name in self._columns_to_read(query)))
+        if self._schema.privacy_unit is None:
+            parts = frame.mapInArrow(lambda batches: tasks.count_partition(reader, query, batches), sums)
         else:
-            most, where = self._rows.most, reader.where
-            keyed = ", ".join([*(f"{name} long" for name in tasks.KEYS), f"{tasks.PACKED} binary"])
-            rows = frame.mapInArrow(lambda batches: tasks.keyed_part(reader, question, batches), keyed)
-            together = rows.repartition(*tasks.KEYS[:2]).sortWithinPartitions(*tasks.KEYS)
-            parts = together.mapInArrow(lambda batches: tasks.count_ordered(question, most, where, batches), sums)
-        return parts.groupBy(tasks.KEY).sum(tasks.COUNT).withColumnRenamed(f"sum({tasks.COUNT})", tasks.COUNT)
+            most, where = self._rows.max_rows_per_person, reader.label
+            keyed = ", ".join([*(f"{name} long" for name in tasks.ROW_KEY_COLUMNS), f"{tasks.PACKED_COLUMN} binary"])
+            rows = frame.mapInArrow(lambda batches: tasks.key_partition(reader, query, batches), keyed)
+            together = rows.repartition(*tasks.ROW_KEY_COLUMNS[:2]).sortWithinPartitions(*tasks.ROW_KEY_COLUMNS)
+            parts = together.mapInArrow(lambda batches: tasks.count_sorted(query, most, where, batches), sums)
+        return (
+            parts.groupBy(tasks.KEY_COLUMN)
+            .sum(tasks.COUNT_COLUMN)
+            .withColumnRenamed(f"sum({tasks.COUNT_COLUMN})", tasks.COUNT_COLUMN)
+        )
 
-    def _columns(self, question: Question[Any]) -> Sequence[str]:
+    def _columns_to_read(self, query: CountingQuery[Any]) -> Sequence[str]:
         """The columns that are read: all of the schema where rows are chosen by them."""
-        needed = question.columns if self._schema.unit is None else None
+        needed = query.columns if self._schema.privacy_unit is None else None
         return self._schema.columns if needed is None else needed
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _attempt(action: Callable[[], A], where: str, why: str) -> A:
+def _attempt(action: Callable[[], A], label: str, advice: str) -> A:
     """Do something with Spark; if it fails, say so in words of ours: those of a worker if it had any.
 
     Privacy: Spark's own errors may quote cells, so they are not seen, not even as the context of ours.
@@ -226,6 +231,6 @@ def _attempt(action: Callable[[], A], where: str, why: str) -> A:
     except DPSynError:
         raise
     except Exception as error:  # whatever Spark, its gateway to Java or a worker raises
-        said = _OWN_WORDS.search(str(error))
-        words = said[1].strip() if said else f"{where} cannot be read; {why}"
+        said = _DPSYN_ERROR.search(str(error))
+        words = said[1].strip() if said else f"{label} cannot be read; {advice}"
     raise SourceError(words)

@@ -16,59 +16,59 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpsyn.engines.bounding import RowKeys, RunningRanks, kept
-from dpsyn.engines.questions import Counting, Question
-from dpsyn.engines.rows import Rows
+from dpsyn.engines.bounded_rows import BoundedRows
+from dpsyn.engines.contribution_bounding import RowKeys, RunningRanks, bound_contributions
+from dpsyn.engines.counting_queries import Accumulator, CountingQuery
 from dpsyn.schema import Schema
-from dpsyn.sources.pieces import open_piece
-from dpsyn.sources.source import guarded
+from dpsyn.sources.files import open_piece
+from dpsyn.sources.source import guard_batches
 
-KEYS = ("person", "same_person", "priority")
+ROW_KEY_COLUMNS = ("person", "same_person", "priority")
 """Columns of the key of a row: two words of the person, and the priority."""
 
-PACKED = "packed"
-COUNT = "count"
-KEY = "key"
+PACKED_COLUMN = "packed"
+COUNT_COLUMN = "count"
+KEY_COLUMN = "key"
 
-_SIGN = np.uint64(1 << 63)
+_SIGN_BIT = np.uint64(1 << 63)
 """Turned, unsigned words are in order as signed ones, which is all that some frameworks know."""
 
-_LOST = "a worker failed; see that all workers reach the files and have the same version of DPSyn"
+_WORKER_FAILED = "a worker failed; see that all workers reach the files and have the same version of DPSyn"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Reader:
+class PartitionReader:
     """How a worker reads its part of a table.
 
     Attributes:
-        where: how messages call the table.
+        label: how messages call the table.
         table: names and types of its columns.
         pieces: the pieces of files that batches list by number; None if they hold the rows themselves.
         schema: what is public about it.
         key: the secret by which rows of a person are chosen.
-        spelled: attributes that are open, or were.
+        text_attributes: attributes that are open, or were.
     """
 
-    where: str
+    label: str
     table: pa.Schema
     pieces: tuple[str, ...] | None
     schema: Schema
     key: bytes
-    spelled: tuple[str, ...]
+    text_attributes: tuple[str, ...]
 
-    def rows(self, batches: Iterable[pa.RecordBatch]) -> Rows:
+    def rows(self, batches: Iterable[pa.RecordBatch]) -> BoundedRows:
         """The rows of a part; one thread, because workers are as many as there are cores."""
-        return Rows(_Partition(self, batches), self.schema, self.key, self.spelled, threads=1)
+        return BoundedRows(_PartitionSource(self, batches), self.schema, self.key, self.text_attributes, threads=1)
 
 
-class _Partition:
+class _PartitionSource:
     """The rows of a part as a source, to be read once."""
 
-    again = False
-    bytes: int | None = None
+    rereadable = False
+    byte_size: int | None = None
 
-    def __init__(self, reader: Reader, batches: Iterable[pa.RecordBatch]) -> None:
-        self.where, self.schema = reader.where, reader.table
+    def __init__(self, reader: PartitionReader, batches: Iterable[pa.RecordBatch]) -> None:
+        self.label, self.schema = reader.label, reader.table
         self._pieces, self._batches = reader.pieces, batches
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -81,56 +81,60 @@ class _Partition:
                     yield from open_piece(self._pieces[number]).batches(columns)
 
 
-def count_part(reader: Reader, question: Question[Any], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def count_partition(
+    reader: PartitionReader, query: CountingQuery[Any], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     """The counts of a part of a table where all rows count."""
 
-    def counted() -> Iterator[pa.RecordBatch]:
-        counting = question.counting(threads=1)
-        for taken, _ in reader.rows(batches).batches(question.take, columns=question.columns):
+    def count() -> Iterator[pa.RecordBatch]:
+        counting = query.new_accumulator(threads=1)
+        for taken, _ in reader.rows(batches).read_batches(query.extract, columns=query.columns):
             counting.add(taken)
-        yield _sums(counting)
+        yield _counts_batch(counting)
 
-    return guarded(counted, reader.where, _LOST)
+    return guard_batches(count, reader.label, _WORKER_FAILED)
 
 
-def keyed_part(reader: Reader, question: Question[Any], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def key_partition(
+    reader: PartitionReader, query: CountingQuery[Any], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     """What is counted of each row, packed, with the key of the row, where there is a unit.
 
     Of each person in a batch only k rows are handed on: the others cannot be among the k that count.
     """
 
-    def keyed() -> Iterator[pa.RecordBatch]:
+    def add_keys() -> Iterator[pa.RecordBatch]:
         rows = reader.rows(batches)
-        for taken, keys in rows.keyed(question.take, question.other):
-            few = kept(keys, rows.most)
-            words = [pa.array((keys[place, few] ^ _SIGN).view(np.int64)) for place in range(len(KEYS))]
-            packed = question.packed(question.chosen(taken, few))
-            yield pa.RecordBatch.from_arrays([*words, packed], names=[*KEYS, PACKED])
+        for taken, keys in rows.read_keyed_batches(query.extract, query.extra_reading):
+            few = bound_contributions(keys, rows.max_rows_per_person)
+            words = [pa.array((keys[place, few] ^ _SIGN_BIT).view(np.int64)) for place in range(len(ROW_KEY_COLUMNS))]
+            packed = query.pack(query.select_rows(taken, few))
+            yield pa.RecordBatch.from_arrays([*words, packed], names=[*ROW_KEY_COLUMNS, PACKED_COLUMN])
 
-    return guarded(keyed, reader.where, _LOST)
+    return guard_batches(add_keys, reader.label, _WORKER_FAILED)
 
 
-def count_ordered(
-    question: Question[Any], most: int, where: str, batches: Iterable[pa.RecordBatch]
+def count_sorted(
+    query: CountingQuery[Any], max_rows: int, label: str, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """The counts of rows that were keyed, where all rows of a person are together and in the order of their keys."""
 
-    def counted() -> Iterator[pa.RecordBatch]:
-        counting, ranks = question.counting(threads=1), RunningRanks()
+    def count() -> Iterator[pa.RecordBatch]:
+        counting, ranks = query.new_accumulator(threads=1), RunningRanks()
         for batch in batches:
-            taken = question.unpacked(batch.column(PACKED))
-            counting.add(question.chosen(taken, ranks.next(_words(batch)) < most))
-        yield _sums(counting)
+            taken = query.unpack(batch.column(PACKED_COLUMN))
+            counting.add(query.select_rows(taken, ranks.next_ranks(_row_keys(batch)) < max_rows))
+        yield _counts_batch(counting)
 
-    return guarded(counted, where, _LOST)
+    return guard_batches(count, label, _WORKER_FAILED)
 
 
-def _words(batch: pa.RecordBatch) -> RowKeys:
-    words = [batch.column(name).to_numpy(zero_copy_only=False).astype(np.int64) for name in KEYS]
-    keys: NDArray[np.uint64] = np.stack(words).view(np.uint64) ^ _SIGN
+def _row_keys(batch: pa.RecordBatch) -> RowKeys:
+    words = [batch.column(name).to_numpy(zero_copy_only=False).astype(np.int64) for name in ROW_KEY_COLUMNS]
+    keys: NDArray[np.uint64] = np.stack(words).view(np.uint64) ^ _SIGN_BIT
     return keys
 
 
-def _sums(counting: Counting) -> pa.RecordBatch:
-    keys, counts = counting.sums()
-    return pa.RecordBatch.from_arrays([keys, pa.array(counts, pa.int64())], names=[KEY, COUNT])
+def _counts_batch(counting: Accumulator) -> pa.RecordBatch:
+    keys, counts = counting.keyed_counts()
+    return pa.RecordBatch.from_arrays([keys, pa.array(counts, pa.int64())], names=[KEY_COLUMN, COUNT_COLUMN])

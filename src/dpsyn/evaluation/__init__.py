@@ -1,11 +1,10 @@
 """A real and a synthetic table → scores. Everything here is private and says so."""
 
-from dpsyn.evaluation.contest import combined_score
-from dpsyn.evaluation.evaluate import evaluate
-from dpsyn.evaluation.presets import PRESETS, Preset
+from dpsyn.evaluation._evaluate import evaluate
+from dpsyn.evaluation.nist_contest import PRESETS, Preset, combine_scores
 from dpsyn.evaluation.results import (
-    NOT_THE_GUARANTEE,
-    NOTICE,
+    EVALUATION_NOTICE,
+    IDENTICAL_ROWS_NOTE,
     Association,
     AttributeScore,
     ClassifierScore,
@@ -13,17 +12,17 @@ from dpsyn.evaluation.results import (
     Correlations,
     Distances,
     Evaluation,
-    Figure,
     IdenticalRows,
     IncomeScore,
+    Metric,
     PairScore,
     PairTable,
     RegionScore,
 )
 
 __all__ = [
-    "NOTICE",
-    "NOT_THE_GUARANTEE",
+    "EVALUATION_NOTICE",
+    "IDENTICAL_ROWS_NOTE",
     "PRESETS",
     "Association",
     "AttributeScore",
@@ -32,13 +31,13 @@ __all__ = [
     "Correlations",
     "Distances",
     "Evaluation",
-    "Figure",
     "IdenticalRows",
     "IncomeScore",
+    "Metric",
     "PairScore",
     "PairTable",
     "Preset",
     "RegionScore",
-    "combined_score",
+    "combine_scores",
     "evaluate",
 ]

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.evaluation.counting import PairCells, pair_cells
-from dpsyn.evaluation.results import Correlations, Figure
-from dpsyn.evaluation.tables import Comparison
+from dpsyn.evaluation.marginal_distances import PairCells, count_pair_cells
+from dpsyn.evaluation.results import Correlations, Metric
+from dpsyn.evaluation.tables import EvaluationTables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,14 +27,14 @@ class PairAssociation:
     spearman: tuple[float, ...] | None
 
 
-def associations(comparison: Comparison, pairs: Sequence[tuple[int, int]]) -> list[PairAssociation]:
+def compute_associations(comparison: EvaluationTables, pairs: Sequence[tuple[int, int]]) -> list[PairAssociation]:
     """For each pair how strongly its attributes depend on each other, over bins.
 
     Cramér's V takes an empty cell as a value like others; Spearman's correlation leaves such rows out.
     """
     ordered = [domain.ordered_bins for domain in comparison.domains]
     found = []
-    for (first, second), tables in zip(pairs, pair_cells(comparison.bins, pairs), strict=True):
+    for (first, second), tables in zip(pairs, count_pair_cells(comparison.bins, pairs), strict=True):
         both = ordered[first] and ordered[second]
         found.append(
             PairAssociation(
@@ -45,7 +45,7 @@ def associations(comparison: Comparison, pairs: Sequence[tuple[int, int]]) -> li
     return found
 
 
-def correlations(found: Sequence[PairAssociation]) -> Correlations:
+def summarize_correlations(found: Sequence[PairAssociation]) -> Correlations:
     """The mean absolute differences of the measures from those of the real table."""
     return Correlations(
         cramers_v=_mean_difference([pair.cramers_v for pair in found]),
@@ -53,12 +53,12 @@ def correlations(found: Sequence[PairAssociation]) -> Correlations:
     )
 
 
-def _mean_difference(values: Sequence[tuple[float, ...]]) -> Figure | None:
+def _mean_difference(values: Sequence[tuple[float, ...]]) -> Metric | None:
     if not values:
         return None
     real, *others = np.array(values).T
     synthetic, floor, independent = (float(np.mean(np.abs(other - real))) for other in others)
-    return Figure(synthetic=synthetic, floor=floor, independent=independent)
+    return Metric(synthetic=synthetic, floor=floor, independent=independent)
 
 
 def cramers_v(cells: PairCells) -> float:
@@ -81,12 +81,12 @@ def spearman(cells: PairCells, first_ordered: int, second_ordered: int) -> float
     """
     kept = (cells.first < first_ordered) & (cells.second < second_ordered)
     first, second, counts = cells.first[kept], cells.second[kept], cells.counts[kept]
-    one, two = _centred_ranks(first, counts), _centred_ranks(second, counts)
+    one, two = _centered_ranks(first, counts), _centered_ranks(second, counts)
     spread = math.sqrt(float(np.sum(counts * one**2)) * float(np.sum(counts * two**2)))
     return max(-1.0, min(1.0, float(np.sum(counts * one * two)) / spread)) if spread else 0.0
 
 
-def _centred_ranks(codes: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def _centered_ranks(codes: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """For each cell the rank of its rows' code among all rows, less the mean rank."""
     rows = np.bincount(codes, counts)
     ranks = np.cumsum(rows) - (rows - 1) / 2

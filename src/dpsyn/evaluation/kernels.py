@@ -18,13 +18,13 @@ _BLOCK = 1 << 11
 """Rows whose conditions are looked at together: what is left of them stays in the fastest cache."""
 
 
-def _compiled(function: _Function) -> _Function:
+def _compile(function: _Function) -> _Function:
     """Compile on the first call and keep the result on disk; other threads run meanwhile."""
     return cast(_Function, njit(cache=True, nogil=True)(function))
 
 
-@_compiled
-def distance(first: NDArray[np.int64], second: NDArray[np.int64], rows: int, others: int) -> int:
+@_compile
+def dense_distance_sum(first: NDArray[np.int64], second: NDArray[np.int64], rows: int, others: int) -> int:
     """Σ|others·first − rows·second| over the cells of two tables of counts: 2·rows·others times their distance."""
     total = 0
     for cell in range(len(first)):
@@ -32,8 +32,8 @@ def distance(first: NDArray[np.int64], second: NDArray[np.int64], rows: int, oth
     return total
 
 
-@_compiled
-def distance_of_sorted(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> int:
+@_compile
+def sparse_distance_sum(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> int:
     """The same for tables that are given by the number of each row's cell, in ascending order."""
     rows, others = len(first), len(second)
     total = one = two = 0
@@ -50,14 +50,14 @@ def distance_of_sorted(first: NDArray[np.uint64], second: NDArray[np.uint64]) ->
     return total
 
 
-@_compiled
+@_compile
 def count_matches(
     columns: NDArray[Any],
-    places: NDArray[np.int64],
+    axes: NDArray[np.int64],
     lows: NDArray[np.int64],
     highs: NDArray[np.int64],
     offsets: NDArray[np.int64],
-    chosen: NDArray[np.bool_],
+    code_mask: NDArray[np.bool_],
 ) -> int:
     """How many rows meet all conditions of a query; there is at least one.
 
@@ -70,8 +70,8 @@ def count_matches(
         number = min(_BLOCK, columns.shape[1] - begin)
         for row in range(number):
             left[row] = begin + row
-        for condition in range(len(places)):
-            column, low, high = columns[places[condition]], lows[condition], highs[condition]
+        for condition in range(len(axes)):
+            column, low, high = columns[axes[condition]], lows[condition], highs[condition]
             offset, kept = offsets[condition], 0
             for index in range(number):
                 row = left[index]
@@ -80,7 +80,7 @@ def count_matches(
                 if offset < 0:
                     kept += (code >= low) & (code <= high)
                 else:
-                    kept += chosen[offset + code]
+                    kept += code_mask[offset + code]
             number = kept
         matches += number
     return matches

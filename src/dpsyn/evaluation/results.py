@@ -16,16 +16,16 @@ from typing import Any
 
 import msgspec
 
-FORMAT = 1
+EVALUATION_FORMAT = 1
 """Of the JSON files."""
 
-NOTICE = (
+EVALUATION_NOTICE = (
     "PRIVATE: computed from the real rows and not protected. Do not publish it, and do not choose among releases by "
     "it: such a choice is outside the privacy guarantee."
 )
 """What every output of an evaluation says first."""
 
-NOT_THE_GUARANTEE = (
+IDENTICAL_ROWS_NOTE = (
     "A description, not the privacy guarantee: common rows coincide by chance, and a table without a single identical "
     "row can still give people away. What protects them is the certificate of the release."
 )
@@ -33,7 +33,7 @@ NOT_THE_GUARANTEE = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
+class Metric:
     """A figure between its yardsticks.
 
     Attributes:
@@ -47,7 +47,7 @@ class Figure:
     independent: float
 
     @classmethod
-    def mean(cls, figures: Sequence[Figure]) -> Figure:
+    def mean(cls, figures: Sequence[Metric]) -> Metric:
         """The mean of several figures, each part by itself; zeros if there are none."""
         number = max(len(figures), 1)
         return cls(
@@ -90,7 +90,7 @@ class AttributeScore:
 
     name: str
     kind: str
-    distance: Figure
+    distance: Metric
     labels: tuple[str, ...]
     folded: int
     real: tuple[float, ...]
@@ -113,7 +113,7 @@ class PairScore:
 
     first: str
     second: str
-    distance: Figure
+    distance: Metric
     cramers_v: Association
     spearman: Association | None
 
@@ -150,9 +150,9 @@ class Distances:
         triples: how many they are.
     """
 
-    one_way: Figure
-    two_way: Figure | None
-    three_way: Figure | None
+    one_way: Metric
+    two_way: Metric | None
+    three_way: Metric | None
     triples: int
 
 
@@ -165,8 +165,8 @@ class Correlations:
         spearman: over all pairs of ordered attributes; None if there is none.
     """
 
-    cramers_v: Figure | None
-    spearman: Figure | None
+    cramers_v: Metric | None
+    spearman: Metric | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +194,7 @@ class IncomeScore:
         regions: those of the real table.
     """
 
-    score: Figure
+    score: Metric
     sexes: tuple[str, str]
     regions: tuple[RegionScore, ...]
 
@@ -214,12 +214,12 @@ class ContestScore:
     """
 
     preset: str
-    density: Figure
+    density: Metric
     triples: int
-    range_queries: Figure
+    range_queries: Metric
     queries: int
     income: IncomeScore | None
-    mean: Figure
+    mean: Metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,8 +239,8 @@ class ClassifierScore:
 
     target: str
     classes: tuple[str, ...]
-    auc: Figure
-    accuracy: Figure
+    auc: Metric
+    accuracy: Metric
     real_auc: float
     real_accuracy: float
     learned_from: int
@@ -258,8 +258,8 @@ class IdenticalRows:
     """
 
     count: int
-    share: Figure
-    note: str = NOT_THE_GUARANTEE
+    share: Metric
+    note: str = IDENTICAL_ROWS_NOTE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -271,7 +271,7 @@ class Evaluation:
         synthetic: how messages call the synthetic one.
         real_rows: how many rows the real table has.
         synthetic_rows: how many the synthetic one has.
-        yardstick_rows: how many each yardstick has: those of the smaller table.
+        baseline_rows: how many each yardstick has: those of the smaller table.
         seed: what decided all random choices.
         distances: of marginals.
         correlations: between attributes.
@@ -290,7 +290,7 @@ class Evaluation:
     synthetic: str
     real_rows: int
     synthetic_rows: int
-    yardstick_rows: int
+    baseline_rows: int
     seed: int
     distances: Distances
     correlations: Correlations
@@ -301,8 +301,8 @@ class Evaluation:
     pairs: tuple[PairScore, ...]
     worst_pairs: tuple[PairTable, ...]
     left_out: tuple[str, ...]
-    notice: str = NOTICE
-    format: int = FORMAT
+    notice: str = EVALUATION_NOTICE
+    format: int = EVALUATION_FORMAT
 
     def __repr__(self) -> str:
         return f"<Evaluation of {self.synthetic} against {self.real}: private; see its attributes>"

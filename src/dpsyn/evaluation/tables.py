@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsyn.encoding import narrowest_dtype
 from dpsyn.errors import InternalError
-from dpsyn.records import narrowest
 from dpsyn.schema import MISSING, Categorical, Integer, Ordinal, Ranged, Real
 from dpsyn.schema.attributes import Attribute
 
-Columns = NDArray[Any]
+CodeColumns = NDArray[Any]
 """Attributes × rows, each attribute contiguous, in the narrowest unsigned type."""
 
-BUCKETS = 100
+CONTEST_BUCKETS = 100
 """Into which the contest cuts a number or date."""
 
 
@@ -80,9 +80,9 @@ class Domain:
         """The bucket of each code: of a number or date, one of 100 of width 1.0001·(max−min)/100, or the empty one."""
         if not isinstance(self.attribute, Ranged) or self.steps is None:
             return np.arange(self.size)
-        width = 1.0001 * (self.attribute.steps - 1) / BUCKETS
+        width = 1.0001 * (self.attribute.steps - 1) / CONTEST_BUCKETS
         places = (self.steps / width).astype(np.int64) if width else np.zeros(len(self.steps), np.int64)
-        return np.append(places, BUCKETS)
+        return np.append(places, CONTEST_BUCKETS)
 
     def numbers(self) -> NDArray[np.float64] | None:
         """The number that each code stands for, not-a-number if it is missing; None if its values are not numbers."""
@@ -104,7 +104,7 @@ class Domain:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class View:
+class CodedTables:
     """The tables, seen through one set of codes.
 
     Attributes:
@@ -113,22 +113,22 @@ class View:
     """
 
     sizes: tuple[int, ...]
-    tables: tuple[Columns, Columns, Columns, Columns]
+    tables: tuple[CodeColumns, CodeColumns, CodeColumns, CodeColumns]
 
     @property
     def rows(self) -> tuple[int, ...]:
         """How many rows each table has."""
         return tuple(table.shape[1] for table in self.tables)
 
-    def merged(self, lookups: Sequence[NDArray[np.int64]], sizes: Sequence[int]) -> View:
+    def merge_codes(self, lookups: Sequence[NDArray[np.int64]], sizes: Sequence[int]) -> CodedTables:
         """The tables with other codes: for each attribute a table of the new code of each old one."""
-        dtype = narrowest(max(sizes))
+        dtype = narrowest_dtype(max(sizes))
         narrow = [lookup.astype(dtype) for lookup in lookups]
-        real, synthetic, floor, independent = (_looked_up(table, narrow) for table in self.tables)
-        return View(tuple(sizes), (real, synthetic, floor, independent))
+        real, synthetic, floor, independent = (_apply_lookups(table, narrow) for table in self.tables)
+        return CodedTables(tuple(sizes), (real, synthetic, floor, independent))
 
 
-def _looked_up(table: Columns, lookups: Sequence[NDArray[Any]]) -> Columns:
+def _apply_lookups(table: CodeColumns, lookups: Sequence[NDArray[Any]]) -> CodeColumns:
     found = np.empty(table.shape, lookups[0].dtype)
     for place, lookup in enumerate(lookups):
         found[place] = lookup[table[place]]
@@ -136,7 +136,7 @@ def _looked_up(table: Columns, lookups: Sequence[NDArray[Any]]) -> Columns:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison:
+class EvaluationTables:
     """Two tables and their yardsticks, ready to be compared.
 
     Rows are in an order of their own, so that nothing depends on that of the files.
@@ -154,21 +154,82 @@ class Comparison:
     real: str
     synthetic: str
     domains: tuple[Domain, ...]
-    exact: View
+    exact: CodedTables
     outside: tuple[tuple[float, float], ...]
 
     @functools.cached_property
-    def bins(self) -> View:
+    def bins(self) -> CodedTables:
         """The tables in bins."""
         lookups = [domain.bin_of_code() for domain in self.domains]
-        return self.exact.merged(lookups, [domain.attribute.size for domain in self.domains])
+        return self.exact.merge_codes(lookups, [domain.attribute.size for domain in self.domains])
 
-    def buckets(self) -> View:
+    def buckets(self) -> CodedTables:
         """The tables in the contest's buckets."""
         lookups = [domain.bucket_of_code() for domain in self.domains]
-        sizes = [domain.size if domain.steps is None else BUCKETS + 1 for domain in self.domains]
-        return self.exact.merged(lookups, sizes)
+        sizes = [domain.size if domain.steps is None else CONTEST_BUCKETS + 1 for domain in self.domains]
+        return self.exact.merge_codes(lookups, sizes)
 
-    def place_of(self, name: str) -> int:
+    def axis_of(self, name: str) -> int:
         """The place of an attribute among those compared."""
         return [domain.name for domain in self.domains].index(name)
+
+
+# ── Rows as few machine words, by which they are put in order and compared ──
+
+
+SortKeys = NDArray[np.uint64]
+
+
+def sort_rows(columns: CodeColumns, sizes: Sequence[int]) -> CodeColumns:
+    """The same rows, sorted: what is drawn from them does not depend on the order of a file."""
+    return np.ascontiguousarray(columns[:, np.lexsort(_sort_keys(columns, sizes))])
+
+
+def find_shared_rows(first: CodeColumns, second: CodeColumns, sizes: Sequence[int]) -> NDArray[np.bool_]:
+    """Which rows of the second table are equal to some row of the first."""
+    words = [np.concatenate(pair) for pair in zip(_sort_keys(first, sizes), _sort_keys(second, sizes), strict=True)]
+    order = np.lexsort(words)
+    starts = np.zeros(len(order), np.bool_)
+    for word in words:
+        starts[1:] |= word[order[1:]] != word[order[:-1]]
+    groups = np.empty(len(order), np.int64)
+    groups[order] = np.cumsum(starts)
+    split = first.shape[1]
+    known = np.zeros(len(order) + 1, np.bool_)
+    known[groups[:split]] = True
+    found: NDArray[np.bool_] = known[groups[split:]]
+    return found
+
+
+def _sort_keys(columns: CodeColumns, sizes: Sequence[int]) -> list[SortKeys]:
+    """For each row some numbers that tell it from every other, its codes being their digits."""
+    words: list[SortKeys] = []
+    room = 1
+    for column, size in zip(columns, sizes, strict=True):
+        if not words or size > room:
+            words.append(np.zeros(columns.shape[1], np.uint64))
+            room = 2**64
+        words[-1] = words[-1] * np.uint64(size) + column
+        room //= size
+    return words
+
+
+# ── Tables made of the real one, against which figures are read ──
+
+
+def bootstrap_rows(table: CodeColumns, rows: int, rng: np.random.Generator) -> CodeColumns:
+    """The sampling floor: rows of a table, drawn with replacement."""
+    return np.ascontiguousarray(table[:, rng.integers(0, table.shape[1], rows)])
+
+
+def shuffle_columns(table: CodeColumns, rows: int, rng: np.random.Generator) -> CodeColumns:
+    """The independent model: each column in a random order of its own; at most as many rows as the table has."""
+    return np.stack([rng.permutation(column)[:rows] for column in table])
+
+
+# ── Random choices of an evaluation: each purpose has numbers of its own, so that none disturbs another ──
+
+
+def make_generator(seed: int, purpose: str) -> np.random.Generator:
+    """Random numbers for one purpose, the same for the same seed."""
+    return np.random.default_rng([seed, *purpose.encode()])

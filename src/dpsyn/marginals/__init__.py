@@ -1,8 +1,7 @@
-"""Released counts, what is worked out from them, and the algebra on both."""
+"""Released counts, what is estimated from them, and the algebra on both."""
 
-from dpsyn.marginals.estimate import Estimate
+from dpsyn.marginals.estimate import Estimate, average_estimates
 from dpsyn.marginals.factor import Factor
-from dpsyn.marginals.itemsets import ItemsetCounts
 from dpsyn.marginals.marginal import Clique, Marginal
 
-__all__ = ["Clique", "Estimate", "Factor", "ItemsetCounts", "Marginal"]
+__all__ = ["Clique", "Estimate", "Factor", "Marginal", "average_estimates"]

@@ -21,13 +21,13 @@ class Marginal:
         clique: the attributes, one per axis.
         raw: the released whole numbers, multiples of 2^−lattice.
         lattice: how fine they are.
-        deviation: the standard deviation of the noise in each cell, in counts.
+        std: the standard deviation of the noise in each cell, in counts.
     """
 
     clique: Clique
     raw: NDArray[np.int64]
     lattice: int
-    deviation: float
+    std: float
 
     def __post_init__(self) -> None:
         if self.raw.ndim != len(self.clique):

@@ -1,37 +1,48 @@
 """What a steward knows about a table, written down once: plans, their files, and what they come to at a budget."""
 
-from dpsyn.plan.checking import budgets_of, check_plan
-from dpsyn.plan.drafting import draft_plan
 from dpsyn.plan.entries import check_weights
-from dpsyn.plan.exploring import Dependence, Exploration, explored
-from dpsyn.plan.layout import MOST_CELLS, Layout, Rare, layout_of
+from dpsyn.plan.exploration import Dependence, Exploration, draft_plan, explore_synopsis
 from dpsyn.plan.plan import Plan
-from dpsyn.plan.predicting import Predicted, laplace_warning, predict
-from dpsyn.plan.shares import Shares, budget_of, by_cells, marginal_shares, pure_steps, shares_of, single_shares
-from dpsyn.plan.wanted import Wanted
+from dpsyn.plan.prediction import (
+    PredictedMarginal,
+    check_plan,
+    laplace_noise_warning,
+    predict_noise,
+    representative_epsilons,
+)
+from dpsyn.plan.resolution import MAX_TABLE_CELLS, PlannedMarginals, RareThreshold, ResolvedPlan, resolve_plan
+from dpsyn.plan.shares import (
+    PlanShares,
+    budget_for_plan,
+    divide_budget,
+    marginal_shares,
+    one_way_shares,
+    pure_steps,
+    split_by_cells,
+)
 
 __all__ = [
-    "MOST_CELLS",
+    "MAX_TABLE_CELLS",
     "Dependence",
     "Exploration",
-    "Layout",
     "Plan",
-    "Predicted",
-    "Rare",
-    "Shares",
-    "Wanted",
-    "budget_of",
-    "budgets_of",
-    "by_cells",
+    "PlanShares",
+    "PlannedMarginals",
+    "PredictedMarginal",
+    "RareThreshold",
+    "ResolvedPlan",
+    "budget_for_plan",
     "check_plan",
     "check_weights",
+    "divide_budget",
     "draft_plan",
-    "explored",
-    "laplace_warning",
-    "layout_of",
+    "explore_synopsis",
+    "laplace_noise_warning",
     "marginal_shares",
-    "predict",
+    "one_way_shares",
+    "predict_noise",
     "pure_steps",
-    "shares_of",
-    "single_shares",
+    "representative_epsilons",
+    "resolve_plan",
+    "split_by_cells",
 ]

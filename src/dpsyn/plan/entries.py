@@ -1,27 +1,79 @@
-"""What a plan consists of: transforms, marginals, groups. All of it is public."""
+"""Conditions on the budget: ``epsilon < 0.3``, ``0.3 <= epsilon < 2``."""
 
 from __future__ import annotations
 
+import math
+import re
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
 import msgspec
 
-from dpsyn.accounting import exact
+from dpsyn.accounting import exact_fraction
 from dpsyn.errors import BudgetError, SchemaError
-from dpsyn.plan.when import When, parse_when
 from dpsyn.schema import Value
 
-Share = float | str
+_NUMBER = r"([0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)"
+_CONDITION = re.compile(rf"\s*(?:{_NUMBER}\s*(<=?)\s*)?epsilon\s*(?:(<=?|>=?)\s*{_NUMBER})?\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetCondition:
+    """The ε for which something of a plan holds; all of them if nothing is said.
+
+    Attributes:
+        low: below it it does not hold.
+        high: above it it does not hold.
+        low_in: whether it holds at ``low`` itself.
+        high_in: whether it holds at ``high`` itself.
+    """
+
+    low: float = 0.0
+    high: float = math.inf
+    low_in: bool = False
+    high_in: bool = False
+
+    def holds(self, epsilon: float) -> bool:
+        """Whether it holds at a budget."""
+        above = epsilon > self.low or (self.low_in and epsilon == self.low)
+        return above and (epsilon < self.high or (self.high_in and epsilon == self.high))
+
+
+def parse_budget_condition(text: str) -> BudgetCondition:
+    """Read a condition; an empty text is none."""
+    if not text.strip():
+        return BudgetCondition()
+    found = _CONDITION.fullmatch(text)
+    if not found or not (found[1] or found[4]) or (found[1] and found[3] and found[3].startswith(">")):
+        raise SchemaError(
+            f"{text!r} is not a condition on the budget; write epsilon < 0.3 or 0.3 <= epsilon < 2", ("when",)
+        )
+    low, low_in, high, high_in = 0.0, False, math.inf, False
+    if found[1]:
+        low, low_in = float(found[1]), found[2] == "<="
+    if found[4] and found[3].startswith(">"):
+        low, low_in = float(found[4]), found[3] == ">="
+    elif found[4]:
+        high, high_in = float(found[4]), found[3] == "<="
+    if low > high or (low == high and not (low_in and high_in)):
+        raise SchemaError(f"{text!r} holds for no ε at all; swap the two numbers", ("when",))
+    return BudgetCondition(low, high, low_in, high_in)
+
+
+# ── What a plan consists of: transforms, marginals, groups. All of it is public ──
+
+
+BudgetShare = float | str
 """A part of the budget: 0.05, or "1/24"."""
 
-Mechanism = Literal["gaussian", "laplace"]
+MechanismName = Literal["gaussian", "laplace"]
 
-_MOST_WEIGHT = 1e6
+_MAX_WEIGHT = 1e6
 """An attribute that matters more than that is the only one that matters; one below its inverse does not matter."""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class PlanEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Something that a plan says, perhaps only for some budgets.
 
     Attributes:
@@ -31,7 +83,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     when: str = ""
 
     def __post_init__(self) -> None:
-        parse_when(self.when)
+        parse_budget_condition(self.when)
         for field in self.__struct_fields__:
             given = getattr(self, field)
             if isinstance(given, list):
@@ -42,16 +94,16 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """Refuse what makes no sense whatever the schema is."""
 
     @property
-    def condition(self) -> When:
+    def condition(self) -> BudgetCondition:
         """For which ε it holds."""
-        return parse_when(self.when)
+        return parse_budget_condition(self.when)
 
     def mentions(self) -> tuple[str, ...]:
         """The attributes that it speaks of."""
         return ()
 
 
-class Transform(Entry, frozen=True, kw_only=True, tag_field="transform"):
+class Transform(PlanEntry, frozen=True, kw_only=True, tag_field="transform"):
     """A recoding of attributes, made from public facts or from released numbers."""
 
 
@@ -68,7 +120,7 @@ class Bucketize(Transform, frozen=True, kw_only=True, tag="bucketize"):
     of: str
     starts: tuple[Value, ...]
     fine: bool = True
-    share: Share | None = None
+    share: BudgetShare | None = None
 
     def _check(self) -> None:
         check_share(self.share)
@@ -82,29 +134,29 @@ class Bucketize(Transform, frozen=True, kw_only=True, tag="bucketize"):
         return (self.of,)
 
 
-class Merging(Transform, frozen=True, kw_only=True):
+class MergingTransform(Transform, frozen=True, kw_only=True):
     """A transform that keeps the codes whose noisy count is high enough and merges the others.
 
     Attributes:
         threshold: standard deviations of the noise that a count must reach; left out, those of the plan.
         rows: rows that it must reach besides.
-        most: so many codes are kept at most; left out, as many as can be measured.
+        max_codes: so many codes are kept at most; left out, as many as can be measured.
     """
 
     threshold: float | None = None
     rows: float = 0.0
-    most: int | None = None
+    max_codes: int | None = None
 
     def _check(self) -> None:
         if self.threshold is not None and self.threshold < 0:
             raise SchemaError(f"threshold is {self.threshold}; give a number from 0", ("threshold",))
         if self.rows < 0:
             raise SchemaError(f"rows is {self.rows}; give a number from 0", ("rows",))
-        if self.most is not None and self.most < 1:
-            raise SchemaError(f"most is {self.most}; keep at least 1", ("most",))
+        if self.max_codes is not None and self.max_codes < 1:
+            raise SchemaError(f"max_codes is {self.max_codes}; keep at least 1", ("max_codes",))
 
 
-class Compress(Merging, frozen=True, kw_only=True, tag="compress"):
+class Compress(MergingTransform, frozen=True, kw_only=True, tag="compress"):
     """Rare values of attributes merged into one, by their noisy 1-way marginals.
 
     Attributes:
@@ -118,7 +170,7 @@ class Compress(Merging, frozen=True, kw_only=True, tag="compress"):
         return self.of
 
 
-class Recode(Merging, frozen=True, kw_only=True, tag="recode"):
+class Recode(MergingTransform, frozen=True, kw_only=True, tag="recode"):
     """Attributes that determine each other closely, made one over the tuples that are frequent enough.
 
     Their noisy counts are measured over the whole product of the public domains, tuples that never occur included.
@@ -131,10 +183,10 @@ class Recode(Merging, frozen=True, kw_only=True, tag="recode"):
 
     to: str
     of: tuple[str, ...]
-    share: Share | None = None
+    share: BudgetShare | None = None
 
     def _check(self) -> None:
-        Merging._check(self)
+        MergingTransform._check(self)
         check_share(self.share)
         _check_joint(self.to, self.of)
 
@@ -143,7 +195,7 @@ class Recode(Merging, frozen=True, kw_only=True, tag="recode"):
         return self.of
 
 
-class Availability(Merging, frozen=True, kw_only=True, tag="availability"):
+class Availability(MergingTransform, frozen=True, kw_only=True, tag="availability"):
     """Attributes of one event: which are missing, and how far they lie from an anchor, as one attribute.
 
     Attributes:
@@ -160,10 +212,10 @@ class Availability(Merging, frozen=True, kw_only=True, tag="availability"):
     anchor: str | None = None
     keep: tuple[int, ...] = (0,)
     fine: bool = True
-    share: Share | None = None
+    share: BudgetShare | None = None
 
     def _check(self) -> None:
-        Merging._check(self)
+        MergingTransform._check(self)
         check_share(self.share)
         _check_joint(self.to, self.of, least=1)
         if self.anchor in self.of:
@@ -174,7 +226,7 @@ class Availability(Merging, frozen=True, kw_only=True, tag="availability"):
         return (*self.of, *([self.anchor] if self.anchor else []))
 
 
-class Mapping(Merging, frozen=True, kw_only=True, tag="mapping", rename={"source": "from"}):
+class LearnedMapping(MergingTransform, frozen=True, kw_only=True, tag="mapping", rename={"source": "from"}):
     """An attribute that follows from another one nearly always; what follows is read off their noisy marginal.
 
     Attributes:
@@ -185,10 +237,10 @@ class Mapping(Merging, frozen=True, kw_only=True, tag="mapping", rename={"source
 
     of: str
     source: str
-    share: Share = 0.02
+    share: BudgetShare = 0.02
 
     def _check(self) -> None:
-        Merging._check(self)
+        MergingTransform._check(self)
         check_share(self.share)
         if self.of == self.source:
             raise SchemaError(f"{self.of!r} cannot follow from itself", ("from",))
@@ -212,7 +264,7 @@ class Unmeasured(Transform, frozen=True, kw_only=True, tag="random"):
         return self.of
 
 
-class Marginals(Entry, frozen=True, kw_only=True):
+class MarginalsEntry(PlanEntry, frozen=True, kw_only=True):
     """Marginals to measure: one, or all pairs of some attributes.
 
     Attributes:
@@ -227,8 +279,8 @@ class Marginals(Entry, frozen=True, kw_only=True):
     of: tuple[str, ...] = ()
     pairs: tuple[str, ...] = ()
     beside: tuple[str, ...] = msgspec.field(name="with", default=())
-    share: Share | None = None
-    mechanism: Mechanism = "gaussian"
+    share: BudgetShare | None = None
+    mechanism: MechanismName = "gaussian"
 
     def _check(self) -> None:
         if bool(self.of) == bool(self.pairs):
@@ -256,7 +308,7 @@ class Marginals(Entry, frozen=True, kw_only=True):
         return [(one, other) for n, one in enumerate(self.pairs) for other in self.pairs[n + 1 :]]
 
 
-class Group(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class AttributeGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Attributes that are synthesized apart from those of other groups: no marginal is of both.
 
     Attributes:
@@ -277,32 +329,32 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             raise SchemaError(f"the group {self.name!r} is joined on {self.join!r}, which it does not have", ("join",))
 
 
-AnyTransform = Bucketize | Compress | Recode | Availability | Mapping | Unmeasured
+AnyTransform = Bucketize | Compress | Recode | Availability | LearnedMapping | Unmeasured
 
 
-def part_of(share: Share) -> Fraction:
+def share_fraction(share: BudgetShare) -> Fraction:
     """A share as an exact number."""
-    return exact(share)
+    return exact_fraction(share)
 
 
-def check_share(share: Share | None, field: str = "share") -> None:
+def check_share(share: BudgetShare | None, field: str = "share") -> None:
     """Refuse what is no part of a budget."""
     if share is None:
         return
     try:
-        part = part_of(share)
+        part = share_fraction(share)
     except BudgetError as error:
         raise SchemaError(f"{field}: {error}", (field,)) from None
     if not 0 < part <= 1:
         raise SchemaError(f"{field} is {share}; give a part of the budget, above 0 and at most 1", (field,))
 
 
-def check_weights(workload: dict[str, float]) -> None:
+def check_weights(weights: dict[str, float]) -> None:
     """Refuse weights of attributes that a choice cannot be made by."""
-    for name, weight in workload.items():
-        if not 1 / _MOST_WEIGHT <= weight < _MOST_WEIGHT:
-            span = f"from {1 / _MOST_WEIGHT:g} to below {_MOST_WEIGHT:g}"
-            raise SchemaError(f"the weight of {name!r} is {weight}; give a number {span}", ("workload", name))
+    for name, weight in weights.items():
+        if not 1 / _MAX_WEIGHT <= weight < _MAX_WEIGHT:
+            span = f"from {1 / _MAX_WEIGHT:g} to below {_MAX_WEIGHT:g}"
+            raise SchemaError(f"the weight of {name!r} is {weight}; give a number {span}", ("weights", name))
 
 
 def _check_joint(name: str, parts: tuple[str, ...], least: int = 2) -> None:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dpsyn.errors import SchemaError
-from dpsyn.plan.entries import AnyTransform, Group, Marginals, Share, check_share, check_weights
+from dpsyn.plan.entries import AnyTransform, AttributeGroup, BudgetShare, MarginalsEntry, check_share, check_weights
 
 if TYPE_CHECKING:
-    from dpsyn.plan.exploring import Exploration
-    from dpsyn.plan.predicting import Predicted
+    from dpsyn.plan.exploration import Exploration
+    from dpsyn.plan.prediction import PredictedMarginal
     from dpsyn.schema import Schema
     from dpsyn.synopsis import Synopsis
 
@@ -27,36 +27,36 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         transforms: recodings, made in this order.
         groups: attributes that are synthesized apart from each other; left out, all belong together.
         marginals: the tables to measure.
-        singles: the part of ρ for 1-way marginals; left out, by a rule from the expected size.
+        one_way: the part of ρ for 1-way marginals; left out, by a rule from the expected size.
         selection: whether further marginals are chosen by their noisy scores, or the part of ρ for that; left out,
             they are if the plan names no marginals itself.
         threshold: values whose noisy count is below so many standard deviations are merged, unless a transform says
             otherwise.
-        workload: attributes whose tables matter more, with their weights.
+        weights: attributes whose tables matter more, with their weights.
         optional: attributes that a table may lack; what the plan says of them is then left out.
         description: for people.
     """
 
     transforms: tuple[AnyTransform, ...] = ()
-    groups: tuple[Group, ...] = ()
-    marginals: tuple[Marginals, ...] = ()
-    singles: Share | None = None
+    groups: tuple[AttributeGroup, ...] = ()
+    marginals: tuple[MarginalsEntry, ...] = ()
+    one_way: BudgetShare | None = None
     selection: bool | float | str | None = None
     threshold: float = 3.0
-    workload: dict[str, float] = msgspec.field(default_factory=dict)
+    weights: dict[str, float] = msgspec.field(default_factory=dict)
     optional: tuple[str, ...] = ()
     description: str = ""
 
     def __post_init__(self) -> None:
         for field in ("transforms", "groups", "marginals", "optional"):
             msgspec.structs.force_setattr(self, field, tuple(getattr(self, field)))
-        for field in ("singles", "selection"):
+        for field in ("one_way", "selection"):
             given = getattr(self, field)
             if not isinstance(given, bool):
                 check_share(given, field)
         if self.threshold < 0:
             raise SchemaError(f"threshold is {self.threshold}; give a number from 0", ("threshold",))
-        check_weights(self.workload)
+        check_weights(self.weights)
         names = [group.name for group in self.groups]
         if len(set(names)) < len(names):
             raise SchemaError("two groups have the same name", ("groups",))
@@ -64,22 +64,22 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     @classmethod
     def load(cls, path: str | Path, schema: Schema | None = None) -> Plan:
         """Read a plan file, and check that it fits a schema if one is given; an error names its line."""
-        from dpsyn.plan import files
+        from dpsyn.plan import yaml_io
 
-        return files.load(path, schema)
+        return yaml_io.load_plan(path, schema)
 
     @classmethod
     def from_yaml(cls, text: str) -> Plan:
         """Read a plan from YAML text; an error names its line."""
-        from dpsyn.plan import files
+        from dpsyn.plan import yaml_io
 
-        return files.parse(text)
+        return yaml_io.parse_plan(text)
 
     def to_yaml(self) -> str:
         """The plan as YAML text, which reads back as the same plan."""
-        from dpsyn.plan import files
+        from dpsyn.plan import yaml_io
 
-        return files.written(self)
+        return yaml_io.format_plan(self)
 
     def declared_public(self) -> str:
         """What a release by this plan takes as known without the data, for its certificate."""
@@ -92,27 +92,26 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     @classmethod
     def draft(cls, source: Synopsis | Exploration) -> Plan:
         """A first plan from what a synopsis, or an exploration of public data, tells; costs nothing."""
-        from dpsyn.plan.drafting import draft_plan
-        from dpsyn.plan.exploring import Exploration, explored
+        from dpsyn.plan.exploration import Exploration, draft_plan, explore_synopsis
 
-        return draft_plan(source if isinstance(source, Exploration) else explored(source))
+        return draft_plan(source if isinstance(source, Exploration) else explore_synopsis(source))
 
     def predict(
         self, schema: Schema, epsilon: float, *, delta: float | None = None, rows: int | None = None
-    ) -> list[Predicted]:
+    ) -> list[PredictedMarginal]:
         """The noise of every table that the plan names, at one ε; nothing private is read."""
-        from dpsyn.plan.predicting import predict
+        from dpsyn.plan.prediction import predict_noise
 
-        return predict(self, schema, epsilon, delta=delta, rows=rows)
+        return predict_noise(self, schema, epsilon, delta=delta, rows=rows)
 
-    def budgets(self) -> list[float]:
+    def representative_epsilons(self) -> list[float]:
         """An ε inside of every range within which the plan stays the same."""
-        from dpsyn.plan.checking import budgets_of
+        from dpsyn.plan.prediction import representative_epsilons
 
-        return budgets_of(self)
+        return representative_epsilons(self)
 
     def check(self, schema: Schema) -> None:
         """Refuse a plan that does not fit a schema at some ε; an error leads to the entry."""
-        from dpsyn.plan.checking import check_plan
+        from dpsyn.plan.prediction import check_plan
 
         check_plan(self, schema)

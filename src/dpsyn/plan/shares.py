@@ -9,14 +9,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpsyn.accounting import Budget, exact, split
+from dpsyn.accounting import Budget, exact_fraction, split_exactly
 from dpsyn.errors import BudgetError, SchemaError
 from dpsyn.marginals import Clique
-from dpsyn.plan.entries import part_of
-from dpsyn.plan.layout import Layout
+from dpsyn.plan.entries import share_fraction
 from dpsyn.plan.plan import Plan
+from dpsyn.plan.resolution import ResolvedPlan
 
-USUAL_SINGLES = 0.2
+DEFAULT_ONE_WAY_SHARE = 0.2
 """The part of ρ for 1-way marginals if nothing is known about the size of the table."""
 
 LEAST_SINGLES, MOST_SINGLES = 0.05, 0.7
@@ -24,11 +24,11 @@ LEAST_SINGLES, MOST_SINGLES = 0.05, 0.7
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shares:
+class PlanShares:
     """Parts of ρ; together they are 1, or as amounts ρ itself.
 
     Attributes:
-        singles: for 1-way marginals and histograms without a share of their own.
+        one_way: for 1-way marginals and histograms without a share of their own.
         joint: for joint attributes with a share of their own.
         histograms: for histograms inside bins with a share of their own, by attribute.
         mappings: for learned mappings, by attribute.
@@ -37,7 +37,7 @@ class Shares:
         selection: for marginals that are chosen.
     """
 
-    singles: Fraction
+    one_way: Fraction
     joint: Mapping[str, Fraction]
     histograms: Mapping[str, Fraction]
     mappings: Mapping[str, Fraction]
@@ -45,32 +45,32 @@ class Shares:
     rest: Fraction
     selection: Fraction
 
-    def of(self, rho: Fraction) -> Shares:
+    def in_rho(self, rho: Fraction) -> PlanShares:
         """The same parts as amounts of ρ; together they are ρ, exactly."""
         named = (self.joint, self.histograms, self.mappings)
-        weights = [self.singles, self.rest, self.selection, *self.entries]
-        amounts = iter(split(rho, [*weights, *(part for parts in named for part in parts.values())]))
+        weights = [self.one_way, self.rest, self.selection, *self.entries]
+        amounts = iter(split_exactly(rho, [*weights, *(part for parts in named for part in parts.values())]))
         singles, rest, selection = (next(amounts) for _ in range(3))
         entries = tuple(next(amounts) for _ in self.entries)
         joint, histograms, mappings = ({name: next(amounts) for name in parts} for parts in named)
-        return Shares(singles, joint, histograms, mappings, entries, rest, selection)
+        return PlanShares(singles, joint, histograms, mappings, entries, rest, selection)
 
 
-def pure_steps(layout: Layout, epsilon: float) -> dict[Clique, Fraction]:
+def pure_steps(layout: ResolvedPlan, epsilon: float) -> dict[Clique, Fraction]:
     """The ε of every marginal with Laplace noise; they are fixed before the first draw."""
     found: dict[Clique, Fraction] = {}
-    for wanted in layout.wanted:
+    for wanted in layout.marginals:
         if wanted.entry.mechanism == "laplace" and wanted.entry.share is not None:
-            each = exact(epsilon) * part_of(wanted.entry.share) / len(wanted.cliques)
+            each = exact_fraction(epsilon) * share_fraction(wanted.entry.share) / len(wanted.cliques)
             for clique in wanted.cliques:
                 found[clique] = found.get(clique, Fraction(0)) + each
     return found
 
 
-def budget_of(layout: Layout, epsilon: float, delta: float, *, thresholds: bool) -> Budget:
+def budget_for_plan(layout: ResolvedPlan, epsilon: float, delta: float, *, thresholds: bool) -> Budget:
     """The budget of a planned release: what marginals with Laplace noise cost is fixed before the first draw."""
     pure = pure_steps(layout, epsilon)
-    budget = Budget.plan(epsilon, delta, pure=list(pure.values()), thresholds=thresholds)
+    budget = Budget.for_guarantee(epsilon, delta, pure_epsilons=list(pure.values()), thresholds=thresholds)
     if not budget.rho:
         raise BudgetError(
             f"at ε = {epsilon:g} the marginals with laplace noise leave nothing for all others, which need Gaussian "
@@ -79,15 +79,15 @@ def budget_of(layout: Layout, epsilon: float, delta: float, *, thresholds: bool)
     return budget
 
 
-def shares_of(plan: Plan, layout: Layout, *, rho: float, sensitivity: float, rows: int | None) -> Shares:
+def divide_budget(plan: Plan, layout: ResolvedPlan, *, rho: float, sensitivity: float, rows: int | None) -> PlanShares:
     """How ρ is split; a SchemaError if a plan gives away more than there is."""
-    joint = {name: part_of(e.share) for name, e in layout.joint.items() if e.share is not None}
-    histograms = {name: part_of(e.share) for name, e in layout.histograms.items() if e.share is not None}
-    mappings = {mapping.of: part_of(mapping.share) for mapping in layout.mappings}
-    gaussian = [w.entry for w in layout.wanted if w.entry.mechanism == "gaussian"]
-    entries = tuple(Fraction(0) if entry.share is None else part_of(entry.share) for entry in gaussian)
-    singles = None if plan.singles is None else part_of(plan.singles)
-    chosen = _selection(plan)
+    joint = {name: share_fraction(e.share) for name, e in layout.joint.items() if e.share is not None}
+    histograms = {name: share_fraction(e.share) for name, e in layout.histograms.items() if e.share is not None}
+    mappings = {mapping.of: share_fraction(mapping.share) for mapping in layout.mappings}
+    gaussian = [w.entry for w in layout.marginals if w.entry.mechanism == "gaussian"]
+    entries = tuple(Fraction(0) if entry.share is None else share_fraction(entry.share) for entry in gaussian)
+    singles = None if plan.one_way is None else share_fraction(plan.one_way)
+    chosen = _selection_share(plan)
     named = [*joint.values(), *histograms.values(), *mappings.values()]
     fixed = sum([*named, *entries, singles or 0, chosen or 0], Fraction(0))
     sharing = any(entry.share is None for entry in gaussian)
@@ -98,44 +98,44 @@ def shares_of(plan: Plan, layout: Layout, *, rho: float, sensitivity: float, row
         raise SchemaError(message, ("marginals",))
     left = Fraction(1 - fixed)
     if singles is None:
-        singles = left * exact(_usual_singles(layout, rho, sensitivity, rows))
+        singles = left * exact_fraction(_default_one_way_share(layout, rho, sensitivity, rows))
         left -= singles
-    rest, selection = _rest(left, sharing=sharing, choosing=chosen is None and _chooses(plan))
+    rest, selection = _divide_rest(left, sharing=sharing, choosing=chosen is None and _selects_more(plan))
     if not sharing and not rest and not selection:
         singles += left
-    return Shares(singles, joint, histograms, mappings, entries, rest, selection + (chosen or 0))
+    return PlanShares(singles, joint, histograms, mappings, entries, rest, selection + (chosen or 0))
 
 
-def _selection(plan: Plan) -> Fraction | None:
+def _selection_share(plan: Plan) -> Fraction | None:
     if plan.selection is None or isinstance(plan.selection, bool):
         return None
-    return part_of(plan.selection)
+    return share_fraction(plan.selection)
 
 
-def _chooses(plan: Plan) -> bool:
+def _selects_more(plan: Plan) -> bool:
     return not plan.marginals if plan.selection is None else plan.selection is not False
 
 
-def _rest(left: Fraction, *, sharing: bool, choosing: bool) -> tuple[Fraction, Fraction]:
+def _divide_rest(left: Fraction, *, sharing: bool, choosing: bool) -> tuple[Fraction, Fraction]:
     """What is left, for marginals without shares and for selection."""
     if sharing and choosing:
         return left / 2, left / 2
     return (left, Fraction(0)) if sharing else (Fraction(0), left) if choosing else (Fraction(0), Fraction(0))
 
 
-def _usual_singles(layout: Layout, rho: float, sensitivity: float, rows: int | None) -> float:
+def _default_one_way_share(layout: ResolvedPlan, rho: float, sensitivity: float, rows: int | None) -> float:
     """The part of ρ for 1-way marginals: 1.25·∛E with E their error if they had all, as in the default recipe."""
     if rows is None:
-        return USUAL_SINGLES
+        return DEFAULT_ONE_WAY_SHARE
     sizes = [
-        size for name, size in zip(layout.recoding.names, layout.recoding.sizes, strict=True) if name in layout.singles
+        size for name, size in zip(layout.recoding.names, layout.recoding.sizes, strict=True) if name in layout.one_way
     ]
     deviation = sensitivity * math.sqrt(len(sizes) / (2 * rho))
     error = float(np.mean(sizes)) * deviation * math.sqrt(2 / math.pi) / (2 * rows)
     return float(np.clip(1.25 * math.cbrt(error), LEAST_SINGLES, MOST_SINGLES))
 
 
-def single_shares(layout: Layout, shares: Shares) -> dict[tuple[str, str], Fraction]:
+def one_way_shares(layout: ResolvedPlan, shares: PlanShares) -> dict[tuple[str, str], Fraction]:
     """What 1-way marginals cost: ``("codes", name)`` of attributes and ``("cells", name)`` inside of their codes.
 
     By size^(2/3), half for each if both are measured. Histograms with a share of their own come with it; joint
@@ -145,35 +145,37 @@ def single_shares(layout: Layout, shares: Shares) -> dict[tuple[str, str], Fract
     holders = {layout.recoding.origin[s][0]: c for c in columns.values() for s in c.sources}
     weights = {
         ("codes", name): columns[name].size ** (2 / 3) / (1 + (name in layout.finer))
-        for name in layout.singles
+        for name in layout.one_way
         if name not in shares.joint
     }
     sharing = [name for name in layout.finer if name not in shares.histograms]
     weights |= {("cells", name): holders[name].size ** (2 / 3) / 2 for name in sharing}
     own = {("cells", name): share for name, share in shares.histograms.items()}
-    return own | dict(zip(weights, split(shares.singles, list(weights.values())), strict=True)) if weights else own
+    return (
+        own | dict(zip(weights, split_exactly(shares.one_way, list(weights.values())), strict=True)) if weights else own
+    )
 
 
-def marginal_shares(layout: Layout, shares: Shares, cells: Mapping[Clique, float]) -> dict[Clique, Fraction]:
+def marginal_shares(layout: ResolvedPlan, shares: PlanShares, cells: Mapping[Clique, float]) -> dict[Clique, Fraction]:
     """What each marginal with Gaussian noise costs, given their numbers of cells.
 
     A table that several entries name costs what they give it together.
     """
-    gaussian = [wanted for wanted in layout.wanted if wanted.entry.mechanism == "gaussian"]
+    gaussian = [wanted for wanted in layout.marginals if wanted.entry.mechanism == "gaussian"]
     asked = [(share, wanted.cliques) for wanted, share in zip(gaussian, shares.entries, strict=True) if share]
     rest = [c for wanted, share in zip(gaussian, shares.entries, strict=True) if not share for c in wanted.cliques]
     found: dict[Clique, Fraction] = {}
     for amount, cliques in (*asked, (shares.rest, tuple(rest))):
-        for clique, share in by_cells(amount, {c: cells[c] for c in cliques}, layout.workload).items():
+        for clique, share in split_by_cells(amount, {c: cells[c] for c in cliques}, layout.weights).items():
             found[clique] = found.get(clique, Fraction(0)) + share
     return found
 
 
-def by_cells(total: Fraction, cells: Mapping[Clique, float], workload: Mapping[str, float]) -> dict[Clique, Fraction]:
+def split_by_cells(
+    total: Fraction, cells: Mapping[Clique, float], weights: Mapping[str, float]
+) -> dict[Clique, Fraction]:
     """A part of ρ for each of some marginals, by (importance·cells)^(2/3), which makes the sum of errors least."""
     if not cells:
         return {}
-    weights = [
-        (math.prod(workload.get(n, 1.0) for n in clique) * number) ** (2 / 3) for clique, number in cells.items()
-    ]
-    return dict(zip(cells, split(total, weights), strict=True))
+    powers = [(math.prod(weights.get(n, 1.0) for n in clique) * number) ** (2 / 3) for clique, number in cells.items()]
+    return dict(zip(cells, split_exactly(total, powers), strict=True))

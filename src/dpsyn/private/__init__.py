@@ -1,24 +1,24 @@
-"""The gate between private rows and released numbers."""
+"""The privacy gate: the only way from private rows to released numbers."""
 
 from dpsyn.private.baskets import PrivateBaskets
-from dpsyn.private.doorway import Limits
+from dpsyn.private.gate import ReleaseLimits
 from dpsyn.private.journal import discard_journal
 from dpsyn.private.mechanisms import Mechanisms, SystemNoise
-from dpsyn.private.opening import open_baskets, open_private
-from dpsyn.private.planning import ReadingPlan, plan_reading
-from dpsyn.private.table import MOST_COUNTED, PrivateTable, initial_recoding
+from dpsyn.private.resources import ResourceEstimate, estimate_reading
+from dpsyn.private.session import open_baskets, open_private
+from dpsyn.private.table import MAX_COUNTED_CELLS, PrivateTable, initial_recoding
 
 __all__ = [
-    "MOST_COUNTED",
-    "Limits",
+    "MAX_COUNTED_CELLS",
     "Mechanisms",
     "PrivateBaskets",
     "PrivateTable",
-    "ReadingPlan",
+    "ReleaseLimits",
+    "ResourceEstimate",
     "SystemNoise",
     "discard_journal",
+    "estimate_reading",
     "initial_recoding",
     "open_baskets",
     "open_private",
-    "plan_reading",
 ]

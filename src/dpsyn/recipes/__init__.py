@@ -1,40 +1,35 @@
 """Whole algorithms, by name. They are the only callers of the gate."""
 
-from dpsyn.recipes.direct import direct
+from dpsyn.recipes._measure import DEFAULT_RECIPE, RECIPES, measure
+from dpsyn.recipes.adaptive_selection import AdaptiveSelection
+from dpsyn.recipes.base import Measurements, Recipe
+from dpsyn.recipes.baselines.direct import direct
+from dpsyn.recipes.baselines.fourier import fourier
+from dpsyn.recipes.baselines.mwem import MWEM, mwem
 from dpsyn.recipes.dpsyn import dpsyn
-from dpsyn.recipes.fourier import fourier
 from dpsyn.recipes.independent import independent
-from dpsyn.recipes.measuring import DEFAULT_RECIPE, RECIPES, measure
-from dpsyn.recipes.mining import frequent_itemsets
-from dpsyn.recipes.mwem import MwemOptions, mwem
-from dpsyn.recipes.privbasis import PrivBasisOptions, privbasis
-from dpsyn.recipes.priview import PriViewOptions, priview
-from dpsyn.recipes.privsyn import PrivSynOptions, privsyn
-from dpsyn.recipes.reading import reading_plan
-from dpsyn.recipes.recipe import Findings, Recipe
-from dpsyn.recipes.selecting import DPSynOptions
+from dpsyn.recipes.priview import PriView, priview
+from dpsyn.recipes.privsyn import PrivSyn, privsyn
+from dpsyn.recipes.resources import estimate_resources
 from dpsyn.recipes.synthesizer import Synthesizer
 
 __all__ = [
     "DEFAULT_RECIPE",
+    "MWEM",
     "RECIPES",
-    "DPSynOptions",
-    "Findings",
-    "MwemOptions",
-    "PriViewOptions",
-    "PrivBasisOptions",
-    "PrivSynOptions",
+    "AdaptiveSelection",
+    "Measurements",
+    "PriView",
+    "PrivSyn",
     "Recipe",
     "Synthesizer",
     "direct",
     "dpsyn",
+    "estimate_resources",
     "fourier",
-    "frequent_itemsets",
     "independent",
     "measure",
     "mwem",
-    "privbasis",
     "priview",
     "privsyn",
-    "reading_plan",
 ]

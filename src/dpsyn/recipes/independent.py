@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dpsyn.private import PrivateTable
-from dpsyn.progress import Progress, silent
-from dpsyn.recipes.recipe import Findings
-from dpsyn.recipes.singles import measure_singles
+from dpsyn.progress import Progress, ignore_progress
+from dpsyn.recipes.base import Measurements
+from dpsyn.recipes.one_way import measure_one_way
 from dpsyn.synopsis import Synopsis
 
 
-def independent(table: PrivateTable, *, before: Synopsis | None = None, progress: Progress = silent) -> Findings:
+def independent(
+    table: PrivateTable, *, previous: Synopsis | None = None, progress: Progress = ignore_progress
+) -> Measurements:
     """Measure the 1-way marginal of every attribute, in equal shares.
 
     Privacy: spends the whole ρ of the budget.
     """
     progress("measuring every attribute", 0.0)
-    table, stages = measure_singles(table, table.budget.rho)
-    recoding = before.model.recoding if before else table.recoding
-    return Findings(schema=table.schema, recoding=recoding, stages=stages, rows=table.public_rows())
+    table, stages = measure_one_way(table, table.budget.rho)
+    recoding = previous.model.recoding if previous else table.recoding
+    return Measurements(schema=table.schema, recoding=recoding, rounds=stages, row_count=table.public_row_count())

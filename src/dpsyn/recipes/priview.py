@@ -8,56 +8,56 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dpsyn.accounting import split
+from dpsyn.accounting import split_exactly
+from dpsyn.inference import MeasurementRound
 from dpsyn.private import PrivateTable
-from dpsyn.progress import Progress, silent
-from dpsyn.recipes.compressing import cells_of
-from dpsyn.recipes.preparing import prepare
-from dpsyn.recipes.recipe import Findings
-from dpsyn.selection import CELL_POWER, Noise, Views, plan_views
-from dpsyn.synopsis import Stage, Synopsis
+from dpsyn.progress import Progress, ignore_progress
+from dpsyn.recipes.base import Measurements
+from dpsyn.recipes.one_way import count_cells, prepare_table
+from dpsyn.selection import CELL_POWER, ViewNoise, ViewScheme, select_views
+from dpsyn.synopsis import Synopsis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PriViewOptions:
+class PriView:
     """What to publish.
 
     Attributes:
         views: a covering design, or random sets of attributes; None leaves it to the noise that is predicted.
     """
 
-    views: Views | None = None
+    views: ViewScheme | None = None
 
 
 def priview(
     table: PrivateTable,
     *,
-    before: Synopsis | None = None,
-    progress: Progress = silent,
-    options: PriViewOptions = PriViewOptions(),  # noqa: B008 -- frozen
-) -> Findings:
+    previous: Synopsis | None = None,
+    progress: Progress = ignore_progress,
+    options: PriView = PriView(),
+) -> Measurements:
     """Prepare, plan views by the noise they will have, measure them.
 
     Privacy: spends the whole ρ of the budget. The plan depends on the schema, the budget and a number of rows that is
     public or was bought.
     """
     progress("measuring every attribute", 0.0)
-    ready = prepare(table, before)
-    table, rho = ready.table, float(ready.left)
-    plan = plan_views(
+    ready = prepare_table(table, previous)
+    table, rho = ready.table, float(ready.rho_left)
+    plan = select_views(
         dict(zip(table.recoding.names, table.recoding.sizes, strict=True)),
-        Noise(rho, math.sqrt(table.protection.l2_squared), ready.rows),
+        ViewNoise(rho, math.sqrt(table.privacy_unit.l2_sensitivity_squared), ready.row_count),
         options.views,
-        most_cells=table.limits.cells,
-        most_draws=table.draws_left,
+        max_cells=table.limits.max_marginal_cells,
+        max_total_cells=table.noisy_values_left,
     )
-    progress(f"measuring {plan.words}", 0.0)
-    shares = split(ready.left, [cells**CELL_POWER for cells in cells_of(table, plan.cliques)])
-    stage = Stage(table.recoding, tuple(table.measure(plan.cliques, shares)))
-    return Findings(
+    progress(f"measuring {plan.description}", 0.0)
+    shares = split_exactly(ready.rho_left, [cells**CELL_POWER for cells in count_cells(table, plan.cliques)])
+    stage = MeasurementRound(table.recoding, tuple(table.measure(plan.cliques, shares)))
+    return Measurements(
         schema=table.schema,
         recoding=table.recoding,
-        stages=(*ready.stages, stage),
-        zeroed=ready.zeroed,
-        rows=table.public_rows(),
+        rounds=(*ready.rounds, stage),
+        zeroed_attributes=ready.zeroed_attributes,
+        row_count=table.public_row_count(),
     )

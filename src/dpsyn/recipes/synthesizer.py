@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dpsyn.errors import UserError
-from dpsyn.recipes.measuring import measure
+from dpsyn.recipes._measure import measure
 from dpsyn.schema import Schema
 from dpsyn.synopsis import Synopsis
 

@@ -6,35 +6,37 @@ expression or a field. Colours are CSS variables, so that one drawing serves lig
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from dpsyn.errors import MissingExtraError
 from dpsyn.report.content import AttributeChart, PairChart, PairError
 
-Spec = dict[str, Any]
+VegaSpec = dict[str, Any]
 
-MOST_BARS = 14
+MAX_BARS = 14
 """Bars of one picture; the smallest beyond them are told as one."""
 
-DOMINANT = 0.5
+DOMINANT_SHARE = 0.5
 """A share so large that beside it, if there are many values, the others are seen on the scale of square roots only."""
 
-MANY = 6
+MANY_VALUES = 6
 
-MOST_NAMES = 60
+MAX_HEAT_MAP_ATTRIBUTES = 60
 """Attributes of the heat map: those with the largest errors."""
 
-LEAST_HEAT = 0.05
+MIN_HEAT_RANGE = 0.05
 """What the strongest colour of the heat map stands for, at least: a table without large errors should look like one."""
 
-MISSING = "missing"
+MISSING_LABEL = "missing"
 """How schemas call empty cells."""
 
 _LISTED, _DATED = ("categorical", "ordinal", "boolean", "open", "joint"), ("datetime",)
-_WHISKER = 1.96
+_WHISKER_STDS = 1.96
 """Standard deviations to each side that hold 95 of 100 draws."""
 
 _DIGITS = 5
@@ -43,8 +45,8 @@ _DIGITS = 5
 def attribute_data(chart: AttributeChart) -> dict[str, Any]:
     """The picture of an attribute: bars for listed values, a time line for dates, a histogram for numbers."""
     if chart.kind in _LISTED:
-        return _bars(chart)
-    return _timeline(chart) if chart.kind in _DATED and _dates(chart) else _histogram(chart)
+        return _bar_data(chart)
+    return _timeline_data(chart) if chart.kind in _DATED and _bin_starts(chart) else _histogram_data(chart)
 
 
 def heat_map_data(pairs: Sequence[PairError]) -> dict[str, Any]:
@@ -52,15 +54,15 @@ def heat_map_data(pairs: Sequence[PairError]) -> dict[str, Any]:
     errors: dict[str, list[float]] = {}
     for pair in pairs:
         for name in (pair.first, pair.second):
-            errors.setdefault(name, []).append(pair.beyond)
+            errors.setdefault(name, []).append(pair.excess)
     order = sorted(errors, key=lambda name: -sum(errors[name]) / len(errors[name]))
-    place = {name: number for number, name in enumerate(order[:MOST_NAMES])}
+    place = {name: number for number, name in enumerate(order[:MAX_HEAT_MAP_ATTRIBUTES])}
     cells = [
-        [place[pair.first], place[pair.second], *_short([pair.distance, pair.floor, pair.independent])]
+        [place[pair.first], place[pair.second], *_round_numbers([pair.distance, pair.floor, pair.independent])]
         for pair in pairs
         if pair.first in place and pair.second in place
     ]
-    return {"names": list(place), "cells": cells, "least": LEAST_HEAT}
+    return {"names": list(place), "cells": cells, "least": MIN_HEAT_RANGE}
 
 
 def pair_data(chart: PairChart) -> dict[str, Any]:
@@ -70,12 +72,12 @@ def pair_data(chart: PairChart) -> dict[str, Any]:
         "second": chart.second,
         "lines": list(chart.lines),
         "columns": list(chart.columns),
-        "reference": [_short(line) for line in chart.reference],
-        "synthetic": [_short(line) for line in chart.synthetic],
+        "reference": [_round_numbers(line) for line in chart.reference],
+        "synthetic": [_round_numbers(line) for line in chart.synthetic],
     }
 
 
-def templates() -> dict[str, Spec]:
+def chart_templates() -> dict[str, VegaSpec]:
     """Every kind of picture, without its data."""
     return {"bars": _BARS, "histogram": _HISTOGRAM, "timeline": _TIMELINE, "grid": _GRID}
 
@@ -83,47 +85,47 @@ def templates() -> dict[str, Spec]:
 # ── data ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _short(numbers: Sequence[float]) -> list[float]:
+def _round_numbers(numbers: Sequence[float]) -> list[float]:
     """Numbers with as many digits as a picture shows."""
     return [float(f"{number:.{_DIGITS}g}") for number in numbers]
 
 
-def _data(template: str, chart: AttributeChart, kept: Sequence[int], **more: Any) -> dict[str, Any]:
+def _chart_data(template: str, chart: AttributeChart, kept: Sequence[int], **more: Any) -> dict[str, Any]:
     """Some labels of a chart as columns."""
     found = {
         "template": template,
         "label": [chart.labels[place] for place in kept],
-        "reference": _short([chart.reference[place] for place in kept]),
-        "synthetic": _short([chart.synthetic[place] for place in kept]),
-        "exponent": _exponent([max(chart.reference[place], chart.synthetic[place]) for place in kept]),
+        "reference": _round_numbers([chart.reference[place] for place in kept]),
+        "synthetic": _round_numbers([chart.synthetic[place] for place in kept]),
+        "exponent": _scale_exponent([max(chart.reference[place], chart.synthetic[place]) for place in kept]),
         **more,
     }
-    if chart.deviation:
-        spread = [_WHISKER * chart.deviation[place] for place in kept]
-        found["low"] = _short([chart.reference[place] - s for place, s in zip(kept, spread, strict=True)])
-        found["high"] = _short([chart.reference[place] + s for place, s in zip(kept, spread, strict=True)])
+    if chart.std:
+        spread = [_WHISKER_STDS * chart.std[place] for place in kept]
+        found["low"] = _round_numbers([chart.reference[place] - s for place, s in zip(kept, spread, strict=True)])
+        found["high"] = _round_numbers([chart.reference[place] + s for place, s in zip(kept, spread, strict=True)])
     return found
 
 
-def _exponent(shares: Sequence[float]) -> float:
+def _scale_exponent(shares: Sequence[float]) -> float:
     """Of the scale of shares: 1, or 0.5 where one of many is so large that the others could not be seen."""
-    return 0.5 if len(shares) > MANY and max(shares) > DOMINANT else 1.0
+    return 0.5 if len(shares) > MANY_VALUES and max(shares) > DOMINANT_SHARE else 1.0
 
 
-def _bars(chart: AttributeChart) -> dict[str, Any]:
+def _bar_data(chart: AttributeChart) -> dict[str, Any]:
     """Bars of the largest shares; what is folded together is told beside them, or its bar would dwarf the others."""
-    fewer = _fewer_bars(chart)
+    fewer = _limit_bars(chart)
     own = range(len(fewer.labels) - (fewer.folded > 0))
-    return _data("bars", fewer, own, beside=_beside(fewer, range(len(own), len(fewer.labels))))
+    return _chart_data("bars", fewer, own, beside=_shares_beside(fewer, range(len(own), len(fewer.labels))))
 
 
-def _fewer_bars(chart: AttributeChart) -> AttributeChart:
+def _limit_bars(chart: AttributeChart) -> AttributeChart:
     """At most so many labels; the smallest, two or more, and what is folded already, become one."""
     own = len(chart.labels) - (chart.folded > 0)
-    if own <= MOST_BARS:
+    if own <= MAX_BARS:
         return chart
     weights = [max(chart.reference[place], chart.synthetic[place]) for place in range(own)]
-    kept = sorted(sorted(range(own), key=lambda place: -weights[place])[: MOST_BARS - 1])
+    kept = sorted(sorted(range(own), key=lambda place: -weights[place])[: MAX_BARS - 1])
     others = sorted(set(range(len(chart.labels))) - set(kept))
     folded = own - len(kept) + chart.folded
     return AttributeChart(
@@ -135,7 +137,7 @@ def _fewer_bars(chart: AttributeChart) -> AttributeChart:
         folded=folded,
         reference=_with_sum(chart.reference, kept, others),
         synthetic=_with_sum(chart.synthetic, kept, others),
-        deviation=_with_norm(chart.deviation, kept, others) if chart.deviation else (),
+        std=_with_norm(chart.std, kept, others) if chart.std else (),
     )
 
 
@@ -147,36 +149,36 @@ def _with_norm(numbers: Sequence[float], kept: Sequence[int], others: Sequence[i
     return (*(numbers[place] for place in kept), math.hypot(*(numbers[place] for place in others)))
 
 
-def _apart(chart: AttributeChart) -> list[int]:
+def _off_axis_labels(chart: AttributeChart) -> list[int]:
     """The places of labels that have none on an axis: empty cells, and values folded together."""
     last = len(chart.labels) - 1
     folded = [last] if chart.folded else []
     before = last - len(folded)
-    return [*([before] if before >= 0 and chart.labels[before] == MISSING else []), *folded]
+    return [*([before] if before >= 0 and chart.labels[before] == MISSING_LABEL else []), *folded]
 
 
-def _histogram(chart: AttributeChart) -> dict[str, Any]:
+def _histogram_data(chart: AttributeChart) -> dict[str, Any]:
     """Bins side by side, as wide as each other; what is apart stands half a bin away."""
-    apart = len(_apart(chart))
+    apart = len(_off_axis_labels(chart))
     proper = len(chart.labels) - apart
     starts = [*range(proper), *(proper + 0.5 + place * 1.5 for place in range(apart))]
-    return _data("histogram", chart, range(len(chart.labels)), start=starts, proper=proper)
+    return _chart_data("histogram", chart, range(len(chart.labels)), start=starts, proper=proper)
 
 
-def _timeline(chart: AttributeChart) -> dict[str, Any]:
-    apart = _apart(chart)
+def _timeline_data(chart: AttributeChart) -> dict[str, Any]:
+    apart = _off_axis_labels(chart)
     kept = [place for place in range(len(chart.labels)) if place not in apart]
-    return _data("timeline", chart, kept, at=_dates(chart), beside=_beside(chart, apart))
+    return _chart_data("timeline", chart, kept, at=_bin_starts(chart), beside=_shares_beside(chart, apart))
 
 
-def _beside(chart: AttributeChart, places: Sequence[int]) -> list[list[Any]]:
+def _shares_beside(chart: AttributeChart, places: Sequence[int]) -> list[list[Any]]:
     """Labels that are told and not drawn, with their shares."""
-    return [[chart.labels[p], *_short([chart.reference[p], chart.synthetic[p]])] for p in places]
+    return [[chart.labels[p], *_round_numbers([chart.reference[p], chart.synthetic[p]])] for p in places]
 
 
-def _dates(chart: AttributeChart) -> list[int]:
+def _bin_starts(chart: AttributeChart) -> list[int]:
     """The beginning of each bin in milliseconds since 1970; nothing if there is no more than one."""
-    proper = chart.labels[: len(chart.labels) - len(_apart(chart))]
+    proper = chart.labels[: len(chart.labels) - len(_off_axis_labels(chart))]
     starts = [np.datetime64(label.split("..")[0]).astype("datetime64[ms]").astype(int) for label in proper]
     return [int(start) for start in starts] if len(starts) > 1 else []
 
@@ -185,7 +187,7 @@ def _dates(chart: AttributeChart) -> list[int]:
 
 _FONT = "system-ui, sans-serif"
 
-_CONFIG: Spec = {
+_CONFIG: VegaSpec = {
     "axis": {
         "labelColor": "var(--soft)",
         "labelFont": _FONT,
@@ -198,17 +200,17 @@ _CONFIG: Spec = {
 }
 
 
-def _spec(**parts: Any) -> Spec:
+def _spec(**parts: Any) -> VegaSpec:
     """What all pictures have in common: as wide as their place, and data named ``rows``."""
     common = {"autosize": {"type": "fit-x", "contains": "padding"}, "width": 320, "config": _CONFIG}
     return {**common, "signals": [{"name": "exponent", "value": 1}, {"name": "thinned", "value": True}], **parts}
 
 
-def _mark(kind: str, data: str, **encoding: Any) -> Spec:
+def _mark(kind: str, data: str, **encoding: Any) -> VegaSpec:
     return {"type": kind, "from": {"data": data}, "clip": True, "encode": {"update": encoding}}
 
 
-def _field(scale: str, name: str) -> Spec:
+def _field(scale: str, name: str) -> VegaSpec:
     return {"scale": scale, "field": name}
 
 
@@ -426,3 +428,30 @@ _GRID = _spec(
         ),
     ],
 )
+
+
+# ── Vega, the plotting library of the HTML reports: one script that needs nothing from elsewhere ──
+
+
+REPORT_EXTRA = "report"
+
+_VEGA_EXPORT = "window.vegaEmbed = vegaEmbed;"
+"""All that the page uses."""
+
+
+def require_vega() -> None:
+    """Refuse to go on without the library, before work is done for a report."""
+    try:
+        import vl_convert
+    except ImportError:
+        raise MissingExtraError("vl-convert-python", REPORT_EXTRA, "an HTML report") from None
+
+
+@functools.cache
+def vega_javascript() -> str:
+    """Vega as one script of about 900 kB; making it takes a second or two."""
+    require_vega()
+    import vl_convert
+
+    bundle: str = vl_convert.javascript_bundle(_VEGA_EXPORT)
+    return bundle

@@ -11,46 +11,46 @@ from typing import Literal
 
 from dpsyn.errors import InternalError
 
-Tone = Literal["private", "public", "warning"]
+BannerTone = Literal["private", "public", "warning"]
 """How a banner looks."""
 
-Style = Literal["text", "count", "fraction", "number"]
+ColumnStyle = Literal["text", "count", "fraction", "number"]
 """How the cells of a column are shown and compared."""
 
-Numbers = tuple[float, ...]
-Cell = str | float | None
+ChartValues = tuple[float, ...]
+TableCell = str | float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
+class PageTerms:
     """What the page calls things.
 
     Attributes:
         reference: the reference, for legends: ``real``, ``released``.
         floor: the yardstick of a perfect table: ``sampling floor``, ``noise alone``.
-        yardsticks: what the two yardsticks are, in a sentence or two.
+        baselines: what the two yardsticks are, in a sentence or two.
     """
 
     reference: str
     floor: str
-    yardsticks: str
+    baselines: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Score:
+class ScoreRow:
     """An overall figure beside its yardsticks, as text.
 
     Attributes:
-        words: what it is.
-        shown: the figure, its floor and that of the independent model.
+        label: what it is.
+        texts: the figure, its floor and that of the independent model.
         better: ``less`` or ``more``; empty if it is not judged.
-        place: where the figure lies between its floor, 0, and the independent model, 1; None if that says nothing.
+        position: where the figure lies between its floor, 0, and the independent model, 1; None if that says nothing.
     """
 
-    words: str
-    shown: tuple[str, str, str]
+    label: str
+    texts: tuple[str, str, str]
     better: str
-    place: float | None
+    position: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class AttributeChart:
         folded: how many values the last label stands for; 0 if each label is one.
         reference: the share of each label.
         synthetic: the share of the synthetic rows.
-        deviation: the standard deviation of the noise in each share of the reference; empty if there is none.
+        std: the standard deviation of the noise in each share of the reference; empty if there is none.
     """
 
     name: str
@@ -75,16 +75,16 @@ class AttributeChart:
     floor: float
     labels: tuple[str, ...]
     folded: int
-    reference: Numbers
-    synthetic: Numbers
-    deviation: Numbers = ()
+    reference: ChartValues
+    synthetic: ChartValues
+    std: ChartValues = ()
 
     def __post_init__(self) -> None:
         if not len(self.labels) == len(self.reference) == len(self.synthetic):
             raise InternalError(f"{self.name!r} has {len(self.labels)} labels and other numbers of shares")
 
     @property
-    def beyond(self) -> float:
+    def excess(self) -> float:
         """How far it is beyond its floor."""
         return max(0.0, self.distance - self.floor)
 
@@ -100,7 +100,7 @@ class PairError:
     independent: float
 
     @property
-    def beyond(self) -> float:
+    def excess(self) -> float:
         """How far it is beyond its floor."""
         return max(0.0, self.distance - self.floor)
 
@@ -113,21 +113,21 @@ class PairChart:
     second: str
     lines: tuple[str, ...]
     columns: tuple[str, ...]
-    reference: tuple[Numbers, ...]
-    synthetic: tuple[Numbers, ...]
+    reference: tuple[ChartValues, ...]
+    synthetic: tuple[ChartValues, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class TableColumn:
     """A column of the table that can be sorted and filtered."""
 
     heading: str
-    style: Style
+    style: ColumnStyle
     hint: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Payments:
+class SpendingTable:
     """What was bought, draw by draw, as text."""
 
     headings: tuple[str, ...]
@@ -141,16 +141,16 @@ class Guarantee:
     Attributes:
         facts: a few figures with what they are, for the top of the page.
         paragraphs: the certificates in words; a line that begins with two spaces is an entry of a list.
-        payments: what each release spent on what.
+        spending: what each release spent on what.
     """
 
     facts: tuple[tuple[str, str], ...] = ()
     paragraphs: tuple[str, ...] = ()
-    payments: tuple[Payments, ...] = ()
+    spending: tuple[SpendingTable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
+class PageContent:
     """Everything on a page.
 
     Attributes:
@@ -158,7 +158,7 @@ class Content:
         subtitle: what is compared.
         tone: how the banner looks.
         banner: what everybody must know before reading on.
-        words: what things are called.
+        terms: what things are called.
         guarantee: certificate and budget.
         scores: overall figures.
         attributes: one picture each.
@@ -171,14 +171,14 @@ class Content:
 
     title: str
     subtitle: str
-    tone: Tone
+    tone: BannerTone
     banner: str
-    words: Words
+    terms: PageTerms
     guarantee: Guarantee
-    scores: tuple[Score, ...]
+    scores: tuple[ScoreRow, ...]
     attributes: tuple[AttributeChart, ...]
     pairs: tuple[PairError, ...]
     worst_pairs: tuple[PairChart, ...]
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    columns: tuple[TableColumn, ...]
+    rows: tuple[tuple[TableCell, ...], ...]
     notes: tuple[str, ...] = ()

@@ -6,12 +6,12 @@ import math
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from dpsyn.report.numbers import at_least, at_most, counted, percent, plain
+from dpsyn.report.numbers import format_count, format_number, format_percent, format_rounded_down, format_rounded_up
 
 if TYPE_CHECKING:
     from dpsyn.accounting import Cap, DatasetAccount, RunAccount
 
-RUN_HEADINGS = ("run", "opened", "promised ε", "promised δ", "draws", "drawn of it", "state")
+RUN_HEADINGS = ("run", "opened", "promised ε", "promised δ", "measurements", "drawn of it", "state")
 """The columns of ``run_rows``."""
 
 NOT_PRIVATE = "NOT PRIVATE"
@@ -20,11 +20,11 @@ NOT_PRIVATE = "NOT PRIVATE"
 
 def account_lines(account: DatasetAccount) -> list[str]:
     """Whom the releases of a dataset protect, its cap, what is used of it and what is left."""
-    lines = [f"Protected: {_protected(account)}.", f"Cap: {_cap(account.cap)}."]
+    lines = [f"Protected: {_privacy_unit_text(account)}.", f"Cap: {_cap_text(account.cap)}."]
     if account.runs:
-        lines.append(f"Used: {_used(account)}.")
+        lines.append(f"Used: {_spent_text(account)}.")
     if account.cap:
-        lines.append(f"Left: {_left(account)}.")
+        lines.append(f"Left: {_remaining_text(account)}.")
     return lines
 
 
@@ -33,12 +33,12 @@ def run_rows(account: DatasetAccount) -> list[tuple[str, ...]]:
     return [
         (
             run.run,
-            _when(run.opened),
-            plain(float(run.budget.epsilon)),
-            plain(float(run.budget.delta)),
-            f"{len(run.draws):,}",
-            percent(_drawn(run)),
-            _state(run),
+            _format_time(run.opened_at),
+            format_number(float(run.budget.epsilon)),
+            format_number(float(run.budget.delta)),
+            f"{len(run.measurements):,}",
+            format_percent(_spent_share(run)),
+            _run_state(run),
         )
         for run in account.runs
     ]
@@ -47,12 +47,12 @@ def run_rows(account: DatasetAccount) -> list[tuple[str, ...]]:
 def run_notes(account: DatasetAccount, file: str) -> list[str]:
     """What a steward should know of certain runs: open ones may be abandoned, some are not private."""
     notes = [
-        f"Run {run.run} is open since {_when(run.opened)} and holds its whole promise. If no release is running, it "
+        f"Run {run.run} is open since {_format_time(run.opened_at)} and holds its whole promise. If no release is running, it "
         f"was abandoned; what it did not draw is free again after:  dpsyn ledger close {file} {run.run}"
         for run in account.runs
         if not run.closed
     ]
-    stamped = [run.run for run in account.runs if not run.noise_is_private]
+    stamped = [run.run for run in account.runs if not run.uses_real_noise]
     if stamped:
         notes.append(
             f"{NOT_PRIVATE}: the noise of {', '.join(stamped)} came from a test; publish nothing made from it."
@@ -66,14 +66,14 @@ def account_data(account: DatasetAccount) -> dict[str, Any]:
     used = account.epsilon(delta)
     return {
         "dataset": account.dataset,
-        "protection": account.protection.to_data() if account.protection else None,
+        "privacy_unit": account.privacy_unit.to_data() if account.privacy_unit else None,
         "cap": _cap_data(account.cap),
         "used": {
             "rho": float(account.rho),
             "threshold_delta": float(account.delta),
             "epsilon": used if math.isfinite(used) else None,
             "at_delta": delta,
-            "share_of_cap": _share(account, account.cap) if account.cap else None,
+            "share_of_cap": _cap_share(account, account.cap) if account.cap else None,
         },
         "epsilon_left": left,
         "runs": [_run_data(run) for run in account.runs],
@@ -83,13 +83,13 @@ def account_data(account: DatasetAccount) -> dict[str, Any]:
 def _run_data(run: RunAccount) -> dict[str, Any]:
     return {
         "run": run.run,
-        "opened": run.opened,
+        "opened": run.opened_at,
         "closed": run.closed,
-        "private": run.noise_is_private,
-        "promise": {"epsilon": float(run.budget.epsilon), "delta": float(run.budget.delta)},
+        "uses_real_noise": run.uses_real_noise,
+        "guarantee": {"epsilon": float(run.budget.epsilon), "delta": float(run.budget.delta)},
         "held": {"rho": float(run.rho), "threshold_delta": float(run.delta)},
-        "drawn": {"rho": float(run.drawn_rho), "threshold_delta": float(run.drawn_delta)},
-        "draws": len(run.draws),
+        "spent": {"rho": float(run.spent_rho), "threshold_delta": float(run.spent_delta)},
+        "measurements": len(run.measurements),
     }
 
 
@@ -97,33 +97,33 @@ def _cap_data(cap: Cap | None) -> dict[str, float] | None:
     return {"epsilon": cap.epsilon, "delta": float(cap.delta), "rho": float(cap.rho)} if cap else None
 
 
-def _protected(account: DatasetAccount) -> str:
-    ways = dict.fromkeys(run.protection.words for run in account.runs)
+def _privacy_unit_text(account: DatasetAccount) -> str:
+    ways = dict.fromkeys(run.privacy_unit.description for run in account.runs)
     return f"against {'; '.join(ways)}" if ways else "nobody yet, there was no release"
 
 
-def _cap(cap: Cap | None) -> str:
+def _cap_text(cap: Cap | None) -> str:
     if cap is None:
         return "none, so nothing keeps releases from adding up; set one with dpsyn ledger cap"
-    return f"ε = {plain(cap.epsilon)} at δ = {plain(float(cap.delta))} for all releases together"
+    return f"ε = {format_number(cap.epsilon)} at δ = {format_number(float(cap.delta))} for all releases together"
 
 
-def _used(account: DatasetAccount) -> str:
+def _spent_text(account: DatasetAccount) -> str:
     delta = _reference_delta(account)
-    share = f" and {percent(_share(account, account.cap))} of the cap, counted in ρ" if account.cap else ""
+    share = f" and {format_percent(_cap_share(account, account.cap))} of the cap, counted in ρ" if account.cap else ""
     held = sum(not run.closed for run in account.runs)
-    waiting = f"; {counted(held, 'open run')} counted with the whole promise" if held else ""
-    return f"ε = {at_least(account.epsilon(delta))} at δ = {plain(delta)}{share}{waiting}"
+    waiting = f"; {format_count(held, 'open run')} counted with the whole promise" if held else ""
+    return f"ε = {format_rounded_up(account.epsilon(delta))} at δ = {format_number(delta)}{share}{waiting}"
 
 
-def _left(account: DatasetAccount) -> str:
+def _remaining_text(account: DatasetAccount) -> str:
     left = account.epsilon_left()
     if not left or account.cap is None:
         return "nothing; a release is refused until the cap is raised or an abandoned run is closed"
-    return f"one more release may promise up to ε = {at_most(left)} at δ = {plain(float(account.cap.delta))}"
+    return f"one more release may promise up to ε = {format_rounded_down(left)} at δ = {format_number(float(account.cap.delta))}"
 
 
-def _share(account: DatasetAccount, cap: Cap) -> float:
+def _cap_share(account: DatasetAccount, cap: Cap) -> float:
     """What is used of a cap: of its ρ or of its δ for thresholds, whichever is nearer to the end."""
     return float(max(account.rho / cap.rho, account.delta / cap.threshold_delta))
 
@@ -136,16 +136,16 @@ def _reference_delta(account: DatasetAccount) -> float:
     return float(promised + account.delta) or 1e-9
 
 
-def _drawn(run: RunAccount) -> float:
+def _spent_share(run: RunAccount) -> float:
     """What a run drew of its promise: of ρ or of δ for thresholds, whichever is more."""
-    rho = run.drawn_rho / run.budget.reserved_rho
-    return float(max(rho, run.drawn_delta / run.budget.threshold_delta) if run.budget.threshold_delta else rho)
+    rho = run.spent_rho / run.budget.reserved_rho
+    return float(max(rho, run.spent_delta / run.budget.threshold_delta) if run.budget.threshold_delta else rho)
 
 
-def _state(run: RunAccount) -> str:
+def _run_state(run: RunAccount) -> str:
     state = "closed" if run.closed else "open"
-    return state if run.noise_is_private else f"{state}, {NOT_PRIVATE}"
+    return state if run.uses_real_noise else f"{state}, {NOT_PRIVATE}"
 
 
-def _when(time: str) -> str:
+def _format_time(time: str) -> str:
     return f"{datetime.fromisoformat(time):%Y-%m-%d %H:%M} UTC"

@@ -1,4 +1,4 @@
-"""What is public about a table: attributes, domains, rules, the unit of privacy, and their files."""
+"""What is public about a table: attributes, domains, rules, the privacy unit, and their files."""
 
 from dpsyn.schema.attributes import (
     MISSING,
@@ -9,31 +9,31 @@ from dpsyn.schema.attributes import (
     Open,
     Ordinal,
     Value,
-    text_of,
+    canonical_text,
 )
-from dpsyn.schema.baskets import BasketSchema, is_item, items_of
-from dpsyn.schema.constraints import constraints_of
+from dpsyn.schema.baskets import BasketSchema, is_item, read_items
+from dpsyn.schema.conditions import format_conditions, parse_conditions, select_cells
+from dpsyn.schema.constraint_model import compile_constraints
 from dpsyn.schema.grid import Grid
 from dpsyn.schema.ranges import Datetime, Integer, Ranged, Real, parse_instant
 from dpsyn.schema.relations import (
-    MOST_COMBINATIONS,
+    MAX_JOINT_VALUES,
     AnyRule,
     Derive,
     Impossible,
-    Neighbours,
+    JointAttribute,
+    NeighboringRelation,
     Order,
-    Recode,
     Rule,
     Sum,
     Total,
-    Unit,
+    UnitDeclaration,
 )
 from dpsyn.schema.schema import AnyAttribute, Schema
-from dpsyn.schema.where import parse_where, select_cells, where_in_words
 
 __all__ = [
+    "MAX_JOINT_VALUES",
     "MISSING",
-    "MOST_COMBINATIONS",
     "AnyAttribute",
     "AnyRule",
     "Attribute",
@@ -46,25 +46,25 @@ __all__ = [
     "Identifier",
     "Impossible",
     "Integer",
-    "Neighbours",
+    "JointAttribute",
+    "NeighboringRelation",
     "Open",
     "Order",
     "Ordinal",
     "Ranged",
     "Real",
-    "Recode",
     "Rule",
     "Schema",
     "Sum",
     "Total",
-    "Unit",
+    "UnitDeclaration",
     "Value",
-    "constraints_of",
+    "canonical_text",
+    "compile_constraints",
+    "format_conditions",
     "is_item",
-    "items_of",
+    "parse_conditions",
     "parse_instant",
-    "parse_where",
+    "read_items",
     "select_cells",
-    "text_of",
-    "where_in_words",
 ]

@@ -32,7 +32,7 @@ NULL_SPELLINGS = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", 
 MISSING = "missing"
 """How conditions and labels call an empty cell."""
 
-MOST_VALUES = 1_000_000
+MAX_LISTED_VALUES = 1_000_000
 """Listed values of one attribute, at most: a guard against a slip of the finger."""
 
 
@@ -190,20 +190,22 @@ class Categorical(Attribute, frozen=True, kw_only=True, dict=True, tag="categori
     def _check(self) -> None:
         if (self.codes is None) == (not self.values):
             raise SchemaError("say either values: [...] or codes: n, the number of codes 0 … n−1", ("values",))
-        if self.codes is not None and not 1 <= self.codes <= MOST_VALUES:
-            raise SchemaError(f"codes is {self.codes}; it must be 1 … {MOST_VALUES:,}", ("codes",))
-        if len(self.values) > MOST_VALUES:
-            raise SchemaError(f"{len(self.values):,} values are too many; list at most {MOST_VALUES:,}", ("values",))
+        if self.codes is not None and not 1 <= self.codes <= MAX_LISTED_VALUES:
+            raise SchemaError(f"codes is {self.codes}; it must be 1 … {MAX_LISTED_VALUES:,}", ("codes",))
+        if len(self.values) > MAX_LISTED_VALUES:
+            raise SchemaError(
+                f"{len(self.values):,} values are too many; list at most {MAX_LISTED_VALUES:,}", ("values",)
+            )
         for index, value in enumerate(self.values):
             _require_category(value, ("values", index))
         if self.other is not None:
             _require_category(self.other, ("other",))
         seen: set[str] = set()
-        for index, text in enumerate(text_of(value) for value in self.values):
+        for index, text in enumerate(canonical_text(value) for value in self.values):
             if text in seen:
                 raise SchemaError(f"the value {text!r} is listed twice", ("values", index))
             seen.add(text)
-        self._check_missing(seen if self.other is None else seen | {text_of(self.other)})
+        self._check_missing(seen if self.other is None else seen | {canonical_text(self.other)})
 
     def all_values(self) -> tuple[Value, ...]:
         """The value of every cell but ``missing``, an appended ``other`` included."""
@@ -215,10 +217,10 @@ class Categorical(Attribute, frozen=True, kw_only=True, dict=True, tag="categori
     @functools.cached_property
     def _index_by_text(self) -> dict[str, int]:
         """The place of every listed value, by its text: conditions on thousands of values look many of them up."""
-        return {text_of(value): index for index, value in enumerate(self.values)}
+        return {canonical_text(value): index for index, value in enumerate(self.values)}
 
     def _index_of(self, value: Value) -> int | None:
-        text = text_of(value)
+        text = canonical_text(value)
         if self.codes is None:
             return self._index_by_text.get(text)
         plain = text.isascii() and text.isdecimal() and (text == "0" or text[0] != "0")
@@ -227,7 +229,7 @@ class Categorical(Attribute, frozen=True, kw_only=True, dict=True, tag="categori
     def _cell_of(self, value: Value) -> int | None:
         """The cell of a value, an appended ``other`` included."""
         index = self._index_of(value)
-        if index is None and self.other is not None and text_of(value) == text_of(self.other):
+        if index is None and self.other is not None and canonical_text(value) == canonical_text(self.other):
             return self.proper_cells - 1
         return index
 
@@ -241,13 +243,15 @@ class Categorical(Attribute, frozen=True, kw_only=True, dict=True, tag="categori
         return None if self.other is None else self._cell_of(self.other)
 
     def _proper_labels(self) -> Sequence[str]:
-        return [text_of(value) for value in self.all_values()]
+        return [canonical_text(value) for value in self.all_values()]
 
     def _select_one(self, part: Value) -> NDArray[np.int64]:
         cell = self._cell_of(part)
         if cell is None:
             labels = self._proper_labels()
-            raise SchemaError(f"{text_of(part)!r} is not a value of {self.name!r}; it has {some(labels)}")
+            raise SchemaError(
+                f"{canonical_text(part)!r} is not a value of {self.name!r}; it has {format_names(labels)}"
+            )
         return np.array([cell])
 
 
@@ -283,7 +287,7 @@ class Boolean(Attribute, frozen=True, kw_only=True, tag="boolean"):
         return ["false", "true"]
 
     def _select_one(self, part: Value) -> NDArray[np.int64]:
-        text = text_of(part)
+        text = canonical_text(part)
         if text.lower() not in ("true", "false"):
             raise SchemaError(f"{self.name!r} is boolean; a condition on it is true or false, not {text!r}")
         return np.array([int(text.lower() == "true")])
@@ -302,7 +306,7 @@ class Open(Attribute, frozen=True, kw_only=True, tag="open"):
     def _check(self) -> None:
         self._check_missing({self.other})
 
-    def bought(self, values: Sequence[str]) -> Categorical:
+    def to_categorical(self, values: Sequence[str]) -> Categorical:
         """The categorical attribute that this one becomes once its values are released.
 
         A value that is called like all others, or like an empty cell, joins the others: a release must not fail
@@ -351,7 +355,7 @@ def _require_category(value: Value, path: tuple[str | int, ...]) -> None:
         raise SchemaError(f"{value} is not a category; leave it out, or quote it", path)
 
 
-def text_of(value: Value) -> str:
+def canonical_text(value: Value) -> str:
     """The canonical text of a value: how it is compared with the cells of a table."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -368,14 +372,16 @@ def split_range(value: Value) -> tuple[str, str] | None:
     return (low, high) if low and high else None
 
 
-def some(labels: Sequence[str]) -> str:
+def format_names(labels: Sequence[str]) -> str:
     """The first eight of some names, and how many more there are."""
     shown = ", ".join(labels[:8])
     return shown if len(labels) <= 8 else f"{shown} and {len(labels) - 8:,} more"
 
 
-def meant(name: object, known: Sequence[str]) -> str:
+def suggest_names(name: object, known: Sequence[str]) -> str:
     """A question to the person who gave a name that is not known; where nothing is near it, what there is."""
     plain = {other.casefold(): other for other in known}
     close = difflib.get_close_matches(str(name).casefold(), plain, 3)
-    return f"did you mean {' or '.join(plain[other] for other in close)}?" if close else f"there are {some(known)}"
+    return (
+        f"did you mean {' or '.join(plain[other] for other in close)}?" if close else f"there are {format_names(known)}"
+    )

@@ -9,18 +9,18 @@ from unicodedata import category
 
 import msgspec
 
-from dpsyn.errors import SchemaError, in_words
-from dpsyn.schema.attributes import freeze, text_of
-from dpsyn.schema.relations import Neighbours, Unit
+from dpsyn.errors import SchemaError, describe_os_error
+from dpsyn.schema.attributes import canonical_text, freeze
+from dpsyn.schema.relations import NeighboringRelation, UnitDeclaration
 
-MOST_ITEMS = 10_000_000
+MAX_UNIVERSE_ITEMS = 10_000_000
 """Items of a universe: every one of them is a candidate wherever items are drawn."""
 
 _RANGE = re.compile(r"\s*(-?[0-9]{1,18})\s*\.\.\s*(-?[0-9]{1,18})\s*", re.ASCII)
 _BLANK = ("", "nan", "-nan", "+nan")
 """Cells that hold nothing, as ``records`` reads them; so no item can be called like that."""
 
-_ODD = ("Cc", "Cs")
+_CONTROL_CATEGORIES = ("Cc", "Cs")
 """Control characters and halves of others, which no file of items can hold."""
 
 
@@ -30,23 +30,23 @@ class BasketSchema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     Attributes:
         items: the universe, in its order; None if it is to be bought.
         because: where the universe is known from, for the certificate.
-        bought: whether it was bought, so that nobody had to declare it public.
+        items_discovered: whether it was bought, so that nobody had to declare it public.
         basket: the column of a long table that says to which basket a row belongs.
         item: the column that says which item it holds.
         dataset: the name under which releases of these baskets share a privacy budget.
-        neighbours: ``add-remove`` one basket, or ``replace`` one.
-        unit: the column that names a person, and how many baskets of one are used at most; left out, every basket is
+        neighbors: ``add-remove`` one basket, or ``replace`` one.
+        privacy_unit: the column that names a person, and how many baskets of one are used at most; left out, every basket is
             its own.
     """
 
     items: tuple[str, ...] | None
     because: str = ""
-    bought: bool = False
+    items_discovered: bool = False
     basket: str = "basket"
     item: str = "item"
     dataset: str = ""
-    neighbours: Neighbours = "add-remove"
-    unit: Unit | None = None
+    neighbors: NeighboringRelation = "add-remove"
+    privacy_unit: UnitDeclaration | None = None
 
     def __post_init__(self) -> None:
         freeze(self)
@@ -59,16 +59,16 @@ class BasketSchema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that a long table must have."""
-        return (self.basket, self.item, *((self.unit.id,) if self.unit else ()))
+        return (self.basket, self.item, *((self.privacy_unit.id,) if self.privacy_unit else ()))
 
     def declared_public(self) -> tuple[str, ...]:
         """What a release takes as known without the baskets, for its certificate."""
-        if self.items is None or self.bought:
+        if self.items is None or self.items_discovered:
             return ()
         return (f"the universe of {len(self.items):,} items" + (f": {self.because}" if self.because else ""),)
 
 
-def items_of(items: str | Path | Iterable[object]) -> tuple[tuple[str, ...], str]:
+def read_items(items: str | Path | Iterable[object]) -> tuple[tuple[str, ...], str]:
     """A universe, and where it comes from in words.
 
     It is a range such as ``1..16470``, the path of a file with one item on each line, or the items themselves, as
@@ -77,9 +77,11 @@ def items_of(items: str | Path | Iterable[object]) -> tuple[tuple[str, ...], str
     if isinstance(items, str | Path):
         found = _RANGE.fullmatch(str(items))
         if found:
-            return _range(int(found[1]), int(found[2])), f"the range {found[1]}..{found[2]}"
-        return _lines(Path(items)), f"listed in {Path(items).name}"
-    texts = tuple(text_of(item).strip() if isinstance(item, str | int | float) else str(item).strip() for item in items)
+            return _item_range(int(found[1]), int(found[2])), f"the range {found[1]}..{found[2]}"
+        return _read_item_file(Path(items)), f"listed in {Path(items).name}"
+    texts = tuple(
+        canonical_text(item).strip() if isinstance(item, str | int | float) else str(item).strip() for item in items
+    )
     if not texts:
         raise SchemaError("the list of items is empty; give a range such as 1..16470, a file, or the items")
     return texts, "as listed"
@@ -87,23 +89,25 @@ def items_of(items: str | Path | Iterable[object]) -> tuple[tuple[str, ...], str
 
 def is_item(text: str) -> bool:
     """Whether a text without spaces around it can be an item: it is not blank and has no control characters."""
-    return text.lower() not in _BLANK and (text.isprintable() or not any(category(sign) in _ODD for sign in text))
+    return text.lower() not in _BLANK and (
+        text.isprintable() or not any(category(sign) in _CONTROL_CATEGORIES for sign in text)
+    )
 
 
-def _range(first: int, last: int) -> tuple[str, ...]:
+def _item_range(first: int, last: int) -> tuple[str, ...]:
     if last < first:
         raise SchemaError(f"the range of items {first}..{last} is empty; give the smaller number first")
-    if last - first >= MOST_ITEMS:
-        raise _too_many(last - first + 1)
+    if last - first >= MAX_UNIVERSE_ITEMS:
+        raise _too_many_items(last - first + 1)
     return tuple(map(str, range(first, last + 1)))
 
 
-def _lines(path: Path) -> tuple[str, ...]:
+def _read_item_file(path: Path) -> tuple[str, ...]:
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise SchemaError(
-            f"the items cannot be read from {path}: {in_words(error)}; give a file with one item on each line, or a "
+            f"the items cannot be read from {path}: {describe_os_error(error)}; give a file with one item on each line, or a "
             "range such as 1..16470"
         ) from None
     except UnicodeDecodeError:
@@ -115,8 +119,8 @@ def _lines(path: Path) -> tuple[str, ...]:
 
 
 def _check_items(items: Sequence[str]) -> None:
-    if len(items) > MOST_ITEMS:
-        raise _too_many(len(items))
+    if len(items) > MAX_UNIVERSE_ITEMS:
+        raise _too_many_items(len(items))
     seen: set[str] = set()
     for item in items:
         if not is_item(item) or item != item.strip():
@@ -128,5 +132,5 @@ def _check_items(items: Sequence[str]) -> None:
         seen.add(item)
 
 
-def _too_many(number: int) -> SchemaError:
-    return SchemaError(f"a universe of {number:,} items is more than {MOST_ITEMS:,}; leave items out")
+def _too_many_items(number: int) -> SchemaError:
+    return SchemaError(f"a universe of {number:,} items is more than {MAX_UNIVERSE_ITEMS:,}; leave items out")

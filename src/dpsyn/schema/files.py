@@ -13,35 +13,35 @@ from typing import Any, get_args
 
 import msgspec
 
-from dpsyn.errors import SchemaError, in_words
-from dpsyn.schema import documents, yamltext
+from dpsyn.errors import SchemaError, describe_os_error
+from dpsyn.schema import yaml_documents, yaml_io
 from dpsyn.schema.attributes import Attribute
-from dpsyn.schema.documents import convert, each, refuse_unknown, tagged
-from dpsyn.schema.relations import AnyRule, Derive, Neighbours, Recode, Rule, Unit
+from dpsyn.schema.relations import AnyRule, Derive, JointAttribute, NeighboringRelation, Rule, UnitDeclaration
 from dpsyn.schema.schema import AnyAttribute, Schema
+from dpsyn.schema.yaml_documents import convert, read_each, refuse_unknown_fields, require_tag
 
-FORMAT = 1
+SCHEMA_FORMAT = 1
 """The version of the file format."""
 
-KEY = "dpsyn_schema"
+SCHEMA_KEY = "dpsyn_schema"
 """The first key of a schema file; its value is the format."""
 
-RESERVED = ("weight", "household")
+RESERVED_KEYS = ("weight", "household")
 """Words that will mean something one day."""
 
-KINDS: dict[str, type[Attribute]] = {str(k.__struct_config__.tag): k for k in get_args(AnyAttribute)}
-RULES: dict[str, type[Rule]] = {str(r.__struct_config__.tag): r for r in get_args(AnyRule)}
+ATTRIBUTE_KINDS: dict[str, type[Attribute]] = {str(k.__struct_config__.tag): k for k in get_args(AnyAttribute)}
+RULE_KINDS: dict[str, type[Rule]] = {str(r.__struct_config__.tag): r for r in get_args(AnyRule)}
 
-MOST_BYTES = 100_000_000
+MAX_SCHEMA_BYTES = 100_000_000
 """Of a schema or of other metadata: a list of a million values has a tenth of that."""
 
 _COMMON = ("missing", "provenance", "because", "description")
-_PLAIN_FIELDS: dict[str, Any] = {"dataset": str, "expected_size": int, "neighbours": Neighbours}
+_PLAIN_FIELDS: dict[str, Any] = {"dataset": str, "expected_size": int, "neighbors": NeighboringRelation}
 
 
-def load(path: str | Path) -> Schema:
+def load_schema(path: str | Path) -> Schema:
     """Read a schema file; an error names the file and the line."""
-    return documents.loaded(path, read_text(path), parse)
+    return yaml_documents.load_document(path, read_text(path), parse_schema)
 
 
 def read_text(path: str | Path, *, keep_mark: bool = False) -> str:
@@ -57,11 +57,11 @@ def read_bytes(path: str | Path) -> bytes:
     require_file(path)
     try:
         with open(path, "rb") as file:
-            content = file.read(MOST_BYTES + 1)
+            content = file.read(MAX_SCHEMA_BYTES + 1)
     except OSError as error:
-        raise SchemaError(f"{path} cannot be read: {in_words(error)}") from None
-    if len(content) > MOST_BYTES:
-        raise SchemaError(f"{path} is larger than {MOST_BYTES // 10**6} MB, so it is no description of a table")
+        raise SchemaError(f"{path} cannot be read: {describe_os_error(error)}") from None
+    if len(content) > MAX_SCHEMA_BYTES:
+        raise SchemaError(f"{path} is larger than {MAX_SCHEMA_BYTES // 10**6} MB, so it is no description of a table")
     return content
 
 
@@ -72,27 +72,29 @@ def require_file(path: str | Path) -> None:
     try:
         mode = os.stat(path).st_mode
     except OSError as error:
-        raise SchemaError(f"{path} cannot be read: {in_words(error)}") from None
+        raise SchemaError(f"{path} cannot be read: {describe_os_error(error)}") from None
     except ValueError:  # a path with a zero byte
         raise SchemaError(f"{str(path)!r} cannot be read: no file has such a name") from None
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # a folder is refused in the system's own words
         raise SchemaError(f"{path} cannot be read: it is a device or a pipe; give the name of a file")
 
 
-def parse(text: str) -> Schema:
+def parse_schema(text: str) -> Schema:
     """Read a schema from YAML text; an error names the line."""
-    return documents.parsed(text, _schema)
+    return yaml_documents.parse_document(text, _build_schema)
 
 
 def require_format(document: Any) -> None:
     """Refuse data that is not of a schema file, or of one that another DPSyn wrote."""
-    if not isinstance(document, dict) or KEY not in document:
-        raise SchemaError(f"this is not a DPSyn schema; its first line should be {KEY}: {FORMAT}")
-    if type(document[KEY]) is not int or document[KEY] != FORMAT:
-        raise SchemaError(f"this schema has format {document[KEY]!r}; this DPSyn reads format {FORMAT}", (KEY,))
+    if not isinstance(document, dict) or SCHEMA_KEY not in document:
+        raise SchemaError(f"this is not a DPSyn schema; its first line should be {SCHEMA_KEY}: {SCHEMA_FORMAT}")
+    if type(document[SCHEMA_KEY]) is not int or document[SCHEMA_KEY] != SCHEMA_FORMAT:
+        raise SchemaError(
+            f"this schema has format {document[SCHEMA_KEY]!r}; this DPSyn reads format {SCHEMA_FORMAT}", (SCHEMA_KEY,)
+        )
 
 
-def document_of(schema: Schema) -> dict[str, Any]:
+def to_document(schema: Schema) -> dict[str, Any]:
     """The plain data of a schema's file."""
     fields = msgspec.to_builtins(schema)
     for entry in fields.get("derive", []):
@@ -100,20 +102,21 @@ def document_of(schema: Schema) -> dict[str, Any]:
     for entry in fields.get("rules", []):
         if "where" in entry:
             entry["where"] = dict(entry["where"])
-    document: dict[str, Any] = {KEY: FORMAT}
-    order = ("dataset", "expected_size", "neighbours", "unit", "attributes", "derive", "recode", "rules")
+    document: dict[str, Any] = {SCHEMA_KEY: SCHEMA_FORMAT}
+    order = ("dataset", "expected_size", "neighbors", "privacy_unit", "attributes", "derive", "measure_together", "rules")
     for key in (key for key in order if key in fields):
         document[key] = fields[key]
-    document["attributes"] = {a.pop("name"): _readable(a) for a in document["attributes"]}
-    for key in ("derive", "recode"):
+    document["attributes"] = {a.pop("name"): _common_fields_last(a) for a in document["attributes"]}
+    for key in ("derive", "measure_together"):
         if key in document:
             document[key] = {entry.pop("name"): entry for entry in document[key]}
-    if "recode" in document:
-        document["recode"] = {name: entry["attributes"] for name, entry in document["recode"].items()}
+    if "measure_together" in document:
+        joint = document["measure_together"]
+        document["measure_together"] = {name: entry["attributes"] for name, entry in joint.items()}
     return document
 
 
-def _readable(entry: dict[str, Any]) -> dict[str, Any]:
+def _common_fields_last(entry: dict[str, Any]) -> dict[str, Any]:
     """Fields of the kind first, those that all kinds have last."""
     own = {key: value for key, value in entry.items() if key not in _COMMON}
     return own | {key: entry[key] for key in _COMMON if key in entry}
@@ -122,20 +125,24 @@ def _readable(entry: dict[str, Any]) -> dict[str, Any]:
 # ── plain data → values ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _schema(document: Any) -> Schema:
+def _build_schema(document: Any) -> Schema:
     require_format(document)
-    for word in RESERVED:
+    for word in RESERVED_KEYS:
         if word in document:
             raise SchemaError(f"{word}: not supported yet; leave it out", (word,))
-    refuse_unknown(document, [KEY, *Schema.__struct_fields__], ())
+    refuse_unknown_fields(document, [SCHEMA_KEY, *Schema.__struct_fields__], ())
     given = {key: value for key, value in document.items() if value is not None}
     plain = {key: convert(given[key], kind, (key,), f"{key}: ") for key, kind in _PLAIN_FIELDS.items() if key in given}
     rules = convert(given.get("rules", []), list[Any], ("rules",), "rules: ")
     return Schema(
-        attributes=each(_attribute, _mapping(given, "attributes").items()),
-        unit=convert(given["unit"], Unit, ("unit",), "unit: ") if "unit" in given else None,
+        attributes=read_each(_attribute, _mapping(given, "attributes").items()),
+        privacy_unit=(
+            convert(given["privacy_unit"], UnitDeclaration, ("privacy_unit",), "privacy_unit: ")
+            if "privacy_unit" in given
+            else None
+        ),
         derive=tuple(_derive(*entry) for entry in _mapping(given, "derive").items()),
-        recode=tuple(_recode(*entry) for entry in _mapping(given, "recode").items()),
+        measure_together=tuple(_joint_attribute(*entry) for entry in _mapping(given, "measure_together").items()),
         rules=tuple(_rule(entry, ("rules", index)) for index, entry in enumerate(rules)),
         **plain,
     )
@@ -150,8 +157,8 @@ def _mapping(given: dict[str, Any], key: str) -> dict[str, Any]:
 
 def _attribute(name: str, entry: Any) -> AnyAttribute:
     path = ("attributes", name)
-    fields = tagged(entry, "kind", KINDS, path, f"attribute {name!r}")
-    kind = KINDS[fields["kind"]]
+    fields = require_tag(entry, "kind", ATTRIBUTE_KINDS, path, f"attribute {name!r}")
+    kind = ATTRIBUTE_KINDS[fields["kind"]]
     return convert(fields, kind, path, f"attribute {name!r}: ", name)  # type: ignore[return-value]
 
 
@@ -163,17 +170,17 @@ def _derive(name: str, entry: Any) -> Derive:
     return convert(fields, Derive, path, f"derive {name!r}: ", name)
 
 
-def _recode(name: str, entry: Any) -> Recode:
-    return convert({"attributes": entry}, Recode, ("recode", name), f"recode {name!r}: ", name)
+def _joint_attribute(name: str, entry: Any) -> JointAttribute:
+    return convert({"attributes": entry}, JointAttribute, ("measure_together", name), f"measure_together {name!r}: ", name)
 
 
-def _rule(entry: Any, path: yamltext.Path) -> Any:
-    fields = tagged(entry, "rule", RULES, path, "a rule")
+def _rule(entry: Any, path: yaml_io.YamlPath) -> Any:
+    fields = require_tag(entry, "rule", RULE_KINDS, path, "a rule")
     fields = _as_pairs(fields, "where", "attributes to conditions", path)
-    return convert(fields, RULES[fields["rule"]], path, f"rule {int(path[-1]) + 1}: ")
+    return convert(fields, RULE_KINDS[fields["rule"]], path, f"rule {int(path[-1]) + 1}: ")
 
 
-def _as_pairs(fields: dict[str, Any], key: str, words: str, path: yamltext.Path) -> dict[str, Any]:
+def _as_pairs(fields: dict[str, Any], key: str, words: str, path: yaml_io.YamlPath) -> dict[str, Any]:
     """The fields with one that is a mapping in the file and pairs in the value."""
     entries = fields.get(key)
     if entries is None:

@@ -2,7 +2,7 @@
 
 A number, a date or a decimal lives on a *lattice* of steps 0 … steps−1. The lattice is cut into **cells**, fine
 enough that a histogram over them shows spikes and shape, few enough (about a thousand) that such a histogram
-can be bought. **Bins** are unions of neighbouring cells, coarse enough for marginals over several attributes.
+can be bought. **Bins** are unions of neighboring cells, coarse enough for marginals over several attributes.
 Everything here is arithmetic on public bounds; no row is involved.
 """
 
@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-MAX_CELLS = 1_000
+MAX_GRID_CELLS = 1_000
 """Cells of one attribute, about: a histogram of this size costs a single 1-way marginal."""
 
 DEFAULT_BINS = 32
@@ -75,26 +75,26 @@ def make_grid(
         ladder: widths to prefer, ascending, such as the lengths of minutes, hours and days in steps.
     """
     if bins is None:
-        bin_starts = _cut(0, steps, _round_width(steps, DEFAULT_BINS, ladder), origin)
+        bin_starts = _cut_at_multiples(0, steps, _round_width(steps, DEFAULT_BINS, ladder), origin)
         segments: list[int] = [0, steps]
     else:
-        bin_starts = _equal(steps, bins) if isinstance(bins, int) else sorted({0, *bins})
+        bin_starts = _equal_bins(steps, bins) if isinstance(bins, int) else sorted({0, *bins})
         segments = [*bin_starts, steps]
-    share = max(1, MAX_CELLS // (len(segments) - 1))
+    share = max(1, MAX_GRID_CELLS // (len(segments) - 1))
     cuts = {*bin_starts, *(step for spike in spikes for step in (spike, spike + 1))}
     for start, stop in pairwise(segments):
-        cuts.update(_cut(start, stop, _round_width(stop - start, share, ladder), origin))
+        cuts.update(_cut_at_multiples(start, stop, _round_width(stop - start, share, ladder), origin))
     edges = np.array(sorted(cuts | {steps}), dtype=np.int64)
     bin_of_cell = np.searchsorted(np.array(bin_starts), edges[:-1], side="right") - 1
     return Grid(edges=edges, bin_of_cell=bin_of_cell.astype(np.int64))
 
 
-def _equal(steps: int, bins: int) -> list[int]:
+def _equal_bins(steps: int, bins: int) -> list[int]:
     """First steps of at most ``bins`` equally wide bins."""
     return sorted({index * steps // bins for index in range(bins)})
 
 
-def _cut(start: int, stop: int, width: int, origin: int) -> list[int]:
+def _cut_at_multiples(start: int, stop: int, width: int, origin: int) -> list[int]:
     """``start`` and every later step below ``stop`` whose coordinate is a multiple of ``width``."""
     first = start + 1 + (-(origin + start + 1)) % width
     return [start, *range(first, stop, width)]

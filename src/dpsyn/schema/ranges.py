@@ -15,20 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.errors import SchemaError
-from dpsyn.schema.attributes import MOST_VALUES, Attribute, NotCodedError, Value, split_range
-from dpsyn.schema.dateformats import format_problem
+from dpsyn.schema.attributes import MAX_LISTED_VALUES, Attribute, NotCodedError, Value, split_range
 from dpsyn.schema.grid import Grid, make_grid
 
-MOST_STEPS = 2**53
+MAX_LATTICE_STEPS = 2**53
 """Lattice points of one attribute: all of them are exact as 64-bit floats."""
 
-FARTHEST_REAL = 2**51
+MAX_REAL_COORDINATE = 2**51
 """Lattice coordinates of a real lie nearer to zero, so that they come back from 64-bit floats: dividing by a power of
 ten and multiplying again errs by less than a quarter, and floats of this size lie a quarter apart or less."""
 
 Resolution = Literal["year", "month", "day", "hour", "minute", "second", "millisecond", "microsecond"]
 
-UNITS: dict[Resolution, str] = {
+NUMPY_UNITS: dict[Resolution, str] = {
     "year": "Y",
     "month": "M",
     "day": "D",
@@ -40,7 +39,7 @@ UNITS: dict[Resolution, str] = {
 }
 """numpy's names of the resolutions."""
 
-_MOST_DIGITS = 400
+_MAX_EXPONENT = 400
 """More than any float has; a text such as 1e999999999 would fill the memory once it is written out."""
 
 _ROUND_SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
@@ -98,9 +97,9 @@ class Ranged(Attribute, frozen=True, kw_only=True):
 
     def grid(self) -> Grid:
         """Cells on round coordinates, declared bins and spikes."""
-        return _grid_of(self)
+        return _build_grid(self)
 
-    def _zero(self) -> list[int]:
+    def _zero_steps(self) -> list[int]:
         return [-self.origin] if 0 <= -self.origin < self.steps else []
 
     def _round_widths(self) -> Sequence[int]:
@@ -134,7 +133,7 @@ class Ranged(Attribute, frozen=True, kw_only=True):
             raise SchemaError(f"the condition {part!r} on {self.name!r} ends before it begins")
         return first, last
 
-    def whole_cells(self, part: Value) -> str | None:
+    def widen_to_whole_cells(self, part: Value) -> str | None:
         """None if a value or range consists of whole cells; else the range of all cells that it touches."""
         (first, last), edges = self.span_of(part), self.grid().edges
         touched = np.flatnonzero((edges[1:] > first) & (edges[:-1] <= last))
@@ -149,14 +148,16 @@ class Ranged(Attribute, frozen=True, kw_only=True):
         low, high = getattr(self, low_field), getattr(self, high_field)
         if self.steps < 1:
             raise SchemaError(f"{low_field} ({low}) is above {high_field} ({high})", (low_field,))
-        if self.steps > MOST_STEPS:
+        if self.steps > MAX_LATTICE_STEPS:
             raise SchemaError(f"{low_field} … {high_field} holds more than 2^53 values", (high_field,))
 
     def _check_cuts(self) -> None:
         """Refuse bins, spikes and an ``other`` outside the range."""
         number = self.bins if isinstance(self.bins, int) else 1 if self.bins is None else len(self.bins)
-        if not 1 <= number <= MOST_VALUES:
-            message = f"bins is a number of at least 1 and at most {MOST_VALUES:,}, or the first value of each bin"
+        if not 1 <= number <= MAX_LISTED_VALUES:
+            message = (
+                f"bins is a number of at least 1 and at most {MAX_LISTED_VALUES:,}, or the first value of each bin"
+            )
             raise SchemaError(message, ("bins",))
         starts = self._steps_of_all("bins", self.bins if isinstance(self.bins, tuple) else ())
         if sorted(set(starts)) != starts:
@@ -193,8 +194,10 @@ class Integer(Ranged, frozen=True, kw_only=True, tag="integer"):
     high: int
 
     def _check(self) -> None:
-        if max(abs(self.low), abs(self.high)) >= MOST_STEPS:
-            raise SchemaError("bounds must lie within ±2^53", ("low" if abs(self.low) >= MOST_STEPS else "high",))
+        if max(abs(self.low), abs(self.high)) >= MAX_LATTICE_STEPS:
+            raise SchemaError(
+                "bounds must lie within ±2^53", ("low" if abs(self.low) >= MAX_LATTICE_STEPS else "high",)
+            )
         self._check_order("low", "high")
         self._check_cuts()
 
@@ -210,7 +213,7 @@ class Integer(Ranged, frozen=True, kw_only=True, tag="integer"):
 
     def coordinate_of(self, value: Value) -> int:
         """The number itself."""
-        number = _decimal(value)
+        number = _parse_decimal(value)
         if number != number.to_integral_value():
             raise SchemaError(f"{value} is not a whole number")
         return int(number)
@@ -243,30 +246,32 @@ class Real(Ranged, frozen=True, kw_only=True, tag="real"):
                 raise SchemaError(f"{field} is {getattr(self, field)}; it must be a finite number", (field,))
         if self.decimals is not None and not 0 <= self.decimals <= 15:
             raise SchemaError(f"decimals is {self.decimals}; it must be 0 … 15", ("decimals",))
-        if max(abs(self.low), abs(self.high)) * self.scale >= FARTHEST_REAL:
-            most = f"±{FARTHEST_REAL / self.scale:.3g}"
-            message = f"bounds with {self.places} decimals lie within {most}; give fewer decimals or nearer bounds"
+        if max(abs(self.low), abs(self.high)) * self.scale >= MAX_REAL_COORDINATE:
+            most = f"±{MAX_REAL_COORDINATE / self.scale:.3g}"
+            message = (
+                f"bounds with {self.decimal_places} decimals lie within {most}; give fewer decimals or nearer bounds"
+            )
             raise SchemaError(message, ("decimals",))
         for field in ("low", "high"):
-            if _decimal(getattr(self, field)).scaleb(self.places) % 1:
-                message = f"{field} ({getattr(self, field)}) has more than {self.places} decimals"
+            if _parse_decimal(getattr(self, field)).scaleb(self.decimal_places) % 1:
+                message = f"{field} ({getattr(self, field)}) has more than {self.decimal_places} decimals"
                 raise SchemaError(message, (field,))
         self._check_order("low", "high")
         self._check_cuts()
 
     @property
-    def places(self) -> int:
+    def decimal_places(self) -> int:
         """Digits after the point."""
         if self.decimals is not None:
             return self.decimals
         width = self.high - self.low
         telling_a_million_apart = 6 - math.floor(math.log10(width)) if 0 < width < math.inf else 0
-        return min(15, max(0, telling_a_million_apart, _places(self.low), _places(self.high)))
+        return min(15, max(0, telling_a_million_apart, _count_decimals(self.low), _count_decimals(self.high)))
 
     @property
     def scale(self) -> int:
         """Lattice points per unit."""
-        return int(10**self.places)
+        return int(10**self.decimal_places)
 
     @property
     def origin(self) -> int:
@@ -280,11 +285,11 @@ class Real(Ranged, frozen=True, kw_only=True, tag="real"):
 
     def coordinate_of(self, value: Value) -> int:
         """The nearest lattice point."""
-        return int(_decimal(value).scaleb(self.places).to_integral_value())
+        return int(_parse_decimal(value).scaleb(self.decimal_places).to_integral_value())
 
     def text_at(self, step: int) -> str:
         """The number with its decimals."""
-        return f"{Decimal(self.origin + step).scaleb(-self.places):f}"
+        return f"{Decimal(self.origin + step).scaleb(-self.decimal_places):f}"
 
     def values_at(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
         """The numbers at some steps, each the float nearest to its decimal text."""
@@ -322,10 +327,10 @@ class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
     @property
     def unit(self) -> str:
         """numpy's letter for the resolution."""
-        return UNITS[self.resolution]
+        return NUMPY_UNITS[self.resolution]
 
     @property
-    def dated(self) -> bool:
+    def is_date(self) -> bool:
         """Whether the column holds dates rather than times."""
         return self.resolution in ("year", "month", "day")
 
@@ -368,7 +373,7 @@ class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
         """The instants at some steps."""
         return (steps + self.origin).astype(f"datetime64[{self.unit}]")
 
-    def _zero(self) -> list[int]:
+    def _zero_steps(self) -> list[int]:
         return []
 
     def _round_widths(self) -> Sequence[int]:
@@ -377,14 +382,14 @@ class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
 
 
 @functools.lru_cache(maxsize=1024)
-def _grid_of(attribute: Ranged) -> Grid:
+def _build_grid(attribute: Ranged) -> Grid:
     """The grid of an attribute; remembered, because sizes, labels and codes all ask for it."""
     declared = attribute.bins
     return make_grid(
         attribute.steps,
         origin=attribute.origin,
         bins=[attribute.step_of(edge) for edge in declared] if isinstance(declared, tuple) else declared,
-        spikes=[attribute.step_of(spike) for spike in attribute.spikes] + attribute._zero(),
+        spikes=[attribute.step_of(spike) for spike in attribute.spikes] + attribute._zero_steps(),
         ladder=attribute._round_widths(),
     )
 
@@ -418,18 +423,59 @@ def _written_period(text: str) -> Literal["Y", "M", "D"] | None:
     return "D"
 
 
-def _decimal(value: Value) -> Decimal:
+def _parse_decimal(value: Value) -> Decimal:
     try:
         number = Decimal(str(value))
     except InvalidOperation:
         raise SchemaError(f"{value!r} is not a number") from None
     if isinstance(value, bool) or not number.is_finite():
         raise SchemaError(f"{value!r} is not a number")
-    if number.adjusted() > _MOST_DIGITS:
+    if number.adjusted() > _MAX_EXPONENT:
         raise SchemaError(f"{value} is far outside every range")
     return number
 
 
-def _places(value: float) -> int:
-    exponent = _decimal(value).normalize().as_tuple().exponent
+def _count_decimals(value: float) -> int:
+    exponent = _parse_decimal(value).normalize().as_tuple().exponent
     return max(0, -int(exponent))
+
+
+# ── How a text file writes dates: those letters of strptime that Arrow, which reads the cells, reads rightly everywhere ──
+
+
+DATE_PART_LETTERS = {"year": "YyDF", "month": "mbBhDF", "day": "deDF"}
+"""The letters that name a part of a date; ``%D`` is %m/%d/%y and ``%F`` is %Y-%m-%d."""
+
+FORMAT_LETTERS = "YymbBhdeDFaAHIMSpTRz%"
+"""All that may follow a percent sign."""
+
+
+def format_problem(form: str, resolution: str) -> str | None:
+    """What is wrong with a format for dates of a resolution, and what to do; None if nothing is."""
+    letters = re.findall("%(.?)", form, re.DOTALL)
+    unknown = next((letter for letter in letters if letter not in FORMAT_LETTERS or not letter), None)
+    if unknown is not None:
+        return f"%{unknown} is not read; use {' '.join(f'%{letter}' for letter in FORMAT_LETTERS)}"
+    if not form.isprintable():
+        return "a character in it is not printable; leave it out"
+    twice = next((letter for letter in letters if letter != "%" and letters.count(letter) > 1), None)
+    if twice is not None:
+        return f"it has %{twice} twice; once is enough"
+    for part in _required_parts(resolution):
+        if not set(letters).intersection(DATE_PART_LETTERS[part]):
+            return f"it does not name the {part}; add {' or '.join(f'%{letter}' for letter in DATE_PART_LETTERS[part])}"
+    return "%I is an hour of half a day; add %p" if "I" in letters and "p" not in letters else None
+
+
+def _required_parts(resolution: str) -> list[str]:
+    """The parts of a date that a resolution tells apart."""
+    parts = list(DATE_PART_LETTERS)
+    return parts[: parts.index(resolution) + 1] if resolution in parts else parts
+
+
+def to_python_format(form: str) -> str:
+    """The same format in letters that Python knows."""
+    return re.sub("%(.)", lambda found: _PYTHON_LETTERS.get(found[1], found[0]), form)
+
+
+_PYTHON_LETTERS = {"D": "%m/%d/%y", "F": "%Y-%m-%d", "T": "%H:%M:%S", "R": "%H:%M", "h": "%b", "e": "%d"}

@@ -8,32 +8,32 @@ from typing import Literal
 import msgspec
 
 from dpsyn.errors import SchemaError
-from dpsyn.schema.attributes import Provenance, Value, freeze, text_of
+from dpsyn.schema.attributes import Provenance, Value, canonical_text, freeze
 
 Condition = Value | tuple[Value, ...]
 """On one attribute: a value, several, a range ``30..39``, or ``missing``."""
 
-Where = tuple[tuple[str, Condition], ...]
+RowConditions = tuple[tuple[str, Condition], ...]
 """Conditions on several attributes, all of which hold."""
 
 
-class Unit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class UnitDeclaration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Whom the guarantee protects: one row, or with an id all rows of one person.
 
     Attributes:
         id: the identifier attribute that names the person.
-        rows: the rows of one person that a release uses at most; others are left out.
+        max_rows: the rows of one person that a release uses at most; others are left out.
     """
 
     id: str
-    rows: int = 1
+    max_rows: int = 1
 
     def __post_init__(self) -> None:
-        if self.rows < 1:
-            raise SchemaError(f"rows is {self.rows}; a person has at least 1 row", ("rows",))
+        if self.max_rows < 1:
+            raise SchemaError(f"rows is {self.max_rows}; a person has at least 1 row", ("rows",))
 
 
-class Stated(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A statement about the table, and why it is public.
 
     Attributes:
@@ -49,7 +49,7 @@ class Stated(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         freeze(self)
 
 
-class Derive(Stated, frozen=True, kw_only=True, rename={"source": "from"}):
+class Derive(Statement, frozen=True, kw_only=True, rename={"source": "from"}):
     """An attribute that follows from another one, such as a general code from a detailed one.
 
     It is not measured but filled in after synthesis.
@@ -68,21 +68,21 @@ class Derive(Stated, frozen=True, kw_only=True, rename={"source": "from"}):
 
     def __post_init__(self) -> None:
         freeze(self)
-        as_in_files = tuple((text_of(value), derived) for value, derived in self.mapping)
+        as_in_files = tuple((canonical_text(value), derived) for value, derived in self.mapping)
         msgspec.structs.force_setattr(self, "mapping", as_in_files)
-        twice = _first_twice([str(value) for value, _ in self.mapping])
+        twice = _first_duplicate([str(value) for value, _ in self.mapping])
         if twice is not None:
             raise SchemaError(f"the value {twice!r} is mapped twice", ("mapping", twice))
 
 
-MOST_COMBINATIONS = 1_000_000
+MAX_JOINT_VALUES = 1_000_000
 """Of the values of attributes that are measured as one: all of them get noise."""
 
-MOST_ROWS = 10**10
+MAX_PUBLIC_TOTAL = 10**10
 """Rows that a total may count: more would make counts that cannot be told from mistakes."""
 
 
-class Recode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class JointAttribute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Attributes that are measured as one, because they determine each other closely.
 
     Attributes:
@@ -97,12 +97,12 @@ class Recode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         freeze(self)
 
 
-class Rule(Stated, frozen=True, kw_only=True, tag_field="rule"):
+class Rule(Statement, frozen=True, kw_only=True, tag_field="rule"):
     """Something that holds in every row, or of the whole table."""
 
     def __post_init__(self) -> None:
         freeze(self)
-        twice = _first_twice([name for name, _ in getattr(self, "where", ())])
+        twice = _first_duplicate([name for name, _ in getattr(self, "where", ())])
         if twice is not None:
             message = f"there are two conditions on {twice!r}; list all its values in one"
             raise SchemaError(message, ("where", twice))
@@ -119,7 +119,7 @@ class Impossible(Rule, frozen=True, kw_only=True, tag="impossible"):
         where: a condition for each attribute of the combination.
     """
 
-    where: Where
+    where: RowConditions
 
     def mentions(self) -> Sequence[str]:
         """The attributes with a condition."""
@@ -167,14 +167,14 @@ class Total(Rule, frozen=True, kw_only=True, tag="total"):
     """
 
     count: int
-    where: Where = ()
+    where: RowConditions = ()
 
     def mentions(self) -> Sequence[str]:
         """The attributes with a condition."""
         return [name for name, _ in self.where]
 
 
-def _first_twice(names: Sequence[str]) -> str | None:
+def _first_duplicate(names: Sequence[str]) -> str | None:
     """The first name that was there before."""
     seen: set[str] = set()
     for name in names:
@@ -185,4 +185,4 @@ def _first_twice(names: Sequence[str]) -> str | None:
 
 
 AnyRule = Impossible | Order | Sum | Total
-Neighbours = Literal["add-remove", "replace"]
+NeighboringRelation = Literal["add-remove", "replace"]

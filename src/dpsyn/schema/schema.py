@@ -11,12 +11,30 @@ from typing import Any
 
 import msgspec
 
+from dpsyn.atomic_files import write_text
 from dpsyn.errors import SchemaError
-from dpsyn.outputs import write_text
-from dpsyn.schema.attributes import MISSING, Boolean, Categorical, Identifier, Open, Ordinal, freeze, some, text_of
+from dpsyn.schema.attributes import (
+    MISSING,
+    Boolean,
+    Categorical,
+    Identifier,
+    Open,
+    Ordinal,
+    canonical_text,
+    format_names,
+    freeze,
+)
+from dpsyn.schema.checks import check_relations
 from dpsyn.schema.ranges import Datetime, Integer, Real
-from dpsyn.schema.relations import AnyRule, Derive, Impossible, Neighbours, Recode, Total, Unit
-from dpsyn.schema.validity import check_relations
+from dpsyn.schema.relations import (
+    AnyRule,
+    Derive,
+    Impossible,
+    JointAttribute,
+    NeighboringRelation,
+    Total,
+    UnitDeclaration,
+)
 
 AnyAttribute = Categorical | Ordinal | Boolean | Integer | Real | Datetime | Open | Identifier
 
@@ -28,20 +46,20 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         attributes: one per column, in the order of the synthetic table.
         dataset: the name under which releases of this table share a privacy budget.
         expected_size: a public guess of the number of rows; never read off the data.
-        neighbours: tables that the guarantee makes alike: ``add-remove`` one row, or ``replace`` one.
-        unit: whose rows are protected together; left out, every row is its own.
+        neighbors: tables that the guarantee makes alike: ``add-remove`` one row, or ``replace`` one.
+        privacy_unit: whose rows are protected together; left out, every row is its own.
         derive: attributes that follow from others.
-        recode: attributes measured as one.
+        measure_together: attributes measured as one.
         rules: what holds in every row, or of the whole table.
     """
 
     attributes: tuple[AnyAttribute, ...]
     dataset: str = ""
     expected_size: int | None = None
-    neighbours: Neighbours = "add-remove"
-    unit: Unit | None = None
+    neighbors: NeighboringRelation = "add-remove"
+    privacy_unit: UnitDeclaration | None = None
     derive: tuple[Derive, ...] = ()
-    recode: tuple[Recode, ...] = ()
+    measure_together: tuple[JointAttribute, ...] = ()
     rules: tuple[AnyRule, ...] = ()
 
     def __post_init__(self) -> None:
@@ -55,7 +73,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         if self.expected_size is not None and self.expected_size < 1:
             raise SchemaError(f"expected_size is {self.expected_size}; it must be at least 1", ("expected_size",))
         check_relations(self)
-        if not self.measured:
+        if not self.measured_attributes:
             raise SchemaError("no attribute is left to measure; all are identifiers or derived", ("attributes",))
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────────────────
@@ -65,20 +83,20 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """Read a schema file; an error names its line."""
         from dpsyn.schema import files
 
-        return files.load(path)
+        return files.load_schema(path)
 
     @classmethod
     def from_yaml(cls, text: str) -> Schema:
         """Read a schema from YAML text; an error names its line."""
         from dpsyn.schema import files
 
-        return files.parse(text)
+        return files.parse_schema(text)
 
     def to_yaml(self) -> str:
         """The schema as YAML text, which reads back as the same schema."""
-        from dpsyn.schema import files, yamltext
+        from dpsyn.schema import files, yaml_io
 
-        return yamltext.write(files.document_of(self))
+        return yaml_io.write_yaml(files.to_document(self))
 
     def save(self, path: str | Path) -> None:
         """Write a schema file."""
@@ -87,15 +105,15 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
         """JSON Schema of schema files, with which editors complete and check them."""
-        from dpsyn.schema import jsonschema
+        from dpsyn.schema import json_schema
 
-        return jsonschema.json_schema()
+        return json_schema.build_json_schema()
 
     # ── looking ──────────────────────────────────────────────────────────────────────────────────────────
 
     def __getitem__(self, name: str) -> AnyAttribute:
         if name not in self._by_name:
-            raise SchemaError(f"there is no attribute {name!r}; there are {some(self.names)}")
+            raise SchemaError(f"there is no attribute {name!r}; there are {format_names(self.names)}")
         return self._by_name[name]
 
     def __contains__(self, name: object) -> bool:
@@ -115,7 +133,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return tuple(attribute.name for attribute in self.attributes)
 
     @property
-    def measured(self) -> tuple[AnyAttribute, ...]:
+    def measured_attributes(self) -> tuple[AnyAttribute, ...]:
         """The attributes that a release measures: neither identifiers nor derived."""
         derived = {derive.name for derive in self.derive}
         return tuple(a for a in self.attributes if not isinstance(a, Identifier) and a.name not in derived)
@@ -123,37 +141,37 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns a private table must have: the measured ones and the unit's id."""
-        ids = {self.unit.id} if self.unit else set()
-        needed = {attribute.name for attribute in self.measured} | ids
+        ids = {self.privacy_unit.id} if self.privacy_unit else set()
+        needed = {attribute.name for attribute in self.measured_attributes} | ids
         return tuple(name for name in self.names if name in needed)
 
     def replace_attribute(self, attribute: AnyAttribute) -> Schema:
         """The same schema with one attribute described anew, such as an open one whose values were bought."""
         self[attribute.name]
-        return msgspec.structs.replace(self, attributes=self._with(attribute))
+        return msgspec.structs.replace(self, attributes=self._attributes_with(attribute))
 
-    def _with(self, attribute: AnyAttribute) -> tuple[AnyAttribute, ...]:
+    def _attributes_with(self, attribute: AnyAttribute) -> tuple[AnyAttribute, ...]:
         return tuple(attribute if old.name == attribute.name else old for old in self.attributes)
 
-    def with_bought(self, attribute: Categorical) -> Schema:
+    def with_discovered_values(self, attribute: Categorical) -> Schema:
         """The schema once the values of an open attribute are bought.
 
         Conditions on values that were not bought meet no row any more: a rule that consists of them is dropped. So are
         all rules on the attribute if no row could keep them with just these values: a release must not fail because of
         what is in a table.
         """
-        known = {text_of(value) for value in attribute.all_values()}
-        rules = tuple(_without_unknown(rule, attribute.name, known) for rule in self.rules)
+        known = {canonical_text(value) for value in attribute.all_values()}
+        rules = tuple(_drop_unknown_values(rule, attribute.name, known) for rule in self.rules)
         kept = tuple(rule for rule in rules if rule is not None)
         try:
-            return msgspec.structs.replace(self, rules=kept, attributes=self._with(attribute))
+            return msgspec.structs.replace(self, rules=kept, attributes=self._attributes_with(attribute))
         except SchemaError:
             others = tuple(rule for rule in kept if attribute.name not in rule.mentions())
-            return msgspec.structs.replace(self, rules=others, attributes=self._with(attribute))
+            return msgspec.structs.replace(self, rules=others, attributes=self._attributes_with(attribute))
 
     # ── the guarantee ────────────────────────────────────────────────────────────────────────────────────
 
-    def unapproved(self) -> tuple[str, ...]:
+    def unapproved_statements(self) -> tuple[str, ...]:
         """What was read off the data and not yet declared public, in words."""
         statements = [
             *((f"attribute {a.name!r}", a.provenance) for a in self.attributes),
@@ -176,7 +194,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         person can be seen in it — the one who is oldest, or the only one of an occupation — and no noise added
         later hides that.
         """
-        found = self.unapproved()
+        found = self.unapproved_statements()
         if found:
             shown = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
             raise SchemaError(
@@ -188,14 +206,14 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             )
 
 
-def _without_unknown(rule: AnyRule, name: str, known: set[str]) -> AnyRule | None:
+def _drop_unknown_values(rule: AnyRule, name: str, known: set[str]) -> AnyRule | None:
     """A rule whose condition on one attribute names known values only; None if none is left."""
     if not isinstance(rule, Impossible | Total) or name not in rule.mentions():
         return rule
     where = []
     for attribute, condition in rule.where:
         values = condition if isinstance(condition, tuple) else (condition,)
-        left = tuple(v for v in values if attribute != name or text_of(v) in known or v == MISSING)
+        left = tuple(v for v in values if attribute != name or canonical_text(v) in known or v == MISSING)
         if not left:
             return None
         where.append((attribute, left if isinstance(condition, tuple) else left[0]))

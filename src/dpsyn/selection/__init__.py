@@ -1,32 +1,40 @@
-"""Which marginals to measure: from released scores to cliques and shares. Post-processing: it costs nothing."""
+"""Which marginals to measure: from released scores to cliques and budgets. Post-processing: it costs nothing."""
 
-from dpsyn.selection.bases import LONGEST, basis_sets
-from dpsyn.selection.combine import combine
-from dpsyn.selection.covering import Room, covering_design
-from dpsyn.selection.greedy import CELL_POWER, select_pairs
-from dpsyn.selection.merging import Merged, merge
-from dpsyn.selection.views import Covering, Every, Noise, Random, ViewPlan, Views, parse_views, plan_views
-from dpsyn.selection.worthwhile import Choice, select_worthwhile, shrunk
+from dpsyn.selection.basis_sets import MAX_BASIS_ITEMS, build_basis_sets
+from dpsyn.selection.covering_design import BlockCapacity, build_covering_design
+from dpsyn.selection.marginal_selection import MarginalChoice, select_marginals, shrink_scores
+from dpsyn.selection.merge import MergedMarginals, merge_marginals
+from dpsyn.selection.pair_selection import CELL_POWER, combine_pairs, select_pairs
+from dpsyn.selection.views import (
+    AllViews,
+    CoveringViews,
+    RandomViews,
+    ViewNoise,
+    ViewScheme,
+    ViewSelection,
+    parse_views,
+    select_views,
+)
 
 __all__ = [
     "CELL_POWER",
-    "LONGEST",
-    "Choice",
-    "Covering",
-    "Every",
-    "Merged",
-    "Noise",
-    "Random",
-    "Room",
-    "ViewPlan",
-    "Views",
-    "basis_sets",
-    "combine",
-    "covering_design",
-    "merge",
+    "MAX_BASIS_ITEMS",
+    "AllViews",
+    "BlockCapacity",
+    "CoveringViews",
+    "MarginalChoice",
+    "MergedMarginals",
+    "RandomViews",
+    "ViewNoise",
+    "ViewScheme",
+    "ViewSelection",
+    "build_basis_sets",
+    "build_covering_design",
+    "combine_pairs",
+    "merge_marginals",
     "parse_views",
-    "plan_views",
+    "select_marginals",
     "select_pairs",
-    "select_worthwhile",
-    "shrunk",
+    "select_views",
+    "shrink_scores",
 ]

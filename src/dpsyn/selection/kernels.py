@@ -10,22 +10,22 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dpsyn.selection.greedy import CELL_POWER
+from dpsyn.selection.pair_selection import CELL_POWER
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def _compiled(function: _Function) -> _Function:
+def _compile(function: _Function) -> _Function:
     """Compile on the first call and keep the result on disk; other threads run meanwhile."""
     return cast(_Function, njit(cache=True, nogil=True)(function))
 
 
-@_compiled
+@_compile
 def merge_changes(
     members: NDArray[np.bool_],
     rows: NDArray[np.int64],
     precision: NDArray[np.float64],
-    longest: int,
+    max_items: int,
     changes: NDArray[np.float64],
 ) -> None:
     """For each basis of ``rows`` and each other one: how their merging changes Σ 1/precision; ∞ if it is too long.
@@ -35,7 +35,7 @@ def merge_changes(
     is symmetric.
     """
     bases, items = members.shape
-    listed, sizes = np.empty((bases, longest), np.int64), np.zeros(bases, np.int64)
+    listed, sizes = np.empty((bases, max_items), np.int64), np.zeros(bases, np.int64)
     for basis in range(bases):
         for item in range(items):
             if members[basis, item]:
@@ -44,7 +44,7 @@ def merge_changes(
     fresh = np.zeros(bases, np.bool_)
     for row in rows:
         fresh[row] = True
-    union = np.empty(2 * longest, np.int64)
+    union = np.empty(2 * max_items, np.int64)
     for row in rows:
         for other in range(bases):
             if fresh[other] and other <= row:
@@ -52,13 +52,13 @@ def merge_changes(
             change = np.inf
             if other != row and sizes[other] > 0 and sizes[row] > 0:
                 size = _union(listed[row, : sizes[row]], listed[other, : sizes[other]], union)
-                if size <= longest:
-                    change = _change(members, sizes, row, other, union[:size], precision)
+                if size <= max_items:
+                    change = _merge_change(members, sizes, row, other, union[:size], precision)
             changes[row, other] = change
             changes[other, row] = change
 
 
-@_compiled
+@_compile
 def _union(one: NDArray[np.int64], two: NDArray[np.int64], union: NDArray[np.int64]) -> int:
     """Two ascending lists as one; and how long it is."""
     size, left, right = 0, 0, 0
@@ -75,8 +75,8 @@ def _union(one: NDArray[np.int64], two: NDArray[np.int64], union: NDArray[np.int
     return size
 
 
-@_compiled
-def _change(
+@_compile
+def _merge_change(
     members: NDArray[np.bool_],
     sizes: NDArray[np.int64],
     first: int,
@@ -101,7 +101,7 @@ def _change(
     return change
 
 
-@_compiled
+@_compile
 def growth_changes(
     held: NDArray[np.bool_],
     alive: NDArray[np.bool_],
@@ -115,7 +115,7 @@ def growth_changes(
     precision: NDArray[np.float64],
     sizes: NDArray[np.float64],
     importance: NDArray[np.float64],
-    most_cells: int,
+    max_cells: int,
     changed: NDArray[np.bool_],
     changes: NDArray[np.float64],
 ) -> None:
@@ -157,7 +157,7 @@ def growth_changes(
             if held[row, place] or refused[row, place]:
                 continue
             grown[place] = True
-            dropped[0], drops, tables, fits = row, 1, 0, size <= most_cells
+            dropped[0], drops, tables, fits = row, 1, 0, size <= max_cells
             own[many_own] = place
             for last in range(many_own + 1):
                 for before in range(last):
@@ -192,17 +192,17 @@ def growth_changes(
             changes[1, row, place] = error
 
 
-@_compiled
+@_compile
 def _within(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> bool:
-    for place in range(len(one)):  # noqa: SIM110 -- compiled loops are faster
+    for place in range(len(one)):
         if one[place] and not other[place]:
             return False
     return True
 
 
-@_compiled
+@_compile
 def _holds(held: NDArray[np.bool_], attributes: NDArray[np.int64]) -> bool:
-    for place in attributes:  # noqa: SIM110
+    for place in attributes:
         if not held[place]:
             return False
     return True

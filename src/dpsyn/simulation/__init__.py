@@ -1,6 +1,6 @@
 """Made-up tables for any schema: a random but realistic joint distribution, the process public, the seed hidden."""
 
-from dpsyn.simulation.simulate import Simulation, simulate
-from dpsyn.simulation.strength import Strength
+from dpsyn.simulation._simulate import Simulation, simulate
+from dpsyn.simulation.strength import InteractionStrength
 
-__all__ = ["Simulation", "Strength", "simulate"]
+__all__ = ["InteractionStrength", "Simulation", "simulate"]

@@ -9,20 +9,20 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-Codes = NDArray[np.int64]
-Table = NDArray[np.float64]
+CodeColumn = NDArray[np.int64]
+CountTable = NDArray[np.float64]
 
-GROUPS = 5
+GROUPS_PER_ATTRIBUTE = 5
 """Values of an attribute are merged into so many groups of about equal size, to keep chance small."""
 
-MOST_SETS = 200
+MAX_ATTRIBUTE_SETS = 200
 """Pairs and triples that are looked at."""
 
-_ROUNDS = 30
+_IPF_ROUNDS = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Strength:
+class InteractionStrength:
     """Mean total variation distances, over pairs and triples of attributes drawn at random.
 
     Attributes:
@@ -44,67 +44,69 @@ class Strength:
     chance_triples: float
 
 
-def interaction_strength(columns: Sequence[Codes], seed: int) -> Strength:
+def measure_interactions(columns: Sequence[CodeColumn], seed: int) -> InteractionStrength:
     """The strength of interactions in rows given as columns of codes."""
     random = np.random.default_rng([seed, 2])
-    merged = [groups for groups in (_merged(column) for column in columns) if groups.max(initial=0) > 0]
+    merged = [groups for groups in (_merge_codes(column) for column in columns) if groups.max(initial=0) > 0]
     rows = len(columns[0]) if columns else 0
-    pairs = [_beyond(table, _product(table), random) for table in _tables(merged, 2, random)]
-    triples = [_beyond(table, _from_pairs(table), random) for table in _tables(merged, 3, random)]
-    found = [_summary(distances) for distances in (pairs, triples)]
+    pairs = [
+        _distance_and_chance(table, _independent_table(table), random) for table in _count_tables(merged, 2, random)
+    ]
+    triples = [_distance_and_chance(table, _fit_pairs(table), random) for table in _count_tables(merged, 3, random)]
+    found = [_mean_and_max(distances) for distances in (pairs, triples)]
     chance = [float(np.mean([c for _, c in distances])) if distances else 0.0 for distances in (pairs, triples)]
-    return Strength(rows, *found[0], *found[1], *chance)
+    return InteractionStrength(rows, *found[0], *found[1], *chance)
 
 
-def _summary(distances: Sequence[tuple[float, float]]) -> tuple[float, float]:
+def _mean_and_max(distances: Sequence[tuple[float, float]]) -> tuple[float, float]:
     told = [distance for distance, _ in distances]
     return (float(np.mean(told)), max(told)) if told else (0.0, 0.0)
 
 
-def _merged(codes: Codes) -> Codes:
-    """Codes merged into groups of neighbours of about equal size."""
+def _merge_codes(codes: CodeColumn) -> CodeColumn:
+    """Codes merged into groups of neighbors of about equal size."""
     if not len(codes):
         return codes
     ranks = np.cumsum(np.bincount(codes)) - np.bincount(codes) / 2
-    groups = np.minimum(ranks * GROUPS / len(codes), GROUPS - 1).astype(np.int64)
+    groups = np.minimum(ranks * GROUPS_PER_ATTRIBUTE / len(codes), GROUPS_PER_ATTRIBUTE - 1).astype(np.int64)
     return np.unique(groups[codes], return_inverse=True)[1].astype(np.int64)
 
 
-def _tables(columns: Sequence[Codes], ways: int, random: np.random.Generator) -> list[Table]:
+def _count_tables(columns: Sequence[CodeColumn], ways: int, random: np.random.Generator) -> list[CountTable]:
     """The shares of rows in each cell of some sets of columns."""
     if len(columns) <= 60:
         sets = list(combinations(range(len(columns)), ways))
     else:
-        sets = [tuple(sorted(random.choice(len(columns), ways, replace=False))) for _ in range(MOST_SETS)]
-    if len(sets) > MOST_SETS:
-        sets = [sets[place] for place in random.choice(len(sets), MOST_SETS, replace=False)]
-    return [_shares([columns[place] for place in chosen]) for chosen in sets]
+        sets = [tuple(sorted(random.choice(len(columns), ways, replace=False))) for _ in range(MAX_ATTRIBUTE_SETS)]
+    if len(sets) > MAX_ATTRIBUTE_SETS:
+        sets = [sets[place] for place in random.choice(len(sets), MAX_ATTRIBUTE_SETS, replace=False)]
+    return [_count_table([columns[place] for place in chosen]) for chosen in sets]
 
 
-def _shares(columns: Sequence[Codes]) -> Table:
+def _count_table(columns: Sequence[CodeColumn]) -> CountTable:
     shape = [int(column.max()) + 1 for column in columns]
     counts = np.bincount(np.ravel_multi_index(columns, shape), minlength=int(np.prod(shape)))
     return counts.reshape(shape).astype(np.float64)
 
 
-def _beyond(counts: Table, simpler: Table, random: np.random.Generator) -> tuple[float, float]:
+def _distance_and_chance(counts: CountTable, simpler: CountTable, random: np.random.Generator) -> tuple[float, float]:
     """How far a table is from a simpler one, and how far a sample of the simpler one would be."""
     total = counts.sum()
     drawn = random.multinomial(int(total), (simpler / simpler.sum()).ravel())
-    sample: Table = drawn.reshape(counts.shape).astype(np.float64)
-    again = _product(sample) if counts.ndim == 2 else _from_pairs(sample)
+    sample: CountTable = drawn.reshape(counts.shape).astype(np.float64)
+    again = _independent_table(sample) if counts.ndim == 2 else _fit_pairs(sample)
     return tuple(float(np.abs(one - other).sum() / (2 * total)) for one, other in ((counts, simpler), (sample, again)))  # type: ignore[return-value]
 
 
-def _product(counts: Table) -> Table:
-    product: Table = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / max(counts.sum(), 1.0)
+def _independent_table(counts: CountTable) -> CountTable:
+    product: CountTable = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / max(counts.sum(), 1.0)
     return product
 
 
-def _from_pairs(counts: Table) -> Table:
+def _fit_pairs(counts: CountTable) -> CountTable:
     """The most even table with the same tables of two, by iterative proportional fitting (Deming and Stephan 1940)."""
     table = np.full(counts.shape, counts.sum() / counts.size)
-    for _ in range(_ROUNDS):
+    for _ in range(_IPF_ROUNDS):
         for axis in range(3):
             have, want = table.sum(axis=axis, keepdims=True), counts.sum(axis=axis, keepdims=True)
             table = table * np.divide(want, have, out=np.zeros_like(have), where=have > 0)

@@ -1,20 +1,18 @@
-"""Readers of private tables, all as batches: CSV, Parquet, Arrow, frames, DuckDB, baskets."""
+"""Readers of private tables, all as batches: CSV, Parquet, Arrow, pandas, DuckDB, PostgreSQL, baskets."""
 
-from dpsyn.sources.encoding import encoded, in_threads
-from dpsyn.sources.opening import is_pattern, open_source
-from dpsyn.sources.postgresql import is_address
-from dpsyn.sources.source import BATCH_ROWS, Source
-from dpsyn.sources.transactions import open_transactions
-from dpsyn.sources.whole import read_table
+from dpsyn.sources.baskets import open_basket_source
+from dpsyn.sources.factory import is_pattern, open_source, read_table
+from dpsyn.sources.postgresql import is_postgres_address
+from dpsyn.sources.source import BATCH_ROWS, Source, encode_batches, map_in_threads
 
 __all__ = [
     "BATCH_ROWS",
     "Source",
-    "encoded",
-    "in_threads",
-    "is_address",
+    "encode_batches",
     "is_pattern",
+    "is_postgres_address",
+    "map_in_threads",
+    "open_basket_source",
     "open_source",
-    "open_transactions",
     "read_table",
 ]

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pyarrow.ipc as paipc
 
 from dpsyn.errors import SourceError
-from dpsyn.sources.pieces import Piece
-from dpsyn.sources.several import shown
-from dpsyn.sources.source import BATCH_ROWS, attempt, guarded
+from dpsyn.sources.files import FilePiece, redact_path
+from dpsyn.sources.source import BATCH_ROWS, attempt, guard_batches
 
 _BROKEN = "it may be cut off, damaged, or not be an Arrow file"
 
@@ -20,31 +19,31 @@ _BROKEN = "it may be cut off, damaged, or not be an Arrow file"
 class ArrowFileSource:
     """An Arrow IPC file, in the file or the stream format."""
 
-    again = True
+    rereadable = True
 
     def __init__(self, path: Path) -> None:
-        self.where = shown(path)
-        self.bytes: int | None = path.stat().st_size
+        self.label = redact_path(path)
+        self.byte_size: int | None = path.stat().st_size
         self._path = path
         if not path.is_file():
-            raise SourceError(f"{self.where} is not a file")
-        self.schema = attempt(self._schema, self.where, _BROKEN)
+            raise SourceError(f"{self.label} is not a file")
+        self.schema = attempt(self._read_schema, self.label, _BROKEN)
 
-    def _schema(self) -> pa.Schema:
+    def _read_schema(self) -> pa.Schema:
         with pa.OSFile(str(self._path)) as stream:
-            return _reader(stream).schema
+            return _open_reader(stream).schema
 
-    def pieces(self) -> list[Piece]:
+    def pieces(self) -> list[FilePiece]:
         """The file as a whole."""
-        return [Piece(path=str(self._path))]
+        return [FilePiece(path=str(self._path))]
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows, as the file groups them."""
-        return guarded(lambda: self._read(columns), self.where, _BROKEN)
+        return guard_batches(lambda: self._read(columns), self.label, _BROKEN)
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         with pa.OSFile(str(self._path)) as stream:
-            reader = _reader(stream)
+            reader = _open_reader(stream)
             whole_file = isinstance(reader, paipc.RecordBatchFileReader)
             found = (reader.get_batch(index) for index in range(reader.num_record_batches)) if whole_file else reader
             for batch in found:
@@ -53,7 +52,7 @@ class ArrowFileSource:
                 yield chosen
 
 
-def _reader(stream: pa.NativeFile) -> Any:
+def _open_reader(stream: pa.NativeFile) -> Any:
     try:
         return paipc.open_file(stream)
     except pa.ArrowInvalid:
@@ -61,33 +60,33 @@ def _reader(stream: pa.NativeFile) -> Any:
         return paipc.open_stream(stream)
 
 
-class StreamSource:
+class ArrowStreamSource:
     """Anything that offers Arrow's C stream: Arrow tables, polars frames, DuckDB relations, readers."""
 
-    bytes: int | None = None
+    byte_size: int | None = None
 
     def __init__(self, data: Any) -> None:
-        self.where = f"the given {type(data).__name__}"
+        self.label = f"the given {type(data).__name__}"
         self._data = data
-        self.again = not isinstance(data, pa.RecordBatchReader)
-        self._first: pa.RecordBatchReader | None = self._stream()
+        self.rereadable = not isinstance(data, pa.RecordBatchReader)
+        self._first: pa.RecordBatchReader | None = self._open()
         self.schema = self._first.schema
 
-    def _stream(self) -> pa.RecordBatchReader:
-        return attempt(lambda: _stream_of(self._data), self.where, "it does not offer rows as Arrow batches")
+    def _open(self) -> pa.RecordBatchReader:
+        return attempt(lambda: _open_stream(self._data), self.label, "it does not offer rows as Arrow batches")
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows, as the stream groups them."""
         stream, self._first = self._first, None
         if stream is None:
-            if not self.again:
-                raise SourceError(f"{self.where} can be read only once; give a table or a file")
-            stream = self._stream()
-        for batch in guarded(lambda: stream, self.where, "the stream broke off"):
+            if not self.rereadable:
+                raise SourceError(f"{self.label} can be read only once; give a table or a file")
+            stream = self._open()
+        for batch in guard_batches(lambda: stream, self.label, "the stream broke off"):
             yield batch.select(list(columns))
 
 
-def _stream_of(data: Any) -> pa.RecordBatchReader:
+def _open_stream(data: Any) -> pa.RecordBatchReader:
     if isinstance(data, pa.RecordBatchReader):
         return data
     if isinstance(data, pa.Table):

@@ -12,9 +12,8 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from dpsyn.errors import SourceError
-from dpsyn.sources.pieces import Piece
-from dpsyn.sources.several import shown
-from dpsyn.sources.source import attempt, guarded
+from dpsyn.sources.files import FilePiece, redact_path
+from dpsyn.sources.source import attempt, guard_batches
 
 BLOCK_BYTES = 1 << 22
 """Read at once; no line can be longer."""
@@ -24,27 +23,27 @@ _BROKEN = (
 )
 
 
-_MARK = b"\xef\xbb\xbf"
-_BREAK = rb"\r\n|\r|\n"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_LINE_BREAK = rb"\r\n|\r|\n"
 
 
 class CsvSource:
     """A CSV file whose cells stay raw bytes, because reading them as anything else could fail on a value."""
 
-    again = True
+    rereadable = True
 
     def __init__(self, path: Path) -> None:
-        self.where = shown(path)
-        self.bytes: int | None = path.stat().st_size
+        self.label = redact_path(path)
+        self.byte_size: int | None = path.stat().st_size
         self._path = path
-        start = attempt(lambda: _start(path), self.where, "it may be cut off, or not be what its suffix says")
-        before, rest = _blank_lines(start)
-        self._blank_lines = len(re.findall(_BREAK, before))
-        self._delimiter = "\t" if ".tsv" in path.suffixes else _delimiter(rest)
-        header, self._has_rows = _header(rest, self._delimiter, self.where)
-        self.schema = pa.schema([(name, pa.binary()) for name in _names(header, self._delimiter, self.where)])
+        start = attempt(lambda: _read_start(path), self.label, "it may be cut off, or not be what its suffix says")
+        before, rest = _split_blank_lines(start)
+        self._blank_lines = len(re.findall(_LINE_BREAK, before))
+        self._delimiter = "\t" if ".tsv" in path.suffixes else _guess_delimiter(rest)
+        header, self._has_rows = _read_header(rest, self._delimiter, self.label)
+        self.schema = pa.schema([(name, pa.binary()) for name in _parse_names(header, self._delimiter, self.label)])
 
-    def ragged_line(self) -> int | None:
+    def find_ragged_line(self) -> int | None:
         """The number of the first line with more or fewer cells than the header; None if there is none.
 
         Privacy: for the steward's eyes; a release does not tell it.
@@ -54,14 +53,14 @@ class CsvSource:
             width = len(self.schema)
             return next((records.line_num for record in records if record and len(record) != width), None)
 
-    def pieces(self) -> list[Piece]:
+    def pieces(self) -> list[FilePiece]:
         """The file as a whole."""
-        return [Piece(path=str(self._path))]
+        return [FilePiece(path=str(self._path))]
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows, each cell as the bytes that stand in the file."""
         if self._has_rows:
-            yield from guarded(lambda: self._read(columns), self.where, _BROKEN)
+            yield from guard_batches(lambda: self._read(columns), self.label, _BROKEN)
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         with _open(self._path) as stream:
@@ -86,26 +85,26 @@ def _open(path: Path) -> pa.NativeFile:
     return pa.input_stream(str(path), compression="detect")
 
 
-def _start(path: Path) -> bytes:
+def _read_start(path: Path) -> bytes:
     with _open(path) as stream:
         start: bytes = stream.read(BLOCK_BYTES)
     return start
 
 
-def _blank_lines(start: bytes) -> tuple[bytes, bytes]:
+def _split_blank_lines(start: bytes) -> tuple[bytes, bytes]:
     """The line breaks before the first line, and all from there on; without a byte order mark."""
-    text = start.removeprefix(_MARK)
+    text = start.removeprefix(_BYTE_ORDER_MARK)
     rest = text.lstrip(b"\r\n")
     return text[: len(text) - len(rest)], rest
 
 
-def _delimiter(rest: bytes) -> str:
+def _guess_delimiter(rest: bytes) -> str:
     """The sign that stands most often in the first line, quoted parts left out; the comma if none does."""
-    line = re.split(_BREAK, rest, maxsplit=1)[0].decode("latin-1")
+    line = re.split(_LINE_BREAK, rest, maxsplit=1)[0].decode("latin-1")
     return max(",;\t|", key=re.sub(r'"[^"]*"?', "", line).count)
 
 
-def _header(rest: bytes, delimiter: str, where: str) -> tuple[str, bool]:
+def _read_header(rest: bytes, delimiter: str, label: str) -> tuple[str, bool]:
     """The line of names as it stands, and whether anything follows it.
 
     Line breaks belong to it inside quotes, and quotes count at the start of a name only, as Arrow reads them; so no
@@ -113,25 +112,25 @@ def _header(rest: bytes, delimiter: str, where: str) -> tuple[str, bool]:
     """
     sign = re.escape(delimiter).encode()
     name = rb'(?:"(?:[^"]|"")*"[^%b\r\n]*|[^"%b\r\n][^%b\r\n]*)?' % (sign, sign, sign)
-    line = re.match(rb"(%b(?:%b%b)*)(%b|$)" % (name, sign, name, _BREAK), rest)
+    line = re.match(rb"(%b(?:%b%b)*)(%b|$)" % (name, sign, name, _LINE_BREAK), rest)
     if rest[:2] in (b"\xff\xfe", b"\xfe\xff") or (line and b"\0" in line[1]):
-        raise SourceError(f"{where} is not text in UTF-8; save it as CSV in UTF-8")
+        raise SourceError(f"{label} is not text in UTF-8; save it as CSV in UTF-8")
     if line and not line[1]:
-        raise SourceError(f"{where} is empty; its first line should name the columns")
-    if line is None or line.end(1) >= BLOCK_BYTES - len(_MARK):
-        raise SourceError(f"{where}: its first line does not end, or a quote in it; it should name the columns")
+        raise SourceError(f"{label} is empty; its first line should name the columns")
+    if line is None or line.end(1) >= BLOCK_BYTES - len(_BYTE_ORDER_MARK):
+        raise SourceError(f"{label}: its first line does not end, or a quote in it; it should name the columns")
     try:
         return line[1].decode(), line.end() < len(rest)
     except UnicodeDecodeError:
-        raise SourceError(f"{where}: the names of the columns are not UTF-8; save the file in UTF-8") from None
+        raise SourceError(f"{label}: the names of the columns are not UTF-8; save the file in UTF-8") from None
 
 
-def _names(header: str, delimiter: str, where: str) -> list[str]:
+def _parse_names(header: str, delimiter: str, label: str) -> list[str]:
     """The names in the header."""
     try:
         names = next(csv.reader(io.StringIO(header, newline=""), delimiter=delimiter))
     except csv.Error:
-        raise SourceError(f"{where} is not a CSV file; its first line should name the columns") from None
+        raise SourceError(f"{label} is not a CSV file; its first line should name the columns") from None
     if not any(names):
-        raise SourceError(f"{where} is empty; its first line should name the columns")
+        raise SourceError(f"{label} is empty; its first line should name the columns")
     return names

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from dpsyn.errors import DPSynError, MissingExtraError, SourceError
-from dpsyn.sources.source import BATCH_ROWS, Source, attempt, guarded
+from dpsyn.sources.source import BATCH_ROWS, Source, attempt, guard_batches
 
 _FAILED = "the query failed; try it in DuckDB itself to see why"
 
@@ -19,28 +19,28 @@ _ALONE = {"python_enable_replacements": "false"}
 _SCANNED = "dpsyn scans this"
 
 
-class RelationSource:
+class DuckDBSource:
     """A DuckDB relation, run anew at every reading."""
 
-    again = True
+    rereadable = True
 
     def __init__(
         self,
         relation: Any,
-        where: str = "the given relation",
+        label: str = "the given relation",
         size: int | None = None,
-        scanned: _Scanned | None = None,
+        scanned: _ScannedSource | None = None,
     ) -> None:
-        self.where = where
-        self.bytes = size
+        self.label = label
+        self.byte_size = size
         self._relation, self._scanned = relation, scanned
-        self.schema = attempt(lambda: _stream(relation.limit(0)).schema, where, _FAILED)
+        self.schema = attempt(lambda: _open_stream(relation.limit(0)).schema, label, _FAILED)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows of the answer."""
-        chosen = ", ".join(_quoted(name) for name in columns)
+        chosen = ", ".join(_quote(name) for name in columns)
         try:
-            yield from guarded(lambda: _stream(self._relation.project(chosen)), self.where, _FAILED)
+            yield from guard_batches(lambda: _open_stream(self._relation.project(chosen)), self.label, _FAILED)
         except SourceError:
             if self._scanned is None or self._scanned.failure is None:
                 raise
@@ -50,9 +50,9 @@ class RelationSource:
         raise failure  # which file is broken, and not that a query failed
 
 
-def query_source(path: Path, query: str) -> RelationSource:
+def query_database(path: Path, query: str) -> DuckDBSource:
     """A table, or the answer of a SELECT, of a DuckDB database that is opened read-only."""
-    duckdb = _duckdb("reading a DuckDB database")
+    duckdb = _import_duckdb("reading a DuckDB database")
     if not path.is_file():
         raise SourceError(f"there is no database {path}")
     connection = attempt(
@@ -60,11 +60,11 @@ def query_source(path: Path, query: str) -> RelationSource:
         str(path),
         "it may be in use, or not be a DuckDB database",
     )
-    relation = _answer(duckdb, connection, query, path)
-    return RelationSource(relation, f"the query on {path}", path.stat().st_size)
+    relation = _open_query(duckdb, connection, query, path)
+    return DuckDBSource(relation, f"the query on {path}", path.stat().st_size)
 
 
-def query_files(source: Source, path: Path, query: str) -> RelationSource:
+def query_files(source: Source, path: Path, query: str) -> DuckDBSource:
     """The answer of a SELECT on files, which it calls ``data``, by their path, or by the name of a single one.
 
     The files are read by their own reader, batch by batch, so that each counts once and a cell is read by itself:
@@ -72,24 +72,24 @@ def query_files(source: Source, path: Path, query: str) -> RelationSource:
 
     Privacy: the query reaches no other file, and nothing of what it works on is put on disk.
     """
-    duckdb = _duckdb("a query")
+    duckdb = _import_duckdb("a query")
     connection = duckdb.connect(":memory:", config={**_ALONE, "temp_directory": ""})
-    scanned = _Scanned(source)
+    scanned = _ScannedSource(source)
     connection.register(_SCANNED, scanned)
     for name in {name.casefold(): name for name in ("data", path.name.partition(".")[0], str(path)) if name}.values():
-        connection.execute(f"CREATE VIEW {_quoted(name)} AS SELECT * FROM {_quoted(_SCANNED)}")
+        connection.execute(f"CREATE VIEW {_quote(name)} AS SELECT * FROM {_quote(_SCANNED)}")
     connection.execute("SET enable_external_access = false")
-    relation = _answer(duckdb, connection, query, path)
-    return RelationSource(relation, f"the query on {path}", source.bytes, scanned)
+    relation = _open_query(duckdb, connection, query, path)
+    return DuckDBSource(relation, f"the query on {path}", source.byte_size, scanned)
 
 
-class _Scanned:
+class _ScannedSource:
     """A source as DuckDB scans it: one stream for each time it is read. Its failures are kept, which DuckDB rewords."""
 
     def __init__(self, source: Source) -> None:
         self.failure: DPSynError | None = None
         self._source = source
-        self._schema = pa.schema([field.with_type(_text_for(field.type)) for field in source.schema])
+        self._schema = pa.schema([field.with_type(_text_type(field.type)) for field in source.schema])
 
     def __arrow_c_schema__(self) -> Any:
         return self._schema.__arrow_c_schema__()
@@ -106,7 +106,7 @@ class _Scanned:
             raise
 
 
-def _text_for(kind: pa.DataType) -> pa.DataType:
+def _text_type(kind: pa.DataType) -> pa.DataType:
     return pa.string() if pa.types.is_binary(kind) else kind
 
 
@@ -121,12 +121,12 @@ def _as_text(array: pa.Array) -> pa.Array:
         return pa.array(list(cells), pa.string())
 
 
-def _answer(duckdb: Any, connection: Any, query: str, path: Path) -> Any:
+def _open_query(duckdb: Any, connection: Any, query: str, path: Path) -> Any:
     """The relation of a table, or of a SELECT and nothing else."""
     statement = query.strip().rstrip(";")
-    statement = statement if len(statement.split()) > 1 else f"SELECT * FROM {_quoted(statement)}"
+    statement = statement if len(statement.split()) > 1 else f"SELECT * FROM {_quote(statement)}"
     _require_one_select(duckdb, connection, statement, path)
-    return _planned(duckdb, connection, statement, path)
+    return _prepare_query(duckdb, connection, statement, path)
 
 
 def _require_one_select(duckdb: Any, connection: Any, statement: str, path: Path) -> None:
@@ -139,7 +139,7 @@ def _require_one_select(duckdb: Any, connection: Any, statement: str, path: Path
         raise SourceError(f"the query on {path} should be one SELECT, or the name of a table")
 
 
-def _planned(duckdb: Any, connection: Any, statement: str, path: Path) -> Any:
+def _prepare_query(duckdb: Any, connection: Any, statement: str, path: Path) -> Any:
     """The relation of a query; planning reads no row, so what it complains of may be told."""
     try:
         return connection.sql(statement)
@@ -154,16 +154,16 @@ def _first_line(error: Exception) -> str:
     return str(error).splitlines()[0]
 
 
-def _stream(relation: Any) -> pa.RecordBatchReader:
+def _open_stream(relation: Any) -> pa.RecordBatchReader:
     reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
     return reader(BATCH_ROWS)
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _duckdb(what: str) -> Any:
+def _import_duckdb(what: str) -> Any:
     try:
         import duckdb
     except ImportError:

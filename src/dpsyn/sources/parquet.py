@@ -12,12 +12,11 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as papq
 
 from dpsyn.errors import SourceError
-from dpsyn.sources.pieces import Piece
-from dpsyn.sources.several import refuse_difference, refuse_same, shown
-from dpsyn.sources.source import BATCH_ROWS, attempt, guarded
+from dpsyn.sources.files import FilePiece, redact_path, refuse_differing_columns, refuse_duplicate_files
+from dpsyn.sources.source import BATCH_ROWS, attempt, guard_batches
 
 _BROKEN = "a file may be cut off or not be Parquet"
-_NOTHING = "__HIVE_DEFAULT_PARTITION__"
+_NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 """How a folder is called whose rows have no value."""
 
 
@@ -34,45 +33,47 @@ class ParquetSource:
     all others are read.
     """
 
-    again = True
+    rereadable = True
 
-    def __init__(self, path: Path, piece: Piece | None = None) -> None:
-        self.where = shown(path)
-        self._parts = [piece] if piece else attempt(lambda: _parts(path), self.where, _BROKEN)
+    def __init__(self, path: Path, piece: FilePiece | None = None) -> None:
+        self.label = redact_path(path)
+        self._parts = [piece] if piece else attempt(lambda: _list_files(path), self.label, _BROKEN)
         if not self._parts:
-            raise SourceError(f"{self.where} holds no Parquet file")
-        self.schema = _schema_of(self._parts[0])
+            raise SourceError(f"{self.label} holds no Parquet file")
+        self.schema = _read_schema(self._parts[0])
         for part in self._parts[1:]:
-            refuse_difference(_schema_of(part), self.schema, self.where)
-        self.bytes: int | None = attempt(lambda: sum(map(_size, self._parts)), self.where, "a file may be gone")
+            refuse_differing_columns(_read_schema(part), self.schema, self.label)
+        self.byte_size: int | None = attempt(
+            lambda: sum(map(_file_size, self._parts)), self.label, "a file may be gone"
+        )
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows, file by file."""
         for part in self._parts:
-            yield from guarded(lambda part=part: _read(part, columns), shown(part.path), _BROKEN)  # type: ignore[misc]
+            yield from guard_batches(lambda part=part: _read(part, columns), redact_path(part.path), _BROKEN)  # type: ignore[misc]
 
-    def pieces(self) -> list[Piece]:
+    def pieces(self) -> list[FilePiece]:
         """Parts of about equal size, along the groups of rows in which the files are stored."""
         return [
             msgspec.structs.replace(part, groups=groups)
             for part in self._parts
-            for groups in attempt(lambda part=part: _group_ranges(part), shown(part.path), _BROKEN)  # type: ignore[misc]
+            for groups in attempt(lambda part=part: _group_ranges(part), redact_path(part.path), _BROKEN)  # type: ignore[misc]
         ]
 
 
-def _size(part: Piece) -> int:
+def _file_size(part: FilePiece) -> int:
     return Path(part.path).stat().st_size
 
 
-def _schema_of(part: Piece) -> pa.Schema:
-    stored: pa.Schema = attempt(lambda: papq.read_schema(part.path), shown(part.path), _BROKEN)
+def _read_schema(part: FilePiece) -> pa.Schema:
+    stored: pa.Schema = attempt(lambda: papq.read_schema(part.path), redact_path(part.path), _BROKEN)
     for name in part.folders:
         if name not in stored.names:
             stored = stored.append(pa.field(name, pa.string()))
     return stored.remove_metadata()
 
 
-def _read(part: Piece, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _read(part: FilePiece, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     # a small window: Arrow would otherwise hold whole groups of rows in memory
     with papq.ParquetFile(part.path, pre_buffer=False, buffer_size=1 << 20) as file:
         stored = [name for name in columns if name in file.schema_arrow.names]
@@ -82,8 +83,8 @@ def _read(part: Piece, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
             yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
-def _group_ranges(part: Piece) -> list[tuple[int, int]]:
-    """Neighbouring groups of rows, taken together until they are large enough."""
+def _group_ranges(part: FilePiece) -> list[tuple[int, int]]:
+    """Neighboring groups of rows, taken together until they are large enough."""
     metadata = papq.read_metadata(part.path)
     ranges, first, size = [], 0, 0
     for group in range(metadata.num_row_groups):
@@ -94,21 +95,21 @@ def _group_ranges(part: Piece) -> list[tuple[int, int]]:
     return ranges
 
 
-def _parts(path: Path) -> list[Piece]:
+def _list_files(path: Path) -> list[FilePiece]:
     # a schema is given only to keep Arrow from reading a file here, whose name a failure would not tell
     files = sorted(pads.dataset(str(path), schema=pa.schema([]), format="parquet").files)
-    refuse_same(files, str(path))
-    return [Piece(path=file, folders=_folders(Path(file), path)) for file in files]
+    refuse_duplicate_files(files, str(path))
+    return [FilePiece(path=file, folders=_folder_columns(Path(file), path)) for file in files]
 
 
-def _folders(file: Path, above: Path) -> dict[str, str | None]:
+def _folder_columns(file: Path, above: Path) -> dict[str, str | None]:
     """The columns that the names of the folders between hold."""
     between = file.relative_to(above).parts[:-1] if file != above else ()
     pairs = [name.partition("=") for name in between if "=" in name]
-    return {unquote(key): None if value == _NOTHING else unquote(value) for key, _, value in pairs}
+    return {unquote(key): None if value == _NULL_PARTITION else unquote(value) for key, _, value in pairs}
 
 
-def _column(name: str, batch: pa.RecordBatch, part: Piece) -> pa.Array:
+def _column(name: str, batch: pa.RecordBatch, part: FilePiece) -> pa.Array:
     """A column of the file, or the name of its folder, which is the same in every row."""
     if name in batch.schema.names:
         return batch.column(name)

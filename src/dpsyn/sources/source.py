@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
+from dpsyn.encoding import Codec, Codes, check_structure
 from dpsyn.errors import DPSynError, SourceError
 
 BATCH_ROWS = 1 << 16
@@ -22,23 +26,23 @@ class Source(Protocol):
     the steward's eyes) may hold one. Its own errors speak of structure and never quote a cell.
 
     Attributes:
-        where: how messages call it.
+        label: how messages call it.
         schema: names and types of its columns.
-        again: whether it can be read more than once.
-        bytes: its size on disk where it is a file or a folder, else None. It may decide how the table is read;
+        rereadable: whether it can be read more than once.
+        byte_size: its size on disk where it is a file or a folder, else None. It may decide how the table is read;
             the number of rows may not, because that is private.
     """
 
-    where: str
+    label: str
     schema: pa.Schema
-    again: bool
-    bytes: int | None
+    rereadable: bool
+    byte_size: int | None
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows, as batches of the named columns."""
 
 
-def attempt(action: Callable[[], _T], where: str, what: str) -> _T:
+def attempt(action: Callable[[], _T], label: str, advice: str) -> _T:
     """Do something with a table; if it fails, say so in words of ours.
 
     Privacy: a reader's own error may quote cells, so it must not be seen, not even as the context of ours. Hence ours
@@ -50,14 +54,14 @@ def attempt(action: Callable[[], _T], where: str, what: str) -> _T:
         raise
     except Exception as error:  # whatever a reader, a stream or a cell's own method raises
         reason = _reason(error)
-    raise SourceError(f"{where} cannot be read{reason}; {what}")
+    raise SourceError(f"{label} cannot be read{reason}; {advice}")
 
 
-def guarded(batches: Callable[[], Iterable[pa.RecordBatch]], where: str, what: str) -> Iterator[pa.RecordBatch]:
+def guard_batches(batches: Callable[[], Iterable[pa.RecordBatch]], label: str, advice: str) -> Iterator[pa.RecordBatch]:
     """The batches of a reader; its failures are told as ``attempt`` tells them."""
-    iterator = attempt(lambda: iter(batches()), where, what)
+    iterator = attempt(lambda: iter(batches()), label, advice)
     while True:
-        batch = attempt(lambda: next(iterator, None), where, what)
+        batch = attempt(lambda: next(iterator, None), label, advice)
         if batch is None:
             return
         yield batch
@@ -68,3 +72,37 @@ def _reason(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno and error.strerror and len(error.strerror) < 60:
         return f": {error.strerror.lower()}"
     return ""
+
+
+# ── A source as batches of codes, encoded in parallel ──
+
+
+Batch = TypeVar("Batch")
+Done = TypeVar("Done")
+
+
+def map_in_threads(
+    work: Callable[[Batch], Done], batches: Iterable[Batch], threads: int | None = None
+) -> Iterator[Done]:
+    """The work on every batch, in order; while one is used, the next ones are worked on.
+
+    Memory is bounded by a few batches, whatever the table's size.
+    """
+    workers = threads or os.cpu_count() or 1
+    waiting: deque[Future[Done]] = deque()
+    with ThreadPoolExecutor(workers) as pool:
+        for batch in batches:
+            waiting.append(pool.submit(work, batch))
+            if len(waiting) > workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def encode_batches(source: Source, codec: Codec, threads: int | None = None) -> Iterator[Codes]:
+    """Fine codes of every batch, in order.
+
+    The structure is checked before the first row is read.
+    """
+    check_structure(codec.schema, source.schema, source.label)
+    yield from map_in_threads(codec.encode, source.batches(codec.names), threads)

@@ -9,23 +9,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dpsyn.outputs import table_format
-from dpsyn.schema import AnyAttribute, Categorical, Datetime, Identifier, Integer, Ordinal, Real, Schema, text_of
+from dpsyn.atomic_files import table_format
+from dpsyn.schema import AnyAttribute, Categorical, Datetime, Identifier, Integer, Ordinal, Real, Schema, canonical_text
 
-NAME = "datapackage.json"
+DATAPACKAGE_NAME = "datapackage.json"
 """How the standard calls the file."""
 
-_MEDIA = {
+_MEDIA_TYPES = {
     "csv": "text/csv",
     "parquet": "application/vnd.apache.parquet",
     "arrow": "application/vnd.apache.arrow.file",
 }
 _DIALECT = {"delimiter": ",", "lineTerminator": "\n", "quoteChar": '"', "doubleQuote": True, "header": True}
-_TIMES = {"s": "%Y-%m-%d %H:%M:%S", "ms": "%Y-%m-%d %H:%M:%S.%f", "us": "%Y-%m-%d %H:%M:%S.%f"}
+_TIME_FORMATS = {"s": "%Y-%m-%d %H:%M:%S", "ms": "%Y-%m-%d %H:%M:%S.%f", "us": "%Y-%m-%d %H:%M:%S.%f"}
 """How a text file writes times of each unit."""
 
 
-def package(
+def describe_package(
     dataset: str, path: str | Sequence[str], fields: dict[str, Any], size: int, digest: str | None, conditions: str = ""
 ) -> dict[str, Any]:
     """The plain data of ``datapackage.json`` for one table.
@@ -53,7 +53,7 @@ def package(
                 "name": _slug(re.split("[./]", first)[0]) or "table",
                 "path": path if isinstance(path, str) else list(path),
                 "format": kind,
-                "mediatype": _MEDIA[kind],
+                "mediatype": _MEDIA_TYPES[kind],
                 **({"compression": "gz"} if first.lower().endswith(".gz") else {}),
                 **text,
                 "bytes": size,
@@ -64,14 +64,14 @@ def package(
     }
 
 
-def table_schema(schema: Schema, table: pa.Schema) -> dict[str, Any]:
+def describe_columns(schema: Schema, table: pa.Schema) -> dict[str, Any]:
     """The fields of a table: their types and what their values can be."""
-    fields = [_field(schema[column.name], column.type) for column in table]
+    fields = [_describe_field(schema[column.name], column.type) for column in table]
     missing = any(schema[name].has_missing for name in table.names)
     return {"fields": fields, "missingValues": [""] if missing else []}
 
 
-def _field(attribute: AnyAttribute, kind: pa.DataType) -> dict[str, Any]:
+def _describe_field(attribute: AnyAttribute, kind: pa.DataType) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": attribute.name, **_type(kind)}
     if attribute.description:
         entry["description"] = attribute.description
@@ -93,7 +93,7 @@ def _type(kind: pa.DataType) -> dict[str, str]:
     if pa.types.is_date(kind):
         return {"type": "date"}
     if pa.types.is_timestamp(kind):
-        return {"type": "datetime", "format": _TIMES[kind.unit]}
+        return {"type": "datetime", "format": _TIME_FORMATS[kind.unit]}
     return {"type": "string"}
 
 
@@ -102,26 +102,26 @@ def _constraints(attribute: AnyAttribute, kind: pa.DataType) -> dict[str, Any]:
         case Identifier():
             return {"required": True, "unique": True}
         case Categorical():
-            domain: dict[str, Any] = {"enum": [_written(value, kind) for value in attribute.all_values()]}
+            domain: dict[str, Any] = {"enum": [_typed_value(value, kind) for value in attribute.all_values()]}
         case Integer() | Real():
             domain = {"minimum": attribute.low, "maximum": attribute.high}
         case Datetime():
             first, last = attribute.values_at(np.array([0, attribute.steps - 1]))
-            domain = {"minimum": _instant(first, kind), "maximum": _instant(last, kind)}
+            domain = {"minimum": _format_instant(first, kind), "maximum": _format_instant(last, kind)}
         case _:
             domain = {}
     reads_as_missing = "" in domain.get("enum", ())  # a text file writes an empty text like an empty cell
     return domain if attribute.has_missing or reads_as_missing else {"required": True, **domain}
 
 
-def _written(value: Any, kind: pa.DataType) -> Any:
+def _typed_value(value: Any, kind: pa.DataType) -> Any:
     """A listed value in the type of its column."""
     if pa.types.is_integer(kind):
         return int(value)
-    return float(value) if pa.types.is_floating(kind) else text_of(value)
+    return float(value) if pa.types.is_floating(kind) else canonical_text(value)
 
 
-def _instant(instant: np.datetime64, kind: pa.DataType) -> str:
+def _format_instant(instant: np.datetime64, kind: pa.DataType) -> str:
     """A date or time as a text file has it."""
     unit = "D" if pa.types.is_date(kind) else kind.unit
     return str(instant.astype(f"datetime64[{unit}]")).replace("T", " ")

@@ -12,30 +12,29 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 
 from dpsyn.accounting import Certificate
+from dpsyn.encoding import Codec, Recoding
+from dpsyn.encoding.dataframes import convert_table
 from dpsyn.errors import SourceError, UserError
-from dpsyn.progress import Progress, silent
-from dpsyn.records import Codec
-from dpsyn.schema import Schema, select_cells, where_in_words
-from dpsyn.synopsis.drawing import Drawing
-from dpsyn.synopsis.frames import as_kind
-from dpsyn.synopsis.modelling import fit_model
-from dpsyn.synopsis.parts import Model, Release
-from dpsyn.transforms import Recoding
+from dpsyn.inference.fit import fit_model
+from dpsyn.inference.measurements import Model, Release
+from dpsyn.progress import Progress, ignore_progress
+from dpsyn.sampling.sampler import RowSampler
+from dpsyn.schema import Schema, format_conditions, select_cells
 
 if TYPE_CHECKING:
-    from dpsyn.synopsis.answering import Answer, Method
-    from dpsyn.synopsis.closeness import Closeness
+    from dpsyn.query import Answer, ReconstructionMethod
+    from dpsyn.synopsis.comparison import ReleaseComparison
 
-MOST_ROWS = 2**31 - 1
+MAX_ARROW_ROWS = 2**31 - 1
 """Rows that one table in memory may have."""
 
-MOST_DRAWN = 10**12
+MAX_SAMPLED_ROWS = 10**12
 """Rows that may be drawn at all; more are asked for by mistake."""
 
-Where = Mapping[str, Any]
+AttributeConditions = Mapping[str, Any]
 """Conditions by attribute."""
 
-Kind = Literal["arrow", "pandas", "polars"]
+OutputFormat = Literal["arrow", "pandas", "polars"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,13 +45,13 @@ class Synopsis:
         schema: what was public, with the values that were bought.
         releases: what was measured, by whom, and what it cost; several if a synopsis was extended.
         model: what rows are drawn from.
-        kind: the kind of table that ``generate`` gives; that of the table it was measured from.
+        output_format: the kind of table that ``generate`` gives; that of the table it was measured from.
     """
 
     schema: Schema
     releases: tuple[Release, ...]
     model: Model
-    kind: Kind = "arrow"
+    output_format: OutputFormat = "arrow"
 
     def __repr__(self) -> str:
         names = ", ".join(self.model.recoding.names)
@@ -74,8 +73,8 @@ class Synopsis:
         *,
         seed: int | None = None,
         where: Mapping[str, Any] | None = None,
-        kind: Kind | None = None,
-        progress: Progress = silent,
+        output_format: OutputFormat | None = None,
+        progress: Progress = ignore_progress,
     ) -> Any:
         """Synthetic rows as a table of the schema's types.
 
@@ -85,10 +84,12 @@ class Synopsis:
             where: conditions that every row meets, such as ``{"sex": "F", "age": (30, 39), "job": ["nurse", "cook"]}``:
                 a value, a pair that is a range, or a list. Rows are drawn under the conditions and none are thrown
                 away, so a rare condition takes no longer than a common one.
-            kind: ``arrow``, ``pandas`` or ``polars``; by default the kind of table that was measured.
+            output_format: ``arrow``, ``pandas`` or ``polars``; by default the kind of table that was measured.
             progress: is told how far it is.
         """
-        return as_kind(self.generate_arrow(rows, seed=seed, where=where, progress=progress), kind or self.kind)
+        return convert_table(
+            self.generate_arrow(rows, seed=seed, where=where, progress=progress), output_format or self.output_format
+        )
 
     def generate_arrow(
         self,
@@ -96,37 +97,39 @@ class Synopsis:
         *,
         seed: int | None = None,
         where: Mapping[str, Any] | None = None,
-        progress: Progress = silent,
+        progress: Progress = ignore_progress,
     ) -> pa.Table:
         """Synthetic rows as an Arrow table; the rest is as in ``generate``."""
-        from dpsyn.synopsis.sharding import batches
+        from dpsyn.sampling.parallel import sample_batches
 
-        drawing = self.drawing(rows, seed=seed, where=where)
-        if drawing.rows > MOST_ROWS:
+        drawing = self.sampler(rows, seed=seed, where=where)
+        if drawing.rows > MAX_ARROW_ROWS:
             raise UserError(f"{drawing.rows:,} rows do not fit into one table; write them to a file or a folder")
-        found = list(batches(drawing, progress))
+        found = list(sample_batches(drawing, progress))
         progress("writing values", 0.0)
         return pa.concat_tables(found).combine_chunks()
 
-    def drawing(self, rows: int | None = None, *, seed: int | None = None, where: Where | None = None) -> Drawing:
+    def sampler(
+        self, rows: int | None = None, *, seed: int | None = None, where: AttributeConditions | None = None
+    ) -> RowSampler:
         """Synthetic rows that are yet to be drawn, in chunks; the arguments are as in ``generate``."""
         wanted = self.rows if rows is None else rows
         if not isinstance(wanted, int | np.integer) or isinstance(wanted, bool):
             raise UserError(f"{rows!r} rows were asked for; give a whole number")
-        if not 0 <= wanted <= MOST_DRAWN:
-            raise UserError(f"{wanted:,} rows were asked for; give a number from 0 to {MOST_DRAWN:,}")
+        if not 0 <= wanted <= MAX_SAMPLED_ROWS:
+            raise UserError(f"{wanted:,} rows were asked for; give a number from 0 to {MAX_SAMPLED_ROWS:,}")
         if seed is not None and seed < 0:
             raise UserError(f"the seed is {seed}; give a whole number from 0")
         allowed = select_cells(self.schema, where or {})
         own = int(np.random.SeedSequence().generate_state(1, np.uint64)[0]) if seed is None else int(seed)
-        return Drawing(self.schema, self.model, int(wanted), allowed, seed=own)
+        return RowSampler(self.schema, self.model, int(wanted), allowed, seed=own)
 
     def marginal(
         self,
         *names: str,
         where: Mapping[str, object] | None = None,
         cells: bool = False,
-        method: Method = "maximum entropy",
+        method: ReconstructionMethod = "maximum entropy",
     ) -> Answer:
         """How many rows have each combination of values of some attributes, with standard errors; costs no privacy.
 
@@ -137,15 +140,15 @@ class Synopsis:
             cells: list numbers and dates by their finest cells, not by their bins.
             method: how to reconstruct what no released table holds; the others are for comparison.
         """
-        from dpsyn.synopsis.answering import ask
+        from dpsyn.query import answer_query
 
-        return ask(self, names, where or {}, cells=cells, method=method)
+        return answer_query(self, names, where or {}, cells=cells, method=method)
 
     def count(self, **where: object) -> Answer:
         """How many rows meet all conditions, given as in ``marginal``: one number with its standard error."""
-        from dpsyn.synopsis.answering import ask
+        from dpsyn.query import answer_query
 
-        return ask(self, (), where)
+        return answer_query(self, (), where)
 
     def replicates(
         self,
@@ -154,8 +157,8 @@ class Synopsis:
         *,
         seed: int | None = None,
         where: Mapping[str, Any] | None = None,
-        kind: Kind | None = None,
-        progress: Progress = silent,
+        output_format: OutputFormat | None = None,
+        progress: Progress = ignore_progress,
     ) -> Iterator[Any]:
         """Several tables of synthetic rows, drawn independently of each other.
 
@@ -166,20 +169,20 @@ class Synopsis:
             raise UserError(f"{number!r} replicates were asked for; give a whole number from 1")
         for own in np.random.SeedSequence(seed).spawn(number):
             own_seed = int(own.generate_state(1, np.uint64)[0])
-            yield self.generate(rows, seed=own_seed, where=where, kind=kind, progress=progress)
+            yield self.generate(rows, seed=own_seed, where=where, output_format=output_format, progress=progress)
 
-    def compare(self, table: pa.Table) -> Closeness:
+    def compare_rows(self, table: pa.Table) -> ReleaseComparison:
         """How close synthetic rows, as an Arrow table, are to what was released; costs nothing."""
-        from dpsyn.synopsis.comparing import compare_rows
+        from dpsyn.synopsis.comparison import compare_rows
 
         found = compare_rows(self, table)
         if not found.rows:
             raise SourceError("the synthetic table has no rows; there is nothing to compare")
         return found
 
-    def of_kind(self, kind: Kind) -> Synopsis:
+    def with_output_format(self, output_format: OutputFormat) -> Synopsis:
         """The same synopsis, generating another kind of table."""
-        return replace(self, kind=kind)
+        return replace(self, output_format=output_format)
 
     @classmethod
     def from_marginals(
@@ -187,7 +190,7 @@ class Synopsis:
         schema: Schema,
         marginals: Mapping[Any, ArrayLike],
         *,
-        deviation: float | Mapping[Any, float],
+        std: float | Mapping[Any, float],
         source: str,
     ) -> Synopsis:
         """A synopsis of noisy marginals that were measured in another system; its guarantee is not verified here.
@@ -196,19 +199,19 @@ class Synopsis:
             schema: what is public about the table.
             marginals: noisy counts by attribute or tuple of attributes, one axis each, in the order of the bins; those
                 of a single attribute may be over its cells instead. Every attribute must be in one of them.
-            deviation: the standard deviation of the noise in a cell: one number, or one for each marginal.
+            std: the standard deviation of the noise in a cell: one number, or one for each marginal.
             source: who measured them and how, for whoever reads the synopsis.
         """
-        from dpsyn.synopsis import imports
+        from dpsyn.synopsis import imported_marginals
 
-        release = imports.from_marginals(schema, marginals, deviation=deviation, source=source)
+        release = imported_marginals.import_marginals(schema, marginals, std=std, source=source)
         return cls(schema, (release,), fit_model(schema, Recoding.coarse(Codec(schema)), [release]))
 
     def save(self, path: str | Path) -> None:
         """Write the synopsis as one file, by convention called ``.dpsyn``."""
-        from dpsyn.synopsis import files
+        from dpsyn.synopsis.serialization import synopsis_file
 
-        files.save(self, path)
+        synopsis_file.save_synopsis(self, path)
 
     @classmethod
     def load(cls, path: str | Path, *, recompute: bool = False) -> Synopsis:
@@ -216,9 +219,9 @@ class Synopsis:
 
         ``recompute`` proves the cost of every release anew by privacy loss distributions, which takes a second each.
         """
-        from dpsyn.synopsis import files
+        from dpsyn.synopsis.serialization import synopsis_file
 
-        return files.load(path, recompute=recompute)
+        return synopsis_file.load_synopsis(path, recompute=recompute)
 
     def write(
         self,
@@ -226,9 +229,9 @@ class Synopsis:
         rows: int | None = None,
         *,
         seed: int | None = None,
-        where: Where | None = None,
+        where: AttributeConditions | None = None,
         workers: Literal["threads", "processes"] = "threads",
-        progress: Progress = silent,
+        progress: Progress = ignore_progress,
     ) -> None:
         """Draw rows straight into a file, or into a release folder if the name ends in a slash or a folder is there.
 
@@ -243,33 +246,39 @@ class Synopsis:
             workers: who draws the files of a folder.
             progress: is told how far it is.
         """
-        from dpsyn.synopsis import sharding, writing
+        from dpsyn.sampling import parallel
+        from dpsyn.synopsis import release_folder
 
-        drawing = self.drawing(rows, seed=seed, where=where)
-        if not writing.is_folder(target):
-            writing.write_file(target, drawing, progress)
-        elif sharding.parts_of(drawing) > 1:
-            writing.write_parted(target, self, drawing, where or {}, workers, progress)
+        drawing = self.sampler(rows, seed=seed, where=where)
+        if not release_folder.is_release_folder(target):
+            release_folder.sample_file(target, drawing, progress)
+        elif parallel.count_parts(drawing) > 1:
+            release_folder.sample_partitioned_release(target, self, drawing, where or {}, workers, progress)
         else:
-            writing.write_whole(target, self, drawing, where or {}, progress)
+            release_folder.sample_release(target, self, drawing, where or {}, progress)
 
     def spark_frame(
-        self, session: Any, rows: int | None = None, *, seed: int | None = None, where: Where | None = None
+        self,
+        session: Any,
+        rows: int | None = None,
+        *,
+        seed: int | None = None,
+        where: AttributeConditions | None = None,
     ) -> Any:
         """Synthetic rows as a Spark DataFrame, drawn by its tasks; ``session`` is a SparkSession.
 
         ``frame.write.parquet(address)`` writes them wherever Spark can. The rows are those of ``write`` with the same
         seed.
         """
-        from dpsyn.synopsis.sharding import spark_frame
+        from dpsyn.sampling.parallel import spark_frame
 
         return spark_frame(self, session, rows, seed=seed, where=where)
 
-    def write_release(self, folder: str | Path, table: pa.Table, *, where: Where | None = None) -> None:
+    def write_release(self, folder: str | Path, table: pa.Table, *, where: AttributeConditions | None = None) -> None:
         """Write a new folder with a synthetic table, this synopsis, its certificates and a description of columns.
 
         ``where`` are the conditions that rows were drawn under; the folder then tells them.
         """
-        from dpsyn.synopsis import folder as folders
+        from dpsyn.synopsis import release_folder as folders
 
-        folders.write_release(folder, table, self, conditions=where_in_words(self.schema, where or {}))
+        folders.write_release(folder, table, self, conditions=format_conditions(self.schema, where or {}))

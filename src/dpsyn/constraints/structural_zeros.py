@@ -1,0 +1,269 @@
+"""What rules say about the codes of a model: which part of a combination of codes can keep them.
+
+A code stands for several cells, and a cell for several values. A combination that no values can keep is a structural
+zero. Of one that some can, the share is what the released histograms let expect: of two numbers in the same bin, half
+are in ascending order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn.encoding import Grouping, RecodedColumn, Recoding
+from dpsyn.marginals import Estimate, Factor
+from dpsyn.schema import Schema
+from dpsyn.schema.constraint_model import OrderConstraint, Scale, StructuralZero, SumConstraint, compile_constraints
+
+FactorTable = NDArray[np.float64]
+
+MAX_FACTOR_CELLS = 2**20
+"""Of a factor; rules on more combinations are kept by mending rows alone."""
+
+HISTOGRAM_SMOOTHING = 1e-9
+"""The share of an attribute's weight that is spread over all of its cells, so that none counts as impossible."""
+
+_SAMPLES = 64
+"""Values drawn for each code where sums are concerned; sums that none of them shows are given half a sample."""
+
+
+def build_constraint_factors(
+    schema: Schema, recoding: Recoding, histograms: Mapping[str, FactorTable]
+) -> tuple[Factor, ...]:
+    """One factor for each set of the recoding's attributes that rules tie together.
+
+    Args:
+        schema: its rules.
+        recoding: the attributes of the model.
+        histograms: weights over the cells of each measured attribute.
+    """
+    if not schema.rules:
+        return ()
+    known = compile_constraints(schema)
+    codes = _Codes(recoding, [_smooth(histograms[name]) for name in known.names])
+    found: dict[tuple[int, ...], FactorTable] = {}
+    for rule in known.row_constraints:
+        if any(place in recoding.difference_codings for place in rule.indices):
+            continue  # a difference tells no cell by itself: such rules are kept by mending rows alone
+        match rule:
+            case StructuralZero():
+                tables = _structural_zero_tables(rule, codes)
+            case OrderConstraint():
+                tables = _order_tables(rule, codes)
+            case SumConstraint():
+                tables = _sum_tables(rule, codes)
+        for places, table in tables:
+            if (table < 1).any():
+                found[places] = found[places] * table if places in found else table
+    names = recoding.names
+    return tuple(Factor(tuple(names[p] for p in places), table) for places, table in sorted(found.items()))
+
+
+def _smooth(weights: FactorTable) -> FactorTable:
+    lifted: FactorTable = weights + HISTOGRAM_SMOOTHING * max(float(weights.sum()), 1.0)
+    return lifted
+
+
+class _Codes:
+    """The codes of a recoding and the cells that they stand for, by the weights of the cells."""
+
+    def __init__(self, recoding: Recoding, weights: Sequence[FactorTable]) -> None:
+        self.columns, self.weights = recoding.columns, weights
+        self._column_of = {source: place for place, c in enumerate(recoding.columns) for source in c.sources}
+
+    def column_of(self, source: int) -> int:
+        """The attribute of the recoding that a measured one is part of."""
+        return self._column_of[source]
+
+    def size(self, column: int) -> int:
+        """How many codes an attribute has."""
+        return self.columns[column].size
+
+    def selected_share(self, column: int, masks: Mapping[int, NDArray[np.bool_]]) -> FactorTable:
+        """For each code, which part of its weight is in the cells selected; exactly 0 or 1 where none or all is."""
+        inside = _code_weights(self.columns[column], [self.weights[s] * masks.get(s, 1) for s in self._sources(column)])
+        whole = _code_weights(self.columns[column], [self.weights[s] for s in self._sources(column)])
+        return inside / whole
+
+    def cell_probabilities(self, source: int) -> FactorTable:
+        """For each code of its attribute, how likely each cell of a measured one is."""
+        column = self.columns[self.column_of(source)]
+        digits = column.tables[column.sources.index(source)]
+        by_digit = Grouping(digits).sums(self.weights[source])
+        within = self.weights[source] / by_digit[digits]
+        return _digit_probabilities(column, column.sources.index(source), self.weights)[:, digits] * within
+
+    def _sources(self, column: int) -> tuple[int, ...]:
+        return self.columns[column].sources
+
+
+def _code_weights(column: RecodedColumn, weights: Sequence[FactorTable]) -> FactorTable:
+    """The weight of each code, sources as if independent."""
+    joint = np.ones(1)
+    for table, weight in zip(column.tables, weights, strict=True):
+        joint = np.multiply.outer(joint, Grouping(table).sums(weight)).ravel()
+    return joint if column.merged is None else Grouping(column.merged).sums(joint)
+
+
+def _digit_probabilities(column: RecodedColumn, axis: int, weights: Sequence[FactorTable]) -> FactorTable:
+    """For each code, how likely each digit of one of its sources is."""
+    sums = [Grouping(table).sums(weights[s]) for s, table in zip(column.sources, column.tables, strict=True)]
+    joint = reduce(lambda one, other: np.multiply.outer(one, other).ravel(), sums, np.ones(1))
+    codes = np.arange(len(joint)) if column.merged is None else column.merged
+    digits = np.unravel_index(np.arange(len(joint)), column.radices)[axis]
+    table = np.zeros((column.size, column.radices[axis]))
+    np.add.at(table, (codes, digits), joint)
+    shares: FactorTable = table / table.sum(axis=1, keepdims=True)
+    return shares
+
+
+FactorTables = Iterator[tuple[tuple[int, ...], FactorTable]]
+"""Attributes of the recoding, ascending, and a table over their codes."""
+
+
+def _structural_zero_tables(rule: StructuralZero, codes: _Codes) -> FactorTables:
+    masks: dict[int, dict[int, NDArray[np.bool_]]] = {}
+    for source, mask in rule.selection:
+        masks.setdefault(codes.column_of(source), {})[source] = mask
+    columns = tuple(sorted(masks))
+    if math.prod(codes.size(column) for column in columns) <= MAX_FACTOR_CELLS:
+        parts = [codes.selected_share(column, masks[column]) for column in columns]
+        yield columns, 1 - reduce(np.multiply.outer, parts)
+
+
+# ── orders ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _order_tables(rule: OrderConstraint, codes: _Codes) -> FactorTables:
+    """A table for every two of the ordered attributes, if they are not part of the same one."""
+    for left, right in combinations(rule.scales, 2):
+        columns = codes.column_of(left.index), codes.column_of(right.index)
+        cells = len(left.missing) * len(right.missing)
+        if columns[0] == columns[1] or cells > 16 * MAX_FACTOR_CELLS:
+            continue
+        shares = (
+            codes.cell_probabilities(left.index)
+            @ _order_probabilities(left, right, rule.strict)
+            @ codes.cell_probabilities(right.index).T
+        )
+        shares = np.where(shares > 1 - 1e-9, 1.0, np.maximum(shares, 0.0))
+        yield (columns, shares) if columns[0] < columns[1] else (columns[::-1], shares.T)
+
+
+def _order_probabilities(left: Scale, right: Scale, strict: bool) -> FactorTable:
+    """How likely values of two cells, each even within its cell, are to ascend; exactly 0 or 1 where that is sure."""
+    low, high = left.low[:, None].astype(np.float64), left.high[:, None].astype(np.float64) + 1
+    begin, end = right.low[None, :].astype(np.float64), right.high[None, :].astype(np.float64) + 1
+    likely = (_below(end, low, high) - _below(begin, low, high)) / (end - begin)
+    never = left.low[:, None] + strict > right.high[None, :]
+    always = left.high[:, None] + strict <= right.low[None, :]
+    table = np.where(never, 0.0, np.where(always, 1.0, np.clip(likely, 0.01, 1.0)))
+    table[left.missing, :] = 1.0
+    table[:, right.missing] = 1.0
+    return table
+
+
+def _below(point: FactorTable, low: FactorTable, high: FactorTable) -> FactorTable:
+    """The integral, up to a point, of the part of an interval that is below."""
+    inside = np.clip(point, low, high) - low
+    total: FactorTable = inside**2 / (2 * (high - low)) + np.maximum(point - high, 0.0)
+    return total
+
+
+# ── sums ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _sum_tables(rule: SumConstraint, codes: _Codes) -> FactorTables:
+    """How often parts of some codes add up to a total of each code, by a few draws for each code."""
+    columns = [codes.column_of(scale.index) for scale in rule.scales]
+    sizes = [codes.size(column) for column in columns]
+    total = codes.columns[columns[0]]
+    if len(set(columns)) < len(columns) or len(total.sources) > 1 or math.prod(sizes) > MAX_FACTOR_CELLS:
+        return
+    random = np.random.default_rng(0)
+    drawn = [_sample_values(scale, codes.cell_probabilities(scale.index), random) for scale in rule.scales[1:]]
+    sums, missing = drawn[0]
+    for values, empty in drawn[1:]:
+        sums = sums[..., None, :] + values
+        missing = missing[..., None, :] | empty
+    shares = _shares_of_total(rule.scales[0], total.tables[0], sizes[0], sums, missing)
+    shares = np.where(_possible_sums(rule, codes), np.maximum(shares, 0.5 / _SAMPLES), 0.0)
+    order = np.argsort(columns)
+    yield tuple(sorted(columns)), np.transpose(shares, order)
+
+
+def _sample_values(
+    scale: Scale, likely: FactorTable, random: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Values for each code, codes × draws, and which of them are missing."""
+    ends = np.cumsum(likely, axis=1)
+    reach = random.random((len(likely), _SAMPLES))
+    cells = np.stack([np.searchsorted(own, own[-1] * at, side="right") for own, at in zip(ends, reach, strict=True)])
+    cells = np.minimum(cells, likely.shape[1] - 1)
+    steps = random.integers(scale.first[cells], scale.last[cells] + 1)
+    return scale.to_common_scale(steps), scale.missing[cells]
+
+
+def _shares_of_total(
+    scale: Scale, code_of: NDArray[np.int64], size: int, sums: NDArray[np.int64], missing: NDArray[np.bool_]
+) -> FactorTable:
+    """For each code of the total and each combination of parts, how many draws fall into it; the best has all."""
+    proper = np.flatnonzero(~scale.missing)
+    proper = proper[np.argsort(scale.low[proper], kind="stable")]
+    at = np.clip(np.searchsorted(scale.low[proper], sums, side="right") - 1, 0, len(proper) - 1)
+    outside = (sums < scale.low[proper][at]) | (sums > scale.high[proper][at])
+    codes = np.where(missing | outside, size, code_of[proper[at]])
+    shape, combos = sums.shape[:-1], math.prod(sums.shape[:-1])
+    flat = codes.reshape(combos, -1) + np.arange(combos)[:, None] * (size + 1)
+    counts = np.bincount(flat.ravel(), minlength=combos * (size + 1)).reshape(combos, size + 1)[:, :size].astype(float)
+    shares = counts / np.maximum(counts.max(axis=1, keepdims=True), 1.0)
+    empty = missing.reshape(combos, -1).mean(axis=1, keepdims=True)
+    shares = empty + (1 - empty) * shares
+    shares[:, np.unique(code_of[scale.missing])] = 1.0
+    table: FactorTable = np.moveaxis(shares.reshape(*shape, size), -1, 0)
+    return table
+
+
+def _possible_sums(rule: SumConstraint, codes: _Codes) -> NDArray[np.bool_]:
+    """Which combinations of codes have values that add up, or a missing one."""
+    least, most, empty = [], [], []
+    for scale in rule.scales:
+        there = codes.cell_probabilities(scale.index) > 0
+        proper = there & ~scale.missing
+        least.append(np.where(proper, scale.low, 2**60).min(axis=1))
+        most.append(np.where(proper, scale.high, -(2**60)).max(axis=1))
+        empty.append((there & scale.missing).any(axis=1))
+    low, high = (reduce(np.add.outer, ends[1:]) for ends in (least, most))
+    adds = (low <= most[0].reshape(-1, *(1,) * low.ndim)) & (high >= least[0].reshape(-1, *(1,) * low.ndim))
+    possible: NDArray[np.bool_] = adds | reduce(np.logical_or.outer, empty)
+    return possible
+
+
+# ── Structural zeros: cells of released tables that rules exclude ──
+
+
+def apply_structural_zeros(estimate: Estimate, factors: Sequence[Factor], total: float | None = None) -> Estimate:
+    """The table with all cells set to zero that no row can be in; with a total, the others make up for it.
+
+    Whatever noise made of those cells is gone: they are known without having been measured.
+    """
+    values = np.array(estimate.values)
+    for factor in factors:
+        shared = [name for name in estimate.clique if name in factor.clique]
+        if not shared:
+            continue
+        others = tuple(axis for axis, name in enumerate(factor.clique) if name not in shared)
+        possible = (factor.shares > 0).any(axis=others)
+        kept = [name for name in factor.clique if name in shared]
+        possible = np.transpose(possible, [kept.index(name) for name in shared])
+        values *= possible.reshape(
+            [n if name in shared else 1 for n, name in zip(values.shape, estimate.clique, strict=True)]
+        )
+    if total is not None and values.sum() > 0:
+        values *= total / values.sum()
+    return Estimate(estimate.clique, values, estimate.variance)

@@ -1,0 +1,110 @@
+"""Small facts about Arrow arrays and their types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+_TYPES = pa.types
+
+
+def value_type(kind: pa.DataType) -> pa.DataType:
+    """The type itself, or that of a dictionary's values."""
+    return kind.value_type if _TYPES.is_dictionary(kind) else kind
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Text or raw bytes in any of Arrow's layouts."""
+    return bool(
+        _TYPES.is_string(kind)
+        or _TYPES.is_large_string(kind)
+        or _TYPES.is_string_view(kind)
+        or _TYPES.is_binary(kind)
+        or _TYPES.is_large_binary(kind)
+        or _TYPES.is_binary_view(kind)
+        or _TYPES.is_fixed_size_binary(kind)
+    )
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whole, floating or decimal."""
+    return bool(_TYPES.is_integer(kind) or _TYPES.is_floating(kind) or _TYPES.is_decimal(kind))
+
+
+def is_instant(kind: pa.DataType) -> bool:
+    """A date or a time stamp."""
+    return bool(_TYPES.is_date(kind) or _TYPES.is_timestamp(kind))
+
+
+def is_scalar(kind: pa.DataType) -> bool:
+    """Anything that has one plain value in each cell."""
+    return (
+        is_text(kind)
+        or is_number(kind)
+        or is_instant(kind)
+        or bool(_TYPES.is_boolean(kind) or _TYPES.is_null(kind) or _TYPES.is_time(kind))
+    )
+
+
+def as_binary(array: pa.Array) -> pa.Array:
+    """Raw bytes of a text array; nothing is checked or decoded."""
+    kind = array.type
+    if _TYPES.is_binary(kind) or _TYPES.is_large_binary(kind):
+        return array
+    if _TYPES.is_string_view(kind):
+        array = array.cast(pa.large_string())
+    return array.cast(pa.large_binary() if _TYPES.is_large_string(array.type) else pa.binary())
+
+
+def as_string(array: pa.Array) -> pa.Array:
+    """Raw bytes seen as text, unchecked; only for kernels that take any bytes."""
+    kind = pa.large_string() if _TYPES.is_large_binary(array.type) else pa.string()
+    return pa.Array.from_buffers(kind, len(array), array.buffers(), array.null_count, array.offset)
+
+
+def drop_time_zone(array: pa.Array) -> pa.Array:
+    """Time stamps as UTC, whatever zone they name: the zone may be one that nobody knows."""
+    kind = array.type
+    if not _TYPES.is_timestamp(kind) or kind.tz is None:
+        return array
+    return array.view(pa.int64()).view(pa.timestamp(kind.unit))
+
+
+def null_mask(array: pa.Array) -> NDArray[np.bool_]:
+    """Where an array is null."""
+    mask: NDArray[np.bool_] = array.is_null().to_numpy(zero_copy_only=False)
+    return mask
+
+
+def as_numbers(array: pa.Array) -> NDArray[Any]:
+    """A numeric or truth-value array as a fresh numpy array, nulls as zero."""
+    values: NDArray[Any] = array.fill_null(pa.scalar(0, array.type)).to_numpy(zero_copy_only=False)
+    return values if values.flags.writeable else values.copy()
+
+
+def as_instants(array: pa.Array) -> NDArray[np.datetime64]:
+    """Dates or time stamps as numpy instants in a unit no finer than microseconds, nulls as 1970."""
+    kind = array.type
+    if _TYPES.is_date32(kind):
+        return as_numbers(array.view(pa.int32())).astype(np.int64).view("datetime64[D]")
+    unit = "ms" if _TYPES.is_date64(kind) else kind.unit
+    ticks = as_numbers(array.view(pa.int64()))
+    if unit == "ns":
+        return (ticks // 1000).view("datetime64[us]")
+    return ticks.view(f"datetime64[{unit}]")
+
+
+def map_distinct(
+    array: pa.Array, read: Callable[[Any], tuple[Any, int]], dtype: np.dtype[Any]
+) -> tuple[NDArray[Any], NDArray[np.uint8]]:
+    """Two numbers for every cell, found by reading each different value, and null, once."""
+    encoded = array.dictionary_encode()
+    pairs: Sequence[tuple[Any, int]] = [read(value) for value in [*encoded.dictionary.to_pylist(), None]]
+    first = np.array([pair[0] for pair in pairs], dtype)
+    second = np.array([pair[1] for pair in pairs], np.uint8)
+    indices = encoded.indices.fill_null(len(pairs) - 1).to_numpy(zero_copy_only=False)
+    return first[indices], second[indices]

@@ -1,0 +1,91 @@
+"""Synthetic tables → files, by suffix."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.ipc as paipc
+import pyarrow.parquet as papq
+
+from dpsyn.atomic_files import atomic_write, table_format
+from dpsyn.errors import OutputError
+
+SYNTHETIC_MARK = {b"dpsyn": b"synthetic"}
+"""What the metadata of Parquet and Arrow files says, so that nobody takes them for the real rows."""
+
+
+def write_table(batches: Any, path: str | Path, *, synthetic: bool) -> None:
+    """Write a table to a file, beside its place first; ``-`` is standard output, as CSV.
+
+    The table is an Arrow table, a pandas or polars frame, or batches of one schema.
+
+    ``synthetic`` marks the file as such where its format has room for it.
+    """
+    table_schema, parts = _as_batches(batches)
+    if synthetic:
+        table_schema = table_schema.with_metadata({**(table_schema.metadata or {}), **SYNTHETIC_MARK})
+    if str(path) == "-":
+        _write_all(lambda sink: pacsv.CSVWriter(sink, table_schema), sys.stdout.buffer, parts)
+        return
+    open_writer = _choose_writer(Path(path), table_schema)
+    with atomic_write(Path(path)) as beside, _open_sink(beside, Path(path)) as sink:
+        _write_all(open_writer, sink, parts)
+
+
+def _as_batches(batches: Any) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
+    if type(batches).__module__.startswith("pandas"):
+        batches = pa.Table.from_pandas(batches, preserve_index=False)
+    elif not isinstance(batches, pa.Table) and hasattr(batches, "__arrow_c_stream__"):
+        batches = _with_plain_texts(pa.table(batches))
+    if isinstance(batches, pa.Table):
+        return batches.schema, batches.to_batches()
+    iterator = iter(batches)
+    first = next(iterator, None)
+    if first is None:
+        raise OutputError("there is nothing to write, not even the names of the columns")
+    return first.schema, _chain(first, iterator)
+
+
+def _with_plain_texts(table: pa.Table) -> pa.Table:
+    """The table with texts of the usual type: not every format can be written from polars' own."""
+    kinds = {pa.string_view(): pa.string(), pa.large_string(): pa.string()}
+    fields = [field.with_type(kinds.get(field.type, field.type)) for field in table.schema]
+    return table.cast(pa.schema(fields))
+
+
+def _chain(first: pa.RecordBatch, rest: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+    yield first
+    yield from rest
+
+
+def _choose_writer(path: Path, schema: pa.Schema) -> Callable[[Any], Any]:
+    writers: dict[str, Callable[[Any], Any]] = {
+        "csv": lambda sink: pacsv.CSVWriter(sink, schema),
+        "parquet": lambda sink: papq.ParquetWriter(sink, schema),
+        "arrow": lambda sink: paipc.new_file(sink, schema),
+    }
+    return writers[table_format(path)]
+
+
+@contextlib.contextmanager
+def _open_sink(beside: Path, path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
+    """The file to write into, compressed if its final name says so; without a time stamp in it."""
+    with beside.open("wb") as file:
+        if not path.name.lower().endswith(".gz"):
+            yield file
+            return
+        with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as compressed:
+            yield compressed
+
+
+def _write_all(open_writer: Callable[[Any], Any], sink: Any, parts: Iterable[pa.RecordBatch]) -> None:
+    with open_writer(sink) as writer:
+        for part in parts:
+            writer.write_batch(part)

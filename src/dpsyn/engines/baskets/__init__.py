@@ -1,0 +1,5 @@
+"""Exact counts of private baskets; only the gate imports them."""
+
+from dpsyn.engines.baskets.engine import BasketEngine
+
+__all__ = ["BasketEngine"]

@@ -1,0 +1,167 @@
+"""Two tables → a comparison: read by the schema's codec, exactly where that is coarse.
+
+Privacy: this is the steward's own, unpaid look at the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpsyn.encoding import (
+    ABOVE,
+    BELOW,
+    EMPTY,
+    MISSING_STEP,
+    UNREADABLE,
+    Codec,
+    EncodedColumn,
+    RangedCodec,
+    check_structure,
+    narrowest_dtype,
+)
+from dpsyn.encoding.cells import count_texts
+from dpsyn.errors import SourceError
+from dpsyn.evaluation.tables import (
+    CodeColumns,
+    CodedTables,
+    Domain,
+    EvaluationTables,
+    bootstrap_rows,
+    make_generator,
+    shuffle_columns,
+    sort_rows,
+)
+from dpsyn.schema import Attribute, Open, Schema
+from dpsyn.schema.attributes import MAX_LISTED_VALUES
+from dpsyn.sources import Source, map_in_threads, open_source
+
+ColumnCodes = list[NDArray[Any]]
+"""For each attribute the code of every row: cells of listed values, steps of numbers and dates."""
+
+
+def read_tables(
+    real: Any, synthetic: Any, schema: Schema, *, seed: int = 0, query: str | None = None
+) -> EvaluationTables:
+    """Read two tables under a schema and make the yardsticks.
+
+    Compared are the attributes that a release measures: not identifiers, nor what is derived from others. An open
+    attribute has the values seen in either table: what the synthetic table merged into ``other`` counts as lost. The
+    yardsticks have as many rows as the smaller table.
+
+    Privacy: unpaid look at the rows; what is computed from the result is private.
+    """
+    schema = msgspec.structs.replace(schema, privacy_unit=None)  # a synthetic table has no persons
+    sources = [_prepare_source(open_source(real, query=query), schema), _prepare_source(open_source(synthetic), schema)]
+    codec = Codec(_add_seen_values(schema, sources))
+    cells, outside = zip(*(_read_source(source, codec) for source in sources), strict=True)
+    domains = tuple(
+        Domain(attribute, schema[attribute.name].kind, _occurring_steps(column, [table[place] for table in cells]))
+        for place, (attribute, column) in enumerate(zip(codec.attributes, codec.column_codecs, strict=True))
+    )
+    sizes = [domain.size for domain in domains]
+    tables = [sort_rows(_encode_table(table, domains), sizes) for table in cells]
+    rows = min(table.shape[1] for table in tables)
+    floor = bootstrap_rows(tables[0], rows, make_generator(seed, "bootstrap"))
+    independent = shuffle_columns(tables[0], rows, make_generator(seed, "shuffle"))
+    view = CodedTables(tuple(sizes), (tables[0], tables[1], floor, independent))
+    return EvaluationTables(sources[0].label, sources[1].label, domains, view, tuple(zip(*outside, strict=True)))
+
+
+def _prepare_source(source: Source, schema: Schema) -> Source:
+    """A source that fits the schema and can be read twice if values are to be looked for first."""
+    check_structure(schema, source.schema, source.label)
+    if source.rereadable or not _open_attributes(schema):
+        return source
+    batches = list(source.batches(schema.columns))
+    held = open_source(pa.Table.from_batches(batches, source.schema.empty_table().select(schema.columns).schema))
+    held.label = source.label
+    return held
+
+
+def _open_attributes(schema: Schema) -> list[Open]:
+    return [attribute for attribute in schema.measured_attributes if isinstance(attribute, Open)]
+
+
+def _add_seen_values(schema: Schema, sources: Sequence[Source]) -> Schema:
+    """The schema with the values of open attributes that occur in some table, sorted."""
+    opens = _open_attributes(schema)
+    names = [attribute.name for attribute in opens]
+    seen: dict[str, set[str]] = {name: set() for name in names}
+    for source in sources if opens else ():
+        for batch in source.batches(names):
+            for attribute in opens:
+                seen[attribute.name].update(count_texts(batch.column(attribute.name), attribute))
+    for attribute in opens:
+        values = sorted(seen[attribute.name])
+        if len(values) > MAX_LISTED_VALUES:
+            raise SourceError(
+                f"column {attribute.name!r} holds more than {MAX_LISTED_VALUES:,} different texts, which cannot be compared; "
+                "make it kind: identifier to leave it out"
+            )
+        schema = schema.with_discovered_values(attribute.to_categorical(values))
+    return schema
+
+
+def _read_source(source: Source, codec: Codec) -> tuple[ColumnCodes, list[float]]:
+    """All rows of a source, and for each attribute the share of cells outside its domain."""
+    parts = list(map_in_threads(lambda batch: _encode_batch(batch, codec), source.batches(codec.names)))
+    rows = sum(len(cells[0]) for cells, _ in parts)
+    if not rows:
+        raise SourceError(f"{source.label} has no rows; there is nothing to compare")
+    fates = np.sum([each for _, each in parts], axis=0)
+    for attribute, counts in zip(codec.attributes, fates, strict=True):
+        if counts[UNREADABLE] == rows and not _has_other_value(attribute):
+            name, kind = attribute.name, attribute.kind
+            raise SourceError(f"{source.label}: no cell of column {name!r} can be read as the schema says ({kind})")
+    cells = [np.concatenate([cells[place] for cells, _ in parts]) for place in range(len(codec.names))]
+    outside = [_count_outside(attribute, counts) for attribute, counts in zip(codec.attributes, fates, strict=True)]
+    return cells, [count / rows for count in outside]
+
+
+def _encode_batch(batch: pa.RecordBatch, codec: Codec) -> tuple[ColumnCodes, NDArray[np.int64]]:
+    """The codes of a batch, and for each attribute how many cells have each fate."""
+    cells, fates = [], []
+    for name, column in zip(codec.names, codec.column_codecs, strict=True):
+        array = batch.column(name)
+        reading = EncodedColumn(*column.read_steps(array)) if isinstance(column, RangedCodec) else column.read(array)
+        cells.append(reading.codes)
+        fates.append(np.bincount(reading.statuses, minlength=ABOVE + 1))
+    return cells, np.array(fates)
+
+
+def _count_outside(attribute: Attribute, fates: NDArray[np.int64]) -> int:
+    """Cells that took the place of another value: out of range, or with no place that the schema declares for them."""
+    lost = [BELOW, ABOVE]
+    lost += [] if _has_other_value(attribute) else [UNREADABLE]
+    lost += [] if attribute.has_missing else [EMPTY]
+    return int(fates[lost].sum())
+
+
+def _has_other_value(attribute: Attribute) -> bool:
+    return getattr(attribute, "other", None) is not None
+
+
+def _occurring_steps(column: object, cells: Sequence[NDArray[Any]]) -> NDArray[np.int64] | None:
+    """The steps of a number or date that occur in some table."""
+    if not isinstance(column, RangedCodec):
+        return None
+    seen = np.unique(np.concatenate([np.unique(table) for table in cells]))
+    steps: NDArray[np.int64] = seen[seen != MISSING_STEP]
+    return steps
+
+
+def _encode_table(cells: ColumnCodes, domains: Sequence[Domain]) -> CodeColumns:
+    """The codes of a table."""
+    columns = np.empty((len(domains), len(cells[0])), narrowest_dtype(max(domain.size for domain in domains)))
+    for place, (own, domain) in enumerate(zip(cells, domains, strict=True)):
+        if domain.steps is None:
+            columns[place] = own
+        else:
+            columns[place] = np.where(own == MISSING_STEP, domain.missing, np.searchsorted(domain.steps, own))
+    return columns

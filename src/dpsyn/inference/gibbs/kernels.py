@@ -1,0 +1,409 @@
+"""Gibbs sweeps, counting and drawing, compiled. Arrays in, arrays out; whoever calls has checked everything.
+
+Records come as *columns*: attributes × records of ``uint16`` or ``uint32``. ``Layout`` builds the index arrays. Nothing
+here depends on the number of threads: every draw is a function of a key, the attribute and the record's place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from llvmlite import ir
+from numba import njit
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+Columns = NDArray[np.unsignedinteger]
+Indices = NDArray[np.int64]
+Weights = NDArray[np.float32]
+
+_BLOCK = 64
+"""Records whose places in the tables are computed at a time: they stay in the first-level cache."""
+
+_LANES = 8
+"""Weights that are multiplied at once."""
+
+_MIN_SUM, _MAX_SUM = 1e-30, 1e30
+"""A sum of weights outside may have lost digits in single precision; it is made anew with rescaling."""
+
+_MIN_WEIGHT, _MAX_WEIGHT = 1e-30, 1e30
+"""The weights of a cell, however many records enter or leave it while an attribute is drawn: where other tables move
+thousands of them, a cell's weight was infinite, and records were drawn at random."""
+
+_GOLDEN = 0x9E3779B97F4A7C15
+
+
+def _compile(function: _Function) -> _Function:
+    """Compile on the first call and keep the result on disk; other threads run meanwhile."""
+    return cast(_Function, njit(cache=True, nogil=True)(function))
+
+
+def _compile_fast_math(function: _Function) -> _Function:
+    """The same, where sums may be taken in any order."""
+    return cast(_Function, njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})(function))
+
+
+# ── random numbers: SplitMix64 (Steele, Lea and Flood 2014) ──────────────────────────────────────────────────
+
+
+@_compile
+def _mix(word: Any) -> Any:
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
+
+
+@_compile
+def _uniform(key: Any, position: Any) -> Any:
+    """A number of [0, 1) with 24 bits."""
+    bits = _mix(key + (np.uint64(position) + np.uint64(1)) * np.uint64(_GOLDEN)) >> np.uint64(40)
+    return np.float32(bits) * np.float32(2.0**-24)
+
+
+# ── sweeps ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@_compile_fast_math
+def sweep(
+    columns: Columns,
+    first: int,
+    stop: int,
+    order: Indices,
+    sizes: Indices,
+    starts: Indices,
+    cliques: Indices,
+    steps: Indices,
+    bases: Indices,
+    lengths: Indices,
+    member_starts: Indices,
+    members: Indices,
+    strides: Indices,
+    value_weights: Weights,
+    value_weight_starts: Indices,
+    leaving: Weights,
+    entering: Weights,
+    weights: Weights,
+    key: np.uint64,
+) -> int:
+    """Draw every attribute of the records ``first … stop−1`` once, given the record's other values.
+
+    ``weights`` holds a number for each cell of each clique. A value's weight is the product of the cells that the
+    record would be in, itself not counted. When a record moves, the cells it leaves are multiplied by the clique's
+    number in ``leaving``, those it enters by that in ``entering``, so that the next record sees it.
+
+    Attribute ``a`` is in the cliques ``cliques[starts[a]:starts[a+1]]``, of so many cells as ``lengths`` says; in each
+    its values are ``steps`` apart, and a record's first cell is ``bases + Σ strides·value`` over the clique's other
+    ``members``. Where ``bar_starts[a] ≥ 0``, weights are also multiplied by ``barred[bar_starts[a] + value]``. Returns
+    the number of values that changed.
+    """
+    live = np.zeros(len(weights) + _max_copy_cells(stop - first, sizes, starts, lengths) + _LANES, np.float32)
+    live[: len(weights)] = weights
+    cells = np.empty((np.max(starts[1:] - starts[:-1]), _BLOCK), np.uint32)
+    own_bases, own_steps, own_strides = bases.copy(), steps.copy(), strides.copy()
+    chances = np.empty(_pad(int(np.max(sizes))), np.float32)
+    moves = 0
+    for attribute in order:
+        number, opening, closing = sizes[attribute], starts[attribute], starts[attribute + 1]
+        if number < 2:
+            continue
+        stream = _mix(key + np.uint64(attribute + 1) * np.uint64(_GOLDEN))
+        stay, end = np.float32(1), len(weights)
+        side_by_side = _copying_pays(stop - first, number, lengths[opening:closing])
+        for place in range(opening, closing):
+            stay *= leaving[cliques[place]]
+            if side_by_side and steps[place] > 1:
+                own_bases[place], own_steps[place] = end, 1
+                for part in range(member_starts[place], member_starts[place + 1]):
+                    outer = strides[part] > steps[place]
+                    own_strides[part] = (strides[part] // number if outer else strides[part]) * _pad(number)
+                end += _copy_table(live, bases[place], lengths[place], number, steps[place], end, True)
+        own, apart, near = cliques[opening:closing], own_steps[opening:closing], cells[: closing - opening]
+        bars = (
+            value_weights[value_weight_starts[attribute] :]
+            if value_weight_starts[attribute] >= 0
+            else value_weights[:0]
+        )
+        for low in range(first, stop, _BLOCK):
+            filled = min(_BLOCK, stop - low)
+            _find_cells(columns, low, filled, opening, closing, own_bases, member_starts, members, own_strides, cells)
+            column = columns[attribute, low : low + filled]
+            for place in range(filled):
+                old = int(column[place])
+                total = _weigh(live, near, apart, side_by_side, number, place, old, stay, bars, chances)
+                new = _sample_value(chances, number, total, _uniform(stream, low + place))
+                if new != old:
+                    column[place] = new
+                    moves += 1
+                    for part in range(len(own)):
+                        clique, begin, step = own[part], cells[part, place], np.uint32(apart[part])
+                        left, entered = begin + np.uint32(old) * step, begin + np.uint32(new) * step
+                        live[left] = min(live[left] * leaving[clique], np.float32(_MAX_WEIGHT))
+                        live[entered] = max(live[entered] * entering[clique], np.float32(_MIN_WEIGHT))
+        for place in range(opening, closing):
+            if own_bases[place] != bases[place]:
+                _copy_table(live, bases[place], lengths[place], number, steps[place], own_bases[place], False)
+    return moves
+
+
+@_compile
+def _pad(number: int) -> int:
+    """The next multiple of the lanes."""
+    return (number + _LANES - 1) // _LANES * _LANES
+
+
+@_compile
+def _copying_pays(records: int, number: int, lengths: Indices) -> bool:
+    """Whether the tables of an attribute are copied so that its values lie side by side while it is drawn.
+
+    Products over neighboring cells take an instruction for eight; the way there and back pays from four records for
+    each line of values.
+    """
+    return bool(number > 2 and 4 * np.sum(lengths) < number * records * len(lengths))
+
+
+@_compile
+def _max_copy_cells(records: int, sizes: Indices, starts: Indices, lengths: Indices) -> int:
+    """The cells that the copies of an attribute's tables take at most."""
+    most = 0
+    for attribute in range(len(sizes)):
+        number, own = sizes[attribute], lengths[starts[attribute] : starts[attribute + 1]]
+        if _copying_pays(records, number, own):
+            most = max(most, np.sum(own) // number * _pad(number))
+    return most
+
+
+@_compile
+def _copy_table(live: Weights, base: int, length: int, number: int, step: int, place: int, there: bool) -> int:
+    """Copy a table to ``place``, the values of an attribute side by side and their number padded, or back from it.
+
+    Returns how many cells the copy has.
+    """
+    wide = _pad(number)
+    lines = length // number
+    for line in range(lines):
+        begin = base + line // step * (number * step) + line % step
+        copy = live[place + line * wide : place + (line + 1) * wide]
+        if there:
+            for value in range(number):
+                copy[value] = live[begin + value * step]
+            copy[number:] = 0
+        else:
+            for value in range(number):
+                live[begin + value * step] = copy[value]
+    return lines * wide
+
+
+@_compile_fast_math
+def _find_cells(
+    columns: Columns,
+    low: int,
+    filled: int,
+    opening: int,
+    closing: int,
+    bases: Indices,
+    member_starts: Indices,
+    members: Indices,
+    strides: Indices,
+    cells: NDArray[np.uint32],
+) -> None:
+    """The cell of each record's first value in each clique of an attribute."""
+    for place in range(opening, closing):
+        own = cells[place - opening]
+        own[:filled] = np.uint32(bases[place])
+        for part in range(member_starts[place], member_starts[place + 1]):
+            column, stride = columns[members[part], low : low + filled], np.uint32(strides[part])
+            for row in range(filled):
+                own[row] += np.uint32(column[row]) * stride
+
+
+def _multiply_vectors(typing: Any, live: Any, cells: Any, block: Any, place: Any, weights: Any) -> Any:
+    """Fill in ``_LANES`` neighboring weights from ``block`` on: products of cells over all cliques of a record.
+
+    Written out for the compiler as vectors, because it makes eight multiplications of the loop that says the same:
+
+        for lane in range(_LANES):
+            weights[block + lane] = 1
+            for part in range(len(cells)):
+                weights[block + lane] *= live[cells[part, place] + block + lane]
+    """
+
+    def build(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        kinds = signature.args
+        tables, found, target = (
+            context.make_array(kinds[at])(context, builder, given[at]) for at in (0, 1, len(kinds) - 1)
+        )
+        block, place = (context.cast(builder, given[at], kinds[at], types.intp) for at in (2, 3))
+        vector = ir.VectorType(ir.FloatType(), _LANES)
+        product = cgutils.alloca_once_value(builder, ir.Constant(vector, [1.0] * _LANES))  # type: ignore[no-untyped-call]
+        parts, row = cgutils.unpack_tuple(builder, found.shape)  # type: ignore[no-untyped-call]
+        with cgutils.for_range(builder, parts) as loop:
+            at = builder.add(builder.mul(loop.index, row), place)
+            cell = builder.zext(builder.load(builder.gep(found.data, [at])), block.type)
+            near = builder.gep(tables.data, [builder.add(cell, block)])
+            factors = builder.load(builder.bitcast(near, vector.as_pointer()), align=4)
+            builder.store(builder.fmul(builder.load(product), factors), product)
+        out = builder.bitcast(builder.gep(target.data, [block]), vector.as_pointer())
+        builder.store(builder.load(product), out, align=4)
+        return context.get_dummy_value()
+
+    return types.void(live, cells, block, place, weights), build
+
+
+_multiply: Any = intrinsic(_multiply_vectors)
+
+
+@_compile_fast_math
+def _weigh(
+    live: Weights,
+    cells: NDArray[np.uint32],
+    apart: Indices,
+    side_by_side: bool,
+    number: int,
+    place: int,
+    old: int,
+    stay: Any,
+    bars: Weights,
+    weights: Weights,
+) -> Any:
+    """Fill in the weight of each value for one record; returns their sum."""
+    if side_by_side:
+        for block in range(0, number, _LANES):
+            _multiply(live, cells, block, place, weights)
+    elif number == 2:
+        zero, one = np.float32(1), np.float32(1)
+        for part in range(len(apart)):
+            begin = cells[part, place]
+            zero *= live[begin]
+            one *= live[begin + np.uint32(apart[part])]
+        weights[0], weights[1] = zero, one
+    else:
+        weights[:number] = 1
+        for part in range(len(apart)):
+            begin, step = cells[part, place], apart[part]
+            for value in range(number):
+                weights[value] *= live[begin + np.uint32(value * step)]
+    weights[old] *= stay
+    if len(bars) > 0:
+        for value in range(number):
+            weights[value] *= bars[value]
+    total = np.float32(0)
+    for value in range(number):
+        total += weights[value]
+    if total > np.float32(_MIN_SUM) and total < np.float32(_MAX_SUM):
+        return total
+    return _weigh_rescaled(live, cells, apart, number, place, old, stay, bars, weights)
+
+
+@_compile
+def _weigh_rescaled(
+    live: Weights,
+    cells: NDArray[np.uint32],
+    apart: Indices,
+    number: int,
+    place: int,
+    old: int,
+    stay: Any,
+    bars: Weights,
+    weights: Weights,
+) -> Any:
+    """The same with the largest weight brought to one after every clique."""
+    for value in range(number):
+        weights[value] = np.float32(1)
+    if len(bars) > 0:
+        for value in range(number):
+            weights[value] = bars[value]
+    weights[old] *= stay
+    for part in range(len(apart)):
+        begin, step, largest = cells[part, place], np.uint32(apart[part]), np.float32(0)
+        for value in range(number):
+            weights[value] *= live[begin + np.uint32(value) * step]
+            largest = max(largest, weights[value])
+        if largest > 0:
+            for value in range(number):
+                weights[value] /= largest
+    total = np.float32(0)
+    for value in range(number):
+        total += weights[value]
+    return total
+
+
+@_compile
+def _sample_value(weights: Weights, number: int, total: Any, uniform: Any) -> int:
+    """The first value at which the weights add up to more than a share ``uniform`` of their total."""
+    reach, value, passed = uniform * total, 0, weights[0]
+    while passed <= reach and value < number - 1:
+        value += 1
+        passed += weights[value]
+    while weights[value] == 0 and value > 0:  # the total, summed in another order, may be a little too large
+        value -= 1
+    return value
+
+
+# ── counting ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@_compile
+def count(
+    columns: Columns,
+    first: int,
+    stop: int,
+    starts: Indices,
+    attributes: Indices,
+    strides: Indices,
+    offsets: Indices,
+    totals: Indices,
+) -> None:
+    """Add the records ``first … stop−1`` to the table of every clique.
+
+    Clique ``c`` has the ``attributes[starts[c]:starts[c+1]]`` with ``strides`` alike; its cells are
+    ``totals[offsets[c]:offsets[c+1]]``.
+    """
+    cells = np.empty(_BLOCK, np.uint32)
+    for clique in range(len(starts) - 1):
+        table = totals[offsets[clique] : offsets[clique + 1]]
+        for low in range(first, stop, _BLOCK):
+            filled = min(_BLOCK, stop - low)
+            for place in range(filled):
+                cells[place] = 0
+            for part in range(starts[clique], starts[clique + 1]):
+                column, stride = columns[attributes[part], low : low + filled], np.uint32(strides[part])
+                for place in range(filled):
+                    cells[place] += np.uint32(column[place]) * stride
+            for place in range(filled):
+                table[cells[place]] += 1
+
+
+# ── draws from a table ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@_compile
+def sample_conditional(
+    rows: Indices, order: Indices, cumulative: NDArray[np.float64], begins: NDArray[np.float64], drawn: Indices
+) -> None:
+    """For each record a column of ``cumulative`` weights, drawn by the row that belongs to it.
+
+    Systematic: the records of a row, in the ``order`` given, take places at equal distances along its weights, the
+    first at a share ``begins[row]`` of a distance. So each column is drawn as often as expected, to rounding.
+    """
+    last = cumulative.shape[1] - 1
+    members, taken = np.zeros(len(cumulative), np.int64), np.zeros(len(cumulative), np.int64)
+    for place in range(len(rows)):
+        members[rows[place]] += 1
+    for place in order:
+        row = rows[place]
+        weights = cumulative[row]
+        reach = (taken[row] + begins[row]) / members[row] * weights[last]
+        taken[row] += 1
+        low, high = 0, last
+        while low < high:  # the first column whose cumulative weight is beyond
+            middle = (low + high) // 2
+            if weights[middle] > reach:
+                high = middle
+            else:
+                low = middle + 1
+        drawn[place] = low

@@ -1,0 +1,396 @@
+"""GUM's update of one clique and its counting, compiled. Arrays in, arrays out; whoever calls has checked everything.
+
+Records come as *columns*: attributes × rows of 32-bit codes, each attribute contiguous. Random numbers come from
+SplitMix64 (Steele, Lea and Flood 2014), whose state is one word that the caller hands in, so that a seed gives the same
+records whatever else runs. Indices and random words are unsigned: numba would check signed ones for negative values
+and mix signed and unsigned into floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+RecordColumns = NDArray[np.int32]
+CellIndices = NDArray[np.uint32]
+Counts = NDArray[np.uint32]
+RandomState = NDArray[np.uint64]
+
+_LANES = 4
+"""Histograms filled by turns: a processor that adds to one cell twice in a row has to wait for the first."""
+
+_STRIDE = 1 << 11
+"""Rows whose cells are computed at a time before they are counted: they are still in the fastest cache then."""
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def _compile(function: _Function) -> _Function:
+    """Compile on the first call and keep the result on disk; other threads run meanwhile."""
+    return cast(_Function, njit(cache=True, nogil=True)(function))
+
+
+# ── random numbers ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@_compile
+def _mix(word: Any) -> Any:
+    """SplitMix64's output for a state."""
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
+
+
+@_compile
+def _uniform(state: RandomState) -> float:
+    """A number in [0, 1)."""
+    state[0] += _GOLDEN
+    return float(_mix(state[0]) >> np.uint64(11)) * 2.0**-53
+
+
+@_compile
+def _shuffle(numbers: CellIndices, state: RandomState) -> None:
+    """Put fewer than 2³² numbers in random order (Fisher and Yates)."""
+    word = state[0]
+    for last in range(len(numbers) - 1, 0, -1):
+        word += _GOLDEN
+        other = ((_mix(word) >> np.uint64(32)) * np.uint64(last + 1)) >> np.uint64(32)
+        numbers[last], numbers[other] = numbers[other], numbers[last]
+    state[0] = word
+
+
+# ── counting ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@_compile
+def count(columns: RecordColumns, axes: NDArray[np.int64], sizes: Counts, cells: CellIndices, lanes: Counts) -> Counts:
+    """How many records each cell of a clique has, and in ``cells`` the cell of each record.
+
+    A cell's number has the codes of the clique's attributes as its digits, the last one fastest. ``lanes`` is room for
+    four tables.
+    """
+    size = 1
+    for part in range(len(sizes)):
+        size *= sizes[part]
+    lanes[: _LANES * size] = 0
+    one, two, three, four = lanes[:size], lanes[size : 2 * size], lanes[2 * size : 3 * size], lanes[3 * size : 4 * size]
+    for begin in range(0, len(cells), _STRIDE):
+        stop = min(begin + _STRIDE, len(cells))
+        numbers = cells[begin:stop]
+        _number_cells(columns[:, begin:stop], axes, sizes, numbers)
+        even = len(numbers) // _LANES * _LANES
+        for row in range(0, even, _LANES):
+            one[numbers[row]] += np.uint32(1)
+            two[numbers[row + 1]] += np.uint32(1)
+            three[numbers[row + 2]] += np.uint32(1)
+            four[numbers[row + 3]] += np.uint32(1)
+        for row in range(even, len(numbers)):
+            one[numbers[row]] += np.uint32(1)
+    for cell in range(size):
+        one[cell] += two[cell] + three[cell] + four[cell]
+    return one
+
+
+@_compile
+def _number_cells(block: RecordColumns, axes: NDArray[np.int64], sizes: Counts, numbers: CellIndices) -> None:
+    """The cell of each record of a block; one loop for each attribute, so that many rows are taken at a time."""
+    column = block[axes[0]]
+    if len(axes) == 1:
+        for row in range(len(numbers)):
+            numbers[row] = np.uint32(column[row])
+        return
+    after, size = block[axes[1]], sizes[1]
+    for row in range(len(numbers)):
+        numbers[row] = np.uint32(column[row]) * size + np.uint32(after[row])
+    for part in range(2, len(axes)):
+        after, size = block[axes[part]], sizes[part]
+        for row in range(len(numbers)):
+            numbers[row] = numbers[row] * size + np.uint32(after[row])
+
+
+# ── how many records to move ─────────────────────────────────────────────────────────────────────────────────
+
+
+@_compile
+def additions(counts: Counts, target: Counts, alpha: float, fill: bool, added: NDArray[np.float64]) -> float:
+    """How many records to add to each cell, as real numbers, and their sum.
+
+    An under-filled cell gets min(nᵗ−nˢ, α·nˢ), an empty one min(nᵗ, α·nᵗ), or nothing unless ``fill``.
+    """
+    total = 0.0
+    for cell in range(len(counts)):
+        has, should = float(counts[cell]), float(target[cell])
+        added[cell] = 0.0
+        if should > has and (has > 0 or fill):
+            added[cell] = min(should - has, alpha * (has if has > 0 else should))
+            total += added[cell]
+    return total
+
+
+@_compile
+def removals(counts: Counts, target: Counts, beta: float, removed: NDArray[np.float64]) -> float:
+    """How many records to take from each cell, as real numbers, and their sum: min(nˢ−nᵗ, β·nˢ) where nˢ > nᵗ."""
+    total = 0.0
+    for cell in range(len(counts)):
+        has, should = float(counts[cell]), float(target[cell])
+        removed[cell] = 0.0
+        if has > should:
+            removed[cell] = min(has - should, beta * has)
+            total += removed[cell]
+    return total
+
+
+@_compile
+def find_beta(counts: Counts, target: Counts, wanted: float) -> float:
+    """The β for which the sum of min(nˢ−nᵗ, β·nˢ) over all over-filled cells is ``wanted``; at most 1.
+
+    Cells that reach nˢ−nᵗ leave the search, whereby β grows for the others, until none does.
+    """
+    beta, before = 0.0, -1.0
+    while beta > before:
+        before, left, free = beta, wanted, 0.0
+        for cell in range(len(counts)):
+            has, should = float(counts[cell]), float(target[cell])
+            if has > should:
+                if has - should <= beta * has:
+                    left -= has - should
+                else:
+                    free += has
+        if free > 0 and left > 0:
+            beta = max(before, min(1.0, left / free))
+    return beta
+
+
+@_compile
+def _round_cumulatively(
+    amount: NDArray[np.float64], scale: float, offset: float, upper: Counts, lower: Counts, whole: Counts
+) -> int:
+    """Round scaled amounts such that running sums, from an offset on, are rounded down; the sum of the whole numbers.
+
+    A cell gets at most the difference of ``upper`` and ``lower``.
+    """
+    running, given = offset, 0
+    for cell in range(len(amount)):
+        whole[cell] = 0
+        if amount[cell] > 0:
+            running += scale * amount[cell]
+            part = min(int(running) - given, int(upper[cell]) - int(lower[cell]))
+            whole[cell] = part
+            given += part
+    return given
+
+
+@_compile
+def _level_removals(gives: Counts, total: int, counts: Counts, target: Counts) -> None:
+    """Make whole removals add up to ``total``: floating sums may miss it by one."""
+    short = total
+    for cell in range(len(gives)):
+        short -= int(gives[cell])
+    for cell in range(len(gives)):
+        while short > 0 and counts[cell] > target[cell] + gives[cell]:
+            gives[cell] += np.uint32(1)
+            short -= 1
+        while short < 0 and gives[cell] > 0:
+            gives[cell] -= np.uint32(1)
+            short += 1
+
+
+@_compile
+def _count_copies(gets: Counts, counts: Counts, share: float, offset: float, copies: Counts) -> int:
+    """How many of the records that each cell gets are copies: the share of them, none if there is nothing to copy."""
+    running, given = offset, 0
+    for cell in range(len(gets)):
+        copies[cell] = 0
+        if gets[cell] > 0 and counts[cell] > 0:
+            running += share * gets[cell]
+            part = min(int(running) - given, int(gets[cell]))
+            copies[cell] = part
+            given += part
+    return given
+
+
+# ── moving records ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@_compile
+def update_clique(
+    columns: RecordColumns,
+    axes: NDArray[np.int64],
+    sizes: Counts,
+    target: Counts,
+    alpha: float,
+    beta: float,
+    share: float,
+    fill: bool,
+    state: RandomState,
+    log: NDArray[np.uint32],
+    done: NDArray[np.int64],
+    cells: CellIndices,
+    freed: CellIndices,
+    lanes: Counts,
+) -> tuple[float, int]:
+    """Move records of over-filled cells of one clique to under-filled ones; how many were wanted and were moved.
+
+    The ``share`` of what a cell gets is rows copied from it whole; the rest, and all that an empty cell gets, is
+    records of which only the clique's attributes change. ``cells`` and ``freed`` are room for one number per record,
+    ``lanes`` for four tables.
+
+    Copies are written down in ``log``, rows above and their sources below, and ``done`` says how far each column has
+    followed it, last the log's length: a column follows when it is looked at, while it lies in the cache. To copy whole
+    rows at once would fetch all columns from far away at every visit.
+    """
+    for place in axes:
+        apply_copies(columns, place, log, done)
+    counts = count(columns, axes, sizes, cells, lanes)
+    added, removed, given, scale = np.empty(len(counts)), np.empty(len(counts)), 0.0, 1.0
+    gets, gives, copies = np.empty_like(counts), np.empty_like(counts), np.empty_like(counts)
+    wanted = additions(counts, target, alpha, fill, added)
+    if beta >= 0 and wanted > 0:
+        given = removals(counts, target, beta, removed)
+        scale = min(1.0, given / wanted)
+    total = _round_cumulatively(added, scale, _uniform(state), target, counts, gets)
+    if total == 0:
+        return scale * wanted, 0
+    if beta < 0:
+        given = removals(counts, target, find_beta(counts, target, float(total)), removed)
+    _round_cumulatively(removed, total / given, _uniform(state), counts, target, gives)
+    _level_removals(gives, total, counts, target)
+    duplicates = _count_copies(gets, counts, share, _uniform(state), copies)
+    rows, sources = _reserve_log(columns, duplicates, log, done)
+    _choose_records(cells, counts, gives, copies, state, freed, sources)
+    others = cells[: total - duplicates]  # nobody needs the cells of records any more
+    _partition_freed(freed[:total], duplicates, state, rows, others)
+    _shuffle(others, state)
+    _replace_values(columns, axes, sizes, gets, copies, others)
+    return scale * wanted, total
+
+
+@_compile
+def apply_copies(columns: RecordColumns, axis: int, log: NDArray[np.uint32], done: NDArray[np.int64]) -> None:
+    """Make the copies in one column that were written down since it was last looked at."""
+    column, rows, sources = columns[axis], log[0], log[1]
+    for number in range(done[axis], done[-1]):
+        column[rows[number]] = column[sources[number]]
+    done[axis] = done[-1]
+
+
+@_compile
+def apply_all_copies(columns: RecordColumns, log: NDArray[np.uint32], done: NDArray[np.int64]) -> None:
+    """Make all copies that were written down, and empty the log."""
+    for place in range(len(columns)):
+        apply_copies(columns, place, log, done)
+    done[:] = 0
+
+
+@_compile
+def _reserve_log(
+    columns: RecordColumns, copies: int, log: NDArray[np.uint32], done: NDArray[np.int64]
+) -> tuple[CellIndices, CellIndices]:
+    """Where to write down rows and sources; there is room for one more, because of how sources are chosen."""
+    if done[-1] + copies >= log.shape[1]:
+        apply_all_copies(columns, log, done)
+    begin = done[-1]
+    done[-1] += copies
+    return log[0, begin : begin + copies], log[1, begin : begin + copies + 1]
+
+
+@_compile
+def _choose_records(
+    cells: CellIndices,
+    counts: Counts,
+    gives: Counts,
+    copies: Counts,
+    state: RandomState,
+    freed: CellIndices,
+    sources: CellIndices,
+) -> None:
+    """Choose at random the records that each cell gives up, and those that are copied; both in the order of rows.
+
+    Lots are drawn for each cell's records by their rank; one look at all records then finds who drew them. There is no
+    branch in that loop, because nobody can foretell which way it would go.
+    """
+    lots, rank, repeated = np.zeros(len(cells), np.uint8), np.empty_like(counts), False
+    first = np.uint32(0)
+    for cell in range(len(counts)):
+        rank[cell] = first
+        own = lots[first : first + counts[cell]]
+        if gives[cell] > 0:
+            _mark_at_random(own, gives[cell], np.uint8(1), state)
+        elif copies[cell] > 0:
+            _mark_at_random(own, copies[cell] % counts[cell], np.uint8(2), state)
+            repeated = repeated or copies[cell] >= counts[cell]
+        first += counts[cell]
+    frees, copied = np.uint32(0), np.uint32(0)
+    for row in range(len(cells)):
+        cell = cells[row]
+        lot = lots[rank[cell]]
+        rank[cell] += np.uint32(1)
+        freed[frees] = row
+        sources[copied] = row
+        frees += np.uint32(lot & np.uint8(1))
+        copied += np.uint32(lot >> np.uint8(1))
+    if repeated:  # a cell more than doubles: α is above 1
+        for row in range(len(cells)):
+            cell = cells[row]
+            for _ in range(copies[cell] // counts[cell]):
+                sources[copied] = row
+                copied += np.uint32(1)
+
+
+@_compile
+def _mark_at_random(lots: NDArray[np.uint8], number: int, mark: Any, state: RandomState) -> None:
+    """Mark a number of lots at random, or leave the others out if they are fewer."""
+    word, most = state[0], np.uint64(len(lots))
+    blank, left = np.uint8(0), np.int64(number)
+    if 2 * left > len(lots):
+        lots[:] = mark
+        blank, mark, left = mark, blank, len(lots) - left
+    while left > 0:
+        word += _GOLDEN
+        place = ((_mix(word) >> np.uint64(32)) * most) >> np.uint64(32)
+        if lots[place] == blank:
+            lots[place] = mark
+            left -= 1
+    state[0] = word
+
+
+@_compile
+def _partition_freed(
+    freed: CellIndices, copies: int, state: RandomState, rows: CellIndices, others: CellIndices
+) -> None:
+    """Part the freed records at random: those that become copies, in order, and the others."""
+    word, kept, other = state[0], 0, 0
+    for place in range(len(freed)):
+        word += _GOLDEN
+        lot = ((_mix(word) >> np.uint64(32)) * np.uint64(len(freed) - place)) >> np.uint64(32)
+        if lot < np.uint64(copies - kept):
+            rows[kept] = freed[place]
+            kept += 1
+        else:
+            others[other] = freed[place]
+            other += 1
+    state[0] = word
+
+
+@_compile
+def _replace_values(
+    columns: RecordColumns, axes: NDArray[np.int64], sizes: Counts, gets: Counts, copies: Counts, rows: CellIndices
+) -> None:
+    """Put rows into cells by changing the clique's attributes; each cell gets what it does not get by copies."""
+    begin = 0
+    for cell in range(len(gets)):
+        stop = begin + int(gets[cell] - copies[cell])
+        if stop > begin:
+            rest = np.uint32(cell)
+            for part in range(len(axes) - 1, -1, -1):
+                code, rest = np.int32(rest % sizes[part]), rest // sizes[part]
+                column = columns[axes[part]]
+                for number in range(begin, stop):
+                    column[rows[number]] = code
+            begin = stop

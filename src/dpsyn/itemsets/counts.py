@@ -1,0 +1,85 @@
+"""Counts of itemsets, worked out from released bases: sums over bins (PrivBasis, section 4.2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsyn.marginals.marginal import Marginal
+
+ItemsetEstimate = tuple[tuple[str, ...], float, float]
+"""An itemset, its count, and the standard deviation of the noise in it."""
+
+
+class ItemsetCounts:
+    """The counts of all itemsets that lie within some basis.
+
+    A basis is a marginal with an axis for each of its items, index 1 meaning that the item is in the basket. An
+    itemset's count is the sum over all bins where its items are; where several bases hold it, the mean of their sums by
+    inverse variance. All of it is linear, so that the noise in it is known. ``items`` are those of the bases, in the
+    order in which itemsets name them.
+    """
+
+    def __init__(self, bases: Sequence[Marginal], items: Sequence[str]) -> None:
+        self._items = tuple(items)
+        self._bits = {item: 1 << place for place, item in enumerate(self._items)}
+        self._unit = min((basis.std for basis in bases), default=1.0)  # equal noise has weights without rounding
+        self._sums: dict[int, float] = {}
+        self._precisions: dict[int, float] = {}
+        for basis in bases:
+            self._add(basis)
+
+    def _add(self, basis: Marginal) -> None:
+        masks, lengths = [0], [0]
+        for item in reversed(basis.clique):
+            masks += [mask | self._bits[item] for mask in masks]
+            lengths += [length + 1 for length in lengths]
+        counts = superset_sums(basis.counts).ravel().tolist()
+        whole = (self._unit / basis.std) ** 2 * 2.0 ** -len(basis.clique)
+        for mask, length, count in zip(masks, lengths, counts, strict=True):
+            precision = whole * 2.0**length
+            self._sums[mask] = self._sums.get(mask, 0.0) + precision * count
+            self._precisions[mask] = self._precisions.get(mask, 0.0) + precision
+
+    def __contains__(self, items: Collection[str]) -> bool:
+        return self._mask(items) in self._sums
+
+    def __len__(self) -> int:
+        """How many itemsets there are, besides the empty one."""
+        return max(0, len(self._sums) - 1)
+
+    def count(self, items: Collection[str]) -> float:
+        """The count of an itemset that lies within a basis; that of no items is the number of baskets."""
+        mask = self._mask(items)
+        return self._sums[mask] / self._precisions[mask]
+
+    def std(self, items: Collection[str]) -> float:
+        """The standard deviation of the noise in that count."""
+        return self._unit / math.sqrt(self._precisions[self._mask(items)])
+
+    def rank_itemsets(self) -> list[ItemsetEstimate]:
+        """All itemsets but the empty one, those with the largest counts first, then short ones."""
+        counts = {mask: total / self._precisions[mask] for mask, total in self._sums.items() if mask}
+        order = sorted(counts, key=lambda mask: (-counts[mask], mask.bit_count(), mask))
+        return [
+            (self._items_in_mask(mask), counts[mask], self._unit / math.sqrt(self._precisions[mask])) for mask in order
+        ]
+
+    def _mask(self, items: Collection[str]) -> int:
+        known = [self._bits.get(item, -1) for item in items]
+        return -1 if -1 in known else sum(set(known))
+
+    def _items_in_mask(self, mask: int) -> tuple[str, ...]:
+        return tuple(item for item in self._items if self._bits[item] & mask)
+
+
+def superset_sums(bins: NDArray[np.float64]) -> NDArray[np.float64]:
+    """On every axis, index 0 becomes the sum of both: whether the item is in the basket or not does not matter."""
+    sums = bins.astype(np.float64)
+    for axis in range(sums.ndim):
+        view = np.moveaxis(sums, axis, 0)
+        view[0] += view[1]
+    return sums

@@ -1,0 +1,91 @@
+"""Schemas from metadata that people already have: domain files, SDV metadata, Frictionless table schemas.
+
+What a source cannot say is left empty in the text, with a comment that asks for it. So an import never guesses,
+and a file that still needs a person does not load.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dpsyn.errors import SchemaError
+from dpsyn.schema import yaml_io
+from dpsyn.schema.files import SCHEMA_FORMAT, SCHEMA_KEY, read_bytes
+from dpsyn.schema.importers import domain, frictionless, sdv
+from dpsyn.schema.importers.imported_attribute import ImportedAttribute
+
+__all__ = ["import_schema"]
+
+_SOURCES = (sdv, frictionless, domain)  # a domain file has no mark of its own, so it is tried last
+_EXPECTED_SIZE = "a public guess of the number of rows; leave it empty if there is none"
+
+
+def import_schema(path: str | Path) -> str:
+    """The commented YAML text of a schema, from metadata that is recognised by its content."""
+    data = _read_json(path)
+    for source in _SOURCES:
+        if isinstance(data, dict) and source.recognizes(data):
+            try:
+                return _schema_text(
+                    source.import_attributes(data), _printable(Path(path).name), f"{source.NAME}.\n{source.HINT}".strip()
+                )
+            except SchemaError as error:
+                raise SchemaError(f"{path}: {error}") from None
+    raise _not_understood(path, f"it is {_describe_shape(data)}")
+
+
+def _read_json(path: str | Path) -> Any:
+    content = read_bytes(path)
+    try:
+        data = json.loads(content, object_pairs_hook=_refuse_repeated_keys)
+        json.dumps(data, ensure_ascii=False).encode()  # half a character is JSON, but no text
+    except SchemaError as error:
+        raise SchemaError(f"{path}: {error}") from None
+    except (ValueError, RecursionError):
+        raise _not_understood(path, "it is not JSON") from None
+    return data
+
+
+def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        repeated, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+        raise SchemaError(f"{repeated!r} stands twice; remove one of the two")
+    return found
+
+
+def _not_understood(path: str | Path, found: str) -> SchemaError:
+    kinds = " or ".join(f"{source.NAME} {source.SHAPE}" for source in _SOURCES)
+    return SchemaError(f"{path} cannot be imported: {found}. Give {kinds}")
+
+
+def _describe_shape(data: Any) -> str:
+    """What was found, without a word of it: the file might hold rows."""
+    if isinstance(data, dict):
+        return "a JSON mapping of another shape" if data else "an empty JSON mapping"
+    return "a JSON list" if isinstance(data, list) else "a single JSON value"
+
+
+def _printable(name: str) -> str:
+    return yaml_io.format_scalar(name.encode(errors="replace").decode())
+
+
+def _schema_text(entries: Mapping[str, ImportedAttribute], name: str, about: str) -> str:
+    attributes = {attribute: entry.fields_with_reason(f"{name} declares it") for attribute, entry in entries.items()}
+    notes: dict[yaml_io.YamlPath, str] = {
+        ("attributes", attribute, field): note
+        for attribute, entry in entries.items()
+        for field, note in entry.notes.items()
+    }
+    header = _header(name, about, unfinished=any(entry.is_incomplete for entry in entries.values()))
+    document = {SCHEMA_KEY: SCHEMA_FORMAT, "expected_size": None, "attributes": attributes}
+    return yaml_io.write_yaml(document, {(): header, ("expected_size",): _EXPECTED_SIZE} | notes)
+
+
+def _header(name: str, about: str, *, unfinished: bool) -> str:
+    todo = "Fill in the empty fields from public knowledge, never from the data.\n" if unfinished else ""
+    return f"Imported from {name}, {about}\n{todo}Next: dpsyn schema check schema.yaml"

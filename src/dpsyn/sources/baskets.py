@@ -1,0 +1,151 @@
+"""Baskets → a source in the long form: one row for each item of a basket.
+
+A basket that holds nothing is a row without an item. So what counts baskets reads one form, whatever they come from.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpsyn.encoding.cells import bytes_of_object
+from dpsyn.errors import SourceError
+from dpsyn.sources.factory import open_source
+from dpsyn.sources.source import Source, guard_batches
+
+BLOCK_BYTES = 1 << 22
+"""Read at once; a line may be longer."""
+
+BATCH_BASKETS = 1 << 14
+"""Baskets of a list that are handed on together."""
+
+_COLUMNS = pa.schema([("basket", pa.int64()), ("item", pa.large_binary())])
+_COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
+_SPACES = np.zeros(256, np.bool_)
+_SPACES[list(b" \t\n\v\f\r")] = True
+
+
+def open_basket_source(data: Any, *, query: str | None = None) -> Source:
+    """A source of baskets in the long form, with a column for the basket and one for the item.
+
+    A file called ``.dat`` (also compressed) has a basket on each line, its items separated by white space (the format
+    of the FIMI repository); a list has a list of items for each basket. Both have the columns ``basket`` and ``item``.
+    Anything else is a long table as ``open_source`` reads it.
+    """
+    lines = isinstance(data, str | os.PathLike) and _suffix(Path(data)) == ".dat" and Path(data).is_file()
+    if query is not None and (lines or isinstance(data, list | tuple)):
+        raise SourceError("lists of baskets and .dat files take no query; give a table or a database")
+    if isinstance(data, list | tuple):
+        return BasketListSource(data)
+    if lines:
+        return BasketLinesSource(Path(data))
+    return open_source(data, query=query, other_suffixes=".dat (a basket on each line; also compressed)")
+
+
+def _suffix(path: Path) -> str:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    return suffixes[-2] if len(suffixes) > 1 and suffixes[-1] in _COMPRESSED else "".join(suffixes[-1:])
+
+
+class BasketLinesSource:
+    """A text file with a basket on each line, an empty line being an empty basket.
+
+    Whatever stands between white space is an item, so no line can be wrong: bytes that are not UTF-8 make an item that
+    no universe lists.
+    """
+
+    rereadable = True
+    schema = _COLUMNS
+
+    def __init__(self, path: Path) -> None:
+        self.label = str(path)
+        self.byte_size: int | None = path.stat().st_size
+        self._path = path
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The items, basket after basket."""
+        return guard_batches(
+            lambda: self._read(columns), self.label, "the file may be cut off, or not be what it is called"
+        )
+
+    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        first = 0
+        for lines in self._read_lines():
+            baskets, items = _split_lines(lines)
+            yield _batch(baskets + first, items, columns)
+            first += int(baskets.max()) + 1
+
+    def _read_lines(self) -> Iterator[bytes]:
+        """The bytes of the file in parts that end where a line does."""
+        waiting: list[bytes] = []
+        with pa.input_stream(str(self._path), compression="detect") as stream:
+            while block := stream.read(BLOCK_BYTES):
+                end = block.rfind(b"\n") + 1
+                if end:
+                    yield b"".join([*waiting, block[:end]])
+                    waiting = []
+                waiting.append(block[end:])
+        if last := b"".join(waiting):
+            yield last
+
+
+class BasketListSource:
+    """Baskets in memory, each a list of items; what is no list is a basket of one item, and None an empty one."""
+
+    rereadable = True
+    byte_size: int | None = None
+    schema = _COLUMNS
+    label = "the given list"
+
+    def __init__(self, baskets: Sequence[Any]) -> None:
+        self._baskets = baskets
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The items, basket after basket."""
+        return guard_batches(lambda: self._read(columns), self.label, "give a list of lists of items")
+
+    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for start in range(0, len(self._baskets), BATCH_BASKETS):
+            part = [_list_items(basket) for basket in self._baskets[start : start + BATCH_BASKETS]]
+            numbers = np.repeat(np.arange(start, start + len(part)), [len(items) for items in part])
+            yield _batch(numbers, pa.array(itertools.chain.from_iterable(part), pa.large_binary()), columns)
+
+
+def _list_items(basket: Any) -> list[bytes | None]:
+    """The items of a basket as bytes; one None where there are none."""
+    if basket is None:
+        return [None]
+    if isinstance(basket, str | bytes) or not isinstance(basket, Iterable):
+        return [bytes_of_object(basket)]
+    try:
+        return [bytes_of_object(item) for item in basket] or [None]
+    except Exception:  # an object's own iterator may raise anything, and one basket must not stop the reading
+        return [None]
+
+
+def _split_lines(lines: bytes) -> tuple[NDArray[np.int64], pa.Array]:
+    """The line of each item, and the items with the white space that follows them; then the lines without any.
+
+    To leave the white space where it is saves a copy; whoever compares items takes it off.
+    """
+    data = np.frombuffer(lines, np.uint8)
+    space = _SPACES[data]
+    starts = np.flatnonzero(~space & np.append(True, space[:-1]))
+    ends_of_lines = np.flatnonzero(data == ord("\n"))
+    line_of = np.searchsorted(ends_of_lines, starts)
+    number = len(ends_of_lines) + int(data[-1] != ord("\n"))
+    empty = np.flatnonzero(np.bincount(line_of, minlength=number) == 0)
+    offsets = np.append(starts, len(data)).astype(np.int64)
+    items = pa.Array.from_buffers(pa.large_binary(), len(starts), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+    return np.append(line_of, empty), pa.concat_arrays([items, pa.nulls(len(empty), pa.large_binary())])
+
+
+def _batch(baskets: NDArray[np.int64], items: pa.Array, columns: Sequence[str]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(baskets), items], schema=_COLUMNS).select(list(columns))

@@ -1,0 +1,140 @@
+"""Anything a user calls a table → a Source."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from glob import glob, has_magic
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from dpsyn.errors import SourceError
+from dpsyn.sources.files import MultiFileSource, redact_path, refuse_duplicate_files
+from dpsyn.sources.postgresql import is_postgres_address
+from dpsyn.sources.source import Source, attempt
+
+DATABASE_SUFFIXES = (".duckdb", ".ddb")
+_COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
+SUPPORTED_SUFFIXES = (
+    ".csv, .tsv (also .gz, .bz2, .zst), .parquet, .arrow, .feather, .duckdb, or a folder of Parquet files"
+)
+
+
+def open_source(data: Any, *, query: str | None = None, other_suffixes: str = "") -> Source:
+    """A source for a path, a pandas or polars frame, an Arrow table, a DuckDB relation, or an Arrow C stream.
+
+    A path may be a pattern such as ``folder/*.parquet``; the files that match it make one table.
+    ``query`` is a SELECT, or the name of a table, for a DuckDB database file or the address of a PostgreSQL database
+    such as ``postgresql://user@host/database``; or a SELECT on files, see ``duckdb.query_files``. ``other_suffixes`` says what
+    else the caller reads, for whoever gave a file of neither kind.
+    """
+    if isinstance(data, str) and not data:
+        raise SourceError("the path is empty; give that of a file or a folder")
+    if is_postgres_address(data):
+        return _open_postgres(str(data), query)
+    if isinstance(data, str | os.PathLike):
+        return _open_path(Path(data), query, other_suffixes)
+    if query is not None:
+        raise SourceError("a query needs the path of files or of a DuckDB database; select from a frame yourself")
+    library = type(data).__module__.partition(".")[0]
+    if library == "pandas" and hasattr(data, "iloc") and hasattr(data, "columns"):
+        from dpsyn.sources.pandas import PandasSource
+
+        return PandasSource(data)
+    if library in ("duckdb", "_duckdb") and hasattr(data, "project"):
+        from dpsyn.sources.duckdb import DuckDBSource
+
+        return DuckDBSource(data)
+    if library == "polars" and hasattr(data, "collect"):
+        lazy = data
+        data = attempt(lambda: lazy.collect(), "the given LazyFrame", "collecting it failed; try that yourself")
+    if hasattr(data, "__arrow_c_stream__"):
+        from dpsyn.sources.arrow import ArrowStreamSource
+
+        return ArrowStreamSource(data)
+    raise SourceError(
+        f"a {type(data).__name__} is not a table; give a path ({SUPPORTED_SUFFIXES}), a pandas or polars DataFrame, "
+        "an Arrow table or a DuckDB relation"
+    )
+
+
+def _open_path(path: Path, query: str | None, other_suffixes: str) -> Source:
+    if not is_pattern(path) and not attempt(path.exists, f"{str(path)[:100]}", "give the path of a file or a folder"):
+        raise SourceError(f"there is no file or folder {redact_path(path)}")
+    if path.suffix.lower() in DATABASE_SUFFIXES and path.exists():
+        return _open_database(path, query)
+    source = _open_pattern(path, other_suffixes) if is_pattern(path) else _source_class(path, other_suffixes)(path)
+    if query is None:
+        return source
+    from dpsyn.sources.duckdb import query_files
+
+    return query_files(source, path, query)
+
+
+def is_pattern(path: str | Path) -> bool:
+    """Whether a path stands for all files that match it, such as ``folder/*.parquet``."""
+    return has_magic(str(path)) and not attempt(Path(path).exists, str(path)[:100], "give the path of a file")
+
+
+def _open_pattern(pattern: Path, other_suffixes: str) -> Source:
+    found = sorted(set(glob(str(pattern), recursive=True)))  # it may find a file several times, if ** stands twice
+    paths = [Path(name) for name in found if Path(name).is_file()]
+    if not paths:
+        raise SourceError(f"no file matches {pattern}")
+    if any(path.suffix.lower() in DATABASE_SUFFIXES for path in paths):
+        raise SourceError(f"{pattern} matches a database; give the path of one, and a query")
+    attempt(lambda: refuse_duplicate_files(paths, str(pattern)), str(pattern), "a file may be gone")
+    return MultiFileSource([_source_class(path, other_suffixes)(path) for path in paths], str(pattern))
+
+
+def _open_database(path: Path, query: str | None) -> Source:
+    from dpsyn.sources.duckdb import query_database
+
+    if query is None:
+        raise SourceError(f"{path} is a database; say which table or query to read (--query, or query=)")
+    return query_database(path, query)
+
+
+def _open_postgres(address: str, query: str | None) -> Source:
+    from dpsyn.sources.postgresql import PostgresSource
+
+    if query is None:
+        raise SourceError("the address is that of a database; say which table or query to read (--query, or query=)")
+    return PostgresSource(address, query)
+
+
+def _source_class(path: Path, other_suffixes: str) -> Callable[[Path], Source]:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    kind = suffixes[-2] if len(suffixes) > 1 and suffixes[-1] in _COMPRESSED else "".join(suffixes[-1:])
+    if kind in (".csv", ".tsv") and path.is_file():
+        from dpsyn.sources.csv import CsvSource
+
+        return CsvSource
+    if kind in (".parquet", ".pq") or path.is_dir():
+        from dpsyn.sources.parquet import ParquetSource
+
+        return ParquetSource
+    if kind in (".arrow", ".feather", ".ipc"):
+        from dpsyn.sources.arrow import ArrowFileSource
+
+        return ArrowFileSource
+    known = f"{other_suffixes}, {SUPPORTED_SUFFIXES}" if other_suffixes else SUPPORTED_SUFFIXES
+    raise SourceError(f"{redact_path(path)}: its suffix does not say what it is; DPSyn reads {known}")
+
+
+# ── A whole table in memory ──
+
+
+def read_table(data: Any, *, query: str | None = None) -> pa.Table:
+    """A table as one Arrow table: from a path, a pandas or polars frame, an Arrow table, a DuckDB relation.
+
+    Cells of text files stay raw bytes; a schema says what they mean.
+
+    Privacy: hands out rows. It serves what is done with synthetic tables; a release never needs it.
+    """
+    source = open_source(data, query=query)
+    names = source.schema.names
+    batches = list(source.batches(names))
+    return pa.Table.from_batches(batches) if batches else source.schema.empty_table()

@@ -1,0 +1,41 @@
+"""Programs that spend from a ledger, for tests with several processes."""
+
+from __future__ import annotations
+
+import sys
+from multiprocessing import Queue
+from pathlib import Path
+
+from dpsyn.accounting import Budget, Gaussian, Ledger, MeasurementRecord, PrivacyUnit, Run
+from dpsyn.errors import LedgerError
+
+
+def open_until_refused(path: Path, budget: Budget, worker: int, results: Queue[int]) -> None:
+    """Reserve, draw, and close every other run until the cap refuses; report how many were opened."""
+    ledger, opened = Ledger(path), 0
+    while True:
+        run = f"{worker}-{opened}"
+        try:
+            ledger.reserve("survey", run, budget, PrivacyUnit())
+        except LedgerError as error:
+            if "cap of" not in str(error):
+                raise
+            break
+        ledger.record(run, [MeasurementRecord(purpose="marginal", cost=Gaussian.for_rho(budget.rho, 1))], 0)
+        opened += 1
+        if opened % 2:
+            ledger.close(run)
+    results.put(opened)
+
+
+def record_for_ever(path: Path, name: str) -> None:
+    """Record draws, and say how many after each, until the process is killed."""
+    run = Run.resume(Ledger(path), name)
+    spend = Gaussian.for_rho(run.account.budget.rho / 100_000, 1)
+    while True:
+        run.charge("marginal", spend)
+        print(len(run.account.measurements), flush=True)
+
+
+if __name__ == "__main__":
+    record_for_ever(Path(sys.argv[1]), sys.argv[2])

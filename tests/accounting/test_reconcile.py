@@ -1,0 +1,149 @@
+"""A certificate is held against what the ledger recorded of its run."""
+
+from __future__ import annotations
+
+import copy
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpsyn.accounting import Budget, Gaussian, Ledger, LedgerCheckpoint, LedgerHead, PrivacyUnit, Run
+
+BUDGET = Budget.for_guarantee(1, 1e-9)
+Data = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
+    """A ledger of two runs of three draws."""
+    made = Ledger(tmp_path_factory.mktemp("ledger") / "ledger.db")
+    for _ in range(2):
+        run = Run.open(BUDGET, PrivacyUnit(id="person", max_rows=2), dataset="clinic", ledger=made)
+        for purpose in ("age", "sex", "age, sex"):
+            run.charge(
+                f"marginal of {purpose}", Gaussian.for_rho(BUDGET.rho / 4, run.privacy_unit.l2_sensitivity_squared)
+            )
+        run.close()
+    return made
+
+
+@pytest.fixture(scope="module")
+def certificate(ledger: Ledger) -> Data:
+    """The certificate of the first run, as a file holds it."""
+    account = ledger.datasets()[0].runs[0]
+    data = Run.resume(ledger, account.run, last_head=account.head).certificate().to_data()
+    return dict(json.loads(json.dumps(data)))
+
+
+def compared(ledger: Ledger, *certificates: Data) -> tuple[str, ...]:
+    return ledger.verify([LedgerCheckpoint(LedgerHead(**certificates[-1]["ledger_head"]), certificates)]).faults
+
+
+def put(*path: str | int, value: Any) -> Callable[[Data], None]:
+    """Change one place of a certificate."""
+
+    def change(data: Data) -> None:
+        holder: Any = data
+        for key in path[:-1]:
+            holder = holder[key]
+        holder[path[-1]] = value
+
+    return change
+
+
+def test_an_honest_certificate_agrees_also_if_other_tools_wrote_its_numbers(ledger: Ledger, certificate: Data) -> None:
+    rounded = certificate | {"certified_epsilon": round(certificate["certified_epsilon"], 9)}
+
+    assert compared(ledger, certificate) == ()
+    assert compared(ledger, rounded) == ()
+
+
+def test_a_certificate_whose_stamp_has_its_first_name_agrees(ledger: Ledger, certificate: Data) -> None:
+    older = {("private" if key == "differentially_private" else key): part for key, part in certificate.items()}
+
+    assert compared(ledger, older) == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (put("guarantee", "epsilon", value="0.1"), "guarantee epsilon is '0.1' in it and '1' by the ledger"),
+        (put("guarantee", "delta", value="1e-12"), "guarantee delta"),
+        (put("guarantee", "rho", value="0"), "guarantee rho"),
+        (put("guarantee", "pure_epsilons", value=["1"]), "guarantee pure_epsilons: it has 1, the ledger 0"),
+        (put("guarantee", value=None), "guarantee is missing"),
+        (put("dataset", value="hospital"), "dataset is 'hospital' in it and 'clinic' by the ledger"),
+        (put("privacy_unit", "max_rows", value=20), "privacy_unit max_rows is 20 in it and 2 by the ledger"),
+        (put("privacy_unit", "record", value="household"), "privacy_unit record is 'household' in it and missing"),
+        (put("differentially_private", value=False), "differentially_private is False in it and True"),
+        (lambda data: data.pop("differentially_private"), "differentially_private is missing"),
+        (put("measurements", 1, "purpose", value="marginal of income"), "measurements 2 purpose is 'marginal of income'"),
+        (put("measurements", 1, "rho", value="0"), "measurements 2 rho"),
+        (put("measurements", 0, "mechanism", "sensitivity_squared", value="9"), "measurements 1 mechanism"),
+        (put("measurements", value=[]), "measurements: it has 0, the ledger 3"),
+        (lambda data: data["measurements"].pop(), "measurements: it has 2, the ledger 3"),
+        (lambda data: data["measurements"].append(data["measurements"][0]), "measurements: it has 4, the ledger 3"),
+        (put("certified_epsilon", value=0.2), "certified_epsilon is 0.2 in it"),
+        (put("certified_epsilon", value=10**400), "certified_epsilon is 1000"),
+        (put("certified_epsilon", value=float("nan")), "certified_epsilon is nan"),
+        (put("epsilon_bounds", "pld", value=0.2), "epsilon_bounds pld is 0.2 in it"),
+        (put("epsilon_bounds", "zcdp", value="0.2"), "epsilon_bounds zcdp is '0.2' in it"),
+        (put("run", value="0123456789abcdef"), "of run '0123456789abcdef', which this ledger does not know"),
+        (put("run", value={"a": [1]}), "of run something else, which this ledger does not know"),
+    ],
+)
+def test_whatever_was_changed_in_a_certificate_is_named(
+    ledger: Ledger, certificate: Data, change: Callable[[Data], None], words: str
+) -> None:
+    forged = copy.deepcopy(certificate)
+    change(forged)
+
+    assert any(words in fault for fault in compared(ledger, forged))
+
+
+def test_the_end_of_another_run_or_the_middle_of_this_one_is_not_its_end(ledger: Ledger, certificate: Data) -> None:
+    with closing(sqlite3.connect(ledger.path)) as connection:
+        rows = connection.execute("SELECT sequence, hash FROM entries ORDER BY sequence").fetchall()
+    heads = [{"sequence": number, "hash": digest} for number, digest in rows]
+
+    faults = [compared(ledger, certificate | {"ledger_head": head}) for head in heads]
+
+    assert [not found for found in faults] == [False] * 3 + [True] * 2 + [False] * 5
+    assert "is not the end of this run" in faults[0][0]
+
+
+def test_every_release_of_several_is_compared(ledger: Ledger, certificate: Data) -> None:
+    forged = certificate | {"dataset": "hospital"}
+    hidden = certificate | {"ledger_head": None}
+    elsewhere = certificate | {"ledger_head": None, "run": "0123456789abcdef"}
+
+    assert compared(ledger, elsewhere, certificate) == ()
+    assert "dataset" in compared(ledger, forged, certificate)[0]
+    assert "is not the end of this run" in compared(ledger, hidden, certificate)[0]
+
+
+def test_many_differences_are_counted_not_listed(ledger: Ledger, certificate: Data) -> None:
+    forged = certificate | {"measurements": [{} for _ in certificate["measurements"]]}
+
+    faults = compared(ledger, forged)
+
+    assert len(faults) == 4
+    assert faults[-1].endswith("draws: 9 more differences")
+
+
+def test_a_run_that_drew_on_after_its_certificate_is_found(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "l.db")
+    run = Run.open(BUDGET, PrivacyUnit(), dataset="clinic", ledger=ledger)
+    run.charge("marginal of age", Gaussian.for_rho(BUDGET.rho / 4, 1))
+    early = run.certificate().to_data()
+
+    before = compared(ledger, early)
+    run.charge("marginal of sex", Gaussian.for_rho(BUDGET.rho / 4, 1))
+
+    assert before == ()
+    assert "measurements: it has 1, the ledger 2" in compared(ledger, early)[0]

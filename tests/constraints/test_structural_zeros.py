@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsyn.constraints import apply_structural_zeros, build_constraint_factors, satisfiable_rows
+from dpsyn.encoding import Codec, Grouping, Recoding
+from dpsyn.marginals import Estimate
+from dpsyn.schema import Schema
+from tests.constraints.schemas import HOSPITAL
+
+SMALL = Schema.from_yaml(
+    """
+dpsyn_schema: 1
+attributes:
+  c: {kind: categorical, codes: 3}
+  a: {kind: integer, low: 0, high: 7, bins: [0, 3, 6], missing: true}
+  b: {kind: integer, low: 0, high: 5, bins: [0, 2]}
+  t: {kind: integer, low: 2, high: 9, bins: [2, 5, 8]}
+rules:
+  - {rule: impossible, where: {c: [1, 2], a: 0..2}}
+  - {rule: order, attributes: [b, a]}
+  - {rule: sum, total: t, parts: [a, b]}
+"""
+)
+
+
+def histograms(schema: Schema, seed: int) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(seed)
+    return {name: random.integers(0, 4, size) * 5.0 for name, size in Codec(schema).domain}
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 1000), st.booleans())
+def test_a_combination_is_excluded_if_and_only_if_no_cells_of_it_can_keep_the_rule(seed: int, joined: bool) -> None:
+    codec = Codec(SMALL)
+    recoding = Recoding.coarse(codec)
+    if joined:
+        recoding = recoding.join("ca", ["c", "a"])
+        size = recoding.columns[recoding.index_of("ca")].size
+        recoding = recoding.merge("ca", Grouping(np.arange(size) // 2))
+    cells = np.array(list(product(*(range(size) for size in codec.fine_sizes))))
+    codes = recoding.apply(cells)
+
+    for factor in build_constraint_factors(SMALL, recoding, histograms(SMALL, seed)):
+        places = [recoding.index_of(name) for name in factor.clique]
+        rule = _only_rule_of(factor.clique, recoding)
+        possible = np.zeros(factor.shares.shape, np.bool_)
+        possible[tuple(codes[satisfiable_rows(rule, cells)][:, places].T)] = True
+        assert np.array_equal(factor.shares > 0, possible)
+
+
+def _only_rule_of(clique: tuple[str, ...], recoding: Recoding) -> Schema:
+    """The schema with just the rules that speak of the attributes of a clique and no others."""
+    import msgspec
+
+    names = {recoding.origin[source][0] for c in recoding.columns if c.name in clique for source in c.sources}
+    exact = [
+        rule for rule in SMALL.rules if {*rule.mentions()} <= names and _columns(rule.mentions(), recoding) == {*clique}
+    ]
+    return msgspec.structs.replace(SMALL, rules=tuple(exact))
+
+
+def _columns(names: object, recoding: Recoding) -> set[str]:
+    assert isinstance(names, list | tuple)
+    sources = [name for name, _ in recoding.origin]
+    return {c.name for c in recoding.columns for name in names if sources.index(name) in c.sources}
+
+
+def test_of_two_numbers_in_one_bin_about_half_ascend() -> None:
+    schema = Schema.from_yaml(
+        "dpsyn_schema: 1\nattributes:\n  a: {kind: integer, low: 0, high: 99, bins: 2}\n"
+        "  b: {kind: integer, low: 0, high: 99, bins: 2}\nrules: [{rule: order, attributes: [a, b]}]\n"
+    )
+    even = {"a": np.ones(100), "b": np.ones(100)}
+
+    [factor] = build_constraint_factors(schema, Recoding.coarse(Codec(schema)), even)
+
+    assert np.allclose(factor.shares, [[0.5, 1], [0, 0.5]], atol=0.011)
+
+
+def test_excluded_cells_are_zero_and_the_others_make_up_for_the_total() -> None:
+    recoding = Recoding.coarse(Codec(HOSPITAL))
+    even = {name: np.ones(size) for name, size in Codec(HOSPITAL).domain}
+    factors = build_constraint_factors(HOSPITAL, recoding, even)
+    sizes = dict(zip(recoding.names, recoding.sizes, strict=True))
+    noisy = Estimate(("marital", "age"), np.ones((sizes["marital"], sizes["age"])), 1.0)
+
+    told = apply_structural_zeros(noisy, factors, total=100.0)
+
+    assert told.values[1:, 0].sum() == 0  # married or widowed, youngest bin
+    assert told.values[0, 0] > 0
+    assert abs(told.values.sum() - 100) < 1e-9
+
+
+def test_a_table_that_no_rule_speaks_of_stays_as_it_is() -> None:
+    recoding = Recoding.coarse(Codec(HOSPITAL))
+    factors = build_constraint_factors(
+        HOSPITAL, recoding, {name: np.ones(size) for name, size in Codec(HOSPITAL).domain}
+    )
+    noisy = Estimate(("region", "sex"), np.array([[1.0, -2], [3, 4], [5, 6]]), 1.0)
+
+    assert np.array_equal(apply_structural_zeros(noisy, factors).values, noisy.values)

@@ -1,0 +1,106 @@
+"""Tables are written by suffix, marked as synthetic, and never half."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.ipc as paipc
+import pyarrow.parquet as papq
+import pytest
+
+from dpsyn.encoding import write_table
+from dpsyn.errors import OutputError
+from dpsyn.sources import open_source
+
+TABLE = pa.table({"a": [1, None, 3], "b": ["x", 'so "called", ok', None]})
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet", ".arrow"])
+def test_a_written_table_is_read_back(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"table{suffix}"
+
+    write_table(TABLE, path, synthetic=True)
+
+    found = pa.Table.from_batches(open_source(path).batches(["a", "b"]))
+    texts = [
+        None
+        if cell in (b"", None)
+        else str(cell if isinstance(cell, int) else cell.decode() if isinstance(cell, bytes) else cell)
+        for cell in found["a"].to_pylist()
+    ]
+    assert texts == ["1", None, "3"]
+    assert found.num_rows == 3
+
+
+def test_batches_are_written_one_after_another(tmp_path: Path) -> None:
+    path = tmp_path / "table.parquet"
+
+    write_table((part for part in TABLE.to_batches(max_chunksize=1)), path, synthetic=True)
+
+    assert papq.read_table(path).to_pylist() == TABLE.to_pylist()
+
+
+def test_synthetic_files_say_so(tmp_path: Path) -> None:
+    write_table(TABLE, tmp_path / "a.parquet", synthetic=True)
+    write_table(TABLE, tmp_path / "b.parquet", synthetic=False)
+    write_table(TABLE, tmp_path / "a.arrow", synthetic=True)
+
+    assert papq.read_schema(tmp_path / "a.parquet").metadata[b"dpsyn"] == b"synthetic"
+    assert b"dpsyn" not in (papq.read_schema(tmp_path / "b.parquet").metadata or {})
+    assert paipc.open_file(str(tmp_path / "a.arrow")).schema.metadata[b"dpsyn"] == b"synthetic"
+
+
+def test_standard_output_gets_csv(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    write_table(TABLE, "-", synthetic=True)
+
+    assert capfdbinary.readouterr().out.splitlines()[:2] == [b'"a","b"', b'1,"x"']
+
+
+def test_the_same_table_gives_the_same_bytes(tmp_path: Path) -> None:
+    write_table(TABLE, tmp_path / "a.csv.gz", synthetic=True)
+    write_table(TABLE, tmp_path / "b.csv.gz", synthetic=True)
+
+    assert (tmp_path / "a.csv.gz").read_bytes() == (tmp_path / "b.csv.gz").read_bytes()
+    assert gzip.decompress((tmp_path / "a.csv.gz").read_bytes()).startswith(b'"a"')
+
+
+def test_a_failure_midway_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("old", "utf-8")
+
+    def broken() -> Iterator[pa.RecordBatch]:
+        yield TABLE.to_batches()[0]
+        raise OutputError("the chunk failed")
+
+    with pytest.raises(OutputError, match="the chunk failed"):
+        write_table(broken(), path, synthetic=True)
+
+    assert path.read_text("utf-8") == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_unknown_suffix_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match=r"\.csv, \.csv\.gz"):
+        write_table(TABLE, tmp_path / "table.xlsx", synthetic=True)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_at_all_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="nothing to write"):
+        write_table(iter(()), tmp_path / "table.csv", synthetic=True)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_frames_are_written_as_tables(kind: str, tmp_path: Path) -> None:
+    import polars
+
+    table = pa.table({"a": [1, 2], "b": ["x", None]})
+    frame = table.to_pandas() if kind == "pandas" else polars.from_arrow(table)
+
+    write_table(frame, tmp_path / "frame.csv", synthetic=True)
+
+    assert (tmp_path / "frame.csv").read_text("utf-8") == '"a","b"\n1,"x"\n2,\n'

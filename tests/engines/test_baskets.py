@@ -1,0 +1,244 @@
+"""The engine of baskets counts what its slow twin counts, whatever the file looks like."""
+
+from __future__ import annotations
+
+import copy
+import random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsyn.engines.baskets import BasketEngine
+from dpsyn.errors import InternalError, SourceError
+from dpsyn.schema import BasketSchema, UnitDeclaration
+from dpsyn.sources import open_basket_source
+from tests.engines import naive
+
+KEY = b"0123456789abcdef"
+ITEMS = ("a", "b", "c", "d", "e", "f")
+
+baskets_of_items = st.lists(st.frozensets(st.sampled_from([*ITEMS, "x", "y"]), max_size=8), max_size=25)
+
+
+def engine(data: Any, items: tuple[str, ...] | None = ITEMS, key: bytes = KEY, **options: Any) -> BasketEngine:
+    return BasketEngine(open_basket_source(data), BasketSchema(items=items, **options), key)
+
+
+def lists(baskets: list[frozenset[str]]) -> list[list[str]]:
+    return [sorted(basket) for basket in baskets]
+
+
+@given(baskets_of_items)
+def test_supports_of_items_and_pairs_are_those_of_the_twin(baskets: list[frozenset[str]]) -> None:
+    counting = engine(lists(baskets))
+
+    items, pairs = counting.supports(), counting.pair_supports([4, 0, 2])
+
+    assert items.tolist() == [naive.support(baskets, [item]) for item in ITEMS]
+    assert pairs.tolist() == [naive.support(baskets, pair) for pair in (("e", "a"), ("e", "c"), ("a", "c"))]
+    assert counting.count() == len(baskets)
+
+
+@given(baskets_of_items)
+def test_bins_are_those_of_the_twin_and_hold_every_basket(baskets: list[frozenset[str]]) -> None:
+    bases = [("a",), ("b", "f", "c"), ("f", "a", "b", "c", "d")]
+
+    found = engine(lists(baskets)).count_bins([[ITEMS.index(item) for item in basis] for basis in bases])
+
+    for basis, table in zip(bases, found, strict=True):
+        assert table.shape == (2,) * len(basis)
+        assert table.ravel().tolist() == naive.bins(baskets, basis)
+        assert table.sum() == len(baskets)
+
+
+@given(baskets_of_items, st.integers(1, 80))
+def test_the_nth_support_is_that_of_the_twin(baskets: list[frozenset[str]], number: int) -> None:
+    ranked = naive.top([basket & {*ITEMS} for basket in baskets], number)
+
+    found = engine(lists(baskets)).nth_support(number)
+
+    assert found == (ranked[-1][1] if len(ranked) == number else 0)
+
+
+@pytest.mark.parametrize("number", [1, 2, 63, 64, 100, 500])
+def test_equal_baskets_of_many_items_are_mined_like_others(number: int) -> None:
+    """All 2^200 itemsets are equally frequent; the queue takes short ones first, so it ends."""
+    items = tuple(map(str, range(200)))
+    counting = engine([list(items)] * 130, items)
+
+    found = counting.nth_support(number)
+
+    assert found == 130
+
+
+def test_what_is_not_an_item_of_the_universe_is_ignored() -> None:
+    data = [["a", "a", " b ", "zzz", None, "", "nan", float("nan"), b"\xff\xfe"], [], None, ["b", "b"], 7, "a"]
+
+    counting = engine(data)
+
+    assert counting.count() == 6
+    assert counting.supports().tolist() == [2, 2, 0, 0, 0, 0]
+
+
+def test_items_are_compared_by_their_text() -> None:
+    counting = engine([[1, 2.0, True], ["1", "2"], ["01", "1.0"]], ("1", "2", "true"))
+
+    assert counting.supports().tolist() == [2, 2, 1]
+
+
+def long_table(baskets: list[frozenset[str]], seed: int, **columns: list[Any]) -> pa.Table:
+    """Baskets as a long table with its rows in any order, some of them twice; empty baskets have a row without item."""
+    none: list[Any] = [None]
+    rows: list[tuple[int, str | None]] = [
+        (number, item) for number, basket in enumerate(baskets) for item in [*sorted(basket)] or none
+    ]
+    rows += rows[::3]
+    random.Random(seed).shuffle(rows)
+    numbers = [number for number, _ in rows]
+    extra = {name: [values[number] for number in numbers] for name, values in columns.items()}
+    return pa.table(
+        {"basket": [f"b{n}" for n in numbers], "item": pa.array([i for _, i in rows], pa.string()), **extra}
+    )
+
+
+@given(baskets_of_items, st.integers(0, 5))
+def test_a_long_table_has_the_counts_of_its_baskets_in_whatever_order(baskets: list[frozenset[str]], seed: int) -> None:
+    counting = engine(long_table(baskets, seed))
+
+    assert counting.count() == len(baskets)
+    assert counting.count_bins([(0, 1, 2)])[0].ravel().tolist() == naive.bins(baskets, ITEMS[:3])
+
+
+def test_rows_without_a_basket_or_without_a_person_are_left_out() -> None:
+    table = pa.table(
+        {
+            "basket": ["1", None, "  ", "1", "2", "1"],
+            "item": ["a", "b", "c", "d", "e", "f"],
+            "who": ["p", "p", "p", "p", "p", None],
+        }
+    )
+
+    plain, bounded = engine(table), engine(table, unit=UnitDeclaration(id="who", max_rows=5))
+
+    assert (plain.count(), plain.supports().tolist()) == (2, [1, 0, 0, 1, 1, 1])
+    assert (bounded.count(), bounded.supports().tolist()) == (2, [1, 0, 0, 1, 1, 0])
+
+
+@settings(max_examples=40)
+@given(baskets_of_items, st.integers(1, 3), st.integers(0, 3), st.randoms(use_true_random=False))
+def test_at_most_so_many_baskets_of_a_person_count_whatever_the_order(
+    baskets: list[frozenset[str]], rows: int, seed: int, rng: random.Random
+) -> None:
+    persons = [rng.choice("PQR") for _ in baskets]
+    unit = UnitDeclaration(id="who", max_rows=rows)
+
+    found = [engine(long_table(baskets, order, who=persons), unit=unit) for order in (seed, seed + 1)]
+
+    assert found[0].count() == sum(min(rows, persons.count(person)) for person in set(persons))
+    assert found[0].count_bins([(0, 1, 2, 3)])[0].tolist() == found[1].count_bins([(0, 1, 2, 3)])[0].tolist()
+
+
+def test_which_baskets_of_a_person_count_depends_on_the_key() -> None:
+    baskets = [frozenset(item) for item in ITEMS]
+    table = long_table(baskets, 0, who=["p"] * 6)
+
+    kept = {
+        tuple(engine(table, unit=UnitDeclaration(id="who"), key=bytes([number]) * 16).supports().tolist())
+        for number in range(40)
+    }
+
+    assert len(kept) == 6
+
+
+def test_the_same_number_in_two_persons_baskets_makes_two_baskets() -> None:
+    table = pa.table({"basket": [1, 1], "item": ["a", "b"], "who": ["p", "q"]})
+
+    counting = engine(table, unit=UnitDeclaration(id="who", max_rows=3))
+
+    assert (counting.count(), counting.pair_supports([0, 1]).tolist()) == (2, [0])
+
+
+@given(baskets_of_items, st.integers(1, 4), st.integers(0, 3))
+def test_of_a_long_basket_only_so_many_items_are_counted_whatever_the_order(
+    baskets: list[frozenset[str]], longest: int, seed: int
+) -> None:
+    found = [engine(long_table(baskets, order), None).count_items(longest) for order in (seed, seed + 1)]
+
+    assert sum(found[0].values()) == sum(min(longest, len(basket)) for basket in baskets)
+    assert found[0] == found[1]
+    assert all(0 < count <= naive.support(baskets, [item]) for item, count in found[0].items())
+
+
+def test_a_bought_universe_is_counted_without_reading_again() -> None:
+    source = open_basket_source(pa.table({"basket": [1, 2, 2], "item": ["a", "a", "b"]}).to_reader())  # readable once
+    counting = BasketEngine(source, BasketSchema(items=None), KEY)
+
+    assert counting.count_items(5) == {"a": 2, "b": 1}
+    assert counting.with_items(("b",)).supports().tolist() == [1]
+    with pytest.raises(InternalError, match="not been bought"):
+        counting.supports()
+
+
+def test_no_basket_at_all_is_counted_like_any_number() -> None:
+    counting = engine([])
+
+    assert counting.count() == 0
+    assert counting.supports().tolist() == [0] * 6
+    assert counting.pair_supports([0, 1, 2]).tolist() == [0, 0, 0]
+    assert counting.nth_support(3) == 0
+    assert counting.count_bins([(0, 1)])[0].tolist() == [[0, 0], [0, 0]]
+    assert engine([], None).count_items(3) == {}
+
+
+def test_a_table_without_the_columns_is_refused_before_it_is_read() -> None:
+    with pytest.raises(SourceError, match="there is no column 'basket'"):
+        engine(pa.table({"order": [1], "item": ["a"]}))
+    with pytest.raises(SourceError, match="cannot be read as open"):
+        engine(pa.table({"basket": [1], "item": [[1]]}))
+    with pytest.raises(SourceError, match="there is no column 'who'"):
+        engine([["a"]], unit=UnitDeclaration(id="who"))
+
+
+def test_the_engine_shows_nothing_and_cannot_be_copied() -> None:
+    counting = engine([["secret"]])
+    counting.prepare()
+
+    assert repr(counting) == "<BasketEngine: private rows>"
+    with pytest.raises(TypeError):
+        copy.copy(counting)
+    with pytest.raises(TypeError):
+        copy.copy(counting._baskets)
+
+
+def test_one_basket_more_moves_every_count_by_one_at_most_and_the_same_way() -> None:
+    rng = random.Random(3)
+    for _ in range(40):
+        baskets = [[item for item in ITEMS if rng.random() < 0.5] for _ in range(rng.randrange(12))]
+        fewer, more = engine(baskets), engine([*baskets, rng.sample(ITEMS, rng.randrange(6))])
+
+        moved = [
+            more.supports() - fewer.supports(),
+            np.sort(more.supports()) - np.sort(fewer.supports()),
+            more.pair_supports(range(6)) - fewer.pair_supports(range(6)),
+            np.array([more.nth_support(n) - fewer.nth_support(n) for n in (1, 3, 9, 30)]),
+        ]
+        tables = [
+            np.abs(a - b).sum()
+            for a, b in zip(more.count_bins([(0, 1), (2, 3, 4)]), fewer.count_bins([(0, 1), (2, 3, 4)]), strict=True)
+        ]
+
+        assert all(set(change.tolist()) <= {0, 1} for change in moved)
+        assert tables == [1, 1]
+
+
+def test_pairs_of_few_items_of_a_large_universe_take_little_memory() -> None:
+    items = tuple(map(str, range(100_000)))
+    counting = engine([["7", "99999", "5"], ["7", "5"]], items)
+
+    found = counting.pair_supports([7, 99_999, 5])
+
+    assert found.tolist() == [1, 2, 1]

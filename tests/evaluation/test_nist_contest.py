@@ -1,0 +1,123 @@
+"""The contest's metrics together, and several files together."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from dpsyn.errors import UserError
+from dpsyn.evaluation.nist_contest import (
+    MATCH3,
+    PAPER,
+    PRESETS,
+    IncomeColumns,
+    Preset,
+    combine_scores,
+    find_preset,
+    score_contest,
+)
+from dpsyn.schema import Boolean, Categorical, Integer, Schema
+from tests.evaluation.small_tables import tables_from_rows
+
+SCHEMA = Schema(
+    attributes=(
+        Categorical(name="city", values=("A", "B")),
+        Categorical(name="sex", values=("1", "2")),
+        Integer(name="wage", low=0, high=1000),
+        Boolean(name="last"),
+    )
+)
+INCOME = IncomeColumns(region="city", sex="sex", income="wage")
+REAL = [("AB"[n % 2], "12"[n % 3 == 0], 100 * (n % 2) + n, n % 5 == 0) for n in range(100)]
+OTHER = [(city, sex, wage // 2, last or wage < 90) for city, sex, wage, last in REAL]
+
+
+def test_presets_have_the_official_parameters() -> None:
+    assert dataclasses.asdict(PAPER) == {
+        "name": "paper",
+        "triples": 300,
+        "last_column": True,
+        "queries": 300,
+        "chance": 0.33,
+        "categories": "subset",
+    }
+    assert dataclasses.asdict(MATCH3) == {
+        "name": "match3",
+        "triples": 100,
+        "last_column": False,
+        "queries": 300,
+        "chance": 0.10,
+        "categories": "until a repeat",
+    }
+    assert [find_preset(name) for name in PRESETS] == [PAPER, MATCH3]
+
+
+def test_an_unknown_preset_is_told_with_those_there_are() -> None:
+    with pytest.raises(UserError, match="there is no preset 'match4'; there are paper, match3"):
+        find_preset("match4")
+
+
+@pytest.mark.parametrize("preset", [PAPER, MATCH3])
+def test_identical_tables_score_a_million(preset: Preset) -> None:
+    score = score_contest(tables_from_rows(SCHEMA, REAL, REAL[::-1]), preset, INCOME)
+
+    assert score.density.synthetic == score.range_queries.synthetic == score.mean.synthetic == 1_000_000
+    assert score.income is not None
+    assert score.income.score.synthetic == 1_000_000
+
+
+@pytest.mark.parametrize("preset", [PAPER, MATCH3])
+def test_the_mean_is_that_of_the_metrics(preset: Preset) -> None:
+    comparison = tables_from_rows(SCHEMA, REAL, OTHER)
+
+    three, two = score_contest(comparison, preset, INCOME), score_contest(comparison, preset)
+
+    assert three.income is not None
+    assert three.density == two.density
+    assert three.range_queries == two.range_queries
+    for part in ("synthetic", "floor", "independent"):
+        parts = [getattr(f, part) for f in (three.density, three.range_queries, three.income.score)]
+        assert getattr(three.mean, part) == pytest.approx(sum(parts) / 3)
+        assert getattr(two.mean, part) == pytest.approx(sum(parts[:2]) / 2)
+    assert three.density.synthetic < 1_000_000
+
+
+def test_the_match_does_not_look_at_the_densities_of_the_last_column() -> None:
+    other = [(*row[:3], not row[3]) for row in REAL]
+
+    paper, match = (score_contest(tables_from_rows(SCHEMA, REAL, other), preset) for preset in (PAPER, MATCH3))
+
+    assert paper.density.synthetic < match.density.synthetic == 1_000_000
+    assert (paper.triples, match.triples) == (4, 1)
+
+
+def test_the_seed_decides_the_queries() -> None:
+    comparison = tables_from_rows(SCHEMA, REAL, OTHER)
+
+    scores = [score_contest(comparison, PAPER, seed=seed).range_queries.synthetic for seed in (0, 0, 1)]
+
+    assert scores[0] == scores[1] != scores[2]
+
+
+def test_several_files_score_the_mean_of_all_metrics() -> None:
+    good, bad = (score_contest(tables_from_rows(SCHEMA, REAL, table), PAPER, INCOME) for table in (REAL, OTHER))
+
+    combined = combine_scores([good, bad])
+
+    assert bad.income is not None
+    metrics = [bad.density.synthetic, bad.range_queries.synthetic, bad.income.score.synthetic]
+    assert combined.synthetic == pytest.approx((3_000_000 + sum(metrics)) / 6)
+
+
+def test_scores_that_were_made_differently_are_not_combined() -> None:
+    comparison = tables_from_rows(SCHEMA, REAL, OTHER)
+    paper, match, richer = (
+        score_contest(comparison, preset, income) for preset, income in ((PAPER, None), (MATCH3, None), (PAPER, INCOME))
+    )
+
+    for other in (match, richer):
+        with pytest.raises(UserError, match="cannot be combined"):
+            combine_scores([paper, other])
+    with pytest.raises(UserError, match="no scores"):
+        combine_scores([])

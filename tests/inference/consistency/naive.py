@@ -1,0 +1,99 @@
+"""The obviously right, slow twins of what makes tables agree."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+from dpsyn.marginals import Clique
+
+Cells = dict[tuple[int, ...], float]
+
+
+def closure(cliques: Sequence[Clique]) -> list[tuple[str, ...]]:
+    """The empty set and the intersections of every choice of two or more cliques, small ones first, then by name."""
+    found: set[tuple[str, ...]] = {()}
+    for number in range(2, len(cliques) + 1):
+        for chosen in itertools.combinations(cliques, number):
+            found.add(tuple(sorted(set.intersection(*(set(clique) for clique in chosen)))))
+    return sorted(found, key=lambda names: (len(names), names))
+
+
+def project(cells: Cells, clique: Clique, names: Sequence[str]) -> Cells:
+    """The sums over all attributes but some."""
+    sums: Cells = {}
+    for cell, value in cells.items():
+        kept = tuple(cell[clique.index(name)] for name in names)
+        sums[kept] = sums.get(kept, 0.0) + value
+    return sums
+
+
+def agree(tables: list[Cells], cliques: Sequence[Clique], variances: Sequence[float], total: float) -> list[Cells]:
+    """One pass of mutual consistency, cell by cell."""
+    tables = [dict(table) for table in tables]
+    for table in tables:
+        missing = total - sum(table.values())
+        for cell in table:
+            table[cell] += missing / len(table)
+    for names in closure(cliques):
+        holders = [place for place, clique in enumerate(cliques) if set(names) <= set(clique)]
+        if names and len(holders) > 1:
+            _agree_on(names, holders, tables, cliques, variances)
+    return tables
+
+
+def _agree_on(
+    names: Sequence[str],
+    holders: Sequence[int],
+    tables: list[Cells],
+    cliques: Sequence[Clique],
+    variances: Sequence[float],
+) -> None:
+    sums = {place: project(tables[place], cliques[place], names) for place in holders}
+    folded = {place: len(tables[place]) / len(sums[place]) for place in holders}
+    weights = {place: 1 / (variances[place] * folded[place]) for place in holders}
+    for cell in sums[holders[0]]:
+        target = sum(weights[place] * sums[place][cell] for place in holders) / sum(weights.values())
+        for place in holders:
+            for inner in tables[place]:
+                if tuple(inner[cliques[place].index(name)] for name in names) == cell:
+                    tables[place][inner] += (target - sums[place][cell]) / folded[place]
+
+
+def norm_sub(values: Sequence[float], total: float) -> list[float]:
+    """Search for the constant by halving the interval that holds it."""
+    if total <= 0:
+        return [0.0] * len(values)
+    low, high = min(values) - total, max(values)
+    for _ in range(200):
+        middle = (low + high) / 2
+        if math.fsum(max(value - middle, 0.0) for value in values) > total:
+            low = middle
+        else:
+            high = middle
+    return [max(value - high, 0.0) for value in values]
+
+
+def norm_cut(values: Sequence[float], total: float) -> list[float]:
+    """Cut the smallest positive cell, again and again."""
+    left = [max(value, 0.0) for value in values]
+    while (excess := math.fsum(left) - max(total, 0.0)) > 0 and any(left):
+        smallest = min((value, place) for place, value in enumerate(left) if value > 0)[1]
+        left[smallest] = max(left[smallest] - excess, 0.0)
+    return left
+
+
+def ripple(cells: Cells, shape: Sequence[int], threshold: float, rounds: int) -> Cells:
+    """Wave after wave: every cell below −threshold becomes 0, and each neighbor gives its part of what it lacked."""
+    neighbors = sum(size - 1 for size in shape)
+    if neighbors == 0 or sum(cells.values()) <= -threshold * len(cells):
+        return cells
+    for _ in range(rounds):
+        lacking = {cell: value for cell, value in cells.items() if value < -threshold}
+        cells = {cell: 0.0 if cell in lacking else value for cell, value in cells.items()}
+        for cell, deficit in lacking.items():
+            for other in cells:
+                if sum(one != two for one, two in zip(cell, other, strict=True)) == 1:
+                    cells[other] += deficit / neighbors
+    return cells

@@ -1,0 +1,231 @@
+"""A release that is killed at any moment leaves a ledger that knows of everything it drew, and can be resumed."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpsyn.accounting import Cap, Ledger
+from dpsyn.accounting.costs import cost_from_data
+from dpsyn.accounting.ledger import DatasetAccount
+from dpsyn.marginals import Marginal
+from dpsyn.private.approximate_bounds import narrow_bounds
+from dpsyn.private.journal import AnswerRecord, ChargeRecord, JournalRecord, parse_record
+from tests.private.crash_server import BUDGET, DRAWS, SCHEMA, Order
+
+KILLS = 50
+MOMENTS = (0, 0, 0, *range(1, DRAWS + 1))
+"""How many draws a release may tell of before the time to its end runs; the start takes as long as three draws."""
+RESUMED = 12
+"""Releases that are killed up to three times each, every other one with a ledger."""
+LONGEST = 0.03
+"""Seconds after that within which the kill falls; the next draw or two take as long."""
+
+
+def capped(path: Path) -> Ledger:
+    """A ledger that exists before the first release does."""
+    ledger = Ledger(path)
+    ledger.set_cap(SCHEMA.dataset, Cap.for_guarantee(10_000, 0.01))
+    return ledger
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return capped(tmp_path / "l.db")
+
+
+@pytest.fixture(scope="module")
+def killer() -> Iterator[subprocess.Popen[str]]:
+    """The program that starts releases and kills them."""
+    command = [sys.executable, "-m", "tests.private.crash_server"]
+    root = Path(__file__).parents[2]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root) as process:
+        yield process
+        process.communicate()
+
+
+def killed(killer: subprocess.Popen[str], order: Order) -> list[dict[str, Any]]:
+    """Start a release, kill it unless it may end by itself, and return the spends that it told of."""
+    assert killer.stdin is not None
+    assert killer.stdout is not None
+    killer.stdin.write(order.to_json() + "\n")
+    killer.stdin.flush()
+    ended_by = int(killer.stdout.readline())
+    assert ended_by == signal.SIGKILL or order.outcome.exists()
+    return told(order.told)
+
+
+def told(path: Path) -> list[Any]:
+    """The whole lines of a file."""
+    lines = path.read_text("utf-8").split("\n")[:-1] if path.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def account(ledger: Ledger) -> DatasetAccount:
+    """The only dataset of a sound ledger."""
+    assert ledger.verify().faults == ()
+    (dataset,) = ledger.datasets()
+    return dataset
+
+
+def cost(spends: list[dict[str, Any]]) -> tuple[Fraction, Fraction]:
+    """What spends cost together, recomputed."""
+    steps = [cost_from_data(spend) for spend in spends]
+    return sum((step.rho for step in steps), Fraction(0)), sum((step.delta for step in steps), Fraction(0))
+
+
+def check(ledger: Ledger, drawn: list[dict[str, Any]], before: DatasetAccount) -> DatasetAccount:
+    """Hold what a killed release left against what it drew, and close it."""
+    held = account(ledger)
+    runs = held.runs[len(before.runs) :]
+    if not runs:  # it was killed before it reserved anything
+        assert (drawn, held) == ([], before)
+        return held
+    (run,) = runs
+    paid = [draw["mechanism"] for draw in run.measurements]
+    assert paid[: len(drawn)] == drawn
+    assert not run.closed
+    assert (held.rho - before.rho, held.delta - before.delta) == (BUDGET.reserved_rho, BUDGET.threshold_delta)
+
+    ledger.close(run.run)
+
+    after = account(ledger)
+    assert (after.rho - before.rho, after.delta - before.delta) == cost(paid) >= cost(drawn)
+    assert after.rho - before.rho <= BUDGET.reserved_rho
+    return after
+
+
+def test_a_release_killed_at_any_moment_has_paid_for_all_it_drew(
+    ledger: Ledger, killer: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    chance = random.Random(50)
+    points = []
+    before = account(ledger)
+
+    for number in range(KILLS):
+        moment = {"measurements": chance.choice(MOMENTS), "delay": chance.uniform(0, LONGEST)}
+        drawn = killed(killer, Order(told=tmp_path / f"{number}.told", ledger=ledger.path, **moment))
+        after = check(ledger, drawn, before)
+        paid = sum(len(run.measurements) for run in after.runs[len(before.runs) :])
+        points.append((len(drawn), paid))
+        before = after
+
+    assert (0, 0) in points  # before anything was paid
+    assert any(0 < drawn < DRAWS for drawn, _ in points)
+    assert any(drawn < paid for drawn, paid in points)  # while it counted or drew
+    assert (DRAWS, DRAWS) in points
+
+
+# ── resumed ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def records(journal: Path) -> list[JournalRecord]:
+    """The whole lines of a journal; it may end in half a line."""
+    lines = journal.read_bytes().split(b"\n")[:-1] if journal.exists() else []
+    return [parse_record(line.partition(b" ")[2], journal) for line in lines]
+
+
+def seen(record: AnswerRecord) -> Any:
+    """What a release uses of an answer."""
+    spend: Any = cost_from_data(record.measurement["mechanism"])
+    answer, purpose = record.answer, record.measurement["purpose"]
+    if isinstance(answer, tuple):
+        return sorted(answer)
+    if purpose.startswith("range of"):
+        age: Any = narrow_bounds(SCHEMA["age"], Marginal(("age",), answer, spend.lattice, spend.sigma))  # type: ignore[arg-type]
+        return [age.low, age.high]
+    if purpose.startswith(("distances", "dependence")):
+        return (answer / np.float64(2**spend.lattice)).tolist()
+    return answer.tolist()
+
+
+def paid(ledger: Ledger | None, journal: Path) -> list[dict[str, Any]]:
+    """The spends that a run paid for, by the ledger or else by the journal."""
+    if ledger is None:
+        return [record.measurement["mechanism"] for record in records(journal) if isinstance(record, ChargeRecord)]
+    runs = account(ledger).runs
+    return [draw["mechanism"] for draw in runs[-1].measurements] if runs else []
+
+
+def contained(some: Sequence[Any], all_: Sequence[Any]) -> bool:
+    """Whether each item is there at least as often."""
+    counted = [Counter(json.dumps(item, sort_keys=True) for item in items) for items in (some, all_)]
+    return counted[0] <= counted[1]
+
+
+def test_a_release_killed_at_any_moment_can_be_resumed_or_says_what_was_lost(
+    killer: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    chance = random.Random(51)
+    points: list[tuple[int, int]] = []
+
+    outcomes = []
+    for number in range(RESUMED):
+        ledger = capped(tmp_path / f"{number}.db") if number % 2 else None
+        outcomes.append(killed_and_resumed(killer, tmp_path / f"{number}", ledger, chance, points))
+
+    assert "done" in outcomes
+    assert any(0 < stored < DRAWS for stored, _ in points)
+    assert any(stored < paid for stored, paid in points)  # something was lost
+    assert (DRAWS, DRAWS) in points
+
+
+def killed_and_resumed(
+    killer: subprocess.Popen[str],
+    place: Path,
+    ledger: Ledger | None,
+    chance: random.Random,
+    points: list[tuple[int, int]],
+) -> str:
+    """Kill a release three times and resume it each time; then let it end. How it did; where it was killed."""
+    journal = place.with_suffix(".journal")
+    drawn: list[Any] = []
+    held: list[Any] = []
+    for part in range(4):
+        resume = bool(records(journal))
+        if not resume:  # it was killed before its first line was whole
+            journal.unlink(missing_ok=True)
+        order = Order(
+            told=place.with_suffix(f".{part}.told"),
+            draws=chance.choice(MOMENTS) if part < 3 else None,
+            delay=chance.uniform(0, LONGEST),
+            ledger=ledger.path if ledger else None,
+            journal=journal,
+            resume=resume,
+        )
+
+        drawn += killed(killer, order)
+
+        answers = [seen(record) for record in records(journal) if isinstance(record, AnswerRecord)]
+        used, spends = told(order.used), paid(ledger, journal)
+        assert used == answers[: len(used)]  # nothing is used that is not stored
+        assert answers[: len(held)] == held  # what was stored stays what it was
+        assert contained(drawn, spends)  # nothing is drawn that was not paid for
+        held = answers
+        points.append((len(answers), len(spends)))
+        outcome = json.loads(order.outcome.read_text("utf-8")) if order.outcome.exists() else {}
+        if "error" in outcome:
+            break
+    return judged(outcome, spends, held)
+
+
+def judged(outcome: dict[str, Any], spends: list[dict[str, Any]], answers: list[Any]) -> str:
+    """Whether a release was completed within its promise, or stopped because too much was lost."""
+    if "error" in outcome:
+        assert "answers were lost that it had paid for" in outcome["error"]
+        return "lost"
+    assert [draw["mechanism"] for draw in outcome["measurements"]] == spends
+    assert outcome["certified_epsilon"] <= BUDGET.epsilon
+    assert len(answers) == DRAWS
+    return "done"

@@ -1,0 +1,99 @@
+"""What an answer gives."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from dpsyn.errors import InternalError, UserError
+from dpsyn.query.answer import Answer
+
+
+def answer(**changed: object) -> Answer:
+    given = {
+        "attributes": ("age", "sex"),
+        "labels": (("0..17", "18..99"), ("F", "M", "missing")),
+        "counts": np.arange(6.0).reshape(2, 3),
+        "errors": np.full((2, 3), 2.0),
+        "centres": np.arange(6.0).reshape(2, 3) - 1,
+        "how": "covered",
+    }
+    return Answer(**{**given, **changed})  # type: ignore[arg-type]
+
+
+def test_an_interval_lies_around_the_centres() -> None:
+    low, high = answer().interval(0.95)
+
+    assert (low + high) / 2 == pytest.approx(np.arange(6.0).reshape(2, 3) - 1)
+    assert high - low == pytest.approx(2 * 1.96 * 2, rel=1e-4)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -1.0, 95.0])
+def test_a_level_that_is_no_probability_is_refused(level: float) -> None:
+    with pytest.raises(UserError, match="between 0 and 1"):
+        answer().interval(level)
+
+
+def test_a_table_has_a_row_for_each_count() -> None:
+    table = answer().to_arrow()
+
+    assert table.column_names == ["age", "sex", "count", "standard_error", "low", "high"]
+    assert table.num_rows == 6
+    assert table.slice(4, 1).to_pylist()[0]["sex"] == "M"
+    assert table.slice(4, 1).to_pylist()[0]["count"] == 4.0
+
+
+def test_an_attribute_may_be_called_like_a_number() -> None:
+    table = answer(attributes=("count", "low")).to_arrow()
+
+    assert table.column_names == ["count", "low", "count_", "standard_error", "low_", "high"]
+    assert table["count"].to_pylist()[:3] == ["0..17"] * 3
+    assert table["count_"].to_pylist() == [*range(6)]
+    assert answer(attributes=("count", "count_")).to_arrow().column_names[2] == "count__"
+
+
+def test_frames_hold_the_same() -> None:
+    frame, other = answer().to_pandas(), answer().to_polars()
+
+    assert frame.shape == other.shape == (6, 6)
+    assert frame["count"].tolist() == other["count"].to_list() == [0, 1, 2, 3, 4, 5]
+
+
+def test_plain_data_is_json() -> None:
+    data = json.loads(json.dumps(answer(model_error=None).to_data(), allow_nan=False))
+
+    assert data["attributes"] == ["age", "sex"]
+    assert data["counts"][0] == {
+        "age": "0..17", "sex": "F", "count": 0.0, "standard_error": 2.0,
+        "low": pytest.approx(-4.92, abs=0.01), "high": pytest.approx(2.92, abs=0.01),
+    }  # fmt: skip
+    assert data["model_error"] is None
+
+
+def test_one_count_is_a_number() -> None:
+    one = answer(attributes=(), labels=(), counts=np.array(7.5), errors=np.array(1.0), centres=np.array(7.0))
+
+    assert float(one) == 7.5
+    assert repr(one) == "Answer(7.5 ± 1.0 rows, covered)"
+    assert one.to_arrow().to_pylist()[0]["count"] == 7.5
+
+
+def test_a_table_is_no_number() -> None:
+    with pytest.raises(UserError, match="a table over age, sex, not one number"):
+        float(answer())
+
+
+def test_arrays_cannot_be_changed() -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        answer().counts[0, 0] = 3.0
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"counts": np.zeros((3, 2))}, {"errors": np.zeros(6)}, {"centres": np.zeros(3)}, {"attributes": ("age",)}],
+)
+def test_parts_that_do_not_fit_are_refused(changed: dict[str, object]) -> None:
+    with pytest.raises(InternalError, match="answer"):
+        answer(**changed)

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from dpsyn.encoding import Codec
+from dpsyn.errors import SchemaError
+from dpsyn.schema import Schema, compile_constraints
+from dpsyn.schema.solver import find_satisfying_row
+from tests.constraints.schemas import schemas_with_rules
+
+SMALL = """
+dpsyn_schema: 1
+attributes:
+  a: {kind: integer, low: 0, high: 3}
+  b: {kind: integer, low: 0, high: 3}
+  t: {kind: integer, low: 0, high: 5}
+  c: {kind: categorical, codes: 2}
+  old: {kind: integer, low: 50, high: 60}
+  x: {kind: real, low: 0, high: 1, decimals: 1}
+  start: {kind: datetime, start: 2024-01-01, end: 2024-12-31}
+  end: {kind: datetime, start: 2020, end: 2023}
+rules: [%s]
+"""
+
+
+@pytest.mark.parametrize(
+    ("rules", "complaint"),
+    [
+        ("{rule: order, attributes: [old, a]}", "contradicts the domains"),
+        ("{rule: order, attributes: [start, end]}", "contradicts the domains"),
+        ("{rule: sum, total: a, parts: [old, b]}", "contradicts the domains"),
+        ("{rule: sum, total: t, parts: [a, x]}", "same decimals"),
+        ("{rule: impossible, where: {c: [0, 1]}}", "contradicts the domains"),
+        ("{rule: order, attributes: [a, b], strict: true}, {rule: order, attributes: [b, a]}", "those before it"),
+        (
+            "{rule: impossible, where: {c: 0, a: 0..1}}, {rule: impossible, where: {c: 1}}, "
+            "{rule: impossible, where: {a: 2..3}}",
+            "those before it",
+        ),
+        (
+            "{rule: order, attributes: [b, a]}, {rule: sum, total: t, parts: [a, b]}, "
+            "{rule: impossible, where: {t: 0..4}}, {rule: impossible, where: {a: [0, 3]}}",
+            "those before it",
+        ),
+        ("{rule: total, where: {c: 0}, count: 5}, {rule: total, count: 3}", "cannot be true"),
+        ("{rule: total, where: {c: 0}, count: 5}, {rule: total, where: {c: 0, a: 1}, count: 9}", "cannot be true"),
+        (
+            "{rule: total, count: 9}, {rule: total, where: {c: 0}, count: 4}, {rule: total, where: {c: 1}, count: 4}",
+            "add up to 8",
+        ),
+        ("{rule: impossible, where: {c: 0, a: 1}}, {rule: total, where: {c: 0, a: 1}, count: 2}", "allow no row"),
+    ],
+)
+def test_rules_that_no_row_can_keep_are_refused_when_a_schema_is_read(rules: str, complaint: str) -> None:
+    with pytest.raises(SchemaError, match=complaint) as error:
+        Schema.from_yaml(SMALL % rules)
+
+    assert "line 12" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        "{rule: order, attributes: [a, b], strict: true}, {rule: sum, total: t, parts: [a, b]}",
+        "{rule: order, attributes: [a, old]}",
+        "{rule: impossible, where: {c: 0}}",
+        "{rule: total, count: 9}, {rule: total, where: {c: 0}, count: 4}, {rule: total, where: {c: 1}, count: 5}",
+        "{rule: order, attributes: [x, a]}",
+    ],
+)
+def test_rules_that_rows_can_keep_are_accepted(rules: str) -> None:
+    assert Schema.from_yaml(SMALL % rules).rules
+
+
+@settings(max_examples=20, deadline=None)
+@given(schemas_with_rules())
+def test_a_witness_keeps_every_rule(schema: Schema) -> None:
+    known = compile_constraints(schema)
+
+    found = find_satisfying_row(known.row_constraints, known.sizes)
+
+    assert found is not None
+    if found != "unknown":
+        row = np.zeros((1, len(known.names)), np.int64)
+        for place, cell in found.cells.items():
+            row[0, place] = cell
+        assert all(rule.holds(row)[0] for rule in known.row_constraints)
+
+
+def test_there_is_a_witness_if_and_only_if_some_combination_keeps_the_rules() -> None:
+    text = SMALL % "{rule: order, attributes: [a, b]}, {rule: sum, total: t, parts: [a, b]}"
+    schema = Schema.from_yaml(text)
+    known = compile_constraints(schema)
+    places = [known.names.index(name) for name in "abt"]
+    random = np.random.default_rng(0)
+
+    for _ in range(60):
+        allowed = {place: random.random(known.sizes[place]) < 0.3 for place in places}
+        cells = [np.flatnonzero(allowed[place]) for place in places]
+        expected = any(a <= b and a + b == t for a, b, t in product(*cells))
+        assert (find_satisfying_row(known.row_constraints, known.sizes, allowed) is not None) == expected
+
+
+def test_rules_on_open_attributes_wait_until_values_are_bought_and_never_make_a_release_fail() -> None:
+    schema = Schema.from_yaml(
+        "dpsyn_schema: 1\nattributes:\n  street: {kind: open}\n  c: {kind: categorical, codes: 2}\n"
+        "rules: [{rule: impossible, where: {street: [other, High]}}]\n"
+    )
+    street = schema["street"]
+
+    bought = schema.with_discovered_values(street.to_categorical(["High"]))  # type: ignore[union-attr]
+
+    assert bought.rules == ()
+    assert Codec(bought).names == ("street", "c")

@@ -1,0 +1,108 @@
+"""Baskets in every form become the same rows, and nothing in them makes reading fail."""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpsyn.errors import SourceError
+from dpsyn.sources import baskets, open_basket_source
+
+
+def rows(data: Any) -> list[tuple[int, bytes | None]]:
+    """Every row, with white space taken off."""
+    found = []
+    for batch in open_basket_source(data).batches(["basket", "item"]):
+        pairs = zip(batch.column("basket").to_pylist(), batch.column("item").to_pylist(), strict=True)
+        found += [(basket, None if item is None else item.strip()) for basket, item in pairs]
+    return sorted(found, key=lambda pair: (pair[0], pair[1] or b""))
+
+
+def naive_rows(text: bytes) -> list[tuple[int, bytes | None]]:
+    """Line by line; what follows the last line break is a line only if there is something."""
+    lines = text.split(b"\n")
+    lines = lines[:-1] if lines[-1] == b"" else lines
+    none: list[Any] = [None]
+    pairs = [(number, item) for number, line in enumerate(lines) for item in line.split() or none]
+    return sorted(pairs, key=lambda pair: (pair[0], pair[1] or b""))
+
+
+@given(st.binary(max_size=60) | st.text("ab1 \n\t\r", max_size=60).map(str.encode))
+def test_any_bytes_are_baskets(tmp_path_factory: pytest.TempPathFactory, text: bytes) -> None:
+    path = tmp_path_factory.mktemp("baskets") / "b.dat"
+    path.write_bytes(text)
+
+    assert rows(path) == naive_rows(text)
+
+
+def test_a_file_larger_than_a_block_and_a_line_larger_than_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(baskets, "BLOCK_BYTES", 7)
+    text = b"1 2 3\n\n" + b"4 " * 50 + b"\n5 66666 7\n" * 9 + b"8"
+    (tmp_path / "b.dat").write_bytes(text)
+
+    assert rows(tmp_path / "b.dat") == naive_rows(text)
+
+
+def test_a_compressed_file_reads_like_a_plain_one(tmp_path: Path) -> None:
+    text = b"".join(b"%d %d\n" % (i, i * i) for i in range(1000))
+    (tmp_path / "b.dat.gz").write_bytes(gzip.compress(text))
+
+    assert rows(tmp_path / "b.dat.gz") == naive_rows(text)
+
+
+def test_a_file_that_is_cut_off_is_refused_without_a_word_of_it(tmp_path: Path) -> None:
+    whole = gzip.compress(b"".join(b"%d secret\n" % i for i in range(100_000)))
+    (tmp_path / "b.dat.gz").write_bytes(whole[: len(whole) // 2])
+
+    with pytest.raises(SourceError, match="may be cut off") as caught:
+        rows(tmp_path / "b.dat.gz")
+
+    assert "secret" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+class Angry:
+    """An object that cannot be read."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("secret")
+
+    def __iter__(self) -> Any:
+        raise RuntimeError("secret")
+
+
+def test_lists_of_anything_are_baskets() -> None:
+    data = [["b", 1, None], (2.0,), {"c"}, [], None, "word", 3, Angry(), [Angry()], (item for item in "xy")]
+
+    found = rows(data)
+
+    assert Counter(basket for basket, _ in found) == {0: 3, 1: 1, 2: 1, 3: 1, 4: 1, 5: 1, 6: 1, 7: 1, 8: 1, 9: 2}
+    assert [item for basket, item in found if basket < 7] == [None, b"1", b"b", b"2", b"c", None, None, b"word", b"3"]
+    assert [item for basket, item in found if basket in (7, 8)] == [None, "\ufffd".encode()]
+
+
+def test_a_long_list_comes_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(baskets, "BATCH_BASKETS", 3)
+
+    found = rows([[number] for number in range(10)])
+
+    assert found == [(number, str(number).encode()) for number in range(10)]
+
+
+def test_anything_else_is_read_as_a_table(tmp_path: Path) -> None:
+    (tmp_path / "b.csv").write_text("basket,item\n1,a\n", "utf-8")
+
+    assert open_basket_source(tmp_path / "b.csv").schema.names == ["basket", "item"]
+    assert open_basket_source(pa.table({"x": [1]})).schema.names == ["x"]
+    with pytest.raises(SourceError, match="there is no file"):
+        open_basket_source(tmp_path / "none.dat")
+    (tmp_path / "b.txt").write_text("1 2\n", "utf-8")
+    with pytest.raises(SourceError, match=r"b\.txt: its suffix does not say what it is; DPSyn reads \.dat \(a basket"):
+        open_basket_source(tmp_path / "b.txt")
