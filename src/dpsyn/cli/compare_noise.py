@@ -124,7 +124,7 @@ def _advice(best: dict[str, Any]) -> str:
 
 def _crossover_text(crossover: float | None) -> str:
     if crossover is None:
-        return "Without a δ there is no choice. With a tiny δ, such as 1e-9, Gaussian noise is smaller for many marginals."
+        return "Without a δ there is one way only. With a δ such as 1e-9, Gaussian noise is smaller for many marginals."
     if crossover < 1:
         return "With this budget, Gaussian noise is smaller for any number of marginals."
     few = format_count(math.floor(crossover), "marginal")

@@ -14,7 +14,7 @@ from dpsyn.cli.common_options import TEXT_OUTPUT, common_options
 from dpsyn.errors import UserError
 from dpsyn.report.numbers import format_count, format_number
 
-MAX_WARNED_TABLES = 5
+MAX_WARNED_MARGINALS = 5
 """The largest number of marginals that a warning names."""
 
 _PLAN_ARGUMENT = click.argument("file", metavar="PLAN", type=click.Path(path_type=Path))
@@ -132,9 +132,9 @@ def _show_predictions(epsilon: float, entries: list[Any]) -> None:
             ", ".join(entry.clique),
             entry.kind,
             f"{entry.cells:,}",
-            f"{entry.mechanism} {format_number(entry.deviation, 3)}",
+            f"{entry.mechanism} {format_number(entry.std, 3)}",
             format_number(entry.rows, 3),
-            f"{100 * entry.wrong:.1f} %",
+            f"{100 * entry.error:.1f} %",
         )
         for entry in entries
     ]
@@ -144,11 +144,10 @@ def _show_predictions(epsilon: float, entries: list[Any]) -> None:
         lines,
         right=(2, 3, 4, 5),
     )
-    drowned = [", ".join(entry.clique) for entry in entries if entry.drowned]
-    if drowned:
-        shown = "; ".join(drowned[:MAX_WARNED_TABLES]) + (
-            f"; and {len(drowned) - MAX_WARNED_TABLES} more" if len(drowned) > MAX_WARNED_TABLES else ""
-        )
+    noisy = [", ".join(entry.clique) for entry in entries if entry.is_mostly_noise]
+    if noisy:
+        more = f"; and {len(noisy) - MAX_WARNED_MARGINALS} more" if len(noisy) > MAX_WARNED_MARGINALS else ""
+        shown = "; ".join(noisy[:MAX_WARNED_MARGINALS]) + more
         output.print_line(f"Warning: at ε = {format_number(epsilon, 3)} the noise exceeds the counts in {shown}.")
 
 
@@ -159,9 +158,9 @@ def _prediction_data(epsilon: float, entry: Any) -> dict[str, object]:
         "for": entry.kind,
         "cells": entry.cells,
         "mechanism": entry.mechanism,
-        "part_of_budget": entry.part,
-        "deviation": entry.deviation,
+        "budget_share": entry.budget_share,
+        "standard_deviation": entry.std,
         "rows_per_cell": entry.rows,
-        "rows_misplaced": entry.wrong,
-        "drowned": entry.drowned,
+        "rows_misplaced": entry.error,
+        "mostly_noise": entry.is_mostly_noise,
     }
