@@ -293,7 +293,7 @@ def _sample_sum(rule: SumConstraint, cells: CellMatrix, steps: RowSteps, rng: np
         move = np.clip(lacking, np.minimum(least - values[place], 0), np.maximum(most - values[place], 0))
         values[place] = values[place] + move
         lacking = lacking - move
-        steps[scale.place] = np.where(there, scale.at_least(values[place]), steps[scale.place])
+        steps[scale.index] = np.where(there, scale.first_step_at_least(values[place]), steps[scale.index])
     if not total.derived:
         steps[total.index] = np.where(there, total.first_step_at_least(wanted), steps[total.index])
 
