@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsyn.errors import SchemaError
+from dpsyn.errors import PlanError
 from dpsyn.plan import Plan, representative_epsilons, yaml_io
 from dpsyn.plan.entries import parse_budget_condition
 from dpsyn.schema import Total
@@ -42,7 +42,7 @@ def test_a_condition_holds_where_it_says(text: str, inside: list[float], outside
     "text", ["epsilon", "delta < 1", "epsilon < x", "2 < epsilon < 1", "epsilon < 1 or 2", "1 < 2"]
 )
 def test_what_is_no_condition_is_refused(text: str) -> None:
-    with pytest.raises(SchemaError):
+    with pytest.raises(PlanError):
         parse_budget_condition(text)
 
 
@@ -115,7 +115,7 @@ def test_plans_that_differ_have_other_digests() -> None:
     ],
 )
 def test_a_mistake_is_told_with_its_line(line: str, words: str) -> None:
-    with pytest.raises(SchemaError) as error:
+    with pytest.raises(PlanError) as error:
         Plan.from_yaml(f"dpsyn_plan: 1\n{line}\n")
 
     assert words in str(error.value)
@@ -124,14 +124,14 @@ def test_a_mistake_is_told_with_its_line(line: str, words: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "attributes: 1", "dpsyn_plan: 2", "dpsyn_plan: one", "dpsyn_schema: 1"])
 def test_what_is_no_plan_is_refused(text: str) -> None:
-    with pytest.raises(SchemaError, match=r"dpsyn_plan: 1|reads format 1"):
+    with pytest.raises(PlanError, match=r"dpsyn_plan: 1|reads format 1"):
         Plan.from_yaml(text)
 
 
 def test_several_mistakes_are_told_at_once() -> None:
     text = "dpsyn_plan: 1\nmarginals:\n  - {of: [a], share: 2}\n  - {pairs: [b]}\n"
 
-    with pytest.raises(SchemaError, match=r"2 mistakes\n  line 3: .*\n  line 4: "):
+    with pytest.raises(PlanError, match=r"2 mistakes\n  line 3: .*\n  line 4: "):
         Plan.from_yaml(text)
 
 
@@ -216,7 +216,7 @@ def test_several_mistakes_are_told_at_once() -> None:
     ],
 )
 def test_a_plan_that_does_not_fit_is_refused_with_the_line(text: str, words: str) -> None:
-    with pytest.raises(SchemaError) as error:
+    with pytest.raises(PlanError) as error:
         yaml_io.parse_plan(f"dpsyn_plan: 1\n{text}\n", CALLS)
 
     assert words in str(error.value)
@@ -230,7 +230,7 @@ def test_a_plan_that_does_not_fit_is_refused_with_the_line(text: str, words: str
 def test_what_a_public_total_counts_is_not_told_by_another_attribute(entry: str) -> None:
     counted = msgspec.structs.replace(CALLS, rules=(Total(where=(("month", 3),), count=100),))
 
-    with pytest.raises(SchemaError, match="line 3: a public total of the schema counts 'month'"):
+    with pytest.raises(PlanError, match="line 3: a public total of the schema counts 'month'"):
         yaml_io.parse_plan(f"dpsyn_plan: 1\ntransforms:\n  - {entry}\n", counted)
 
 
@@ -252,5 +252,5 @@ weights: {box: 2}
 
     plan.check(CALLS)
 
-    with pytest.raises(SchemaError, match="there is no attribute 'box'"):
+    with pytest.raises(PlanError, match="there is no attribute 'box'"):
         Plan.from_yaml(text.replace("optional: [box, sent]\n", "optional: [sent]\n")).check(CALLS)

@@ -13,7 +13,7 @@ import pytest
 import dpsyn
 from dpsyn.accounting import Gaussian, Laplace, Ledger
 from dpsyn.encoding import Codec
-from dpsyn.errors import BudgetError, SchemaError, UserError
+from dpsyn.errors import BudgetError, PlanError, SchemaError, UserError
 from dpsyn.plan import Plan
 from dpsyn.schema import Categorical, JointAttribute, Open, Schema
 from tests.plan.schemas import CALLS, EVERYTHING, calls
@@ -202,7 +202,7 @@ def test_tables_of_any_size_give_rows(rows: int, epsilon: float) -> None:
     ("options", "error", "words"),
     [
         ({"recipe": "privsyn"}, UserError, "leave the recipe 'privsyn' out"),
-        ({"plan": Plan.from_yaml("dpsyn_plan: 1\nmarginals: [[sender]]")}, SchemaError, "no attribute 'sender'"),
+        ({"plan": Plan.from_yaml("dpsyn_plan: 1\nmarginals: [[sender]]")}, PlanError, "no attribute 'sender'"),
         ({"epsilon": 1000.0}, BudgetError, "leave nothing"),
     ],
 )

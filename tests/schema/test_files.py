@@ -295,8 +295,8 @@ def test_an_error_in_a_file_names_the_file_and_the_line(tmp_path: Path) -> None:
     ("content", "phrase"),
     [
         (b"", ": this is not a DPSyn schema"),
-        (b"\x89PNG\r\n\x1a\n", " is not UTF-8 text, so it is not a schema"),
-        ("größe".encode("utf-16"), " is not UTF-8 text, so it is not a schema"),
+        (b"\x89PNG\r\n\x1a\n", " is not UTF-8 text; check that it is the right file, and save it as UTF-8"),
+        ("größe".encode("utf-16"), " is not UTF-8 text; check that it is the right file, and save it as UTF-8"),
         (b"age,sex\n12,F\n", ": this is not a DPSyn schema; its first line should be dpsyn_schema: 1"),
     ],
 )
@@ -333,7 +333,7 @@ def test_a_file_too_large_for_a_schema_is_refused(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(files, "MAX_SCHEMA_BYTES", 1_000_000)
     (tmp_path / "large.yaml").write_text(TWO + "#" * 1_000_000)
 
-    with pytest.raises(SchemaError, match=r"large\.yaml is larger than 1 MB, so it is no description of a table"):
+    with pytest.raises(SchemaError, match=r"large\.yaml is larger than 1 MB, so it does not describe a table"):
         Schema.load(tmp_path / "large.yaml")
 
 

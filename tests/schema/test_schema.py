@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 
+from dpsyn.accounting import PrivacyUnit
 from dpsyn.errors import SchemaError
 from dpsyn.schema import (
     Boolean,
@@ -380,3 +382,40 @@ def test_a_schema_of_very_many_attributes_is_looked_up_and_checked_without_going
 
     assert schema.columns == tuple(names)
     assert [schema[name].name for name in names] == names
+
+
+def test_a_schema_is_coerced_from_itself_or_from_a_path(tmp_path: Path) -> None:
+    schema = Schema(attributes=ALL)
+    schema.save(tmp_path / "schema.yaml")
+
+    assert Schema.coerce(schema) is schema
+    assert Schema.coerce(tmp_path / "schema.yaml") == Schema.coerce(str(tmp_path / "schema.yaml")) == schema
+
+
+@pytest.mark.parametrize("value", [None, 3, {"attributes": ()}])
+def test_anything_else_is_not_coerced_to_a_schema(value: object) -> None:
+    with pytest.raises(SchemaError, match=f"a {type(value).__name__} was given; give a Schema, or the path"):
+        Schema.coerce(value)
+
+
+@pytest.mark.parametrize(
+    ("neighbors", "unit", "public"),
+    [
+        ("add-remove", None, False),
+        ("replace", None, True),
+        ("replace", UnitDeclaration(id="person"), False),
+        ("add-remove", UnitDeclaration(id="person"), False),
+    ],
+)
+def test_the_row_count_is_public_only_if_single_rows_are_replaced(
+    neighbors: Any, unit: UnitDeclaration | None, public: bool
+) -> None:
+    schema = Schema(attributes=ALL, neighbors=neighbors, privacy_unit=unit)
+
+    assert schema.row_count_is_public == public
+    assert PrivacyUnit(neighbors=neighbors, id=unit.id if unit else "").row_count_is_public == public
+
+
+@given(schemas())
+def test_open_attributes_are_those_that_are_measured_and_have_no_codes(schema: Schema) -> None:
+    assert schema.open_attributes == tuple(a for a in schema.measured_attributes if not a.coded)

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from dpsyn.accounting import exact_fraction
-from dpsyn.errors import BudgetError, SchemaError
+from dpsyn.errors import BudgetError, PlanError
 from dpsyn.schema import Value
 
 _NUMBER = r"([0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)"
@@ -46,7 +46,7 @@ def parse_budget_condition(text: str) -> BudgetCondition:
         return BudgetCondition()
     found = _CONDITION.fullmatch(text)
     if not found or not (found[1] or found[4]) or (found[1] and found[3] and found[3].startswith(">")):
-        raise SchemaError(
+        raise PlanError(
             f"{text!r} is not a condition on the budget; write epsilon < 0.3 or 0.3 <= epsilon < 2", ("when",)
         )
     low, low_in, high, high_in = 0.0, False, math.inf, False
@@ -57,7 +57,7 @@ def parse_budget_condition(text: str) -> BudgetCondition:
     elif found[4]:
         high, high_in = float(found[4]), found[3] == "<="
     if low > high or (low == high and not (low_in and high_in)):
-        raise SchemaError(f"{text!r} holds for no ε at all; swap the two numbers", ("when",))
+        raise PlanError(f"{text!r} holds for no ε at all; swap the two numbers", ("when",))
     return BudgetCondition(low, high, low_in, high_in)
 
 
@@ -125,9 +125,9 @@ class Bucketize(Transform, frozen=True, kw_only=True, tag="bucketize"):
     def _check(self) -> None:
         check_share(self.share)
         if self.share is not None and not self.fine:
-            raise SchemaError(f"{self.of!r} has a share for a histogram, but fine: false; leave one out", ("share",))
+            raise PlanError(f"{self.of!r} has a share for a histogram, but fine: false; leave one out", ("share",))
         if not self.starts:
-            raise SchemaError(f"the bins of {self.of!r} have no starts; list the first value of each", ("starts",))
+            raise PlanError(f"the bins of {self.of!r} have no starts; list the first value of each", ("starts",))
 
     def mentions(self) -> tuple[str, ...]:
         """The attribute."""
@@ -149,11 +149,11 @@ class MergingTransform(Transform, frozen=True, kw_only=True):
 
     def _check(self) -> None:
         if self.threshold is not None and self.threshold < 0:
-            raise SchemaError(f"threshold is {self.threshold}; give a number from 0", ("threshold",))
+            raise PlanError(f"threshold is {self.threshold}; give a number from 0", ("threshold",))
         if self.rows < 0:
-            raise SchemaError(f"rows is {self.rows}; give a number from 0", ("rows",))
+            raise PlanError(f"rows is {self.rows}; give a number from 0", ("rows",))
         if self.max_codes is not None and self.max_codes < 1:
-            raise SchemaError(f"max_codes is {self.max_codes}; keep at least 1", ("max_codes",))
+            raise PlanError(f"max_codes is {self.max_codes}; keep at least 1", ("max_codes",))
 
 
 class Compress(MergingTransform, frozen=True, kw_only=True, tag="compress"):
@@ -219,7 +219,7 @@ class Availability(MergingTransform, frozen=True, kw_only=True, tag="availabilit
         check_share(self.share)
         _check_joint(self.to, self.of, least=1)
         if self.anchor in self.of:
-            raise SchemaError(f"{self.anchor!r} is its own anchor; leave it out of the parts", ("anchor",))
+            raise PlanError(f"{self.anchor!r} is its own anchor; leave it out of the parts", ("anchor",))
 
     def mentions(self) -> tuple[str, ...]:
         """The parts and the anchor."""
@@ -243,7 +243,7 @@ class LearnedMapping(MergingTransform, frozen=True, kw_only=True, tag="mapping",
         MergingTransform._check(self)
         check_share(self.share)
         if self.of == self.source:
-            raise SchemaError(f"{self.of!r} cannot follow from itself", ("from",))
+            raise PlanError(f"{self.of!r} cannot follow from itself", ("from",))
 
     def mentions(self) -> tuple[str, ...]:
         """Both."""
@@ -284,16 +284,16 @@ class MarginalsEntry(PlanEntry, frozen=True, kw_only=True):
 
     def _check(self) -> None:
         if bool(self.of) == bool(self.pairs):
-            raise SchemaError("say either of: [...], one marginal, or pairs: [...], all pairs of them", ("of",))
+            raise PlanError("say either of: [...], one marginal, or pairs: [...], all pairs of them", ("of",))
         if self.beside and not self.pairs:
-            raise SchemaError("with: belongs to pairs:", ("with",))
+            raise PlanError("with: belongs to pairs:", ("with",))
         if len(set(self.of)) < len(self.of):
-            raise SchemaError("a marginal names an attribute twice", ("of",))
+            raise PlanError("a marginal names an attribute twice", ("of",))
         if self.pairs and not self.beside and len(set(self.pairs)) < 2:
-            raise SchemaError("pairs: needs two attributes at least, or with:", ("pairs",))
+            raise PlanError("pairs: needs two attributes at least, or with:", ("pairs",))
         check_share(self.share)
         if self.mechanism == "laplace" and self.share is None:
-            raise SchemaError("laplace noise needs a share of ε, fixed beforehand: share: 1/24", ("share",))
+            raise PlanError("laplace noise needs a share of ε, fixed beforehand: share: 1/24", ("share",))
 
     def mentions(self) -> tuple[str, ...]:
         """All that are named."""
@@ -324,9 +324,9 @@ class AttributeGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "attributes", tuple(self.attributes))
         if not self.attributes:
-            raise SchemaError(f"the group {self.name!r} has no attributes", ("attributes",))
+            raise PlanError(f"the group {self.name!r} has no attributes", ("attributes",))
         if self.join != "rows" and self.join not in self.attributes:
-            raise SchemaError(f"the group {self.name!r} is joined on {self.join!r}, which it does not have", ("join",))
+            raise PlanError(f"the group {self.name!r} is joined on {self.join!r}, which it does not have", ("join",))
 
 
 AnyTransform = Bucketize | Compress | Recode | Availability | LearnedMapping | Unmeasured
@@ -344,9 +344,9 @@ def check_share(share: BudgetShare | None, field: str = "share") -> None:
     try:
         part = share_fraction(share)
     except BudgetError as error:
-        raise SchemaError(f"{field}: {error}", (field,)) from None
+        raise PlanError(f"{field}: {error}", (field,)) from None
     if not 0 < part <= 1:
-        raise SchemaError(f"{field} is {share}; give a part of the budget, above 0 and at most 1", (field,))
+        raise PlanError(f"{field} is {share}; give a part of the budget, above 0 and at most 1", (field,))
 
 
 def check_weights(weights: dict[str, float]) -> None:
@@ -354,11 +354,11 @@ def check_weights(weights: dict[str, float]) -> None:
     for name, weight in weights.items():
         if not 1 / _MAX_WEIGHT <= weight < _MAX_WEIGHT:
             span = f"from {1 / _MAX_WEIGHT:g} to below {_MAX_WEIGHT:g}"
-            raise SchemaError(f"the weight of {name!r} is {weight}; give a number {span}", ("weights", name))
+            raise PlanError(f"the weight of {name!r} is {weight}; give a number {span}", ("weights", name))
 
 
 def _check_joint(name: str, parts: tuple[str, ...], least: int = 2) -> None:
     if not name:
-        raise SchemaError("to: is empty; give the joint attribute a name", ("to",))
+        raise PlanError("to: is empty; give the joint attribute a name", ("to",))
     if len(set(parts)) < max(least, len(parts)):
-        raise SchemaError(f"{name!r} needs at least {least} different attributes", ("of",))
+        raise PlanError(f"{name!r} needs at least {least} different attributes", ("of",))

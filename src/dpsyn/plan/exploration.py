@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.errors import SchemaError, UserError
+from dpsyn.errors import DocumentError, UserError
 from dpsyn.marginals import Clique
 from dpsyn.plan.entries import AnyTransform, LearnedMapping, MarginalsEntry, Recode
 from dpsyn.plan.plan import Plan
@@ -217,7 +217,7 @@ def _fits(transform: AnyTransform, exploration: Exploration) -> bool:
         return True
     try:
         Plan(transforms=(transform,)).check(exploration.schema)
-    except SchemaError:
+    except DocumentError:
         return False
     return True
 

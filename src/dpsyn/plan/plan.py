@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dpsyn.errors import SchemaError
+from dpsyn.errors import PlanError
 from dpsyn.plan.entries import AnyTransform, AttributeGroup, BudgetShare, MarginalsEntry, check_share, check_weights
 
 if TYPE_CHECKING:
@@ -55,11 +55,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             if not isinstance(given, bool):
                 check_share(given, field)
         if self.threshold < 0:
-            raise SchemaError(f"threshold is {self.threshold}; give a number from 0", ("threshold",))
+            raise PlanError(f"threshold is {self.threshold}; give a number from 0", ("threshold",))
         check_weights(self.weights)
         names = [group.name for group in self.groups]
         if len(set(names)) < len(names):
-            raise SchemaError("two groups have the same name", ("groups",))
+            raise PlanError("two groups have the same name", ("groups",))
 
     @classmethod
     def load(cls, path: str | Path, schema: Schema | None = None) -> Plan:

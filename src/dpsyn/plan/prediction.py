@@ -9,13 +9,13 @@ from itertools import pairwise
 from typing import Literal
 
 from dpsyn.accounting import Budget, PrivacyUnit, default_delta, exact_fraction
-from dpsyn.errors import SchemaError, UserError
+from dpsyn.errors import PlanError, UserError
 from dpsyn.marginals import Clique
 from dpsyn.plan.entries import LearnedMapping
 from dpsyn.plan.plan import Plan
 from dpsyn.plan.resolution import ResolvedPlan, resolve_plan
 from dpsyn.plan.shares import PlanShares, budget_for_plan, divide_budget, marginal_shares, one_way_shares, pure_steps
-from dpsyn.schema import Open, Schema
+from dpsyn.schema import Schema
 
 PredictedKind = Literal["1-way", "histogram", "recoding", "mapping", "marginal"]
 
@@ -69,9 +69,8 @@ def predict_noise(
     layout = resolve_plan(plan, schema, epsilon)
     pure = pure_steps(layout, epsilon)
     protection = _privacy_unit(schema)
-    opened = any(isinstance(attribute, Open) for attribute in schema.measured_attributes)
     promise = default_delta(schema.expected_size) if delta is None else delta
-    budget = budget_for_plan(layout, epsilon, promise, thresholds=opened)
+    budget = budget_for_plan(layout, epsilon, promise, thresholds=bool(schema.open_attributes))
     return _Predictor(plan, layout, budget, protection, size, epsilon).predict_all(pure)
 
 
@@ -197,4 +196,4 @@ def check_plan_at(plan: Plan, schema: Schema, epsilon: float) -> None:
     divide_budget(plan, layout, rho=1.0, sensitivity=1.0, rows=None)
     pure = pure_steps(layout, epsilon)
     if pure and sum(pure.values()) >= exact_fraction(epsilon):
-        raise SchemaError("the marginals with laplace noise take all of ε; leave some for the others", ("marginals",))
+        raise PlanError("the marginals with laplace noise take all of ε; leave some for the others", ("marginals",))

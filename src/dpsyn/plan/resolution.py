@@ -20,12 +20,12 @@ from dpsyn.encoding import (
     expect_equal,
     group_differences,
 )
-from dpsyn.errors import SchemaError
+from dpsyn.errors import DocumentError, PlanError
 from dpsyn.marginals import Clique
 from dpsyn.plan import entries
 from dpsyn.plan.entries import MarginalsEntry, PlanEntry
 from dpsyn.plan.plan import Plan
-from dpsyn.schema import Open, Schema, Total
+from dpsyn.schema import Schema, Total
 from dpsyn.schema.attributes import format_names
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class ResolvedPlan:
 def resolve_plan(
     plan: Plan, schema: Schema, epsilon: float, *, discovered: Collection[str] = (), max_cells: int = MAX_TABLE_CELLS
 ) -> ResolvedPlan:
-    """The layout of a plan at an ε; a SchemaError leads to the entry that does not fit the schema.
+    """The layout of a plan at an ε; a PlanError leads to the entry that does not fit the schema.
 
     Attributes whose values are still to be bought stand for themselves with a single value. With those whose values
     were ``discovered`` tables may become larger than ``max_cells`` cells, at a time when refusing would waste what was paid:
@@ -138,9 +138,8 @@ def resolve_plan(
 
 def _close_open_attributes(schema: Schema) -> Schema:
     """The schema with open attributes as if nothing but their ``other`` had been bought."""
-    for attribute in schema.measured_attributes:
-        if isinstance(attribute, Open):
-            schema = schema.with_discovered_values(attribute.to_categorical(()))
+    for attribute in schema.open_attributes:
+        schema = schema.with_discovered_values(attribute.to_categorical(()))
     return schema
 
 
@@ -207,8 +206,8 @@ class _Resolver:
                     self._mapping(left)
                 case entries.Unmeasured():
                     self._random(left)
-        except SchemaError as error:
-            raise SchemaError(str(error), (*path, *error.path)) from None
+        except DocumentError as error:
+            raise PlanError(str(error), (*path, *error.path)) from None
 
     def _without_missing_attributes(self, entry: entries.AnyTransform, path: YamlPath) -> entries.AnyTransform | None:
         """The entry without attributes that the table may lack; None if nothing is left of it."""
@@ -229,14 +228,14 @@ class _Resolver:
         known = {*self.attributes, *self.recoding.names, *self.lacking}
         for name in entry.mentions():
             if name not in known:
-                raise SchemaError(self._explain_unknown(name), path)
+                raise PlanError(self._explain_unknown(name), path)
 
     def _require_fine(self, entry: entries.AnyTransform, path: YamlPath) -> None:
         """Refuse a joint attribute where values of one attribute are needed: it has none of its own."""
         if isinstance(entry, entries.Bucketize | entries.Availability | entries.LearnedMapping):
             for name in entry.mentions():
                 if name not in self.attributes and name not in self.lacking:
-                    raise SchemaError(f"{name!r} is made of several attributes; name one of the schema's instead", path)
+                    raise PlanError(f"{name!r} is made of several attributes; name one of the schema's instead", path)
 
     def _explain_unknown(self, name: str) -> str:
         if name in self.schema:
@@ -252,7 +251,7 @@ class _Resolver:
         """Take attributes for a transform; each is recoded by one of them."""
         for name in names:
             if name in self.taken:
-                raise SchemaError(f"{name!r} is recoded twice: by {self.taken[name]} and by {by}")
+                raise PlanError(f"{name!r} is recoded twice: by {self.taken[name]} and by {by}")
             self.taken[name] = by
 
     def _column(self, name: str) -> RecodedColumn:
@@ -265,7 +264,7 @@ class _Resolver:
 
     def _bucketize(self, entry: entries.Bucketize) -> None:
         if entry.of in self.taken:
-            raise SchemaError(f"{entry.of!r} is recoded before its bins are given; put bucketize first")
+            raise PlanError(f"{entry.of!r} is recoded before its bins are given; put bucketize first")
         bins = bucketize(self.attributes[entry.of], entry.starts)
         self._replace_column(replace(self._column(entry.of), tables=(bins.group_of,)))
         if not entry.fine:
@@ -290,10 +289,10 @@ class _Resolver:
     def _join_attributes(self, entry: entries.Recode | entries.Availability, kind: str) -> None:
         self._claim(entry.of, f"{kind} {entry.to}")
         if entry.to in self.attributes or entry.to in self.recoding.names:
-            raise SchemaError(f"there is an attribute {entry.to!r} already; give the joint one another name", ("to",))
+            raise PlanError(f"there is an attribute {entry.to!r} already; give the joint one another name", ("to",))
         cells = self._fit_combinations(entry.of)
         if cells > MAX_TABLE_CELLS:
-            raise SchemaError(
+            raise PlanError(
                 f"{entry.to!r} would have {cells:,} combinations to measure, more than {MAX_TABLE_CELLS:,}; "
                 "give its parts bins, or leave one out"
             )
@@ -330,12 +329,12 @@ class _Resolver:
     def _require_uncounted(self, name: str) -> None:
         """Refuse to tell an attribute by another one if rows must be drawn under conditions on it."""
         if name in self.counted:
-            raise SchemaError(f"a public total of the schema counts {name!r}, so it must be measured by its own values")
+            raise PlanError(f"a public total of the schema counts {name!r}, so it must be measured by its own values")
 
     def _set_anchor(self, name: str, anchor: str) -> None:
         """Tell an attribute by another one; what others are told by must have values of its own."""
         if name in self.anchors:
-            raise SchemaError(
+            raise PlanError(
                 f"{self.anchors[name]!r} is told by {name!r}, which then cannot be told by {anchor!r}; "
                 f"tell both by {anchor!r}, or leave one as it is"
             )
@@ -345,24 +344,22 @@ class _Resolver:
         self._require_uncounted(name)
         self._set_anchor(name, anchor)
         if anchor in self.taken and self.taken[anchor].startswith(("availability", "mapping")):
-            raise SchemaError(
-                f"{anchor!r} is itself told by another attribute; take that one as the anchor", ("anchor",)
-            )
+            raise PlanError(f"{anchor!r} is itself told by another attribute; take that one as the anchor", ("anchor",))
         if anchor not in self.attributes:
-            raise SchemaError(f"there is no attribute {anchor!r} to be the anchor", ("anchor",))
+            raise PlanError(f"there is no attribute {anchor!r} to be the anchor", ("anchor",))
         return expect_equal(self.attributes[name], self.attributes[anchor], self.codec.names.index(anchor))
 
     def _mapping(self, entry: entries.LearnedMapping) -> None:
         self._require_uncounted(entry.of)
         if entry.source not in self.recoding.names or entry.source in self.unmeasured:
-            raise SchemaError(f"{entry.source!r} is not an attribute by itself here; map from one that is", ("from",))
+            raise PlanError(f"{entry.source!r} is not an attribute by itself here; map from one that is", ("from",))
         if entry.source in self.taken:
-            raise SchemaError(f"{entry.source!r} is itself told by another attribute; map from that one", ("from",))
+            raise PlanError(f"{entry.source!r} is itself told by another attribute; map from that one", ("from",))
         cells = self.attributes[entry.of].cells * self.attributes[entry.source].cells
         if cells > self.max_cells and self.discovered.intersection(entry.mentions()):
             return
         if cells > MAX_TABLE_CELLS:
-            raise SchemaError(f"{entry.source!r} × {entry.of!r} has {cells:,} cells, more than {MAX_TABLE_CELLS:,}")
+            raise PlanError(f"{entry.source!r} × {entry.of!r} has {cells:,} cells, more than {MAX_TABLE_CELLS:,}")
         self._claim((entry.of,), f"mapping from {entry.source}")
         self._set_anchor(entry.of, entry.source)
         fine = np.arange(self.attributes[entry.of].cells)
@@ -377,7 +374,7 @@ class _Resolver:
             self.recoding = self.recoding.merge(name, Grouping(np.zeros(size, np.int64)))
             self.unmeasured.add(name)
         if self.unmeasured.issuperset(self.recoding.names):
-            raise SchemaError(
+            raise PlanError(
                 f"at ε = {self.epsilon:g} all attributes would be drawn evenly; leave one to be measured", ("of",)
             )
 
@@ -426,7 +423,7 @@ class _Resolver:
             path = ("groups", group.name)
             for name in group.attributes:
                 if name not in {*self.attributes, *self.recoding.names, *self.lacking}:
-                    raise SchemaError(self._explain_unknown(name), path)
+                    raise PlanError(self._explain_unknown(name), path)
             found.append(frozenset(self._column_holding(n) for n in group.attributes if n not in self.lacking))
         rest = set(self.recoding.names).difference(*found)
         return tuple(group for group in (*found, frozenset(rest)) if group) if found else ()
@@ -438,20 +435,20 @@ class _Resolver:
             joined = group.join != "rows" and group.join not in self.lacking
             allowed = {self._column_holding(group.join)} if joined else set()
             if shared - allowed:
-                raise SchemaError(
+                raise PlanError(
                     f"{min(shared - allowed)!r} is in group {group.name!r} and in one before it; say join: "
                     f"{min(shared - allowed)}, or leave it out of one",
                     ("groups", group.name),
                 )
             if allowed and seen and not shared:
                 message = f"the group {group.name!r} is joined on {group.join!r}, which no group before it has"
-                raise SchemaError(message, ("groups", group.name, "join"))
+                raise PlanError(message, ("groups", group.name, "join"))
             seen |= members
         for wanted in layout.marginals:
             for clique in wanted.cliques:
                 if not layout.allows(clique):
                     path = ("marginals", self.plan.marginals.index(wanted.entry))
-                    raise SchemaError(
+                    raise PlanError(
                         f"{', '.join(clique)} are not in one group, so they cannot be measured together", path
                     )
 
@@ -461,7 +458,7 @@ class _Resolver:
             if name in self.lacking:
                 continue
             if name not in {*self.attributes, *self.recoding.names}:
-                raise SchemaError(self._explain_unknown(name), ("weights", name))
+                raise PlanError(self._explain_unknown(name), ("weights", name))
             holder = self._column_holding(name)
             found[holder] = max(weight, found.get(holder, weight))
         return found

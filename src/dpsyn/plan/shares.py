@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpsyn.accounting import Budget, exact_fraction, split_exactly
-from dpsyn.errors import BudgetError, SchemaError
+from dpsyn.errors import BudgetError, PlanError
 from dpsyn.marginals import Clique
 from dpsyn.plan.entries import share_fraction
 from dpsyn.plan.plan import Plan
@@ -80,7 +80,7 @@ def budget_for_plan(layout: ResolvedPlan, epsilon: float, delta: float, *, thres
 
 
 def divide_budget(plan: Plan, layout: ResolvedPlan, *, rho: float, sensitivity: float, rows: int | None) -> PlanShares:
-    """How ρ is split; a SchemaError if a plan gives away more than there is."""
+    """How ρ is split; a PlanError if a plan gives away more than there is."""
     joint = {name: share_fraction(e.share) for name, e in layout.joint.items() if e.share is not None}
     histograms = {name: share_fraction(e.share) for name, e in layout.histograms.items() if e.share is not None}
     mappings = {mapping.of: share_fraction(mapping.share) for mapping in layout.mappings}
@@ -95,7 +95,7 @@ def divide_budget(plan: Plan, layout: ResolvedPlan, *, rho: float, sensitivity: 
         others = "1-way marginals" if singles is None else "marginals without a share"
         wanted = "they must not exceed 1" if fixed > 1 else f"nothing is left for {others}"
         message = f"the shares of the plan add up to {float(fixed):.4g} of ρ at some budget; {wanted}"
-        raise SchemaError(message, ("marginals",))
+        raise PlanError(message, ("marginals",))
     left = Fraction(1 - fixed)
     if singles is None:
         singles = left * exact_fraction(_default_one_way_share(layout, rho, sensitivity, rows))
