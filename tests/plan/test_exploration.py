@@ -23,7 +23,7 @@ def test_a_public_table_is_looked_at_exactly() -> None:
     assert found.exact
     assert frozenset({"received", "entered"}) in strongest
     assert ("month", "received") in follows
-    assert all(d.deviation == 0 for d in found.dependences)
+    assert all(d.std == 0 for d in found.dependences)
     assert len(found.dependences) == 28
     by_pair = {frozenset(d.pair): d for d in found.dependences}
     perfect = by_pair[frozenset({"received", "month"})]
@@ -91,7 +91,7 @@ def test_a_synopsis_without_scores_is_refused() -> None:
 )
 def test_a_synopsis_in_which_attributes_are_told_by_others_is_refused(entry: str) -> None:
     plan = Plan.from_yaml(f"dpsyn_plan: 1\nselection: true\ntransforms:\n  - {entry}\n")
-    synopsis = dpsyn.measure(calls(2_000), CALLS, 2.0, plan=plan)
+    synopsis = dpsyn.measure(calls(2_000), CALLS, 2.0, recipe=dpsyn.Planned(plan=plan))
     assert synopsis.releases[0].scores
 
     with pytest.raises(UserError, match="dpsyn explore"):

@@ -130,7 +130,7 @@ def estimate_resources(
     return estimate_reading(data, schema, recipe.max_passes(schema), query=query, engine=engine)
 
 
-def _coerce_recipe(recipe: Recipe | str) -> Recipe:
+def _coerce_recipe(recipe: object) -> Recipe:
     if isinstance(recipe, str):
         return find_recipe(recipe)
     if not isinstance(recipe, Recipe):
