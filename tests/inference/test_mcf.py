@@ -88,7 +88,7 @@ def test_passes_end_when_few_records_change() -> None:
     assert told == [0.01, 0.02, 1.0]  # the second pass changes nothing
 
 
-@pytest.mark.parametrize("options", [{"passes": -1}, {"few": -0.1}, {"few": 2}])
+@pytest.mark.parametrize("options", [{"passes": -1}, {"min_changed_share": -0.1}, {"min_changed_share": 2}])
 def test_options_that_make_no_sense_are_refused(options: dict[str, int]) -> None:
     with pytest.raises(UserError, match="give 0 or more"):
         MCF(**options)

@@ -28,7 +28,7 @@ from dpsyn.selection.views import (
 )
 
 USUAL = ViewNoise(rho=0.0166, sensitivity=1.0, rows=20_000)  # ε = 1, δ = 1e-9
-PLENTY: dict[str, Any] = {"most_cells": 10**6, "most_draws": 2 * 10**6}
+PLENTY: dict[str, Any] = {"max_cells": 10**6, "max_total_cells": 2 * 10**6}
 
 
 def binary(count: int) -> dict[str, int]:

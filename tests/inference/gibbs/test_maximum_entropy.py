@@ -261,7 +261,7 @@ def test_tables_that_do_not_fit_the_attributes_are_refused(tables: list[Estimate
         fit(tables, ["0", "1"], [2, 2], seed=0)
 
 
-@pytest.mark.parametrize("wrong", ["most_sweeps", "averaged", "polished", "trust"])
+@pytest.mark.parametrize("wrong", ["max_sweeps", "averaging_sweeps", "polishing_sweeps", "trust"])
 def test_options_are_valid_from_birth(wrong: str) -> None:
     with pytest.raises(InternalError):
         Gibbs(**{wrong: -1})
