@@ -14,7 +14,7 @@ from dpsyn.accounting import Budget, Ledger, default_delta, delta_warning
 from dpsyn.encoding.dataframes import detect_output_format
 from dpsyn.errors import SchemaError, UserError
 from dpsyn.inference import Release, fit_model
-from dpsyn.inference.gum import FIRST_RUN_NOTE, is_first_run
+from dpsyn.inference.synthesis import FIRST_RUN_NOTE, is_first_run
 from dpsyn.plan import Plan, budget_for_plan, check_weights, laplace_noise_warning, resolve_plan
 from dpsyn.private import open_private
 from dpsyn.progress import Progress, ignore_progress

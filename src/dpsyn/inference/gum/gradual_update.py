@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, get_args
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.errors import InternalError, UserError
+from dpsyn.errors import InternalError
 from dpsyn.inference.gum import kernels
-from dpsyn.inference.gum.decay import Decay, StepDecay
+from dpsyn.inference.methods import GUM
 from dpsyn.marginals import Estimate
 from dpsyn.progress import Progress, ignore_progress
 
@@ -65,49 +64,8 @@ def most_precise_one_way(tables: Sequence[Estimate], name: str) -> NDArray[np.fl
 # ── GUM, the gradual update method: records are changed until they match tables of counts (PrivSyn 2021) ──
 
 
-Moves = Literal["mixture", "replace", "duplicate"]
-"""How freed records come into cells.
-
-``replace`` changes the clique's attributes only, ``duplicate`` copies a whole record of the cell, and cannot fill empty
-cells; ``mixture`` does half by each in even rounds, and duplicates in odd ones wherever there is something to copy.
-"""
-
-
 _LOGGED = 8
 """Copies that may wait to be made, per record: enough for most rounds, and a small part of a wide table's memory."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GUM:
-    """How GUM proceeds.
-
-    Attributes:
-        rounds: at most so many; 100 in the paper, where errors had long settled (``bench.gum``).
-        decay: α of each round; by steps in the paper, whose figure compares them.
-        moves: how freed records come into cells; the mixture in the paper: replacing reaches new combinations,
-            duplicating keeps those that were won.
-        beta: the share that over-filled cells give at most; None, as in the paper's method, for the one at which they
-            give as many as the others get. If given, the smaller of the two sums is moved.
-    """
-
-    rounds: int = 100
-    decay: Decay = field(default_factory=StepDecay)
-    moves: Moves = "mixture"
-    beta: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.rounds < 0:
-            raise UserError(f"the number of rounds is {self.rounds}; give 0 or more")
-        if self.moves not in get_args(Moves):
-            raise UserError(f"records cannot be moved by {self.moves!r}; give one of {', '.join(get_args(Moves))}")
-        if self.beta is not None and not 0 <= self.beta <= 1:
-            raise UserError(f"beta is {self.beta}; give a number from 0 to 1")
-
-    def duplicate_share(self, round_number: int) -> float:
-        """The share of what a cell with records gets by copies, in a round."""
-        if self.moves == "mixture":
-            return 0.5 if round_number % 2 == 0 else 1.0
-        return float(self.moves == "duplicate")
 
 
 def run_gum(
