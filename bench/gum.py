@@ -24,12 +24,12 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from bench.measuring import provenance, ratio, seconds
+from dpsyn.inference import gibbs
 from dpsyn.inference.gum import Records, initialize_records, run_gum
-from dpsyn.inference.methods import DECAYS, GUM, Gibbs
 from dpsyn.inference.gum.gradual_update import iterate_gum_rounds
 from dpsyn.inference.mcf import iterate_mcf_passes, sample_uniform_records
+from dpsyn.inference.methods import DECAYS, GUM, Gibbs
 from dpsyn.marginals import Estimate
-from dpsyn.inference import gibbs
 
 SEED = 45
 ATTRIBUTES = 10

@@ -210,7 +210,7 @@ class GUM:
 
     def __post_init__(self) -> None:
         _require_integer(self, rounds=0)
-        if not isinstance(self.decay, Decay):
+        if type(self.decay) not in DECAYS.values():
             names = ", ".join(f"{decay.__name__}()" for decay in DECAYS.values())
             raise UserError(f"decay of GUM is {self.decay!r}; give one of {names}")
         if self.moves not in get_args(Moves):

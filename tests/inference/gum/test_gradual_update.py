@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import sys
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -11,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpsyn.errors import InternalError, UserError
-from dpsyn.inference.gum import Records, initialize_records, run_gum
-from dpsyn.inference.methods import GUM, ConstantDecay, Moves
+from dpsyn.errors import InternalError
+from dpsyn.inference.gum import Records, gradual_update, initialize_records, run_gum
 from dpsyn.inference.gum.gradual_update import iterate_gum_rounds
+from dpsyn.inference.methods import GUM, ConstantDecay, Moves
 from dpsyn.marginals import Estimate
 from tests.inference.gum import naive, tables
 

@@ -17,4 +17,4 @@ def direct(
 
     Privacy: spends the whole ρ of the budget.
     """
-    return priview(table, previous=previous, progress=progress, options=PriView(views=AllViews(ways)))
+    return priview(table, previous=previous, progress=progress, options=PriView(views=AllViews(ways=ways)))
