@@ -95,7 +95,7 @@ def test_the_plan_tells_engine_size_and_memory_in_words(tmp_path: Path, monkeypa
     path, schema = written(tmp_path), Schema(attributes=CODED, expected_size=10**8)
 
     held = dpsyn.estimate_resources(path, schema)
-    monkeypatch.setattr(factory, "MOST_BYTES", 10)
+    monkeypatch.setattr(factory, "MAX_IN_MEMORY_BYTES", 10)
     streamed = dpsyn.estimate_resources(path, schema)
 
     assert (held.engine, held.passes, held.bytes) == ("memory", 1, path.stat().st_size)
