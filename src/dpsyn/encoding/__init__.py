@@ -3,6 +3,7 @@
 Importing it does not load the compiler: what counts codes (``counter``, ``kernels``) is imported where it is used.
 """
 
+from dpsyn.encoding.arrays import contingency_table
 from dpsyn.encoding.binning import DomainCompression, Grouping, bucketize, merge_rare_values
 from dpsyn.encoding.codec import Codec, Codes, check_structure, structural_problems, uniform_weights
 from dpsyn.encoding.column_codecs import (
@@ -44,6 +45,7 @@ __all__ = [
     "bucketize",
     "check_structure",
     "column_codec_for",
+    "contingency_table",
     "expect_equal",
     "group_differences",
     "learn_mapping",

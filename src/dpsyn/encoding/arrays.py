@@ -1,7 +1,8 @@
-"""Small facts about Arrow arrays and their types."""
+"""Helpers for Arrow arrays, their types, and numpy arrays of codes."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -96,6 +97,19 @@ def as_instants(array: pa.Array) -> NDArray[np.datetime64]:
     if unit == "ns":
         return (ticks // 1000).view("datetime64[us]")
     return ticks.view(f"datetime64[{unit}]")
+
+
+def contingency_table(columns: Sequence[NDArray[Any]], shape: Sequence[int]) -> NDArray[np.int64]:
+    """Count rows into the contingency table of a clique.
+
+    Use this for rows that are already in memory, such as sampled records; ``MarginalCounter`` counts private tables.
+
+    Args:
+        columns: the codes of every row, one array for each attribute of the clique; at least one attribute.
+        shape: the number of codes of each attribute.
+    """
+    cells = np.ravel_multi_index(tuple(columns), tuple(shape))
+    return np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
 
 
 def map_distinct(

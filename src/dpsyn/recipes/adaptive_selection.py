@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.accounting import exact_fraction, split_exactly
-from dpsyn.encoding import Recoding
+from dpsyn.encoding import Recoding, contingency_table
 from dpsyn.inference import MeasurementRound, Model, Release, Scores, fit_model, norm_sub
 from dpsyn.marginals import Clique
 from dpsyn.private import PrivateTable
@@ -158,10 +158,8 @@ def _independent_tables(model: Model, cliques: Sequence[Clique]) -> list[Counts]
 def _count_records(
     columns: NDArray[np.unsignedinteger], names: Sequence[str], sizes: Sequence[int], clique: Clique
 ) -> Counts:
-    places = [names.index(name) for name in clique]
-    shape = [sizes[place] for place in places]
-    cells = np.ravel_multi_index([columns[place] for place in places], shape)
-    return np.bincount(cells, minlength=math.prod(shape)).reshape(shape).astype(np.float64)
+    axes = [names.index(name) for name in clique]
+    return contingency_table([columns[axis] for axis in axes], [sizes[axis] for axis in axes]).astype(np.float64)
 
 
 # ── what to measure ──────────────────────────────────────────────────────────────────────────────────────────

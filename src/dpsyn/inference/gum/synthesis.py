@@ -13,6 +13,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsyn.encoding import contingency_table
 from dpsyn.errors import InternalError
 from dpsyn.inference.gum.decomposition import (
     Component,
@@ -161,9 +162,8 @@ def _total_distance(records: Records, names: Sequence[str], tables: Sequence[Est
     places = {name: place for place, name in enumerate(names)}
     missed = 0.0
     for table in tables:
-        cells = np.ravel_multi_index([records[:, places[name]] for name in table.clique], table.values.shape)
-        found = np.bincount(cells, minlength=table.values.size) / len(records)
-        missed += float(np.abs(found - _cell_shares(table).ravel()).sum() / 2)
+        counts = contingency_table([records[:, places[name]] for name in table.clique], table.values.shape)
+        missed += float(np.abs(counts.ravel() / len(records) - _cell_shares(table).ravel()).sum() / 2)
     return missed
 
 
