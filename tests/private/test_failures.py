@@ -56,7 +56,7 @@ def test_a_file_with_other_columns_is_refused_before_anything_is_promised(
 ) -> None:
     papq.write_table(table(9).set_column(1, "b", pa.array(["x"] * 9)), folder / "1.parquet")
 
-    with pytest.raises(SourceError, match="column 'b' has another type in some files"):
+    with pytest.raises(SourceError, match="column 'b' has different types in different files"):
         open_(folder, ledger, kind)
 
     assert not ledger.path.exists()

@@ -73,7 +73,11 @@ class ArrowStreamSource:
         self.schema = self._first.schema
 
     def _open(self) -> pa.RecordBatchReader:
-        return attempt(lambda: _open_stream(self._data), self.label, "it does not provide its rows as Arrow batches; convert it to a DataFrame or an Arrow table first")
+        return attempt(
+            lambda: _open_stream(self._data),
+            self.label,
+            "it does not provide its rows as Arrow batches; convert it to a DataFrame or an Arrow table first",
+        )
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows, in the batches of the stream."""

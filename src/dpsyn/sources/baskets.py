@@ -97,7 +97,7 @@ class BasketLinesSource:
 
 
 class BasketListSource:
-    """Baskets in memory. Each is a list of items; None is an empty basket, and any other object is a basket of one item."""
+    """Baskets in memory, each a list of items; None is an empty basket, any other object is a basket of one item."""
 
     rereadable = True
     byte_size: int | None = None

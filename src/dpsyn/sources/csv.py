@@ -35,7 +35,9 @@ class CsvSource:
         self.label = redact_path(path)
         self.byte_size: int | None = path.stat().st_size
         self._path = path
-        start = attempt(lambda: _read_start(path), self.label, "it may be cut off, or its format may not match its suffix")
+        start = attempt(
+            lambda: _read_start(path), self.label, "it may be cut off, or its format may not match its suffix"
+        )
         blank, rest = _split_blank_lines(start)
         self._blank_lines = len(re.findall(_LINE_BREAK, blank))
         self._delimiter = "\t" if ".tsv" in path.suffixes else _guess_delimiter(rest)
@@ -69,7 +71,8 @@ class CsvSource:
                 parse_options=pacsv.ParseOptions(
                     delimiter=self._delimiter,
                     newlines_in_values=True,
-                    ignore_empty_lines=len(self.schema) > 1,  # in a table with one column an empty line is an empty entry
+                    ignore_empty_lines=len(self.schema)
+                    > 1,  # in a table with one column an empty line is an empty entry
                 ),
                 convert_options=pacsv.ConvertOptions(
                     include_columns=list(columns),
@@ -117,7 +120,9 @@ def _read_header(rest: bytes, delimiter: str, label: str) -> tuple[str, bool]:
     if line and not line[1]:
         raise SourceError(f"{label} is empty; its first line should name the columns")
     if line is None or line.end(1) >= BLOCK_BYTES - len(_BYTE_ORDER_MARK):
-        raise SourceError(f"{label}: its first line, or a quote in it, does not end; the first line should name the columns")
+        raise SourceError(
+            f"{label}: its first line, or a quote in it, does not end; the first line should name the columns"
+        )
     try:
         return line[1].decode(), line.end() < len(rest)
     except UnicodeDecodeError:
