@@ -102,7 +102,7 @@ def _measure_exploration(data: str, schema: Path, target: str, quiet: bool, opti
         )
         synopsis.save(target)
     release_run.discard_journal(journal)
-    return dpsyn.explore_synopsis(synopsis)
+    return dpsyn.Exploration.from_synopsis(synopsis)
 
 
 def _show_exploration(exploration: Exploration) -> None:
@@ -112,7 +112,7 @@ def _show_exploration(exploration: Exploration) -> None:
     output.print_table(
         f"The {len(pairs)} strongest dependences of {len(exploration.dependences):,}",
         ("first", "second", "InDif, fraction of rows", "noise", "second follows", "first follows"),
-        [(*d.pair, f"{d.indif:.3f}", f"{d.deviation:.3f}", f"{d.forward:.2f}", f"{d.backward:.2f}") for d in pairs],
+        [(*d.pair, f"{d.indif:.3f}", f"{d.std:.3f}", f"{d.forward:.2f}", f"{d.backward:.2f}") for d in pairs],
         right=(2, 3, 4, 5),
     )
     groups, mappings = exploration.groups(), exploration.mappings()
