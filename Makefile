@@ -1,43 +1,56 @@
-# The two commands of the README and the one that checks everything.
+# The two commands of the README and the one that checks everything; `make help` lists them all.
 # All of them make their own virtual environment; uv is used when it is there.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+BASE   := $(VENV)/.base
 READY  := $(VENV)/.ready
 
-.PHONY: demo test check lint format clean
+.PHONY: help demo test check lint format clean
 
-demo: $(READY)
+help:  ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+demo: $(BASE)  ## set up what users need, and run the demo
 	$(BIN)/dpsyn demo
 	@echo "(dpsyn is $(BIN)/dpsyn; after '. $(BIN)/activate' the shell finds it.)"
 
-test: $(READY)
+test: $(READY)  ## the tests
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-check: lint test
+check: lint test  ## all that a change must pass
 
-lint: $(READY)
+lint: $(READY)  ## format, lint and types
 	$(BIN)/ruff format --check src tests bench
 	$(BIN)/ruff check src tests bench
 	$(BIN)/mypy
 
-format: $(READY)
+format: $(READY)  ## format the code
 	$(BIN)/ruff format src tests bench
 	$(BIN)/ruff check --fix src tests bench
 
-$(READY): pyproject.toml
+$(BASE): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "dpsyn needs Python 3.11 or newer; say which with: make PYTHON=python3.12 ..."; exit 2; }
 	@echo "Setting up $(VENV), once ..."
 	@if command -v uv >/dev/null; then \
 	  uv venv --quiet --allow-existing --python $(PYTHON) $(VENV) && \
-	  VIRTUAL_ENV=$(VENV) uv pip install --quiet --editable . --group dev; \
+	  VIRTUAL_ENV=$(VENV) uv pip install --quiet --editable '.[report]'; \
 	else \
 	  $(PYTHON) -m venv $(VENV) && \
-	  $(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1' && \
-	  $(BIN)/python -m pip install --quiet --editable . --group dev; \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[report]'; \
 	fi
 	@touch $@
 
-clean:
+$(READY): $(BASE)
+	@echo "Adding what developers need, once ..."
+	@if command -v uv >/dev/null; then \
+	  VIRTUAL_ENV=$(VENV) uv pip install --quiet --group dev; \
+	else \
+	  $(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1' && \
+	  $(BIN)/python -m pip install --quiet --group dev; \
+	fi
+	@touch $@
+
+clean:  ## remove the environment and what tools left behind
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
