@@ -5,8 +5,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 BASE   := $(VENV)/.base
 READY  := $(VENV)/.ready
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-.PHONY: help demo test check lint format clean
+# $(call timed,NAME,COMMAND): run a command, then say how long it took, also if it failed.
+timed = @echo "$(2)"; start=$$(date +%s); $(2); code=$$?; echo "── $(1): $$(($$(date +%s) - start)) s"; exit $$code
+
+.PHONY: help demo test rest check lint format clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -15,15 +19,17 @@ demo: $(BASE)  ## set up what users need, and run the demo
 	$(BIN)/dpsyn demo
 	@echo "(dpsyn is $(BIN)/dpsyn; after '. $(BIN)/activate' the shell finds it.)"
 
-test: $(READY)  ## the tests
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+test: $(READY)  ## the fast tests: all but those marked check or slow
+	$(call timed,test,$(PYTEST))
 
-check: lint test  ## all that a change must pass
+rest: $(READY)  ## the tests marked check: Spark, PostgreSQL, a browser, kills, the README
+	$(call timed,rest,$(PYTEST) --check -m check)
+
+check: lint test rest  ## all that a change must pass; every test runs once
 
 lint: $(READY)  ## format, lint and types
-	$(BIN)/ruff format --check src tests bench
-	$(BIN)/ruff check src tests bench
-	$(BIN)/mypy
+	$(call timed,ruff,$(BIN)/ruff format --check src tests bench && $(BIN)/ruff check src tests bench)
+	$(call timed,mypy,$(BIN)/mypy)
 
 format: $(READY)  ## format the code
 	$(BIN)/ruff format src tests bench

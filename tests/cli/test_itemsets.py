@@ -156,6 +156,7 @@ def test_what_was_paid_for_is_used_again_when_it_could_not_be_written(
     assert len(account.runs) == 1
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("phase", ["choosing", "counting"])
 def test_a_killed_run_goes_on_or_says_what_was_lost(phase: str) -> None:
     command = [sys.executable, "-m", "dpsyn", *MINE, "-o", "a.csv", "--ledger", "l.db", "--dataset", "shop"]

@@ -200,6 +200,7 @@ def test_what_was_paid_for_is_used_again_when_rows_could_not_be_made(
     assert run(["ledger", "verify", "ledger.db"]) == 0
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("phase", ["scoring", r"measuring \d", "making tables agree", "fitting records"])
 def test_a_killed_run_goes_on_or_says_what_was_lost(phase: str) -> None:
     command = [sys.executable, "-m", "dpsyn", "synthesize", *RELEASE, "-o", "a.csv", "--ledger", "ledger.db"]

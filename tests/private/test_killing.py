@@ -24,6 +24,8 @@ from dpsyn.private.journal import Payment, Record, Stored, record_of
 from dpsyn.private.magnitude import narrowed
 from tests.private.dying import BUDGET, DRAWS, SCHEMA, Order
 
+pytestmark = pytest.mark.check
+
 KILLS = 50
 MOMENTS = (0, 0, 0, *range(1, DRAWS + 1))
 """How many draws a release may tell of before the time to its end runs; the start takes as long as three draws."""
