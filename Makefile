@@ -10,6 +10,8 @@ PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 # $(call timed,NAME,COMMAND): run a command, then say how long it took, also if it failed.
 timed = @echo "$(2)"; start=$$(date +%s); $(2); code=$$?; echo "── $(1): $$(($$(date +%s) - start)) s"; exit $$code
 
+unexport PYTHONDONTWRITEBYTECODE  # containers like to set it; then every process of a test run compiles all modules again
+
 .PHONY: help demo test rest check lint format clean
 
 help:  ## list the targets
