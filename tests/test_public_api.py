@@ -18,6 +18,8 @@ NAMESPACE: dict[str, Any] = {name: getattr(dpsyn, name) for name in dpsyn.__all_
 INTERNAL = {
     "Measurements": "what a recipe hands to the fit; only those who write a recipe meet it",
     "RowSampler": "what sampling.parallel sends to its workers",
+    "Composition": "the sum of costs inside a budget",
+    "Grid": "the cells of a number or a date, for the encoding",
 }
 """Types that public methods return and that are not exported, with the reason."""
 

@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from dpsyn.itemsets import FrequentItemsets as FrequentItemsets
     from dpsyn.itemsets import Itemset as Itemset
     from dpsyn.itemsets import frequent_itemsets as frequent_itemsets
+    from dpsyn.marginals import Estimate as Estimate
     from dpsyn.options import Option as Option
     from dpsyn.options import list_options as list_options
     from dpsyn.plan import Exploration as Exploration
@@ -155,6 +156,7 @@ _EXPORTS = {
         "SquareRootDecay",
         "StepDecay",
     ),
+    "dpsyn.marginals": ("Estimate",),
     "dpsyn.itemsets": (
         "AssociationRule",
         "FrequentItemsets",
@@ -246,6 +248,7 @@ __all__ = [
     "Datetime",
     "Direct",
     "DocumentError",
+    "Estimate",
     "Evaluation",
     "Exploration",
     "Explore",
