@@ -49,6 +49,7 @@ def find_commands(text: str) -> list[list[str]]:
     return [shlex.split(line.removeprefix("$ "), comments=True) for line in lines]
 
 
+@pytest.mark.check
 def test_the_python_examples_run(tmp_path: Path) -> None:
     code = "\n".join(block for page in PAGES for block in find_blocks(page, "python"))
 
@@ -66,6 +67,7 @@ def test_the_python_examples_run(tmp_path: Path) -> None:
     assert len(parquet.read_table(tmp_path / "synthetic.parquet")) == 10_000
 
 
+@pytest.mark.check
 def test_the_commands_run(tmp_path: Path) -> None:
     commands = [command for page in PAGES for command in find_commands(page) if command[0] in PROGRAMS]
 
