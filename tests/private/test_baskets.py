@@ -161,7 +161,7 @@ class Watching:
         self.draws.append(len(dataset.runs[-1].measurements))
         raise RuntimeError(f"the disk with {SECRET} is gone")
 
-    count = supports = pair_supports = nth_support = bins = count_items = _asked
+    count = supports = pair_supports = nth_support = count_bins = count_items = _asked
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -214,15 +214,15 @@ def test_an_overspend_is_refused_and_no_basket_is_counted(tmp_path: Path, questi
 @pytest.mark.parametrize(
     ("ask", "complaint"),
     [
-        (lambda b: b.frequent_items(9, QUARTER), "9 of 8 candidates"),
-        (lambda b: b.frequent_items(0, QUARTER), "0 of 8 candidates"),
-        (lambda b: b.frequent_pairs((0, 1), 2, QUARTER), "2 of 1 candidates"),
-        (lambda b: b.item_rank(10**6, 5, QUARTER), "rank 1,000,000"),
-        (lambda b: b.item_rank(3, 0, QUARTER), "rank 0"),
-        (lambda b: b.measure([], []), "at least one"),
-        (lambda b: b.measure([(0, 0)], [QUARTER]), "each only once"),
-        (lambda b: b.measure([tuple(range(8))] * 8000, [QUARTER] * 8000), "noisy numbers"),
-        (lambda b: b.discover(QUARTER, Fraction(1, 10**9), 3), "public already"),
+        (lambda b: b.choose_frequent_items(9, QUARTER), "9 of 8 candidates"),
+        (lambda b: b.choose_frequent_items(0, QUARTER), "0 of 8 candidates"),
+        (lambda b: b.choose_frequent_pairs((0, 1), 2, QUARTER), "2 of 1 candidates"),
+        (lambda b: b.choose_item_rank(10**6, 5, QUARTER), "rank 1,000,000"),
+        (lambda b: b.choose_item_rank(3, 0, QUARTER), "rank 0"),
+        (lambda b: b.measure_bases([], []), "at least one"),
+        (lambda b: b.measure_bases([(0, 0)], [QUARTER]), "each only once"),
+        (lambda b: b.measure_bases([tuple(range(8))] * 8000, [QUARTER] * 8000), "noisy numbers"),
+        (lambda b: b.discover_items(QUARTER, Fraction(1, 10**9), 3), "public already"),
     ],
 )
 def test_senseless_questions_are_refused_without_paying(
@@ -339,7 +339,7 @@ def test_a_journal_of_another_universe_or_plan_is_refused(tmp_path: Path) -> Non
 
     with pytest.raises(JournalError, match="the schema"):
         opened(schema=BasketSchema(items=("1",), dataset="shop"), resume=True, **options)
-    with pytest.raises(JournalError, match="the plan"):
+    with pytest.raises(JournalError, match="the recipe"):
         opened(resume=True, **{**options, "recipe": "q"})
 
 

@@ -114,7 +114,7 @@ def test_a_release_killed_at_any_moment_has_paid_for_all_it_drew(
     before = account(ledger)
 
     for number in range(KILLS):
-        moment = {"measurements": chance.choice(MOMENTS), "delay": chance.uniform(0, LONGEST)}
+        moment = {"draws": chance.choice(MOMENTS), "delay": chance.uniform(0, LONGEST)}
         drawn = killed(killer, Order(told=tmp_path / f"{number}.told", ledger=ledger.path, **moment))
         after = check(ledger, drawn, before)
         paid = sum(len(run.measurements) for run in after.runs[len(before.runs) :])

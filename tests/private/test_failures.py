@@ -83,7 +83,7 @@ def test_a_broken_file_is_named_and_only_what_was_paid_for_is_spent(folder: Path
 def test_noise_is_drawn_and_paid_for_once_though_a_worker_is_killed(
     folder: Path, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kill_a_worker_once(monkeypatch, "count_part", tmp_path / "killed")
+    kill_a_worker_once(monkeypatch, "count_partition", tmp_path / "killed")
     noise = RecordingNoise()
 
     with open_(folder, ledger, "spark", mechanisms=noise) as private:

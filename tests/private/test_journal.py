@@ -370,7 +370,7 @@ def test_without_a_journal_there_is_nothing_to_resume(tmp_path: Path) -> None:
         pytest.param(lambda t: t.measure([("sex",)], [SHARE]), id="another marginal"),
         pytest.param(lambda t: t.measure([("ok",)], [SHARE / 2]), id="another share"),
         pytest.param(lambda t: t.measure([("ok",), ("sex",)], [SHARE, SHARE]), id="another table in between"),
-        pytest.param(lambda t: t.fine_histogram("ok", SHARE), id="another method"),
+        pytest.param(lambda t: t.measure_fine_histogram("ok", SHARE), id="another method"),
         pytest.param(
             lambda t: t.recode(t.recoding.merge("ok", Grouping(np.array([1, 0])))).measure([("ok",)], [SHARE]),
             id="other codes",
@@ -448,8 +448,8 @@ def test_the_run_of_another_ledger_is_refused(tmp_path: Path) -> None:
 
 def test_a_journal_is_used_by_one_process_and_free_again_when_that_is_killed(tmp_path: Path) -> None:
     interrupted(tmp_path, 3)
-    holder = "import sys; from pathlib import Path; from dpsyn.private.lines import Lines; "
-    holder += "lines = Lines.reopen(Path(sys.argv[1])); print('open', flush=True); sys.stdin.read()"
+    holder = "import sys; from pathlib import Path; from dpsyn.private.append_log import AppendLog; "
+    holder += "lines = AppendLog.reopen(Path(sys.argv[1])); print('open', flush=True); sys.stdin.read()"
     command = [sys.executable, "-c", holder, str(tmp_path / "j")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None
