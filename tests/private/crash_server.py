@@ -149,7 +149,14 @@ def release(order: Order) -> None:
     ledger = Ledger(order.ledger) if order.ledger else None
     noise, use = LoggedNoise(order.told), AnswerLog(order.used)
     table = open_private(
-        TABLE, SCHEMA, BUDGET, ledger, mechanisms=noise, journal=order.journal, resume=order.resume, recipe="everything"
+        TABLE,
+        SCHEMA,
+        BUDGET,
+        ledger,
+        mechanisms=noise,
+        journal=order.journal,
+        resume=order.resume,
+        recipe={"name": "everything"},
     )
     if not order.journal:
         ask(table, use)

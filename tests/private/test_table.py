@@ -342,7 +342,7 @@ def test_a_table_that_breaks_off_gives_the_promise_back(tmp_path: Path) -> None:
         (lambda t: t.measure([()], [t.budget.rho]), "at least one attribute"),
         (lambda t: t.measure([("age", "sex")], [t.budget.rho]), "more than 50"),
         (lambda t: t.measure_fine_histogram("age", t.budget.rho), "more than 50"),
-        (lambda t: t.measure([("sex",)] * 40, t.budget.split_rho([1] * 40)), "would draw 120 noisy numbers"),
+        (lambda t: t.measure([("sex",)] * 40, t.budget.split_rho([1] * 40)), "would contain 120 noisy values"),
         (lambda t: t.discover_values("ok", t.budget.rho, t.budget.threshold_delta), "public already"),
         (lambda t: t.discover_range("ok", t.budget.rho), "only the range of integers and reals"),
         (lambda t: t.score_indif([("ok", "sex", "ok")], t.budget.rho), "exactly two"),

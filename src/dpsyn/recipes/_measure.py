@@ -119,7 +119,7 @@ def measure(
         engine=engine,
         journal=None if journal is None else Path(journal),
         resume=resume,
-        recipe=_identify_run(recipe, before, workload or {}, views, plan),
+        recipe={"name": recipe, "identity": _identify_run(recipe, before, workload or {}, views, plan)},
         declared_public=() if plan is None else (plan.declared_public(),),
     ) as table:
         table.require_all_answers()
