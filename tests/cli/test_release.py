@@ -269,7 +269,7 @@ def test_a_run_whose_output_failed_is_resumed_at_no_cost(
         assert run(release) == 1
     assert files() == {"a.csv.journal", "ledger.db"}
     assert run(release) == 2
-    assert "go on with --resume" in capsys.readouterr().err
+    assert "continue it with --resume" in capsys.readouterr().err
     assert run([*release, "--resume"]) == 0
 
     assert files() == {"a.csv", "ledger.db"}
@@ -374,7 +374,7 @@ def test_a_run_that_is_refused_is_not_asked_to_continue(
     assert run([*release, "--resume", "--delta", "1e-7"]) == 2
 
     shown = capsys.readouterr().err
-    assert "belongs to a run for which something was different: the budget" in shown
+    assert "belongs to a run with other arguments; different: the budget" in shown
     assert "--resume to continue" not in shown
 
 
@@ -403,7 +403,7 @@ def test_a_run_is_resumed_with_the_options_it_began_with(
         assert run(release) == 1
 
     assert run([*release, "--resume", "--recipe", "independent"]) == 2
-    assert "something was different: the recipe" in capsys.readouterr().err
+    assert "different: the recipe" in capsys.readouterr().err
     assert run([*release, "--resume"]) == 0
 
     assert files() == {"s.dpsyn"}
