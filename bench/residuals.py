@@ -49,7 +49,7 @@ class Residuals:
     def _singles(self, found: Measurements, recoding: Recoding) -> dict[str, NDArray[np.float64]]:
         """1-way tables of one total, from 1-way marginals alone."""
         stages = [stage for stage in found.rounds if all(len(own.clique) == 1 for own in stage.marginals)]
-        model = fit_model(found.schema, recoding, [Release("", tuple(stages))], total=found.row_count)
+        model = fit_model(found.schema, recoding, [Release(tuple(stages))], total=found.row_count)
         tables = {table.clique[0]: table.values for table in model.tables}
         return {name: values + (model.total - values.sum()) / len(values) for name, values in tables.items()}
 

@@ -6,6 +6,7 @@ DPSynError
 │   ├── BudgetError       a privacy budget cannot be planned, or a step would exceed it
 │   ├── LedgerError       the ledger cannot be read or written, or refuses a release
 │   ├── JournalError      an interrupted run cannot be resumed, or what a run draws cannot be stored
+│   ├── QueryError        a query to a synopsis cannot be answered as asked
 │   ├── SourceError       a table cannot be read, or its structure does not fit the schema
 │   ├── SynopsisError     a synopsis cannot be loaded, or numbers do not make one
 │   ├── OutputError       a result cannot be written where it was asked for
@@ -52,6 +53,10 @@ class LedgerError(UserError):
 
 class JournalError(UserError):
     """An interrupted run cannot be resumed, or what a run draws cannot be stored."""
+
+
+class QueryError(UserError):
+    """A query to a synopsis cannot be answered as asked."""
 
 
 class SourceError(UserError):

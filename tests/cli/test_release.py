@@ -126,7 +126,7 @@ def test_folders_say_under_which_conditions_rows_were_drawn() -> None:
     assert run(["generate", "s.dpsyn", "--rows", "20", "-o", "all/"]) == 0
 
     for name in ("README.txt", "datapackage.json"):
-        told = ["drawn to meet sex=F" in Path(folder, name).read_text("utf-8") for folder in ("some", "each-1", "all")]
+        told = ["sampled to meet sex=F" in Path(folder, name).read_text("utf-8") for folder in ("some", "each-1", "all")]
         assert told == [True, True, False]
 
 

@@ -34,7 +34,7 @@ def counted(recoding: Recoding, *clique: str, deviation: float = 1.0) -> Margina
 
 
 def released(recoding: Recoding, *marginals: Marginal) -> Release:
-    return Release("test", (MeasurementRound(recoding, marginals),))
+    return Release((MeasurementRound(recoding, marginals),))
 
 
 def test_exact_marginals_are_modelled_as_they_are() -> None:
@@ -120,5 +120,5 @@ def test_the_public_number_of_rows_is_the_total() -> None:
 
 
 def test_an_attribute_that_no_marginal_speaks_of_is_refused() -> None:
-    with pytest.raises(SchemaError, match="anything about job"):
+    with pytest.raises(SchemaError, match="no marginal has job"):
         fit_model(SCHEMA, COARSE, [released(COARSE, counted(COARSE, "age", "sex"))])

@@ -34,7 +34,7 @@ def command(synopsis: Path, as_json: bool) -> None:
     for line in words.overview_lines(held):
         output.print_line(line)
     for number, release in enumerate(held.releases, start=1):
-        output.print_line(f"\nRelease {number} of {len(held.releases)}: recipe {release.recipe}")
+        output.print_line(f"\nRelease {number} of {len(held.releases)}: {release.title}")
         for line in [*words.release_lines(release), *words.score_lines(release)]:
             output.print_line(line)
         output.print_table("", words.SPENDING_HEADINGS, words.spending_rows(release), right=(1, 2, 3))

@@ -2,7 +2,7 @@
 
 from dpsyn.inference.consistency import ConsistencyOptions, make_consistent
 from dpsyn.inference.empirical_bayes import posterior_mean_counts
-from dpsyn.inference.fit import estimate_one_way, estimate_row_count, fit_model
+from dpsyn.inference.fit import estimate_one_way, estimate_row_count, fit_distribution, fit_model
 from dpsyn.inference.gibbs import Gibbs, GibbsModel, restore_model
 from dpsyn.inference.gum import (
     DECAYS,
@@ -22,7 +22,17 @@ from dpsyn.inference.gum import (
     synthesize_records,
 )
 from dpsyn.inference.mcf import MCF, run_mcf
-from dpsyn.inference.measurements import MeasurementRound, Model, Release, Scores, SynthesisMethod
+from dpsyn.inference.measurements import (
+    SYNTHESIS_METHODS,
+    MeasurementRound,
+    Model,
+    PreviousReleases,
+    Release,
+    Scores,
+    Synthesis,
+    iterate_marginals,
+    parse_synthesis,
+)
 from dpsyn.inference.nonnegativity import norm_cut, norm_sub, ripple
 
 __all__ = [
@@ -30,6 +40,7 @@ __all__ = [
     "FIRST_RUN_NOTE",
     "GUM",
     "MCF",
+    "SYNTHESIS_METHODS",
     "ConsistencyOptions",
     "ConstantDecay",
     "Decay",
@@ -40,20 +51,24 @@ __all__ = [
     "MeasurementRound",
     "Model",
     "Moves",
+    "PreviousReleases",
     "Records",
     "Release",
     "Scores",
     "SquareRootDecay",
     "StepDecay",
-    "SynthesisMethod",
+    "Synthesis",
     "estimate_one_way",
     "estimate_row_count",
+    "fit_distribution",
     "fit_model",
     "initialize_records",
     "is_first_run",
+    "iterate_marginals",
     "make_consistent",
     "norm_cut",
     "norm_sub",
+    "parse_synthesis",
     "posterior_mean_counts",
     "restore_model",
     "ripple",

@@ -221,7 +221,7 @@ def synopsis_data(synopsis: Synopsis) -> dict[str, Any]:
 
 def _release_data(release: Release) -> dict[str, Any]:
     return {
-        "recipe": release.recipe,
+        "recipe": dict(release.recipe),
         "source": release.source,
         "verified": release.certificate is not None,
         "certificate": release.certificate.to_data() if release.certificate else None,
@@ -251,7 +251,7 @@ def describe_guarantee(synopsis: Synopsis) -> Guarantee:
     paragraphs = []
     for number, release in enumerate(synopsis.releases, start=1):
         if len(synopsis.releases) > 1:
-            paragraphs.append(f"Release {number} of {len(synopsis.releases)}, by the recipe {release.recipe}:")
+            paragraphs.append(f"Release {number} of {len(synopsis.releases)}: {release.title}")
         blocks = "\n".join(release_lines(release)).split("\n\n")
         paragraphs += [*(block for block in blocks if block.strip()), spending_line(release)]
     return Guarantee(

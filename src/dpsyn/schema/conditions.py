@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from dpsyn.schema.relations import Condition
 
 if TYPE_CHECKING:
     from dpsyn.schema.schema import Schema
+
+AttributeConditions = Mapping[str, Any]
+"""Conditions by attribute: a value, a text such as ``30..39``, a pair that is a range, or a list of values."""
 
 VALUE_SEPARATOR = "|"
 """Between values of which one is enough."""

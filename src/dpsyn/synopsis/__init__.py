@@ -1,4 +1,4 @@
-"""The released artefact: what was measured, what it cost, its file, its folder, and rows compared with it."""
+"""The released artifact: the synopsis, its file, its release folder, and the comparison of rows with it."""
 
 from dpsyn.synopsis.comparison import (
     AttributeComparison,
@@ -9,12 +9,11 @@ from dpsyn.synopsis.comparison import (
     ReleasedPairTable,
     compare_rows,
 )
-from dpsyn.synopsis.synopsis import OutputFormat, Synopsis
+from dpsyn.synopsis.synopsis import Synopsis
 
 __all__ = [
     "AttributeComparison",
     "MarginalComparison",
-    "OutputFormat",
     "PairComparison",
     "ReleaseComparison",
     "ReleaseDistance",
