@@ -207,5 +207,5 @@ def test_nothing_found_is_an_empty_list_and_no_synopsis() -> None:
     assert nothing.itemsets == ()
     assert nothing.table().num_rows == 0
     assert nothing.association_rules() == ()
-    with pytest.raises(UserError, match="nothing to keep"):
+    with pytest.raises(UserError, match="no synopsis to save"):
         nothing.to_synopsis()
