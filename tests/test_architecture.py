@@ -104,7 +104,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "dp_accounting": ("accounting/*",),
     **dict.fromkeys(["plotly", "altair", "matplotlib", "seaborn", "bokeh", "kaleido"], ("report/*",)),
     "vl_convert": ("report/charts.py",),
-    "sklearn": ("evaluation/*",),
+    "sklearn": ("evaluation/*", "recipes/synthesizer.py"),
     "click": ("cli/*",),
     "rich": ("cli/*", "report/*"),
     "yaml": ("schema/*",),

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from dpsyn.options import list_options as list_options
     from dpsyn.plan import Exploration as Exploration
     from dpsyn.plan import Plan as Plan
-    from dpsyn.plan import explore_synopsis as explore_synopsis
     from dpsyn.recipes import MWEM as MWEM
     from dpsyn.recipes import RECIPES as RECIPES
     from dpsyn.recipes import AdaptiveSelection as AdaptiveSelection
@@ -100,7 +99,6 @@ _HOMES = {
     "draft_schema": "dpsyn.diagnose",
     "evaluate": "dpsyn.evaluation",
     "explore_public_data": "dpsyn.diagnose",
-    "explore_synopsis": "dpsyn.plan",
     "frequent_itemsets": "dpsyn.itemsets",
     "import_schema": "dpsyn.schema.importers",
     "measure": "dpsyn.recipes",

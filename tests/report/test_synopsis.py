@@ -41,7 +41,7 @@ def mixed_release() -> Release:
         Marginal(("sex",), np.zeros(3, np.int64), 0, 2**0.5 * laplace.scale),
         Marginal(("age", "sex"), np.zeros((3, 3), np.int64), table.lattice, table.sigma),
     )
-    return Release("dpsyn", (MeasurementRound(coarse, marginals),), certificate=run.certificate(["age: code book"]))
+    return Release((MeasurementRound(coarse, marginals),), certificate=run.certificate(["age: code book"]))
 
 
 def test_every_draw_has_its_share_of_the_promise_and_the_rest_is_named() -> None:
@@ -74,7 +74,7 @@ def test_a_marginal_without_a_draw_is_shown_without_a_price() -> None:
     louder = Marginal(("age", "sex"), np.zeros((3, 3), np.int64), 3, 2.0)
     stage = MeasurementRound(release.rounds[0].recoding, (*release.rounds[0].marginals, foreign, louder))
 
-    rows = spending_rows(Release("dpsyn", (stage,), certificate=release.certificate))
+    rows = spending_rows(Release((stage,), certificate=release.certificate))
 
     assert ("job", "5", "2", "—") in rows
     assert ("age, sex", "9", "2", "—") in rows
@@ -100,7 +100,7 @@ def test_scores_are_told_by_number_noise_and_the_highest() -> None:
     pairs = tuple((f"a{i}", "b") for i in range(7))
     scores = Scores("distance", pairs, np.arange(7.0) * 1000, 12.3456)
 
-    found = score_lines(Release("dpsyn", (), (scores, Scores("dependence", (), np.zeros(0), 1.0))))
+    found = score_lines(Release((), (scores, Scores("dependence", (), np.zeros(0), 1.0))))
 
     assert found == [
         "distance: 7 scores, noise σ = 12.35; highest: a6, b 6,000; a5, b 5,000; a4, b 4,000; a3, b 3,000; a2, b 2,000",

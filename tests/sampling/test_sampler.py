@@ -12,7 +12,7 @@ import pytest
 from dpsyn import Synopsis
 from dpsyn.encoding import Codec, Recoding
 from dpsyn.errors import UserError
-from dpsyn.inference import GUM, MCF, ConstantDecay, Gibbs, GibbsModel, Model, Synthesis, fit_model
+from dpsyn.inference import GUM, MCF, ConstantDecay, Gibbs, GibbsModel, Model, Synthesis, fit_distribution, fit_model
 from dpsyn.progress import Progress
 from dpsyn.sampling import sampler
 from dpsyn.schema import Categorical, Integer, Schema, Total
@@ -216,11 +216,10 @@ def test_a_distribution_is_fitted_for_gibbs_alone() -> None:
 def fits(monkeypatch: pytest.MonkeyPatch) -> list[Gibbs]:
     """The options of every distribution that is fitted for sampling."""
     options: list[Gibbs] = []
-    fit = sampler.fit_distribution
 
     def count_fits(schema: Schema, model: Model, synthesis: Gibbs, progress: Progress) -> GibbsModel | None:
         options.append(synthesis)
-        return fit(schema, model, synthesis, progress)
+        return fit_distribution(schema, model, synthesis, progress)
 
     monkeypatch.setattr(sampler, "fit_distribution", count_fits)
     return options

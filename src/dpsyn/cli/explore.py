@@ -98,7 +98,7 @@ def _measure_exploration(data: str, schema: Path, target: str, quiet: bool, opti
         )
         synopsis.save(target)
     release_run.discard_journal(journal)
-    return dpsyn.explore_synopsis(synopsis)
+    return dpsyn.Exploration.from_synopsis(synopsis)
 
 
 def _show_exploration(exploration: Exploration) -> None:

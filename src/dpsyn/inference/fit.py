@@ -14,9 +14,9 @@ from dpsyn.errors import SchemaError
 from dpsyn.inference import gibbs
 from dpsyn.inference.consistency import ConsistencyOptions, make_consistent
 from dpsyn.inference.empirical_bayes import posterior_mean_counts
-from dpsyn.inference.gibbs import Gibbs, GibbsModel
-from dpsyn.inference.gum import GUM
-from dpsyn.inference.measurements import DEFAULT_SYNTHESIS, Model, Release, Synthesis, iterate_marginals
+from dpsyn.inference.gibbs import GibbsModel
+from dpsyn.inference.measurements import DEFAULT_SYNTHESIS, Model, Release, iterate_marginals
+from dpsyn.inference.methods import GUM, Gibbs, Synthesis
 from dpsyn.marginals import Estimate, Factor, Marginal, average_estimates
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.schema import Schema, compile_constraints

@@ -16,18 +16,10 @@ from numpy.typing import NDArray
 from dpsyn.accounting import Certificate
 from dpsyn.encoding import Recoding
 from dpsyn.errors import InternalError, UserError
-from dpsyn.inference.gibbs import Gibbs, GibbsModel
-from dpsyn.inference.gum import GUM
-from dpsyn.inference.mcf import MCF
+from dpsyn.inference.gibbs import GibbsModel
+from dpsyn.inference.methods import SYNTHESIS_METHODS, Gibbs, Synthesis
 from dpsyn.marginals import Clique, Estimate, Marginal
 from dpsyn.options import find_option_object
-
-Synthesis = Gibbs | GUM | MCF
-"""How rows are synthesized from tables: sampled from a maximum entropy model, or records that are fitted to the tables
-by PrivSyn's gradual update method or by min-cost flow."""
-
-SYNTHESIS_METHODS: Mapping[str, type[Synthesis]] = {"gibbs": Gibbs, "gum": GUM, "mcf": MCF}
-"""The synthesis methods by name."""
 
 DEFAULT_SYNTHESIS: Synthesis = Gibbs()
 
@@ -39,7 +31,7 @@ def parse_synthesis(synthesis: Synthesis | str) -> Synthesis:
     """The options of a synthesis method; a name stands for the method with its defaults."""
     if isinstance(synthesis, str):
         return find_option_object(synthesis, SYNTHESIS_METHODS, "synthesis method", {})
-    if not isinstance(synthesis, Gibbs | GUM | MCF):
+    if not isinstance(synthesis, Synthesis):
         raise UserError(
             f"{synthesis!r} is not a synthesis method; give one of {', '.join(SYNTHESIS_METHODS)}, or an "
             "object such as GUM()"

@@ -225,7 +225,7 @@ class FrequentItemsets:
             certificate,
             top=top,
             min_support=min_support,
-            baskets=synopsis.rows if unit.neighbors == "replace" and not unit.id else None,
+            baskets=synopsis.rows if unit.row_count_is_public else None,
             dataset=synopsis.schema.dataset,
             neighbors=synopsis.schema.neighbors,
         )

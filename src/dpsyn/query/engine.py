@@ -215,8 +215,7 @@ def _model_view(synopsis: Queryable, query: Query, codec: Codec) -> QueryView:
 
 def _estimate_view(synopsis: Queryable, recoding: Recoding, view: QueryView) -> LinearEstimate:
     """The best linear estimate of the table of a view."""
-    row_count_is_public = synopsis.schema.neighbors == "replace" and synopsis.schema.privacy_unit is None
-    rows = synopsis.model.total if row_count_is_public else None
+    rows = synopsis.model.total if synopsis.schema.row_count_is_public else None
     return estimate_linear(view.shape, collect_observations(synopsis.releases, recoding, view.clique, rows=rows))
 
 

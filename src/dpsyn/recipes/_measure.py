@@ -71,7 +71,7 @@ def measure(
         progress: called with what is going on.
     """
     recipe = _coerce_recipe(recipe)
-    schema = schema if isinstance(schema, Schema) else Schema.load(schema)
+    schema = Schema.coerce(schema)
     schema = schema if dataset is None else msgspec.structs.replace(schema, dataset=dataset)
     previous = Synopsis.load(extend) if isinstance(extend, str | Path) else extend
     schema = _extend_schema(schema, previous) if previous else schema
@@ -126,11 +126,11 @@ def estimate_resources(
         engine: as for ``measure``.
     """
     recipe = _coerce_recipe(recipe)
-    schema = schema if isinstance(schema, Schema) else Schema.load(schema)
+    schema = Schema.coerce(schema)
     return estimate_reading(data, schema, recipe.max_passes(schema), query=query, engine=engine)
 
 
-def _coerce_recipe(recipe: Recipe | str) -> Recipe:
+def _coerce_recipe(recipe: object) -> Recipe:
     if isinstance(recipe, str):
         return find_recipe(recipe)
     if not isinstance(recipe, Recipe):

@@ -40,7 +40,7 @@ from dpsyn.progress import Progress, ignore_progress
 from dpsyn.recipes.adaptive_selection import AdaptiveSelection, check_weights, select_and_measure
 from dpsyn.recipes.base import Measurements, Recipe
 from dpsyn.recipes.one_way import count_one_way_passes, count_score_passes
-from dpsyn.schema import Open, Schema
+from dpsyn.schema import Schema
 from dpsyn.synopsis import Synopsis
 
 DISCOVERY_SHARE = 0.3
@@ -58,10 +58,10 @@ PLAN_PASSES = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Planned(Recipe):
-    """Measure what a plan names, and select what it leaves open.
+    r"""Measure what a plan names, and select what it leaves open.
 
     >>> from dpsyn import Plan
-    >>> plan = Plan.from_yaml("dpsyn_plan: 1\\nmarginals: [[age, income]]")
+    >>> plan = Plan.from_yaml("dpsyn_plan: 1\nmarginals: [[age, income]]")
     >>> Planned(plan=plan).plan.marginals[0].of
     ('age', 'income')
 
@@ -75,7 +75,7 @@ class Planned(Recipe):
     name: ClassVar[str] = "planned"
     summary: ClassVar[str] = "Measures what a plan file names, recoded as it says, and selects what it leaves open."
 
-    plan: Plan = text_option(Plan(), parse=Plan.load, type="FILE", to_data=msgspec.to_builtins)
+    plan: Plan = text_option(Plan(), parse=Plan.load, type_words="FILE", to_data=msgspec.to_builtins)  # noqa: RUF009 -- frozen
     selection: AdaptiveSelection = AdaptiveSelection()  # noqa: RUF009 -- frozen
     weights: Mapping[str, float] = field(default_factory=dict)
 
@@ -172,7 +172,7 @@ class _PlanState:
 
     def discover_values(self) -> _PlanState:
         """Discover the values of open attributes."""
-        open_names = [a.name for a in self.table.schema.measured_attributes if isinstance(a, Open)]
+        open_names = [attribute.name for attribute in self.table.schema.open_attributes]
         if not open_names:
             return replace(self, table=self.table.recode(self.resolved.recoding))
         table = self.table

@@ -21,10 +21,10 @@ from dpsyn.encoding import Codec, Codes, Grouping, RecodedColumn
 from dpsyn.errors import InternalError, UserError
 from dpsyn.inference import gibbs
 from dpsyn.inference.fit import fit_distribution
-from dpsyn.inference.gibbs import Gibbs, GibbsModel
-from dpsyn.inference.gum import GUM, synthesize_records
-from dpsyn.inference.mcf import MCF, run_mcf
-from dpsyn.inference.measurements import Model, Synthesis
+from dpsyn.inference.gibbs import GibbsModel
+from dpsyn.inference.measurements import Model
+from dpsyn.inference.methods import MCF, Gibbs, Synthesis
+from dpsyn.inference.synthesis import synthesize_records
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.schema import Schema, compile_constraints
 
@@ -231,12 +231,9 @@ def sample_codes(
     """The model's codes of rows, rows × attributes, by the synthesis method of the model; under conditions by Gibbs."""
     names, sizes, synthesis = model.recoding.names, model.recoding.sizes, model.synthesis
     sampled = _sampled_distribution(model, where)
-    if sampled is None and isinstance(synthesis, MCF):
-        rng = np.random.default_rng(seed)
-        return run_mcf(model.tables, names, sizes, rows, rng=rng, options=synthesis, progress=progress)
-    if sampled is None:  # GUM; or independent attributes, which it matches to rounding
-        options = synthesis if isinstance(synthesis, GUM) else None
-        return synthesize_records(model.tables, names, sizes, rows, seed=seed, options=options, progress=progress)
+    if sampled is None:  # GUM or MCF; or independent attributes, which both match to rounding
+        method = None if isinstance(synthesis, Gibbs) else synthesis
+        return synthesize_records(model.tables, names, sizes, rows, seed=seed, method=method, progress=progress)
     pool = SMALL_SAMPLE_POOL if 0 < rows < SMALL_SAMPLE_ROWS else rows
     chunks = gibbs.sample_chunks(
         sampled, pool, seed=seed, where=where, options=_gibbs_options(model), progress=progress

@@ -16,7 +16,8 @@ from dpsyn.encoding import Codec, Recoding
 from dpsyn.encoding.dataframes import AnyTable, OutputFormat, convert_table
 from dpsyn.errors import SourceError, UserError
 from dpsyn.inference.fit import fit_model
-from dpsyn.inference.measurements import Model, Release, Synthesis, parse_synthesis
+from dpsyn.inference.measurements import Model, Release, parse_synthesis
+from dpsyn.inference.methods import Synthesis
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.sampling.sampler import RowSampler, select_synthesis
 from dpsyn.schema import AttributeConditions, Schema, format_conditions, select_cells

@@ -1,7 +1,7 @@
 """Baseline ``fourier``: Barak et al., *Privacy, Accuracy, and Consistency Too* (PODS 2007). Binary attributes only.
 
-A table of k binary attributes is determined by its Fourier coefficients: for every set of up to k attributes, the number
-of rows with an even number of ones minus the number of rows with an odd one. All tables share them.
+A table of k binary attributes is determined by its Fourier coefficients: for every set of up to k attributes, the
+number of rows with an even number of ones minus the number of rows with an odd one. All tables share them.
 """
 
 from __future__ import annotations

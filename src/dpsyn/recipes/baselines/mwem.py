@@ -26,7 +26,7 @@ from dpsyn.progress import Progress, ignore_progress
 from dpsyn.recipes.base import Measurements, Recipe, refuse_to_extend
 from dpsyn.recipes.baselines.direct import check_ways
 from dpsyn.recipes.one_way import count_cells, count_preparation_passes, prepare_table
-from dpsyn.schema import Open, Schema
+from dpsyn.schema import Schema
 from dpsyn.synopsis import Synopsis
 
 JointTable = NDArray[np.float64]
@@ -68,21 +68,21 @@ class MWEM(Recipe):
         check_ways(self.ways)
         if self.rounds < 1 or self.candidates < 1 or self.replay < 0:
             raise UserError(
-                f"rounds={self.rounds}, candidates={self.candidates}, replay={self.replay}; give at least one round, at "
-                "least one candidate, and a number of replays from 0"
+                f"rounds={self.rounds}, candidates={self.candidates}, replay={self.replay}; give at least one round, "
+                "at least one candidate, and a number of replays from 0"
             )
 
     def check(self, schema: Schema, previous: Synopsis | None) -> None:
         """Refuse what cannot be held as one joint table, and earlier releases."""
         refuse_to_extend(previous, self.name)
-        unknown = [attribute.name for attribute in schema.measured_attributes if isinstance(attribute, Open)]
+        unknown = [attribute.name for attribute in schema.open_attributes]
         if unknown:
             raise UserError(f"recipe 'mwem' needs public values, but {unknown[0]!r} is open; use another recipe")
         cells = math.prod(initial_recoding(schema).sizes)
         if cells > MAX_JOINT_CELLS:
             raise UserError(
-                f"recipe 'mwem' works on the joint table of all attributes, which would have {cells:,} cells, more than "
-                f"{MAX_JOINT_CELLS:,}; use another recipe, such as 'priview'"
+                f"recipe 'mwem' works on the joint table of all attributes, which would have {cells:,} cells, more "
+                f"than {MAX_JOINT_CELLS:,}; use another recipe, such as 'priview'"
             )
 
     def measure(

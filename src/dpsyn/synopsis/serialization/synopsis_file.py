@@ -10,7 +10,7 @@ import importlib.metadata
 import io
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,10 @@ from dpsyn.encoding import DifferenceCoding, RecodedColumn, Recoding
 from dpsyn.encoding.recoding import MAX_JOINT_COMBINATIONS
 from dpsyn.errors import DPSynError, InternalError, SchemaError, SynopsisError
 from dpsyn.inference.gibbs import GibbsModel, restore_model
-from dpsyn.inference.gum import DECAYS, GUM
-from dpsyn.inference.measurements import SYNTHESIS_METHODS, MeasurementRound, Model, Release, Scores, Synthesis
+from dpsyn.inference.measurements import MeasurementRound, Model, Release, Scores
+from dpsyn.inference.methods import SYNTHESIS_METHODS, Synthesis
 from dpsyn.marginals import Clique, Estimate, Factor, Marginal
+from dpsyn.options import options_from_data, options_to_data
 from dpsyn.schema import Schema
 from dpsyn.synopsis.serialization import archive
 from dpsyn.synopsis.serialization.archive import GET_AGAIN, Archive, StoredType, sha256_digest
@@ -198,7 +199,7 @@ def _pack_model(model: Model, index_of: Mapping[int, int], arrays: _ArrayCollect
         histograms=histograms,
         total=model.total,
         distribution=_pack_distribution(model.distribution, arrays) if model.distribution else None,
-        synthesis=_pack_synthesis(model.synthesis),
+        synthesis=options_to_data(model.synthesis),
     )
 
 
@@ -368,24 +369,9 @@ def _unpack_model(entry: ModelEntry, schema: Schema, recodings: Sequence[Recodin
     )
 
 
-def _pack_synthesis(synthesis: Synthesis) -> dict[str, Any]:
-    """The name of a synthesis method with its options."""
-    name = next(name for name, kind in SYNTHESIS_METHODS.items() if isinstance(synthesis, kind))
-    data = {"name": name, **asdict(synthesis)}
-    if isinstance(synthesis, GUM):
-        decay = next(name for name, kind in DECAYS.items() if isinstance(synthesis.decay, type(kind)))
-        data["decay"] = {"name": decay, **data["decay"]}
-    return data
-
-
 def _unpack_synthesis(data: dict[str, Any]) -> Synthesis:
     try:
-        options = dict(data)
-        kind = SYNTHESIS_METHODS[options.pop("name")]
-        if "decay" in options:
-            decay = dict(options["decay"])
-            options["decay"] = type(DECAYS[decay.pop("name")])(**decay)
-        return kind(**options)
+        return options_from_data(data, SYNTHESIS_METHODS)
     except _MALFORMED_DATA_ERRORS as error:
         raise _damage_error(f"its synthesis method is not one that DPSyn has ({error})") from None
 
