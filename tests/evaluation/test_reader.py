@@ -189,7 +189,7 @@ def test_columns_are_shuffled_apart_and_another_seed_shuffles_otherwise() -> Non
             r"no cell of column 'age' can be read as the schema says \(integer\)",
         ),
         (pa.table({"age": [1], "sex": ["female"]}), "no cell of column 'sex' can be read as the schema says"),
-        (42, "a int is not a table"),
+        (42, "an object of type int is not a table"),
         ("nowhere.csv", "there is no file or folder nowhere.csv"),
     ],
 )

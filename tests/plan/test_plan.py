@@ -157,7 +157,7 @@ def test_several_mistakes_are_told_at_once() -> None:
         ),
         (
             "transforms:\n  - {transform: availability, to: t, of: [month], anchor: kind}",
-            "cannot be told by their diff",
+            "their difference is not defined",
         ),
         (
             "transforms:\n  - {transform: availability, to: t, of: [arrived], anchor: received}\n"

@@ -18,6 +18,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsyn.encoding import contingency_table
 from dpsyn.errors import InternalError
 from dpsyn.inference.gibbs import kernels as gibbs_kernels
 from dpsyn.inference.gum.decomposition import (
@@ -204,8 +205,8 @@ def _total_distance(records: Records, names: Sequence[str], tables: Sequence[Est
     axes = {name: axis for axis, name in enumerate(names)}
     total = 0.0
     for table in tables:
-        cells = np.ravel_multi_index([records[:, axes[name]] for name in table.clique], table.values.shape)
-        shares = np.bincount(cells, minlength=table.values.size) / len(records)
+        counts = contingency_table([records[:, axes[name]] for name in table.clique], table.values.shape)
+        shares = counts.ravel() / len(records)
         total += float(np.abs(shares - _cell_shares(table).ravel()).sum() / 2)
     return total
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.encoding import Codec
+from dpsyn.encoding import Codec, contingency_table
 from dpsyn.inference.measurements import Model
 from dpsyn.marginals import Clique
 from dpsyn.query.answer import Answer
@@ -38,10 +38,9 @@ def sampled_marginal(model: Model, clique: Clique) -> tuple[QueryValues, QueryVa
     With N records for n rows, the standard deviation of a count np is √(np(1−p)/N)·√n.
     """
     records = _sample_records(model)
-    columns = [model.recoding.index_of(name) for name in clique]
-    shape = [model.recoding.sizes[column] for column in columns]
-    cells = np.ravel_multi_index([records[:, column] for column in columns], shape)
-    shares = np.bincount(cells, minlength=math.prod(shape)).reshape(shape) / len(records)
+    axes = [model.recoding.index_of(name) for name in clique]
+    shape = [model.recoding.sizes[axis] for axis in axes]
+    shares = contingency_table([records[:, axis] for axis in axes], shape) / len(records)
     return shares * model.total, np.sqrt(shares * (1 - shares) / len(records)) * model.total
 
 
