@@ -91,11 +91,11 @@ def test_synopses_save_and_load_themselves(tmp_path: Path) -> None:
 
 
 def test_rounds_that_share_a_recoding_share_it_after_loading(file: Path) -> None:
-    found = load_synopsis(file)
-    first, second = found.releases
+    loaded = load_synopsis(file)
+    first, second = loaded.releases
 
     assert first.rounds[0].recoding is second.rounds[0].recoding
-    assert first.rounds[1].recoding is second.rounds[1].recoding is found.model.recoding
+    assert first.rounds[1].recoding is second.rounds[1].recoding is loaded.model.recoding
 
 
 def test_tables_that_are_equal_or_change_nothing_are_stored_once_or_not_at_all(file: Path) -> None:
@@ -105,10 +105,10 @@ def test_tables_that_are_equal_or_change_nothing_are_stored_once_or_not_at_all(f
 
 
 def test_loaded_arrays_are_read_only(file: Path) -> None:
-    found = load_synopsis(file)
-    release = found.releases[0]
-    arrays = [release.rounds[0].marginals[0].raw, release.scores[0].values, found.model.histograms["age"]]
-    arrays += [found.model.tables[0].values, *(column.tables[0] for column in found.model.recoding.columns)]
+    loaded = load_synopsis(file)
+    release = loaded.releases[0]
+    arrays = [release.rounds[0].marginals[0].raw, release.scores[0].values, loaded.model.histograms["age"]]
+    arrays += [loaded.model.tables[0].values, *(column.tables[0] for column in loaded.model.recoding.columns)]
 
     assert not any(array.flags.writeable for array in arrays)
 
@@ -116,11 +116,11 @@ def test_loaded_arrays_are_read_only(file: Path) -> None:
 def test_the_stamp_of_test_noise_survives(tmp_path: Path) -> None:
     save_synopsis(synopsis(certificate(private=False)), tmp_path / "s.dpsyn")
 
-    found = load_synopsis(tmp_path / "s.dpsyn").releases[0].certificate
+    loaded = load_synopsis(tmp_path / "s.dpsyn").releases[0].certificate
 
-    assert found is not None
-    assert not found.uses_real_noise
-    assert "NOT PRIVATE" in found.text()
+    assert loaded is not None
+    assert not loaded.uses_real_noise
+    assert "NOT PRIVATE" in loaded.text()
 
 
 def test_an_imported_release_stays_without_a_certificate(file: Path) -> None:
@@ -385,14 +385,14 @@ def test_a_file_that_was_cut_off_is_refused_wherever_it_was_cut(file: Path) -> N
 
 
 def test_every_member_is_needed_and_no_other_is_allowed(file: Path) -> None:
-    found = members(file)
-    for name in found:
-        path = pack(file, {other: data for other, data in found.items() if other != name})
+    original = members(file)
+    for name in original:
+        path = pack(file, {other: data for other, data in original.items() if other != name})
 
         with pytest.raises(SynopsisError, match=f"{name} is missing|there is no manifest.json"):
             load_synopsis(path)
     with pytest.raises(SynopsisError, match=r"it holds evil\.npy, which does not belong to it"):
-        load_synopsis(pack(file, found | {"evil.npy": b""}))
+        load_synopsis(pack(file, original | {"evil.npy": b""}))
 
 
 def test_a_repeated_member_is_refused(file: Path) -> None:
