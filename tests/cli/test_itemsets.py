@@ -156,6 +156,7 @@ def test_a_run_whose_output_failed_is_resumed_at_no_cost(
     assert len(account.runs) == 1
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("phase", ["choosing", "counting"])
 def test_a_killed_run_continues_or_reports_what_was_lost(phase: str) -> None:
     command = [sys.executable, "-m", "dpsyn", *MINE, "-o", "a.csv", "--ledger", "l.db", "--dataset", "shop"]

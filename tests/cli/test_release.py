@@ -278,6 +278,7 @@ def test_a_run_whose_output_failed_is_resumed_at_no_cost(
     assert run(["ledger", "verify", "ledger.db"]) == 0
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("phase", ["scoring", r"measuring \d", "making tables agree", "fitting records"])
 def test_a_killed_run_continues_or_reports_what_was_lost(phase: str) -> None:
     command = [sys.executable, "-m", "dpsyn", "synthesize", *RELEASE, "-o", "a.csv", "--ledger", "ledger.db"]
