@@ -10,13 +10,14 @@ baskets, ``retail.dat.gz:32`` meaning the 32 most frequent items of it as binary
 gate with real noise, δ = 1e-9.
 
 ``errors`` queries random marginals of 4, 6 and 8 attributes and prints the mean L2 error, √Σ(count − truth)² / rows,
-and the mean Jensen–Shannon divergence, of PriView (views chosen by noise, and the paper's covering design of 8 attributes),
-of 50 random views of 8 and of as many as the covering design has, of the recipes for synthesis, and of the baselines.
-Direct and Fourier would have to release too many marginals: only the noise that the queried marginals would have is
-simulated, Fourier's as if a coefficient could be measured by itself, and negative counts are removed. MWEM holds the
-joint table of all attributes, which is possible for at most 18 binary ones. ``methods`` compares maximum entropy with
-least norm and linear programming on the same views. ``coverage`` counts how often 95 % intervals contain the true
-count, or the answer without noise. ``synthesis`` compares rows synthesized from random views with those of other recipes.
+and the mean Jensen–Shannon divergence, of PriView (views chosen by noise, and the paper's covering design of 8
+attributes), of 50 random views of 8 and of as many as the covering design has, of the recipes for synthesis, and of
+the baselines. Direct and Fourier would have to release too many marginals: only the noise that the queried marginals
+would have is simulated, Fourier's as if a coefficient could be measured by itself, and negative counts are removed.
+MWEM holds the joint table of all attributes, which is possible for at most 18 binary ones. ``methods`` compares
+maximum entropy with least norm and linear programming on the same views. ``coverage`` counts how often 95 % intervals
+contain the true count, or the answer without noise. ``synthesis`` compares rows synthesized from random views with
+those of other recipes.
 """
 
 from __future__ import annotations
