@@ -205,7 +205,7 @@ def test_an_interrupted_run_prints_how_to_continue(
         (["--rules", "long.csv"], "long.csv exists"),
         (["--synopsis", "-"], "a synopsis cannot go to standard output"),
         (["--top", "0"], "from 1 to 2,000"),
-        (["--min-support", "2"], "part of the baskets"),
+        (["--min-support", "2"], "fraction of the baskets"),
         (["--confidence", "2"], "from 0 to 1"),
         (["--delta", "1e-9"], "leave both out"),
         (["--discover"], "give the universe of items"),

@@ -94,7 +94,7 @@ def test_long_answers_are_cut_on_a_terminal(
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        ([], "nothing is asked for"),
+        ([], "the query is empty"),
         (["agee"], "there is no attribute 'agee'; did you mean age?"),
         (["age,age"], "named twice"),
         (["age,"], "there is no attribute ''"),

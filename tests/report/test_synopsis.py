@@ -115,7 +115,7 @@ def test_the_overview_tells_what_it_is_of_what_it_costs_and_what_rows_come_from(
 
     assert lines[0] == f"Synopsis of people: 2 releases, 4 attributes, about {round(found.model.total):,} rows."
     assert lines[1].startswith("NOT PRIVATE")
-    assert lines[2].startswith("The promises add up to ε = 2, δ = 2e-09")
+    assert lines[2].startswith("The guarantees add up to ε = 2, δ = 2e-09")
     assert lines[3] == "Model: 2 tables of 13 cells in all; the largest, of age, sex, has 9."
     assert lines[4] == "Merged or joined values: age (100 → 3), work from job and employed (10 → 4)."
 
