@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpsyn.errors import InternalError
-from dpsyn.inference import Model
+from dpsyn.inference import Model, Release
 from dpsyn.marginals import Estimate
 from tests.synopsis.synopses import certificate, synopsis
 
@@ -52,3 +52,11 @@ def test_a_model_that_loses_an_attribute_is_refused() -> None:
 
     with pytest.raises(InternalError, match="its codes would be lost"):
         replace(model, recoding=fewer, tables=model.tables[:1])
+
+
+def test_a_release_reports_the_recipe_of_its_certificate() -> None:
+    certified = Release((), certificate=replace(certificate(), recipe={"name": "dpsyn", "max_triples": 3}))
+    imported = Release((), source="the statistics office")
+
+    assert (certified.title, certified.recipe) == ("recipe dpsyn", {"name": "dpsyn", "max_triples": 3})
+    assert (imported.title, imported.recipe) == ("imported", {})

@@ -132,7 +132,7 @@ def test_the_certificate_lists_the_steps() -> None:
     assert "frequent items: exponential mechanism" in text
     assert "frequent pairs: exponential mechanism" in text
     assert "marginal of " in text
-    assert "against adding or removing one basket" in text
+    assert "Neighboring tables differ by adding or removing one basket." in text
     assert "the universe of 60 items: as listed" in text
 
 
@@ -270,7 +270,7 @@ def test_the_baskets_of_a_person_are_bounded() -> None:
     result = frequent_itemsets(table, ("a", "b"), ENORMOUS, top=1, unit="who", max_baskets=3)
 
     assert result.itemsets[0].count == 13
-    assert "all baskets of one who (at most 3 of them are used)" in result.certificate.text()
+    assert "all baskets with the same who (at most 3 baskets per who are used)" in result.certificate.text()
 
 
 def test_a_public_number_of_baskets_makes_frequencies_exact() -> None:

@@ -100,8 +100,7 @@ class Release:
     @property
     def recipe(self) -> Mapping[str, Any]:
         """The recipe and its options, as the certificate records them; empty for imported numbers."""
-        # Certificates of the next format record their recipe; earlier ones have no such attribute.
-        return getattr(self.certificate, "recipe", None) or {}
+        return self.certificate.recipe if self.certificate else {}
 
     @property
     def title(self) -> str:

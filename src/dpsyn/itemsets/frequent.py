@@ -10,8 +10,9 @@ from typing import Any
 
 from dpsyn.accounting import Budget, Ledger, exact_fraction
 from dpsyn.errors import BudgetError, UserError
-from dpsyn.itemsets.privbasis import privbasis
+from dpsyn.itemsets.privbasis import PrivBasis, privbasis
 from dpsyn.itemsets.result import FrequentItemsets
+from dpsyn.options import options_to_data
 from dpsyn.private import open_baskets
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.schema import BasketSchema, NeighboringRelation, UnitDeclaration, read_items
@@ -96,7 +97,12 @@ def frequent_itemsets(
         query=query,
         journal=None if journal is None else Path(journal),
         resume=resume,
-        recipe=f"recipe privbasis, top {max_itemsets}, support {support}, longest {max_basket}",
+        recipe={
+            **options_to_data(PrivBasis()),
+            "top": max_itemsets,
+            "min_support": None if support is None else str(support),
+            "max_items": max_basket,
+        },
     ) as baskets:
         if max_basket is not None:
             progress("discovering the items", 0.0)
