@@ -528,7 +528,7 @@ def test_a_table_that_spark_does_not_know_is_told(data: str, capsys: pytest.Capt
     code = run(["synthesize", data, *RELEASE[1:], "--engine", "spark", "-o", "a.csv", "--ledger", "ledger.db"])
 
     assert code == 2
-    assert "Spark knows no such table, and there is no such file" in capsys.readouterr().err
+    assert "Spark has no such table, and there is no such file" in capsys.readouterr().err
     assert files() == set()
 
 

@@ -40,7 +40,7 @@ def made_up(baskets: int = 3000, seed: int = 5) -> list[frozenset[str]]:
 
 BASKETS = made_up()
 LISTS = [sorted(basket) for basket in BASKETS]
-TRUE = naive.top(BASKETS, 400, longest=5)
+TRUE = naive.top(BASKETS, 400, max_items=5)
 
 
 def false_negatives(found: FrequentItemsets, number: int) -> float:
