@@ -476,6 +476,7 @@ def test_eight_processes_at_once_never_exceed_the_cap(ledger: Ledger) -> None:
     assert ledger.verify().faults == ()
 
 
+@pytest.mark.check
 def test_a_killed_process_leaves_its_spends_and_a_sound_ledger(ledger: Ledger) -> None:
     chance = random.Random(7)
     run = Run.open(SMALL, ROWS, dataset="survey", ledger=ledger)

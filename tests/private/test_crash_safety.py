@@ -24,6 +24,8 @@ from dpsyn.private.approximate_bounds import narrow_bounds
 from dpsyn.private.journal import AnswerRecord, ChargeRecord, JournalRecord, parse_record
 from tests.private.crash_server import BUDGET, DRAWS, SCHEMA, Order
 
+pytestmark = pytest.mark.check
+
 KILLS = 50
 MOMENTS = (0, 0, 0, *range(1, DRAWS + 1))
 """How many draws a release may tell of before the time to its end runs; the start takes as long as three draws."""

@@ -49,6 +49,15 @@ class PrivacyUnit:
             raise BudgetError(f"rows is {self.max_rows} without a unit; name the identifier whose rows these are")
 
     @property
+    def row_count_is_public(self) -> bool:
+        """Whether the number of rows is public, because all neighboring tables have the same number.
+
+        Under ``replace`` one row is replaced by another row. With an id, the rows of one person are replaced by those
+        of another, who may have more or fewer of them, so the number of rows stays private.
+        """
+        return self.neighbors == "replace" and not self.id
+
+    @property
     def l1_sensitivity(self) -> Fraction:
         """How much a marginal changes at most, in the sum over cells."""
         return Fraction(self.max_rows * self._changed_units)

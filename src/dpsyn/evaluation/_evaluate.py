@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dpsyn.errors import SchemaError, UserError
+from dpsyn.errors import UserError
 from dpsyn.evaluation.classifier import require_scikit_learn, score_classifier
 from dpsyn.evaluation.marginal_scores import (
     compute_triple_distances,
@@ -58,7 +58,7 @@ def evaluate(
         progress: is told what is going on.
     """
     chosen, columns = find_preset(preset), _income_columns(region, sex, income, sexes)
-    schema = _load_schema(schema)
+    schema = Schema.coerce(schema)
     _require_seed(seed)
     _require_columns(schema, target, region, sex, income)
     if target is not None:
@@ -100,14 +100,6 @@ def evaluate(
 def _train_classifiers(comparison: EvaluationTables, target: str, seed: int, progress: Progress) -> ClassifierScore:
     progress("training classifiers", 0.0)
     return score_classifier(comparison, target, seed=seed)
-
-
-def _load_schema(schema: Schema | str | Path) -> Schema:
-    if isinstance(schema, str | Path):
-        return Schema.load(schema)
-    if not isinstance(schema, Schema):
-        raise SchemaError(f"a {type(schema).__name__} is not a schema; load it first with Schema.load")
-    return schema
 
 
 def _require_seed(seed: int) -> None:

@@ -1,4 +1,4 @@
-"""Released counts, what is estimated from them, and the algebra on both."""
+"""Marginals: released noisy counts, estimates computed from them, factors, and the algebra on these."""
 
 from dpsyn.marginals.estimate import Estimate, average_estimates
 from dpsyn.marginals.factor import Factor

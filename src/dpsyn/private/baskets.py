@@ -64,7 +64,7 @@ class PrivateBaskets(PrivacyGate):
         Privacy: where one basket is replaced by another, all neighbors have the same number of baskets. Not so where
         baskets come and go, nor where a person's are replaced by another number of them. Cost: none.
         """
-        if self.privacy_unit.neighbors != "replace" or self.privacy_unit.id:
+        if not self.privacy_unit.row_count_is_public:
             return None
         return without_leaking_errors(self._engine.count)
 

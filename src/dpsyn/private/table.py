@@ -53,7 +53,7 @@ class PrivateTable(PrivacyGate):
         Privacy: where one row is replaced by another, all neighbors have the same number of rows. Not so where rows
         come and go, nor where a person's rows are replaced by another number of rows. Cost: none.
         """
-        if self.privacy_unit.neighbors != "replace" or self.privacy_unit.id:
+        if not self.privacy_unit.row_count_is_public:
             return None
         fine = Recoding.fine(Codec(self.schema))
         return without_leaking_errors(lambda: int(self._engine.count([(0,)], fine)[0].sum()))

@@ -18,7 +18,7 @@ from dpsyn.constraints import (
 )
 from dpsyn.encoding import Codec, Codes, Grouping, RecodedColumn
 from dpsyn.errors import InternalError, UserError
-from dpsyn.inference.gum import synthesize_records
+from dpsyn.inference.synthesis import synthesize_records
 from dpsyn.inference.measurements import Model
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.schema import Schema
