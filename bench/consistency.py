@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from bench.count import ROWS, SIZES, made_up
+from bench.count import ROWS, SIZES, simulate_codes
 from bench.measuring import provenance, seconds
 from dpsyn.inference import ConsistencyOptions, make_consistent, norm_sub
 from dpsyn.marginals import Estimate
@@ -41,7 +41,7 @@ STEPS = ((0, 1.5), (5, 1.0), (5, 1.5), (5, 1.8), (5, 1.95), (10, 1.95))
 def columns(folder: Path | None) -> dict[str, tuple[NDArray[np.int64], int]]:
     """The codes and the size of each attribute."""
     if folder is None:
-        codes = made_up(ROWS, SIZES)
+        codes = simulate_codes(ROWS, SIZES)
         return {f"a{place}": (codes[:, place].astype(np.int64), size) for place, size in enumerate(SIZES)}
     sizes = json.loads((folder / "domain.json").read_text())
     with gzip.open(folder / "data.csv.gz") as file:

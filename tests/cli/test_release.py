@@ -562,7 +562,7 @@ def test_spark_takes_no_query_and_nothing_is_read(
     code = run(["synthesize", data, *RELEASE[1:], *asked, "--engine", "spark", "-o", "a.csv", "--ledger", "ledger.db"])
 
     assert code == 2
-    assert "not the answer of a query; leave the engine at auto, or say stream" in capsys.readouterr().err
+    assert "not the result of a query; set the engine to auto or stream" in capsys.readouterr().err
     assert files() == set()
 
 
@@ -609,7 +609,7 @@ def test_a_table_that_spark_does_not_know_is_refused(data: str, capsys: pytest.C
     code = run(["synthesize", data, *RELEASE[1:], "--engine", "spark", "-o", "a.csv", "--ledger", "ledger.db"])
 
     assert code == 2
-    assert "Spark knows no such table, and there is no such file" in capsys.readouterr().err
+    assert "Spark has no such table, and there is no such file" in capsys.readouterr().err
     assert files() == set()
 
 

@@ -40,7 +40,7 @@ def make_baskets(count: int = 3000, seed: int = 5) -> list[frozenset[str]]:
 
 BASKETS = make_baskets()
 LISTS = [sorted(basket) for basket in BASKETS]
-TRUE = naive.top(BASKETS, 400, longest=5)
+TRUE = naive.top(BASKETS, 400, max_items=5)
 
 
 def false_negatives(result: FrequentItemsets, top: int) -> float:

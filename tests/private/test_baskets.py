@@ -282,7 +282,7 @@ def test_no_two_runs_use_the_same_baskets_of_a_person() -> None:
     used = []
     for _ in range(3):
         with opened(pa.table(columns), schema) as baskets:
-            used.append(baskets._engine._baskets.words.tobytes())
+            used.append(baskets._engine._baskets.hashes.tobytes())
 
     assert len(set(used)) == 3
 
