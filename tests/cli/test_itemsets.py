@@ -197,9 +197,9 @@ def test_an_interrupted_run_prints_how_to_continue(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["-o", "a.txt"], "its suffix does not say what to write; use .csv, .csv.gz, .parquet or .arrow, or .json"),
+        (["-o", "a.txt"], "its suffix is not that of a table; use .csv, .csv.gz, .parquet or .arrow, or .json"),
         (["-o", "nowhere/a.csv"], "there is no folder nowhere"),
-        (["-o", "items.txt"], "its suffix does not say"),
+        (["-o", "items.txt"], "its suffix is not that of a table"),
         (["-o", "a.csv", "--rules", "a.csv"], "a.csv is given twice"),
         (["-o", "baskets.dat"], "baskets.dat is given twice"),
         (["--rules", "long.csv"], "long.csv exists"),

@@ -439,7 +439,7 @@ def test_a_large_delta_is_noted(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["-o", "a.txt"], "its suffix does not say what to write"),
+        (["-o", "a.txt"], "its suffix is not that of a table"),
         (["-o", "nowhere/a.csv"], "there is no folder nowhere"),
         (["-o", "schema.yaml"], "schema.yaml is given twice"),
         (["-o", "a.csv", "--recipe", "magic"], "there is no recipe 'magic'"),
@@ -481,7 +481,7 @@ def test_a_draft_is_refused_and_no_budget_is_spent(capsys: pytest.CaptureFixture
     code = run(["synthesize", "people.csv", "-s", "draft.yaml", "--epsilon", "1", "-o", "a.csv", "--ledger", "l.db"])
 
     assert code == 2
-    assert "read off the data" in capsys.readouterr().err
+    assert "taken from the data" in capsys.readouterr().err
     assert files() == {"draft.yaml"}
 
 

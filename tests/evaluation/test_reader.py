@@ -97,7 +97,7 @@ def test_texts_beyond_number_are_refused(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(reader, "MOST_VALUES", 2)
     schema = Schema(attributes=(Open(name="town"),))
 
-    with pytest.raises(SourceError, match=r"'town' holds more than 2 different texts.*make it kind: identifier"):
+    with pytest.raises(SourceError, match=r"'town' has more than 2 different texts.*make it kind: identifier"):
         tables_from_rows(schema, [("Ur",), ("Uruk",)], [("Kish",)])
 
 

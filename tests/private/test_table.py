@@ -306,7 +306,7 @@ def test_a_drafted_schema_stops_the_release_before_rows_are_read() -> None:
     drafted = Schema(attributes=(Boolean(name="ok", provenance="data"),))
     data = Untouchable()
 
-    with pytest.raises(SchemaError, match="read off the data"):
+    with pytest.raises(SchemaError, match="taken from the data"):
         open_private(data, drafted, BUDGET, mechanisms=NoNoise())
 
     assert data.reads == 0

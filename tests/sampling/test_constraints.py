@@ -60,7 +60,7 @@ def test_constraints_and_conditions_hold_together(synopsis: Synopsis) -> None:
 
 
 def test_a_condition_that_contradicts_the_constraints_is_refused(synopsis: Synopsis) -> None:
-    with pytest.raises(UserError, match="the schema rules it out"):
+    with pytest.raises(UserError, match="the schema excludes it"):
         synopsis.generate(5, where={"age": (0, 10), "marital": "married"})
 
 

@@ -226,7 +226,7 @@ def test_a_folder_that_is_not_empty_is_refused_and_unchanged(tmp_path: Path) -> 
     (tmp_path / "release").mkdir()
     (tmp_path / "release" / "mine.txt").write_text("mine", "utf-8")
 
-    with pytest.raises(OutputError, match="holds files already; give the name of a new folder"):
+    with pytest.raises(OutputError, match="is not empty; give the name of a new folder"):
         write_release(tmp_path / "release", TABLE, synopsis(None))
 
     assert [path.name for path in tmp_path.rglob("*")] == ["release", "mine.txt"]
@@ -244,7 +244,7 @@ def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
     "name", ["synopsis.dpsyn", "Certificate.JSON", "a/b.csv", "../x.csv", ".hidden.csv", "", "rows.xlsx", "rows"]
 )
 def test_an_invalid_table_name_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(OutputError, match=r"synthetic\.csv|its suffix does not say"):
+    with pytest.raises(OutputError, match=r"synthetic\.csv|its suffix is not that of a table"):
         write_release(tmp_path / "release", TABLE, synopsis(None), name)
 
     assert list(tmp_path.iterdir()) == []

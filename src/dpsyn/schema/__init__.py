@@ -1,4 +1,4 @@
-"""What is public about a table: attributes, domains, rules, the privacy unit, and their files."""
+"""What is public about a table: attributes, domains, rules, the privacy unit, and schema files."""
 
 from dpsyn.schema.attributes import (
     MISSING,
