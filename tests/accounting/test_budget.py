@@ -182,7 +182,7 @@ def test_a_budget_made_by_hand_that_breaks_its_promise_is_refused() -> None:
     greedy = Budget(epsilon=honest.epsilon, delta=honest.delta, rho=honest.rho * Fraction(11, 10))
 
     for use in (check_budget, lambda budget: Run.open(budget, PrivacyUnit())):
-        with pytest.raises(BudgetError, match="more than the promised"):
+        with pytest.raises(BudgetError, match="more than the guarantee"):
             use(greedy)
 
 
@@ -252,7 +252,7 @@ def test_thresholds_must_fit_their_delta() -> None:
 
     account = account.charge(drawn(half)).charge(drawn(half))
 
-    with pytest.raises(BudgetError, match="δ of thresholds"):
+    with pytest.raises(BudgetError, match="δ of partition selection"):
         account.charge(drawn(half))
 
 

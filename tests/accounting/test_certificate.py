@@ -7,6 +7,7 @@ import sys
 import time
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -266,6 +267,31 @@ def test_a_certificate_that_was_edited_is_refused_by_the_closed_formula_too() ->
     for edited in (smaller, cheaper):
         with pytest.raises(BudgetError, match="changed"):
             Certificate.from_data(edited, recompute=False)
+
+
+def test_the_recipe_is_recorded_as_data_and_shown_in_one_line() -> None:
+    recipe = {"name": "privsyn", "budget_shares": (1, 1, 8), "synthesis": {"name": "gum"}, "extends": [], "plan": None}
+    run = Run.open(Budget.for_guarantee(1, 1e-9), PrivacyUnit(), recipe=recipe)
+
+    certificate = run.certificate()
+
+    assert certificate.to_data()["recipe"] == recipe | {"budget_shares": [1, 1, 8]}
+    assert Certificate.from_data(json.loads(json.dumps(certificate.to_data()))) == certificate
+    assert 'Recipe: privsyn\n  budget_shares=[1,1,8], synthesis={"name":"gum"}\n\n' in certificate.text()
+    assert "Recipe" not in mixed_run().certificate().text()
+
+
+@pytest.mark.parametrize("recipe", ["privsyn", ["privsyn"], {"name": {1}}, {"share": Fraction(1, 3)}, None])
+def test_a_recipe_that_is_no_plain_data_is_refused(recipe: Any) -> None:
+    deep: Any = []
+    for _ in range(900):
+        deep = [deep]
+
+    for wrong in (recipe, {"name": "deep", "options": deep}):
+        with pytest.raises(BudgetError, match="a recipe"):
+            Run.open(Budget.for_guarantee(1, 1e-9), PrivacyUnit(), recipe=wrong)
+        with pytest.raises(BudgetError, match="a recipe"):
+            Certificate.from_data(mixed_run().certificate().to_data() | {"recipe": wrong})
 
 
 def test_the_draws_can_be_left_out_of_the_text() -> None:

@@ -77,7 +77,7 @@ def test_a_certificate_without_its_head_is_no_witness_whatever_stands_beside_it(
     path = tmp_path / "certificate.json"
     path.write_text(json.dumps({"run": "9f86d081", "head": HEAD.to_data()}), "utf-8")
 
-    with pytest.raises(LedgerError, match="kept none"):
+    with pytest.raises(LedgerError, match="kept no ledger"):
         read_ledger_checkpoint(path)
 
 
@@ -86,7 +86,7 @@ def test_a_release_without_a_ledger_is_no_witness(tmp_path: Path) -> None:
     for data in ({"ledger_head": None}, {"releases": [{"certificate": None}, {"certificate": {"ledger_head": None}}]}):
         path.write_text(json.dumps(data), "utf-8")
 
-        with pytest.raises(LedgerError, match="kept none"):
+        with pytest.raises(LedgerError, match="kept no ledger"):
             read_ledger_checkpoint(path)
 
 

@@ -131,6 +131,19 @@ def test_a_laplace_threshold_is_the_smallest_that_holds(scale: float, rows: int)
     assert rows * naive.discrete_tail(weights, found - 1 - rows) > 1e-6
 
 
+@pytest.mark.parametrize(
+    ("unit", "public"),
+    [
+        (PrivacyUnit(), False),
+        (PrivacyUnit(neighbors="replace"), True),
+        (PrivacyUnit(id="person"), False),
+        (PrivacyUnit(neighbors="replace", id="person"), False),
+    ],
+)
+def test_the_number_of_rows_is_public_only_if_one_row_is_replaced(unit: PrivacyUnit, public: bool) -> None:
+    assert unit.row_count_is_public is public
+
+
 @pytest.mark.parametrize("rows", [1, 3])
 def test_a_gaussian_threshold_is_the_smallest_that_holds(rows: int) -> None:
     noise = Gaussian(sensitivity_squared=Fraction(rows**2), sigma=4.0, lattice=8)

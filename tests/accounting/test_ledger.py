@@ -408,7 +408,7 @@ def test_a_consistent_forgery_of_an_overspend_is_found(ledger: Ledger) -> None:
     run = spend_all(ledger)
     ledger.record(run.name, [MeasurementRecord(purpose="smuggled", cost=Gaussian.for_rho(SMALL.rho, 1))], 3)
 
-    assert "spent more than its promise" in ledger.verify().faults[0]
+    assert "spent more than its budget" in ledger.verify().faults[0]
 
 
 def test_an_entry_that_makes_no_sense_is_found(ledger: Ledger) -> None:

@@ -100,7 +100,7 @@ def test_another_file_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
         path = tmp_path / "table"
         path.write_bytes(content)
 
-        with pytest.raises(JournalError, match=r"no whole line|is no journal"):
+        with pytest.raises(JournalError, match=r"no complete line|is no journal"):
             AppendLog.reopen(path)
 
         assert path.read_bytes() == content
