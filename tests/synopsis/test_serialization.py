@@ -164,7 +164,7 @@ def test_the_last_release_with_a_ledger_is_the_checkpoint(tmp_path: Path) -> Non
     save_synopsis(synopsis(certificate(), None), tmp_path / "none.dpsyn")
 
     assert read_ledger_checkpoint(tmp_path / "kept.dpsyn").head == HEAD
-    with pytest.raises(LedgerError, match="kept none"):
+    with pytest.raises(LedgerError, match="kept no ledger"):
         read_ledger_checkpoint(tmp_path / "none.dpsyn")
 
 
