@@ -171,7 +171,7 @@ def test_a_condition_on_a_value_that_no_record_has_is_met() -> None:
 @pytest.mark.parametrize(
     ("where", "complaint"),
     [
-        ({"9": only(2, 1)}, "no attribute 9"),
+        ({"9": only(2, 1)}, "no attribute '9' to set a condition on; there are 0, 1, 2, 3"),
         ({"1": only(2)}, "allows none of its 2 values"),
         ({"1": only(3, 1)}, "2 values"),
     ],
@@ -231,7 +231,7 @@ def test_a_single_row_is_a_row(cycle: GibbsModel) -> None:
 
 
 def test_a_negative_number_of_rows_is_refused(cycle: GibbsModel) -> None:
-    with pytest.raises(UserError, match="-1 rows"):
+    with pytest.raises(UserError, match="number of rows is -1; give 0 or more"):
         rows_of(cycle, -1)
 
 
