@@ -36,8 +36,8 @@ def test_trees_are_matched_to_rounding_for_any_number_of_rows() -> None:
     records = synthesize_records(targets, ["0", "1", "3"], [3, 4, 5], 777, seed=0)
 
     # a parent's count is off by less than 1, and so is each code's within it
-    for places, target in zip(([0, 1], [1, 2]), targets, strict=True):
-        counts = naive.count_cells(records, places, target.values.shape)
+    for indices, target in zip(([0, 1], [1, 2]), targets, strict=True):
+        counts = naive.count_cells(records, indices, target.values.shape)
         assert np.abs(counts - 777 / 5000 * target.values).max() < 2
 
 
@@ -107,7 +107,7 @@ def test_tables_of_zeros_count_as_uniform(method: GUM | MCF) -> None:
 
 def test_hundreds_of_attributes_are_no_trouble() -> None:
     rng, size = np.random.default_rng(0), 400
-    names = [f"a{place}" for place in range(size)]
+    names = [f"a{index}" for index in range(size)]
     chain = [Estimate(pair, rng.integers(0, 100, (3, 3)).astype(float), 1.0) for pair in pairwise(names[:300])]
     alone = [Estimate((name,), rng.random(3), 1.0) for name in names[300:]]
 

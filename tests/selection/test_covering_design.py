@@ -47,7 +47,7 @@ def test_every_set_that_fits_is_covered_and_no_block_is_too_large(
 
     assert find_uncovered(design, room, min(strength, len(sizes))) == []
     assert all(room.fits(block) and list(block) == sorted(set(block)) for block in design)
-    assert {place for block in design for place in block} == set(range(len(sizes)))
+    assert {index for block in design for index in block} == set(range(len(sizes)))
 
 
 @pytest.mark.parametrize(
@@ -125,8 +125,8 @@ def test_too_many_attributes_are_refused() -> None:
 
 def exactly_once(blocks: list[tuple[int, ...]], points: int, strength: int) -> bool:
     """Whether every set of so many points is in exactly one block."""
-    found = sorted(some for block in blocks for some in combinations(sorted(block), strength))
-    return found == list(combinations(range(points), strength))
+    result = sorted(some for block in blocks for some in combinations(sorted(block), strength))
+    return result == list(combinations(range(points), strength))
 
 
 @pytest.mark.parametrize("order", FIELD_ORDERS)

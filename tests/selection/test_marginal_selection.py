@@ -20,11 +20,11 @@ def test_the_predicted_error_is_what_a_measurement_then_has() -> None:
 
     for scale in (2.0, 10.0):
         again = PredictedErrors.simulate([SPARSE + 0.0, DENSE + 0.0], np.array([scale, scale * 2]))
-        found = predicted.interpolate(np.array([scale, scale]))
-        assert found == pytest.approx(again.errors[:, 0], rel=0.1)
+        result = predicted.interpolate(np.array([scale, scale]))
+        assert result == pytest.approx(again.errors[:, 0], rel=0.1)
         raw = np.abs(rng.normal(0, scale, 400)).sum()
-        assert found[0] < raw / 3  # most cells of a sparse table are empty, and stay so
-        assert found[1] == pytest.approx(raw, rel=0.3)
+        assert result[0] < raw / 3  # most cells of a sparse table are empty, and stay so
+        assert result[1] == pytest.approx(raw, rel=0.3)
 
 
 def test_larger_noise_means_larger_errors_and_none_means_none() -> None:

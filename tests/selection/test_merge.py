@@ -29,7 +29,7 @@ MIXED = {"sex": 2, "smokes": 2, "age": 20, "town": 40, "ill": 2, "job": 15}
 def test_no_step_is_left_that_lowers_the_error_as_it_is_defined(
     numbers: list[int], seed: int, most: int, powers: int
 ) -> None:
-    sizes = {f"a{place}": size for place, size in enumerate(numbers)}
+    sizes = {f"a{index}": size for index, size in enumerate(numbers)}
     rng = np.random.default_rng(seed)
     all_sets = [set_ for ways in (2, 3) for set_ in combinations(sizes, ways)]
     asked = [clique for clique in all_sets if rng.random() < rng.choice([0.3, 1.0])] or all_sets[:1]

@@ -54,18 +54,18 @@ PAIRS = list(combinations(SIZES, 2))
 
 
 @given(st.sets(st.sampled_from(PAIRS)), st.integers(4, 300))
-def test_all_cliques_below_the_limit_are_found(pairs: set[tuple[str, ...]], most_cells: int) -> None:
-    order = {name: place for place, name in enumerate(SIZES)}
+def test_all_cliques_below_the_limit_are_found(pairs: set[tuple[str, ...]], limit: int) -> None:
+    order = {name: index for index, name in enumerate(SIZES)}
 
-    found = _larger_cliques(pairs, SIZES, order, most_cells, 10**6)
+    result = _larger_cliques(pairs, SIZES, order, limit, 10**6)
 
-    assert set(found) == naive.cliques(list(pairs), SIZES, most_cells)
-    assert [len(clique) for clique in found] == sorted((len(clique) for clique in found), reverse=True)
+    assert set(result) == naive.cliques(list(pairs), SIZES, limit)
+    assert [len(clique) for clique in result] == sorted((len(clique) for clique in result), reverse=True)
 
 
 @given(st.sets(st.sampled_from(PAIRS)), st.integers(4, 300))
-def test_combined_marginals_cover_every_pair_once(pairs: set[tuple[str, ...]], most_cells: int) -> None:
-    marginals = combine_pairs(sorted(pairs), SIZES, max_cells=most_cells)
+def test_combined_marginals_cover_every_pair_once(pairs: set[tuple[str, ...]], limit: int) -> None:
+    marginals = combine_pairs(sorted(pairs), SIZES, max_cells=limit)
 
     for pair in pairs:
         assert any(set(pair) <= set(marginal) for marginal in marginals)
@@ -73,10 +73,10 @@ def test_combined_marginals_cover_every_pair_once(pairs: set[tuple[str, ...]], m
         assert not set(one) <= set(other)
         assert not set(other) <= set(one)
     larger = [marginal for marginal in marginals if len(marginal) > 2]
-    for place, marginal in enumerate(larger):
-        before = {name for earlier in larger[:place] for name in earlier}
+    for index, marginal in enumerate(larger):
+        before = {name for earlier in larger[:index] for name in earlier}
         assert len(before & set(marginal)) <= 2
-        assert math.prod(SIZES[name] for name in marginal) <= most_cells
+        assert math.prod(SIZES[name] for name in marginal) <= limit
 
 
 def test_a_triangle_is_measured_as_one() -> None:
@@ -86,7 +86,7 @@ def test_a_triangle_is_measured_as_one() -> None:
 
 
 def test_a_dense_graph_of_many_attributes_is_combined_within_bounds() -> None:
-    sizes = {f"x{place}": 2 for place in range(60)}
+    sizes = {f"x{index}": 2 for index in range(60)}
     pairs = list(combinations(sizes, 2))
 
     marginals = combine_pairs(pairs, sizes, max_cliques=20_000)

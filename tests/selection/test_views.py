@@ -35,7 +35,7 @@ PLENTY: dict[str, Any] = {"max_cells": 10**6, "max_total_cells": 2 * 10**6}
 
 
 def binary(count: int) -> dict[str, int]:
-    return {f"x{place}": 2 for place in range(count)}
+    return {f"x{index}": 2 for index in range(count)}
 
 
 def holds_every(plan: ViewSelection, names: list[str], ways: int) -> bool:
@@ -138,7 +138,7 @@ def test_random_views_fit_and_hold_every_attribute(sizes: list[int], number: int
 
     assert len(views) >= number
     assert all(room.fits(view) for view in views)
-    assert {place for view in views for place in view} == set(range(len(sizes)))
+    assert {index for view in views for index in view} == set(range(len(sizes)))
 
 
 def test_as_many_random_views_as_asked_for_have_all_the_attributes_asked_for() -> None:
@@ -150,7 +150,7 @@ def test_as_many_random_views_as_asked_for_have_all_the_attributes_asked_for() -
 
 
 def test_views_of_categories_are_limited_in_cells() -> None:
-    sizes = {f"x{place}": size for place, size in enumerate((32, 8, 16, 16, 7, 15, 6, 5, 2, 32, 42, 2, 16))}
+    sizes = {f"x{index}": size for index, size in enumerate((32, 8, 16, 16, 7, 15, 6, 5, 2, 32, 42, 2, 16))}
 
     for asked in (None, RandomViews(count=20, attributes=8), CoveringViews(strength=2, attributes=8)):
         plan = select_views(sizes, USUAL, asked, **PLENTY)
@@ -192,12 +192,12 @@ def test_few_attributes_are_planned_for(sizes: dict[str, int]) -> None:
 
 def test_the_predicted_error_is_that_of_the_noise() -> None:
     sizes, blocks, noise = (2, 3, 2, 4), [(0, 1, 2), (1, 2, 3), (0, 3)], ViewNoise(0.5, 1.0, 1000.0)
-    rng, cells = np.random.default_rng(0), [math.prod(sizes[place] for place in block) for block in blocks]
+    rng, cells = np.random.default_rng(0), [math.prod(sizes[index] for index in block) for block in blocks]
     weights = [size**CELL_POWER for size in cells]
-    deviations = [math.sqrt(1 / (2 * noise.rho * weight / sum(weights))) for weight in weights]
+    stds = [math.sqrt(1 / (2 * noise.rho * weight / sum(weights))) for weight in weights]
     off = []
     for _ in range(4000):  # each view tells by itself; several tell by the best linear mean, which is theirs if alone
-        tables = [rng.normal(0, d, [sizes[p] for p in b]) for b, d in zip(blocks, deviations, strict=True)]
+        tables = [rng.normal(0, d, [sizes[p] for p in b]) for b, d in zip(blocks, stds, strict=True)]
         alone = tables[2]  # attributes 0 and 3 are together in no other view
         off.append(np.abs(alone).sum() / (2 * noise.rows))
 

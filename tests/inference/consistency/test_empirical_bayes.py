@@ -12,17 +12,17 @@ from dpsyn.inference import norm_sub, posterior_mean_counts
 
 
 @given(hnp.arrays(np.float64, st.integers(1, 40), elements=st.floats(-1e6, 1e6)), st.floats(1e-3, 1e4))
-def test_no_count_is_negative_or_far_above_what_was_measured(values: np.ndarray, deviation: float) -> None:
-    counts = posterior_mean_counts(values, deviation)
+def test_no_count_is_negative_or_far_above_what_was_measured(values: np.ndarray, std: float) -> None:
+    counts = posterior_mean_counts(values, std)
 
     assert np.isfinite(counts).all()
     assert (counts >= 0).all()
-    assert counts.max() <= max(values.max(), 9 * deviation)
+    assert counts.max() <= max(values.max(), 9 * std)
 
 
 @given(hnp.arrays(np.float64, st.integers(2, 40), elements=st.floats(-1e3, 1e3)), st.floats(0.1, 100))
-def test_a_larger_measured_count_is_never_the_less_likely_one(values: np.ndarray, deviation: float) -> None:
-    counts = posterior_mean_counts(values, deviation)
+def test_a_larger_measured_count_is_never_the_less_likely_one(values: np.ndarray, std: float) -> None:
+    counts = posterior_mean_counts(values, std)
 
     assert (np.diff(counts[np.argsort(values, kind="stable")]) >= -1e-6 * max(counts.max(), 1)).all()
 

@@ -27,7 +27,7 @@ class Example:
     @property
     def names(self) -> tuple[str, ...]:
         """Attributes are called by their places."""
-        return tuple(str(place) for place in range(len(self.sizes)))
+        return tuple(str(index) for index in range(len(self.sizes)))
 
     def tables(self, variance: float = 0.0) -> list[Estimate]:
         """Exact counts, said to have some noise."""
@@ -36,10 +36,10 @@ class Example:
 
 def table(columns: NDArray[np.integer], clique: Sequence[int], sizes: Sequence[int], variance: float = 0.0) -> Estimate:
     """The counts of some attributes."""
-    shape = [sizes[place] for place in clique]
-    cells = np.ravel_multi_index(tuple(columns[place].astype(np.int64) for place in clique), shape)
+    shape = [sizes[index] for index in clique]
+    cells = np.ravel_multi_index(tuple(columns[index].astype(np.int64) for index in clique), shape)
     counts = np.bincount(cells, minlength=int(np.prod(shape))).reshape(shape)
-    return Estimate(tuple(str(place) for place in clique), counts.astype(float), variance)
+    return Estimate(tuple(str(index) for index in clique), counts.astype(float), variance)
 
 
 def distances(columns: NDArray[np.integer], tables: Sequence[Estimate], sizes: Sequence[int]) -> NDArray[np.float64]:
@@ -52,20 +52,20 @@ def distances(columns: NDArray[np.integer], tables: Sequence[Estimate], sizes: S
 def marginal_distances(fitted: GibbsModel, tables: Sequence[Estimate]) -> NDArray[np.float64]:
     """The same for the marginals that a model says it has."""
     own = {frozenset(marginal.clique): marginal for marginal in fitted.marginals()}
-    found = [
+    result = [
         np.abs(own[frozenset(known.clique)].project(known.clique) / fitted.total - known.values / known.total).sum() / 2
         for known in tables
     ]
-    return np.array(found)
+    return np.array(result)
 
 
 def dependent_codes(records: int, sizes: Sequence[int], seed: int) -> Codes:
     """Records whose attributes all depend on something hidden, some of them closely."""
     rng = np.random.default_rng(seed)
     hidden = rng.random(records)
-    shares = [0.2 + 0.7 * place / len(sizes) for place in range(len(sizes))]
-    drawn = [np.where(rng.random(records) < share, hidden, rng.random(records)) for share in shares]
-    return np.array([value**2 * size for value, size in zip(drawn, sizes, strict=True)]).astype(np.int64)
+    shares = [0.2 + 0.7 * index / len(sizes) for index in range(len(sizes))]
+    sampled = [np.where(rng.random(records) < share, hidden, rng.random(records)) for share in shares]
+    return np.array([value**2 * size for value, size in zip(sampled, sizes, strict=True)]).astype(np.int64)
 
 
 SIZES = (4, 5, 3, 6, 2, 7)

@@ -56,10 +56,10 @@ def condition(shares: Shares, names: Sequence[str], where: Mapping[str, NDArray[
 
 def empirical_shares(columns: NDArray[np.unsignedinteger], sizes: Sequence[int]) -> Shares:
     """The share of each combination among records, attributes × records."""
-    found = np.zeros(sizes)
+    result = np.zeros(sizes)
     for record in columns.T:
-        found[tuple(record)] += 1
-    shares: Shares = found / columns.shape[1]
+        result[tuple(record)] += 1
+    shares: Shares = result / columns.shape[1]
     return shares
 
 
@@ -89,7 +89,7 @@ def sweep(
             def cell(
                 clique: tuple[int, ...], value: int, record: int = record, own: int = attribute
             ) -> tuple[int, ...]:
-                return tuple(value if place == own else int(columns[place, record]) for place in clique)
+                return tuple(value if index == own else int(columns[index, record]) for index in clique)
 
             near = [clique for clique in weights if attribute in clique]
             for clique in near:  # the record itself does not count
@@ -110,9 +110,9 @@ def sweep(
 
 def count_cells(columns: NDArray[np.unsignedinteger], clique: Sequence[int], sizes: Sequence[int]) -> NDArray[np.int64]:
     """How many records are in each cell of a clique, one record at a time."""
-    table = np.zeros([sizes[place] for place in clique], np.int64)
+    table = np.zeros([sizes[index] for index in clique], np.int64)
     for record in columns.T:
-        table[tuple(int(record[place]) for place in clique)] += 1
+        table[tuple(int(record[index]) for index in clique)] += 1
     return table
 
 

@@ -57,7 +57,7 @@ def rare() -> tuple[GibbsModel, naive.Shares]:
     shares[:2] *= (1 - 1e-5) / shares[:2].sum()
     tables = []
     for clique in CYCLE.cliques:
-        gone = tuple(place for place in range(4) if place not in clique)
+        gone = tuple(index for index in range(4) if index not in clique)
         tables.append(Estimate(tuple(map(str, clique)), shares.sum(axis=gone) * 1e6, 0.0))
     return fit(tables, CYCLE.names, SIZES, seed=0, records=50_000), shares
 
@@ -196,23 +196,23 @@ def test_a_chunk_depends_on_the_seed_its_number_and_its_size_alone(cycle: GibbsM
 def test_rows_are_the_same_with_any_number_of_threads(
     cycle: GibbsModel, where: Conditions | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = []
+    result = []
     for cores in (1, 16):
         for name in ("cpu_count", "process_cpu_count"):
             monkeypatch.setattr(os, name, lambda cores=cores: cores, raising=False)
-        found.append(np.concatenate(list(sample_chunks(cycle, 5000, seed=3, where=where, chunk=500)), axis=1))
+        result.append(np.concatenate(list(sample_chunks(cycle, 5000, seed=3, where=where, chunk=500)), axis=1))
 
-    assert np.array_equal(found[0], found[1])
+    assert np.array_equal(result[0], result[1])
 
 
 def test_many_chunks_come_in_order_while_later_ones_are_drawn(cycle: GibbsModel) -> None:
-    told: list[float] = []
+    reported: list[float] = []
 
-    chunks = list(sample_chunks(cycle, 400, seed=3, chunk=10, progress=lambda _, share: told.append(share)))
+    chunks = list(sample_chunks(cycle, 400, seed=3, chunk=10, progress=lambda _, share: reported.append(share)))
 
-    assert all(np.array_equal(chunks[place], sample_chunk(cycle, 10, place, seed=3)) for place in (0, 20, 39))
-    assert told == sorted(told)
-    assert told[-1] == 1.0
+    assert all(np.array_equal(chunks[index], sample_chunk(cycle, 10, index, seed=3)) for index in (0, 20, 39))
+    assert reported == sorted(reported)
+    assert reported[-1] == 1.0
 
 
 def test_no_rows_are_one_empty_chunk(cycle: GibbsModel) -> None:
@@ -227,7 +227,7 @@ def test_a_single_row_is_a_row(cycle: GibbsModel) -> None:
         row = rows_of(cycle, 1, where)
 
         assert row.shape == (4, 1)
-        assert all(row[place, 0] < size for place, size in enumerate(SIZES))
+        assert all(row[index, 0] < size for index, size in enumerate(SIZES))
 
 
 def test_a_negative_number_of_rows_is_refused(cycle: GibbsModel) -> None:
@@ -258,11 +258,11 @@ def test_chunks_are_few_and_even(rows: int, chunk: int) -> None:
 
 def test_polishing_takes_the_noise_of_sampling_out_of_the_tables(cycle: GibbsModel) -> None:
     rng = np.random.default_rng(0)
-    drawn = np.array(np.unravel_index(rng.choice(72, 20_000, p=MAXIMUM.ravel()), SIZES), np.uint16)
+    sampled = np.array(np.unravel_index(rng.choice(72, 20_000, p=MAXIMUM.ravel()), SIZES), np.uint16)
 
-    polished = polish(drawn, cycle, seed=0)
+    polished = polish(sampled, cycle, seed=0)
 
-    before = examples.distances(drawn, CYCLE.tables(), SIZES).mean()
+    before = examples.distances(sampled, CYCLE.tables(), SIZES).mean()
     after = examples.distances(polished, CYCLE.tables(), SIZES).mean()
     assert after < 0.2 * before
     assert (

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 Counts = Sequence[int]
 
 
-def count_cells(records: NDArray[np.int32], places: Sequence[int], shape: Sequence[int]) -> NDArray[np.int64]:
+def count_cells(records: NDArray[np.int32], indices: Sequence[int], shape: Sequence[int]) -> NDArray[np.int64]:
     """The table of some attributes, one record at a time."""
-    found = Counter(tuple(int(record[place]) for place in places) for record in records)
-    return np.array([found[cell] for cell in itertools.product(*map(range, shape))], np.int64).reshape(shape)
+    result = Counter(tuple(int(record[index]) for index in indices) for record in records)
+    return np.array([result[cell] for cell in itertools.product(*map(range, shape))], np.int64).reshape(shape)
 
 
 def additions(counts: Counts, target: Counts, alpha: Fraction, fill: bool = True) -> list[Fraction]:

@@ -32,7 +32,7 @@ def one(target: list[int]) -> list[Estimate]:
 
 
 def run(records: Records, targets: list[Estimate], seed: int = 0, **options: Any) -> Records:
-    names = ["cell", "id"] if targets[0].clique == ("cell",) else [str(place) for place in range(records.shape[1])]
+    names = ["cell", "id"] if targets[0].clique == ("cell",) else [str(index) for index in range(records.shape[1])]
     return run_gum(records, names, targets, rng=np.random.default_rng(seed), options=GUM(**options))
 
 
@@ -102,10 +102,10 @@ def test_cells_that_are_done_give_no_more_when_sums_are_rounded_up() -> None:
             decay=ConstantDecay(start=1.0),
             beta=0.125,
         )
-        found = np.bincount(after[:, 0], minlength=5)
-        assert np.all(found[:4] >= target[:4])
-        assert found[0] >= 3
-        moved.add(int(found[4]))
+        result = np.bincount(after[:, 0], minlength=5)
+        assert np.all(result[:4] >= target[:4])
+        assert result[0] >= 3
+        moved.add(int(result[4]))
 
     assert moved == {3, 4}
 
@@ -265,16 +265,16 @@ def test_errors_hardly_ever_rise_from_round_to_round() -> None:
 
 
 def test_a_run_ends_when_nothing_is_left_to_move() -> None:
-    told: list[tuple[str, float]] = []
+    reported: list[tuple[str, float]] = []
     begin = in_cells([4, 4], 0)
 
     run_gum(
         *(begin, ["cell", "id"], one([2, 6])),
         rng=np.random.default_rng(0),
-        progress=lambda *words: told.append(words),
+        progress=lambda *words: reported.append(words),
     )
 
-    assert [fraction for _, fraction in told] == [0.01, 0.02, 1.0]  # moved, nothing left, done
+    assert [fraction for _, fraction in reported] == [0.01, 0.02, 1.0]  # moved, nothing left, done
 
 
 def test_an_empty_cell_stays_empty_where_records_are_only_duplicated() -> None:

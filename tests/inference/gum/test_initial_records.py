@@ -17,9 +17,9 @@ def test_each_attribute_has_the_counts_of_its_table() -> None:
     records = initialize_records(targets, tables.names(sizes), 1001, np.random.default_rng(0))
 
     assert (records.shape, str(records.dtype), records.flags.f_contiguous) == ((1001, 3), "int32", True)
-    for place, size in enumerate(sizes):
+    for index, size in enumerate(sizes):
         assert np.array_equal(
-            np.bincount(records[:, place], minlength=size), np.bincount(given[:, place], minlength=size)
+            np.bincount(records[:, index], minlength=size), np.bincount(given[:, index], minlength=size)
         )
 
 

@@ -53,13 +53,13 @@ def test_beta_makes_cells_give_what_others_get(cells: tuple[list[int], list[int]
 
 @pytest.mark.parametrize("rows", [0, 1, 3, 2047, 2048, 5001])
 @pytest.mark.parametrize("places", [(1,), (2, 0), (0, 1, 2), (3, 1, 0, 2)])
-def test_counts_are_those_of_a_plain_loop(rows: int, places: tuple[int, ...]) -> None:
+def test_counts_are_those_of_a_plain_loop(rows: int, indices: tuple[int, ...]) -> None:
     sizes = (3, 1, 4, 2)
     records = np.array([np.random.default_rng(rows).integers(size, size=rows) for size in sizes], np.int32).T
-    shape = [sizes[place] for place in places]
+    shape = [sizes[index] for index in indices]
     cells, lanes = np.empty(rows, np.uint32), np.empty(4 * prod(shape), np.uint32)
 
-    counts = kernels.count(np.ascontiguousarray(records.T), np.array(places, np.int64), unsigned(shape), cells, lanes)
+    counts = kernels.count(np.ascontiguousarray(records.T), np.array(indices, np.int64), unsigned(shape), cells, lanes)
 
-    assert counts.reshape(shape).tolist() == naive.count_cells(records, places, shape).tolist()
-    assert cells.tolist() == np.ravel_multi_index([records[:, place] for place in places], shape).tolist()
+    assert counts.reshape(shape).tolist() == naive.count_cells(records, indices, shape).tolist()
+    assert cells.tolist() == np.ravel_multi_index([records[:, index] for index in indices], shape).tolist()
