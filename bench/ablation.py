@@ -4,8 +4,9 @@
     python -m bench.ablation --results FILE
 
 Releases each table with the recipe as it is, and with one step changed at a time; evaluates the rows and adds the
-figures to the results as ``bench.utility`` does, which also describes the FOLDERs. Without folders it prints the results
-as a table: for each variant the distances and scores of each table and ε, divided by those of the recipe as it is.
+figures to the results as ``bench.utility`` does, which also describes the FOLDERs. Without folders it prints the
+results as a table: for each variant the distances and scores of each table and ε, divided by those of the recipe as it
+is.
 """
 
 from __future__ import annotations

@@ -3,11 +3,12 @@
     python -m bench.consistency [--data FOLDER] [--tables 595] [--cells 100000]
 
 Adds the noise of ε = 10, 1 and 0.1 (δ = 1e-9) to pairs of columns of the table in FOLDER (``data.csv.gz`` and
-``domain.json``), or of a generated one with the shape of a survey of 35 columns; once with the same noise on every pair,
-once with less on the larger ones. Prints for plain alternation, the baseline, and for extrapolation with steps stretched by
-several factors after several rounds: rounds, seconds, the ratio of the baseline's seconds to them, and the mean error
-of a table, half of its L1 distance to the truth as a share of the rows. The error of norm-sub alone comes first. The
-targets: 45 pairs in a tenth of a second, 595 pairs in a few seconds; errors at most a hundredth above the baseline's.
+``domain.json``), or of a generated one with the shape of a survey of 35 columns; once with the same noise on every
+pair, once with less on the larger ones. Prints for plain alternation, the baseline, and for extrapolation with steps
+stretched by several factors after several rounds: rounds, seconds, the ratio of the baseline's seconds to them, and the
+mean error of a table, half of its L1 distance to the truth as a share of the rows. The error of norm-sub alone comes
+first. The targets: 45 pairs in a tenth of a second, 595 pairs in a few seconds; errors at most a hundredth above those
+of the baseline.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@
 
 FOLDER has ``data.csv.gz``, integer codes, and ``domain.json``, the number of values of each attribute. The targets are
 the exact counts of all pairs of its first ten attributes, 45 of them. First GUM, 100 rounds, in turn with a second
-implementation in numpy alone (records sorted by cell, then slices); the targets are at least 5 times as fast, and at most
-5 s for Adult. Then the paper's comparison: the mean total variation distance between the pairs of the records and those
-of the table after 1, 5, 10, 20, 50 and 100 rounds, for min-cost flow, the Gibbs fit, GUM with each decay, and for each
-way to move records; and at the end the same for all triples, which are not fitted. ``--plot`` plots it.
+implementation in numpy alone (records sorted by cell, then slices); it should be at least 5 times as fast, and take at
+most 5 s for Adult. Then the paper's comparison: the mean total variation distance between the pairs of the records and
+those of the table after 1, 5, 10, 20, 50 and 100 rounds, for min-cost flow, the Gibbs fit, GUM with each decay, and for
+each way to move records; and at the end the same for all triples, which are not fitted. ``--plot`` plots it.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def additions(now: Integers, target: Integers, alpha: float) -> Reals:
 
 
 def removals(now: Integers, target: Integers, total: int) -> Reals:
-    """min(nˢ−nᵗ, β·nˢ) with the β that makes them sum to the total: cells sorted by the β at which they reach their target."""
+    """min(nˢ−nᵗ, β·nˢ) with the β that makes them sum to the total; cells are sorted by the β of their target."""
     over = np.flatnonzero(now > target)
     over = over[np.argsort((now - target)[over] / now[over])]
     excess, size = (now - target)[over], now[over]

@@ -1,9 +1,9 @@
 """What if pairs were measured without the part that one-way marginals determine? A simulation, for ``bench.ablation``.
 
-A table from which the means along each attribute are subtracted changes less if a row is added: its squared sensitivity
-is multiplied by Π(1 − 1/nᵢ), a quarter for two attributes of two values each. So its noise is smaller at the same cost.
-The subtracted part is added again from the one-way marginals, with their noise. Here the noise is added to exact counts,
-without any privacy: the simulation shows what a recipe would gain, not how to release it.
+A table from which the means along each attribute are subtracted changes less if a row is added: its squared
+sensitivity is multiplied by Π(1 − 1/nᵢ), a quarter for two attributes of two values each. So its noise is smaller at
+the same cost. The subtracted part is added again from the one-way marginals, with their noise. Here the noise is added
+to exact counts, without any privacy: the simulation shows what a recipe would gain, not how to release it.
 """
 
 from __future__ import annotations

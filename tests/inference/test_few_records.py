@@ -9,7 +9,7 @@ from dpsyn.inference.synthesis import fit_records
 from tests.inference.gum import tables
 
 
-def test_few_records_that_suffice_are_fitted_by_themselves() -> None:
+def test_few_records_that_suffice_are_fitted_directly() -> None:
     sizes = [3, 2, 3]
     given = tables.dependent_records(300, sizes, 0)
     targets = [tables.table(given, pair, sizes) for pair in combinations(range(3), 2)]
@@ -21,7 +21,7 @@ def test_few_records_that_suffice_are_fitted_by_themselves() -> None:
     assert np.array_equal(result, alone)
 
 
-def test_records_too_few_for_their_tables_are_drawn_from_more() -> None:
+def test_records_too_few_for_their_tables_are_sampled_from_more() -> None:
     sizes = [12, 14, 9, 16, 11, 13, 10, 15]
     given = tables.dependent_records(20_000, sizes, 0)
     targets = [tables.table(given, pair, sizes) for pair in combinations(range(8), 2)]

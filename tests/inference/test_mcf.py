@@ -33,7 +33,7 @@ def test_two_flows_of_a_tenth_are_the_cheapest() -> None:
 
 @st.composite
 def recounts(draw: st.DrawFn) -> tuple[NDArray[np.int64], ...]:
-    """Counts of a few records, and where they should be."""
+    """Counts of a few records, and their targets."""
     shape = draw(st.sampled_from([(2, 2), (3, 2), (2, 2, 2), (4,), (3, 1, 2)]))
     rows = draw(st.sampled_from([6, 6, 6, 2, 0]))
     rng = np.random.default_rng(draw(st.integers(0, 10_000)))

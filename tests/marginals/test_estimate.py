@@ -29,7 +29,7 @@ def test_other_tables_stay_as_they_are_in_the_order_of_the_first_of_each() -> No
     assert result[1] is tables[1]
 
 
-def test_an_exact_table_counts_alone() -> None:
+def test_an_exact_table_determines_the_average() -> None:
     exact, noisy = Estimate(("a",), np.array([3.0, 4.0]), 0.0), Estimate(("a",), np.array([9.0, -9.0]), 2.0)
 
     (result,) = average_estimates([noisy, exact])
@@ -38,13 +38,13 @@ def test_an_exact_table_counts_alone() -> None:
     assert result.variance == 0
 
 
-def test_exact_tables_that_differ_are_averaged_alike() -> None:
+def test_exact_tables_that_differ_are_averaged_equally() -> None:
     (result,) = average_estimates([Estimate(("a",), np.array([cell]), 0.0) for cell in (3.0, 4.0)])
 
     assert result.values == pytest.approx(np.array([3.5]))
 
 
-def test_a_table_of_infinite_variance_counts_for_nothing() -> None:
+def test_a_table_of_infinite_variance_has_no_weight() -> None:
     (result,) = average_estimates(
         [Estimate(("a",), np.array([cell]), variance) for cell, variance in ((3.0, math.inf), (4.0, 2))]
     )

@@ -1,4 +1,4 @@
-"""Selection, slowly and obviously."""
+"""Slow, obviously correct twins of the selection."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def shared_error(
     sizes: Mapping[str, int],
     importance: Mapping[str, float],
 ) -> float:
-    """Σ importance·cells·σ over what was asked for, each told by all measured tables that hold it, with ρ = ½."""
+    """Σ importance·cells·σ over the requested tables, each estimated from all measured ones that hold it; ρ = ½."""
 
     def product(numbers: Mapping[str, float], names: frozenset[str]) -> float:
         return math.prod(numbers[name] for name in names)

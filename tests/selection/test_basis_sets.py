@@ -120,7 +120,7 @@ def test_a_clique_that_is_too_long_is_cut_so_that_all_its_pairs_are_covered() ->
 
 
 @pytest.mark.parametrize("most_bins", [10_000, 1_000])
-def test_bases_are_shorter_where_bins_would_be_too_many(most_bins: int) -> None:
+def test_bases_are_shorter_if_there_would_be_too_many_bins(most_bins: int) -> None:
     pairs = list(combinations(range(20), 2))
 
     result = build_basis_sets(range(20), pairs, max_bins=most_bins)
@@ -138,7 +138,7 @@ def test_a_graph_with_a_million_cliques_begins_with_its_pairs() -> None:
     assert all(any({*pair} <= {*basis} for basis in result) for pair in pairs[:200])
 
 
-def test_the_same_question_has_the_same_answer() -> None:
+def test_the_same_items_and_pairs_give_the_same_bases() -> None:
     rng = np.random.default_rng(0)
     pairs = [(int(a), int(b)) for a, b in rng.integers(0, 40, (80, 2)) if a != b]
 

@@ -43,7 +43,7 @@ def test_a_marginal_is_chosen_if_the_model_is_more_wrong_than_its_noise() -> Non
     assert np.all(choice.errors < scores[choice.positions])
 
 
-def test_nothing_is_worth_measuring_with_too_little_budget_or_from_nothing() -> None:
+def test_nothing_is_selected_with_too_little_budget_or_without_candidates() -> None:
     few = select_marginals(np.array([100.0]), [DENSE], 1e-6, max_total_cells=10**6)
     none = select_marginals(np.empty(0), [], 1.0, max_total_cells=10**6)
 
@@ -62,7 +62,7 @@ def test_a_larger_sensitivity_chooses_fewer() -> None:
     assert one > ten > 0
 
 
-def test_no_more_cells_are_chosen_than_may_be_drawn() -> None:
+def test_no_more_cells_are_selected_than_allowed() -> None:
     choice = select_marginals(np.full(10, 5000.0), [DENSE] * 10, 1e3, max_total_cells=1500)
 
     assert len(choice.positions) == 3

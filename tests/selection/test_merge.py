@@ -1,4 +1,4 @@
-"""Marginals that hang together are measured as fewer and larger ones."""
+"""Overlapping marginals are measured as fewer and larger ones."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_no_step_is_left_that_lowers_the_error_as_it_is_defined(
     assert all(cells[own] <= most or cells[own] in [cells[one] for one in sets if one <= own] for own in result)
 
 
-def test_all_triples_of_sixteen_yes_or_no_questions_get_by_with_much_less_noise() -> None:
+def test_merging_all_triples_of_sixteen_binary_attributes_lowers_the_noise_much() -> None:
     pairs, triples = (merge_marginals(list(combinations(BINARY, ways)), BINARY, max_cells=4096) for ways in (2, 3))
 
     assert pairs.noise_factor < 0.85
@@ -64,7 +64,7 @@ def test_attributes_of_many_values_stay_apart() -> None:
     assert merged.noise_factor == 1
 
 
-def test_what_may_not_be_together_never_is() -> None:
+def test_attributes_that_must_not_be_measured_together_never_are() -> None:
     together = merge_marginals(list(combinations(["sex", "smokes", "ill"], 2)), MIXED, max_cells=4096)
     apart = merge_marginals(
         list(combinations(["sex", "smokes", "ill"], 2)),
@@ -78,7 +78,7 @@ def test_what_may_not_be_together_never_is() -> None:
     assert apart.noise_factor == 1
 
 
-def test_what_is_refused_is_asked_for_once_and_needs_no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_clique_is_checked_once_and_not_recomputed(monkeypatch: pytest.MonkeyPatch) -> None:
     looks, look = Counter[str](), kernels.growth_changes
     asked = Counter[Clique]()
 
@@ -109,6 +109,6 @@ def test_a_table_may_grow_past_one_that_is_refused() -> None:
     assert merged.cliques == [("a", "b", "c", "d")]
 
 
-def test_nothing_becomes_nothing_and_one_stays_one() -> None:
+def test_no_marginals_and_one_marginal_stay_as_they_are() -> None:
     assert merge_marginals([], BINARY, max_cells=4096).cliques == []
     assert merge_marginals([("q00", "q03")], BINARY, max_cells=4096).cliques == [("q00", "q03")]

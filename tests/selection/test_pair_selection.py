@@ -1,4 +1,4 @@
-"""Which pairs are chosen, and which of them are measured as one."""
+"""Which pairs are selected, and which of them are combined."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_the_greedy_choice_is_that_of_its_definition(pairs: list[tuple[float, in
     assert naive.cost(chosen, scores, cells, rho) == pytest.approx(naive.cost(slow, scores, cells, rho), abs=1e-6)
 
 
-def test_noise_is_the_price_of_a_pair() -> None:
+def test_a_pair_is_selected_if_its_score_exceeds_its_noise() -> None:
     scores, cells = np.array([100.0, 100.0]), np.array([10, 10_000])
     price = 10 / math.sqrt(math.pi * 0.05)
 
@@ -39,13 +39,13 @@ def test_noise_is_the_price_of_a_pair() -> None:
     assert select_pairs(scores, cells, 0.05, sensitivity=100 / price + 1, max_total_cells=PLENTY).tolist() == []
 
 
-def test_pairs_that_would_draw_too_much_are_left_out() -> None:
+def test_pairs_with_too_many_cells_are_left_out() -> None:
     scores, cells = np.array([900.0, 800.0, 700.0]), np.array([60, 60, 30])
 
     assert select_pairs(scores, cells, 1e6, max_total_cells=100).tolist() == [0, 2]
 
 
-def test_nothing_is_chosen_from_nothing() -> None:
+def test_no_candidates_give_no_selection() -> None:
     assert select_pairs(np.empty(0), np.empty(0, np.int64), 1.0, max_total_cells=PLENTY).tolist() == []
 
 

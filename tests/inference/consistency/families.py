@@ -30,7 +30,7 @@ def schemas() -> st.SearchStrategy[dict[str, int]]:
 
 @st.composite
 def noisy_tables(draw: st.DrawFn, variances: Sequence[float] = VARIANCES) -> list[Estimate]:
-    """Tables that agree on nothing, of unequal noise: some cells are negative, some large, some zero."""
+    """Inconsistent tables of unequal noise: some cells are negative, some large, some zero."""
     sizes = draw(schemas())
     result = []
     for clique in draw(cliques(sizes)):
@@ -43,7 +43,7 @@ def noisy_tables(draw: st.DrawFn, variances: Sequence[float] = VARIANCES) -> lis
 
 @st.composite
 def exact_tables(draw: st.DrawFn) -> list[Estimate]:
-    """Tables counted from the same rows: they agree, and no cell is negative."""
+    """Tables counted from the same rows: they are consistent, and no cell is negative."""
     sizes = draw(schemas())
     rows = draw(st.lists(st.tuples(*(st.integers(0, size - 1) for size in sizes.values())), min_size=1, max_size=30))
     codes = np.array(rows)

@@ -1,4 +1,4 @@
-"""The obviously right, slow twins of what makes tables agree."""
+"""Slow, obviously correct twins of the consistency steps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def closure(cliques: Sequence[Clique]) -> list[tuple[str, ...]]:
 
 
 def project(cells: Cells, clique: Clique, names: Sequence[str]) -> Cells:
-    """The sums over all attributes but some."""
+    """The projection to some attributes."""
     sums: Cells = {}
     for cell, value in cells.items():
         kept = tuple(cell[clique.index(name)] for name in names)
@@ -62,7 +62,7 @@ def _agree_on(
 
 
 def norm_sub(values: Sequence[float], total: float) -> list[float]:
-    """Search for the constant by halving the interval that holds it."""
+    """Find the constant by bisection."""
     if total <= 0:
         return [0.0] * len(values)
     low, high = min(values) - total, max(values)
@@ -76,7 +76,7 @@ def norm_sub(values: Sequence[float], total: float) -> list[float]:
 
 
 def norm_cut(values: Sequence[float], total: float) -> list[float]:
-    """Cut the smallest positive cell, again and again."""
+    """Cut the smallest positive cell repeatedly."""
     left = [max(value, 0.0) for value in values]
     while (excess := math.fsum(left) - max(total, 0.0)) > 0 and any(left):
         smallest = min((value, position) for position, value in enumerate(left) if value > 0)[1]
@@ -85,7 +85,7 @@ def norm_cut(values: Sequence[float], total: float) -> list[float]:
 
 
 def ripple(cells: Cells, shape: Sequence[int], threshold: float, rounds: int) -> Cells:
-    """Wave after wave: every cell below −threshold becomes 0, and each neighbor gives its part of what it lacked."""
+    """Wave after wave: every cell below −threshold becomes 0, and each neighbor gives its part of the deficit."""
     neighbors = sum(size - 1 for size in shape)
     if neighbors == 0 or sum(cells.values()) <= -threshold * len(cells):
         return cells

@@ -95,7 +95,7 @@ def test_if_rounds_are_not_enough_the_nearest_tables_are_kept() -> None:
 
 @few
 @given(families.noisy_tables(variances=(0.0, 1e-300, 1.0, 1e300, math.inf)))
-def test_variances_of_nothing_or_beyond_all_bounds_make_numbers_all_the_same(tables: list[Estimate]) -> None:
+def test_zero_and_infinite_variances_give_finite_tables(tables: list[Estimate]) -> None:
     result = make_consistent(tables, total=100.0)
 
     assert [table.total for table in result] == pytest.approx([100.0] * len(result), rel=1e-12)
@@ -166,7 +166,7 @@ def test_an_exact_table_stays_and_others_follow_it() -> None:
     assert result[0].project(("a",)) == pytest.approx(exact.values, abs=0.1)
 
 
-def test_tables_without_noise_that_disagree_are_met_half_way() -> None:
+def test_inconsistent_tables_without_noise_are_averaged() -> None:
     tables = [Estimate((name,), np.array(cells), 0.0) for name, cells in (("a", [4.0, 4.0]), ("b", [5.0, 7.0]))]
 
     result = make_consistent(tables)
@@ -215,7 +215,7 @@ def test_ending_on_norm_cut_leaves_more_cells_empty() -> None:
     assert sum(np.count_nonzero(table.values) for table in cut) < sum(np.count_nonzero(t.values) for t in result)
 
 
-def test_what_comes_in_is_not_changed() -> None:
+def test_the_given_tables_are_not_changed() -> None:
     tables = [Estimate(("a",), np.array([7.0, -2.0]), 1.0), Estimate(("a", "b"), np.array([[1.0], [9.0]]), 1.0)]
 
     make_consistent(tables)
@@ -223,7 +223,7 @@ def test_what_comes_in_is_not_changed() -> None:
     assert [table.values.tolist() for table in tables] == [[7.0, -2.0], [[1.0], [9.0]]]
 
 
-def test_progress_is_told_from_beginning_to_end() -> None:
+def test_progress_is_reported_from_beginning_to_end() -> None:
     reported: list[tuple[str, float]] = []
 
     make_consistent(_survey(1)[0], progress=lambda phase, done: reported.append((phase, done)))
@@ -235,13 +235,13 @@ def test_progress_is_told_from_beginning_to_end() -> None:
 
 
 @pytest.mark.parametrize(("cell", "total"), [(math.nan, None), (math.inf, 5.0), (1.0, math.nan)])
-def test_what_is_not_finite_is_refused(cell: float, total: float | None) -> None:
+def test_numbers_that_are_not_finite_are_refused(cell: float, total: float | None) -> None:
     with pytest.raises(InternalError, match="is not finite"):
         make_consistent([Estimate(("a",), np.array([cell, 1.0]), 1.0)], total=total)
 
 
 @pytest.mark.parametrize("wrong", [{"rounds": 0}, {"tolerance": 0.0}, {"tolerance": math.nan}])
-def test_options_that_cannot_be_met_are_refused(wrong: dict[str, Any]) -> None:
+def test_wrong_options_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InternalError, match=r"rounds is 0|tolerance is (0.0|nan)"):
         ConsistencyOptions(**wrong)
 

@@ -21,7 +21,7 @@ def test_it_holds_the_intersections_of_all_choices_of_cliques_small_ones_first(g
 
 
 @given(cliques)
-def test_it_tells_for_each_set_the_tables_that_hold_it(given: list[Clique]) -> None:
+def test_each_set_lists_the_tables_that_hold_it(given: list[Clique]) -> None:
     result = intersection_closure(given)
 
     for shared in result:
@@ -34,7 +34,7 @@ def test_a_clique_that_another_table_holds_belongs_to_it_but_not_one_of_a_single
     assert [shared.attributes for shared in result] == [(), ("a", "b")]
 
 
-def test_all_pairs_of_many_attributes_share_the_single_attributes() -> None:
+def test_all_pairs_of_many_attributes_share_sets_of_one_attribute() -> None:
     names = [f"a{number:03}" for number in range(120)]
 
     result = intersection_closure(

@@ -41,7 +41,7 @@ def cells(table: Estimate) -> naive.Cells:
 
 
 @given(families.noisy_tables())
-def test_one_pass_does_what_the_formula_says_cell_by_cell(given: list[Estimate]) -> None:
+def test_one_pass_follows_the_formula_cell_by_cell(given: list[Estimate]) -> None:
     tables = average_estimates(given)
 
     result = make_agree(tables, 700.0)
@@ -78,7 +78,7 @@ def test_the_total_is_weighted_by_the_noise_of_all_cells() -> None:
     assert total_of([small, large]) == pytest.approx((10 / 6 + 30 / 12) / (1 / 6 + 1 / 12))
 
 
-def test_less_noise_and_fewer_folded_cells_weigh_more() -> None:
+def test_less_noise_and_fewer_summed_cells_give_more_weight() -> None:
     pair = Estimate(("a", "b"), np.array([[10.0, 10.0], [10.0, 30.0]]), 1.0)  # on a: 20, 40; 2 cells in each
     alone = Estimate(("a",), np.array([32.0, 28.0]), 2.0)  # as much noise in the projection
 
@@ -97,6 +97,6 @@ def test_an_exact_table_does_not_move() -> None:
     assert result[0].values == pytest.approx(np.array([[1.5, 1.5], [3.5, 3.5]]))
 
 
-def test_an_attribute_has_as_many_values_in_every_table() -> None:
+def test_an_attribute_of_different_sizes_is_refused() -> None:
     with pytest.raises(InternalError, match="b has 3 values in one table and 2 in another"):
         TableLayout.of([Estimate(("a", "b"), np.zeros((2, 3)), 1.0), Estimate(("b",), np.zeros(2), 1.0)])

@@ -1,4 +1,4 @@
-"""Ripple: what negative cells lack is taken from cells nearby."""
+"""Ripple: the deficit of negative cells is taken from neighboring cells."""
 
 from __future__ import annotations
 

@@ -26,11 +26,11 @@ class Example:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Attributes are called by their places."""
+        """Attributes are named by their indices."""
         return tuple(str(index) for index in range(len(self.sizes)))
 
     def tables(self, variance: float = 0.0) -> list[Estimate]:
-        """Exact counts, said to have some noise."""
+        """Exact counts that claim to have a little noise."""
         return [table(self.records, clique, self.sizes, variance) for clique in self.cliques]
 
 
@@ -50,7 +50,7 @@ def distances(columns: NDArray[np.integer], tables: Sequence[Estimate], sizes: S
 
 
 def marginal_distances(fitted: GibbsModel, tables: Sequence[Estimate]) -> NDArray[np.float64]:
-    """The same for the marginals that a model says it has."""
+    """The same for a model's own marginals."""
     own = {frozenset(marginal.clique): marginal for marginal in fitted.marginals()}
     result = [
         np.abs(own[frozenset(known.clique)].project(known.clique) / fitted.total - known.values / known.total).sum() / 2
@@ -93,7 +93,7 @@ def duplicate_attribute(records: int) -> Example:
 
 
 def exclusive_or(records: int) -> Example:
-    """Any two of three attributes tell nothing of each other and everything of the third."""
+    """Any two of three attributes are independent and determine the third."""
     rng = np.random.default_rng(3)
     one, two = (rng.random((2, records)) < [[0.3], [0.6]]).astype(np.int64)
     fourth = dependent_codes(records, (4,), 1)

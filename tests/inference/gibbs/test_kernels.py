@@ -42,7 +42,7 @@ def test_counts_are_those_of_one_record_at_a_time(
 
 @settings(max_examples=40, derandomize=True)  # single precision may tip one draw in a million, and those after it
 @given(CLIQUES, KINDS, st.integers(1, 120), st.integers(0, 99), st.booleans(), st.sampled_from([0.0, 0.05, 1.0]))
-def test_a_sweep_draws_what_its_twin_draws_from_the_same_numbers(
+def test_a_sweep_samples_the_same_values_as_its_slow_twin(
     cliques: list[tuple[int, ...]],
     kind: type[np.unsignedinteger],
     records: int,
@@ -93,7 +93,7 @@ def test_products_beyond_single_precision_are_rescaled(scale: float) -> None:
 
 
 @given(st.integers(1, 60), st.integers(1, 4), st.integers(1, 5), st.integers(0, 99))
-def test_draws_from_a_table_are_as_expected_to_rounding(records: int, rows: int, values: int, seed: int) -> None:
+def test_samples_of_a_table_are_as_expected_up_to_rounding(records: int, rows: int, values: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     of, weights = rng.integers(0, rows, records), rng.random((rows, values))
     sampled = np.empty(records, np.int64)

@@ -39,7 +39,7 @@ def same(one: GibbsModel, other: GibbsModel) -> bool:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_parameters_are_those_of_maximum_entropy(shape: str) -> None:
-    """Their distribution over all combinations was .004 … .015 away; with the forces of a stiff pull .05 … .14."""
+    """Their distribution over all combinations was .004 … .015 away; with the forces of a stiff penalty .05 … .14."""
     example = small(shape)
     exact = naive.maximum_entropy(example.tables(), example.names, example.sizes)
 
@@ -66,7 +66,7 @@ def test_marginals_are_those_of_maximum_entropy_even_of_pairs_without_a_table(sh
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_records_of_the_fit_are_a_sample_of_maximum_entropy(shape: str) -> None:
-    """As near as independent draws at least: 72 combinations of 20 000 draws are √(72/(2π·20 000)) = .024 away."""
+    """As near as independent samples at least: 72 combinations of 20 000 samples are √(72/(2π·20 000)) = .024 away."""
     example = small(shape)
     exact = naive.maximum_entropy(example.tables(), example.names, example.sizes)
 
@@ -172,7 +172,7 @@ def test_exact_tables_that_disagree_are_followed_half_way() -> None:
     assert np.isfinite(result.parameters).all()
 
 
-def test_tables_of_the_same_attributes_are_averaged_by_how_well_they_know() -> None:
+def test_tables_of_the_same_attributes_are_averaged_by_inverse_variance() -> None:
     good = Estimate(("0", "1"), np.array([[800.0, 0.0], [0.0, 200.0]]), 1.0)
     poor = Estimate(("1", "0"), np.array([[200.0, 0.0], [0.0, 800.0]]), 99.0)
 
@@ -241,7 +241,7 @@ def test_a_fit_of_one_record_is_a_record() -> None:
     assert all(result.records[index, 0] < size for index, size in enumerate(SMALL))
 
 
-def test_distances_say_how_near_records_came() -> None:
+def test_distances_fall_as_records_approach_the_tables() -> None:
     result = fitted(examples.all_cliques(RECORDS, 2))
 
     assert result.distances[-1] < 0.1 * result.distances[0]

@@ -1,4 +1,4 @@
-"""Tables to synthesize from, and how far records are from them."""
+"""Tables to synthesize from, and the distances of records from them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpsyn.marginals import Estimate
 
 
 def table(records: NDArray[np.int32], indices: Sequence[int], sizes: Sequence[int]) -> Estimate:
-    """The exact counts of some attributes, which are called by their places."""
+    """The exact counts of some attributes, which are named by their indices."""
     shape = tuple(sizes[index] for index in indices)
     cells = np.ravel_multi_index(tuple(records[:, list(indices)].T), shape)
     counts = np.bincount(cells, minlength=int(np.prod(shape))).reshape(shape)
@@ -36,7 +36,7 @@ def dependent_records(rows: int, sizes: Sequence[int], seed: int) -> Records:
 
 
 def distances(records: Records, tables: Sequence[Estimate]) -> NDArray[np.float64]:
-    """The total variation distance of each table, whose attributes are called by their places."""
+    """The total variation distance of each table, whose attributes are named by their indices."""
     result = []
     for target in tables:
         sizes = dict(zip(map(int, target.clique), target.values.shape, strict=True))
@@ -47,7 +47,7 @@ def distances(records: Records, tables: Sequence[Estimate]) -> NDArray[np.float6
 
 @st.composite
 def recounts(draw: st.DrawFn, most: int = 12) -> tuple[list[int], list[int]]:
-    """Two tables of as many records: what cells have and what they should have."""
+    """Two tables of the same number of records: current counts and targets."""
     cells = draw(st.integers(2, 8))
     counts = draw(st.lists(st.integers(0, most), min_size=cells, max_size=cells))
     rng = np.random.default_rng(draw(st.integers(0, 1000)))

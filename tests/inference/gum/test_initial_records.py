@@ -41,6 +41,6 @@ def test_the_most_precise_table_is_followed() -> None:
     assert sorted(records[:, 0]) == [0, 0, 1, 1]
 
 
-def test_an_attribute_without_a_table_is_a_mistake() -> None:
+def test_an_attribute_without_a_table_is_refused() -> None:
     with pytest.raises(InternalError, match="'a'"):
         initialize_records([], ["a"], 4, np.random.default_rng(0))

@@ -20,7 +20,7 @@ def unsigned(numbers: list[int]) -> NDArray[np.uint32]:
 
 
 @given(tables.recounts(), ALPHAS, st.booleans())
-def test_what_cells_get_is_the_formula(cells: tuple[list[int], list[int]], alpha: Fraction, fill: bool) -> None:
+def test_additions_follow_the_formula(cells: tuple[list[int], list[int]], alpha: Fraction, fill: bool) -> None:
     added = np.empty(len(cells[0]))
 
     total = kernels.additions(unsigned(cells[0]), unsigned(cells[1]), float(alpha), fill, added)
@@ -31,7 +31,7 @@ def test_what_cells_get_is_the_formula(cells: tuple[list[int], list[int]], alpha
 
 
 @given(tables.recounts(), st.sampled_from([Fraction(0), Fraction(1, 10), Fraction(1, 2), Fraction(1)]))
-def test_what_cells_give_is_the_formula(cells: tuple[list[int], list[int]], beta: Fraction) -> None:
+def test_removals_follow_the_formula(cells: tuple[list[int], list[int]], beta: Fraction) -> None:
     removed = np.empty(len(cells[0]))
 
     total = kernels.removals(unsigned(cells[0]), unsigned(cells[1]), float(beta), removed)
@@ -43,7 +43,7 @@ def test_what_cells_give_is_the_formula(cells: tuple[list[int], list[int]], beta
 
 @given(tables.recounts(most=1000), ALPHAS)
 @example(([10, 10, 0], [0, 9, 11]), Fraction(1))
-def test_beta_makes_cells_give_what_others_get(cells: tuple[list[int], list[int]], alpha: Fraction) -> None:
+def test_beta_makes_removals_equal_additions(cells: tuple[list[int], list[int]], alpha: Fraction) -> None:
     wanted = Fraction(sum(naive.additions(*cells, alpha)))
 
     beta = kernels.find_beta(unsigned(cells[0]), unsigned(cells[1]), float(wanted))
