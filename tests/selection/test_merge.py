@@ -82,7 +82,7 @@ def test_a_refused_clique_is_checked_once_and_not_recomputed(monkeypatch: pytest
     looks, look = Counter[str](), kernels.growth_changes
     asked = Counter[Clique]()
 
-    def counted(*arguments: Any) -> None:
+    def count_calls(*arguments: Any) -> None:
         looks["all"] += 1
         look(*arguments)
 
@@ -90,7 +90,7 @@ def test_a_refused_clique_is_checked_once_and_not_recomputed(monkeypatch: pytest
         asked[clique] += 1
         return False
 
-    monkeypatch.setattr(kernels, "growth_changes", counted)
+    monkeypatch.setattr(kernels, "growth_changes", count_calls)
     merged = merge_marginals(list(combinations(BINARY, 2)), BINARY, max_cells=4096, is_allowed=never)
 
     assert merged.noise_factor == 1

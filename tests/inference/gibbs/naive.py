@@ -120,10 +120,10 @@ def uniform(key: int, attribute: int, record: int) -> float:
     """The kernel's random number for a value: SplitMix64 of the key and the attribute, then of that and the record."""
     golden, everything = 0x9E3779B97F4A7C15, 2**64 - 1
 
-    def mixed(word: int) -> int:
+    def mix(word: int) -> int:
         word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & everything
         word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & everything
         return word ^ (word >> 31)
 
-    stream = mixed((key + (attribute + 1) * golden) & everything)
-    return (mixed((stream + (record + 1) * golden) & everything) >> 40) / 2**24
+    stream = mix((key + (attribute + 1) * golden) & everything)
+    return (mix((stream + (record + 1) * golden) & everything) >> 40) / 2**24

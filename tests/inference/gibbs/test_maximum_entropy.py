@@ -28,7 +28,7 @@ def small(shape: str) -> Example:
     return Example(examples.dependent_codes(RECORDS, SMALL, 3), SMALL, SHAPES[shape])
 
 
-def fitted(example: Example, variance: float = 0.0, seed: int = 0, records: int = RECORDS) -> GibbsModel:
+def fit_example(example: Example, variance: float = 0.0, seed: int = 0, records: int = RECORDS) -> GibbsModel:
     return fit(example.tables(variance), example.names, example.sizes, seed=seed, records=records)
 
 
@@ -43,7 +43,7 @@ def test_parameters_are_those_of_maximum_entropy(shape: str) -> None:
     example = small(shape)
     exact = naive.maximum_entropy(example.tables(), example.names, example.sizes)
 
-    result = naive.own_distribution(fitted(example))
+    result = naive.own_distribution(fit_example(example))
 
     assert naive.total_variation(result, exact) <= 0.03
 
@@ -53,7 +53,7 @@ def test_marginals_are_those_of_maximum_entropy_even_of_pairs_without_a_table(sh
     example = small(shape)
     exact = naive.maximum_entropy(example.tables(), example.names, example.sizes)
 
-    result = fitted(example)
+    result = fit_example(example)
 
     for marginal in result.marginals():
         own = naive.over_all(marginal, example.names)
@@ -70,7 +70,7 @@ def test_records_of_the_fit_are_a_sample_of_maximum_entropy(shape: str) -> None:
     example = small(shape)
     exact = naive.maximum_entropy(example.tables(), example.names, example.sizes)
 
-    result = fitted(example)
+    result = fit_example(example)
 
     assert naive.total_variation(naive.empirical_shares(result.records, example.sizes), exact) <= 0.024
 
@@ -78,7 +78,7 @@ def test_records_of_the_fit_are_a_sample_of_maximum_entropy(shape: str) -> None:
 def test_exact_tables_of_a_tree_are_matched_nearly_to_rounding() -> None:
     example = examples.tree(RECORDS)
 
-    result = fitted(example)
+    result = fit_example(example)
 
     assert examples.distances(result.records, example.tables(), example.sizes).mean() <= 0.002
     assert examples.marginal_distances(result, example.tables()).mean() <= 0.0005
@@ -88,7 +88,7 @@ def test_exact_tables_of_a_tree_are_matched_nearly_to_rounding() -> None:
 def test_exact_tables_of_any_width_are_matched(width: int) -> None:
     example = examples.all_cliques(RECORDS, width)
 
-    result = fitted(example)
+    result = fit_example(example)
 
     assert examples.distances(result.records, example.tables(), example.sizes).mean() <= 0.01
 
@@ -98,7 +98,7 @@ def test_relations_that_mix_slowly_do_not_break_the_fit(kind: str) -> None:
     """The mean over all tables was .0001 … .002; the largest of any table .004."""
     example = examples.HARD[kind](RECORDS)
 
-    result = fitted(example)
+    result = fit_example(example)
 
     assert examples.distances(result.records, example.tables(), example.sizes).mean() <= 0.01
     assert examples.marginal_distances(result, example.tables()).mean() <= 0.01
@@ -122,11 +122,11 @@ def test_fits_are_the_same_with_any_number_of_threads(monkeypatch: pytest.Monkey
     example = examples.all_cliques(RECORDS, 2)
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
     monkeypatch.setattr(os, "process_cpu_count", lambda: 1, raising=False)
-    alone = fitted(example)
+    alone = fit_example(example)
     monkeypatch.setattr(os, "cpu_count", lambda: 16)
     monkeypatch.setattr(os, "process_cpu_count", lambda: 16, raising=False)
 
-    together = fitted(example)
+    together = fit_example(example)
 
     assert same(alone, together)
 
@@ -134,7 +134,7 @@ def test_fits_are_the_same_with_any_number_of_threads(monkeypatch: pytest.Monkey
 def test_a_seed_is_all_that_a_fit_depends_on() -> None:
     example = small("a cycle")
 
-    first, again, other = fitted(example, seed=5), fitted(example, seed=5), fitted(example, seed=6)
+    first, again, other = fit_example(example, seed=5), fit_example(example, seed=5), fit_example(example, seed=6)
 
     assert same(first, again)
     assert not np.array_equal(first.records, other.records)
@@ -235,14 +235,14 @@ def test_an_attribute_of_very_many_tables_is_fitted() -> None:
 
 
 def test_a_fit_of_one_record_is_a_record() -> None:
-    result = fitted(small("a cycle"), records=1)
+    result = fit_example(small("a cycle"), records=1)
 
     assert result.records.shape == (4, 1)
     assert all(result.records[index, 0] < size for index, size in enumerate(SMALL))
 
 
 def test_distances_fall_as_records_approach_the_tables() -> None:
-    result = fitted(examples.all_cliques(RECORDS, 2))
+    result = fit_example(examples.all_cliques(RECORDS, 2))
 
     assert result.distances[-1] < 0.1 * result.distances[0]
     assert len(result.distances) <= 1 + Gibbs().max_sweeps

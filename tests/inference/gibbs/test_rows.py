@@ -134,11 +134,11 @@ def test_a_rare_condition_takes_no_more_sweeps_and_rows_than_a_common_one(
     swept: list[int] = []
     real = kernels.sweep
 
-    def counted(columns: Columns, first: int, stop: int, *rest: object) -> int:
+    def count_calls(columns: Columns, first: int, stop: int, *rest: object) -> int:
         swept.append(stop - first)
         return real(columns, first, stop, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(kernels, "sweep", counted)
+    monkeypatch.setattr(kernels, "sweep", count_calls)
     for value in (0, 2):
         sample_chunk(rare[0], 1000, 0, seed=1, where={"0": only(3, value)})
 

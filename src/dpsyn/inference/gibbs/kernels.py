@@ -236,16 +236,16 @@ def _multiply_vectors(typing: Any, live: Any, cells: Any, block: Any, position: 
 
     def build(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         kinds = signature.args
-        tables, found, target = (
+        tables, indices, target = (
             context.make_array(kinds[at])(context, builder, given[at]) for at in (0, 1, len(kinds) - 1)
         )
         block, position = (context.cast(builder, given[at], kinds[at], types.intp) for at in (2, 3))
         vector = ir.VectorType(ir.FloatType(), _LANES)
         product = cgutils.alloca_once_value(builder, ir.Constant(vector, [1.0] * _LANES))  # type: ignore[no-untyped-call]
-        parts, row = cgutils.unpack_tuple(builder, found.shape)  # type: ignore[no-untyped-call]
+        parts, row = cgutils.unpack_tuple(builder, indices.shape)  # type: ignore[no-untyped-call]
         with cgutils.for_range(builder, parts) as loop:
             at = builder.add(builder.mul(loop.index, row), position)
-            cell = builder.zext(builder.load(builder.gep(found.data, [at])), block.type)
+            cell = builder.zext(builder.load(builder.gep(indices.data, [at])), block.type)
             near = builder.gep(tables.data, [builder.add(cell, block)])
             vectors = builder.load(builder.bitcast(near, vector.as_pointer()), align=4)
             builder.store(builder.fmul(builder.load(product), vectors), product)
