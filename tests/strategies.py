@@ -362,7 +362,7 @@ def schemas(draw: st.DrawFn, max_attributes: int = 5) -> Schema:
     derived = {entry.name for entry in derive}
     measured = [a.name for a in found if not isinstance(a, Identifier) and a.name not in derived]
     ids = [attribute.name for attribute in found if isinstance(attribute, Identifier)]
-    units = st.builds(UnitDeclaration, id=st.sampled_from(ids), rows=st.integers(1, 1000)) if ids else st.nothing()
+    units = st.builds(UnitDeclaration, id=st.sampled_from(ids), max_rows=st.integers(1, 1000)) if ids else st.nothing()
     plain = Schema(
         attributes=tuple(draw(st.permutations(found))),
         dataset=draw(st.just("") | texts()),

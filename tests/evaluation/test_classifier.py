@@ -59,7 +59,7 @@ def test_the_classifiers_of_real_rows_do_not_see_those_they_are_tested_on(monkey
         seen.append((train, test))
         return 0.5, 0.5
 
-    monkeypatch.setattr(classifier, "_tested", look)
+    monkeypatch.setattr(classifier, "_train_and_test", look)
     schema = Schema(attributes=(Integer(name="n", low=0, high=999), Boolean(name="b")))
     rows = [(n, n % 2 == 0) for n in range(1000)]
 
@@ -119,7 +119,7 @@ def test_the_order_of_rows_does_not_matter_and_the_seed_does() -> None:
 
 
 def test_long_tables_are_cut_to_what_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(classifier, "MOST_ROWS", 100)
+    monkeypatch.setattr(classifier, "MAX_CLASSIFIER_ROWS", 100)
 
     score = score_classifier(tables_from_rows(SCHEMA, people(500, 0), people(400, 1)), "rich")
 

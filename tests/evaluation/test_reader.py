@@ -94,7 +94,7 @@ def test_an_open_attribute_of_a_stream_that_is_read_once_is_compared() -> None:
 
 
 def test_texts_beyond_number_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "MOST_VALUES", 2)
+    monkeypatch.setattr(reader, "MAX_LISTED_VALUES", 2)
     schema = Schema(attributes=(Open(name="town"),))
 
     with pytest.raises(SourceError, match=r"'town' holds more than 2 different texts.*make it kind: identifier"):

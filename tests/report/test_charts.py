@@ -53,7 +53,7 @@ def test_each_kind_has_its_picture(kind: str, template: str) -> None:
 def test_bars_beyond_the_largest_are_told_as_one(shares: list[float], folded: int) -> None:
     labels = [f"v{number}" for number in range(len(shares))]
 
-    data = attribute_data(chart(labels, shares, folded=folded, deviation=tuple(shares)))
+    data = attribute_data(chart(labels, shares, folded=folded, std=tuple(shares)))
 
     assert len(data["label"]) == len(data["low"]) <= MAX_BARS
     told = {label: share for label, share, _ in data["beside"]}
@@ -84,7 +84,7 @@ def test_a_single_date_is_a_histogram() -> None:
 
 
 def test_noise_is_drawn_to_both_sides() -> None:
-    data = attribute_data(chart(["x", "y"], [0.5, 0.5], deviation=(0.1, 0.0)))
+    data = attribute_data(chart(["x", "y"], [0.5, 0.5], std=(0.1, 0.0)))
 
     assert data["low"] == [pytest.approx(0.304), 0.5]
     assert data["high"] == [pytest.approx(0.696), 0.5]
