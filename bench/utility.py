@@ -114,7 +114,7 @@ def released(table: Table, epsilon: float, recipe: str, seed: int) -> tuple[pa.T
     took = {"processor": time.process_time() - processor, "wall": time.perf_counter() - wall}
     megabytes, cliques = own_peak_megabytes(), [len(own.clique) for own in synopsis.model.tables]
     about = {"table": table.name, "epsilon": epsilon, "recipe": recipe, "seed": seed, "commit": commit()}
-    apart = [own.gap.distance for own in synopsis.compare_rows(rows).marginals]
+    apart = [marginal.distance.synthetic for marginal in synopsis.compare_rows(rows).marginals]
     told = {"pairs": cliques.count(2), "triples": cliques.count(3), "measured": len(apart), "apart": mean(apart)}
     return rows, about | took | {"megabytes": megabytes} | told
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from dpsyn.diagnose import draft_schema as draft_schema
     from dpsyn.diagnose import explore_public_data as explore_public_data
     from dpsyn.encoding import write_table as write_table
+    from dpsyn.evaluation import Evaluation as Evaluation
+    from dpsyn.evaluation import IncomeColumns as IncomeColumns
     from dpsyn.evaluation import evaluate as evaluate
     from dpsyn.itemsets import frequent_itemsets as frequent_itemsets
     from dpsyn.plan import Exploration as Exploration
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from dpsyn.schema.approval import approve_schema as approve_schema
     from dpsyn.schema.importers import import_schema as import_schema
     from dpsyn.sources import read_table as read_table
+    from dpsyn.synopsis import ReleaseComparison as ReleaseComparison
     from dpsyn.synopsis import Synopsis as Synopsis
 
 __version__ = "0.1.0.dev0"
@@ -50,10 +53,13 @@ _HOMES = {
     "PRIVATE_NOTICE": "dpsyn.diagnose",
     "AttributeCheck": "dpsyn.diagnose",
     "Cap": "dpsyn.accounting",
+    "Evaluation": "dpsyn.evaluation",
     "Exploration": "dpsyn.plan",
+    "IncomeColumns": "dpsyn.evaluation",
     "SchemaCheck": "dpsyn.diagnose",
     "Ledger": "dpsyn.accounting",
     "Plan": "dpsyn.plan",
+    "ReleaseComparison": "dpsyn.synopsis",
     "Schema": "dpsyn.schema",
     "Synopsis": "dpsyn.synopsis",
     "Synthesizer": "dpsyn.recipes",

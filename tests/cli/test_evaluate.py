@@ -128,7 +128,7 @@ def test_progress_is_told_in_phases_unless_asked_to_be_quiet(capsys: pytest.Capt
 
     assert capsys.readouterr().err.splitlines() == [
         "… reading both tables",
-        "… scoring as the contest did",
+        "… computing the NIST scores",
         "… comparing marginals",
     ]
 
@@ -139,8 +139,8 @@ def test_progress_is_told_in_phases_unless_asked_to_be_quiet(capsys: pytest.Capt
         ("age,sex,wage\n1,F,2\n", "synthetic.csv does not fit the schema: there is no column 'town'"),
         ("age,sex,town,wage\n", "synthetic.csv has no rows; there is nothing to compare"),
         ("", "synthetic.csv is empty; its first line should name the columns"),
-        ("age,sex,town,wage\nold,F,Ur,2\n", "synthetic.csv: no cell of column 'age' can be read as the schema says"),
-        ("age,sex,town,wage\n1,0,Ur,2\n", "synthetic.csv: no cell of column 'sex' can be read as the schema says"),
+        ("age,sex,town,wage\nold,F,Ur,2\n", "synthetic.csv: no cell of column 'age' can be read as integer"),
+        ("age,sex,town,wage\n1,0,Ur,2\n", "synthetic.csv: no cell of column 'sex' can be read as categorical"),
     ],
 )
 def test_a_table_that_does_not_fit_is_told(synthetic: str, complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -158,11 +158,11 @@ def test_a_table_that_does_not_fit_is_told(synthetic: str, complaint: str, capsy
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--target", "wealth"], "there is no column 'wealth' to compare; there are age, sex, town, wage"),
+        (["--target", "wealth"], "there is no column 'wealth' to compare; the compared columns are age, sex, town, wage"),
         (["--region", "wealth", "--sex", "sex", "--income", "wage"], "there is no column 'wealth' to compare"),
-        (["--region", "town"], "needs three columns: a region, a sex and an income"),
+        (["--region", "town"], "need three columns: give --region, --sex and --income"),
         ([*INCOME, "--sexes", "F"], "give two values with a comma between them"),
-        ([*INCOME, "--sexes", "F,X"], "'sex' to compare must be among F, M"),
+        ([*INCOME, "--sexes", "F,X"], "'sex' to compare must be two of F, M"),
         (["--preset", "match2"], "'match2' is not one of"),
         (["--seed", "-1"], "-1 is not in the range"),
         (["--json", "people.csv"], "people.csv is given twice, as data and as --json"),
@@ -191,7 +191,7 @@ def test_cells_that_a_wrong_schema_counts_as_others_are_told(capsys: pytest.Capt
     assert run([*SCORES, "--html", "report.html"]) == 0
 
     told = (
-        "counted as another value (real / synthetic cells): age (60.0 % / 30.0 %). If that is much, correct the schema"
+        "counted as another value (real / synthetic cells): age (60.0 % / 30.0 %). If the shares are large, correct the schema"
     )
     assert told in capsys.readouterr().out
     assert told in Path("report.html").read_text("utf-8")

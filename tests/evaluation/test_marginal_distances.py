@@ -28,7 +28,7 @@ def test_distances_are_half_the_sum_of_differences_of_shares(cells_per_row: int,
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(marginal_distances, "_CELLS_PER_ROW", cells_per_row)
-        patch.setattr(marginal_distances, "_CELLS_AT_ONCE", 50)
+        patch.setattr(marginal_distances, "_MAX_BATCH_CELLS", 50)
         found = total_variation_distances(comparison.exact, CLIQUES)
 
     for clique, figure in zip(CLIQUES, found, strict=True):
@@ -39,24 +39,24 @@ def test_distances_are_half_the_sum_of_differences_of_shares(cells_per_row: int,
 @few
 @given(letters(), letters())
 @pytest.mark.parametrize("cells_per_row", [0, 1000])
-def test_cells_of_pairs_are_those_that_are_not_empty(cells_per_row: int, real: Any, synthetic: Any) -> None:
+def test_the_cells_of_a_pair_are_the_non_empty_ones(cells_per_row: int, real: Any, synthetic: Any) -> None:
     view = tables_from_rows(LETTERS, real, synthetic).exact
     pairs = [(0, 1), (0, 2), (1, 2)]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(marginal_distances, "_CELLS_PER_ROW", cells_per_row)
-        patch.setattr(marginal_distances, "_CELLS_AT_ONCE", 20)
+        patch.setattr(marginal_distances, "_MAX_BATCH_CELLS", 20)
         found = list(count_pair_cells(view, pairs))
 
     for pair, tables in zip(pairs, found, strict=True):
         for cells, table in zip(tables, view.tables, strict=True):
-            full = np.zeros([view.sizes[place] for place in pair], np.int64)
+            full = np.zeros([view.sizes[axis] for axis in pair], np.int64)
             full[cells.first, cells.second] = cells.counts
             assert full.ravel().tolist() == naive_counts.count(table.T.tolist(), pair, view.sizes)
             assert cells.counts.all()
 
 
-def test_a_table_of_very_many_cells_is_compared_without_laying_it_out() -> None:
+def test_a_marginal_of_very_many_cells_is_compared_without_a_dense_array() -> None:
     size = 1_000_000
     columns = [np.array([[0, size - 1]] * 3, np.uint32), np.array([[0, 1]] * 3, np.uint32)]
     view = CodedTables((size,) * 3, (columns[0], columns[1], columns[0], columns[1]))

@@ -139,7 +139,7 @@ def test_filtering_leaves_the_rows_that_hold_every_word(opened: Browser) -> None
 
     assert left == [name for name in before if "size" in name and "age" in name]
     assert 0 < len(left) < len(before)
-    assert opened.run("told.textContent").startswith(f"{len(left)} of ")
+    assert opened.run("document.getElementById('row-count').textContent").startswith(f"{len(left)} of ")
 
 
 def test_the_whole_name_of_a_marginal_leaves_that_one(opened: Browser) -> None:

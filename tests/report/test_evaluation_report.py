@@ -1,4 +1,4 @@
-"""Scores in words and lines: nothing is lost, the worst comes first."""
+"""Evaluations as text and JSON: every score is shown, and the worst attributes and pairs come first."""
 
 from __future__ import annotations
 

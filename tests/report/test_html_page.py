@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpsyn
-from dpsyn.errors import MissingExtraError
+from dpsyn.errors import InternalError, MissingExtraError
 from dpsyn.evaluation import EVALUATION_NOTICE, IDENTICAL_ROWS_NOTE
 from dpsyn.report import html_page
 from dpsyn.report.charts import require_vega
 from dpsyn.report.evaluation_report import private_report
 from dpsyn.report.html_page import content_security_policy, escape_json, escape_script, escape_text
-from dpsyn.report.release_report import publishable_report
+from dpsyn.report.release_report import comparison_report, publishable_report
 from dpsyn.synopsis.guarantee import NOT_VERIFIED
 from tests.report.pages import HOSTILE, VALUES, evaluation, rows, synopsis
 from tests.synopsis.synopses import certificate
@@ -107,7 +107,7 @@ def test_what_may_not_be_published_is_not_said_to_be() -> None:
 
 
 def test_every_section_has_its_content(private: str, publishable: str) -> None:
-    for markup, reference, floor in ((private, "real", "sampling floor"), (publishable, "released", "noise alone")):
+    for markup, reference, floor in ((private, "real", "sampling floor"), (publishable, "released", "noise floor")):
         data = data_of(markup)
         kinds = [each["template"] for each in data["attributes"]]
         assert sorted(kinds) == ["bars"] * 4 + ["histogram", "timeline"]
@@ -136,7 +136,7 @@ def test_noise_is_shown_in_the_publishable_report_alone(private: str, publishabl
 
 
 def test_without_a_synopsis_the_report_says_how_to_add_the_certificate() -> None:
-    assert "dpsyn evaluate --synopsis s.dpsyn adds it" in words_of(private_report(evaluation()))
+    assert "Add it with dpsyn evaluate --synopsis s.dpsyn." in words_of(private_report(evaluation()))
 
 
 def test_the_same_input_gives_the_same_file(publishable: str) -> None:
@@ -163,6 +163,11 @@ def _imported_files(name: str, modules: dict[str, Module]) -> list[str]:
     parts = name.split(".")[1:] if name.startswith("dpsyn.") else []
     stems = ["/".join(parts[:length]) for length in range(1, len(parts) + 1)]
     return [place for stem in stems for place in (f"{stem}.py", f"{stem}/__init__.py") if place in modules]
+
+
+def test_a_private_evaluation_cannot_become_a_publishable_report() -> None:
+    with pytest.raises(InternalError, match="cannot show a Evaluation"):
+        comparison_report(synopsis(), evaluation())  # type: ignore[arg-type]
 
 
 def test_nothing_that_the_publishable_report_imports_can_reach_a_real_row() -> None:

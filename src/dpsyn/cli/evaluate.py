@@ -106,9 +106,11 @@ def command(
     public, kept = dpsyn.Schema.load(schema), None if synopsis is None else dpsyn.Synopsis.load(synopsis)
     if kept is not None and _compared_columns(kept.schema) != _compared_columns(public):
         raise UserError(f"{synopsis} is not about the columns of {schema}; give the synopsis of this table's release")
-    pair = _parse_pair(sexes)
+    income = _income_columns(options.pop("region"), options.pop("sex"), options.pop("income"), _parse_pair(sexes))
     with output.show_progress(quiet) as shown:
-        found = [dpsyn.evaluate(tables[0], t, public, sexes=pair, progress=shown, **options) for t in tables[1:]]
+        found = [
+            dpsyn.evaluate(tables[0], t, public, income_columns=income, progress=shown, **options) for t in tables[1:]
+        ]
         if page is not None:
             from dpsyn.report.evaluation_report import private_report
 
@@ -182,6 +184,16 @@ def _parse_pair(sexes: str | None) -> tuple[str, str] | None:
     if len(values) != 2:
         raise click.UsageError(f"--sexes is {sexes!r}; give two values with a comma between them")
     return values[0], values[1]
+
+
+def _income_columns(
+    region: str | None, sex: str | None, income: str | None, sexes: tuple[str, str] | None
+) -> dpsyn.IncomeColumns | None:
+    if region is None and sex is None and income is None and sexes is None:
+        return None
+    if region is None or sex is None or income is None:
+        raise click.UsageError("the NIST Gini and gender gap need three columns: give --region, --sex and --income")
+    return dpsyn.IncomeColumns(region=region, sex=sex, income=income, sexes=sexes)
 
 
 def _write_json(target: str, found: list[Evaluation]) -> None:

@@ -176,7 +176,7 @@ class Synopsis:
         from dpsyn.synopsis.comparison import compare_rows
 
         found = compare_rows(self, table)
-        if not found.rows:
+        if not found.synthetic_rows:
             raise SourceError("the synthetic table has no rows; there is nothing to compare")
         return found
 
