@@ -20,7 +20,7 @@ import dpsyn
 
 SOURCE = Path(dpsyn.__file__).parent
 
-BASE = {"errors", "atomic_files", "progress"}
+BASE = {"errors", "atomic_files", "progress", "options"}
 """Modules that every package may import."""
 
 API = "the public API"
@@ -30,6 +30,7 @@ MAP: dict[str, set[str]] = {
     "errors": set(),
     "atomic_files": {"errors"},
     "progress": set(),
+    "options": {"errors"},
     "schema": set(),
     "accounting": set(),
     "marginals": {"schema"},
@@ -103,7 +104,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "dp_accounting": ("accounting/*",),
     **dict.fromkeys(["plotly", "altair", "matplotlib", "seaborn", "bokeh", "kaleido"], ("report/*",)),
     "vl_convert": ("report/charts.py",),
-    "sklearn": ("evaluation/*",),
+    "sklearn": ("evaluation/*", "recipes/synthesizer.py"),
     "click": ("cli/*",),
     "rich": ("cli/*", "report/*"),
     "yaml": ("schema/*",),

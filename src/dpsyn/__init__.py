@@ -32,12 +32,31 @@ if TYPE_CHECKING:
     from dpsyn.evaluation import Evaluation as Evaluation
     from dpsyn.evaluation import IncomeColumns as IncomeColumns
     from dpsyn.evaluation import evaluate as evaluate
+    from dpsyn.inference import GUM as GUM
+    from dpsyn.inference import MCF as MCF
+    from dpsyn.inference import Gibbs as Gibbs
     from dpsyn.itemsets import frequent_itemsets as frequent_itemsets
+    from dpsyn.options import Option as Option
+    from dpsyn.options import list_options as list_options
     from dpsyn.plan import Exploration as Exploration
     from dpsyn.plan import Plan as Plan
     from dpsyn.plan import explore_synopsis as explore_synopsis
+    from dpsyn.recipes import MWEM as MWEM
+    from dpsyn.recipes import RECIPES as RECIPES
+    from dpsyn.recipes import AdaptiveSelection as AdaptiveSelection
+    from dpsyn.recipes import Direct as Direct
+    from dpsyn.recipes import DPSyn as DPSyn
+    from dpsyn.recipes import Explore as Explore
+    from dpsyn.recipes import Fourier as Fourier
+    from dpsyn.recipes import Independent as Independent
+    from dpsyn.recipes import Planned as Planned
+    from dpsyn.recipes import PriView as PriView
+    from dpsyn.recipes import PrivSyn as PrivSyn
+    from dpsyn.recipes import Recipe as Recipe
     from dpsyn.recipes import Synthesizer as Synthesizer
     from dpsyn.recipes import estimate_resources as estimate_resources
+    from dpsyn.recipes import find_recipe as find_recipe
+    from dpsyn.recipes import find_synthesis as find_synthesis
     from dpsyn.recipes import measure as measure
     from dpsyn.schema import Schema as Schema
     from dpsyn.schema import parse_conditions as parse_conditions
@@ -50,6 +69,25 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
+    "RECIPES": "dpsyn.recipes",
+    "find_recipe": "dpsyn.recipes",
+    "find_synthesis": "dpsyn.recipes",
+    "Recipe": "dpsyn.recipes",
+    "DPSyn": "dpsyn.recipes",
+    "PrivSyn": "dpsyn.recipes",
+    "PriView": "dpsyn.recipes",
+    "Planned": "dpsyn.recipes",
+    "Independent": "dpsyn.recipes",
+    "Explore": "dpsyn.recipes",
+    "Direct": "dpsyn.recipes",
+    "Fourier": "dpsyn.recipes",
+    "MWEM": "dpsyn.recipes",
+    "AdaptiveSelection": "dpsyn.recipes",
+    "Gibbs": "dpsyn.inference",
+    "GUM": "dpsyn.inference",
+    "MCF": "dpsyn.inference",
+    "list_options": "dpsyn.options",
+    "Option": "dpsyn.options",
     "PRIVATE_NOTICE": "dpsyn.diagnose",
     "AttributeCheck": "dpsyn.diagnose",
     "Cap": "dpsyn.accounting",

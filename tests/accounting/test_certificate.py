@@ -65,9 +65,7 @@ def test_a_hundred_and_fifty_different_scales_certify_within_the_promise_in_seco
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 @pytest.mark.parametrize("rows", [1, 4])
-def test_neighbors_and_rows_scale_the_noise_and_not_the_certificate(
-    neighbors: NeighboringRelation, rows: int
-) -> None:
+def test_neighbors_and_rows_scale_the_noise_and_not_the_certificate(neighbors: NeighboringRelation, rows: int) -> None:
     protection = PrivacyUnit(neighbors=neighbors, id="person", max_rows=rows)
     budget = Budget.for_guarantee(1, 1e-9)
     run = Run.open(budget, protection)
@@ -260,7 +258,10 @@ def test_a_figure_that_is_none_is_computed(stated: float) -> None:
 def test_a_certificate_that_was_edited_is_refused_by_the_closed_formula_too() -> None:
     data = mixed_run().certificate().to_data()
     smaller = data | {"certified_epsilon": 0.9, "epsilon_bounds": data["epsilon_bounds"] | {"pld": 0.9}}
-    cheaper = data | {"measurements": data["measurements"][:-1], "epsilon_bounds": data["epsilon_bounds"] | {"pld": 0.5}}
+    cheaper = data | {
+        "measurements": data["measurements"][:-1],
+        "epsilon_bounds": data["epsilon_bounds"] | {"pld": 0.5},
+    }
 
     for edited in (smaller, cheaper):
         with pytest.raises(BudgetError, match="changed"):

@@ -82,7 +82,10 @@ def test_a_certificate_whose_stamp_has_its_first_name_agrees(ledger: Ledger, cer
         (put("privacy_unit", "record", value="household"), "privacy_unit record is 'household' in it and missing"),
         (put("differentially_private", value=False), "differentially_private is False in it and True"),
         (lambda data: data.pop("differentially_private"), "differentially_private is missing"),
-        (put("measurements", 1, "purpose", value="marginal of income"), "measurements 2 purpose is 'marginal of income'"),
+        (
+            put("measurements", 1, "purpose", value="marginal of income"),
+            "measurements 2 purpose is 'marginal of income'",
+        ),
         (put("measurements", 1, "rho", value="0"), "measurements 2 rho"),
         (put("measurements", 0, "mechanism", "sensitivity_squared", value="9"), "measurements 1 mechanism"),
         (put("measurements", value=[]), "measurements: it has 0, the ledger 3"),

@@ -154,7 +154,12 @@ def test_plain_data_is_json_and_holds_the_certificate() -> None:
     data = json.loads(json.dumps(found(top=2).to_data(0.9), allow_nan=False))
 
     assert [itemset["items"] for itemset in data["itemsets"]] == [["tea"], ["10"]]
-    assert data["certificate"]["privacy_unit"] == {"neighbors": "add-remove", "id": "", "max_rows": 1, "record": "basket"}
+    assert data["certificate"]["privacy_unit"] == {
+        "neighbors": "add-remove",
+        "id": "",
+        "max_rows": 1,
+        "record": "basket",
+    }
     assert data["bases"] == [list(basis) for basis in BASES]
     assert data["rules"] == []
 

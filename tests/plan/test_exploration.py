@@ -91,7 +91,7 @@ def test_a_synopsis_without_scores_is_refused() -> None:
 )
 def test_a_synopsis_in_which_attributes_are_told_by_others_is_refused(entry: str) -> None:
     plan = Plan.from_yaml(f"dpsyn_plan: 1\nselection: true\ntransforms:\n  - {entry}\n")
-    synopsis = dpsyn.measure(calls(2_000), CALLS, 2.0, plan=plan)
+    synopsis = dpsyn.measure(calls(2_000), CALLS, 2.0, recipe=dpsyn.Planned(plan=plan))
     assert synopsis.releases[0].scores
 
     with pytest.raises(UserError, match="dpsyn explore"):

@@ -78,7 +78,9 @@ class Order:
 
     def to_json(self) -> str:
         """One line."""
-        fields = {name: getattr(self, name) for name in ("told", "measurements", "delay", "ledger", "journal", "resume")}
+        fields = {
+            name: getattr(self, name) for name in ("told", "measurements", "delay", "ledger", "journal", "resume")
+        }
         return json.dumps(fields, default=str)
 
     @classmethod

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -24,8 +23,7 @@ from dpsyn.encoding import Codec, DifferenceCoding, Grouping, Recoding
 from dpsyn.marginals import Marginal
 from dpsyn.plan import Plan
 from dpsyn.private import PrivateTable, open_private
-from dpsyn.recipes import MWEM, RECIPES, fourier, mwem
-from dpsyn.recipes.from_plan import measure_plan
+from dpsyn.recipes import MWEM, RECIPES, Fourier, Planned
 from dpsyn.schema import (
     AnyAttribute,
     Boolean,
@@ -181,10 +179,12 @@ marginals: [{of: [age, ok], share: 1/20, mechanism: laplace}, [job, weight]]
 """)
 
 RUNS: dict[str, Any] = {
-    "a plan": partial(measure_plan, plan=PLAN),
-    "a plan with a mapping": partial(measure_plan, plan=MAPPED),
-    **{name: recipe for name, recipe in RECIPES.items() if name != "fourier"},  # for binary attributes, see below
-    "mwem-practical": partial(mwem, options=MWEM(practical=True, rounds=2, replays=2)),
+    "a plan": Planned(plan=PLAN).measure,
+    "a plan with a mapping": Planned(plan=MAPPED).measure,
+    **{
+        name: recipe().measure for name, recipe in RECIPES.items() if name not in ("fourier", "planned")
+    },  # for binary attributes, see below
+    "mwem-practical": MWEM(rounds=2, replay=2).measure,
     "everything": everything,
 }
 
@@ -232,9 +232,9 @@ def test_parities_of_neighbors_differ_by_no_more_than_was_charged(relation: Any,
         tables = [[(row[0], *row[5:1:-1]) for row in table] for table in (pair.first, pair.second)]
         first = RecordingNoise()
         second = ReplayedNoise(first)
-        ones = answers(tables[0], under, partial(fourier, ways=3), first)
+        ones = answers(tables[0], under, Fourier(ways=3).measure, first)
 
-        others = answers(tables[1], under, partial(fourier, ways=3), second)
+        others = answers(tables[1], under, Fourier(ways=3).measure, second)
 
         assert len(ones) == len(others) == 4 + 6 + 4
         for one, other in zip(ones, others, strict=True):

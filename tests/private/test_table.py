@@ -19,7 +19,7 @@ from dpsyn.engines import Engine
 from dpsyn.errors import BudgetError, DPSynError, InternalError, LedgerError, SchemaError, SourceError
 from dpsyn.private import PrivateTable, ReleaseLimits, SystemNoise, open_private
 from dpsyn.private.approximate_bounds import MAGNITUDE_BUCKETS, bucket_bounds, magnitude_bucket
-from dpsyn.recipes import independent
+from dpsyn.recipes import Independent
 from dpsyn.schema import Boolean, Categorical, Identifier, Impossible, Integer, Open, Real, Schema, UnitDeclaration
 from tests.private.noise_doubles import InventedNoise, NoNoise, RecordingNoise
 
@@ -157,7 +157,7 @@ def test_a_recoding_is_measured_instead() -> None:
 
 def test_a_recipe_spends_exactly_what_was_promised() -> None:
     with opened(budget=Budget.for_guarantee(1, 1e-6, thresholds=True)) as table:
-        independent(table)
+        Independent().measure(table)
         certificate = table.certificate()
 
         with pytest.raises(BudgetError):

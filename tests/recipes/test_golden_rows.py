@@ -19,6 +19,7 @@ import pytest
 
 import dpsyn
 from dpsyn.demo import people, people_schema
+from dpsyn.recipes import MWEM, Direct, DPSyn, Planned, find_recipe
 from tests.private.noise_doubles import RecordingNoise
 
 STORED = Path(__file__).with_name("golden_rows.json")
@@ -134,21 +135,21 @@ def on_bits(**options: Any) -> Callable[[], str]:
 CASES: dict[str, Callable[[], str]] = {
     "dpsyn": on_people(),
     "dpsyn, accurate": on_bits(epsilon=20.0),
-    "dpsyn, weighted": on_people(workload={"income": 4}),
+    "dpsyn, weighted": on_people(recipe=DPSyn(weights={"income": 4})),
     "dpsyn, open values and rules": lambda: rows_of(release(visits(), VISITS, 2.0)),
     "dpsyn, extended": lambda: rows_of(extended()),
     "privsyn": on_people(recipe="privsyn"),
     "priview": on_people(recipe="priview"),
-    "priview, covering": on_bits(recipe="priview", views="covering:2x4"),
+    "priview, covering": on_bits(recipe=find_recipe("priview", {"views": "covering:2x4"})),
     "priview, answers": lambda: counts_of(release(bits(), BINARY, recipe="priview"), "x0", "x2", "x5"),
     "independent": on_people(recipe="independent"),
     "explore": on_people(recipe="explore"),
     "direct": on_bits(recipe="direct"),
-    "direct, three ways": on_bits(recipe="direct", views="all:3"),
+    "direct, three ways": on_bits(recipe=Direct(ways=3)),
     "fourier": on_bits(recipe="fourier"),
     "mwem": on_bits(recipe="mwem"),
-    "mwem-practical": on_bits(recipe="mwem-practical"),
-    "planned": lambda: rows_of(release(visits(), VISITS, 2.0, plan=dpsyn.Plan.from_yaml(PLAN))),
+    "mwem-practical": on_bits(recipe=MWEM(replay=100)),
+    "planned": lambda: rows_of(release(visits(), VISITS, 2.0, recipe=Planned(plan=dpsyn.Plan.from_yaml(PLAN)))),
     "itemsets": itemsets,
 }
 

@@ -154,7 +154,11 @@ TWO = "dpsyn_schema: 1\nattributes:\n  a: {kind: categorical, codes: 3}\n  b: {k
         (TWO + "household: h\n", 5, "household: not supported yet; leave it out"),
         (TWO + "expected_size: 0\n", 5, "expected_size is 0; it must be at least 1"),
         (TWO + "privacy_unit: {id: nobody}\n", 5, "'nobody' must be an attribute of kind identifier"),
-        (TWO + "privacy_unit:\n  id: a\n", 6, "'a' must be an attribute of kind identifier, so that it is never measured"),
+        (
+            TWO + "privacy_unit:\n  id: a\n",
+            6,
+            "'a' must be an attribute of kind identifier, so that it is never measured",
+        ),
         (TWO + "privacy_unit:\n  id: a\n  rows: 0\n", 7, "rows is 0; a person has at least 1 row"),
         # attributes
         (TWO + "  a: {kind: boolean}\n", 5, "'a' stands twice; the first is on line 3"),

@@ -206,8 +206,13 @@ def renamed(key: str, value: Any) -> Callable[[dict[str, Any]], None]:
         renamed("ledger_head", [1]),
         renamed("format", 2),
         renamed("privacy_unit", {"neighbors": "add-remove", "id": "", "max_rows": "1"}),
-        renamed("guarantee", dict.fromkeys(("epsilon", "delta", "rho", "threshold_delta"), "1e999999999") | {"pure_epsilons": []}),
-        renamed("guarantee", dict.fromkeys(("epsilon", "delta", "rho", "threshold_delta"), "1e900") | {"pure_epsilons": []}),
+        renamed(
+            "guarantee",
+            dict.fromkeys(("epsilon", "delta", "rho", "threshold_delta"), "1e999999999") | {"pure_epsilons": []},
+        ),
+        renamed(
+            "guarantee", dict.fromkeys(("epsilon", "delta", "rho", "threshold_delta"), "1e900") | {"pure_epsilons": []}
+        ),
         renamed(
             "measurements",
             [

@@ -23,8 +23,6 @@ PRIVACY_FLAG = "differentially_private"
 """Where plain data says whether the noise was real: nothing is guaranteed of a run whose noise came from a test."""
 
 
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
     """A checked statement about one run; made by ``Certificate.of``, which recomputes its figures.

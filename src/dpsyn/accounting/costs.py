@@ -378,7 +378,9 @@ def cost_from_data(data: dict[str, Any]) -> MechanismCost:
             return Gaussian(**fields | {"sensitivity_squared": exact_fraction(fields["sensitivity_squared"])})
         if kind in ("laplace", "exponential"):
             known = Laplace if kind == "laplace" else Exponential
-            numbers: dict[str, Any] = {n: exact_fraction(fields[n]) for n in ("sensitivity", "charged_epsilon") if n in fields}
+            numbers: dict[str, Any] = {
+                n: exact_fraction(fields[n]) for n in ("sensitivity", "charged_epsilon") if n in fields
+            }
             return known(**fields | numbers)
         if kind == "partition_selection":
             noise, charged = cost_from_data(fields.pop("noise")), exact_fraction(fields.pop("delta"))

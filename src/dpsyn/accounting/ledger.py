@@ -173,7 +173,11 @@ class Ledger:
             _check_reservation(known.get(dataset, DatasetAccount(dataset=dataset)), budget, privacy_unit)
             if transaction.entries(run):
                 raise LedgerError(f"run {run} is in the ledger already; take a new name, or resume it")
-            payload = {"budget": budget.to_data(), "privacy_unit": privacy_unit.to_data(), PRIVACY_FLAG: uses_real_noise}
+            payload = {
+                "budget": budget.to_data(),
+                "privacy_unit": privacy_unit.to_data(),
+                PRIVACY_FLAG: uses_real_noise,
+            }
             return transaction.append(dataset, run, "open", payload)
 
     def record(self, run: str, measurements: Sequence[MeasurementRecord], position: int) -> LedgerHead:
@@ -188,7 +192,9 @@ class Ledger:
         """End a run, crashed ones included: what it drew stays spent, the rest of its promise is free again."""
         with hash_chain.open_transaction(self.path) as transaction:
             dataset, _ = self._require_open_run(transaction, run)
-            rho, delta = _sum_costs(tuple(entry.data for entry in transaction.entries(run) if entry.kind == "measurement"))
+            rho, delta = _sum_costs(
+                tuple(entry.data for entry in transaction.entries(run) if entry.kind == "measurement")
+            )
             return transaction.append(dataset, run, "close", {"rho": format_exact(rho), "delta": format_exact(delta)})
 
     def datasets(self) -> tuple[DatasetAccount, ...]:

@@ -43,7 +43,9 @@ from dpsyn.report import answers as words
 @click.option("--basket", default="basket", show_default=True, metavar="COLUMN", help="In a table: names the basket.")
 @click.option("--item", default="item", show_default=True, metavar="COLUMN", help="In a table: names the item.")
 @click.option("--unit", metavar="COLUMN", help="Names a person, whose baskets are protected together.")
-@click.option("--max-baskets", type=int, default=1, show_default=True, metavar="N", help="Use so many baskets of a person.")
+@click.option(
+    "--max-baskets", type=int, default=1, show_default=True, metavar="N", help="Use so many baskets of a person."
+)
 @click.option(
     "--neighbors",
     type=click.Choice(["add-remove", "replace"]),

@@ -1,16 +1,16 @@
-"""Whole algorithms, by name. They are the only callers of the gate."""
+"""Whole algorithms as objects with options. With ``itemsets`` they are the only callers of the gate."""
 
-from dpsyn.recipes._measure import DEFAULT_RECIPE, RECIPES, measure
+from dpsyn.recipes._measure import DEFAULT_RECIPE, estimate_resources, measure
 from dpsyn.recipes.adaptive_selection import AdaptiveSelection
 from dpsyn.recipes.base import Measurements, Recipe
-from dpsyn.recipes.baselines.direct import direct
-from dpsyn.recipes.baselines.fourier import fourier
-from dpsyn.recipes.baselines.mwem import MWEM, mwem
-from dpsyn.recipes.dpsyn import dpsyn
-from dpsyn.recipes.independent import independent
-from dpsyn.recipes.priview import PriView, priview
-from dpsyn.recipes.privsyn import PrivSyn, privsyn
-from dpsyn.recipes.resources import estimate_resources
+from dpsyn.recipes.baselines import MWEM, Direct, Fourier
+from dpsyn.recipes.dpsyn import DPSyn
+from dpsyn.recipes.explore import Explore
+from dpsyn.recipes.from_plan import Planned
+from dpsyn.recipes.independent import Independent
+from dpsyn.recipes.priview import PriView
+from dpsyn.recipes.privsyn import PrivSyn
+from dpsyn.recipes.registry import RECIPES, find_recipe, find_synthesis
 from dpsyn.recipes.synthesizer import Synthesizer
 
 __all__ = [
@@ -18,18 +18,19 @@ __all__ = [
     "MWEM",
     "RECIPES",
     "AdaptiveSelection",
+    "DPSyn",
+    "Direct",
+    "Explore",
+    "Fourier",
+    "Independent",
     "Measurements",
+    "Planned",
     "PriView",
     "PrivSyn",
     "Recipe",
     "Synthesizer",
-    "direct",
-    "dpsyn",
     "estimate_resources",
-    "fourier",
-    "independent",
+    "find_recipe",
+    "find_synthesis",
     "measure",
-    "mwem",
-    "priview",
-    "privsyn",
 ]

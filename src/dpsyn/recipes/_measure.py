@@ -1,52 +1,29 @@
-"""The private part of a release, from a table to its synopsis."""
+"""``measure``: the private part of a release, from a table to its synopsis."""
 
 from __future__ import annotations
 
+import json
 import warnings
-from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import msgspec
 
-from dpsyn.accounting import Budget, Ledger, default_delta, delta_warning
+from dpsyn.accounting import Ledger, default_delta, delta_warning
 from dpsyn.encoding.dataframes import detect_output_format
 from dpsyn.errors import SchemaError, UserError
-from dpsyn.inference import Release, fit_model
-from dpsyn.inference.gum import FIRST_RUN_NOTE, is_first_run
-from dpsyn.plan import Plan, budget_for_plan, check_weights, laplace_noise_warning, resolve_plan
-from dpsyn.private import open_private
+from dpsyn.inference import FIRST_RUN_NOTE, GUM, Release, fit_model, is_first_run
+from dpsyn.private import ResourceEstimate, estimate_reading, open_private
 from dpsyn.progress import Progress, ignore_progress
-from dpsyn.recipes.adaptive_selection import AdaptiveSelection
 from dpsyn.recipes.base import Recipe
-from dpsyn.recipes.baselines.direct import direct
-from dpsyn.recipes.baselines.fourier import fourier
-from dpsyn.recipes.baselines.mwem import MWEM, mwem, mwem_practical
-from dpsyn.recipes.dpsyn import dpsyn
-from dpsyn.recipes.explore import explore
-from dpsyn.recipes.from_plan import measure_plan
-from dpsyn.recipes.independent import independent
-from dpsyn.recipes.priview import PriView, priview
-from dpsyn.recipes.privsyn import privsyn
+from dpsyn.recipes.dpsyn import DPSyn
+from dpsyn.recipes.registry import find_recipe
 from dpsyn.schema import Open, Schema
-from dpsyn.selection import AllViews, ViewScheme, parse_views
 from dpsyn.synopsis import OutputFormat, Synopsis
 
-RECIPES: dict[str, Recipe] = {
-    "dpsyn": dpsyn,
-    "privsyn": privsyn,
-    "priview": priview,
-    "independent": independent,
-    "explore": explore,
-    "direct": direct,
-    "fourier": fourier,
-    "mwem": mwem,
-    "mwem-practical": mwem_practical,
-}
-"""All recipes; a test runs each on neighboring tables and compares answers with charges."""
+DEFAULT_RECIPE = DPSyn.name
 
-DEFAULT_RECIPE = "dpsyn"
+Engine = Literal["auto", "memory", "stream", "spark"]
 
 
 def measure(
@@ -55,60 +32,51 @@ def measure(
     epsilon: float,
     *,
     delta: float | None = None,
-    recipe: str = DEFAULT_RECIPE,
-    workload: Mapping[str, float] | None = None,
-    views: str | None = None,
-    plan: Plan | str | Path | None = None,
+    recipe: Recipe | str = DEFAULT_RECIPE,
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
     query: str | None = None,
-    engine: Literal["auto", "memory", "stream", "spark"] = "auto",
+    engine: Engine = "auto",
     extend: Synopsis | str | Path | None = None,
     journal: str | Path | None = None,
     resume: bool = False,
     progress: Progress = ignore_progress,
 ) -> Synopsis:
-    """Measure a private table under a budget; what comes back may be published.
+    """Measure a private table under a privacy budget; the synopsis that comes back may be published.
 
-    Privacy: (ε, δ)-differential privacy for the neighbors and the unit that the schema declares. All rows are read
-    through the gate, which pays before it looks.
+    Privacy: (ε, δ)-differential privacy for the privacy unit and the neighboring relation that the schema declares.
+    All rows are read through the gate, which charges the budget before it counts.
+
+    >>> from dpsyn.demo import people, people_schema
+    >>> synopsis = measure(people(rows=500), people_schema(), epsilon=1.0, recipe="independent")
+    >>> synopsis.generate(rows=3, seed=1).num_rows
+    3
 
     Args:
         data: a path, a pattern of paths such as ``folder/*.parquet``, a pandas or polars frame, an Arrow table, a
             DuckDB relation, a Spark DataFrame.
         schema: what is public about it, or the path of its file.
-        epsilon: the ε of the promise.
+        epsilon: the ε of the guarantee.
         delta: its δ; by default min(1e-9, 1/expected_size²).
-        recipe: the algorithm that chooses what to measure.
-        workload: attributes whose tables matter more, such as ``{"income": 4}``: an error in a table with ``income``
-            counts four times as much. Public: choose it without looking at the data. Recipe ``dpsyn`` only.
-        views: which tables to publish: ``random:50x8`` (50 random sets of 8 attributes) or ``covering:2x8`` (all pairs
-            in sets of 8) for recipe ``priview``, ``all:3`` (every 3 attributes) for ``direct``, ``fourier`` and MWEM.
-        plan: what is known about the table and what to measure of it, or the path of its file; what it leaves open is
-            chosen as by recipe ``dpsyn``. Public: make it without looking at the data, or from what was released.
-        ledger: where the promise and every draw is recorded; without one this release is counted alone.
-        dataset: under which name, if not that of the schema.
+        recipe: the algorithm that decides what to measure, as an object with its options, such as
+            ``PrivSyn(rare_rows=800)``, or by name, with default options.
+        ledger: where the guarantee and every measurement is recorded; without one, this release is accounted alone.
+        dataset: its name in the ledger, if not that of the schema.
         query: a SELECT, or the name of a table, of a database; or a SELECT on files, called ``data``.
         engine: how rows are counted: with their codes held in ``memory``, as a ``stream`` that is read for each
             question, or by ``spark``; ``auto`` decides by the size of the file.
         extend: an earlier synopsis of the same table, with which the new numbers are combined.
         journal: a file that keeps every answer until the work is done, so that it can be resumed.
-        resume: go on with the run whose journal this is.
-        progress: is told what is going on.
+        resume: continue the run whose journal this is.
+        progress: called with what is going on.
     """
-    chosen = find_recipe(recipe)
+    recipe = _coerce_recipe(recipe)
     schema = schema if isinstance(schema, Schema) else Schema.load(schema)
     schema = schema if dataset is None else msgspec.structs.replace(schema, dataset=dataset)
-    before = Synopsis.load(extend) if isinstance(extend, str | Path) else extend
-    schema = _extend_schema(schema, before) if before else schema
-    if workload:
-        chosen = _with_weights(recipe, workload, schema)
-    if views is not None:
-        chosen = _with_views(recipe, parse_views(views))
-    plan = Plan.load(plan, schema) if isinstance(plan, str | Path) else plan
-    if plan is not None:
-        chosen = _with_plan(recipe, plan, schema, workload, before)
-    budget = _make_budget(schema, epsilon, delta, plan)
+    previous = Synopsis.load(extend) if isinstance(extend, str | Path) else extend
+    schema = _extend_schema(schema, previous) if previous else schema
+    recipe.check(schema, previous)
+    budget = recipe.plan_budget(schema, epsilon, _choose_delta(schema, delta))
     progress(f"reading the table{FIRST_RUN_NOTE}" if is_first_run() else "reading the table", 0.0)
     with open_private(
         data,
@@ -119,122 +87,88 @@ def measure(
         engine=engine,
         journal=None if journal is None else Path(journal),
         resume=resume,
-        recipe=_identify_run(recipe, before, workload or {}, views, plan),
-        declared_public=() if plan is None else (plan.declared_public(),),
+        recipe=json.dumps(_identify_run(recipe, previous), sort_keys=True),
+        declared_public=recipe.declared_public(),
     ) as table:
         table.require_all_answers()
-        found = chosen(table, previous=before, progress=progress)
-    _warn_of_empty_discoveries(schema, found.schema)
-    release = Release(recipe if plan is None else "plan", found.rounds, found.scores, table.certificate())
-    releases = (*(before.releases if before else ()), release)
+        measurements = recipe.measure(table, previous=previous, progress=progress)
+    _warn_of_empty_discoveries(schema, measurements.schema)
+    release = Release(recipe.name, measurements.rounds, measurements.scores, table.certificate())
+    releases = (*(previous.releases if previous else ()), release)
     model = fit_model(
-        found.schema,
-        found.recoding,
+        measurements.schema,
+        measurements.recoding,
         releases,
-        zeroed_attributes=found.zeroed_attributes,
-        total=found.row_count,
-        method=found.method,
-        tables=found.tables,
+        zeroed_attributes=measurements.zeroed_attributes,
+        total=measurements.row_count,
+        method="gum" if isinstance(recipe.synthesis, GUM) else "gibbs",
+        tables=measurements.tables,
         progress=progress,
     )
-    return Synopsis(found.schema, releases, model, cast(OutputFormat, detect_output_format(data)))
+    return Synopsis(measurements.schema, releases, model, cast(OutputFormat, detect_output_format(data)))
 
 
-def find_recipe(name: str) -> Recipe:
-    """A recipe by its name; a UserError if there is none."""
-    if name not in RECIPES:
-        raise UserError(f"there is no recipe {name!r}; there are {', '.join(RECIPES)}")
-    return RECIPES[name]
+def estimate_resources(
+    data: Any,
+    schema: Schema | str | Path,
+    *,
+    recipe: Recipe | str = DEFAULT_RECIPE,
+    query: str | None = None,
+    engine: Engine = "auto",
+) -> ResourceEstimate:
+    """Estimate how often a release will read a table and how much memory it will take; no row is read.
+
+    Args:
+        data: as for ``measure``.
+        schema: what is public about it, or the path of its file.
+        recipe: as for ``measure``.
+        query: as for ``measure``.
+        engine: as for ``measure``.
+    """
+    recipe = _coerce_recipe(recipe)
+    schema = schema if isinstance(schema, Schema) else Schema.load(schema)
+    return estimate_reading(data, schema, recipe.max_passes(schema), query=query, engine=engine)
 
 
-def _with_weights(recipe: str, workload: Mapping[str, float], schema: Schema) -> Recipe:
-    """The default recipe with a workload, if that fits the schema."""
-    if recipe != DEFAULT_RECIPE:
-        raise UserError(f"the recipe {recipe!r} knows no workload; use {DEFAULT_RECIPE!r}, or leave the workload out")
-    try:
-        weights = {name: float(weight) for name, weight in workload.items()}
-    except (AttributeError, TypeError, ValueError):
-        raise UserError(f"{workload!r} is no workload; give weights by attribute, such as {{'income': 4}}") from None
-    measured = [attribute.name for attribute in schema.measured_attributes]
-    for name in weights:
-        if name not in measured:
-            raise UserError(f"the workload has {name!r}, which is not measured; there are {', '.join(measured)}")
-    check_weights(weights)
-    return partial(dpsyn, options=AdaptiveSelection(weights=weights))
+def _coerce_recipe(recipe: object) -> Recipe:
+    if isinstance(recipe, str):
+        return find_recipe(recipe)
+    if not isinstance(recipe, Recipe):
+        given = f"the class {recipe.__name__}" if isinstance(recipe, type) else repr(recipe)
+        raise UserError(f"recipe is {given}; give the name of a recipe or an object such as DPSyn()")
+    return recipe
 
 
-def _with_views(recipe: str, views: ViewScheme) -> Recipe:
-    """A recipe that publishes the views asked for."""
-    if recipe == "priview":
-        return partial(priview, options=PriView(views=views))
-    by_ways: dict[str, Callable[[int], Recipe]] = {
-        "direct": lambda ways: partial(direct, ways=ways),
-        "fourier": lambda ways: partial(fourier, ways=ways),
-        "mwem": lambda ways: partial(mwem, options=MWEM(ways=ways)),
-        "mwem-practical": lambda ways: partial(mwem, options=MWEM(ways=ways, practical=True)),
-    }
-    if recipe in by_ways and isinstance(views, AllViews):
-        return by_ways[recipe](views.ways)
-    if recipe in by_ways:
-        raise UserError(f"the recipe {recipe!r} takes views such as all:3, every set of 3 attributes")
-    raise UserError(f"the recipe {recipe!r} chooses its tables itself; use 'priview', or leave the views out")
+def _identify_run(recipe: Recipe, previous: Synopsis | None) -> dict[str, Any]:
+    """What must be the same when a run is resumed, besides schema, budget and data: the recipe and what it extends."""
+    certificates = previous.certificates if previous else ()
+    runs = [certificate.run if certificate else "imported" for certificate in certificates]
+    return {**recipe.to_data(), **({"extends": runs} if runs else {})}
 
 
-def _with_plan(
-    recipe: str, plan: Plan, schema: Schema, workload: Mapping[str, float] | None, before: Synopsis | None
-) -> Recipe:
-    """What a plan asks for, if it fits the schema and the other options."""
-    if recipe != DEFAULT_RECIPE:
-        raise UserError(f"a plan says itself what to measure; leave the recipe {recipe!r} out, or the plan")
-    if before is not None:
-        raise UserError("a plan cannot extend a synopsis yet; measure the table anew, or leave the plan out")
-    plan.check(schema)
-    return partial(measure_plan, plan=plan, options=AdaptiveSelection(weights=dict(workload or {})))
-
-
-def _identify_run(
-    recipe: str, before: Synopsis | None, workload: Mapping[str, float], views: str | None, plan: Plan | None
-) -> str:
-    """What must be the same when a run is resumed, besides schema, budget and data: recipe and what it extends."""
-    runs = [certificate.run if certificate else "imported" for certificate in before.certificates] if before else []
-    weights = ", ".join(f"{name} {float(weight)!r}" for name, weight in sorted(workload.items()))
-    return (
-        f"recipe {recipe}"
-        + (f", weighting {weights}" if weights else "")
-        + (f", views {views}" if views else "")
-        + (f", plan {plan.digest()}" if plan else "")
-        + (f", extending {', '.join(runs)}" if runs else "")
-    )
-
-
-def _make_budget(schema: Schema, epsilon: float, delta: float | None, plan: Plan | None) -> Budget:
+def _choose_delta(schema: Schema, delta: float | None) -> float:
     if delta is None:
-        delta = default_delta(schema.expected_size)
-    elif words := delta_warning(delta, schema.expected_size):
-        warnings.warn(words, UserWarning, stacklevel=3)
-    thresholds = any(isinstance(attribute, Open) for attribute in schema.measured_attributes)
-    if plan is not None:
-        if words := laplace_noise_warning(plan, schema, epsilon):
-            warnings.warn(words, UserWarning, stacklevel=3)
-        return budget_for_plan(resolve_plan(plan, schema, epsilon), epsilon, delta, thresholds=thresholds)
-    return Budget.for_guarantee(epsilon, delta, thresholds=thresholds)
+        return default_delta(schema.expected_size)
+    if message := delta_warning(delta, schema.expected_size):
+        warnings.warn(message, UserWarning, stacklevel=3)
+    return delta
 
 
-def _warn_of_empty_discoveries(asked: Schema, found: Schema) -> None:
-    """Say which open attributes will have one value in all rows."""
-    for attribute in asked.measured_attributes:
-        if isinstance(attribute, Open) and found[attribute.name] == attribute.to_categorical([]):
+def _warn_of_empty_discoveries(declared: Schema, released: Schema) -> None:
+    """Warn of open attributes that will have one value in all rows."""
+    for attribute in declared.measured_attributes:
+        if isinstance(attribute, Open) and released[attribute.name] == attribute.to_categorical([]):
             warnings.warn(
                 f"no value of the open attribute {attribute.name!r} is in enough rows to be released: every synthetic "
-                f"row says {attribute.other!r}. If its values are public, list them in the schema",
+                f"row has {attribute.other!r}. If its values are public, list them in the schema",
                 UserWarning,
                 stacklevel=3,
             )
 
 
-def _extend_schema(schema: Schema, before: Synopsis) -> Schema:
-    """The schema of an earlier synopsis, with the values it bought, if it is of the same table."""
-    known = before.schema
+def _extend_schema(schema: Schema, previous: Synopsis) -> Schema:
+    """The schema of an earlier synopsis, with the values it discovered, if it is of the same table."""
+    known = previous.schema
     for attribute in schema.measured_attributes:
         if isinstance(attribute, Open) and attribute.name in known and not isinstance(known[attribute.name], Open):
             schema = schema.replace_attribute(known[attribute.name])
@@ -246,5 +180,5 @@ def _extend_schema(schema: Schema, before: Synopsis) -> Schema:
         known.dataset,
     )
     if not same:
-        raise SchemaError("the synopsis to extend is of another dataset, unit or neighbor relation")
+        raise SchemaError("the synopsis to extend is of another dataset, privacy unit or neighboring relation")
     return schema

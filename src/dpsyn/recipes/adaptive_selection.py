@@ -1,13 +1,13 @@
-"""Which marginals are worth measuring beyond those there are: noisy scores against a model, then what pays.
+"""Adaptive selection: noisy scores against a model decide which marginals are worth their noise.
 
-It is the second half of the default recipe, and what a plan leaves open.
+It is the second half of recipe ``dpsyn``, and selects what a plan leaves open.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from itertools import combinations
@@ -17,12 +17,15 @@ from numpy.typing import NDArray
 
 from dpsyn.accounting import exact_fraction, split_exactly
 from dpsyn.encoding import Recoding
+from dpsyn.errors import UserError
 from dpsyn.inference import MeasurementRound, Model, Release, Scores, fit_model, norm_sub
 from dpsyn.marginals import Clique
+from dpsyn.plan import check_weights as check_plan_weights
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress
 from dpsyn.recipes.base import Measurements
 from dpsyn.recipes.one_way import count_cells, measurable_pairs
+from dpsyn.schema import Schema
 from dpsyn.selection import (
     CELL_POWER,
     MarginalChoice,
@@ -39,42 +42,37 @@ IsAllowed = Callable[[Clique], bool]
 """Whether attributes may be measured together."""
 
 MAX_TRIPLE_ATTRIBUTES = 120
-"""Attributes whose triples are looked at; they have 280 840."""
+"""Triples are formed from the attributes with the strongest pairs only: 120 attributes have 280 840 triples."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptiveSelection:
-    """The constants of the recipe.
+    """How marginals are selected by noisy scores; ``bench/ablation.py`` measures what each step is worth.
 
     Attributes:
-        initial_share: the part of ρ for a first look at every attribute, which also tells about how many rows there are.
-        max_one_way_share: the largest part of ρ that 1-way marginals get if anything else is measured; if they should get
-            more, they get all of it.
-        score_share: the part of ρ for each round of scores.
-        rare_sigmas: values with a noisy count below so many standard deviations are merged.
-        second_round_ratio: if chosen pairs are predicted to be off by less than this part of what they tell, half of their budget
-            goes to a second round, which looks at all pairs again, given what the first ones told.
-        triples_below_error: if they are predicted to be off by less than this share of the rows, it looks at triples, too.
-        max_triple_cells: cells of a triple.
-        max_triples: triples that are scored: those of the strongest pairs.
-        max_merged_cells: cells up to which chosen tables grow together where that means less noise.
-        no_merge_below_error: if tables are predicted to be off by less than this share of the rows, none grows: noise does not matter,
-            and rows follow smaller tables more closely.
-        weights: how much errors in tables with an attribute count, 1 for those that are not listed; that of a table is
-            the product over its attributes.
+        score_share: the part of the remaining ρ that each round of scores spends.
+        second_round_ratio: if the predicted error of the selected pairs is below this fraction of their score, half of
+            their budget goes to a second round, which scores all pairs again, given the first ones.
+        triples_below_error: if the predicted error of the selected pairs is below this fraction of the rows, the
+            second round scores triples as well.
+        max_triple_cells: the largest number of cells of a triple.
+        max_triples: how many triples are scored: those that contain the strongest pairs.
+        max_merged_cells: selected marginals are merged into larger ones, where that means less noise, up to this number
+            of cells.
+        no_merge_below_error: if the predicted error is below this fraction of the rows, marginals are not merged:
+            noise does not matter then, and rows follow smaller tables more closely.
     """
 
-    initial_share: float = 0.05
-    max_one_way_share: float = 0.7
     score_share: float = 0.04
-    rare_sigmas: float = 3.0
     second_round_ratio: float = 0.27
     triples_below_error: float = 0.01
     max_triple_cells: int = 20_000
     max_triples: int = 3_000
     max_merged_cells: int = 4_096
     no_merge_below_error: float = 0.0003
-    weights: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_share(self.score_share, "score_share")
 
 
 def select_and_measure(
@@ -84,62 +82,96 @@ def select_and_measure(
     rho: Fraction,
     options: AdaptiveSelection,
     progress: Progress,
-    allowed: IsAllowed = lambda _: True,
+    *,
+    weights: Mapping[str, float],
+    is_allowed: IsAllowed = lambda _: True,
 ) -> Measurements:
-    """Score pairs against a model, measure what is worth its noise; then pairs and triples again if it pays.
+    """Score pairs against a model and measure those that are worth their noise; score again if that pays off.
 
-    Privacy: spends ``rho`` of ρ.
+    Args:
+        table: the private table, recoded.
+        measurements: what was measured so far.
+        previous: earlier releases of the same table.
+        rho: what may be spent.
+        options: how to select.
+        progress: called with what is going on.
+        weights: how much errors in marginals with an attribute count; 1 for attributes that are not listed.
+        is_allowed: whether attributes may be measured together.
+
+    Privacy: spends ``rho``.
     """
     progress("scoring how pairs depend on each other", 0.0)
-    options = replace(options, weights=_weights(table.recoding, options.weights))
-    allowed = _exclude_constants(table, allowed)
-    pairs, left = [pair for pair in measurable_pairs(table) if allowed(pair)], rho
-    guesses = _predict_tables(measurements, previous, pairs)
-    for_scores, left = split_share(left, options.score_share if pairs else 0.0)
-    measurements, scores = _score(table, measurements, pairs, guesses, for_scores)
-    candidates = _Candidates(table, pairs, scores, guesses, options, allowed)
-    choice = candidates.choose(left)
-    accurate = candidates.deserves_triples(choice)
-    if len(table.recoding.names) > 2 and (accurate or candidates.deserves_second_round(choice)):
-        half, rest = split_share(left, 0.5)
-        measurements = measure_cliques(
-            table, measurements, candidates.tables(candidates.choose(half)), half, options, progress
-        )
-        progress("scoring pairs and triples against the model" if accurate else "scoring pairs again", 0.0)
-        triples = _triples(table, pairs, scores, options) if accurate else []
-        cliques = [*pairs, *(triple for triple in triples if allowed(triple))]
-        guesses = _predict_tables(measurements, previous, cliques)
-        for_scores, left = split_share(rest, options.score_share)
-        measurements, scores = _score(table, measurements, cliques, guesses, for_scores)
-        candidates = _Candidates(table, cliques, scores, guesses, options, allowed)
-        choice = candidates.choose(left)
-    return measure_cliques(table, measurements, candidates.tables(choice), left, options, progress)
+    weights = _recoded_weights(table.recoding, weights)
+    is_allowed = _exclude_constants(table, is_allowed)
+    pairs = [pair for pair in measurable_pairs(table) if is_allowed(pair)]
+    predictions = _predict_tables(measurements, previous, pairs)
+    score_rho, rho = split_rho(rho, options.score_share if pairs else 0.0)
+    measurements, scores = _score(table, measurements, pairs, predictions, score_rho)
+    candidates = _Candidates(table, pairs, scores, predictions, options, weights, is_allowed)
+    choice = candidates.choose(rho)
+    with_triples = candidates.deserves_triples(choice)
+    if len(table.recoding.names) > 2 and (with_triples or candidates.deserves_second_round(choice)):
+        half, rest = split_rho(rho, 0.5)
+        selected = candidates.cliques_to_measure(candidates.choose(half))
+        measurements = measure_cliques(table, measurements, selected, half, weights, progress)
+        progress("scoring pairs and triples against the model" if with_triples else "scoring pairs again", 0.0)
+        triples = _strongest_triples(table, pairs, scores, options) if with_triples else []
+        cliques = [*pairs, *(triple for triple in triples if is_allowed(triple))]
+        predictions = _predict_tables(measurements, previous, cliques)
+        score_rho, rho = split_rho(rest, options.score_share)
+        measurements, scores = _score(table, measurements, cliques, predictions, score_rho)
+        candidates = _Candidates(table, cliques, scores, predictions, options, weights, is_allowed)
+        choice = candidates.choose(rho)
+    return measure_cliques(table, measurements, candidates.cliques_to_measure(choice), rho, weights, progress)
 
 
-def _weights(recoding: Recoding, weights: Mapping[str, float]) -> dict[str, float]:
-    """A workload by what is measured: several attributes that are measured as one have the largest of their weights."""
+def check_weights(weights: Mapping[str, float], schema: Schema) -> None:
+    """Refuse attribute weights that are no numbers, or of attributes that are not measured."""
+    try:
+        numbers = {name: float(weight) for name, weight in weights.items()}
+    except (AttributeError, TypeError, ValueError):
+        raise UserError(
+            f"weights={weights!r} are no attribute weights; give numbers, such as {{'income': 4}}"
+        ) from None
+    measured = [attribute.name for attribute in schema.measured_attributes]
+    for name in numbers:
+        if name not in measured:
+            raise UserError(
+                f"a weight is given for {name!r}, which is not measured; measured are {', '.join(measured)}"
+            )
+    check_plan_weights(numbers)
+
+
+def check_share(share: float, name: str) -> None:
+    """Refuse a part of the budget that is not between 0 and 1."""
+    if not 0 <= share < 1:
+        raise UserError(f"{name} is {share}; give a part of the budget, from 0 to below 1")
+
+
+def split_rho(rho: Fraction, share: float) -> tuple[Fraction, Fraction]:
+    """A part of ρ and the rest; together they are ρ, exactly."""
+    part, rest = split_exactly(rho, [exact_fraction(share), 1 - exact_fraction(share)])
+    return part, rest
+
+
+def _recoded_weights(recoding: Recoding, weights: Mapping[str, float]) -> dict[str, float]:
+    """Weights of the recoded attributes: attributes that are measured as one get the largest of their weights."""
     parts = {name: (name, *recoding.joint_parts.get(name, ())) for name in recoding.names}
-    told = {name: [weights[part] for part in own if part in weights] for name, own in parts.items()}
-    return {name: max(weights) for name, weights in told.items() if weights}
+    given = {name: [weights[part] for part in members if part in weights] for name, members in parts.items()}
+    return {name: max(values) for name, values in given.items() if values}
 
 
-def _exclude_constants(table: PrivateTable, allowed: IsAllowed) -> IsAllowed:
-    """The same, without attributes of a single value: nothing depends on them, and tables could grow by them all."""
+def _exclude_constants(table: PrivateTable, is_allowed: IsAllowed) -> IsAllowed:
+    """Exclude attributes of a single value: nothing depends on them, and every marginal could be merged with them."""
     constant = {column.name for column in table.recoding.columns if column.size == 1}
-    return lambda clique: constant.isdisjoint(clique) and allowed(clique)
+    return lambda clique: constant.isdisjoint(clique) and is_allowed(clique)
 
 
-def split_share(rho: Fraction, part: float) -> tuple[Fraction, Fraction]:
-    """A part of a share, and the rest; together they are the share, exactly."""
-    one, other = split_exactly(rho, [exact_fraction(part), 1 - exact_fraction(part)])
-    return one, other
-
-
-# ── what the present model says ──────────────────────────────────────────────────────────────────────────────
+# ── what the current model predicts ──────────────────────────────────────────────────────────────────────────
 
 
 def _predict_tables(measurements: Measurements, previous: Synopsis | None, cliques: Sequence[Clique]) -> list[Counts]:
-    """Tables as they are told by what was released so far; attributes are independent if no pair was measured."""
+    """Predict marginals from everything released so far; attributes are independent if no pair was measured."""
     releases = (*(previous.releases if previous else ()), Release("", measurements.rounds))
     model = fit_model(measurements.schema, measurements.recoding, releases, total=measurements.row_count)
     if model.distribution is None:
@@ -150,17 +182,17 @@ def _predict_tables(measurements: Measurements, previous: Synopsis | None, cliqu
 
 
 def _independent_tables(model: Model, cliques: Sequence[Clique]) -> list[Counts]:
-    singles = {table.clique[0]: norm_sub(table.values, model.total) for table in model.tables}
+    one_way = {table.clique[0]: norm_sub(table.values, model.total) for table in model.tables}
     total = max(model.total, 1.0)
-    return [reduce(np.multiply.outer, [singles[name] / total for name in clique]) * total for clique in cliques]
+    return [reduce(np.multiply.outer, [one_way[name] / total for name in clique]) * total for clique in cliques]
 
 
 def _count_records(
     columns: NDArray[np.unsignedinteger], names: Sequence[str], sizes: Sequence[int], clique: Clique
 ) -> Counts:
-    places = [names.index(name) for name in clique]
-    shape = [sizes[place] for place in places]
-    cells = np.ravel_multi_index([columns[place] for place in places], shape)
+    axes = [names.index(name) for name in clique]
+    shape = [sizes[axis] for axis in axes]
+    cells = np.ravel_multi_index([columns[axis] for axis in axes], shape)
     return np.bincount(cells, minlength=math.prod(shape)).reshape(shape).astype(np.float64)
 
 
@@ -174,81 +206,84 @@ def _score(
     predictions: Sequence[Counts],
     rho: Fraction,
 ) -> tuple[Measurements, Counts]:
-    """The findings with noisy distances from guesses added, and those distances, shrunk by their noise."""
+    """Measure the distances of marginals from predictions; return them shrunk by their noise, and record them."""
     if not cliques:
         return measurements, np.empty(0)
     values = table.score_predictions(cliques, predictions, rho)
-    deviation = math.sqrt(len(cliques) * table.privacy_unit.score_sensitivity(1) ** 2 / (2 * rho))
+    std = math.sqrt(len(cliques) * table.privacy_unit.score_sensitivity(1) ** 2 / (2 * rho))
     lengths = np.array([len(clique) for clique in cliques])
-    sharpened = values.copy()
+    shrunk = values.copy()
     for length in set(lengths.tolist()):
-        sharpened[lengths == length] = shrink_scores(values[lengths == length], deviation)
-    scores = Scores("distance from the model", tuple(cliques), values, deviation)
-    return replace(measurements, scores=(*measurements.scores, scores)), sharpened
+        shrunk[lengths == length] = shrink_scores(values[lengths == length], std)
+    scores = Scores("distance from the model", tuple(cliques), values, std)
+    return replace(measurements, scores=(*measurements.scores, scores)), shrunk
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Candidates:
-    """Marginals that may be measured, how far the model is from them, and what it says they are."""
+    """Marginals that may be measured, with their scores and the model's predictions of them."""
 
     table: PrivateTable
     cliques: Sequence[Clique]
     scores: Counts
     predictions: Sequence[Counts]
     options: AdaptiveSelection
-    allowed: IsAllowed
+    weights: Mapping[str, float]
+    is_allowed: IsAllowed
 
     def choose(self, rho: Fraction) -> MarginalChoice:
-        """Which of them are worth their noise."""
+        """Select the candidates that are worth their noise."""
         return select_marginals(
             self.scores,
             self.predictions,
             float(rho),
             sensitivity=math.sqrt(self.table.privacy_unit.l2_sensitivity_squared),
             max_total_cells=self.table.noisy_values_left // 2,
-            importance=np.array([_weight(clique, self.options) for clique in self.cliques]),
-            noise_factor=lambda places: self._merge(places).noise_factor,
+            importance=np.array([_clique_weight(clique, self.weights) for clique in self.cliques]),
+            noise_factor=lambda positions: self._merge(positions).noise_factor,
         )
 
-    def tables(self, choice: MarginalChoice) -> list[Clique]:
-        """What to measure so that the chosen ones are told best."""
+    def cliques_to_measure(self, choice: MarginalChoice) -> list[Clique]:
+        """The marginals in which the chosen candidates are measured with the least noise."""
         if len(choice.positions) and self._predicted_error(choice) < self.options.no_merge_below_error:
-            return [self.cliques[place] for place in choice.positions]
+            return [self.cliques[position] for position in choice.positions]
         return self._merge(choice.positions).cliques
 
     def deserves_second_round(self, choice: MarginalChoice) -> bool:
-        """Whether chosen ones tell much more than their noise, so that the others can be judged by them."""
-        left_out = 0 < len(choice.positions) < len(self.scores)
-        return left_out and choice.errors.sum() < self.options.second_round_ratio * self.scores[choice.positions].sum()
+        """Whether the chosen candidates hold much more signal than noise, so that others can be judged by them."""
+        some_left = 0 < len(choice.positions) < len(self.scores)
+        return some_left and choice.errors.sum() < self.options.second_round_ratio * self.scores[choice.positions].sum()
 
     def deserves_triples(self, choice: MarginalChoice) -> bool:
-        """Whether there are chosen ones, and they are predicted to be off by a small share of the rows only."""
+        """Whether candidates were chosen and their predicted error is a small fraction of the rows."""
         return len(choice.positions) > 0 and self._predicted_error(choice) < self.options.triples_below_error
 
     def _predicted_error(self, choice: MarginalChoice) -> float:
-        """How far chosen ones are predicted to be off, as a share of the rows."""
+        """The predicted distance of the chosen marginals from the truth, as a fraction of the rows."""
         return float(np.mean(choice.errors)) / (2 * max(float(self.predictions[0].sum()), 1.0))
 
-    def _merge(self, places: NDArray[np.int64]) -> MergedMarginals:
-        """The tables that those at these places are best measured in, if they have no more cells than may be drawn."""
-        chosen = [self.cliques[place] for place in places]
-        grown = merge_marginals(
+    def _merge(self, positions: NDArray[np.int64]) -> MergedMarginals:
+        """Merge the candidates at these positions where that means less noise, within the limits of a release."""
+        chosen = [self.cliques[position] for position in positions]
+        merged = merge_marginals(
             chosen,
             dict(zip(self.table.recoding.names, self.table.recoding.sizes, strict=True)),
-            importance=self.options.weights,
+            importance=self.weights,
             max_cells=min(self.options.max_merged_cells, self.table.limits.max_marginal_cells),
-            is_allowed=self.allowed,
+            is_allowed=self.is_allowed,
         )
-        few = sum(count_cells(self.table, grown.cliques)) <= self.table.noisy_values_left // 2
-        return grown if few else MergedMarginals(chosen, 1.0)
+        fits = sum(count_cells(self.table, merged.cliques)) <= self.table.noisy_values_left // 2
+        return merged if fits else MergedMarginals(chosen, 1.0)
 
 
-def _weight(clique: Clique, options: AdaptiveSelection) -> float:
-    return math.prod(options.weights.get(name, 1.0) for name in clique)
+def _clique_weight(clique: Clique, weights: Mapping[str, float]) -> float:
+    return math.prod(weights.get(name, 1.0) for name in clique)
 
 
-def _triples(table: PrivateTable, pairs: Sequence[Clique], scores: Counts, options: AdaptiveSelection) -> list[Clique]:
-    """Triples of moderate size whose two strongest pairs are the strongest."""
+def _strongest_triples(
+    table: PrivateTable, pairs: Sequence[Clique], scores: Counts, options: AdaptiveSelection
+) -> list[Clique]:
+    """Triples of moderate size, ordered by the scores of their two strongest pairs."""
     strength = dict(zip(pairs, scores.tolist(), strict=True))
 
     def weakness(triple: Clique) -> float:
@@ -256,12 +291,10 @@ def _triples(table: PrivateTable, pairs: Sequence[Clique], scores: Counts, optio
         return -math.fsum(strongest)
 
     best = {name: max((s for p, s in strength.items() if name in p), default=0.0) for name in table.recoding.names}
-    names = sorted(best, key=lambda name: -best[name])[
-        :MAX_TRIPLE_ATTRIBUTES
-    ]  # the triples of all would be too many to list
-    triples: list[Clique] = list(combinations([name for name in table.recoding.names if name in set(names)], 3))
-    most = min(options.max_triple_cells, table.limits.max_marginal_cells)
-    small = [triple for triple, cells in zip(triples, count_cells(table, triples), strict=True) if cells <= most]
+    strong_names = set(sorted(best, key=lambda name: -best[name])[:MAX_TRIPLE_ATTRIBUTES])
+    triples: list[Clique] = list(combinations([name for name in table.recoding.names if name in strong_names], 3))
+    max_cells = min(options.max_triple_cells, table.limits.max_marginal_cells)
+    small = [triple for triple, cells in zip(triples, count_cells(table, triples), strict=True) if cells <= max_cells]
     return sorted(small, key=weakness)[: options.max_triples]
 
 
@@ -270,13 +303,16 @@ def measure_cliques(
     measurements: Measurements,
     cliques: Sequence[Clique],
     rho: Fraction,
-    options: AdaptiveSelection,
+    weights: Mapping[str, float],
     progress: Progress,
 ) -> Measurements:
-    """The findings with these marginals added; if none is worth it, the 1-way marginals are measured once more."""
+    """Add these marginals to the measurements; without any, the one-way marginals are measured once more.
+
+    Privacy: spends ``rho``, divided by (weight · cells)^(2/3), which minimizes the weighted sum of errors.
+    """
     cliques = list(cliques) or [(name,) for name in table.recoding.names]
     progress(f"measuring {len(cliques)} marginals", 0.0)
     sizes = zip(cliques, count_cells(table, cliques), strict=True)
-    shares = split_exactly(rho, [(_weight(clique, options) * cells) ** CELL_POWER for clique, cells in sizes])
-    stage = MeasurementRound(table.recoding, tuple(table.measure(cliques, shares)))
-    return replace(measurements, rounds=(*measurements.rounds, stage))
+    rhos = split_exactly(rho, [(_clique_weight(clique, weights) * cells) ** CELL_POWER for clique, cells in sizes])
+    new = MeasurementRound(table.recoding, tuple(table.measure(cliques, rhos)))
+    return replace(measurements, rounds=(*measurements.rounds, new))

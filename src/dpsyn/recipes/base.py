@@ -1,14 +1,18 @@
-"""What a recipe is: a whole algorithm that asks a private table its questions."""
+"""What a recipe is: a whole algorithm that spends the budget of a private table, as an object with its options."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Set
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, ClassVar
 
+from dpsyn.accounting import Budget
 from dpsyn.encoding import Recoding
-from dpsyn.inference import MeasurementRound, Scores, SynthesisMethod
+from dpsyn.errors import UserError
+from dpsyn.inference import GUM, MCF, Gibbs, MeasurementRound, Scores
 from dpsyn.marginals import Estimate
+from dpsyn.options import options_to_data
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.schema import Schema
@@ -17,18 +21,17 @@ from dpsyn.synopsis import Synopsis
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Measurements:
-    """What a recipe measured, and how to model it.
+    """What a recipe measured, and what a model of it needs to know.
 
     Attributes:
-        schema: what is public, with the values that were bought.
+        schema: the public schema, with the values that were discovered privately.
         recoding: the attributes to model.
         rounds: the marginals, in the order in which they were measured.
-        scores: what they were chosen by.
+        scores: the noisy scores by which marginals were selected.
         zeroed_attributes: attributes of the recoding whose last code counts as empty.
         row_count: the number of rows, where it is public.
-        method: how records are fitted to the tables.
-        tables: tables over the recoding that the recipe worked out itself from what it measured; if there are any, the
-            model follows them alone.
+        tables: tables over the recoding that the recipe estimated itself; if there are any, the model follows them
+            alone.
     """
 
     schema: Schema
@@ -37,18 +40,62 @@ class Measurements:
     scores: tuple[Scores, ...] = ()
     zeroed_attributes: Set[str] = frozenset()
     row_count: int | None = None
-    method: SynthesisMethod = "gibbs"
     tables: tuple[Estimate, ...] = ()
 
 
-class Recipe(Protocol):
-    """Spends the budget of a private table and gives what it measured.
+@dataclass(frozen=True, kw_only=True)
+class Recipe(ABC):
+    """A whole algorithm: which marginals of a private table are measured, and how rows are synthesized from them.
 
-    Privacy: a recipe sees nothing but the gate's answers, so whatever it does is paid for. It is a function of those
-    answers: an interrupted run asks the same questions again and gets the stored answers.
+    A recipe is a frozen object whose fields are its options; pass it to ``dpsyn.measure``. A new recipe is one module
+    with a subclass, and a line in ``recipes/registry.py``.
+
+    Privacy: a recipe sees only the gate's noisy answers, so whatever it does is within the budget. It is a
+    deterministic function of these answers: an interrupted run repeats its questions and gets the stored answers.
+
+    Attributes:
+        synthesis: how rows are synthesized from the measured marginals. It costs no budget and can be chosen again
+            whenever rows are generated.
     """
 
-    def __call__(
+    name: ClassVar[str]
+    """What the recipe is called on the command line."""
+
+    summary: ClassVar[str]
+    """One sentence: what it does, and where it comes from."""
+
+    is_baseline: ClassVar[bool] = False
+    """Whether it is a point of comparison for other recipes rather than a way to release a table."""
+
+    synthesis: Gibbs | GUM | MCF = Gibbs()  # noqa: RUF009 -- frozen
+
+    @abstractmethod
+    def measure(
         self, table: PrivateTable, *, previous: Synopsis | None = None, progress: Progress = ignore_progress
     ) -> Measurements:
-        """Measure a table; ``previous`` is what earlier releases of it told."""
+        """Spend the budget of a table; ``previous`` holds earlier releases of it, whose numbers are combined."""
+
+    @abstractmethod
+    def max_passes(self, schema: Schema) -> int:
+        """How often the table is read at most; a test compares it with what happens."""
+
+    def check(self, schema: Schema, previous: Synopsis | None) -> None:  # noqa: B027 -- most have nothing to check
+        """Refuse options that do not fit the schema, before anything is spent or read."""
+
+    def plan_budget(self, schema: Schema, epsilon: float, delta: float) -> Budget:
+        """The privacy budget for a guarantee of (ε, δ), divided as this recipe needs it."""
+        return Budget.for_guarantee(epsilon, delta, thresholds=bool(schema.open_attributes))
+
+    def declared_public(self) -> tuple[str, ...]:
+        """What this recipe takes as known without the data, for the certificate."""
+        return ()
+
+    def to_data(self) -> dict[str, Any]:
+        """The recipe as plain data: its name and all options. It identifies a run in journal and certificate."""
+        return options_to_data(self)
+
+
+def refuse_to_extend(previous: Synopsis | None, recipe: str) -> None:
+    """Refuse to extend a synopsis by a recipe whose model takes no part of earlier releases."""
+    if previous is not None:
+        raise UserError(f"recipe {recipe!r} cannot extend a synopsis; use another recipe, such as 'dpsyn'")

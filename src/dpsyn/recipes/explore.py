@@ -2,38 +2,66 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import dataclass
+from typing import ClassVar
 
-from dpsyn.inference import Scores
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, ignore_progress
-from dpsyn.recipes.base import Measurements
-from dpsyn.recipes.one_way import measurable_pairs, measure_one_way, recode_rare_values
+from dpsyn.recipes.base import Measurements, Recipe
+from dpsyn.recipes.one_way import (
+    RARE_SIGMAS,
+    count_one_way_passes,
+    count_score_passes,
+    measurable_pairs,
+    measure_one_way,
+    recode_rare_values,
+)
+from dpsyn.recipes.privsyn import score_pairs
+from dpsyn.schema import Schema
 from dpsyn.synopsis import Synopsis
 
-RARE_SIGMAS = 3.0
-"""Values with a noisy count below so many standard deviations are merged before pairs are looked at."""
 
+@dataclass(frozen=True, kw_only=True)
+class Explore(Recipe):
+    """Measure one-way marginals and how strongly every pair depends; ``dpsyn explore`` shows the result.
 
-def explore(
-    table: PrivateTable, *, previous: Synopsis | None = None, progress: Progress = ignore_progress
-) -> Measurements:
-    """1-way marginals with half of the budget, InDif of every pair with the other half.
+    >>> Explore().rare_sigmas
+    3.0
 
-    Privacy: spends the whole ρ of the budget.
+    Attributes:
+        rare_sigmas: values with a noisy count below this many standard deviations are merged before pairs are scored.
     """
-    progress("measuring every attribute", 0.0)
-    for_singles, for_scores = table.budget.split_rho([1, 1])
-    table, stages = measure_one_way(table, for_singles)
-    recoding, _ = recode_rare_values(table, stages, previous, rare_sigmas=RARE_SIGMAS)
-    table = table.recode(recoding)
-    pairs = measurable_pairs(table)
-    scores: tuple[Scores, ...] = ()
-    if pairs:
-        progress("scoring how pairs depend on each other", 0.0)
-        values = table.score_indif(pairs, for_scores)
-        deviation = math.sqrt(len(pairs) * table.privacy_unit.score_sensitivity(4) ** 2 / (2 * for_scores))
-        scores = (Scores("dependence", tuple(pairs), values, deviation),)
-    return Measurements(
-        schema=table.schema, recoding=recoding, rounds=stages, scores=scores, row_count=table.public_row_count()
+
+    name: ClassVar[str] = "explore"
+    summary: ClassVar[str] = (
+        "A first look: one-way marginals with half of the budget, the dependence of every pair with the other half."
     )
+
+    rare_sigmas: float = RARE_SIGMAS
+
+    def measure(
+        self, table: PrivateTable, *, previous: Synopsis | None = None, progress: Progress = ignore_progress
+    ) -> Measurements:
+        """Measure one-way marginals with half of ρ, and InDif of every pair with the other half.
+
+        Privacy: spends the whole ρ of the budget.
+        """
+        progress("measuring every attribute", 0.0)
+        one_way_rho, score_rho = table.budget.split_rho([1, 1])
+        table, rounds = measure_one_way(table, one_way_rho)
+        recoding, _ = recode_rare_values(table, rounds, previous, rare_sigmas=self.rare_sigmas)
+        table = table.recode(recoding)
+        pairs = measurable_pairs(table)
+        if pairs:
+            progress("scoring how pairs depend on each other", 0.0)
+        return Measurements(
+            schema=table.schema,
+            recoding=recoding,
+            rounds=rounds,
+            scores=score_pairs(table, pairs, score_rho) if pairs else (),
+            row_count=table.public_row_count(),
+        )
+
+    def max_passes(self, schema: Schema) -> int:
+        """One-way marginals, scores, and the public row count."""
+        return count_one_way_passes(schema) + count_score_passes(schema) + int(schema.row_count_is_public)

@@ -1,26 +1,35 @@
-"""What a plan asks for, step by step: values, mappings, 1-way marginals, rare codes merged, marginals, selection."""
+"""Recipe ``planned``: what a plan names is measured, recoded as it says; selection takes care of what it leaves open.
+
+In this order: values of open attributes, mappings, one-way marginals, rare codes merged, marginals, selection.
+"""
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import ClassVar
 
+import msgspec
 import numpy as np
 
-from dpsyn.accounting import exact_fraction, split_exactly
+from dpsyn.accounting import Budget, exact_fraction, split_exactly
 from dpsyn.encoding import Codec, DifferenceCoding, Recoding, learn_mapping, merge_rare_values, project_to_recoding
-from dpsyn.errors import BudgetError
+from dpsyn.errors import BudgetError, UserError
 from dpsyn.inference import MeasurementRound, Release, estimate_one_way
 from dpsyn.marginals import Clique, Estimate
+from dpsyn.options import text_option
 from dpsyn.plan import (
     MAX_TABLE_CELLS,
     Plan,
     PlanShares,
     RareThreshold,
     ResolvedPlan,
+    budget_for_plan,
     divide_budget,
+    laplace_noise_warning,
     marginal_shares,
     one_way_shares,
     pure_steps,
@@ -28,60 +37,112 @@ from dpsyn.plan import (
 )
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, ignore_progress
-from dpsyn.recipes.adaptive_selection import AdaptiveSelection, select_and_measure
-from dpsyn.recipes.base import Measurements
-from dpsyn.schema import Open
+from dpsyn.recipes.adaptive_selection import AdaptiveSelection, check_weights, select_and_measure
+from dpsyn.recipes.base import Measurements, Recipe
+from dpsyn.recipes.one_way import count_one_way_passes, count_score_passes
+from dpsyn.schema import Open, Schema
 from dpsyn.synopsis import Synopsis
 
 DISCOVERY_SHARE = 0.3
-"""The part of what 1-way marginals get that buys the values of open attributes, if there are any."""
+"""The part of the one-way budget that discovers the values of open attributes, if there are any."""
 
 MAX_CODES = 1_000
-"""Codes of one attribute after merging, at most: pairs of such are the largest tables that can be measured."""
+"""Codes of one attribute after merging: pairs of such attributes are the largest marginals that can be measured."""
 
-MAX_DRAW_SHARE = 0.9
-"""The part of all draws that the marginals of a plan may take; the rest is for what was not foreseen."""
+MAX_NOISY_SHARE = 0.9
+"""The part of all noisy values of a release that the marginals of a plan may take; the rest is a reserve."""
+
+PLAN_PASSES = 4
+"""Further passes that a plan may take: for mappings, histograms inside codes, joint attributes and Laplace noise."""
 
 
-def measure_plan(
-    table: PrivateTable,
-    *,
-    previous: Synopsis | None = None,
-    progress: Progress = ignore_progress,
-    plan: Plan,
-    options: AdaptiveSelection = AdaptiveSelection(),
-) -> Measurements:
-    """Measure what a plan names, recoded as it says, and leave to selection what it leaves open.
+@dataclass(frozen=True, kw_only=True)
+class Planned(Recipe):
+    r"""Measure what a plan names, and select what it leaves open.
 
-    Privacy: spends the whole ρ of the budget and its pure steps. Recodings follow from the plan, which is public, and
-    from answers of the gate.
+    >>> from dpsyn import Plan
+    >>> plan = Plan.from_yaml("dpsyn_plan: 1\nmarginals: [[age, income]]")
+    >>> Planned(plan=plan).plan.marginals[0].of
+    ('age', 'income')
+
+    Attributes:
+        plan: what the data owner knows about the table: which columns belong together, which follow from which, which
+            marginals matter. Public: make it without looking at the data, or from what was released.
+        selection: how further marginals are selected, if the plan leaves budget for that.
+        weights: how much errors in marginals with an attribute count; the plan's own weights take precedence.
     """
-    work = _Progress.begin(table, plan)
-    progress("measuring every attribute", 0.0)
-    work = work.discover_values().learn_mappings().measure_one_way().merge_rare_codes()
-    work = work.measure_marginals(progress)
-    table, found = work.table, work.measurements()
-    left = work.shares.selection
-    if not left:
-        return found
-    measured = {frozenset(m.clique) for stage in work.rounds for m in stage.marginals}
-    options = replace(options, weights={**options.weights, **work.resolved.weights})
 
-    def is_allowed(clique: Clique) -> bool:
-        return frozenset(clique) not in measured and work.resolved.allows(clique)
+    name: ClassVar[str] = "planned"
+    summary: ClassVar[str] = "Measures what a plan file names, recoded as it says, and selects what it leaves open."
 
-    return select_and_measure(table, found, previous, left, options, progress, is_allowed)
+    plan: Plan = text_option(Plan(), parse=Plan.load, type_words="FILE", to_data=msgspec.to_builtins)  # noqa: RUF009 -- frozen
+    selection: AdaptiveSelection = AdaptiveSelection()  # noqa: RUF009 -- frozen
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+    def check(self, schema: Schema, previous: Synopsis | None) -> None:
+        """Refuse a plan or weights that do not fit the schema, and earlier releases."""
+        if previous is not None:
+            raise UserError("a plan cannot extend a synopsis yet; measure the table anew, or use another recipe")
+        self.plan.check(schema)
+        check_weights(self.weights, schema)
+
+    def plan_budget(self, schema: Schema, epsilon: float, delta: float) -> Budget:
+        """The budget with the pure steps that the plan's Laplace marginals need."""
+        if message := laplace_noise_warning(self.plan, schema, epsilon):
+            warnings.warn(message, UserWarning, stacklevel=4)
+        resolved = resolve_plan(self.plan, schema, epsilon)
+        return budget_for_plan(resolved, epsilon, delta, thresholds=bool(schema.open_attributes))
+
+    def declared_public(self) -> tuple[str, ...]:
+        """The plan, by its digest and description."""
+        return (self.plan.declared_public(),)
+
+    def measure(
+        self, table: PrivateTable, *, previous: Synopsis | None = None, progress: Progress = ignore_progress
+    ) -> Measurements:
+        """Measure what the plan names, recoded as it says, then select what it leaves open.
+
+        Privacy: spends the whole ρ of the budget and its pure steps. Recodings follow from the plan, which is public,
+        and from answers of the gate.
+        """
+        state = _PlanState.begin(table, self.plan)
+        progress("measuring every attribute", 0.0)
+        state = state.discover_values().learn_mappings().measure_one_way().merge_rare_codes()
+        state = state.measure_marginals(progress)
+        if not state.shares.selection:
+            return state.measurements()
+        measured = {frozenset(marginal.clique) for round_ in state.rounds for marginal in round_.marginals}
+
+        def is_allowed(clique: Clique) -> bool:
+            return frozenset(clique) not in measured and state.resolved.allows(clique)
+
+        return select_and_measure(
+            state.table,
+            state.measurements(),
+            previous,
+            state.shares.selection,
+            self.selection,
+            progress,
+            weights={**self.weights, **state.resolved.weights},
+            is_allowed=is_allowed,
+        )
+
+    def max_passes(self, schema: Schema) -> int:
+        """As recipe ``dpsyn``, and those of the plan's own steps."""
+        triple_cells = self.selection.max_triples * self.selection.max_triple_cells
+        scores = count_score_passes(schema) + count_score_passes(schema, triple_cells)
+        return count_one_way_passes(schema) + 1 + int(schema.row_count_is_public) + scores + 2 + PLAN_PASSES
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Progress:
-    """A planned release on its way.
+class _PlanState:
+    """How far the steps of a plan are carried out.
 
     Attributes:
-        table: the table as it is recoded by now.
-        plan: what is to be done.
+        table: the table, recoded as far as the steps are done.
+        plan: the plan.
         epsilon: the ε that decides between variants of the plan.
-        resolved: what the plan comes to.
+        resolved: the plan at this ε.
         shares: the amounts of ρ that are left for each part of it.
         rounds: what was measured so far.
     """
@@ -94,41 +155,43 @@ class _Progress:
     rounds: tuple[MeasurementRound, ...] = ()
 
     @classmethod
-    def begin(cls, table: PrivateTable, plan: Plan) -> _Progress:
+    def begin(cls, table: PrivateTable, plan: Plan) -> _PlanState:
         epsilon = float(table.budget.epsilon)
-        layout = resolve_plan(plan, table.schema, epsilon)
+        resolved = resolve_plan(plan, table.schema, epsilon)
         shares = divide_budget(
             plan,
-            layout,
+            resolved,
             rho=float(table.budget.rho),
             sensitivity=math.sqrt(table.privacy_unit.l2_sensitivity_squared),
             rows=table.schema.expected_size,
         )
-        _check_room(layout, table)
-        return cls(table, plan, epsilon, layout, shares.in_rho(table.budget.rho))
+        _check_room(resolved, table)
+        return cls(table, plan, epsilon, resolved, shares.in_rho(table.budget.rho))
 
     # ── attributes by themselves ─────────────────────────────────────────────────────────────────────────
 
-    def discover_values(self) -> _Progress:
-        """Buy the values of open attributes."""
-        opened = [a.name for a in self.table.schema.measured_attributes if isinstance(a, Open)]
-        if not opened:
+    def discover_values(self) -> _PlanState:
+        """Discover the values of open attributes."""
+        open_names = [a.name for a in self.table.schema.measured_attributes if isinstance(a, Open)]
+        if not open_names:
             return replace(self, table=self.table.recode(self.resolved.recoding))
         table = self.table
-        for_values, left = split_exactly(
+        discovery_rho, rest = split_exactly(
             self.shares.one_way, [exact_fraction(DISCOVERY_SHARE), 1 - exact_fraction(DISCOVERY_SHARE)]
         )
-        deltas = split_exactly(table.budget.threshold_delta, [1] * len(opened))
-        for name, share, delta in zip(opened, split_exactly(for_values, [1] * len(opened)), deltas, strict=True):
-            table = table.discover_values(name, share, delta)
-        layout = _resolve_within_room(self.plan, table, self.epsilon, opened)
-        learned = {mapping.of: self.shares.mappings[mapping.of] for mapping in layout.mappings}
-        left += sum(self.shares.mappings.values()) - sum(learned.values())
-        shares = replace(self.shares, one_way=left, mappings=learned)
-        return replace(self, table=table.recode(layout.recoding), resolved=layout, shares=shares)
+        deltas = split_exactly(table.budget.threshold_delta, [1] * len(open_names))
+        for name, rho, delta in zip(
+            open_names, split_exactly(discovery_rho, [1] * len(open_names)), deltas, strict=True
+        ):
+            table = table.discover_values(name, rho, delta)
+        resolved = _resolve_within_room(self.plan, table, self.epsilon, open_names)
+        learned = {mapping.of: self.shares.mappings[mapping.of] for mapping in resolved.mappings}
+        rest += sum(self.shares.mappings.values()) - sum(learned.values())
+        shares = replace(self.shares, one_way=rest, mappings=learned)
+        return replace(self, table=table.recode(resolved.recoding), resolved=resolved, shares=shares)
 
-    def learn_mappings(self) -> _Progress:
-        """Measure pairs of which one attribute follows from the other, and read off how."""
+    def learn_mappings(self) -> _PlanState:
+        """Measure pairs in which one attribute follows from the other, and derive the mapping."""
         if not self.resolved.mappings:
             return self
         codec = Codec(self.table.schema)
@@ -136,53 +199,53 @@ class _Progress:
         cliques: list[Clique] = [(mapping.source, mapping.of) for mapping in self.resolved.mappings]
         shares = [self.shares.mappings[mapping.of] for mapping in self.resolved.mappings]
         pairs = fine.measure(cliques, shares, purpose="mapping, read off the marginal")
-        places = {name: place for place, name in enumerate(codec.names)}
-        references: dict[int, DifferenceCoding] = {
-            places[pair.clique[1]]: learn_mapping(
+        positions = {name: position for position, name in enumerate(codec.names)}
+        codings: dict[int, DifferenceCoding] = {
+            positions[pair.clique[1]]: learn_mapping(
                 pair.counts,
-                anchor=places[pair.clique[0]],
-                modulus=codec.attributes[places[pair.clique[1]]].proper_cells,
+                anchor=positions[pair.clique[0]],
+                modulus=codec.attributes[positions[pair.clique[1]]].proper_cells,
             )
             for pair in pairs
         }
-        recoding = self.resolved.recoding.code_differences(references)
-        stage = MeasurementRound(fine.recoding, tuple(pairs))
-        layout = replace(self.resolved, recoding=recoding)
-        return replace(self, table=self.table.recode(recoding), resolved=layout, rounds=(*self.rounds, stage))
+        recoding = self.resolved.recoding.code_differences(codings)
+        learned = MeasurementRound(fine.recoding, tuple(pairs))
+        resolved = replace(self.resolved, recoding=recoding)
+        return replace(self, table=self.table.recode(recoding), resolved=resolved, rounds=(*self.rounds, learned))
 
-    def measure_one_way(self) -> _Progress:
-        """Measure 1-way marginals over codes, and histograms inside codes where there are finer cells."""
+    def measure_one_way(self) -> _PlanState:
+        """Measure one-way marginals over codes, and histograms inside codes where there are finer cells."""
         shares = one_way_shares(self.resolved, self.shares)
-        stages = list(self.rounds)
+        rounds = list(self.rounds)
         cells = {name: share for (kind, name), share in shares.items() if kind == "cells"}
         if cells:
             fine = Recoding.fine(Codec(self.table.schema)).code_differences(self.resolved.recoding.difference_codings)
-            stages.append(_measure_round(self.table.recode(fine), cells, "histogram"))
+            rounds.append(_measure_round(self.table.recode(fine), cells, "histogram"))
         codes = {name: share for (kind, name), share in shares.items() if kind == "codes"}
         if plain := {name: share for name, share in codes.items() if name not in self.resolved.joint}:
-            stages.append(_measure_round(self.table, plain, "marginal"))
+            rounds.append(_measure_round(self.table, plain, "marginal"))
         if joint := dict(self.shares.joint) | {
             name: share for name, share in codes.items() if name in self.resolved.joint
         }:
-            stages.append(_measure_round(self.table, joint, "recoding, counts"))
-        return replace(self, rounds=tuple(stages))
+            rounds.append(_measure_round(self.table, joint, "recoding, counts"))
+        return replace(self, rounds=tuple(rounds))
 
     # ── several attributes together ──────────────────────────────────────────────────────────────────────
 
-    def merge_rare_codes(self) -> _Progress:
-        """Merge rare codes, and so many that all planned marginals can be measured."""
+    def merge_rare_codes(self) -> _PlanState:
+        """Merge rare codes, and more of them until all planned marginals can be measured."""
         cliques = self._cliques()
-        most = MAX_CODES
+        max_codes = MAX_CODES
         while True:
-            recoding = self._merge_codes(most)
+            recoding = self._merge_codes(max_codes)
             cells = list(_count_cells(recoding, cliques).values())
             fits = not cells or (
                 max(cells) <= self.table.limits.max_marginal_cells
-                and sum(cells) <= MAX_DRAW_SHARE * self.table.noisy_values_left
+                and sum(cells) <= MAX_NOISY_SHARE * self.table.noisy_values_left
             )
-            if fits or most == 1:
+            if fits or max_codes == 1:
                 return replace(self, table=self.table.recode(recoding))
-            most = max(1, most * 2 // 3)
+            max_codes = max(1, max_codes * 2 // 3)
 
     def _merge_codes(self, max_codes: int) -> Recoding:
         recoding = self.resolved.recoding
@@ -200,39 +263,39 @@ class _Progress:
         recoding, releases = self.resolved.recoding, [Release("", self.rounds)]
         if name in self.resolved.one_way:
             return estimate_one_way(releases, recoding, name)
-        for stage in self.rounds:
-            for marginal in stage.marginals:
+        for round_ in self.rounds:
+            for marginal in round_.marginals:
                 if (
                     name in marginal.clique
-                    and (told := project_to_recoding(marginal, stage.recoding, recoding)) is not None
+                    and (projected := project_to_recoding(marginal, round_.recoding, recoding)) is not None
                 ):
-                    values = np.array(told.project([name]))
-                    return Estimate((name,), values, told.variance * told.values.size / values.size)
+                    values = np.array(projected.project([name]))
+                    return Estimate((name,), values, projected.variance * projected.values.size / values.size)
         return None
 
-    def measure_marginals(self, progress: Progress) -> _Progress:
+    def measure_marginals(self, progress: Progress) -> _PlanState:
         """Measure the marginals that the plan names."""
         pure = pure_steps(self.resolved, self.epsilon)
-        stages = list(self.rounds)
+        rounds = list(self.rounds)
         if pure:
             progress(f"measuring {len(pure)} marginals with Laplace noise", 0.0)
             answers = self.table.measure_laplace(list(pure), self._planned_steps(pure))
-            stages.append(MeasurementRound(self.table.recoding, tuple(answers)))
+            rounds.append(MeasurementRound(self.table.recoding, tuple(answers)))
         shares = marginal_shares(self.resolved, self.shares, _count_cells(self.table.recoding, self._cliques()))
         if shares:
             progress(f"measuring {len(shares)} marginals", 0.0)
             answers = self.table.measure(list(shares), list(shares.values()))
-            stages.append(MeasurementRound(self.table.recoding, tuple(answers)))
-        return replace(self, rounds=tuple(stages))
+            rounds.append(MeasurementRound(self.table.recoding, tuple(answers)))
+        return replace(self, rounds=tuple(rounds))
 
     def _planned_steps(self, pure: Mapping[Clique, Fraction]) -> list[Fraction]:
-        """The budget's own pure steps, which are those of the plan rounded down to whole grains."""
+        """The pure steps of the budget: those of the plan, rounded down to the budget's grain."""
         order = sorted(pure, key=lambda clique: -pure[clique])
         steps = dict(zip(order, self.table.budget.pure_epsilons, strict=True))
         return [steps[clique] for clique in pure]
 
     def _cliques(self) -> list[Clique]:
-        return [clique for wanted in self.resolved.marginals for clique in wanted.cliques]
+        return [clique for planned in self.resolved.marginals for clique in planned.cliques]
 
     def measurements(self) -> Measurements:
         """What was measured so far."""
@@ -242,34 +305,37 @@ class _Progress:
         )
 
 
-def _check_room(layout: ResolvedPlan, table: PrivateTable) -> None:
-    """Refuse, before anything is paid, a plan whose first tables alone are more than a release may draw.
+def _check_room(resolved: ResolvedPlan, table: PrivateTable) -> None:
+    """Refuse, before anything is spent, a plan whose first steps alone exceed the limit of noisy values.
 
-    Values that are still to be bought are not counted.
+    Values that are still to be discovered are not counted.
     """
-    draws = _count_first_draws(layout)
-    if draws > table.noisy_values_left:
+    count = _count_first_values(resolved)
+    if count > table.noisy_values_left:
         raise BudgetError(
-            f"mappings, joint attributes and 1-way marginals of the plan would draw {draws:,} noisy numbers, more than "
+            f"mappings, joint attributes and one-way marginals of the plan need {count:,} noisy values, more than "
             f"{table.noisy_values_left:,}; give attributes bins, or leave out a transform"
         )
 
 
-def _count_first_draws(layout: ResolvedPlan) -> int:
-    """Noisy numbers in mappings, histograms and 1-way marginals."""
-    fine, codes = dict(layout.recoding.origin), dict(zip(layout.recoding.names, layout.recoding.sizes, strict=True))
-    mapped = sum(fine[mapping.source] * fine[mapping.of] for mapping in layout.mappings)
-    return mapped + sum(fine[name] for name in layout.finer) + sum(codes[name] for name in layout.one_way)
+def _count_first_values(resolved: ResolvedPlan) -> int:
+    """Count the noisy values in mappings, histograms and one-way marginals."""
+    fine, codes = (
+        dict(resolved.recoding.origin),
+        dict(zip(resolved.recoding.names, resolved.recoding.sizes, strict=True)),
+    )
+    mapped = sum(fine[mapping.source] * fine[mapping.of] for mapping in resolved.mappings)
+    return mapped + sum(fine[name] for name in resolved.finer) + sum(codes[name] for name in resolved.one_way)
 
 
 def _resolve_within_room(plan: Plan, table: PrivateTable, epsilon: float, discovered: Sequence[str]) -> ResolvedPlan:
-    """The layout once values are bought, with as many of them told apart as a release may draw tables of."""
-    most = min(MAX_TABLE_CELLS, table.limits.max_marginal_cells)
+    """Resolve the plan after values were discovered, distinguishing as many of them as the limit allows."""
+    max_cells = min(MAX_TABLE_CELLS, table.limits.max_marginal_cells)
     while True:
-        layout = resolve_plan(plan, table.schema, epsilon, discovered=discovered, max_cells=most)
-        if most == 1 or _count_first_draws(layout) <= table.noisy_values_left:
-            return layout
-        most //= 2
+        resolved = resolve_plan(plan, table.schema, epsilon, discovered=discovered, max_cells=max_cells)
+        if max_cells == 1 or _count_first_values(resolved) <= table.noisy_values_left:
+            return resolved
+        max_cells //= 2
 
 
 def _measure_round(table: PrivateTable, shares: Mapping[str, Fraction], purpose: str) -> MeasurementRound:
@@ -283,8 +349,8 @@ def _count_cells(recoding: Recoding, cliques: Sequence[Clique]) -> dict[Clique, 
 
 
 def _threshold(estimate: Estimate, rare: RareThreshold, max_codes: int) -> float:
-    """The noisy count that a code must reach to be kept, so that not too many are."""
+    """The noisy count that a code must reach to be kept, so that at most ``max_codes`` are."""
     kept = min(max_codes, rare.max_codes or max_codes)
     values = np.sort(estimate.values)
-    crowded = np.nextafter(values[-kept], np.inf) if len(values) > kept else -np.inf
-    return max(rare.threshold * math.sqrt(estimate.variance), rare.rows, float(crowded))
+    lowest = np.nextafter(values[-kept], np.inf) if len(values) > kept else -np.inf
+    return max(rare.threshold * math.sqrt(estimate.variance), rare.rows, float(lowest))

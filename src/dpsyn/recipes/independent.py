@@ -1,22 +1,42 @@
-"""Recipe ``independent``: every attribute by itself. The yardstick that all others must beat."""
+"""Recipe ``independent``: one-way marginals only. The baseline that every other recipe must beat."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, ignore_progress
-from dpsyn.recipes.base import Measurements
-from dpsyn.recipes.one_way import measure_one_way
+from dpsyn.recipes.base import Measurements, Recipe
+from dpsyn.recipes.one_way import count_one_way_passes, measure_one_way
+from dpsyn.schema import Schema
 from dpsyn.synopsis import Synopsis
 
 
-def independent(
-    table: PrivateTable, *, previous: Synopsis | None = None, progress: Progress = ignore_progress
-) -> Measurements:
-    """Measure the 1-way marginal of every attribute, in equal shares.
+@dataclass(frozen=True, kw_only=True)
+class Independent(Recipe):
+    """Measure every attribute by itself; rows are sampled as if attributes were independent.
 
-    Privacy: spends the whole ρ of the budget.
+    >>> Independent().is_baseline
+    True
     """
-    progress("measuring every attribute", 0.0)
-    table, stages = measure_one_way(table, table.budget.rho)
-    recoding = previous.model.recoding if previous else table.recoding
-    return Measurements(schema=table.schema, recoding=recoding, rounds=stages, row_count=table.public_row_count())
+
+    name: ClassVar[str] = "independent"
+    summary: ClassVar[str] = "Measures every attribute by itself; what a recipe must beat to be worth its name."
+    is_baseline: ClassVar[bool] = True
+
+    def measure(
+        self, table: PrivateTable, *, previous: Synopsis | None = None, progress: Progress = ignore_progress
+    ) -> Measurements:
+        """Measure every one-way marginal with equal parts of ρ.
+
+        Privacy: spends the whole ρ of the budget.
+        """
+        progress("measuring every attribute", 0.0)
+        table, rounds = measure_one_way(table, table.budget.rho)
+        recoding = previous.model.recoding if previous else table.recoding
+        return Measurements(schema=table.schema, recoding=recoding, rounds=rounds, row_count=table.public_row_count())
+
+    def max_passes(self, schema: Schema) -> int:
+        """One-way marginals, and the public row count."""
+        return count_one_way_passes(schema) + int(schema.row_count_is_public)

@@ -1,63 +1,89 @@
 """Recipe ``priview``: Qardaji et al., *PriView: Practical Differentially Private Release of Marginals* (SIGMOD 2014).
 
-It publishes views from which any other table can be worked out with error bars: ``Synopsis.marginal``.
+It publishes views (marginals of several attributes) from which any other marginal is reconstructed with error bars:
+``Synopsis.marginal``.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from dpsyn.accounting import split_exactly
 from dpsyn.inference import MeasurementRound
+from dpsyn.options import text_option
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, ignore_progress
-from dpsyn.recipes.base import Measurements
-from dpsyn.recipes.one_way import count_cells, prepare_table
-from dpsyn.selection import CELL_POWER, ViewNoise, ViewScheme, select_views
+from dpsyn.recipes.base import Measurements, Recipe
+from dpsyn.recipes.one_way import count_cells, count_preparation_passes, prepare_table
+from dpsyn.schema import Schema
+from dpsyn.selection import CELL_POWER, ViewNoise, ViewScheme, parse_views, select_views
 from dpsyn.synopsis import Synopsis
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PriView:
-    """What to publish.
+@dataclass(frozen=True, kw_only=True)
+class PriView(Recipe):
+    """Publish views for any later query, rather than for rows.
+
+    >>> from dpsyn.selection import parse_views
+    >>> PriView(views=parse_views("covering:2x8")).name
+    'priview'
 
     Attributes:
-        views: a covering design, or random sets of attributes; None leaves it to the noise that is predicted.
+        views: which marginals to publish: ``covering:2x8`` (sets of 8 attributes that contain every pair),
+            ``random:50x8`` (50 random sets of 8 attributes) or ``all:3`` (every set of 3); none selects the views
+            with the least predicted noise.
     """
 
-    views: ViewScheme | None = None
+    name: ClassVar[str] = "priview"
+    summary: ClassVar[str] = (
+        "Publishes views for queries that are not known yet, as PriView (SIGMOD 2014): covering designs of attributes."
+    )
+
+    views: ViewScheme | None = text_option(  # noqa: RUF009 -- a field
+        None, parse=parse_views, type_words="covering:2x8|random:50x8|all:3|none"
+    )
+
+    def measure(
+        self, table: PrivateTable, *, previous: Synopsis | None = None, progress: Progress = ignore_progress
+    ) -> Measurements:
+        """Prepare the attributes, select views by the noise they will have, measure them.
+
+        Privacy: spends the whole ρ of the budget. The views depend on the schema, the budget and a number of rows that
+        is public or was measured with noise.
+        """
+        return measure_views(table, self.views, previous, progress)
+
+    def max_passes(self, schema: Schema) -> int:
+        """The preparation, and all views in one pass."""
+        return count_preparation_passes(schema) + 1
 
 
-def priview(
-    table: PrivateTable,
-    *,
-    previous: Synopsis | None = None,
-    progress: Progress = ignore_progress,
-    options: PriView = PriView(),
+def measure_views(
+    table: PrivateTable, scheme: ViewScheme | None, previous: Synopsis | None, progress: Progress
 ) -> Measurements:
-    """Prepare, plan views by the noise they will have, measure them.
+    """Measure the views of a scheme, with parts of ρ that minimize the sum of errors.
 
-    Privacy: spends the whole ρ of the budget. The plan depends on the schema, the budget and a number of rows that is
-    public or was bought.
+    Privacy: spends the whole ρ of the budget.
     """
     progress("measuring every attribute", 0.0)
-    ready = prepare_table(table, previous)
-    table, rho = ready.table, float(ready.rho_left)
-    plan = select_views(
+    prepared = prepare_table(table, previous)
+    table = prepared.table
+    selected = select_views(
         dict(zip(table.recoding.names, table.recoding.sizes, strict=True)),
-        ViewNoise(rho, math.sqrt(table.privacy_unit.l2_sensitivity_squared), ready.row_count),
-        options.views,
+        ViewNoise(float(prepared.rho_left), math.sqrt(table.privacy_unit.l2_sensitivity_squared), prepared.row_count),
+        scheme,
         max_cells=table.limits.max_marginal_cells,
         max_total_cells=table.noisy_values_left,
     )
-    progress(f"measuring {plan.description}", 0.0)
-    shares = split_exactly(ready.rho_left, [cells**CELL_POWER for cells in count_cells(table, plan.cliques)])
-    stage = MeasurementRound(table.recoding, tuple(table.measure(plan.cliques, shares)))
+    progress(f"measuring {selected.description}", 0.0)
+    rhos = split_exactly(prepared.rho_left, [cells**CELL_POWER for cells in count_cells(table, selected.cliques)])
+    views = MeasurementRound(table.recoding, tuple(table.measure(selected.cliques, rhos)))
     return Measurements(
         schema=table.schema,
         recoding=table.recoding,
-        rounds=(*ready.rounds, stage),
-        zeroed_attributes=ready.zeroed_attributes,
+        rounds=(*prepared.rounds, views),
+        zeroed_attributes=prepared.zeroed_attributes,
         row_count=table.public_row_count(),
     )

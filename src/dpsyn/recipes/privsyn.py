@@ -5,94 +5,118 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
 from dpsyn.accounting import split_exactly
-from dpsyn.inference import MeasurementRound, Scores
+from dpsyn.errors import UserError
+from dpsyn.inference import GUM, MCF, Gibbs, MeasurementRound, Scores
 from dpsyn.marginals import Clique
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, ignore_progress
-from dpsyn.recipes.base import Measurements
-from dpsyn.recipes.one_way import count_cells, measurable_pairs, measure_one_way, recode_rare_values
+from dpsyn.recipes.base import Measurements, Recipe
+from dpsyn.recipes.one_way import (
+    RARE_SIGMAS,
+    count_cells,
+    count_one_way_passes,
+    count_score_passes,
+    measurable_pairs,
+    measure_one_way,
+    recode_rare_values,
+)
+from dpsyn.schema import Schema
 from dpsyn.selection import CELL_POWER, combine_pairs, select_pairs
 from dpsyn.synopsis import Synopsis
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrivSyn:
-    """The paper's constants.
+@dataclass(frozen=True, kw_only=True)
+class PrivSyn(Recipe):
+    """The paper's algorithm: one-way marginals, InDif scores, greedy selection of pairs, GUM.
+
+    >>> PrivSyn(rare_sigmas=4.5, rare_rows=800).synthesis.name  # as in the NIST contest
+    'gum'
 
     Attributes:
-        budget_shares: parts of ρ for 1-way marginals, for InDif scores and for the chosen marginals (section 5.1).
-        rare_sigmas: values with a noisy count below so many standard deviations are merged (section 4.3).
-        rare_rows: and those below so many rows; the contest took max(4.5σ, 800).
-        max_combined_cells: γ, cells of a combined marginal (section 4.3).
+        budget_shares: parts of ρ for one-way marginals, for InDif scores and for the selected marginals (section 5.1).
+        rare_sigmas: values with a noisy count below this many standard deviations are merged (section 4.3).
+        rare_rows: values with a noisy count below this number of rows are merged as well; the contest took 800.
+        max_combined_cells: γ, the largest number of cells of a combined marginal (section 4.3).
     """
 
+    name: ClassVar[str] = "privsyn"
+    summary: ClassVar[str] = (
+        "The algorithm of PrivSyn (USENIX Security 2021): pairs selected by InDif, rows synthesized by GUM."
+    )
+
+    synthesis: Gibbs | GUM | MCF = GUM()  # noqa: RUF009 -- frozen
     budget_shares: tuple[int, int, int] = (1, 1, 8)
-    rare_sigmas: float = 3.0
+    rare_sigmas: float = RARE_SIGMAS
     rare_rows: float = 0.0
     max_combined_cells: int = 5_000
 
+    def __post_init__(self) -> None:
+        if len(self.budget_shares) != 3 or min(self.budget_shares) <= 0:
+            raise UserError(f"budget_shares is {self.budget_shares}; give three positive numbers, such as 1,1,8")
 
-def privsyn(
-    table: PrivateTable,
-    *,
-    previous: Synopsis | None = None,
-    progress: Progress = ignore_progress,
-    options: PrivSyn = PrivSyn(),
-) -> Measurements:
-    """1-way marginals, compress, InDif of all pairs, select, combine, measure.
+    def measure(
+        self, table: PrivateTable, *, previous: Synopsis | None = None, progress: Progress = ignore_progress
+    ) -> Measurements:
+        """Measure one-way marginals, merge rare values, score all pairs, select, combine, measure.
 
-    Privacy: spends the whole ρ of the budget.
+        Privacy: spends the whole ρ of the budget.
+        """
+        one_way_rho, score_rho, marginal_rho = table.budget.split_rho(self.budget_shares)
+        progress("measuring every attribute", 0.0)
+        table, rounds = measure_one_way(table, one_way_rho)
+        recoding, zeroed = recode_rare_values(
+            table, rounds, previous, rare_sigmas=self.rare_sigmas, rare_rows=self.rare_rows
+        )
+        table = table.recode(recoding)
+
+        progress("scoring how pairs depend on each other", 0.0)
+        pairs = measurable_pairs(table)
+        scores = score_pairs(table, pairs, score_rho) if pairs else ()
+        cliques = self._select(table, scores[0], marginal_rho) if scores else []
+
+        if not cliques:  # no pair shows a dependence, so the rest of the budget improves the one-way marginals
+            cliques = [(name,) for name in recoding.names]
+            marginal_rho = table.budget.rho - one_way_rho - (score_rho if scores else 0)
+        progress(f"measuring {len(cliques)} marginals", 0.0)
+        rhos = split_exactly(marginal_rho, [cells**CELL_POWER for cells in count_cells(table, cliques)])
+        rounds = (*rounds, MeasurementRound(recoding, tuple(table.measure(cliques, rhos))))
+        return Measurements(
+            schema=table.schema,
+            recoding=recoding,
+            rounds=rounds,
+            scores=scores,
+            zeroed_attributes=zeroed,
+            row_count=table.public_row_count(),
+        )
+
+    def max_passes(self, schema: Schema) -> int:
+        """One-way marginals, scores, marginals, and the public row count."""
+        return count_one_way_passes(schema) + count_score_passes(schema) + 1 + int(schema.row_count_is_public)
+
+    def _select(self, table: PrivateTable, scores: Scores, rho: Fraction) -> list[Clique]:
+        """Select pairs by InDif and combine them into marginals of several attributes."""
+        cells = np.array(count_cells(table, scores.cliques))
+        selected = select_pairs(
+            scores.values,
+            cells,
+            float(rho),
+            sensitivity=math.sqrt(table.privacy_unit.l2_sensitivity_squared),
+            max_total_cells=table.noisy_values_left,
+        )
+        sizes = dict(zip(table.recoding.names, table.recoding.sizes, strict=True))
+        return combine_pairs([scores.cliques[i] for i in selected], sizes, max_cells=self.max_combined_cells)
+
+
+def score_pairs(table: PrivateTable, pairs: list[Clique], rho: Fraction) -> tuple[Scores, ...]:
+    """Measure InDif of every pair, the distance from independence.
+
+    Privacy: spends ``rho``; InDif changes by at most 4 when one row is added or removed.
     """
-    for_singles, for_scores, for_marginals = table.budget.split_rho(options.budget_shares)
-    progress("measuring every attribute", 0.0)
-    table, stages = measure_one_way(table, for_singles)
-    recoding, zeroed = recode_rare_values(
-        table, stages, previous, rare_sigmas=options.rare_sigmas, rare_rows=options.rare_rows
-    )
-    table = table.recode(recoding)
-
-    progress("scoring how pairs depend on each other", 0.0)
-    pairs = measurable_pairs(table)
-    scores = _score_pairs(table, pairs, for_scores) if pairs else ()
-    cliques = _select(table, scores, for_marginals, options) if scores else []
-
-    if not cliques:  # nothing depends on anything, as far as can be seen: then the rest sharpens the 1-way marginals
-        cliques = [(name,) for name in recoding.names]
-        for_marginals = table.budget.rho - for_singles - (for_scores if scores else 0)
-    progress(f"measuring {len(cliques)} marginals", 0.0)
-    shares = split_exactly(for_marginals, [cells**CELL_POWER for cells in count_cells(table, cliques)])
-    stages = (*stages, MeasurementRound(recoding, tuple(table.measure(cliques, shares))))
-    return Measurements(
-        schema=table.schema,
-        recoding=recoding,
-        rounds=stages,
-        scores=scores,
-        zeroed_attributes=zeroed,
-        row_count=table.public_row_count(),
-        method="gum",
-    )
-
-
-def _score_pairs(table: PrivateTable, pairs: list[Clique], rho: Fraction) -> tuple[Scores, ...]:
     values = table.score_indif(pairs, rho)
-    deviation = math.sqrt(len(pairs) * table.privacy_unit.score_sensitivity(4) ** 2 / (2 * rho))
-    return (Scores("dependence", tuple(pairs), values, deviation),)
-
-
-def _select(table: PrivateTable, scores: tuple[Scores, ...], rho: Fraction, options: PrivSyn) -> list[Clique]:
-    """The marginals to measure: pairs by InDif, combined."""
-    pairs = scores[0].cliques
-    cells = np.array(count_cells(table, pairs))
-    chosen = select_pairs(
-        scores[0].values,
-        cells,
-        float(rho),
-        sensitivity=math.sqrt(table.privacy_unit.l2_sensitivity_squared),
-        max_total_cells=table.noisy_values_left,
-    )
-    sizes = dict(zip(table.recoding.names, table.recoding.sizes, strict=True))
-    return combine_pairs([pairs[place] for place in chosen], sizes, max_cells=options.max_combined_cells)
+    std = math.sqrt(len(pairs) * table.privacy_unit.score_sensitivity(4) ** 2 / (2 * rho))
+    return (Scores("dependence", tuple(pairs), values, std),)

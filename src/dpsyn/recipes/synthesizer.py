@@ -1,13 +1,17 @@
-"""The same in the manner of scikit-learn: fit, then sample."""
+"""``Synthesizer``: ``measure`` and ``generate`` by scikit-learn's conventions."""
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+from dpsyn.accounting import Ledger
 from dpsyn.errors import UserError
-from dpsyn.recipes._measure import measure
+from dpsyn.recipes._measure import DEFAULT_RECIPE, Engine, measure
+from dpsyn.recipes.base import Recipe
 from dpsyn.schema import Schema
 from dpsyn.synopsis import Synopsis
 
@@ -15,33 +19,99 @@ from dpsyn.synopsis import Synopsis
 class Synthesizer:
     """Fits a private table once and samples synthetic rows from it.
 
-    Options are those of ``dpsyn.measure``. ``synopsis`` is what was released; each call of ``fit`` is a release of its
-    own and spends ε again.
+    It follows scikit-learn's conventions: parameters are stored as they are given, ``get_params``, ``set_params`` and
+    ``sklearn.base.clone`` work, and what ``fit`` learned ends with an underscore.
+
+    Privacy: every call of ``fit`` is a release of its own and spends (ε, δ); a second one warns. Sampling is
+    free.
+
+    >>> from dpsyn.demo import people, people_schema
+    >>> synthesizer = Synthesizer(people_schema(), epsilon=1.0, recipe="independent").fit(people(rows=500))
+    >>> synthesizer.sample(3, seed=1).num_rows
+    3
+
+    Attributes:
+        synopsis_: what was released, after ``fit``.
     """
 
-    def __init__(self, schema: Schema | str | Path, epsilon: float, **options: Any) -> None:
+    def __init__(
+        self,
+        schema: Schema | str | Path | None = None,
+        epsilon: float = 1.0,
+        *,
+        delta: float | None = None,
+        recipe: Recipe | str = DEFAULT_RECIPE,
+        ledger: Ledger | str | Path | None = None,
+        dataset: str | None = None,
+        engine: Engine = "auto",
+    ) -> None:
         self.schema = schema
         self.epsilon = epsilon
-        self.options = options
-        self._synopsis: Synopsis | None = None
+        self.delta = delta
+        self.recipe = recipe
+        self.ledger = ledger
+        self.dataset = dataset
+        self.engine = engine
 
-    def fit(self, data: Any) -> Synthesizer:
-        """Measure a table.
+    def fit(self, X: Any, y: None = None) -> Self:  # noqa: N803 -- scikit-learn's name
+        """Measure a table; ``y`` is ignored.
 
         Privacy: as ``dpsyn.measure``.
         """
-        self._synopsis = measure(data, self.schema, self.epsilon, **self.options)
+        if self.schema is None:
+            raise UserError(
+                "a Synthesizer needs a schema: what is public about the table cannot be inferred from private rows; "
+                "give Synthesizer(schema=…), a dpsyn.Schema or the path of its file; `dpsyn schema draft` makes a draft"
+            )
+        if hasattr(self, "synopsis_"):
+            warnings.warn(
+                f"fit is called a second time: this is another release, which spends ε = {self.epsilon:g} again; "
+                "sample from the fitted object for more rows",
+                UserWarning,
+                stacklevel=2,
+            )
+        options = {name: value for name, value in self.get_params().items() if name not in ("schema", "epsilon")}
+        self.synopsis_ = measure(X, self.schema, self.epsilon, **options)
         return self
 
     def sample(
         self, rows: int | None = None, *, seed: int | None = None, where: Mapping[str, Any] | None = None
     ) -> Any:
-        """Synthetic rows, as the kind of table that was fitted; under conditions as in ``Synopsis.generate``."""
+        """Synthetic rows, as the kind of table that was fitted; conditions as in ``Synopsis.generate``."""
         return self.synopsis.generate(rows, seed=seed, where=where)
 
     @property
     def synopsis(self) -> Synopsis:
-        """What was released."""
-        if self._synopsis is None:
+        """What was released; a UserError before ``fit``."""
+        if not hasattr(self, "synopsis_"):
             raise UserError("there is nothing to sample from yet; call fit first")
-        return self._synopsis
+        return self.synopsis_
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters as they were given."""
+        return {name: getattr(self, name) for name in _parameter_names()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters; a UserError names one that does not exist."""
+        for name, value in params.items():
+            if name not in _parameter_names():
+                raise UserError(f"Synthesizer has no parameter {name!r}; it has {', '.join(_parameter_names())}")
+            setattr(self, name, value)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import Tags, TargetTags
+
+        return Tags(estimator_type=None, target_tags=TargetTags(required=False))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "synopsis_")
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self).__init__).parameters
+        given = [f"{n}={v!r}" for n, v in self.get_params().items() if v is not defaults[n].default and n != "schema"]
+        return f"Synthesizer({', '.join(given)})"
+
+
+def _parameter_names() -> list[str]:
+    return [name for name in inspect.signature(Synthesizer.__init__).parameters if name != "self"]

@@ -103,7 +103,16 @@ def to_document(schema: Schema) -> dict[str, Any]:
         if "where" in entry:
             entry["where"] = dict(entry["where"])
     document: dict[str, Any] = {SCHEMA_KEY: SCHEMA_FORMAT}
-    order = ("dataset", "expected_size", "neighbors", "privacy_unit", "attributes", "derive", "measure_together", "rules")
+    order = (
+        "dataset",
+        "expected_size",
+        "neighbors",
+        "privacy_unit",
+        "attributes",
+        "derive",
+        "measure_together",
+        "rules",
+    )
     for key in (key for key in order if key in fields):
         document[key] = fields[key]
     document["attributes"] = {a.pop("name"): _common_fields_last(a) for a in document["attributes"]}
@@ -171,7 +180,9 @@ def _derive(name: str, entry: Any) -> Derive:
 
 
 def _joint_attribute(name: str, entry: Any) -> JointAttribute:
-    return convert({"attributes": entry}, JointAttribute, ("measure_together", name), f"measure_together {name!r}: ", name)
+    return convert(
+        {"attributes": entry}, JointAttribute, ("measure_together", name), f"measure_together {name!r}: ", name
+    )
 
 
 def _rule(entry: Any, path: yaml_io.YamlPath) -> Any:

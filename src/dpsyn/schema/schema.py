@@ -133,6 +133,16 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return tuple(attribute.name for attribute in self.attributes)
 
     @property
+    def open_attributes(self) -> tuple[Open, ...]:
+        """The attributes whose values are not public and must be discovered privately."""
+        return tuple(attribute for attribute in self.measured_attributes if isinstance(attribute, Open))
+
+    @property
+    def row_count_is_public(self) -> bool:
+        """Whether neighboring tables have the same number of rows: one row is replaced, not the rows of a person."""
+        return self.neighbors == "replace" and self.privacy_unit is None
+
+    @property
     def measured_attributes(self) -> tuple[AnyAttribute, ...]:
         """The attributes that a release measures: neither identifiers nor derived."""
         derived = {derive.name for derive in self.derive}

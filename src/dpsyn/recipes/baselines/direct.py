@@ -1,20 +1,56 @@
-"""Recipe ``direct``: noise on every table of k attributes. A yardstick: what it costs not to choose."""
+"""Baseline ``direct``: noise on every k-way marginal. It shows what it costs not to select."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dpsyn.errors import UserError
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, ignore_progress
-from dpsyn.recipes.base import Measurements
-from dpsyn.recipes.priview import PriView, priview
+from dpsyn.recipes.base import Measurements, Recipe
+from dpsyn.recipes.one_way import count_preparation_passes
+from dpsyn.recipes.priview import measure_views
+from dpsyn.schema import Schema
 from dpsyn.selection import AllViews
 from dpsyn.synopsis import Synopsis
 
 
-def direct(
-    table: PrivateTable, *, previous: Synopsis | None = None, progress: Progress = ignore_progress, ways: int = 2
-) -> Measurements:
-    """Measure every set of ``ways`` attributes.
+@dataclass(frozen=True, kw_only=True)
+class Direct(Recipe):
+    """Measure every marginal of a given number of attributes.
 
-    Privacy: spends the whole ρ of the budget.
+    >>> Direct(ways=3).ways
+    3
+
+    Attributes:
+        ways: k, the number of attributes of each marginal.
     """
-    return priview(table, previous=previous, progress=progress, options=PriView(views=AllViews(ways)))
+
+    name: ClassVar[str] = "direct"
+    summary: ClassVar[str] = "Adds noise to every k-way marginal; what it costs not to select."
+    is_baseline: ClassVar[bool] = True
+
+    ways: int = 2
+
+    def __post_init__(self) -> None:
+        check_ways(self.ways)
+
+    def measure(
+        self, table: PrivateTable, *, previous: Synopsis | None = None, progress: Progress = ignore_progress
+    ) -> Measurements:
+        """Measure every k-way marginal.
+
+        Privacy: spends the whole ρ of the budget.
+        """
+        return measure_views(table, AllViews(self.ways), previous, progress)
+
+    def max_passes(self, schema: Schema) -> int:
+        """The preparation, and all marginals in one pass."""
+        return count_preparation_passes(schema) + 1
+
+
+def check_ways(ways: int) -> None:
+    """Refuse a number of attributes that no marginal can have."""
+    if ways < 1:
+        raise UserError(f"ways is {ways}; a marginal has at least 1 attribute")

@@ -1,8 +1,8 @@
-"""Recipes ``mwem`` and ``mwem-practical``: Hardt, Ligett, McSherry (NIPS 2012). Yardsticks for PriView.
+"""Baseline ``mwem``: Hardt, Ligett and McSherry, *A Simple and Practical Algorithm for Data Release* (NIPS 2012).
 
-Multiplicative weights: a table of all attributes at once, uniform at first, is corrected by the table of few attributes
-that it is most wrong about, again and again. The practical variant replays all answers so far many times in each round
-and keeps the last table; the basic one takes each answer once and the mean of all tables, the uniform one included.
+Multiplicative weights: a joint table of all attributes, uniform at first, is corrected again and again by the marginal
+that it gets most wrong. The authors' practical variant replays all answers many times in each round and keeps the last
+table; the basic one uses each answer once and returns the mean of all tables, the uniform one included.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,109 +21,116 @@ from dpsyn.accounting import split_exactly
 from dpsyn.errors import UserError
 from dpsyn.inference import MeasurementRound, Scores
 from dpsyn.marginals import Clique, Estimate, Marginal
-from dpsyn.private import PrivateTable
+from dpsyn.private import PrivateTable, initial_recoding
 from dpsyn.progress import Progress, ignore_progress
-from dpsyn.recipes.base import Measurements
-from dpsyn.recipes.one_way import count_cells, prepare_table, refuse_to_extend
-from dpsyn.schema import Open
+from dpsyn.recipes.base import Measurements, Recipe, refuse_to_extend
+from dpsyn.recipes.baselines.direct import check_ways
+from dpsyn.recipes.one_way import count_cells, count_preparation_passes, prepare_table
+from dpsyn.schema import Open, Schema
 from dpsyn.synopsis import Synopsis
 
 JointTable = NDArray[np.float64]
 
 MAX_JOINT_CELLS = 1 << 18
-"""Of the table of all attributes: it is held in memory and changed as a whole."""
+"""Cells of the joint table: it is held in memory and changed as a whole."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MWEM:
-    """The choices of the algorithm.
+@dataclass(frozen=True, kw_only=True)
+class MWEM(Recipe):
+    """Correct a joint table by the marginals that it gets most wrong.
+
+    >>> MWEM(rounds=20, replay=100).replay  # the practical variant
+    100
 
     Attributes:
-        ways: attributes of the tables it may ask for.
-        rounds: questions asked; the paper tries several numbers and reports the best, which is not private.
-        candidates: tables that are scored in a round, drawn anew at random. All scores are released, with noise that
-            grows with the root of their number; the paper's exponential mechanism releases the best one's name only.
-        replays: times that all answers are replayed in each round, practical only (section 3.1 of the paper).
-        practical: whether to replay and keep the last table, or to take the mean of all.
+        ways: the number of attributes of the marginals that are considered.
+        rounds: the number of marginals that are measured; the paper tries several and reports the best, which is not
+            private.
+        candidates: marginals that are scored in a round, chosen at random each time. All scores are released, with
+            noise that grows with the root of their number; the paper's exponential mechanism releases only which one
+            is best.
+        replay: how often all answers are replayed in each round (section 3.1 of the paper; the authors take 100); 0 is
+            the basic variant, which uses each answer once and averages all tables.
     """
+
+    name: ClassVar[str] = "mwem"
+    summary: ClassVar[str] = (
+        "Multiplicative weights on the joint table (Hardt et al., NIPS 2012); replay=100 is the practical variant."
+    )
+    is_baseline: ClassVar[bool] = True
 
     ways: int = 2
     rounds: int = 10
     candidates: int = 50
-    replays: int = 100
-    practical: bool = False
+    replay: int = 0
 
+    def __post_init__(self) -> None:
+        check_ways(self.ways)
+        if self.rounds < 1 or self.candidates < 1 or self.replay < 0:
+            raise UserError(
+                f"rounds={self.rounds}, candidates={self.candidates}, replay={self.replay}; give at least one round, "
+                "at least one candidate, and a number of replays from 0"
+            )
 
-def mwem(
-    table: PrivateTable,
-    *,
-    previous: Synopsis | None = None,
-    progress: Progress = ignore_progress,
-    options: MWEM = MWEM(),
-) -> Measurements:
-    """In each round: score tables against the present one, measure the one that is most wrong, correct.
+    def check(self, schema: Schema, previous: Synopsis | None) -> None:
+        """Refuse what cannot be held as one joint table, and earlier releases."""
+        refuse_to_extend(previous, self.name)
+        unknown = [attribute.name for attribute in schema.measured_attributes if isinstance(attribute, Open)]
+        if unknown:
+            raise UserError(f"recipe 'mwem' needs public values, but {unknown[0]!r} is open; use another recipe")
+        cells = math.prod(initial_recoding(schema).sizes)
+        if cells > MAX_JOINT_CELLS:
+            raise UserError(
+                f"recipe 'mwem' works on the joint table of all attributes, which would have {cells:,} cells, more "
+                f"than {MAX_JOINT_CELLS:,}; use another recipe, such as 'priview'"
+            )
 
-    Privacy: spends the whole ρ of the budget, half of each round's share on scores.
-    """
-    refuse_to_extend(previous, "mwem")
-    _require_small(table)
-    ready = prepare_table(table)
-    table = ready.table
-    names, sizes = table.recoding.names, table.recoding.sizes
-    cliques = _candidate_cliques(table, options.ways)
-    rng, present = np.random.default_rng(0), np.full(sizes, ready.row_count / math.prod(sizes))
-    answers: list[tuple[Marginal, NDArray[np.intp]]] = []
-    scores: list[Scores] = []
-    tables = present / (options.rounds + 1)
-    for number, share in enumerate(split_exactly(ready.rho_left, [1] * options.rounds)):
-        progress("asking what the present table is most wrong about", number / options.rounds)
-        for_scores, for_answer = split_exactly(share, [1, 1])
-        some = [cliques[i] for i in sorted(rng.permutation(len(cliques))[: options.candidates])]
-        scored, wrong = _score(table, some, present, for_scores)
-        scores.append(scored)
-        [answer] = table.measure([wrong], [for_answer])
-        answers.append((answer, _cells_in_answer(answer, names, sizes)))
-        for told in answers * options.replays if options.practical else answers[-1:]:
-            present = _correct(present, *told)
-        tables += present / (options.rounds + 1)
-    final = present if options.practical else tables
-    deviation = min(answer.std for answer, _ in answers)
-    return Measurements(
-        schema=table.schema,
-        recoding=table.recoding,
-        rounds=(*ready.rounds, MeasurementRound(table.recoding, tuple(answer for answer, _ in answers))),
-        scores=tuple(scores),
-        zeroed_attributes=ready.zeroed_attributes,
-        row_count=table.public_row_count(),
-        tables=(Estimate(names, final, deviation**2 / final.size),),
-    )
+    def measure(
+        self, table: PrivateTable, *, previous: Synopsis | None = None, progress: Progress = ignore_progress
+    ) -> Measurements:
+        """In each round: score marginals against the current table, measure the worst one, correct the table.
 
-
-def mwem_practical(
-    table: PrivateTable, *, previous: Synopsis | None = None, progress: Progress = ignore_progress
-) -> Measurements:
-    """MWEM as its authors recommend it for use.
-
-    Privacy: as ``mwem``.
-    """
-    return mwem(table, previous=previous, progress=progress, options=MWEM(practical=True))
-
-
-def _require_small(table: PrivateTable) -> None:
-    """Refuse, before anything is paid for, what cannot be held as one table."""
-    unknown = [attribute.name for attribute in table.schema.measured_attributes if isinstance(attribute, Open)]
-    if unknown:
-        raise UserError(f"the recipe 'mwem' needs to know all values, but {unknown[0]!r} is open; use another recipe")
-    cells = math.prod(table.recoding.sizes)
-    if cells > MAX_JOINT_CELLS:
-        raise UserError(
-            f"the recipe 'mwem' works on the table of all attributes at once, which would have {cells:,} cells, more "
-            f"than {MAX_JOINT_CELLS:,}; use another recipe, such as 'priview'"
+        Privacy: spends the whole ρ of the budget, half of each round's part on scores.
+        """
+        self.check(table.schema, previous)
+        prepared = prepare_table(table)
+        table = prepared.table
+        names, sizes = table.recoding.names, table.recoding.sizes
+        cliques = _candidate_cliques(table, self.ways)
+        rng, current = np.random.default_rng(0), np.full(sizes, prepared.row_count / math.prod(sizes))
+        answers: list[tuple[Marginal, NDArray[np.intp]]] = []
+        scores: list[Scores] = []
+        mean = current / (self.rounds + 1)
+        for round_number, rho in enumerate(split_exactly(prepared.rho_left, [1] * self.rounds)):
+            progress("measuring the marginal that the current table gets most wrong", round_number / self.rounds)
+            score_rho, answer_rho = split_exactly(rho, [1, 1])
+            candidates = [cliques[i] for i in sorted(rng.permutation(len(cliques))[: self.candidates])]
+            scored, worst = _score(table, candidates, current, score_rho)
+            scores.append(scored)
+            [answer] = table.measure([worst], [answer_rho])
+            answers.append((answer, _cells_in_answer(answer, names, sizes)))
+            for correction in answers * self.replay if self.replay else answers[-1:]:
+                current = _correct(current, *correction)
+            mean += current / (self.rounds + 1)
+        final = current if self.replay else mean
+        std = min(answer.std for answer, _ in answers)
+        return Measurements(
+            schema=table.schema,
+            recoding=table.recoding,
+            rounds=(*prepared.rounds, MeasurementRound(table.recoding, tuple(answer for answer, _ in answers))),
+            scores=tuple(scores),
+            zeroed_attributes=prepared.zeroed_attributes,
+            row_count=table.public_row_count(),
+            tables=(Estimate(names, final, std**2 / final.size),),
         )
+
+    def max_passes(self, schema: Schema) -> int:
+        """The preparation, and two passes for each round."""
+        return count_preparation_passes(schema) + 2 * self.rounds
 
 
 def _candidate_cliques(table: PrivateTable, ways: int) -> list[Clique]:
-    """All tables of so many attributes that are small enough to be measured."""
+    """All marginals of this many attributes that are small enough to be measured."""
     names = table.recoding.names
     cliques: list[Clique] = list(combinations(names, min(ways, len(names))))
     return [
@@ -130,24 +138,24 @@ def _candidate_cliques(table: PrivateTable, ways: int) -> list[Clique]:
     ]
 
 
-def _score(table: PrivateTable, cliques: Sequence[Clique], present: JointTable, rho: Fraction) -> tuple[Scores, Clique]:
-    """Noisy distances of tables from the present one, and the clique of the largest."""
-    whole = Estimate(table.recoding.names, present.copy(), 0.0)
-    values = table.score_predictions(cliques, [whole.project(clique) for clique in cliques], rho)
-    deviation = math.sqrt(len(cliques) * table.privacy_unit.score_sensitivity(1) ** 2 / (2 * rho))
-    return Scores("distance from the model", tuple(cliques), values, deviation), cliques[int(np.argmax(values))]
+def _score(table: PrivateTable, cliques: Sequence[Clique], current: JointTable, rho: Fraction) -> tuple[Scores, Clique]:
+    """Measure the distances of marginals from the current table; return them and the clique of the largest."""
+    joint = Estimate(table.recoding.names, current.copy(), 0.0)
+    values = table.score_predictions(cliques, [joint.project(clique) for clique in cliques], rho)
+    std = math.sqrt(len(cliques) * table.privacy_unit.score_sensitivity(1) ** 2 / (2 * rho))
+    return Scores("distance from the model", tuple(cliques), values, std), cliques[int(np.argmax(values))]
 
 
 def _cells_in_answer(answer: Marginal, names: Sequence[str], sizes: Sequence[int]) -> NDArray[np.intp]:
-    """For each cell of the table of all attributes, flat, the cell of the answer that it counts for."""
+    """For each cell of the joint table, flattened, the cell of the answer that contains it."""
     cells = np.unravel_index(np.arange(math.prod(sizes)), sizes)
     return np.ravel_multi_index([cells[names.index(name)] for name in answer.clique], answer.raw.shape)
 
 
-def _correct(present: JointTable, answer: Marginal, places: NDArray[np.intp]) -> JointTable:
-    """Multiplicative weights: each cell times e^((answer − present)/2n) of the sum it counts for, then to n again."""
-    total, flat = float(present.sum()), present.ravel()
-    lacking = answer.counts.ravel() - np.bincount(places, flat, answer.raw.size)
-    changed = flat * np.exp(np.clip(lacking / (2 * total), -50.0, 50.0))[places]
+def _correct(current: JointTable, answer: Marginal, cells: NDArray[np.intp]) -> JointTable:
+    """Multiply each cell by e^((answer − current)/2n) of the sum it belongs to, then scale the table back to n rows."""
+    total, flat = float(current.sum()), current.ravel()
+    missing = answer.counts.ravel() - np.bincount(cells, flat, answer.raw.size)
+    changed = flat * np.exp(np.clip(missing / (2 * total), -50.0, 50.0))[cells]
     changed *= total / changed.sum()
-    return np.asarray(changed, np.float64).reshape(present.shape)
+    return np.asarray(changed, np.float64).reshape(current.shape)

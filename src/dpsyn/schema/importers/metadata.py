@@ -31,7 +31,9 @@ def import_schema(path: str | Path) -> str:
         if isinstance(data, dict) and source.recognizes(data):
             try:
                 return _schema_text(
-                    source.import_attributes(data), _printable(Path(path).name), f"{source.NAME}.\n{source.HINT}".strip()
+                    source.import_attributes(data),
+                    _printable(Path(path).name),
+                    f"{source.NAME}.\n{source.HINT}".strip(),
                 )
             except SchemaError as error:
                 raise SchemaError(f"{path}: {error}") from None

@@ -1,0 +1,291 @@
+"""Option objects: frozen dataclasses that a user builds in Python, or sets on the command line by dotted paths.
+
+A recipe, a synthesis method or a step-size decay is such an object. Its fields are plain values or further option
+objects, so ``synthesis.decay.start`` names one number inside a recipe. A field that takes one of several option
+objects, such as ``synthesis: Gibbs | GUM | MCF``, is set by the object's ``name``: ``synthesis=gum``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from dpsyn.errors import InternalError, UserError
+
+_T = TypeVar("_T")
+
+_TYPE_NAMES: dict[Any, str] = {
+    int: "whole number",
+    float: "number",
+    Fraction: "number",
+    bool: "true|false",
+    str: "text",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option of a recipe or a synthesis method.
+
+    Attributes:
+        path: its dotted path from the recipe, such as ``synthesis.decay.start``.
+        type: what it takes, in words.
+        default: its default, as text.
+        description: what it does and why.
+    """
+
+    path: str
+    type: str
+    default: str
+    description: str
+
+
+def text_option(
+    default: Any, *, parse: Callable[[str], Any], type_words: str, to_data: Callable[[Any], Any] = str
+) -> Any:
+    """A field whose value has a text form of its own, such as ``views=covering:2x8``.
+
+    Args:
+        default: the default of the field; ``dataclasses.MISSING`` if there is none.
+        parse: reads the text form; a UserError says what is wrong with it.
+        type_words: what the text looks like, for lists of options.
+        to_data: turns a value into plain data for JSON.
+    """
+    return dataclasses.field(default=default, metadata={"parse": parse, "type": type_words, "to_data": to_data})
+
+
+def list_options(target: Any) -> list[Option]:
+    """Every option of an option object or its class, with type, default and description; nested ones below theirs.
+
+    >>> from dpsyn.recipes import PriView
+    >>> [option.path for option in list_options(PriView)][:2]
+    ['synthesis', 'synthesis.records']
+    """
+    return list(_list_options(_instance(target), ""))
+
+
+def set_options(target: _T, values: Mapping[str, Any]) -> _T:
+    """A copy of an option object with some options set, by dotted path; values may be text.
+
+    An option that replaces an object (``synthesis=gum``) is set before the options inside it, in whatever order they
+    are given. A UserError names the option that does not exist or whose value cannot be read.
+    """
+    for path in sorted(values, key=lambda path: path.count(".")):
+        target = _set_option(target, path.split("."), values[path], path, target)
+    return target
+
+
+def options_to_data(target: Any) -> dict[str, Any]:
+    """The options as plain data for JSON: the object's name and all of its fields."""
+    data: dict[str, Any] = {"name": target.name} if hasattr(target, "name") else {}
+    for field in dataclasses.fields(target):
+        value = getattr(target, field.name)
+        convert = field.metadata.get("to_data")
+        data[field.name] = convert(value) if convert and value is not None else _plain(value)
+    return data
+
+
+def options_from_data(data: Mapping[str, Any], family: Mapping[str, type[_T]]) -> _T:
+    """Read an option object back from plain data; ``family`` lists the possible classes by name."""
+    fields = dict(data)
+    name = fields.pop("name", None)
+    if name not in family:
+        raise UserError(f"there is no {name!r}; there are {', '.join(family)}")
+    known = {field.name for field in dataclasses.fields(family[name])}  # type: ignore[arg-type]
+    if unknown := [field for field in fields if field not in known]:
+        raise UserError(f"{name} has no option {unknown[0]!r}; it may come from a newer DPSyn")
+    hints = typing.get_type_hints(family[name])
+    return family[name](**{field: _from_plain(value, hints[field]) for field, value in fields.items()})
+
+
+def find_option_object(name: str, family: Mapping[str, type[_T]], what: str, values: Mapping[str, Any]) -> _T:
+    """An option object by its name, with some options set; a UserError lists the names if there is no such object."""
+    if name not in family:
+        raise UserError(f"there is no {what} {name!r}; there are {', '.join(family)}")
+    return set_options(family[name](), values)
+
+
+# ── setting ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _set_option(target: Any, path: list[str], value: Any, whole: str, root: Any) -> Any:
+    head, *rest = path
+    fields = {field.name: field for field in dataclasses.fields(target)} if dataclasses.is_dataclass(target) else {}
+    if head not in fields:
+        known = ", ".join(option.path for option in list_options(root))
+        raise UserError(f"{_title(root)} has no option {whole!r}; its options are {known}")
+    if rest:
+        new = _set_option(getattr(target, head), rest, value, whole, root)
+    else:
+        new = _parse_value(value, typing.get_type_hints(type(target))[head], fields[head], whole)
+    return dataclasses.replace(target, **{head: new})
+
+
+def _parse_value(value: Any, hint: Any, field: dataclasses.Field[Any], path: str) -> Any:
+    if not isinstance(value, str):
+        return value
+    if value.lower() == "none" and type(None) in typing.get_args(hint):
+        return None
+    try:
+        if "parse" in field.metadata:
+            return field.metadata["parse"](value)
+        return _parse_text(value, hint)
+    except (ValueError, ZeroDivisionError):
+        raise UserError(f"option {path} is {value!r}; it takes: {_type_words(hint, field)}") from None
+
+
+def _parse_text(text: str, hint: Any) -> Any:
+    family, origin, arguments = _family(hint), typing.get_origin(hint), typing.get_args(hint)
+    if family:
+        if text not in family:
+            raise ValueError(text)
+        return family[text]()
+    if origin is typing.Literal:
+        matches = [choice for choice in arguments if str(choice) == text]
+        if not matches:
+            raise ValueError(text)
+        return matches[0]
+    if origin in (typing.Union, types.UnionType):
+        return _parse_text(text, next(part for part in arguments if part is not type(None)))
+    if origin is tuple:
+        parts = [part.strip() for part in text.split(",")]
+        if arguments[-1] is not Ellipsis and len(parts) != len(arguments):
+            raise ValueError(text)
+        return tuple(_parse_text(part, arguments[0]) for part in parts)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        pairs = [part.rsplit("=", 1) for part in text.split(",")]
+        return {name.strip(): _parse_text(number, arguments[1]) for name, number in pairs}
+    if hint is bool:
+        if text.lower() not in ("true", "false"):
+            raise ValueError(text)
+        return text.lower() == "true"
+    return hint(text.replace("_", "") if hint is int else text)
+
+
+def _family(hint: Any) -> dict[str, type]:
+    """The option classes that a field takes, by name; empty if it takes a plain value."""
+    members = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    classes = [m for m in members if isinstance(m, type) and dataclasses.is_dataclass(m) and hasattr(m, "name")]
+    return {member.name: member for member in classes}
+
+
+# ── listing ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _list_options(target: Any, prefix: str) -> typing.Iterator[Option]:
+    hints, descriptions = typing.get_type_hints(type(target)), _field_descriptions(type(target))
+    for field in dataclasses.fields(target):
+        value = getattr(target, field.name)
+        path = f"{prefix}{field.name}"
+        description = descriptions.get(field.name, "")
+        nested = dataclasses.is_dataclass(value) and "parse" not in field.metadata
+        if not nested or _family(hints[field.name]):
+            yield Option(path, _type_words(hints[field.name], field), _value_text(value), description)
+        if nested:
+            yield from _list_options(value, f"{path}.")
+
+
+def _instance(target: Any) -> Any:
+    """An object with default options, from its class; required fields are left out."""
+    if not isinstance(target, type):
+        return target
+    required = [
+        field.name
+        for field in dataclasses.fields(target)
+        if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    ]
+    if not required:
+        return target()
+    blank: Any = object.__new__(target)
+    for field in dataclasses.fields(target):
+        default = None if field.name in required else field.default
+        factory = field.default_factory
+        object.__setattr__(blank, field.name, factory() if factory is not dataclasses.MISSING else default)
+    return blank
+
+
+def _type_words(hint: Any, field: dataclasses.Field[Any]) -> str:
+    if "type" in field.metadata:
+        return str(field.metadata["type"])
+    if family := _family(hint):
+        return "|".join(family)
+    return _hint_words(hint)
+
+
+def _hint_words(hint: Any) -> str:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Literal:
+        return "|".join(str(choice) for choice in arguments)
+    if origin in (typing.Union, types.UnionType):
+        return "|".join("none" if part is type(None) else _hint_words(part) for part in arguments)
+    if origin is tuple:
+        return f"{_hint_words(arguments[0])}s, separated by commas"
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return "NAME=NUMBER, separated by commas"
+    if hint not in _TYPE_NAMES:
+        raise InternalError(f"there are no words for an option of type {hint}")
+    return _TYPE_NAMES[hint]
+
+
+def _value_text(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if dataclasses.is_dataclass(value):
+        return str(getattr(value, "name", type(value).__name__))
+    if isinstance(value, tuple):
+        return ",".join(str(part) for part in value)
+    if isinstance(value, Mapping):
+        return ",".join(f"{name}={number:g}" for name, number in value.items())
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _field_descriptions(cls: type) -> dict[str, str]:
+    """What the ``Attributes:`` sections of a class and its bases say of each field."""
+    descriptions: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        section = inspect.cleandoc(base.__dict__.get("__doc__") or "").partition("Attributes:\n")[2]
+        entries = re.findall(r"^    (\w+): (.*(?:\n        .*)*)", section, re.MULTILINE)
+        descriptions |= {name: " ".join(text.split()) for name, text in entries}
+    return descriptions
+
+
+# ── plain data ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return options_to_data(value)
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    return value
+
+
+def _from_plain(value: Any, hint: Any) -> Any:
+    family, origin, arguments = _family(hint), typing.get_origin(hint), typing.get_args(hint)
+    if family and isinstance(value, Mapping):
+        return options_from_data(value, family)
+    if isinstance(value, Mapping) and isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        hints = typing.get_type_hints(hint)
+        return hint(**{name: _from_plain(part, hints[name]) for name, part in value.items()})
+    if isinstance(value, list):
+        return tuple(_from_plain(part, arguments[0]) for part in value)
+    if hint is Fraction or (origin in (typing.Union, types.UnionType) and Fraction in arguments and value is not None):
+        return Fraction(value)
+    return float(value) if hint is float and isinstance(value, int) else value
+
+
+def _title(target: Any) -> str:
+    return getattr(target, "name", type(target).__name__)
