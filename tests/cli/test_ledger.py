@@ -72,7 +72,7 @@ def test_a_cap_makes_the_file_and_says_what_is_left(say: Say) -> None:
 
     assert code == 0
     assert "Cap: ε = 4 at δ = 1e-8 for all releases together." in shown
-    assert "Left: one more release may promise up to ε = 3.77 at δ = 1e-8." in shown
+    assert "Left: one more release can have a budget of up to ε = 3.77 at δ = 1e-8." in shown
     assert FILE.is_file()
 
 
@@ -145,7 +145,7 @@ def test_an_open_run_is_pointed_out_with_how_to_close_it(say: Say) -> None:
     code, shown = say("show", "ledger.db")
 
     assert code == 0
-    assert "1 open run counted with the whole promise" in shown
+    assert "1 open run counted with the whole budget" in shown
     assert f"dpsyn ledger close ledger.db {crashed.name}" in shown
     assert "Cap: none" in shown
 

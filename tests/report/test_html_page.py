@@ -136,7 +136,7 @@ def test_noise_is_shown_in_the_publishable_report_alone(private: str, publishabl
 
 
 def test_without_a_synopsis_the_report_says_how_to_add_the_certificate() -> None:
-    assert "Add it with dpsyn evaluate --synopsis s.dpsyn." in words_of(private_report(evaluation()))
+    assert "Add it with dpsyn evaluate --certificate s.dpsyn." in words_of(private_report(evaluation()))
 
 
 def test_the_same_input_gives_the_same_file(publishable: str) -> None:

@@ -58,7 +58,7 @@ _COLUMNS = (
 
 _NO_CERTIFICATE = (
     "No synopsis was given, so this page does not show the privacy guarantee of the release. Add it with dpsyn "
-    "evaluate --synopsis s.dpsyn."
+    "evaluate --certificate s.dpsyn."
 )
 
 
