@@ -26,7 +26,7 @@ import numpy as np
 import dpsyn as package
 from bench.measuring import provenance
 from bench.residuals import Residuals
-from bench.utility import SEED, Line, Table, averaged, read, released
+from bench.utility import SEED, Line, Table, average_lines, read, release_table
 from dpsyn.recipes import RECIPES, AdaptiveSelection, Measurements, dpsyn
 
 AS_IT_IS, RESIDUALS = "as it is", "each by itself, pairs as residuals (simulated)"
@@ -83,7 +83,7 @@ def changed(words: str, table: Table, seed: int) -> Iterator[None]:
 
 def evaluated(table: Table, epsilon: float, words: str, seed: int) -> Line:
     """One release, and how far its rows are from the real ones."""
-    rows, about = released(table, epsilon, words, seed)
+    rows, about = release_table(table, epsilon, words, seed)
     found = package.evaluate(table.arrow(), rows, table.schema)
     distances, contest = found.distances, found.contest
     assert distances.two_way is not None
@@ -112,7 +112,7 @@ def run(chosen: argparse.Namespace) -> None:
 
 
 def tell(results: Path) -> None:
-    cells = averaged(read(results))
+    cells = average_lines(read(results))
     print(f"{provenance(SEED)}\n")
     places = sorted({(name, epsilon) for name, epsilon, _ in cells if epsilon})
     print(

@@ -51,7 +51,7 @@ def test_a_range_that_cuts_a_bin_is_labelled(capsys: pytest.CaptureFixture[str])
     assert "30..34" in shown
     assert "35..39" in shown
     assert "age: the query is finer than what was measured together with the other attributes." in shown
-    assert "Covered, but more finely than measured" in shown
+    assert "Covered, but finer than measured" in shown
     assert "has the true count in it" not in shown
 
 

@@ -1,4 +1,4 @@
-"""A classifier learns from synthetic rows and is tested on real ones."""
+"""A classifier is trained on synthetic rows and tested on real ones."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ SCHEMA = Schema(
 
 
 def people(rows: int, seed: int, rule: bool = True) -> list[tuple[Any, ...]]:
-    """People of whom those over fifty with a job are rich; or anybody."""
+    """People who are rich if they are over fifty and have a job, or at random."""
     rng = np.random.default_rng(seed)
-    found = []
+    rows = []
     for age, job, chance in zip(rng.integers(0, 100, rows), rng.integers(0, 4, rows), rng.random(rows), strict=True):
         work = ("none", "smith", "baker", None)[job]
         rich = age > 50 and work not in ("none", None) if rule else chance < 0.25
-        found.append((None if age == 17 else int(age), work, bool(rich)))
-    return found
+        rows.append((None if age == 17 else int(age), work, bool(rich)))
+    return rows
 
 
-def test_what_the_synthetic_rows_teach_is_seen() -> None:
+def test_the_score_shows_what_synthetic_rows_preserve() -> None:
     real = people(1000, 0)
 
     good, bad = (
@@ -84,7 +84,7 @@ def test_a_number_is_predicted_as_above_the_median_or_not() -> None:
     assert score.tested_on == 300
 
 
-def test_more_than_two_classes_are_told_apart_one_against_the_others() -> None:
+def test_more_than_two_classes_are_scored_one_against_the_others() -> None:
     schema = Schema(attributes=(Categorical(name="c", codes=4), Categorical(name="d", codes=4)))
     real = [(n % 3, n % 3) for n in range(300)]
 
@@ -98,7 +98,7 @@ def test_more_than_two_classes_are_told_apart_one_against_the_others() -> None:
     assert swapped.auc.synthetic == pytest.approx(0.25, abs=0.01)
 
 
-def test_one_class_alone_teaches_nothing() -> None:
+def test_a_classifier_of_one_class_scores_one_half() -> None:
     synthetic = [(age, job, False) for age, job, _ in people(200, 1)]
 
     score = score_classifier(tables_from_rows(SCHEMA, people(200, 0), synthetic), "rich")

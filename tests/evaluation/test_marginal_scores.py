@@ -1,4 +1,4 @@
-"""Attributes and pairs: their shares, and what is shown of the worst."""
+"""Attributes and pairs: their shares, and the tables of the worst pairs."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def test_rare_values_of_a_long_list_are_shown_together() -> None:
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=30), st.integers(2, 40))
-def test_folding_keeps_the_heaviest_and_the_sum(weights: list[int], most: int) -> None:
-    labels = tuple(f"v{number}" for number in range(len(weights)))
+def test_the_most_frequent_labels_and_the_sum_are_kept(weights: list[int], max_labels: int) -> None:
+    labels = tuple(f"v{index}" for index in range(len(weights)))
 
-    folding = keep_top_labels(labels, np.array(weights), most)
+    folding = keep_top_labels(labels, np.array(weights), max_labels)
 
     shown = folding.sums(np.array(weights))
-    assert len(folding.labels) == min(len(weights), most)
+    assert len(folding.labels) == min(len(weights), max_labels)
     assert shown.sum() == sum(weights)
     if folding.others:
         kept = folding.labels[:-1]
@@ -69,7 +69,7 @@ def test_folding_keeps_the_heaviest_and_the_sum(weights: list[int], most: int) -
 
 @few
 @given(letters(), letters())
-def test_pairs_are_all_there_with_their_distances(real: Any, synthetic: Any) -> None:
+def test_every_pair_has_its_distance(real: Any, synthetic: Any) -> None:
     scores, _ = compare_pairs(tables_from_rows(LETTERS, real, synthetic))
 
     assert [(score.first, score.second) for score in scores] == [("a", "b"), ("a", "n"), ("b", "n")]
@@ -78,7 +78,7 @@ def test_pairs_are_all_there_with_their_distances(real: Any, synthetic: Any) -> 
     assert [score.spearman for score in scores] == [None] * 3
 
 
-def test_a_shuffled_column_is_seen_in_its_pairs_alone() -> None:
+def test_a_shuffled_column_affects_only_its_own_pairs() -> None:
     schema = Schema(attributes=tuple(Boolean(name=name) for name in "abcd"))
     rng = np.random.default_rng(0)
     real = [(bool(x),) * 4 for x in rng.integers(0, 2, 400)]
@@ -92,7 +92,7 @@ def test_a_shuffled_column_is_seen_in_its_pairs_alone() -> None:
     assert min(apart["ac"], apart["bc"], apart["cd"]) > 0.4
 
 
-def test_the_worst_pairs_are_those_beyond_the_sampling_floor() -> None:
+def test_the_worst_pairs_exceed_the_sampling_floor_most() -> None:
     schema = Schema(
         attributes=(
             Categorical(name="key", codes=1000),
@@ -111,7 +111,7 @@ def test_the_worst_pairs_are_those_beyond_the_sampling_floor() -> None:
     worst = tabulate_worst_pairs(comparison, scores)
 
     apart = {(score.first, score.second): score.distance for score in scores}
-    assert apart["key", "code"].synthetic > 0.99  # and yet a fresh sample would do hardly better
+    assert apart["key", "code"].synthetic > 0.99  # although a fresh sample would hardly be closer
     assert (worst[0].first, worst[0].second) == ("yes", "no")
     assert worst[0].reference == ((0.0, 0.5), (0.5, 0.0))
     assert worst[0].synthetic == ((0.5, 0.0), (0.0, 0.5))
@@ -125,6 +125,6 @@ def test_the_worst_pairs_are_those_beyond_the_sampling_floor() -> None:
 @few
 @given(letters(), letters())
 def test_triples_have_the_distances_of_their_definition(real: Any, synthetic: Any) -> None:
-    (found,) = compute_triple_distances(tables_from_rows(LETTERS, real, synthetic), np.random.default_rng(0))
+    (distance,) = compute_triple_distances(tables_from_rows(LETTERS, real, synthetic), np.random.default_rng(0))
 
-    assert found.synthetic == float(naive.distance(real, synthetic, (0, 1, 2)))
+    assert distance.synthetic == float(naive.distance(real, synthetic, (0, 1, 2)))
