@@ -29,12 +29,12 @@ SCHEMA = Schema(
 def people(rows: int, seed: int, rule: bool = True) -> list[tuple[Any, ...]]:
     """People who are rich if they are over fifty and have a job, or at random."""
     rng = np.random.default_rng(seed)
-    rows = []
+    table = []
     for age, job, chance in zip(rng.integers(0, 100, rows), rng.integers(0, 4, rows), rng.random(rows), strict=True):
         work = ("none", "smith", "baker", None)[job]
         rich = age > 50 and work not in ("none", None) if rule else chance < 0.25
-        rows.append((None if age == 17 else int(age), work, bool(rich)))
-    return rows
+        table.append((None if age == 17 else int(age), work, bool(rich)))
+    return table
 
 
 def test_the_score_shows_what_synthetic_rows_preserve() -> None:

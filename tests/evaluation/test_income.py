@@ -26,7 +26,7 @@ COLUMNS = IncomeColumns(region="city", sex="sex", income="wage")
 REAL = [("A", "1", 10), ("A", "1", 30), ("A", "2", 20), ("B", "1", 0), ("B", "1", 40)]
 
 
-def score(real: Any, synthetic: Any, columns: IncomeColumns = COLUMNS) -> float:
+def compute_score(real: Any, synthetic: Any, columns: IncomeColumns = COLUMNS) -> float:
     return score_income(tables_from_rows(SCHEMA, real, synthetic), columns).score.synthetic
 
 
@@ -51,11 +51,11 @@ def test_a_rank_scores_by_its_error() -> None:
     synthetic = [(city, "1", wage) for city, wage in (("A", 200), ("B", 300), ("C", 100))]
 
     # one person has the index −1 in any region; two of three regions are one of two ranks off
-    assert score(real, synthetic) == pytest.approx(500_000 + 500_000 * math.sqrt((0.25 + 0.25 + 1) / 3))
+    assert compute_score(real, synthetic) == pytest.approx(500_000 + 500_000 * math.sqrt((0.25 + 0.25 + 1) / 3))
 
 
 def test_identical_tables_score_a_million() -> None:
-    assert score(REAL, REAL[::-1]) == 1_000_000
+    assert compute_score(REAL, REAL[::-1]) == 1_000_000
 
 
 def test_a_missing_region_scores_zero() -> None:
@@ -76,7 +76,7 @@ def test_codes_and_empty_incomes_are_left_out() -> None:
 
     assert score.score.synthetic == 1_000_000
     assert [region.region for region in score.regions] == ["A", "B"]
-    assert score([*REAL, ("C", "1", 999_997)], REAL) < 1_000_000
+    assert compute_score([*REAL, ("C", "1", 999_997)], REAL) < 1_000_000
 
 
 def test_incomes_of_zero_have_an_index_of_one() -> None:
@@ -94,7 +94,7 @@ def test_an_absent_sex_has_a_mean_of_zero_and_other_values_are_ignored() -> None
 
 def test_indices_that_differ_by_more_than_one_score_zero() -> None:
     # one person: 1 − 2·w/w = −1; nobody earning anything: 1
-    assert score([("A", "1", 7)], [("A", "1", 0)]) == 500_000
+    assert compute_score([("A", "1", 7)], [("A", "1", 0)]) == 500_000
 
 
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=12))
@@ -155,9 +155,9 @@ def test_the_two_sexes_are_one_and_two_or_the_first_two_or_those_given() -> None
 )
 def test_unsuitable_columns_are_refused(columns: IncomeColumns, complaint: str) -> None:
     with pytest.raises(UserError, match=complaint):
-        score(REAL, REAL, columns)
+        compute_score(REAL, REAL, columns)
 
 
 def test_a_table_without_incomes_is_refused() -> None:
     with pytest.raises(UserError, match="no row of the real table has an income below 999,998"):
-        score([("A", "1", 999_998)], REAL)
+        compute_score([("A", "1", 999_998)], REAL)
