@@ -48,15 +48,15 @@ def opened(request: pytest.FixtureRequest, browser: Browser, files: dict[str, Pa
     return browser
 
 
-def column(browser: Browser, place: int) -> list[str]:
+def column(browser: Browser, index: int) -> list[str]:
     """The cells of a column of the table, as shown."""
-    cells: list[str] = browser.run(f"[...marginals.tBodies[0].rows].map(row => row.cells[{place}].textContent)")
+    cells: list[str] = browser.run(f"[...marginals.tBodies[0].rows].map(row => row.cells[{index}].textContent)")
     return cells
 
 
 def brightness_of_paper(browser: Browser) -> int:
-    colour: str = browser.run("getComputedStyle(document.body).backgroundColor")
-    return sum(map(int, colour.removeprefix("rgb(").removesuffix(")").split(",")))
+    color: str = browser.run("getComputedStyle(document.body).backgroundColor")
+    return sum(map(int, color.removeprefix("rgb(").removesuffix(")").split(",")))
 
 
 def first_cell(browser: Browser) -> tuple[float, float]:
@@ -80,10 +80,10 @@ def test_everything_is_drawn_quickly(opened: Browser) -> None:
 
 
 def test_every_chart_is_drawn_with_its_marks(opened: Browser) -> None:
-    places, drawn = opened.run(
+    boxes, drawn = opened.run(
         "[...'  '].map((_, i) => document.querySelectorAll(i ? '.picture svg' : '.picture').length)"
     )
-    assert places == drawn >= 6 + 1 + 3
+    assert boxes == drawn >= 6 + 1 + 3
 
     marks = opened.run("[...document.querySelectorAll('.picture')].map(p => p.querySelectorAll('path').length)")
     assert min(marks) >= 3
@@ -132,13 +132,13 @@ def test_numbers_are_sorted_as_numbers_the_worst_first(opened: Browser) -> None:
 
 
 def test_filtering_keeps_the_rows_that_contain_every_word(opened: Browser) -> None:
-    before = column(opened, 0)
+    previous = column(opened, 0)
     opened.run("document.getElementById('filter').value = 'SIZE age'")
     opened.run("document.getElementById('filter').dispatchEvent(new Event('input'))")
     left = column(opened, 0)
 
-    assert left == [name for name in before if "size" in name and "age" in name]
-    assert 0 < len(left) < len(before)
+    assert left == [name for name in previous if "size" in name and "age" in name]
+    assert 0 < len(left) < len(previous)
     assert opened.run("document.getElementById('row-count').textContent").startswith(f"{len(left)} of ")
 
 
@@ -218,7 +218,7 @@ def test_the_shuffled_column_is_the_darkest_row(browser: Browser, files: dict[st
     steps: dict[int, list[int]] = {}
     for line, _, step in fills:
         steps.setdefault(line, []).append(step)
-    means = {line: sum(found) / len(found) for line, found in steps.items()}
+    means = {line: sum(levels) / len(levels) for line, levels in steps.items()}
     assert heat["names"][0] == "code"
     assert means[0] == max(means.values()) > 4
     assert all(mean < means[0] / 2 for line, mean in means.items() if line)

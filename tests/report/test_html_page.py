@@ -63,8 +63,8 @@ def publishable() -> str:
 
 
 def data_of(markup: str) -> Any:
-    (found,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', markup, re.DOTALL)
-    return json.loads(found)
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', markup, re.DOTALL)
+    return json.loads(data)
 
 
 def words_of(markup: str) -> str:
@@ -154,7 +154,7 @@ def imports_of(start: str) -> set[str]:
         path = waiting.pop()
         if path not in seen:
             seen.add(path)
-            waiting += [found for name, _ in modules[path].imports() for found in _imported_files(name, modules)]
+            waiting += [file for name, _ in modules[path].imports() for file in _imported_files(name, modules)]
     return seen
 
 

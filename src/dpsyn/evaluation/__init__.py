@@ -1,4 +1,4 @@
-"""The real table and a synthetic one → metrics. All results are private and say so."""
+"""The real table and a synthetic one → metrics. All results are private; every output states it."""
 
 from dpsyn.evaluation._evaluate import evaluate
 from dpsyn.evaluation.nist_contest import PRESETS, IncomeColumns, Preset, combine_scores
