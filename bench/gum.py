@@ -24,11 +24,12 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from bench.measuring import provenance, ratio, seconds
-from dpsyn.inference.gum import DECAYS, GUM, Records, initialize_records, run_gum
+from dpsyn.inference import gibbs
+from dpsyn.inference.gum import Records, initialize_records, run_gum
 from dpsyn.inference.gum.gradual_update import iterate_gum_rounds
 from dpsyn.inference.mcf import iterate_mcf_passes, sample_uniform_records
+from dpsyn.inference.methods import DECAYS, GUM, Gibbs
 from dpsyn.marginals import Estimate
-from dpsyn.inference import gibbs
 
 SEED = 45
 ATTRIBUTES = 10
@@ -196,7 +197,7 @@ def methods(names: list[str], sizes: list[int], tables: list[Estimate], begin: R
     """The records after each round, by every method."""
     rng = np.random.default_rng(SEED)
     passes = iterate_mcf_passes(sample_uniform_records(sizes, len(begin), rng), names, tables, rng)
-    chosen = {f"GUM, {name} α": GUM(decay=decay) for name, decay in DECAYS.items()}
+    chosen = {f"GUM, {name} α": GUM(decay=decay()) for name, decay in DECAYS.items()}
     chosen |= {"GUM, replace only": GUM(moves="replace"), "GUM, duplicate only": GUM(moves="duplicate")}
     others = {
         "min-cost flow": (records for records, _ in islice(passes, max(SHOWN))),
@@ -211,7 +212,7 @@ def methods(names: list[str], sizes: list[int], tables: list[Estimate], begin: R
 def gibbs_sweeps(names: list[str], sizes: list[int], tables: list[Estimate], rows: int) -> Iterable[Records]:
     """The records of fits with so many sweeps to settle, and those to average and to polish."""
     for sweeps in range(1, 11):
-        options = gibbs.Gibbs(max_sweeps=sweeps, min_improvement=0.0)
+        options = Gibbs(max_sweeps=sweeps, min_improvement=0.0)
         yield gibbs.fit(tables, names, sizes, seed=SEED, records=rows, options=options).records.T.astype(np.int32)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import math
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any, TypeVar, get_args
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 
 from dpsyn.errors import SchemaError
 from dpsyn.schema import (
+    MAX_JOINT_VALUES,
     MISSING,
     AnyAttribute,
     AnyRule,
@@ -408,6 +410,7 @@ def _recodes_among(draw: st.DrawFn, measured: list[str], found: Sequence[AnyAttr
     for _ in range(draw(st.integers(0, len(left) // 2))):
         parts = tuple(left.pop() for _ in range(draw(st.integers(2, len(left))) if len(left) > 1 else 0))
         name = draw(_fresh_names(found))
-        if parts and name not in groups:
+        sizes = [attribute.size for attribute in found if attribute.name in parts and attribute.coded]
+        if parts and name not in groups and math.prod(sizes) <= MAX_JOINT_VALUES:
             groups[name] = JointAttribute(name=name, attributes=parts)
     return tuple(groups.values())

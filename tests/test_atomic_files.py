@@ -257,7 +257,7 @@ def test_one_edit_waits_for_the_other(tmp_path: Path) -> None:
 
 
 def test_a_lock_that_was_left_behind_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpsyn.atomic_files.LONGEST_WAIT", 0.0)
+    monkeypatch.setattr("dpsyn.atomic_files.MAX_LOCK_WAIT", 0.0)
     (tmp_path / ".schema.yaml.lock").touch()
 
     with pytest.raises(OutputError) as caught, exclusive_edit(tmp_path / "schema.yaml"):

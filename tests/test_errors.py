@@ -2,14 +2,35 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from dpsyn import errors
 
 
-def test_the_drawing_shows_the_whole_tree() -> None:
-    drawn = re.findall(r"\b(\w+Error)\b", (errors.__doc__ or "").split("\n\n")[1])
+def test_the_docstring_shows_the_whole_tree() -> None:
+    shown = re.findall(r"\b(\w+Error)\b", (errors.__doc__ or "").split("\n\n")[1])
 
-    found = [
+    defined = [
         name for name, value in vars(errors).items() if isinstance(value, type) and value.__module__ == "dpsyn.errors"
     ]
 
-    assert sorted(drawn) == sorted(found)
+    assert sorted(shown) == sorted(defined)
+
+
+@pytest.mark.parametrize("line", (errors.__doc__ or "").split("\n\n")[1].splitlines()[1:])
+def test_the_docstring_shows_every_class_below_its_base(line: str) -> None:
+    """A class is indented by four characters more than its base, which is the last one above with less."""
+    tree = (errors.__doc__ or "").split("\n\n")[1].splitlines()
+    above = tree[: tree.index(line)]
+    match = re.search(r"\w+Error", line)
+    assert match
+
+    base = next(m[0] for other in reversed(above) if (m := re.search(r"\w+Error", other)) and m.start() < match.start())
+
+    assert getattr(errors, base) in getattr(errors, match[0]).__bases__
+
+
+@pytest.mark.parametrize("kind", [errors.SchemaError, errors.PlanError])
+def test_an_error_in_a_document_carries_the_path_of_its_entry(kind: type[errors.DocumentError]) -> None:
+    assert kind("message", ("attributes", "age")).path == ("attributes", "age")
+    assert issubclass(kind, ValueError)

@@ -1,45 +1,60 @@
 """Every exception DPSyn raises on purpose.
 
 DPSynError
-├── UserError             something the caller can mend; the command line exits with 2
-│   ├── SchemaError       a schema, or a line of its file, is not valid
+├── UserError             the caller can fix it; the command line exits with 2
+│   ├── DocumentError     an entry of a file that people write is not valid; it carries the path of the entry
+│   │   ├── SchemaError   a schema, or a line of its file, is not valid
+│   │   └── PlanError     a plan, or a line of its file, is not valid or does not fit the schema
+│   ├── QueryError        a query or a condition on rows cannot be answered as asked
 │   ├── BudgetError       a privacy budget cannot be planned, or a step would exceed it
 │   ├── LedgerError       the ledger cannot be read or written, or refuses a release
-│   ├── JournalError      an interrupted run cannot be resumed, or what a run draws cannot be stored
+│   ├── JournalError      an interrupted run cannot be resumed, or the answers of a run cannot be stored
 │   ├── SourceError       a table cannot be read, or its structure does not fit the schema
-│   ├── SynopsisError     a synopsis cannot be loaded, or numbers do not make one
-│   ├── OutputError       a result cannot be written where it was asked for
+│   ├── SynopsisError     a synopsis cannot be loaded, or the given numbers do not form one
+│   ├── OutputError       a result cannot be written to the requested path
 │   └── MissingExtraError an optional library is not installed
-└── InternalError         DPSyn broke a promise of its own; the command line exits with 1
+└── InternalError         a bug in DPSyn; the command line exits with 1
 
-A message says what is wrong, what was given and what to do. It never quotes a private value: what depends
-on rows is shown by ``diagnose`` alone, whose output says that it is private.
+A message states what is wrong, what was given and what to do. It never quotes a private value. Only ``diagnose``
+shows anything that depends on rows, and it marks its output as private.
 """
 
 from __future__ import annotations
 
 _MAX_MESSAGE_LENGTH = 300
-"""Of what the system says about an error: more than any system's own words, and still a line or three."""
+"""Characters of a message of the operating system. Its own messages are shorter, but some libraries add pages."""
 
 
 class DPSynError(Exception):
-    """The root of the tree."""
+    """The base class of all exceptions of DPSyn."""
 
 
 class UserError(DPSynError):
-    """Something the caller can mend."""
+    """An error that the caller can fix."""
 
 
-class SchemaError(UserError, ValueError):
-    """A schema, or a line of its file, is not valid.
+class DocumentError(UserError, ValueError):
+    """An entry of a file that people write, such as a schema or a plan, is not valid.
 
-    ``path`` leads to the offending entry (``("attributes", "age", "low")``), so that the reader of a file
-    can name its line.
+    ``path`` leads to the entry, such as ``("attributes", "age", "low")``. The reader of the file turns it into a line
+    number.
     """
 
     def __init__(self, message: str, path: tuple[str | int, ...] = ()) -> None:
         super().__init__(message)
         self.path = path
+
+
+class SchemaError(DocumentError):
+    """A schema, or a line of its file, is not valid."""
+
+
+class PlanError(DocumentError):
+    """A plan, or a line of its file, is not valid or does not fit the schema."""
+
+
+class QueryError(UserError, ValueError):
+    """A query or a condition on rows cannot be answered as asked, for example because an attribute does not exist."""
 
 
 class BudgetError(UserError, ValueError):
@@ -51,7 +66,7 @@ class LedgerError(UserError):
 
 
 class JournalError(UserError):
-    """An interrupted run cannot be resumed, or what a run draws cannot be stored."""
+    """An interrupted run cannot be resumed, or the answers of a run cannot be stored."""
 
 
 class SourceError(UserError):
@@ -59,11 +74,11 @@ class SourceError(UserError):
 
 
 class SynopsisError(UserError):
-    """A synopsis cannot be loaded, or numbers do not make one."""
+    """A synopsis cannot be loaded, or the given numbers do not form one."""
 
 
 class OutputError(UserError):
-    """A result cannot be written where it was asked for."""
+    """A result cannot be written to the requested path."""
 
 
 class MissingExtraError(UserError, ImportError):
@@ -74,10 +89,10 @@ class MissingExtraError(UserError, ImportError):
 
 
 class InternalError(DPSynError):
-    """DPSyn broke a promise of its own: please report it."""
+    """A bug in DPSyn: please report it."""
 
 
 def describe_os_error(error: OSError) -> str:
-    """What the system says is wrong, on one short line: some libraries add pages to it."""
-    words = " ".join((error.strerror or str(error) or type(error).__name__).lower().split())
-    return words if len(words) <= _MAX_MESSAGE_LENGTH else f"{words[:_MAX_MESSAGE_LENGTH]} …"
+    """The message of the operating system, on one line of limited length."""
+    message = " ".join((error.strerror or str(error) or type(error).__name__).lower().split())
+    return message if len(message) <= _MAX_MESSAGE_LENGTH else f"{message[:_MAX_MESSAGE_LENGTH]} …"

@@ -109,7 +109,7 @@ def test_open_values_have_no_codes_and_must_be_bought_before_decoding() -> None:
     codes = codec.encode(pa.table({"city": ["x"], "b": [True]}))
 
     assert codes.tolist() == [[1]]
-    with pytest.raises(SchemaError, match="bought before decoding"):
+    with pytest.raises(SchemaError, match="discovered privately before decoding"):
         codec.decode(codes, np.random.default_rng(0))
 
 

@@ -122,7 +122,7 @@ def test_rows_without_a_basket_or_without_a_person_are_left_out() -> None:
         }
     )
 
-    plain, bounded = engine(table), engine(table, unit=UnitDeclaration(id="who", max_rows=5))
+    plain, bounded = engine(table), engine(table, privacy_unit=UnitDeclaration(id="who", max_rows=5))
 
     assert (plain.count(), plain.supports().tolist()) == (2, [1, 0, 0, 1, 1, 1])
     assert (bounded.count(), bounded.supports().tolist()) == (2, [1, 0, 0, 1, 1, 0])
@@ -136,7 +136,7 @@ def test_at_most_so_many_baskets_of_a_person_count_whatever_the_order(
     persons = [rng.choice("PQR") for _ in baskets]
     unit = UnitDeclaration(id="who", max_rows=rows)
 
-    found = [engine(long_table(baskets, order, who=persons), unit=unit) for order in (seed, seed + 1)]
+    found = [engine(long_table(baskets, order, who=persons), privacy_unit=unit) for order in (seed, seed + 1)]
 
     assert found[0].count() == sum(min(rows, persons.count(person)) for person in set(persons))
     assert found[0].count_bins([(0, 1, 2, 3)])[0].tolist() == found[1].count_bins([(0, 1, 2, 3)])[0].tolist()
@@ -147,7 +147,7 @@ def test_which_baskets_of_a_person_count_depends_on_the_key() -> None:
     table = long_table(baskets, 0, who=["p"] * 6)
 
     kept = {
-        tuple(engine(table, unit=UnitDeclaration(id="who"), key=bytes([number]) * 16).supports().tolist())
+        tuple(engine(table, privacy_unit=UnitDeclaration(id="who"), key=bytes([number]) * 16).supports().tolist())
         for number in range(40)
     }
 
@@ -157,7 +157,7 @@ def test_which_baskets_of_a_person_count_depends_on_the_key() -> None:
 def test_the_same_number_in_two_persons_baskets_makes_two_baskets() -> None:
     table = pa.table({"basket": [1, 1], "item": ["a", "b"], "who": ["p", "q"]})
 
-    counting = engine(table, unit=UnitDeclaration(id="who", max_rows=3))
+    counting = engine(table, privacy_unit=UnitDeclaration(id="who", max_rows=3))
 
     assert (counting.count(), counting.pair_supports([0, 1]).tolist()) == (2, [0])
 
@@ -200,7 +200,7 @@ def test_a_table_without_the_columns_is_refused_before_it_is_read() -> None:
     with pytest.raises(SourceError, match="cannot be read as open"):
         engine(pa.table({"basket": [1], "item": [[1]]}))
     with pytest.raises(SourceError, match="there is no column 'who'"):
-        engine([["a"]], unit=UnitDeclaration(id="who"))
+        engine([["a"]], privacy_unit=UnitDeclaration(id="who"))
 
 
 def test_the_engine_shows_nothing_and_cannot_be_copied() -> None:

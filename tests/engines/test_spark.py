@@ -175,12 +175,12 @@ def test_only_sums_reach_the_driver() -> None:
 
 
 @pytest.mark.java
-@pytest.mark.parametrize("task", ["count_part", "count_ordered"])
+@pytest.mark.parametrize("task", ["count_partition", "count_sorted"])
 def test_a_killed_worker_changes_no_count(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: str
 ) -> None:
     spark_session()
-    schema = without_unit() if task == "count_part" else PEOPLE
+    schema = without_unit() if task == "count_partition" else PEOPLE
     expected = counted(in_memory(people(), schema), schema)
     kill_a_worker_once(monkeypatch, task, tmp_path / "killed")
 

@@ -192,7 +192,7 @@ def test_columns_are_shuffled_independently_and_by_the_seed() -> None:
             pa.table({"age": [1], "sex": ["female"]}),
             "no cell of column 'sex' can be read as categorical, its kind in the schema",
         ),
-        (42, "a int is not a table"),
+        (42, "an object of type int is not a table"),
         ("nowhere.csv", "there is no file or folder nowhere.csv"),
     ],
 )

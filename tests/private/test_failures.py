@@ -56,7 +56,7 @@ def test_a_file_with_other_columns_is_refused_before_anything_is_promised(
 ) -> None:
     papq.write_table(table(9).set_column(1, "b", pa.array(["x"] * 9)), folder / "1.parquet")
 
-    with pytest.raises(SourceError, match="column 'b' has another type in some files"):
+    with pytest.raises(SourceError, match="column 'b' has different types in different files"):
         open_(folder, ledger, kind)
 
     assert not ledger.path.exists()
@@ -83,7 +83,7 @@ def test_a_broken_file_is_named_and_only_what_was_paid_for_is_spent(folder: Path
 def test_noise_is_drawn_and_paid_for_once_though_a_worker_is_killed(
     folder: Path, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kill_a_worker_once(monkeypatch, "count_part", tmp_path / "killed")
+    kill_a_worker_once(monkeypatch, "count_partition", tmp_path / "killed")
     noise = RecordingNoise()
 
     with open_(folder, ledger, "spark", mechanisms=noise) as private:

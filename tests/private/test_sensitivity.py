@@ -6,7 +6,9 @@ questions. The answers before noise are compared with the sensitivities in the l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import importlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -74,7 +76,7 @@ def _shape(table: PrivateTable, clique: tuple[str, ...]) -> tuple[int, ...]:
 def schema(neighbors: Any, unit: UnitDeclaration | None) -> Schema:
     attributes: tuple[AnyAttribute, ...] = (
         Identifier(name="person"),
-        Integer(name="age", low=-1000, high=10**6, missing=True),
+        Integer(name="age", low=-1000, high=10**4, missing=True),
         Real(name="weight", low=0, high=200, decimals=1, bins=4),
         Categorical(name="job", codes=6),
         Datetime(name="seen", start="2016-01-01", end="2016-12-31", bins=5, missing=True),
@@ -87,7 +89,7 @@ def schema(neighbors: Any, unit: UnitDeclaration | None) -> Schema:
 def rows() -> st.SearchStrategy[tuple[Any, ...]]:
     return st.tuples(
         st.sampled_from(["p1", "p2", "p3", None]),
-        st.sampled_from(["3", "-7", "x", "250000", "", "30"]),
+        st.sampled_from(["3", "-7", "x", "2500", "", "30"]),
         st.sampled_from(["70.5", "0", "abc", "1e9"]),
         st.sampled_from(["0", "1", "5", "77"]),
         st.sampled_from(["2016-02-03", "2016-12-31T10:00:00", "", "bad"]),
@@ -214,6 +216,16 @@ def test_answers_on_neighbors_differ_by_no_more_than_was_charged(recipe: str, re
     compare()
 
 
+@pytest.fixture(scope="module")
+def designs_made_once() -> Iterator[None]:
+    """Every run needs the same few covering designs, which depend on the schema alone and take longest."""
+    with pytest.MonkeyPatch.context() as patched:
+        module = importlib.import_module("dpsyn.recipes.fourier")
+        patched.setattr(module, "covering_design", functools.cache(module.covering_design))
+        yield
+
+
+@pytest.mark.usefixtures("designs_made_once")
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("kept", [None, 2])
 def test_parities_of_neighbors_differ_by_no_more_than_was_charged(relation: Any, kept: int | None) -> None:

@@ -13,7 +13,7 @@ import pytest
 import dpsyn
 from dpsyn.accounting import Gaussian, Laplace, Ledger
 from dpsyn.encoding import Codec
-from dpsyn.errors import BudgetError, SchemaError, UserError
+from dpsyn.errors import BudgetError, PlanError, SchemaError, UserError
 from dpsyn.plan import Plan
 from dpsyn.recipes import Planned
 from dpsyn.schema import Categorical, JointAttribute, Open, Schema
@@ -208,7 +208,7 @@ def test_tables_of_any_size_give_rows(rows: int, epsilon: float) -> None:
     [
         (
             {"recipe": Planned(plan=Plan.from_yaml("dpsyn_plan: 1\nmarginals: [[sender]]"))},
-            SchemaError,
+            PlanError,
             "no attribute 'sender'",
         ),
         ({"epsilon": 1000.0}, BudgetError, "leave nothing"),

@@ -17,7 +17,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dpsyn.encoding import Codec
-from dpsyn.errors import SchemaError
+from dpsyn.errors import PlanError
 from dpsyn.plan import Plan, budget_for_plan, resolve_plan
 from dpsyn.private import ReleaseLimits, open_private
 from dpsyn.recipes import Planned
@@ -100,7 +100,7 @@ def plans(draw: st.DrawFn) -> Plan:
     plan = Plan.from_yaml("\n".join(lines))
     try:
         plan.check(SCHEMA)
-    except SchemaError:
+    except PlanError:
         assume(False)
     return plan
 

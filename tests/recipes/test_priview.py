@@ -53,7 +53,7 @@ def test_the_plan_is_told_before_views_are_measured() -> None:
 
     [plan] = [phase for phase in told if "views of" in phase]
     assert plan.startswith(
-        "measuring 3 views of up to 8 attributes, which hold every pair; a table of two attributes is"
+        "measuring 3 views of up to 8 attributes, which hold every pair; the predicted error of a two-way marginal is"
     )
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsyn.accounting.noise_comparison import NOISE_METHODS
-from dpsyn.cli.noise import MECHANISM_NOTES
+from dpsyn.cli.compare_noise import MECHANISM_NOTES
 from dpsyn.errors import OutputError
 from dpsyn.report.noise_plot import LINE_STYLES, plot_noise, spread_labels
 

@@ -91,7 +91,7 @@ def test_imported_marginals_are_shown_without_a_cost_and_as_not_verified() -> No
 def test_the_text_of_the_certificate_leaves_out_the_measurements_that_the_table_shows() -> None:
     lines = release_lines(mixed_release())
 
-    assert "Promise: ε = 1, δ = 1e-09, against adding or removing one row." in lines
+    assert "Guarantee: ε = 1, δ = 1e-09." in lines
     assert "  age: code book" in lines
     assert not any("Draws" in line for line in lines)
 

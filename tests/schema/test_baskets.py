@@ -65,7 +65,7 @@ def test_files_that_list_nothing_or_are_not_text_are_refused(tmp_path: Path) -> 
         ({"items": ("a\x00",)}, "cannot be an item"),
         ({"items": ("\ud800",)}, "cannot be an item"),
         ({"items": ("a",), "item": "basket"}, "different names"),
-        ({"items": ("a",), "unit": UnitDeclaration(id="item")}, "different names"),
+        ({"items": ("a",), "privacy_unit": UnitDeclaration(id="item")}, "different names"),
     ],
 )
 def test_a_basket_schema_cannot_be_built_wrong(fields: dict[str, Any], complaint: str) -> None:

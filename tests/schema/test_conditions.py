@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpsyn.errors import UserError
+from dpsyn.errors import QueryError
 from dpsyn.schema import Schema, format_conditions, parse_conditions, select_cells
 
 SCHEMA = Schema.from_yaml(
@@ -61,13 +61,13 @@ def test_a_name_with_an_equals_sign_is_known_by_the_schema() -> None:
 
 @pytest.mark.parametrize("text", ["sex", "=F", "sex=", ""])
 def test_what_is_no_condition_is_refused(text: str) -> None:
-    with pytest.raises(UserError, match="write"):
+    with pytest.raises(QueryError, match="write"):
         parse_conditions([text])
 
 
 def test_two_conditions_on_one_attribute_are_refused() -> None:
     with pytest.raises(
-        UserError, match=r"two conditions on 'age'.*age=LOW\.\.HIGH is a range, age=ONE\|OTHER is either"
+        QueryError, match=r"two conditions on 'age'.*age=LOW\.\.HIGH is a range, age=ONE\|OTHER is either"
     ):
         parse_conditions(["age=30", "age=40"])
 
@@ -83,7 +83,7 @@ def test_two_conditions_on_one_attribute_are_refused() -> None:
     ],
 )
 def test_a_comparison_is_refused_with_how_it_is_written(text: str, instead: str) -> None:
-    with pytest.raises(UserError) as refused:
+    with pytest.raises(QueryError) as refused:
         parse_conditions([text], SCHEMA.names)
 
     assert str(refused.value).startswith(f"{text!r} compares")
@@ -156,12 +156,12 @@ def test_values_of_numpy_and_dates_are_values() -> None:
     ],
 )
 def test_a_condition_that_cannot_be_met_is_refused(where: Any, words: str) -> None:
-    with pytest.raises(UserError, match=words):
+    with pytest.raises(QueryError, match=words):
         select_cells(SCHEMA, where)
 
 
 def test_a_range_that_ends_inside_a_cell_is_refused_with_the_whole_cells() -> None:
-    with pytest.raises(UserError, match=r"inside a cell of 'wage'.*use \d+\.\.\d+") as refused:
+    with pytest.raises(QueryError, match=r"inside a cell of 'wage'.*use \d+\.\.\d+") as refused:
         select_cells(SCHEMA, {"wage": "1500..2700"})
 
     whole = str(refused.value).rpartition("use ")[2]

@@ -159,7 +159,7 @@ TWO = "dpsyn_schema: 1\nattributes:\n  a: {kind: categorical, codes: 3}\n  b: {k
             6,
             "'a' must be an attribute of kind identifier, so that it is never measured",
         ),
-        (TWO + "privacy_unit:\n  id: a\n  rows: 0\n", 7, "rows is 0; a person has at least 1 row"),
+        (TWO + "privacy_unit:\n  id: a\n  max_rows: 0\n", 7, "max_rows is 0; a person has at least 1 row"),
         # attributes
         (TWO + "  a: {kind: boolean}\n", 5, "'a' stands twice; the first is on line 3"),
         (TWO + "  c:\n", 5, "attribute 'c' needs kind: one of categorical, ordinal, boolean"),
@@ -242,7 +242,7 @@ TWO = "dpsyn_schema: 1\nattributes:\n  a: {kind: categorical, codes: 3}\n  b: {k
         (TWO + "derive:\n  b:\n    from: a\n    mapping:\n      0: 99\n", None, "99 is outside 0 … 9"),
         (TWO + "derive:\n  b:\n    from: a\n    mapping: {0: 1}\n    otherwise: 99\n", 9, "99 is outside 0 … 9"),
         (TWO + "derive:\n  b:\n    from: b\n    mapping: {0: 1}\n", 6, "'b' follows from 'b', itself derived"),
-        # recode
+        # measure_together
         (TWO + "measure_together: [a, b]\n", 5, "measure_together is a mapping from names to descriptions"),
         (TWO + "measure_together:\n  both: [a, c]\n", 6, "there is no attribute 'c'; there are a, b"),
         (TWO + "measure_together:\n  both: [a]\n", 6, "'both' needs at least two different attributes"),
@@ -295,8 +295,8 @@ def test_an_error_in_a_file_names_the_file_and_the_line(tmp_path: Path) -> None:
     ("content", "phrase"),
     [
         (b"", ": this is not a DPSyn schema"),
-        (b"\x89PNG\r\n\x1a\n", " is not UTF-8 text, so it is not a schema"),
-        ("größe".encode("utf-16"), " is not UTF-8 text, so it is not a schema"),
+        (b"\x89PNG\r\n\x1a\n", " is not UTF-8 text; check that it is the right file, and save it as UTF-8"),
+        ("größe".encode("utf-16"), " is not UTF-8 text; check that it is the right file, and save it as UTF-8"),
         (b"age,sex\n12,F\n", ": this is not a DPSyn schema; its first line should be dpsyn_schema: 1"),
     ],
 )
@@ -330,10 +330,10 @@ def test_a_pipe_or_a_device_is_refused_before_it_is_read(tmp_path: Path) -> None
 
 
 def test_a_file_too_large_for_a_schema_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MOST_BYTES", 1_000_000)
+    monkeypatch.setattr(files, "MAX_SCHEMA_BYTES", 1_000_000)
     (tmp_path / "large.yaml").write_text(TWO + "#" * 1_000_000)
 
-    with pytest.raises(SchemaError, match=r"large\.yaml is larger than 1 MB, so it is no description of a table"):
+    with pytest.raises(SchemaError, match=r"large\.yaml is larger than 1 MB, so it does not describe a table"):
         Schema.load(tmp_path / "large.yaml")
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 
+from dpsyn.accounting import PrivacyUnit
 from dpsyn.errors import SchemaError
 from dpsyn.schema import (
     Boolean,
@@ -193,8 +195,16 @@ def test_the_refusal_lists_five_and_counts_the_rest() -> None:
         ({"attributes": (PERSON,)}, "no attribute is left to measure", ("attributes",)),
         ({"expected_size": 0}, "expected_size is 0; it must be at least 1", ("expected_size",)),
         ({"expected_size": -5}, "expected_size is -5; it must be at least 1", ("expected_size",)),
-        ({"unit": UnitDeclaration(id="nobody")}, "'nobody' must be an attribute of kind identifier", ("unit", "id")),
-        ({"unit": UnitDeclaration(id="age")}, "'age' must be an attribute of kind identifier", ("unit", "id")),
+        (
+            {"privacy_unit": UnitDeclaration(id="nobody")},
+            "'nobody' must be an attribute of kind identifier",
+            ("privacy_unit", "id"),
+        ),
+        (
+            {"privacy_unit": UnitDeclaration(id="age")},
+            "'age' must be an attribute of kind identifier",
+            ("privacy_unit", "id"),
+        ),
     ],
 )
 def test_a_schema_no_table_could_have_is_refused(fields: dict[str, Any], phrase: str, path: tuple[str, ...]) -> None:
@@ -252,7 +262,7 @@ def test_a_long_mapping_looks_at_every_value_a_few_times_only(
         looks[value] += 1
         return canonical_text(value)
 
-    monkeypatch.setattr("dpsyn.schema.attributes.text_of", counted)
+    monkeypatch.setattr("dpsyn.schema.attributes.canonical_text", counted)
 
     Schema(attributes=(detailed, general), derive=(derive,))
 
@@ -278,7 +288,7 @@ def test_an_attribute_is_derived_once_and_never_from_a_derived_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("recode", "phrase"),
+    ("joint", "phrase"),
     [
         ([JointAttribute(name="x", attributes=("sex",))], "'x' needs at least two different attributes"),
         ([JointAttribute(name="x", attributes=("sex", "sex"))], "'x' needs at least two different attributes"),
@@ -298,11 +308,11 @@ def test_an_attribute_is_derived_once_and_never_from_a_derived_one() -> None:
         ),
     ],
 )
-def test_a_group_that_does_not_fit_is_refused(recode: list[JointAttribute], phrase: str) -> None:
-    error = refusal(recode=tuple(recode), derive=(COMES_OF_AGE,))
+def test_a_group_that_does_not_fit_is_refused(joint: list[JointAttribute], phrase: str) -> None:
+    error = refusal(measure_together=tuple(joint), derive=(COMES_OF_AGE,))
 
     assert phrase in str(error)
-    assert error.path == ("recode", recode[-1].name)
+    assert error.path == ("measure_together", joint[-1].name)
 
 
 @pytest.mark.parametrize(
@@ -358,7 +368,7 @@ def test_rules_that_fit_are_kept() -> None:
 
 
 def test_a_person_has_at_least_one_row() -> None:
-    with pytest.raises(SchemaError, match="rows is 0; a person has at least 1 row"):
+    with pytest.raises(SchemaError, match="max_rows is 0; a person has at least 1 row"):
         UnitDeclaration(id="person", max_rows=0)
 
 
@@ -372,3 +382,40 @@ def test_a_schema_of_very_many_attributes_is_looked_up_and_checked_without_going
 
     assert schema.columns == tuple(names)
     assert [schema[name].name for name in names] == names
+
+
+def test_a_schema_is_coerced_from_itself_or_from_a_path(tmp_path: Path) -> None:
+    schema = Schema(attributes=ALL)
+    schema.save(tmp_path / "schema.yaml")
+
+    assert Schema.coerce(schema) is schema
+    assert Schema.coerce(tmp_path / "schema.yaml") == Schema.coerce(str(tmp_path / "schema.yaml")) == schema
+
+
+@pytest.mark.parametrize("value", [None, 3, {"attributes": ()}])
+def test_anything_else_is_not_coerced_to_a_schema(value: object) -> None:
+    with pytest.raises(SchemaError, match=f"a {type(value).__name__} was given; give a Schema, or the path"):
+        Schema.coerce(value)
+
+
+@pytest.mark.parametrize(
+    ("neighbors", "unit", "public"),
+    [
+        ("add-remove", None, False),
+        ("replace", None, True),
+        ("replace", UnitDeclaration(id="person"), False),
+        ("add-remove", UnitDeclaration(id="person"), False),
+    ],
+)
+def test_the_row_count_is_public_only_if_single_rows_are_replaced(
+    neighbors: Any, unit: UnitDeclaration | None, public: bool
+) -> None:
+    schema = Schema(attributes=ALL, neighbors=neighbors, privacy_unit=unit)
+
+    assert schema.row_count_is_public == public
+    assert PrivacyUnit(neighbors=neighbors, id=unit.id if unit else "").row_count_is_public == public
+
+
+@given(schemas())
+def test_open_attributes_are_those_that_are_measured_and_have_no_codes(schema: Schema) -> None:
+    assert schema.open_attributes == tuple(a for a in schema.measured_attributes if not a.coded)

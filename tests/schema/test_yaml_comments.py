@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsyn.errors import SchemaError
+from dpsyn.errors import DocumentError
 from dpsyn.schema import yaml_io
 
 TEXTS = st.text(max_size=12) | st.sampled_from(
@@ -58,5 +58,5 @@ def test_the_comment_of_the_empty_path_heads_the_file() -> None:
 
 @pytest.mark.parametrize("text", ["a: &x [*x]\n", "a: &x {b: *x}\n", "[" * 3000 + "]" * 3000])
 def test_endless_nesting_is_refused(text: str) -> None:
-    with pytest.raises(SchemaError, match="nested too deeply"):
+    with pytest.raises(DocumentError, match="nested too deeply"):
         yaml_io.read_yaml(text)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsyn.errors import SchemaError
+from dpsyn.errors import DocumentError
 from dpsyn.schema import yaml_io
 from tests.strategies import texts
 
@@ -148,7 +148,7 @@ def test_an_alias_stands_for_what_it_repeats() -> None:
     ],
 )
 def test_what_is_not_plain_yaml_is_refused_with_its_line(text: str, message: str) -> None:
-    with pytest.raises(SchemaError) as caught:
+    with pytest.raises(DocumentError) as caught:
         yaml_io.read_yaml(text)
 
     assert str(caught.value).startswith(message)
@@ -158,13 +158,13 @@ def test_what_is_not_plain_yaml_is_refused_with_its_line(text: str, message: str
     "text", ["a: " + "[" * 5000 + "]" * 5000, "a: &x [*x]", "\n".join(" " * depth + "a:" for depth in range(3000))]
 )
 def test_what_is_nested_too_deeply_is_refused(text: str) -> None:
-    with pytest.raises(SchemaError, match="nested too deeply"):
+    with pytest.raises(DocumentError, match="nested too deeply"):
         yaml_io.read_yaml(text)
 
 
 @pytest.mark.parametrize("text", ["- " * 30_000, "[" * 200_000, "{a: " * 200_000, "? " * 100_000])
 def test_nesting_that_would_break_the_process_is_refused(text: str) -> None:
-    with pytest.raises(SchemaError, match="nested too deeply"):
+    with pytest.raises(DocumentError, match="nested too deeply"):
         yaml_io.read_yaml(text)
 
 
@@ -176,7 +176,7 @@ def test_aliases_that_multiply_are_refused_before_they_fill_the_memory() -> None
     bomb = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
     bomb += [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]" for level in range(1, 12)]
 
-    with pytest.raises(SchemaError, match=r"line \d+: the aliases up to here repeat too much; write it out"):
+    with pytest.raises(DocumentError, match=r"line \d+: the aliases up to here repeat too much; write it out"):
         yaml_io.read_yaml("\n".join(bomb))
 
 

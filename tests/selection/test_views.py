@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import math
 from itertools import combinations
 from typing import Any
@@ -13,8 +14,10 @@ from hypothesis import strategies as st
 
 from dpsyn.errors import UserError
 from dpsyn.selection import CELL_POWER
+from dpsyn.selection import views as views_module
 from dpsyn.selection.covering_design import BlockCapacity
 from dpsyn.selection.views import (
+    VIEW_SCHEMES,
     AllViews,
     CoveringViews,
     RandomViews,
@@ -28,7 +31,7 @@ from dpsyn.selection.views import (
 )
 
 USUAL = ViewNoise(rho=0.0166, sensitivity=1.0, rows=20_000)  # ε = 1, δ = 1e-9
-PLENTY: dict[str, Any] = {"most_cells": 10**6, "most_draws": 2 * 10**6}
+PLENTY: dict[str, Any] = {"max_cells": 10**6, "max_total_cells": 2 * 10**6}
 
 
 def binary(count: int) -> dict[str, int]:
@@ -43,14 +46,15 @@ def holds_every(plan: ViewSelection, names: list[str], ways: int) -> bool:
 @pytest.mark.parametrize(
     ("text", "views"),
     [
-        ("covering:2x8", CoveringViews(2, 8)),
-        (" random:50x8 ", RandomViews(50, 8)),
-        ("all:3", AllViews(3)),
-        ("covering:3x3", CoveringViews(3, 3)),
+        ("covering:2x8", CoveringViews(strength=2, attributes=8)),
+        (" random:50x8 ", RandomViews(count=50, attributes=8)),
+        ("all:3", AllViews(ways=3)),
+        ("covering:3x3", CoveringViews(strength=3, attributes=3)),
     ],
 )
 def test_views_are_read_as_people_write_them(text: str, views: ViewScheme) -> None:
     assert parse_views(text) == views
+    assert str(views) == text.strip()
 
 
 @pytest.mark.parametrize(
@@ -72,25 +76,57 @@ def test_views_that_make_no_sense_are_refused(text: str) -> None:
         parse_views(text)
 
 
+@pytest.mark.parametrize(
+    ("scheme", "wrong", "message"),
+    [
+        (
+            CoveringViews,
+            {"strength": 4, "attributes": 8},
+            "cannot cover sets of 4 attributes by views of 8; cover pairs",
+        ),
+        (
+            CoveringViews,
+            {"strength": 0, "attributes": 8},
+            "strength of the views CoveringViews is 0; give a whole number",
+        ),
+        (RandomViews, {"count": 2.5, "attributes": 8}, "count of the views RandomViews is 2.5; give a whole number"),
+        (AllViews, {"ways": True}, "ways of the views AllViews is True; give a whole number from 1 to 10,000"),
+    ],
+)
+def test_schemes_without_a_meaning_are_refused(scheme: type[Any], wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        scheme(**wrong)
+
+
+def test_schemes_are_known_by_name() -> None:
+    assert dict(VIEW_SCHEMES) == {"covering": CoveringViews, "random": RandomViews, "all": AllViews}
+
+
+def test_the_examples_of_the_docstrings_run() -> None:
+    results = doctest.testmod(views_module)
+
+    assert (results.failed, results.attempted) == (0, 3)
+
+
 def test_a_covering_is_planned_as_asked_for() -> None:
-    plan = select_views(binary(12), USUAL, CoveringViews(2, 8), **PLENTY)
+    plan = select_views(binary(12), USUAL, CoveringViews(strength=2, attributes=8), **PLENTY)
 
     assert len(plan.cliques) == 3
     assert holds_every(plan, list(binary(12)), 2)
     assert plan.description.startswith(
-        "3 views of up to 8 attributes, which hold every pair; a table of two attributes is"
+        "3 views of up to 8 attributes, which hold every pair; the predicted error of a two-way marginal is"
     )
 
 
 def test_every_set_is_planned_as_asked_for() -> None:
-    plan = select_views(binary(5), USUAL, AllViews(3), **PLENTY)
+    plan = select_views(binary(5), USUAL, AllViews(ways=3), **PLENTY)
 
     assert set(plan.cliques) == set(combinations(binary(5), 3))
 
 
 def test_too_many_sets_are_refused() -> None:
     with pytest.raises(UserError, match="there are 1,221,759 sets of 5 attributes"):
-        select_views(binary(45), USUAL, AllViews(5), max_cells=10**6, max_total_cells=10**6)
+        select_views(binary(45), USUAL, AllViews(ways=5), max_cells=10**6, max_total_cells=10**6)
 
 
 @settings(max_examples=40)
@@ -106,7 +142,7 @@ def test_random_views_fit_and_hold_every_attribute(sizes: list[int], number: int
 
 
 def test_as_many_random_views_as_asked_for_have_all_the_attributes_asked_for() -> None:
-    plan = select_views(binary(16), USUAL, RandomViews(50, 8), **PLENTY)
+    plan = select_views(binary(16), USUAL, RandomViews(count=50, attributes=8), **PLENTY)
 
     assert len(plan.cliques) == 50
     assert {len(clique) for clique in plan.cliques} == {8}
@@ -116,7 +152,7 @@ def test_as_many_random_views_as_asked_for_have_all_the_attributes_asked_for() -
 def test_views_of_categories_are_limited_in_cells() -> None:
     sizes = {f"x{place}": size for place, size in enumerate((32, 8, 16, 16, 7, 15, 6, 5, 2, 32, 42, 2, 16))}
 
-    for asked in (None, RandomViews(20, 8), CoveringViews(2, 8)):
+    for asked in (None, RandomViews(count=20, attributes=8), CoveringViews(strength=2, attributes=8)):
         plan = select_views(sizes, USUAL, asked, **PLENTY)
 
         assert max(math.prod(sizes[name] for name in clique) for clique in plan.cliques) <= 5_000
@@ -171,3 +207,7 @@ def test_the_predicted_error_is_that_of_the_noise() -> None:
     assert predict_pair_error((2, 4), [(0, 1)], ViewNoise(0.5, 1.0, 1000.0)) == pytest.approx(
         np.mean(np.abs(rng.normal(0, 1.0, (4000, 8))).sum(axis=1)) / 2000, rel=0.05
     )
+
+
+def test_a_table_of_one_attribute_has_one_view() -> None:
+    assert select_views({"x": 4}, USUAL, **PLENTY).cliques == (("x",),)

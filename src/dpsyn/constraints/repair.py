@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.errors import UserError
+from dpsyn.errors import QueryError
 from dpsyn.schema import Schema
 from dpsyn.schema.constraint_model import (
     CellMatrix,
@@ -75,7 +75,7 @@ def require_satisfiable(schema: Schema, allowed: AllowedCells) -> None:
         if find_satisfying_row(rules, known.sizes, within) is None:
             about = [known.names[place] for place in tied if place in within]
             numbers = ", ".join(str(rule.number) for rule in rules)
-            raise UserError(
+            raise QueryError(
                 f"no row can meet the conditions on {', '.join(about)}: the schema rules it out "
                 f"({'rule' if len(rules) == 1 else 'rules'} {numbers}); ask for something else"
             )
@@ -197,7 +197,7 @@ def _find_row(
     if isinstance(found, SatisfyingRow):
         return found
     numbers = ", ".join(str(rule.number) for rule in rules)
-    raise UserError(f"no row was found that keeps the rules {numbers} under these conditions; ask for something else")
+    raise QueryError(f"no row was found that keeps the rules {numbers} under these conditions; ask for something else")
 
 
 # ── Values inside cells, drawn together where rules compare or add them ──
@@ -293,7 +293,7 @@ def _sample_sum(rule: SumConstraint, cells: CellMatrix, steps: RowSteps, rng: np
         move = np.clip(lacking, np.minimum(least - values[place], 0), np.maximum(most - values[place], 0))
         values[place] = values[place] + move
         lacking = lacking - move
-        steps[scale.place] = np.where(there, scale.at_least(values[place]), steps[scale.place])
+        steps[scale.index] = np.where(there, scale.first_step_at_least(values[place]), steps[scale.index])
     if not total.derived:
         steps[total.index] = np.where(there, total.first_step_at_least(wanted), steps[total.index])
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pyarrow as pa
 
 from dpsyn.constraints import count_violations
 from dpsyn.encoding import ABOVE, BELOW, EMPTY, IN_DOMAIN, UNREADABLE, column_codec_for, structural_problems
-from dpsyn.errors import SchemaError, SourceError
+from dpsyn.errors import SourceError
 from dpsyn.schema import Attribute, Schema, Total
 from dpsyn.sources import Source, open_source
 from dpsyn.sources.csv import CsvSource
@@ -77,13 +78,12 @@ class SchemaCheck:
         return f"<Fit of {self.where} to its schema: private; see its attributes>"
 
 
-def check_table(schema: Schema, data: Any, *, query: str | None = None) -> SchemaCheck:
+def check_table(schema: Schema | str | Path, data: Any, *, query: str | None = None) -> SchemaCheck:
     """Count, for every attribute, the cells that fall outside its domain.
 
     Privacy: unpaid look at the rows; the result is private.
     """
-    if not isinstance(schema, Schema):
-        raise SchemaError(f"a {type(schema).__name__} is not a schema; load it first with Schema.load")
+    schema = Schema.coerce(schema)
     source = open_source(data, query=query)
     problems = structural_problems(schema, source.schema)
     coded = [

@@ -31,7 +31,7 @@ def explore_public_data(data: Any, schema: Schema | str | Path, *, query: str | 
 
     Open attributes are left out: what their values are is for a release to buy.
     """
-    schema = schema if isinstance(schema, Schema) else Schema.load(schema)
+    schema = Schema.coerce(schema)
     source = open_source(data, query=query)
     check_structure(schema, source.schema, source.label)
     codec = Codec(schema)

@@ -1,4 +1,4 @@
-"""Arrow tables as the kind of table that people work with."""
+"""Arrow tables ⇄ the data frames of other libraries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dpsyn.errors import MissingExtraError, UserError
 
 
 def convert_table(table: pa.Table, output_format: str) -> Any:
-    """The table as ``arrow``, ``pandas`` or ``polars``."""
+    """Convert an Arrow table to a data frame of ``arrow``, ``pandas`` or ``polars``."""
     if output_format == "arrow":
         return table
     if output_format == "pandas":
@@ -24,10 +24,10 @@ def convert_table(table: pa.Table, output_format: str) -> Any:
         except ImportError:
             raise MissingExtraError("polars", "polars", "a polars DataFrame") from None
         return polars.from_arrow(table)
-    raise UserError(f"there is no kind of table {output_format!r}; ask for arrow, pandas or polars")
+    raise UserError(f"there is no output format {output_format!r}; choose arrow, pandas or polars")
 
 
 def detect_output_format(data: Any) -> str:
-    """The kind of table that something is, as far as ``as_kind`` can give it back; ``arrow`` for everything else."""
+    """The output format of ``convert_table`` that matches a table: pandas, polars, or arrow for everything else."""
     library = type(data).__module__.partition(".")[0]
     return library if library in ("pandas", "polars") else "arrow"

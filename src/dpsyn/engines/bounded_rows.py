@@ -23,7 +23,7 @@ from dpsyn.engines.contribution_bounding import (
 )
 from dpsyn.engines.engine import Opaque
 from dpsyn.errors import InternalError, SourceError
-from dpsyn.schema import Open, Schema
+from dpsyn.schema import Schema
 from dpsyn.sources import Source, map_in_threads
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class BoundedRows(Opaque):
         threads: int | None = None,
     ) -> None:
         check_structure(schema, source.schema, source.label)
-        opens = {attribute.name for attribute in schema.measured_attributes if isinstance(attribute, Open)}
+        opens = {attribute.name for attribute in schema.open_attributes}
         self.source, self.schema = source, schema
         self.codec = Codec(schema)
         self.open_attributes = tuple(sorted(opens))

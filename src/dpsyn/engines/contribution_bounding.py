@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsyn.encoding import Codes, arrays
-from dpsyn.encoding.cells import cell_texts
+from dpsyn.encoding.entries import entry_texts
 from dpsyn.engines import kernels
 from dpsyn.errors import InternalError
 from dpsyn.schema import Attribute
@@ -69,7 +69,7 @@ class RowHasher:
         words = np.empty((2 + len(texts) + len(others), len(codes)), np.uint64)
         words[:2] = keys[:2]  # so that each person's rows are chosen independently of all others'
         for number, array in enumerate(texts, start=2):
-            words[number] = keyed_hashes(cell_texts(array), self._text)
+            words[number] = keyed_hashes(entry_texts(array), self._text)
         for number, other in enumerate(others, start=2 + len(texts)):
             words[number] = other
         kernels.hash_rows(np.ascontiguousarray(codes.T), words, self._row, keys[2])
@@ -215,7 +215,7 @@ def normalize_ids(array: pa.Array, attribute: Attribute) -> pa.Array:
     The whole number 42, the float 42.0 and the text "42" are the same id, because files and databases turn them into
     each other. Bytes that are not UTF-8 stay as they are: persons must not be mistaken for one another.
     """
-    texts = arrays.as_string(cell_texts(array))
+    texts = arrays.as_string(entry_texts(array))
     bare = pc.ascii_trim_whitespace(texts)
     nothing = pa.array(["", "nan", "-nan", "+nan"], bare.type)
     spelled = pa.array(attribute.null_spellings, bare.type)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dpsyn.errors import SchemaError, UserError
+from dpsyn.errors import UserError
 from dpsyn.evaluation.classifier import require_scikit_learn, score_classifier
 from dpsyn.evaluation.marginal_scores import (
     compare_attributes,
@@ -59,7 +59,7 @@ def evaluate(
         All metrics; ``to_dict`` turns them into plain data for JSON.
     """
     contest_preset = find_preset(preset)
-    schema = _load_schema(schema)
+    schema = Schema.coerce(schema)
     _require_seed(seed)
     _require_columns(schema, target, *(income_columns.names if income_columns else ()))
     if target is not None:
@@ -107,14 +107,6 @@ def count_identical_rows(tables: EvaluationTables) -> IdenticalRows:
     identical, by_chance = (find_shared_rows(real, table, tables.exact.sizes) for table in (synthetic, independent))
     share = Metric(synthetic=float(identical.mean()), floor=1.0, independent=float(by_chance.mean()))
     return IdenticalRows(count=int(identical.sum()), share=share)
-
-
-def _load_schema(schema: Schema | str | Path) -> Schema:
-    if isinstance(schema, str | Path):
-        return Schema.load(schema)
-    if not isinstance(schema, Schema):
-        raise SchemaError(f"a {type(schema).__name__} is not a schema; load it first with Schema.load")
-    return schema
 
 
 def _require_seed(seed: int) -> None:

@@ -25,7 +25,7 @@ from dpsyn.encoding import (
     check_structure,
     narrowest_dtype,
 )
-from dpsyn.encoding.cells import count_texts
+from dpsyn.encoding.entries import count_texts
 from dpsyn.errors import SourceError
 from dpsyn.evaluation.tables import (
     CodeColumns,
@@ -37,7 +37,7 @@ from dpsyn.evaluation.tables import (
     shuffle_columns,
     sort_rows,
 )
-from dpsyn.schema import Attribute, Open, Schema
+from dpsyn.schema import Attribute, Schema
 from dpsyn.schema.attributes import MAX_LISTED_VALUES
 from dpsyn.sources import Source, map_in_threads, open_source
 
@@ -76,7 +76,7 @@ def read_tables(
 def _prepare_source(source: Source, schema: Schema) -> Source:
     """A source that fits the schema and, if the values of open attributes must be listed first, can be read twice."""
     check_structure(schema, source.schema, source.label)
-    if source.rereadable or not _open_attributes(schema):
+    if source.rereadable or not schema.open_attributes:
         return source
     batches = list(source.batches(schema.columns))
     in_memory = open_source(pa.Table.from_batches(batches, source.schema.empty_table().select(schema.columns).schema))
@@ -84,13 +84,9 @@ def _prepare_source(source: Source, schema: Schema) -> Source:
     return in_memory
 
 
-def _open_attributes(schema: Schema) -> list[Open]:
-    return [attribute for attribute in schema.measured_attributes if isinstance(attribute, Open)]
-
-
 def _add_seen_values(schema: Schema, sources: Sequence[Source]) -> Schema:
     """The schema with the values of open attributes that occur in either table, sorted."""
-    opens = _open_attributes(schema)
+    opens = schema.open_attributes
     names = [attribute.name for attribute in opens]
     seen: dict[str, set[str]] = {name: set() for name in names}
     for source in sources if opens else ():

@@ -1,35 +1,73 @@
-"""Noisy marginals → consistent tables → a fitted model or records. Post-processing: it costs nothing."""
+"""Noisy marginals → consistent tables → a fitted model, or records. Post-processing: it costs no privacy budget.
 
-from dpsyn.inference.consistency import ConsistencyOptions, make_consistent
-from dpsyn.inference.empirical_bayes import posterior_mean_counts
-from dpsyn.inference.fit import estimate_one_way, estimate_row_count, fit_model
-from dpsyn.inference.gibbs import Gibbs, GibbsModel, restore_model
-from dpsyn.inference.gum import (
+The names below are loaded when first used: most of them need compiled kernels, which a user of `norm_sub` or of the
+option objects in `methods` does not.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from dpsyn.inference.methods import (
     DECAYS,
-    FIRST_RUN_NOTE,
     GUM,
+    MCF,
+    SYNTHESIS_METHODS,
     ConstantDecay,
     Decay,
     ExponentialDecay,
+    Gibbs,
     LinearDecay,
     Moves,
-    Records,
     SquareRootDecay,
     StepDecay,
-    initialize_records,
-    is_first_run,
-    run_gum,
-    synthesize_records,
+    Synthesis,
 )
-from dpsyn.inference.mcf import MCF, run_mcf
-from dpsyn.inference.measurements import MeasurementRound, Model, Release, Scores, SynthesisMethod
-from dpsyn.inference.nonnegativity import norm_cut, norm_sub, ripple
+
+if TYPE_CHECKING:
+    from dpsyn.inference.consistency import ConsistencyOptions, make_consistent
+    from dpsyn.inference.empirical_bayes import posterior_mean_counts
+    from dpsyn.inference.fit import estimate_one_way, estimate_row_count, fit_model
+    from dpsyn.inference.gibbs import GibbsModel, restore_model
+    from dpsyn.inference.gum import Records, initialize_records, run_gum
+    from dpsyn.inference.mcf import run_mcf
+    from dpsyn.inference.measurements import MeasurementRound, Model, Release, Scores, SynthesisMethod
+    from dpsyn.inference.nonnegativity import norm_cut, norm_sub, ripple
+    from dpsyn.inference.synthesis import FIRST_RUN_NOTE, is_first_run, synthesize_records
+
+_HOMES = {
+    "FIRST_RUN_NOTE": "synthesis",
+    "ConsistencyOptions": "consistency",
+    "GibbsModel": "gibbs",
+    "MeasurementRound": "measurements",
+    "Model": "measurements",
+    "Records": "gum",
+    "Release": "measurements",
+    "Scores": "measurements",
+    "SynthesisMethod": "measurements",
+    "estimate_one_way": "fit",
+    "estimate_row_count": "fit",
+    "fit_model": "fit",
+    "initialize_records": "gum",
+    "is_first_run": "synthesis",
+    "make_consistent": "consistency",
+    "norm_cut": "nonnegativity",
+    "norm_sub": "nonnegativity",
+    "posterior_mean_counts": "empirical_bayes",
+    "restore_model": "gibbs",
+    "ripple": "nonnegativity",
+    "run_gum": "gum",
+    "run_mcf": "mcf",
+    "synthesize_records": "synthesis",
+}
 
 __all__ = [
     "DECAYS",
     "FIRST_RUN_NOTE",
     "GUM",
     "MCF",
+    "SYNTHESIS_METHODS",
     "ConsistencyOptions",
     "ConstantDecay",
     "Decay",
@@ -45,6 +83,7 @@ __all__ = [
     "Scores",
     "SquareRootDecay",
     "StepDecay",
+    "Synthesis",
     "SynthesisMethod",
     "estimate_one_way",
     "estimate_row_count",
@@ -61,3 +100,9 @@ __all__ = [
     "run_mcf",
     "synthesize_records",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"dpsyn.inference.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'dpsyn.inference' has no attribute {name!r}")

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from dpsyn.constraints import apply_structural_zeros, build_constraint_factors, rake_to_totals
 from dpsyn.encoding import Codec, Grouping, Recoding, project_to_recoding, uniform_weights
 from dpsyn.errors import SchemaError
+from dpsyn.inference import gibbs
 from dpsyn.inference.consistency import ConsistencyOptions, make_consistent
 from dpsyn.inference.empirical_bayes import posterior_mean_counts
 from dpsyn.inference.measurements import Model, Release, SynthesisMethod
 from dpsyn.marginals import Estimate, Marginal, average_estimates
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.schema import Schema, compile_constraints
-from dpsyn.inference import gibbs
 
 
 def fit_model(

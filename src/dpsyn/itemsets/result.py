@@ -191,7 +191,7 @@ class FrequentItemsets:
             release.certificate,
             top=top,
             min_support=min_support,
-            baskets=synopsis.rows if protection.neighbors == "replace" and not protection.id else None,
+            baskets=synopsis.rows if protection.row_count_is_public else None,
             dataset=synopsis.schema.dataset,
             neighbors=synopsis.schema.neighbors,
         )

@@ -1,4 +1,4 @@
-"""Released counts, what is estimated from them, the algebra on both, and the values of comparisons with rows."""
+"""Marginals: released noisy counts, estimates, factors, the algebra on these, and comparisons of them with rows."""
 
 from dpsyn.marginals.comparison import (
     Association,

@@ -1,4 +1,4 @@
-"""Plan files: YAML ⇄ Plan. The file's shape is the Plan's, with the names of groups as keys."""
+"""Plan files: YAML ⇄ Plan. A file has the fields of a Plan, with the names of groups as keys."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from dpsyn.errors import SchemaError
+from dpsyn.errors import PlanError
 from dpsyn.plan.entries import AnyTransform, AttributeGroup, MarginalsEntry, Transform
 from dpsyn.plan.plan import Plan
 from dpsyn.schema import Schema, yaml_documents, yaml_io
@@ -33,12 +33,13 @@ _PLAIN: dict[str, Any] = {
 
 
 def load_plan(path: str | Path, schema: Schema | None = None) -> Plan:
-    """Read a plan file, and check that it fits a schema; an error names the file and the line."""
-    return yaml_documents.load_document(path, read_text(path), lambda text: parse_plan(text, schema))
+    """Read a plan file and check that it fits a schema; a PlanError names the file and the line."""
+    text = read_text(path, error=PlanError)
+    return yaml_documents.load_document(path, text, lambda text: parse_plan(text, schema), PlanError)
 
 
 def parse_plan(text: str, schema: Schema | None = None) -> Plan:
-    """Read a plan from YAML text, and check that it fits a schema; an error names the line."""
+    """Read a plan from YAML text and check that it fits a schema; a PlanError names the line."""
 
     def read(document: Any) -> Plan:
         plan = _read_plan(document)
@@ -46,7 +47,7 @@ def parse_plan(text: str, schema: Schema | None = None) -> Plan:
             plan.check(schema)
         return plan
 
-    return yaml_documents.parse_document(text, read)
+    return yaml_documents.parse_document(text, read, PlanError)
 
 
 def format_plan(plan: Plan) -> str:
@@ -64,15 +65,15 @@ def format_plan(plan: Plan) -> str:
 
 def _read_plan(document: Any) -> Plan:
     if not isinstance(document, dict) or KEY not in document:
-        raise SchemaError(f"this is not a DPSyn plan; its first line should be {KEY}: {FORMAT}")
+        raise PlanError(f"this is not a DPSyn plan; its first line should be {KEY}: {FORMAT}")
     if type(document[KEY]) is not int or document[KEY] != FORMAT:
-        raise SchemaError(f"this plan has format {document[KEY]!r}; this DPSyn reads format {FORMAT}", (KEY,))
+        raise PlanError(f"this plan has format {document[KEY]!r}; this DPSyn reads format {FORMAT}", (KEY,))
     refuse_unknown_fields(document, [KEY, *Plan.__struct_fields__], ())
     given = {key: value for key, value in document.items() if value is not None}
     plain = {key: convert(given[key], kind, (key,), f"{key}: ") for key, kind in _PLAIN.items() if key in given}
     groups = given.get("groups", {})
     if not isinstance(groups, dict):
-        raise SchemaError("groups is a mapping from names to {attributes: [...], join: ...}", ("groups",))
+        raise PlanError("groups is a mapping from names to {attributes: [...], join: ...}", ("groups",))
     return Plan(
         transforms=read_each(_read_transform, enumerate(_read_list(given, "transforms"))),
         groups=read_each(_read_group, groups.items()),
@@ -84,7 +85,7 @@ def _read_plan(document: Any) -> Plan:
 def _read_list(given: dict[str, Any], key: str) -> list[Any]:
     entries = given.get(key, [])
     if not isinstance(entries, list):
-        raise SchemaError(f"{key} is a list; begin each entry with a dash", (key,))
+        raise PlanError(f"{key} is a list; begin each entry with a dash", (key,))
     return entries
 
 
@@ -98,12 +99,12 @@ def _read_transform(index: int, entry: Any) -> AnyTransform:
 def _read_group(name: str, entry: Any) -> AttributeGroup:
     fields = {"attributes": entry} if isinstance(entry, list) else entry
     if not isinstance(fields, dict):
-        raise SchemaError(f"the group {name!r} needs its attributes: [...]", ("groups", name))
+        raise PlanError(f"the group {name!r} needs its attributes: [...]", ("groups", name))
     return convert(fields, AttributeGroup, ("groups", name), f"group {name!r}: ", name)
 
 
 def _read_marginals(index: int, entry: Any) -> MarginalsEntry:
     fields = {"of": entry} if isinstance(entry, list) else entry
     if not isinstance(fields, dict):
-        raise SchemaError(f"marginal {index + 1} needs of: [...] or pairs: [...]", ("marginals", index))
+        raise PlanError(f"marginal {index + 1} needs of: [...] or pairs: [...]", ("marginals", index))
     return convert(fields, MarginalsEntry, ("marginals", index), f"marginal {index + 1}: ")

@@ -9,7 +9,7 @@ from typing import Any
 from dpsyn.encoding import Codec, check_structure, narrowest_dtype
 from dpsyn.engines import EngineKind, choose_engine_kind, open_table
 from dpsyn.private.table import MAX_COUNTED_CELLS
-from dpsyn.schema import Open, Schema
+from dpsyn.schema import Schema
 from dpsyn.sources import BATCH_ROWS
 
 PROGRAM_BYTES = 350 << 20
@@ -59,7 +59,7 @@ def estimate_reading(
     source = open_table(data, query=query, kind=engine)
     check_structure(schema, source.schema, source.label)
     kind = choose_engine_kind(source, engine)
-    opens = sum(isinstance(attribute, Open) for attribute in schema.measured_attributes)
+    opens = len(schema.open_attributes)
     readings = 1 + questions  # first to see that all can be read, and which rows of a person count
     if kind == "memory":  # codes are kept, but for the texts of open attributes
         readings = 1 + (opens + 1 + (schema.privacy_unit is not None) if opens else 0)

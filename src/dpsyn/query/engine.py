@@ -193,8 +193,7 @@ def _model_view(synopsis: Synopsis, query: Query, codec: Codec) -> QueryView:
 
 def _estimate_view(synopsis: Synopsis, recoding: Recoding, view: QueryView) -> LinearEstimate:
     """The best linear estimate of the table of a view."""
-    public = synopsis.schema.neighbors == "replace" and synopsis.schema.privacy_unit is None
-    rows = synopsis.model.total if public else None
+    rows = synopsis.model.total if synopsis.schema.row_count_is_public else None
     return estimate_linear(view.shape, collect_observations(synopsis.releases, recoding, view.clique, rows=rows))
 
 

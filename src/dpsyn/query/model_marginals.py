@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.encoding import Codec
+from dpsyn.encoding import Codec, contingency_table
 from dpsyn.inference.measurements import Model
 from dpsyn.marginals import Clique
 from dpsyn.query.answer import Answer
@@ -37,10 +37,9 @@ def sampled_marginal(model: Model, clique: Clique) -> tuple[QueryValues, QueryVa
     A table that is drawn has counts off by √(np(1−p)/N)·√n, N being the number of records.
     """
     records = _sample_records(model)
-    places = [model.recoding.index_of(name) for name in clique]
-    shape = [model.recoding.sizes[place] for place in places]
-    cells = np.ravel_multi_index([records[:, place] for place in places], shape)
-    shares = np.bincount(cells, minlength=math.prod(shape)).reshape(shape) / len(records)
+    axes = [model.recoding.index_of(name) for name in clique]
+    shape = [model.recoding.sizes[axis] for axis in axes]
+    shares = contingency_table([records[:, axis] for axis in axes], shape) / len(records)
     return shares * model.total, np.sqrt(shares * (1 - shares) / len(records)) * model.total
 
 

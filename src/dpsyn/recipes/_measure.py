@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -71,7 +70,7 @@ def measure(
         progress: called with what is going on.
     """
     recipe = _coerce_recipe(recipe)
-    schema = schema if isinstance(schema, Schema) else Schema.load(schema)
+    schema = Schema.coerce(schema)
     schema = schema if dataset is None else msgspec.structs.replace(schema, dataset=dataset)
     previous = Synopsis.load(extend) if isinstance(extend, str | Path) else extend
     schema = _extend_schema(schema, previous) if previous else schema
@@ -87,7 +86,7 @@ def measure(
         engine=engine,
         journal=None if journal is None else Path(journal),
         resume=resume,
-        recipe=json.dumps(_identify_run(recipe, previous), sort_keys=True),
+        recipe=_identify_run(recipe, previous),
         declared_public=recipe.declared_public(),
     ) as table:
         table.require_all_answers()
@@ -126,7 +125,7 @@ def estimate_resources(
         engine: as for ``measure``.
     """
     recipe = _coerce_recipe(recipe)
-    schema = schema if isinstance(schema, Schema) else Schema.load(schema)
+    schema = Schema.coerce(schema)
     return estimate_reading(data, schema, recipe.max_passes(schema), query=query, engine=engine)
 
 

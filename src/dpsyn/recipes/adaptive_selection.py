@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.accounting import exact_fraction, split_exactly
-from dpsyn.encoding import Recoding
+from dpsyn.encoding import Recoding, contingency_table
 from dpsyn.errors import UserError
 from dpsyn.inference import MeasurementRound, Model, Release, Scores, fit_model, norm_sub
 from dpsyn.marginals import Clique
@@ -191,9 +191,7 @@ def _count_records(
     columns: NDArray[np.unsignedinteger], names: Sequence[str], sizes: Sequence[int], clique: Clique
 ) -> Counts:
     axes = [names.index(name) for name in clique]
-    shape = [sizes[axis] for axis in axes]
-    cells = np.ravel_multi_index([columns[axis] for axis in axes], shape)
-    return np.bincount(cells, minlength=math.prod(shape)).reshape(shape).astype(np.float64)
+    return contingency_table([columns[axis] for axis in axes], [sizes[axis] for axis in axes]).astype(np.float64)
 
 
 # ── what to measure ──────────────────────────────────────────────────────────────────────────────────────────

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from dpsyn.accounting import Budget
 from dpsyn.encoding import Recoding
 from dpsyn.errors import UserError
-from dpsyn.inference import GUM, MCF, Gibbs, MeasurementRound, Scores
+from dpsyn.inference import Gibbs, MeasurementRound, Scores, Synthesis
 from dpsyn.marginals import Estimate
 from dpsyn.options import options_to_data
 from dpsyn.private import PrivateTable
@@ -67,7 +67,7 @@ class Recipe(ABC):
     is_baseline: ClassVar[bool] = False
     """Whether it is a point of comparison for other recipes rather than a way to release a table."""
 
-    synthesis: Gibbs | GUM | MCF = Gibbs()  # noqa: RUF009 -- frozen
+    synthesis: Synthesis = Gibbs()  # noqa: RUF009 -- frozen
 
     @abstractmethod
     def measure(

@@ -40,7 +40,7 @@ from dpsyn.progress import Progress, ignore_progress
 from dpsyn.recipes.adaptive_selection import AdaptiveSelection, check_weights, select_and_measure
 from dpsyn.recipes.base import Measurements, Recipe
 from dpsyn.recipes.one_way import count_one_way_passes, count_score_passes
-from dpsyn.schema import Open, Schema
+from dpsyn.schema import Schema
 from dpsyn.synopsis import Synopsis
 
 DISCOVERY_SHARE = 0.3
@@ -172,7 +172,7 @@ class _PlanState:
 
     def discover_values(self) -> _PlanState:
         """Discover the values of open attributes."""
-        open_names = [a.name for a in self.table.schema.measured_attributes if isinstance(a, Open)]
+        open_names = [attribute.name for attribute in self.table.schema.open_attributes]
         if not open_names:
             return replace(self, table=self.table.recode(self.resolved.recoding))
         table = self.table

@@ -46,7 +46,7 @@ def measure_one_way(table: PrivateTable, rho: Fraction) -> tuple[PrivateTable, t
 
     Privacy: spends ``rho``, and the δ that the budget keeps for partition selection if there are open attributes.
     """
-    open_names = [attribute.name for attribute in table.schema.measured_attributes if isinstance(attribute, Open)]
+    open_names = [attribute.name for attribute in table.schema.open_attributes]
     codec = Codec(table.schema)
     sizes = zip(codec.names, codec.fine_sizes, codec.coarse_sizes, strict=True)
     finer = [name for name, cells, bins in sizes if cells > bins]

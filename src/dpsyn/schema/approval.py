@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from dpsyn.atomic_files import exclusive_edit, write_text
-from dpsyn.errors import SchemaError
+from dpsyn.errors import DocumentError, SchemaError
 from dpsyn.schema import files, yaml_io
 from dpsyn.schema.attributes import suggest_names
 
@@ -61,7 +61,10 @@ def approve_text(text: str, names: Sequence[str], because: str, *, everything: b
     if bool(names) == everything:
         raise SchemaError("name the attributes to approve, or approve everything; one of the two")
     mark = _BYTE_ORDER_MARK if text.startswith(_BYTE_ORDER_MARK) else ""
-    return mark + _approve_document(text.removeprefix(mark), names, reason)
+    try:
+        return mark + _approve_document(text.removeprefix(mark), names, reason)
+    except DocumentError as error:
+        raise SchemaError(str(error), error.path) from None
 
 
 def _approve_document(text: str, names: Sequence[str], reason: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.errors import SchemaError, UserError
+from dpsyn.errors import QueryError, SchemaError
 from dpsyn.schema.attributes import MISSING, Attribute, Value, canonical_text, suggest_names
 from dpsyn.schema.ranges import Ranged
 from dpsyn.schema.relations import Condition
@@ -33,9 +33,9 @@ def parse_conditions(texts: Iterable[str], names: Collection[str] = ()) -> dict[
         if names and name not in names:
             _refuse_comparison(text)
         if not (name.strip() and equals and condition):
-            raise UserError(f"{text!r} is not a condition; write ATTRIBUTE=VALUE, ATTRIBUTE=LOW..HIGH or A=ONE|OTHER")
+            raise QueryError(f"{text!r} is not a condition; write ATTRIBUTE=VALUE, ATTRIBUTE=LOW..HIGH or A=ONE|OTHER")
         if name in found:
-            raise UserError(
+            raise QueryError(
                 f"there are two conditions on {name!r}; make them one: {name}=LOW..HIGH is a range, "
                 f"{name}=ONE|OTHER is either of two values"
             )
@@ -64,7 +64,7 @@ def _refuse_comparison(text: str) -> None:
         "<": f"a range with both ends, such as {name}=LOW..{value or 'HIGH'}",
         "!": f"the values that are meant, such as {name}=ONE|OTHER",
     }
-    raise UserError(f"{text!r} compares, which conditions do not; write {instead[sign]}")
+    raise QueryError(f"{text!r} compares, which conditions do not; write {instead[sign]}")
 
 
 def _split_values(condition: str) -> tuple[str, ...]:
@@ -78,22 +78,26 @@ def select_cells(schema: Schema, where: Mapping[str, object]) -> dict[str, NDArr
     values of which one is enough. Values may be dates, and numbers of numpy.
     """
     if not isinstance(where, Mapping):
-        raise UserError(f"{where!r} are no conditions; give them by attribute, such as {{'age': (30, 39), 'sex': 'F'}}")
+        raise QueryError(
+            f"{where!r} are no conditions; give them by attribute, such as {{'age': (30, 39), 'sex': 'F'}}"
+        )
     found = {}
     for name, given in where.items():
         if name not in schema:
-            raise UserError(f"there is no attribute {name!r} to put a condition on; {suggest_attributes(schema, name)}")
+            raise QueryError(
+                f"there is no attribute {name!r} to put a condition on; {suggest_attributes(schema, name)}"
+            )
         derived = next((derive for derive in schema.derive if derive.name == name), None)
         if derived:
-            raise UserError(f"{name!r} follows from {derived.source!r}; put the condition on {derived.source!r}")
+            raise QueryError(f"{name!r} follows from {derived.source!r}; put the condition on {derived.source!r}")
         if not schema[name].coded:
-            raise UserError(f"{name!r} is of kind {schema[name].kind}: no numbers are released about its values")
+            raise QueryError(f"{name!r} is of kind {schema[name].kind}: no numbers are released about its values")
         condition = _parse_condition(schema[name], given)
         try:
             found[name] = schema[name].select(condition)
             _require_whole_cells(schema[name], condition)
         except SchemaError as error:
-            raise UserError(_with_attribute_name(name, str(error))) from None
+            raise QueryError(_with_attribute_name(name, str(error))) from None
     return found
 
 
@@ -123,7 +127,7 @@ def _require_whole_cells(attribute: Attribute, condition: Condition) -> None:
         return
     for part in condition if isinstance(condition, tuple) else (condition,):
         if part != MISSING and (whole := attribute.widen_to_whole_cells(part)):
-            raise UserError(
+            raise QueryError(
                 f"{part!r} begins or ends inside a cell of {attribute.name!r}, within which nothing was measured; "
                 f"use {whole}"
             )
@@ -139,7 +143,7 @@ def _parse_condition(attribute: Attribute, given: object) -> Condition:
         return "..".join(canonical_text(end) for end in _to_plain_values(name, given))
     if isinstance(given, Sequence | set | frozenset) and not isinstance(given, bytes | bytearray) and given:
         return tuple(_to_plain_values(name, sorted(given, key=str) if isinstance(given, set | frozenset) else given))
-    raise UserError(f"{given!r} is not a condition on {name!r}; give a value, a pair (low, high) or a list of values")
+    raise QueryError(f"{given!r} is not a condition on {name!r}; give a value, a pair (low, high) or a list of values")
 
 
 def _parse_text(attribute: Attribute, text: str) -> Condition:
@@ -148,7 +152,7 @@ def _parse_text(attribute: Attribute, text: str) -> Condition:
     if (len(values) == 1 and values[0]) or _is_value(attribute, text.strip()):
         return text.strip()
     if not all(values):
-        raise UserError(f"{text!r} on {attribute.name!r} has an empty value; write it as ONE|OTHER")
+        raise QueryError(f"{text!r} on {attribute.name!r} has an empty value; write it as ONE|OTHER")
     return values
 
 
@@ -173,5 +177,5 @@ def _to_plain_values(name: str, given: Iterable[object]) -> list[Value]:
     values = [_to_plain_value(value) for value in given]
     for value in values:
         if not isinstance(value, str | bool | int | float):
-            raise UserError(f"{value!r} is not a value of {name!r}; give text, a number or a date")
+            raise QueryError(f"{value!r} is not a value of {name!r}; give text, a number or a date")
     return values  # type: ignore[return-value]  # every one was looked at

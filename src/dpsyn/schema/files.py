@@ -1,6 +1,6 @@
 """Schema files: YAML ⇄ Schema.
 
-The file's shape is the Schema's, with names as keys: ``attributes``, ``derive`` and ``recode`` are mappings, a
+The file's shape is the Schema's, with names as keys: ``attributes``, ``derive`` and ``measure_together`` are mappings, a
 ``where`` is a mapping of conditions. This module is the only place that knows the difference.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from dpsyn.errors import SchemaError, describe_os_error
+from dpsyn.errors import DocumentError, SchemaError, describe_os_error
 from dpsyn.schema import yaml_documents, yaml_io
 from dpsyn.schema.attributes import Attribute
 from dpsyn.schema.relations import AnyRule, Derive, JointAttribute, NeighboringRelation, Rule, UnitDeclaration
@@ -44,39 +44,39 @@ def load_schema(path: str | Path) -> Schema:
     return yaml_documents.load_document(path, read_text(path), parse_schema)
 
 
-def read_text(path: str | Path, *, keep_mark: bool = False) -> str:
-    """The text of a schema file, without its byte order mark unless that is wanted."""
+def read_text(path: str | Path, *, keep_mark: bool = False, error: type[DocumentError] = SchemaError) -> str:
+    """The text of a schema or plan file, without its byte order mark unless ``keep_mark``."""
     try:
-        return read_bytes(path).decode("utf-8" if keep_mark else "utf-8-sig")
+        return read_bytes(path, error).decode("utf-8" if keep_mark else "utf-8-sig")
     except UnicodeDecodeError:
-        raise SchemaError(f"{path} is not UTF-8 text, so it is not a schema") from None
+        raise error(f"{path} is not UTF-8 text; check that it is the right file, and save it as UTF-8") from None
 
 
-def read_bytes(path: str | Path) -> bytes:
-    """All that is in a file; what would never end, or fill the memory, is refused before it is read."""
-    require_file(path)
+def read_bytes(path: str | Path, error: type[DocumentError] = SchemaError) -> bytes:
+    """The content of a file. Devices, pipes and very large files are refused before they are read."""
+    require_file(path, error)
     try:
         with open(path, "rb") as file:
             content = file.read(MAX_SCHEMA_BYTES + 1)
-    except OSError as error:
-        raise SchemaError(f"{path} cannot be read: {describe_os_error(error)}") from None
+    except OSError as failure:
+        raise error(f"{path} cannot be read: {describe_os_error(failure)}") from None
     if len(content) > MAX_SCHEMA_BYTES:
-        raise SchemaError(f"{path} is larger than {MAX_SCHEMA_BYTES // 10**6} MB, so it is no description of a table")
+        raise error(f"{path} is larger than {MAX_SCHEMA_BYTES // 10**6} MB, so it does not describe a table")
     return content
 
 
-def require_file(path: str | Path) -> None:
-    """Refuse a path that leads to no file; links are followed."""
+def require_file(path: str | Path, error: type[DocumentError] = SchemaError) -> None:
+    """Refuse a path that does not lead to a file; links are followed."""
     if not str(path):
-        raise SchemaError("no path was given; give the name of a file")
+        raise error("no path was given; give the name of a file")
     try:
         mode = os.stat(path).st_mode
-    except OSError as error:
-        raise SchemaError(f"{path} cannot be read: {describe_os_error(error)}") from None
+    except OSError as failure:
+        raise error(f"{path} cannot be read: {describe_os_error(failure)}") from None
     except ValueError:  # a path with a zero byte
-        raise SchemaError(f"{str(path)!r} cannot be read: no file has such a name") from None
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # a folder is refused in the system's own words
-        raise SchemaError(f"{path} cannot be read: it is a device or a pipe; give the name of a file")
+        raise error(f"{str(path)!r} cannot be read: no file has such a name") from None
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # reading a folder fails with the system's own message
+        raise error(f"{path} cannot be read: it is a device or a pipe; give the name of a file")
 
 
 def parse_schema(text: str) -> Schema:

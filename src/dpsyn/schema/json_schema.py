@@ -61,7 +61,7 @@ def _top_fields(fields: Json) -> Json:
     shapes: Json = {
         "attributes": {**_by_name({"$ref": "#/$defs/Attribute"}), "minProperties": 1},
         "derive": _by_name({"$ref": "#/$defs/Derive"}),
-        "recode": _by_name({"type": "array", "items": {"type": "string"}}),
+        "measure_together": _by_name({"type": "array", "items": {"type": "string"}}),
         "rules": {"type": "array", "items": {"$ref": "#/$defs/Rule"}},
     }
     described = {key: {**(shapes.get(key) or field), **_description(field)} for key, field in fields.items()}

@@ -30,7 +30,7 @@ class UnitDeclaration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     def __post_init__(self) -> None:
         if self.max_rows < 1:
-            raise SchemaError(f"rows is {self.max_rows}; a person has at least 1 row", ("rows",))
+            raise SchemaError(f"max_rows is {self.max_rows}; a person has at least 1 row", ("max_rows",))
 
 
 class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

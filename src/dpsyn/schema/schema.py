@@ -86,6 +86,18 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return files.load_schema(path)
 
     @classmethod
+    def coerce(cls, value: object) -> Schema:
+        """A schema from a schema, or from the path of a schema file; anything else is a SchemaError."""
+        if isinstance(value, cls):
+            return value
+        if isinstance(value, str | Path):
+            return cls.load(value)
+        raise SchemaError(
+            f"a schema was expected, but a {type(value).__name__} was given; "
+            "give a Schema, or the path of a schema file such as 'schema.yaml'"
+        )
+
+    @classmethod
     def from_yaml(cls, text: str) -> Schema:
         """Read a schema from YAML text; an error names its line."""
         from dpsyn.schema import files
@@ -139,7 +151,11 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def row_count_is_public(self) -> bool:
-        """Whether neighboring tables have the same number of rows: one row is replaced, not the rows of a person."""
+        """Whether the number of rows is public, because all neighboring tables have the same number.
+
+        Under ``replace`` one row is replaced by another row. With a privacy unit, the rows of one person are replaced
+        by those of another, who may have more or fewer of them, so the number of rows stays private.
+        """
         return self.neighbors == "replace" and self.privacy_unit is None
 
     @property

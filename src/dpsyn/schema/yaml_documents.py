@@ -14,7 +14,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 
-from dpsyn.errors import SchemaError
+from dpsyn.errors import DocumentError, SchemaError
 from dpsyn.schema import yaml_io
 
 MAX_MISTAKES_SHOWN = 20
@@ -35,42 +35,51 @@ SYNONYMS = {
 _T = TypeVar("_T")
 
 
-def load_document(path: str | Path, text: str, parse: Callable[[str], _T]) -> _T:
-    """Read the text of a file; an error names the file and the line."""
+def load_document(
+    path: str | Path, text: str, parse: Callable[[str], _T], error: type[DocumentError] = SchemaError
+) -> _T:
+    """Parse the text of a file; an error names the file and the line."""
     try:
         return parse(text)
-    except SchemaError as error:
-        raise SchemaError(f"{path}, {error}" if _has_line(error) else f"{path}: {error}", error.path) from None
+    except DocumentError as mistake:
+        has_line = str(mistake).startswith("line ")
+        raise error(f"{path}, {mistake}" if has_line else f"{path}: {mistake}", mistake.path) from None
 
 
-def parse_document(text: str, read: Callable[[Any], _T]) -> _T:
-    """Read YAML text; an error names the line, and several errors all of theirs."""
-    document, lines = yaml_io.read_yaml(text)
+def parse_document(text: str, read: Callable[[Any], _T], error: type[DocumentError] = SchemaError) -> _T:
+    """Parse YAML text and build a value from it.
+
+    An exception of the class ``error`` names the line of the mistake. If there are several, it lists them all.
+    """
+    lines: yaml_io.LineNumbers = {}
     try:
+        document, lines = yaml_io.read_yaml(text)
         return read(document)
     except SeveralError as several:
-        mistakes = [_with_line(mistake, lines) for mistake in several.mistakes]
-    except SchemaError as mistake:
-        mistakes = [_with_line(mistake, lines)]
-    first = mistakes[0]
-    if len(mistakes) == 1:
-        raise first from None
-    listed = "\n".join(f"  {mistake}" for mistake in mistakes[:MAX_MISTAKES_SHOWN])
-    more = f"\n  and {len(mistakes) - MAX_MISTAKES_SHOWN} more" if len(mistakes) > MAX_MISTAKES_SHOWN else ""
-    raise SchemaError(f"{len(mistakes)} mistakes\n{listed}{more}", first.path) from None
+        mistakes = several.mistakes
+    except DocumentError as mistake:
+        mistakes = [mistake]
+    messages = [_with_line(mistake, lines) for mistake in mistakes]
+    if len(messages) > 1:
+        more = len(messages) - MAX_MISTAKES_SHOWN
+        listed = [f"  {message}" for message in messages[:MAX_MISTAKES_SHOWN]] + [f"  and {more} more"] * (more > 0)
+        messages = ["\n".join([f"{len(messages)} mistakes", *listed])]
+    raise error(messages[0], mistakes[0].path) from None
 
 
-class SeveralError(SchemaError):
-    """Several entries are wrong, each by itself; a person would rather hear of all at once."""
+class SeveralError(DocumentError):
+    """Several entries are wrong, independently of each other, and all of them are reported at once."""
 
-    def __init__(self, mistakes: list[SchemaError]) -> None:
+    def __init__(self, mistakes: list[DocumentError]) -> None:
         super().__init__(str(mistakes[0]))
         self.mistakes = mistakes
 
 
-def _with_line(error: SchemaError, lines: yaml_io.LineNumbers) -> SchemaError:
-    line = next((lines[p] for p in _path_and_parents(error.path) if p in lines), None)
-    return SchemaError(f"line {line}: {error}" if line else str(error), error.path)
+def _with_line(mistake: DocumentError, lines: yaml_io.LineNumbers) -> str:
+    """The message, after the line of the innermost entry on its path that has one."""
+    parents = (mistake.path[:length] for length in range(len(mistake.path), 0, -1))
+    line = next((lines[path] for path in parents if path in lines), None)
+    return f"line {line}: {mistake}" if line else str(mistake)
 
 
 def read_each(read: Callable[..., _T], entries: Iterable[tuple[Any, ...]]) -> tuple[_T, ...]:
@@ -81,7 +90,7 @@ def read_each(read: Callable[..., _T], entries: Iterable[tuple[Any, ...]]) -> tu
             found.append(read(*entry))
         except SeveralError as several:
             mistakes += several.mistakes
-        except SchemaError as mistake:
+        except DocumentError as mistake:
             mistakes.append(mistake)
     if mistakes:
         raise SeveralError(mistakes)
@@ -91,30 +100,30 @@ def read_each(read: Callable[..., _T], entries: Iterable[tuple[Any, ...]]) -> tu
 def require_tag(entry: Any, tag: str, known: dict[str, Any], path: yaml_io.YamlPath, what: str) -> dict[str, Any]:
     """The fields of an entry whose ``tag`` names one of the known types."""
     if not isinstance(entry, dict) or tag not in entry:
-        raise SchemaError(f"{what} needs {tag}: one of {', '.join(known)}", path)
+        raise DocumentError(f"{what} needs {tag}: one of {', '.join(known)}", path)
     if not isinstance(entry[tag], str) or entry[tag] not in known:
         hint = did_you_mean(str(entry[tag]), known)
-        raise SchemaError(f"{what}: there is no {tag} {entry[tag]!r}; use {', '.join(known)}{hint}", (*path, tag))
+        raise DocumentError(f"{what}: there is no {tag} {entry[tag]!r}; use {', '.join(known)}{hint}", (*path, tag))
     return entry
 
 
 def convert(data: Any, kind: type[_T], path: yaml_io.YamlPath, what: str = "", name: str | None = None) -> _T:
-    """A typed value, named if its key is a name; errors are turned into SchemaErrors that know their path."""
+    """A typed value, named if its key is a name; errors are turned into DocumentErrors that know their path."""
     if isinstance(data, dict) and isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         refuse_unknown_fields(data, _file_fields(kind), path, what)
         empty = [key for key, value in data.items() if value is None]
         if empty:
             raise SeveralError(
                 [
-                    SchemaError(f"{what}{key} is empty; fill it in{_field_hint(kind, key)}", (*path, key))
+                    DocumentError(f"{what}{key} is empty; fill it in{_field_hint(kind, key)}", (*path, key))
                     for key in empty
                 ]
             )
     try:
         return msgspec.convert(data if name is None else {**data, "name": name}, kind)
     except msgspec.ValidationError as error:
-        if isinstance(error.__cause__, SchemaError):
-            raise SchemaError(f"{what}{error.__cause__}", (*path, *error.__cause__.path)) from None
+        if isinstance(error.__cause__, DocumentError):
+            raise DocumentError(f"{what}{error.__cause__}", (*path, *error.__cause__.path)) from None
         message, _, place = str(error).partition(" - at `$")
         if place == "[...]`":  # somewhere in a mapping from names: take them one by one
             for key, value in data.items():
@@ -122,7 +131,7 @@ def convert(data: Any, kind: type[_T], path: yaml_io.YamlPath, what: str = "", n
         inner = tuple(part for part in re.split(r"[.\[\]`]+", place) if part)
         field = f"{inner[0]}: " if inner and not inner[0].isdigit() else ""
         words = _translate_message(message, _choices(kind, inner), _value_at(data, _as_path(inner)))
-        raise SchemaError(f"{what}{field}{words}", (*path, *_as_path(inner))) from None
+        raise DocumentError(f"{what}{field}{words}", (*path, *_as_path(inner))) from None
 
 
 def _value_at(data: Any, inner: yaml_io.YamlPath) -> Any:
@@ -197,7 +206,7 @@ def refuse_unknown_fields(data: dict[str, Any], known: list[str], path: yaml_io.
     for key in data:
         if key not in known:
             hint = did_you_mean(key, known) or f"; there are {', '.join(known)}"
-            raise SchemaError(f"{what}there is no field {key!r}{hint}", (*path, key))
+            raise DocumentError(f"{what}there is no field {key!r}{hint}", (*path, key))
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -205,15 +214,6 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     other = SYNONYMS.get(word.lower(), "")
     close = [other] if other in known else difflib.get_close_matches(word.lower(), known, 1)
     return f"; did you mean {close[0]}?" if close else ""
-
-
-def _path_and_parents(path: yaml_io.YamlPath) -> list[yaml_io.YamlPath]:
-    """The path and those above it, nearest first, the root left out."""
-    return [path[:length] for length in range(len(path), 0, -1)]
-
-
-def _has_line(error: SchemaError) -> bool:
-    return str(error).startswith("line ")
 
 
 # ── What the fields of a schema mean, in the words of the docstrings, for error messages and editors ──

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from dpsyn.errors import SchemaError
+from dpsyn.errors import DocumentError
 
 YamlPath = tuple[str | int, ...]
 LineNumbers = dict[YamlPath, int]
@@ -78,12 +78,12 @@ def read_yaml(text: str) -> tuple[Any, LineNumbers]:
     lines: LineNumbers = {}
     if not text.isascii() and (stray := re.search("[\ud800-\udfff]", text)):
         line = text.count("\n", 0, stray.start()) + 1
-        raise SchemaError(f"line {line}: this is not YAML: half of a surrogate pair is no character")
+        raise DocumentError(f"line {line}: this is not YAML: half of a surrogate pair is no character")
     node = compose_nodes(text)
     try:
         return (None if node is None else _to_plain_data(node, (), lines, len(text) + _MAX_ALIAS_ENTRIES)), lines
     except RecursionError:
-        raise SchemaError(_TOO_DEEP) from None
+        raise DocumentError(_TOO_DEEP) from None
 
 
 def compose_nodes(text: str) -> yaml.Node | None:
@@ -93,11 +93,11 @@ def compose_nodes(text: str) -> yaml.Node | None:
         node: yaml.Node | None = yaml.compose(text, Loader=_Loader)
         return node
     except yaml.MarkedYAMLError as error:
-        raise SchemaError(_syntax_error(error)) from None
+        raise DocumentError(_syntax_error(error)) from None
     except yaml.YAMLError as error:
-        raise SchemaError(f"this is not YAML: {str(error).splitlines()[0]}") from None
+        raise DocumentError(f"this is not YAML: {str(error).splitlines()[0]}") from None
     except RecursionError:
-        raise SchemaError(_TOO_DEEP) from None
+        raise DocumentError(_TOO_DEEP) from None
 
 
 def _require_shallow(text: str) -> None:
@@ -106,7 +106,7 @@ def _require_shallow(text: str) -> None:
     for event in yaml.parse(text, Loader=_Loader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > _MAX_DEPTH:
-            raise SchemaError(_TOO_DEEP)
+            raise DocumentError(_TOO_DEEP)
 
 
 def _syntax_error(error: yaml.MarkedYAMLError) -> str:
@@ -123,7 +123,7 @@ def _syntax_error(error: yaml.MarkedYAMLError) -> str:
 def _to_plain_data(node: yaml.Node, path: YamlPath, lines: LineNumbers, most: int) -> Any:
     lines[path] = node.start_mark.line + 1
     if len(lines) > most:  # without aliases every entry takes at least a letter
-        raise SchemaError(f"line {lines[path]}: the aliases up to here repeat too much; write it out")
+        raise DocumentError(f"line {lines[path]}: the aliases up to here repeat too much; write it out")
     if not isinstance(node, yaml.ScalarNode) and node.tag not in (f"{_TAG}seq", f"{_TAG}map"):
         raise _forbidden_tag(node)
     if isinstance(node, yaml.SequenceNode):
@@ -138,10 +138,10 @@ def _mapping(node: yaml.MappingNode, path: YamlPath, lines: LineNumbers, most: i
     for key_node, value_node in node.value:
         line = key_node.start_mark.line + 1
         if not isinstance(key_node, yaml.ScalarNode):
-            raise SchemaError(f"line {line}: a key must be a plain word or number")
+            raise DocumentError(f"line {line}: a key must be a plain word or number")
         key: str = key_node.value
         if key in result:
-            raise SchemaError(f"line {line}: {key!r} stands twice; the first is on line {lines[(*path, key)]}")
+            raise DocumentError(f"line {line}: {key!r} stands twice; the first is on line {lines[(*path, key)]}")
         result[key] = _to_plain_data(value_node, (*path, key), lines, most)
         lines[(*path, key)] = line
     return result
@@ -164,20 +164,20 @@ def _scalar(node: yaml.Node) -> Any:
             raise _forbidden_tag(node)
 
 
-def _forbidden_tag(node: yaml.Node) -> SchemaError:
-    return SchemaError(f"line {node.start_mark.line + 1}: the tag {node.tag} is not allowed; write plain values")
+def _forbidden_tag(node: yaml.Node) -> DocumentError:
+    return DocumentError(f"line {node.start_mark.line + 1}: the tag {node.tag} is not allowed; write plain values")
 
 
 def _number(kind: str, text: str, line: int) -> int | float:
     if re.match("[-+]?0[0-9]", text):
         shown = text if len(text) <= 20 else f"{text[:20]}…"
         bare = re.sub("^([-+]?)0+(?=[0-9])", r"\1", shown)
-        raise SchemaError(f"line {line}: {shown} would lose its leading zeros; write '{shown}' in quotes, or {bare}")
+        raise DocumentError(f"line {line}: {shown} would lose its leading zeros; write '{shown}' in quotes, or {bare}")
     try:
         return int(text) if kind == "int" else float(re.sub(r"\.(inf|nan)$", r"\1", text.lower()))
     except ValueError:  # a number of thousands of digits, or a word with a number's tag
         shown = text if len(text) <= 20 else f"{text[:20]}… with {len(text):,} digits"
-        raise SchemaError(f"line {line}: {shown} cannot be read as a number; put it in quotes") from None
+        raise DocumentError(f"line {line}: {shown} cannot be read as a number; put it in quotes") from None
 
 
 def write_yaml(document: Mapping[str, Any], comments: Mapping[YamlPath, str] | None = None) -> str:

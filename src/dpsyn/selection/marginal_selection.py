@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.inference import norm_sub
+from dpsyn.inference.nonnegativity import norm_sub
 from dpsyn.selection.pair_selection import CELL_POWER
 
 SIMULATED_NOISE_SCALES = 9

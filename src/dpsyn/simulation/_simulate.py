@@ -12,7 +12,7 @@ import pyarrow as pa
 from dpsyn.constraints import repair_rows
 from dpsyn.encoding import Codec, Codes, narrowest_dtype
 from dpsyn.errors import UserError
-from dpsyn.schema import Identifier, Impossible, Open, Schema, Total, canonical_text
+from dpsyn.schema import Identifier, Impossible, Schema, Total, canonical_text
 from dpsyn.simulation.process import Process, random_process
 from dpsyn.simulation.strength import InteractionStrength, measure_interactions
 
@@ -109,16 +109,15 @@ def simulate(schema: Schema, rows: int, seed: int) -> Simulation:
 
 def _fill_open_attributes(schema: Schema) -> Schema:
     """The schema with made-up values for open attributes, those that rules name among them."""
-    for attribute in schema.measured_attributes:
-        if isinstance(attribute, Open):
-            named = [
-                text
-                for rule in schema.rules
-                if isinstance(rule, Impossible | Total)
-                for text in _values_in_rule(rule, attribute.name)
-            ]
-            made = [f"{attribute.name} {number}" for number in range(1, OPEN_VALUE_COUNT + 1)]
-            schema = schema.with_discovered_values(attribute.to_categorical(list(dict.fromkeys([*named, *made]))))
+    for attribute in schema.open_attributes:
+        named = [
+            text
+            for rule in schema.rules
+            if isinstance(rule, Impossible | Total)
+            for text in _values_in_rule(rule, attribute.name)
+        ]
+        made = [f"{attribute.name} {number}" for number in range(1, OPEN_VALUE_COUNT + 1)]
+        schema = schema.with_discovered_values(attribute.to_categorical(list(dict.fromkeys([*named, *made]))))
     return schema
 
 

@@ -66,5 +66,5 @@ def test_a_factor_of_other_sizes_is_refused() -> None:
 
 
 def test_shares_above_one_are_refused() -> None:
-    with pytest.raises(InternalError, match="not a table of shares"):
+    with pytest.raises(InternalError, match="one axis per attribute and shares from 0 to 1"):
         Factor(("a",), np.full(3, 1.5))

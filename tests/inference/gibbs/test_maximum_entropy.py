@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from dpsyn.errors import InternalError
-from dpsyn.inference.gibbs import Gibbs, GibbsModel, fit, sample_chunks
+from dpsyn.inference.gibbs import GibbsModel, fit, sample_chunks
+from dpsyn.inference.methods import Gibbs
 from dpsyn.marginals import Estimate
 from tests.inference.gibbs import examples, naive
 from tests.inference.gibbs.examples import Example
@@ -259,9 +260,3 @@ def test_distances_say_how_near_records_came() -> None:
 def test_tables_that_do_not_fit_the_attributes_are_refused(tables: list[Estimate], complaint: str) -> None:
     with pytest.raises(InternalError, match=complaint):
         fit(tables, ["0", "1"], [2, 2], seed=0)
-
-
-@pytest.mark.parametrize("wrong", ["most_sweeps", "averaged", "polished", "trust"])
-def test_options_are_valid_from_birth(wrong: str) -> None:
-    with pytest.raises(InternalError):
-        Gibbs(**{wrong: -1})

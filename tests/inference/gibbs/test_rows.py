@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from dpsyn.errors import UserError
 from dpsyn.inference.gibbs import (
-    Gibbs,
     GibbsModel,
     chunk_sizes,
     fit,
@@ -23,6 +22,7 @@ from dpsyn.inference.gibbs import (
     sample_chunks,
 )
 from dpsyn.inference.gibbs.layout import Columns
+from dpsyn.inference.methods import Gibbs
 from dpsyn.marginals import Estimate
 from tests.inference.gibbs import examples, naive
 from tests.inference.gibbs.examples import Example

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpsyn.encoding.cells import cell_texts, text_of_bytes
+from dpsyn.encoding.entries import entry_texts, text_of_bytes
 from dpsyn.engines import kernels
 from dpsyn.engines.contribution_bounding import RowHasher, RowKeys, bound_contributions, keyed_hashes, normalize_ids
 from dpsyn.engines.engine import Opaque
@@ -84,7 +84,7 @@ def _read_batches(
         nothing = np.empty((batch.num_rows, 0), np.uint8)
         within = [baskets.drop_null()] if schema.privacy_unit else []
         keys = hasher.compute_keys(batch.column(owner), Identifier(name=owner), nothing, within)
-        items = cell_texts(batch.column(schema.item)).dictionary_encode()
+        items = entry_texts(batch.column(schema.item)).dictionary_encode()
         found = [text_of_bytes(raw).strip() for raw in items.dictionary.to_pylist()]
         return keys, items.indices.fill_null(len(found)).to_numpy().astype(np.int64), found
 

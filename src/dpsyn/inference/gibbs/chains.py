@@ -15,7 +15,7 @@ from dpsyn.errors import InternalError
 from dpsyn.inference.gibbs import kernels
 from dpsyn.inference.gibbs.layout import CellValues, CliqueLayout, Columns, column_type
 from dpsyn.inference.gibbs.model import GibbsModel
-from dpsyn.inference.gibbs.options import Gibbs
+from dpsyn.inference.methods import Gibbs
 
 _Result = TypeVar("_Result")
 

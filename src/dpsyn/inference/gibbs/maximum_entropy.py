@@ -23,8 +23,8 @@ from dpsyn.inference.gibbs.chains import Chains, QuadraticPenalty, polish_chains
 from dpsyn.inference.gibbs.forest import Forest, build_forest
 from dpsyn.inference.gibbs.layout import CellValues, CliqueLayout
 from dpsyn.inference.gibbs.model import GibbsModel, LogFactors, build_log_factors
-from dpsyn.inference.gibbs.options import Gibbs
 from dpsyn.inference.gibbs.targets import Target, build_targets, estimate_total, expected_noise_distance
+from dpsyn.inference.methods import Gibbs
 from dpsyn.marginals import Estimate, Factor
 from dpsyn.progress import Progress, ignore_progress
 

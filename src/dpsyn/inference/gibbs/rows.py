@@ -14,7 +14,7 @@ from dpsyn.errors import UserError
 from dpsyn.inference.gibbs.chains import Chains, QuadraticPenalty, polish_chains, tighten_chains
 from dpsyn.inference.gibbs.layout import Columns
 from dpsyn.inference.gibbs.model import GibbsModel
-from dpsyn.inference.gibbs.options import Gibbs
+from dpsyn.inference.methods import Gibbs
 from dpsyn.progress import Progress, ignore_progress
 
 ValueConditions = Mapping[str, NDArray[np.float64] | NDArray[np.bool_]]

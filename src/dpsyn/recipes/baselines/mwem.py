@@ -26,7 +26,7 @@ from dpsyn.progress import Progress, ignore_progress
 from dpsyn.recipes.base import Measurements, Recipe, refuse_to_extend
 from dpsyn.recipes.baselines.direct import check_ways
 from dpsyn.recipes.one_way import count_cells, count_preparation_passes, prepare_table
-from dpsyn.schema import Open, Schema
+from dpsyn.schema import Schema
 from dpsyn.synopsis import Synopsis
 
 JointTable = NDArray[np.float64]
@@ -75,7 +75,7 @@ class MWEM(Recipe):
     def check(self, schema: Schema, previous: Synopsis | None) -> None:
         """Refuse what cannot be held as one joint table, and earlier releases."""
         refuse_to_extend(previous, self.name)
-        unknown = [attribute.name for attribute in schema.measured_attributes if isinstance(attribute, Open)]
+        unknown = [attribute.name for attribute in schema.open_attributes]
         if unknown:
             raise UserError(f"recipe 'mwem' needs public values, but {unknown[0]!r} is open; use another recipe")
         cells = math.prod(initial_recoding(schema).sizes)

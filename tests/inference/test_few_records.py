@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 
 from dpsyn.inference.gum import initialize_records, run_gum
-from dpsyn.inference.gum.synthesis import fit_records
+from dpsyn.inference.synthesis import fit_records
 from tests.inference.gum import tables
 
 
