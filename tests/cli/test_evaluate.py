@@ -160,7 +160,10 @@ def test_a_table_that_does_not_fit_is_refused(
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--target", "wealth"], "there is no column 'wealth' to compare; the compared columns are age, sex, town, wage"),
+        (
+            ["--target", "wealth"],
+            "there is no column 'wealth' to compare; the compared columns are age, sex, town, wage",
+        ),
         (["--nist-income", "region=wealth,sex=sex,income=wage"], "there is no column 'wealth' to compare"),
         (["--nist-income", "region=town"], "give three columns, such as region=district,sex=sex,income=wage"),
         (["--nist-income", "town,sex=sex,income=wage"], "give three columns"),
@@ -194,9 +197,7 @@ def test_cells_that_a_wrong_schema_counts_as_other_values_are_reported(capsys: p
 
     assert run([*SCORES, "--html", "report.html"]) == 0
 
-    note = (
-        "counted as another value (real / synthetic cells): age (60.0 % / 30.0 %). If the shares are large, correct the "
-    )
+    note = "counted as another value (real / synthetic cells): age (60.0 % / 30.0 %). If the shares are large, correct the "
     assert note in capsys.readouterr().out
     assert note in Path("report.html").read_text("utf-8")
 

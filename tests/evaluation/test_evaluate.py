@@ -160,7 +160,7 @@ def test_a_table_of_one_column_has_no_pairs() -> None:
         ),
         ({"seed": -1}, UserError, "the seed is -1"),
         ({"seed": True}, UserError, "the seed is True"),
-        ({"schema": {"a": 3}}, SchemaError, "a dict is not a schema"),
+        ({"schema": {"a": 3}}, SchemaError, "a schema was expected, but a dict was given"),
         ({"target": "q"}, UserError, "there is no column 'q' to compare"),
     ],
 )
