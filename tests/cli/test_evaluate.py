@@ -197,7 +197,10 @@ def test_cells_that_a_wrong_schema_counts_as_other_values_are_reported(capsys: p
 
     assert run([*SCORES, "--html", "report.html"]) == 0
 
-    note = "counted as another value (real / synthetic cells): age (60.0 % / 30.0 %). If the shares are large, correct the "
+    note = (
+        "counted as another value (real / synthetic cells): age (60.0 % / 30.0 %). "
+        "If the shares are large, correct the schema"
+    )
     assert note in capsys.readouterr().out
     assert note in Path("report.html").read_text("utf-8")
 

@@ -141,7 +141,7 @@ def test_the_two_sexes_are_one_and_two_or_the_first_two_or_those_given() -> None
         (IncomeColumns(region="town", sex="sex", income="wage"), "there is no column 'town' to compare"),
         (
             IncomeColumns(region="city", sex="sex", income="city"),
-            "'city' is categorical; .* must have numbers",
+            "'city' is categorical; the column .* must have numbers",
         ),
         (
             IncomeColumns(region="city", sex="sex", income="wage", sexes=("1", "3")),
