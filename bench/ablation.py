@@ -13,10 +13,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -26,35 +24,37 @@ import numpy as np
 import dpsyn as package
 from bench.measuring import provenance
 from bench.residuals import Residuals
-from bench.utility import SEED, Line, Table, averaged, read, released
-from dpsyn.recipes import RECIPES, AdaptiveSelection, Measurements, dpsyn
+from bench.utility import SEED, Line, Table, average_lines, read, release_table
+from dpsyn.inference import GUM
+from dpsyn.recipes import AdaptiveSelection, DPSyn
 
 AS_IT_IS, RESIDUALS = "as it is", "each by itself, pairs as residuals (simulated)"
 
 
-def release_by_gum(*arguments: Any, **options: Any) -> Measurements:
-    return replace(dpsyn(*arguments, **options), method="gum")
+def select_by(**options: Any) -> DPSyn:
+    """The default recipe with other options of its selection."""
+    return DPSyn(selection=AdaptiveSelection(**options))
 
 
-VARIANTS: dict[str, Callable[..., Measurements]] = {
-    AS_IT_IS: dpsyn,
-    "records fitted by GUM": release_by_gum,
-    "1-ways: always a tenth": partial(dpsyn, options=AdaptiveSelection(initial_share=0.1, max_one_way_share=1e9)),
-    "1-ways: always 0.3": partial(dpsyn, options=AdaptiveSelection(initial_share=0.3, max_one_way_share=1e9)),
-    "never a second round": partial(dpsyn, options=AdaptiveSelection(second_round_ratio=0.0, triples_below_error=0.0)),
-    "always a second round": partial(dpsyn, options=AdaptiveSelection(second_round_ratio=1e9)),
-    "a second round only with triples": partial(dpsyn, options=AdaptiveSelection(second_round_ratio=0.0)),
-    "always a second round with triples": partial(dpsyn, options=AdaptiveSelection(triples_below_error=1e9)),
-    "second round without triples": partial(dpsyn, options=AdaptiveSelection(max_triples=0)),
-    "each table by itself": partial(dpsyn, options=AdaptiveSelection(max_merged_cells=0)),
-    "rare values kept apart": partial(dpsyn, options=AdaptiveSelection(rare_sigmas=-1e9)),
-    "scores: a tenth": partial(dpsyn, options=AdaptiveSelection(score_share=0.1)),
-    "scores: a hundredth": partial(dpsyn, options=AdaptiveSelection(score_share=0.01)),
-    "errors predicted as c·σ·√(2/π)": dpsyn,
-    "scores not shrunk": dpsyn,
-    "rare values sampled by clipped counts": dpsyn,
-    "rows not polished": dpsyn,
-    RESIDUALS: partial(dpsyn, options=AdaptiveSelection(max_merged_cells=0)),
+VARIANTS: dict[str, DPSyn] = {
+    AS_IT_IS: DPSyn(),
+    "records fitted by GUM": DPSyn(synthesis=GUM()),
+    "1-ways: always a tenth": DPSyn(initial_share=0.1),
+    "1-ways: always 0.3": DPSyn(initial_share=0.3),
+    "never a second round": select_by(second_round_ratio=0.0, triples_below_error=0.0),
+    "always a second round": select_by(second_round_ratio=1e9),
+    "a second round only with triples": select_by(second_round_ratio=0.0),
+    "always a second round with triples": select_by(triples_below_error=1e9),
+    "second round without triples": select_by(max_triples=0),
+    "each table by itself": select_by(max_merged_cells=0),
+    "rare values kept apart": DPSyn(rare_sigmas=-1e9),
+    "scores: a tenth": select_by(score_share=0.1),
+    "scores: a hundredth": select_by(score_share=0.01),
+    "errors predicted as c·σ·√(2/π)": DPSyn(),
+    "scores not shrunk": DPSyn(),
+    "rare values sampled by clipped counts": DPSyn(),
+    "rows not polished": DPSyn(),
+    RESIDUALS: select_by(max_merged_cells=0),
 }
 
 
@@ -81,9 +81,9 @@ def change_step(variant: str, table: Table, seed: int) -> Iterator[None]:
         yield
 
 
-def evaluate_release(table: Table, epsilon: float, words: str, seed: int) -> Line:
+def evaluate_release(table: Table, epsilon: float, recipe: DPSyn, seed: int) -> Line:
     """One release, and the distances of its rows from the real ones."""
-    rows, about = released(table, epsilon, words, seed)
+    rows, about = release_table(table, epsilon, recipe, seed)
     result = package.evaluate(table.arrow(), rows, table.schema)
     distances, contest = result.distances, result.contest
     assert distances.two_way is not None
@@ -104,15 +104,15 @@ def run(chosen: argparse.Namespace) -> None:
                     if (folder.name, epsilon, words, seed) in finished:
                         continue
                     table = Table.load(folder)
-                    with change_step(words, table, seed), patch.dict(RECIPES, {words: recipe}):
-                        line = evaluate_release(table, epsilon, words, seed)
+                    with change_step(words, table, seed):
+                        line = evaluate_release(table, epsilon, recipe, seed) | {"recipe": words}
                     with chosen.results.open("a") as file:
                         file.write(json.dumps(line) + "\n")
                     print(json.dumps(line), flush=True)
 
 
 def print_results(results: Path) -> None:
-    cells = averaged(read(results))
+    cells = average_lines(read(results))
     print(f"{provenance(SEED)}\n")
     settings = sorted({(name, epsilon) for name, epsilon, _ in cells if epsilon})
     print(

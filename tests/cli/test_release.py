@@ -127,7 +127,9 @@ def test_folders_name_the_conditions_of_their_rows() -> None:
     assert run(["generate", "s.dpsyn", "--rows", "20", "-o", "all/"]) == 0
 
     for name in ("README.txt", "datapackage.json"):
-        told = ["sampled to meet sex=F" in Path(folder, name).read_text("utf-8") for folder in ("some", "each-1", "all")]
+        told = [
+            "sampled to meet sex=F" in Path(folder, name).read_text("utf-8") for folder in ("some", "each-1", "all")
+        ]
         assert told == [True, True, False]
 
 

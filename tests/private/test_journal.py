@@ -53,7 +53,7 @@ STEPS = 8
 """Questions that ``ask`` asks; one of them has two answers."""
 
 
-class Stop(Exception):  # noqa: N818
+class Stop(Exception):
     """What interrupts a run."""
 
 

@@ -1,23 +1,6 @@
 """The released artifact: the synopsis, its file, its release folder, and the comparison of rows with it."""
 
-from dpsyn.synopsis.comparison import (
-    AttributeComparison,
-    MarginalComparison,
-    PairComparison,
-    ReleaseComparison,
-    ReleaseDistance,
-    ReleasedPairTable,
-    compare_rows,
-)
+from dpsyn.synopsis.comparison import MarginalComparison, ReleaseComparison, compare_rows
 from dpsyn.synopsis.synopsis import Synopsis
 
-__all__ = [
-    "AttributeComparison",
-    "MarginalComparison",
-    "PairComparison",
-    "ReleaseComparison",
-    "ReleaseDistance",
-    "ReleasedPairTable",
-    "Synopsis",
-    "compare_rows",
-]
+__all__ = ["MarginalComparison", "ReleaseComparison", "Synopsis", "compare_rows"]

@@ -397,7 +397,7 @@ class Synopsis:
         from dpsyn.synopsis.comparison import compare_rows
 
         comparison = compare_rows(self, table)
-        if not comparison.rows:
+        if not comparison.synthetic_rows:
             raise SourceError("the synthetic table has no rows; there is nothing to compare")
         return comparison
 
