@@ -18,7 +18,7 @@ from dpsyn.cli.common_options import common_options
 from dpsyn.errors import UserError
 
 if TYPE_CHECKING:
-    from dpsyn.report.evaluation_report import Evaluation
+    from dpsyn import Evaluation
 
 PRESET_NAMES = ("paper", "match3")
 """Names for ``--help``, which must not load the metrics; a test compares them with the library's."""
