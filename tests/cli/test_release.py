@@ -164,7 +164,7 @@ def test_a_weight_is_a_name_or_a_name_and_a_number(capsys: pytest.CaptureFixture
         (["--set", "rare_sigmas"], "write PATH=VALUE, such as synthesis=gum"),
         (["--set", "=3"], "write PATH=VALUE"),
         (["--set", "rare_sigmas=3", "--set", "rare_sigmas=4"], "--set gives rare_sigmas twice, as '3' and as '4'"),
-        (["--set", "rare_sigmas=many"], "option rare_sigmas: 'many' is not a number"),
+        (["--set", "rare_sigmas=many"], "option rare_sigmas is 'many'; it takes: number"),
         (["--set", "rarity=3"], "dpsyn has no option 'rarity'; its options are"),
         (["--recipe", "privsyn", "--set", "selection.max_triples=3"], "privsyn has no option 'selection.max_triples'"),
         (["--recipe", "mwem-practical"], "there is no recipe 'mwem-practical'"),

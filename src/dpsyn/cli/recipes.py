@@ -61,8 +61,8 @@ def _show_recipe(recipe: type[Recipe]) -> None:
     kind = "Baseline" if recipe.is_baseline else "Recipe"
     output.print_line(f"{kind} {recipe.name}: {recipe.summary}\n")
     output.print_line(describe_recipe(recipe) + "\n")
-    options = dpsyn.list_options(recipe)
-    rows = [(option.path, option.type, option.default, option.description) for option in options]
+    options = _sort_options(dpsyn.list_options(recipe))
+    rows = [(o.path, o.type, o.default, o.description.replace("``", "")) for o in options]
     output.print_table("Options, for --set PATH=VALUE", ("path", "type", "default", "what it does"), rows)
     output.print_line(f"Example:  {example_command(recipe, options)}")
 
@@ -80,13 +80,24 @@ def example_command(recipe: type[Recipe], options: Sequence[Option]) -> str:
         return "dpsyn explore people.csv -s schema.yaml --epsilon 0.1 -o first.dpsyn"
     if recipe is dpsyn.Planned:
         return "dpsyn synthesize people.csv -s schema.yaml --epsilon 1 --plan plan.yaml -o synthetic.csv"
-    own = [option for option in options if not option.path.startswith("synthesis") and option.default]
-    setting = f" --set {own[0].path}={own[0].default}" if own else ""
-    return f"dpsyn synthesize people.csv -s schema.yaml --epsilon 1 --recipe {recipe.name}{setting} -o synthetic.csv"
+    values = {o.path: o.default if o.default != "none" else o.type.partition("|")[0] for o in options if _is_own(o)}
+    settings = [f" --set {path}={value}" for path, value in values.items() if value]
+    words = f"--recipe {recipe.name}{settings[0] if settings else ''}"
+    return f"dpsyn synthesize people.csv -s schema.yaml --epsilon 1 {words} -o synthetic.csv"
+
+
+def _is_own(option: Option) -> bool:
+    """Whether an option belongs to the recipe itself rather than to its synthesis method."""
+    return not f"{option.path}.".startswith("synthesis.")
+
+
+def _sort_options(options: Sequence[Option]) -> list[Option]:
+    """The options of the recipe itself, then those of its synthesis method."""
+    return sorted(options, key=lambda option: not _is_own(option))
 
 
 def _recipe_data(recipe: type[Recipe]) -> dict[str, Any]:
-    options = dpsyn.list_options(recipe)
+    options = _sort_options(dpsyn.list_options(recipe))
     return {
         "name": recipe.name,
         "summary": recipe.summary,
