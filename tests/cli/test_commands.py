@@ -238,7 +238,7 @@ def test_the_demo_writes_a_table_its_schema_and_a_release(people: Path, capsys: 
     assert sorted(path.name for path in Path("shown").iterdir()) == ["people.csv", "release", "schema.yaml"]
     assert {"synthetic.csv", "synopsis.dpsyn", "certificate.txt"} <= {p.name for p in Path("shown/release").iterdir()}
     shown = capsys.readouterr().out
-    assert "Certified: the promise is kept." in shown
+    assert "Certified: the guarantee holds." in shown
     assert "synthetic people" in shown
 
 

@@ -129,7 +129,7 @@ def test_the_certificate_lists_the_steps() -> None:
     assert "frequent items: exponential mechanism" in text
     assert "frequent pairs: exponential mechanism" in text
     assert "marginal of " in text
-    assert "against adding or removing one basket" in text
+    assert "Neighboring tables differ by adding or removing one basket." in text
     assert "the universe of 60 items: as listed" in text
 
 
@@ -267,7 +267,7 @@ def test_a_person_s_baskets_are_bounded() -> None:
     found = frequent_itemsets(table, ("a", "b"), ENORMOUS, top=1, unit="who", max_baskets=3)
 
     assert found.itemsets[0].count == 13
-    assert "all baskets of one who (at most 3 of them are used)" in found.certificate.text()
+    assert "all baskets with the same who (at most 3 baskets per who are used)" in found.certificate.text()
 
 
 def test_a_public_number_of_baskets_makes_frequencies_exact() -> None:

@@ -1,6 +1,6 @@
 """A program that starts releases and kills them, for the tests of what a killed release leaves behind.
 
-    python -m tests.private.dying
+    python -m tests.private.crash_server
 
 It reads orders, one JSON object a line: a release is started that tells its draws in the file ``told``; when it has
 told of ``draws`` of them, and ``delay`` more seconds have passed, it is killed. Without ``draws`` it may end by itself.
@@ -78,9 +78,7 @@ class Order:
 
     def to_json(self) -> str:
         """One line."""
-        fields = {
-            name: getattr(self, name) for name in ("told", "measurements", "delay", "ledger", "journal", "resume")
-        }
+        fields = {name: getattr(self, name) for name in ("told", "draws", "delay", "ledger", "journal", "resume")}
         return json.dumps(fields, default=str)
 
     @classmethod
@@ -151,7 +149,14 @@ def release(order: Order) -> None:
     ledger = Ledger(order.ledger) if order.ledger else None
     noise, use = LoggedNoise(order.told), AnswerLog(order.used)
     table = open_private(
-        TABLE, SCHEMA, BUDGET, ledger, mechanisms=noise, journal=order.journal, resume=order.resume, recipe="everything"
+        TABLE,
+        SCHEMA,
+        BUDGET,
+        ledger,
+        mechanisms=noise,
+        journal=order.journal,
+        resume=order.resume,
+        recipe={"name": "everything"},
     )
     if not order.journal:
         ask(table, use)

@@ -87,7 +87,7 @@ def opened(place: Path, *, ledger: bool = True, **options: Any) -> PrivateTable:
     given: dict[str, Any] = {
         "mechanisms": RecordingNoise(len(list(place.iterdir()))),
         "journal": place / "j",
-        "recipe": "all",
+        "recipe": {"name": "all", "rounds": [1, 2]},
     } | options
     data, schema, budget = given.pop("data", TABLE), given.pop("schema", SCHEMA), given.pop("budget", BUDGET)
     return open_private(data, schema, budget, book, **given)
@@ -285,7 +285,7 @@ def test_where_the_budget_does_not_allow_that_the_run_stops_and_says_what_was_lo
 
     with (
         pytest.raises(
-            BudgetError, match=r"lost that it had paid for: marginal of sex, city \(\d+ cells\)\..* costs ρ = "
+            BudgetError, match=r"answers were lost: marginal of sex, city \(\d+ cells\)\..* costs ρ = "
         ) as caught,
         opened(tmp_path, ledger=ledger, resume=True, mechanisms=noise) as table,
     ):
@@ -293,7 +293,7 @@ def test_where_the_budget_does_not_allow_that_the_run_stops_and_says_what_was_lo
 
     expected = f"dpsyn ledger close {tmp_path / 'l.db'} "
     assert (expected in str(caught.value)) == ledger
-    assert f"remove {tmp_path / 'j'}, and start anew" in str(caught.value)
+    assert f"remove {tmp_path / 'j'}, and start a new run" in str(caught.value)
     assert len(noise.answers) == 4  # what there was room for: all but the last
 
 
@@ -323,12 +323,14 @@ def test_payments_are_refused_together_so_that_nothing_is_lost_in_vain(tmp_path:
     ("options", "words"),
     [
         ({"schema": msgspec.structs.replace(SCHEMA, expected_size=100)}, "different: the schema. "),
-        ({"recipe": "some"}, "different: the recipe. "),
+        ({"recipe": {"name": "some", "rounds": [1, 2]}}, r"different: the recipe \(name\)\. "),
+        ({"recipe": {"name": "all", "rounds": [2], "extends": ["a"]}}, r"the recipe \(rounds, extends\)\. "),
+        ({"recipe": {}}, r"different: the recipe \(name, rounds\)\. "),
         ({"budget": Budget.for_guarantee(11, 1e-6, pure_epsilons=[0.5], thresholds=True)}, "different: the budget. "),
         ({"schema": msgspec.structs.replace(SCHEMA, dataset="others")}, "the schema, the name of the dataset"),
         (
             {"schema": msgspec.structs.replace(SCHEMA, privacy_unit=UnitDeclaration(id="person", max_rows=2))},
-            "the schema, whom it protects",
+            "the schema, the privacy unit",
         ),
         ({"ledger": False}, "different: whether there is a ledger. "),
     ],
@@ -349,7 +351,7 @@ def test_a_new_run_is_refused_where_there_is_a_journal(tmp_path: Path) -> None:
     interrupted(tmp_path, 3)
     before = (tmp_path / "j").read_bytes(), Ledger(tmp_path / "l.db").verify()
 
-    with pytest.raises(JournalError, match="go on with --resume, or remove it to start and pay anew"):
+    with pytest.raises(JournalError, match="continue it with --resume, or remove the journal and start a new run"):
         opened(tmp_path)
 
     assert before == ((tmp_path / "j").read_bytes(), Ledger(tmp_path / "l.db").verify())
@@ -358,7 +360,7 @@ def test_a_new_run_is_refused_where_there_is_a_journal(tmp_path: Path) -> None:
 def test_without_a_journal_there_is_nothing_to_resume(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match="no interrupted run to resume"):
         opened(tmp_path, resume=True)
-    with pytest.raises(JournalError, match="say where"):
+    with pytest.raises(JournalError, match="give the path of the journal"):
         opened(tmp_path, resume=True, journal=None)
 
     assert list(tmp_path.iterdir()) == []
@@ -370,7 +372,7 @@ def test_without_a_journal_there_is_nothing_to_resume(tmp_path: Path) -> None:
         pytest.param(lambda t: t.measure([("sex",)], [SHARE]), id="another marginal"),
         pytest.param(lambda t: t.measure([("ok",)], [SHARE / 2]), id="another share"),
         pytest.param(lambda t: t.measure([("ok",), ("sex",)], [SHARE, SHARE]), id="another table in between"),
-        pytest.param(lambda t: t.fine_histogram("ok", SHARE), id="another method"),
+        pytest.param(lambda t: t.measure_fine_histogram("ok", SHARE), id="another method"),
         pytest.param(
             lambda t: t.recode(t.recoding.merge("ok", Grouping(np.array([1, 0])))).measure([("ok",)], [SHARE]),
             id="other codes",
@@ -382,7 +384,7 @@ def test_a_stored_answer_is_never_given_to_another_question(other: Any, tmp_path
     before = Ledger(tmp_path / "l.db").verify()
 
     with (
-        pytest.raises(JournalError, match=r"asks other questions .* Nothing was paid"),
+        pytest.raises(JournalError, match=r"asks other questions .* Nothing was charged"),
         opened(tmp_path, resume=True) as t,
     ):
         other(t)
@@ -433,7 +435,7 @@ def test_answers_that_the_ledger_does_not_know_of_are_refused(tmp_path: Path) ->
         ask(table)
     (tmp_path / "l.db").write_bytes(backup)
 
-    with pytest.raises(LedgerError, match=r"holds answers that run .* did not pay for"):
+    with pytest.raises(LedgerError, match=r"holds answers that were not charged to run"):
         opened(tmp_path, resume=True)
 
 
@@ -448,8 +450,8 @@ def test_the_run_of_another_ledger_is_refused(tmp_path: Path) -> None:
 
 def test_a_journal_is_used_by_one_process_and_free_again_when_that_is_killed(tmp_path: Path) -> None:
     interrupted(tmp_path, 3)
-    holder = "import sys; from pathlib import Path; from dpsyn.private.lines import Lines; "
-    holder += "lines = Lines.reopen(Path(sys.argv[1])); print('open', flush=True); sys.stdin.read()"
+    holder = "import sys; from pathlib import Path; from dpsyn.private.append_log import AppendLog; "
+    holder += "lines = AppendLog.reopen(Path(sys.argv[1])); print('open', flush=True); sys.stdin.read()"
     command = [sys.executable, "-c", holder, str(tmp_path / "j")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None

@@ -192,10 +192,10 @@ class Watching:
     "ask",
     [
         lambda table, share: table.measure([("ok",)], [share]),
-        lambda table, share: table.fine_histogram("ok", share),
-        lambda table, share: table.score([("ok",)], [np.zeros(2)], share),
-        lambda table, share: table.dependence([("ok", "sex")], share),
-        lambda table, share: table.discover("city", share, table.budget.threshold_delta),
+        lambda table, share: table.measure_fine_histogram("ok", share),
+        lambda table, share: table.score_predictions([("ok",)], [np.zeros(2)], share),
+        lambda table, share: table.score_indif([("ok", "sex")], share),
+        lambda table, share: table.discover_values("city", share, table.budget.threshold_delta),
         lambda table, share: table.discover_range("age", share),
     ],
 )
@@ -341,13 +341,13 @@ def test_a_table_that_breaks_off_gives_the_promise_back(tmp_path: Path) -> None:
         (lambda t: t.measure([("ok", "ok")], [t.budget.rho]), "each only once"),
         (lambda t: t.measure([()], [t.budget.rho]), "at least one attribute"),
         (lambda t: t.measure([("age", "sex")], [t.budget.rho]), "more than 50"),
-        (lambda t: t.fine_histogram("age", t.budget.rho), "more than 50"),
-        (lambda t: t.measure([("sex",)] * 40, t.budget.shares([1] * 40)), "would draw 120 noisy numbers"),
-        (lambda t: t.discover("ok", t.budget.rho, t.budget.threshold_delta), "public already"),
+        (lambda t: t.measure_fine_histogram("age", t.budget.rho), "more than 50"),
+        (lambda t: t.measure([("sex",)] * 40, t.budget.split_rho([1] * 40)), "would contain 120 noisy values"),
+        (lambda t: t.discover_values("ok", t.budget.rho, t.budget.threshold_delta), "public already"),
         (lambda t: t.discover_range("ok", t.budget.rho), "only the range of integers and reals"),
-        (lambda t: t.dependence([("ok", "sex", "ok")], t.budget.rho), "exactly two"),
-        (lambda t: t.score([("ok",)], [np.array([2.0**58, 0])], t.budget.rho), "must be finite"),
-        (lambda t: t.score([("ok",)], [np.array([np.nan, 0])], t.budget.rho), "must be finite"),
+        (lambda t: t.score_indif([("ok", "sex", "ok")], t.budget.rho), "exactly two"),
+        (lambda t: t.score_predictions([("ok",)], [np.array([2.0**58, 0])], t.budget.rho), "must be finite"),
+        (lambda t: t.score_predictions([("ok",)], [np.array([np.nan, 0])], t.budget.rho), "must be finite"),
     ],
 )
 def test_a_senseless_question_is_refused_without_paying(ask: Any, expected: str) -> None:
@@ -489,4 +489,4 @@ def test_the_engines_give_the_same_counts() -> None:
 
 
 def test_engines_are_what_the_protocol_says() -> None:
-    assert {"count", "count_texts", "count_column", "reopened"} <= set(dir(Engine))
+    assert {"count", "count_texts", "count_column", "with_schema"} <= set(dir(Engine))

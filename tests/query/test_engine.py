@@ -360,7 +360,9 @@ def test_answers_need_the_file_alone_and_are_the_same(tmp_path: Path) -> None:
     rows = baskets(3000, 6)
     table, data = pa.table({f"x{place}": rows[:, place] for place in range(6)}), tmp_path / "people.parquet"
     dpsyn.write_table(table, data, synthetic=False)
-    synopsis = dpsyn.measure(data, binary_schema(6), 2.0, recipe=dpsyn.find_recipe("priview", {"views": "covering:2x3"}))
+    synopsis = dpsyn.measure(
+        data, binary_schema(6), 2.0, recipe=dpsyn.find_recipe("priview", {"views": "covering:2x3"})
+    )
     synopsis.save(tmp_path / "s.dpsyn")
     before = [synopsis.marginal(*names) for names in (("x1",), ("x0", "x1"), ("x0", "x1", "x2", "x3", "x5"))]
     data.unlink()

@@ -91,7 +91,7 @@ def test_imported_numbers_are_shown_without_a_price_and_not_verified() -> None:
 def test_the_certificate_is_told_without_the_draws_that_the_table_shows() -> None:
     lines = release_lines(mixed_release())
 
-    assert "Promise: ε = 1, δ = 1e-09, against adding or removing one row." in lines
+    assert "Guarantee: ε = 1, δ = 1e-09." in lines
     assert "  age: code book" in lines
     assert not any("Draws" in line for line in lines)
 

@@ -207,3 +207,7 @@ def test_the_predicted_error_is_that_of_the_noise() -> None:
     assert predict_pair_error((2, 4), [(0, 1)], ViewNoise(0.5, 1.0, 1000.0)) == pytest.approx(
         np.mean(np.abs(rng.normal(0, 1.0, (4000, 8))).sum(axis=1)) / 2000, rel=0.05
     )
+
+
+def test_a_table_of_one_attribute_has_one_view() -> None:
+    assert select_views({"x": 4}, USUAL, **PLENTY).cliques == (("x",),)

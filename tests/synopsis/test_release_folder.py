@@ -85,7 +85,7 @@ def test_the_text_tells_of_every_release_and_of_all_together(tmp_path: Path) -> 
 
     text = (tmp_path / "release" / "certificate.txt").read_text("utf-8")
 
-    assert text.count("the promise is kept") == 2
+    assert text.count("the guarantee holds") == 2
     assert "Release 3 of 3, by the recipe imported" in text
     assert "Guarantee not verified here. These numbers were measured elsewhere:\n  the statistics office" in text
     assert "add up to ε = 2, δ = 2e-09, against adding or removing one row; what was measured elsewhere" in text

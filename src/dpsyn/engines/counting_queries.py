@@ -19,8 +19,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpsyn.encoding import Codes, ColumnCodec, Recoding, narrowest_dtype
-from dpsyn.encoding.entries import entry_texts, count_texts
 from dpsyn.encoding.counter import MarginalCounter
+from dpsyn.encoding.entries import count_texts, entry_texts
 from dpsyn.engines.bounded_rows import EncodedBatch, ExtraReading
 from dpsyn.engines.contribution_bounding import RowMask
 from dpsyn.engines.engine import CliqueAxes, Counts

@@ -98,7 +98,10 @@ def frequent_itemsets(
         query=query,
         journal=None if journal is None else Path(journal),
         resume=resume,
-        recipe=f"recipe privbasis, top {asked[0]}, support {asked[1]}, longest {longest}",
+        recipe={
+            "name": "privbasis",
+            "identity": f"recipe privbasis, top {asked[0]}, support {asked[1]}, longest {longest}",
+        },
     ) as baskets:
         if longest is not None:
             progress("buying the items", 0.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -87,7 +86,7 @@ def measure(
         engine=engine,
         journal=None if journal is None else Path(journal),
         resume=resume,
-        recipe=json.dumps(_identify_run(recipe, previous), sort_keys=True),
+        recipe=_identify_run(recipe, previous),
         declared_public=recipe.declared_public(),
     ) as table:
         table.require_all_answers()

@@ -18,11 +18,11 @@ from dpsyn.constraints import (
 )
 from dpsyn.encoding import Codec, Codes, Grouping, RecodedColumn
 from dpsyn.errors import InternalError, UserError
-from dpsyn.inference.synthesis import synthesize_records
+from dpsyn.inference import gibbs
 from dpsyn.inference.measurements import Model
+from dpsyn.inference.synthesis import synthesize_records
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.schema import Schema
-from dpsyn.inference import gibbs
 
 AllowedCodes = Mapping[str, NDArray[np.bool_]]
 """For some attributes, which of their fine codes are allowed."""

@@ -254,6 +254,8 @@ def _suggest_views(
     sizes: tuple[int, ...], noise: ViewNoise, max_cells: int, max_total_cells: int
 ) -> tuple[Sequence[tuple[int, ...]], str]:
     """A covering design of triples or pairs; random views if that has too many cells."""
+    if len(sizes) == 1:
+        return [(0,)], "which is the whole table"
     for strength in (3, 2):
         if len(sizes) < strength or (strength == 3 and len(sizes) > MAX_ATTRIBUTES_FOR_TRIPLES):
             continue
