@@ -79,14 +79,6 @@ class PrivacyUnit:
         return exact_fraction(per_row) * self.max_rows * self._changed_units
 
     @property
-    def row_count_is_public(self) -> bool:
-        """Whether all neighboring tables have the same number of rows.
-
-        This is so if one row is replaced by another. If the rows of a unit are replaced, there may be more or fewer.
-        """
-        return self.neighbors == "replace" and not self.id
-
-    @property
     def description(self) -> str:
         """The neighboring relation in words: "adding or removing one row"."""
         verb = "adding or removing" if self.neighbors == "add-remove" else "replacing"
