@@ -275,7 +275,7 @@ def test_private_baskets_show_nothing_and_cannot_be_copied() -> None:
     ) as unknown:
         assert repr(unknown) == "PrivateBaskets(items to be discovered)"
         with pytest.raises(InternalError, match="not been discovered"):
-            unknown.items
+            unknown.items  # noqa: B018 -- the look-up is the act
 
 
 def test_no_two_runs_use_the_same_baskets_of_a_person() -> None:

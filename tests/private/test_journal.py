@@ -53,7 +53,7 @@ STEPS = 8
 """Questions that ``ask`` asks; one of them has two answers."""
 
 
-class Stop(Exception):
+class Stop(Exception):  # noqa: N818
     """What interrupts a run."""
 
 

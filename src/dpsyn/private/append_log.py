@@ -37,7 +37,7 @@ class AppendLog:
     def create(cls, path: Path) -> AppendLog:
         """Create an empty file that only its owner can read; a JournalError if the file exists."""
         with _explain_os_errors(path):
-            file = open(path, "x+b", opener=lambda name, flags: os.open(name, flags, 0o600))
+            file = open(path, "x+b", opener=lambda name, flags: os.open(name, flags, 0o600))  # noqa: SIM115 -- stays open
             log = cls(path, file, (), b"")
             try:
                 _lock_exclusively(file, path)
@@ -51,7 +51,7 @@ class AppendLog:
     def reopen(cls, path: Path) -> AppendLog:
         """Open an existing file and cut off an incomplete last line; refused if there is no complete line."""
         with _explain_os_errors(path):
-            file = open(path, "r+b")
+            file = open(path, "r+b")  # noqa: SIM115 -- stays open
             try:
                 _lock_exclusively(file, path)
                 content = file.read()

@@ -65,7 +65,7 @@ class DPSyn(Recipe):
     initial_share: float = 0.05
     max_one_way_share: float = 0.7
     rare_sigmas: float = RARE_SIGMAS
-    selection: AdaptiveSelection = AdaptiveSelection()
+    selection: AdaptiveSelection = AdaptiveSelection()  # noqa: RUF009 -- frozen
     weights: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -75,8 +75,8 @@ class Planned(Recipe):
     name: ClassVar[str] = "planned"
     summary: ClassVar[str] = "Measures what a plan file names, recoded as it says, and selects what it leaves open."
 
-    plan: Plan = text_option(Plan(), parse=Plan.load, type_words="FILE", to_data=msgspec.to_builtins)
-    selection: AdaptiveSelection = AdaptiveSelection()
+    plan: Plan = text_option(Plan(), parse=Plan.load, type_words="FILE", to_data=msgspec.to_builtins)  # noqa: RUF009 -- frozen
+    selection: AdaptiveSelection = AdaptiveSelection()  # noqa: RUF009 -- frozen
     weights: Mapping[str, float] = field(default_factory=dict)
 
     def check(self, schema: Schema, previous: Synopsis | None) -> None:

@@ -196,7 +196,7 @@ def growth_changes(
 @_compile
 def _within(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> bool:
     """Whether all attributes of one marginal are in the other."""
-    for attribute in range(len(one)):
+    for attribute in range(len(one)):  # noqa: SIM110 -- compiled loops are faster
         if one[attribute] and not other[attribute]:
             return False
     return True
@@ -205,7 +205,7 @@ def _within(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> bool:
 @_compile
 def _holds(held: NDArray[np.bool_], attributes: NDArray[np.int64]) -> bool:
     """Whether a marginal holds all of these attributes."""
-    for attribute in attributes:
+    for attribute in attributes:  # noqa: SIM110 -- compiled loops are faster
         if not held[attribute]:
             return False
     return True
