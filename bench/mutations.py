@@ -1092,7 +1092,7 @@ _OF_BASKETS = (
         "baskets: their number is told where it is private",
         _BASKETS,
         "PrivateBaskets.public_basket_count",
-        Force('A.neighbors != "replace" or B', False),
+        Force("not A.row_count_is_public", False),
         "private/test_baskets",
     ),
     _break(

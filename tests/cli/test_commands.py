@@ -230,7 +230,7 @@ def test_a_check_tells_the_line_that_breaks_off(people: Path, capsys: pytest.Cap
     code = run(["schema", "check", "schema.yaml", "people.csv"])
 
     assert code == 2
-    assert "Line 202 is the first with another number of cells" in capsys.readouterr().err
+    assert "Line 202 is the first with a different number of cells" in capsys.readouterr().err
 
 
 def test_a_query_reads_from_a_database(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
