@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bench.count import ROWS, SEED, SIZES, made_up
+from bench.count import ROWS, SEED, SIZES, simulate_codes
 from bench.measuring import provenance, seconds
 from dpsyn.accounting import Gaussian
 from dpsyn.encoding import Codec, Recoding
@@ -36,7 +36,7 @@ SHARE = Fraction(1, 10 * 595)
 
 def opened() -> tuple[Engine, Recoding]:
     """An engine that holds a made-up table."""
-    codes = made_up(ROWS, SIZES)
+    codes = simulate_codes(ROWS, SIZES)
     schema = Schema(attributes=tuple(Categorical(name=f"a{place}", codes=size) for place, size in enumerate(SIZES)))
     source = open_source(pa.table({name: codes[:, place] for place, name in enumerate(schema.names)}))
     return open_engine(source, schema, kind="memory", key=secrets.token_bytes(16)), Recoding.fine(Codec(schema))

@@ -31,9 +31,9 @@ def open_until_refused(path: Path, budget: Budget, worker: int, results: Queue[i
 def record_for_ever(path: Path, name: str) -> None:
     """Record draws, and say how many after each, until the process is killed."""
     run = Run.resume(Ledger(path), name)
-    spend = Gaussian.for_rho(run.account.budget.rho / 100_000, 1)
+    cost = Gaussian.for_rho(run.account.budget.rho / 100_000, 1)
     while True:
-        run.charge("marginal", spend)
+        run.charge("marginal", cost)
         print(len(run.account.measurements), flush=True)
 
 

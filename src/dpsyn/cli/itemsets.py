@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,9 @@ from dpsyn.cli.common_options import LEDGER_OPTIONS, common_options
 from dpsyn.errors import OutputError, UserError
 from dpsyn.report import answers as words
 from dpsyn.report.numbers import format_count
+
+if TYPE_CHECKING:
+    from dpsyn import FrequentItemsets
 
 
 @click.command()
@@ -189,7 +192,7 @@ def _write_result(path: str, table: Any, data: Any) -> None:
         dpsyn.write_table(table, path, synthetic=False)
 
 
-def _show_rules(result: Any, confidence: float) -> None:
+def _show_rules(result: FrequentItemsets, confidence: float) -> None:
     rows = words.rule_rows(result, confidence)
     title = f"{format_count(len(rows), 'rule')} with a confidence of at least {confidence:.0%}"
     output.print_table(title, words.RULE_HEADINGS, rows, right=(1, 2, 3, 4))

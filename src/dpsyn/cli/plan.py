@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +13,9 @@ from dpsyn.cli import output
 from dpsyn.cli.common_options import TEXT_OUTPUT, common_options
 from dpsyn.errors import UserError
 from dpsyn.report.numbers import format_count, format_number
+
+if TYPE_CHECKING:
+    from dpsyn import PredictedMarginal
 
 MAX_WARNED_MARGINALS = 5
 """The largest number of marginals that a warning names."""
@@ -126,7 +129,7 @@ def _parse_epsilons(text: str) -> list[float]:
     return numbers
 
 
-def _show_predictions(epsilon: float, entries: list[Any]) -> None:
+def _show_predictions(epsilon: float, entries: list[PredictedMarginal]) -> None:
     lines = [
         (
             ", ".join(entry.clique),
@@ -151,7 +154,7 @@ def _show_predictions(epsilon: float, entries: list[Any]) -> None:
         output.print_line(f"Warning: at ε = {format_number(epsilon, 3)} the noise exceeds the counts in {shown}.")
 
 
-def _prediction_data(epsilon: float, entry: Any) -> dict[str, object]:
+def _prediction_data(epsilon: float, entry: PredictedMarginal) -> dict[str, object]:
     return {
         "epsilon": epsilon,
         "attributes": list(entry.clique),

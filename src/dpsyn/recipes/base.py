@@ -67,7 +67,7 @@ class Recipe(ABC):
     is_baseline: ClassVar[bool] = False
     """Whether it is a point of comparison for other recipes rather than a way to release a table."""
 
-    synthesis: Synthesis = Gibbs()  # noqa: RUF009 -- frozen
+    synthesis: Synthesis = Gibbs()
 
     @abstractmethod
     def measure(
@@ -79,7 +79,7 @@ class Recipe(ABC):
     def max_passes(self, schema: Schema) -> int:
         """How often the table is read at most; a test compares it with what happens."""
 
-    def check(self, schema: Schema, previous: Synopsis | None) -> None:  # noqa: B027 -- most have nothing to check
+    def check(self, schema: Schema, previous: Synopsis | None) -> None:
         """Refuse options that do not fit the schema, before anything is spent or read."""
 
     def plan_budget(self, schema: Schema, epsilon: float, delta: float) -> Budget:

@@ -41,9 +41,7 @@ class PriView(Recipe):
         "Publishes views for queries that are not known yet, as PriView (SIGMOD 2014): covering designs of attributes."
     )
 
-    views: ViewScheme | None = text_option(  # noqa: RUF009 -- a field
-        None, parse=parse_views, type_words="covering:2x8|random:50x8|all:3|none"
-    )
+    views: ViewScheme | None = text_option(None, parse=parse_views, type_words="covering:2x8|random:50x8|all:3|none")
 
     def measure(
         self, table: PrivateTable, *, previous: Synopsis | None = None, progress: Progress = ignore_progress

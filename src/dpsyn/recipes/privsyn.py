@@ -49,7 +49,7 @@ class PrivSyn(Recipe):
         "The algorithm of PrivSyn (USENIX Security 2021): pairs selected by InDif, rows synthesized by GUM."
     )
 
-    synthesis: Synthesis = GUM()  # noqa: RUF009 -- frozen
+    synthesis: Synthesis = GUM()
     budget_shares: tuple[int, int, int] = (1, 1, 8)
     rare_sigmas: float = RARE_SIGMAS
     rare_rows: float = 0.0

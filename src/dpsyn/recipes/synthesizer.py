@@ -53,7 +53,7 @@ class Synthesizer:
         self.dataset = dataset
         self.engine = engine
 
-    def fit(self, X: Any, y: None = None) -> Self:  # noqa: N803 -- scikit-learn's name
+    def fit(self, X: Any, y: None = None) -> Self:
         """Measure a table; ``y`` is ignored.
 
         Privacy: as ``dpsyn.measure``.
