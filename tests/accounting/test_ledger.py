@@ -45,7 +45,7 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 def spend_all(ledger: Ledger, dataset: str = "survey", measurements: int = 3) -> Run:
-    """A run that draws its whole budget and stays open."""
+    """A run that spends its whole budget and stays open."""
     run = Run.open(SMALL, ROWS, dataset=dataset, ledger=ledger)
     for i, rho in enumerate(SMALL.split_rho([1] * measurements)):
         run.charge(f"marginal {i}", Gaussian.for_rho(rho, 1))
@@ -61,7 +61,7 @@ def tamper(ledger: Ledger, *statements: str) -> None:
     connection.close()
 
 
-# ── promises ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── reserved budgets ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_an_open_run_holds_its_whole_budget_and_a_closed_one_what_it_spent(ledger: Ledger) -> None:
@@ -112,7 +112,7 @@ def test_a_refusal_states_what_was_requested_and_an_epsilon_that_is_granted(ledg
     assert "which is ε = 3 at δ = 1e-08 for all releases together" in message
     left = re.search(r"may use up to ε = (\S+) at δ = 1e-08, or (\S+) at the δ of this one", message)
     assert left is not None
-    assert 2 < float(left[1]) < float(left[2]) < 2.5  # at a smaller δ the same noise promises a larger ε
+    assert 2 < float(left[1]) < float(left[2]) < 2.5  # at a smaller δ the same noise has a larger ε
     with pytest.raises(LedgerError, match="cap of"):
         Run.open(Budget.for_guarantee(float(left[2]) + 0.01, 1e-9), ROWS, dataset="clinic", ledger=ledger)
     Run.open(Budget.for_guarantee(left[2], 1e-9), ROWS, dataset="clinic", ledger=ledger)

@@ -1,4 +1,4 @@
-"""A certificate is held against what the ledger recorded of its run."""
+"""A certificate is compared with what the ledger recorded about its run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Data = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def ledger(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
-    """A ledger of two runs of three draws."""
+    """A ledger of two runs with three measurements each."""
     made = Ledger(tmp_path_factory.mktemp("ledger") / "ledger.db")
     for _ in range(2):
         run = Run.open(
@@ -51,7 +51,7 @@ def compared(ledger: Ledger, *certificates: Data) -> tuple[str, ...]:
 
 
 def put(*path: str | int, value: Any) -> Callable[[Data], None]:
-    """Change one place of a certificate."""
+    """Change one value of a certificate."""
 
     def change(data: Data) -> None:
         holder: Any = data

@@ -2,10 +2,11 @@
 
     python -m tests.private.crash_server
 
-It reads orders, one JSON object a line: a release is started that tells its draws in the file ``told``; when it has
-told of ``draws`` of them, and ``delay`` more seconds have passed, it is killed. Without ``draws`` it may end by itself.
-The answer is the signal that ended it. What a release was given by the gate it tells in ``used``, and how it ended in
-``outcome``. Everything is loaded and compiled once and each release is a fork, so that fifty of them take seconds.
+It reads orders, one JSON object per line. For each it starts a release that logs its measurements in the file ``log``.
+When ``kill_after`` of them are logged, and ``delay`` more seconds have passed, the release is killed. Without
+``kill_after`` it may end by itself. The answer is the signal that ended it. A release logs the answers of the gate in
+``used``, and how it ended in ``outcome``. Everything is loaded and compiled once and each release is a fork, so fifty
+of them take seconds.
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ TABLE = pa.table(
     }
 )
 BUDGET = Budget.for_guarantee(10, 1e-6, pure_epsilons=[0.5, 0.5], thresholds=True)
-"""More than a release needs, so that most of what is lost can be paid for again."""
+"""More than a release needs, so most lost answers can be measured again."""
 MEASUREMENTS = 9
-"""How many answers a release gives before it waits for its end."""
+"""The number of answers of a release before it waits to be killed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,12 +69,12 @@ class Order:
 
     @property
     def used(self) -> Path:
-        """Where the release tells what the gate gave it."""
+        """Where the release logs the answers of the gate."""
         return self.log.with_suffix(".used")
 
     @property
     def outcome(self) -> Path:
-        """Where the release tells how it ended: an error, or the certificate if it is not to be killed."""
+        """Where the release logs how it ended: an error, or the certificate if it is not to be killed."""
         return self.log.with_suffix(".outcome")
 
     def to_json(self) -> str:
@@ -89,7 +90,7 @@ class Order:
 
 
 class LoggedNoise:
-    """Real noise; every spend is on disk as soon as its noise is drawn."""
+    """Real noise; every cost is on disk as soon as its noise is sampled."""
 
     def __init__(self, log: Path) -> None:
         self._noise = SystemNoise()
@@ -117,7 +118,7 @@ class LoggedNoise:
 
 
 class AnswerLog:
-    """Writes down what the gate gave, as soon as it has."""
+    """Logs the answers of the gate, as soon as they are returned."""
 
     def __init__(self, used: Path) -> None:
         self._file = os.open(used, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -168,7 +169,7 @@ def release(order: Order) -> None:
 
 
 def start(order: Order) -> int:
-    """A process that gives a whole release and then waits to be killed, or ends; its number."""
+    """Start a process that makes a whole release and then waits to be killed, or ends; its id."""
     process = os.fork()
     if process == 0:
         try:
@@ -183,7 +184,7 @@ def start(order: Order) -> int:
 
 
 def kill(process: int, order: Order) -> int:
-    """Kill a release so long after so many draws; the signal that ended it, 0 if it ended by itself."""
+    """Kill a release at the ordered moment; the signal that ended it, 0 if it ended by itself."""
     if order.kill_after is None:
         return os.WTERMSIG(os.waitpid(process, 0)[1])
     ended = 0

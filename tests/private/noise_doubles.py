@@ -1,4 +1,4 @@
-"""Noise for tests: drawn from a seed, scaled, or replayed from an earlier run. None of it is private."""
+"""Noise for tests: from a seed, scaled, or replayed from an earlier run. None of it is private."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpsyn.private.mechanisms import ChargedAnswer
 
 @dataclass(frozen=True)
 class RecordedAnswer:
-    """One answer of the gate: what it was before noise, what was paid, what was released."""
+    """One answer of the gate: before noise, its cost, and as released."""
 
     exact: Any
     cost: Gaussian | Laplace | PartitionSelection | Exponential
@@ -93,7 +93,7 @@ class NoNoise:
 
 
 class InventedNoise:
-    """Releases what it was told to, whatever the exact answers are: what follows must follow from that alone."""
+    """Releases given values instead of the exact answers, so everything that follows must depend on them alone."""
 
     def __init__(self, *, full: int, value: str) -> None:
         self._full, self._value = full, value

@@ -25,7 +25,7 @@ from tests.private.noise_doubles import RecordedAnswer, RecordingNoise, Replayed
 
 ITEMS = tuple("abcdefgh")
 SMALL = PrivBasis(max_basis_items=3)
-"""So that pairs are drawn for a few items already."""
+"""Small, so pairs are chosen even for a few items."""
 
 Row = tuple[str, str, str | None]
 """Person, basket, item."""

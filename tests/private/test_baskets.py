@@ -1,4 +1,4 @@
-"""The gate of baskets pays before it looks, refuses without paying, and shows nothing of the baskets."""
+"""The gate charges before it counts, refuses without a charge, and shows nothing of the baskets."""
 
 from __future__ import annotations
 
@@ -150,11 +150,11 @@ def test_entries_of_the_ledger_add_up_to_the_guarantee_exactly(tmp_path: Path) -
     assert ledger.verify().faults == ()
 
 
-# ── pay, then look ───────────────────────────────────────────────────────────────────────────────────────────
+# ── charge, then count ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Watching:
-    """An engine that tells what the ledger held when it was asked, and then fails."""
+    """An engine that notes the number of charges in the ledger when it counts, and then fails."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
@@ -291,7 +291,7 @@ def test_no_two_runs_use_the_same_baskets_of_a_person() -> None:
     assert len(set(used)) == 3
 
 
-# ── an interrupted run goes on ───────────────────────────────────────────────────────────────────────────────
+# ── an interrupted run continues ───────────────────────────────────────────────────────────────────────────────
 
 
 def ask(baskets: PrivateBaskets, stop_after: int = 99) -> list[object]:

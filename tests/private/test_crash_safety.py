@@ -1,4 +1,4 @@
-"""A release that is killed at any moment leaves a ledger that knows of everything it drew, and can be resumed."""
+"""A release that is killed at any moment leaves a ledger with all of its measurements, and can be resumed."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ pytestmark = pytest.mark.check
 
 KILLS = 50
 MOMENTS = (0, 0, 0, *range(1, MEASUREMENTS + 1))
-"""How many draws a release may tell of before the time to its end runs; the start takes as long as three draws."""
+"""The number of measurements that are logged before the delay begins; the start takes as long as three of them."""
 RESUMED = 12
 """Releases that are killed up to three times each, every other one with a ledger."""
 LONGEST = 0.03
-"""Seconds after that within which the kill falls; the next draw or two take as long."""
+"""The longest delay in seconds; the next one or two measurements take as long."""
 
 
 def capped(path: Path) -> Ledger:
@@ -58,7 +58,7 @@ def killer() -> Iterator[subprocess.Popen[str]]:
 
 
 def killed(killer: subprocess.Popen[str], order: Order) -> list[dict[str, Any]]:
-    """Start a release, kill it unless it may end by itself, and return the spends that it told of."""
+    """Start a release, kill it unless it may end by itself, and return the costs that it logged."""
     assert killer.stdin is not None
     assert killer.stdout is not None
     killer.stdin.write(order.to_json() + "\n")
@@ -69,26 +69,26 @@ def killed(killer: subprocess.Popen[str], order: Order) -> list[dict[str, Any]]:
 
 
 def read_lines(path: Path) -> list[Any]:
-    """The whole lines of a file."""
+    """The complete lines of a file."""
     lines = path.read_text("utf-8").split("\n")[:-1] if path.exists() else []
     return [json.loads(line) for line in lines]
 
 
 def account(ledger: Ledger) -> DatasetAccount:
-    """The only dataset of a sound ledger."""
+    """The only dataset of an intact ledger."""
     assert ledger.verify().faults == ()
     (dataset,) = ledger.datasets()
     return dataset
 
 
 def total_cost(costs: list[dict[str, Any]]) -> tuple[Fraction, Fraction]:
-    """What spends cost together, recomputed."""
+    """The total ρ and δ of costs, recomputed."""
     steps = [cost_from_data(cost) for cost in costs]
     return sum((step.rho for step in steps), Fraction(0)), sum((step.delta for step in steps), Fraction(0))
 
 
 def check(ledger: Ledger, measured: list[dict[str, Any]], before: DatasetAccount) -> DatasetAccount:
-    """Hold what a killed release left against what it drew, and close it."""
+    """Compare the ledger of a killed release with what it measured, and close the run."""
     held = account(ledger)
     runs = held.runs[len(before.runs) :]
     if not runs:  # it was killed before it reserved anything
@@ -123,9 +123,9 @@ def test_a_release_killed_at_any_moment_was_charged_for_all_its_measurements(
         points.append((len(measured), paid))
         before = after
 
-    assert (0, 0) in points  # before anything was paid
+    assert (0, 0) in points  # before anything was charged
     assert any(0 < measured < MEASUREMENTS for measured, _ in points)
-    assert any(measured < paid for measured, paid in points)  # while it counted or drew
+    assert any(measured < charged for measured, charged in points)  # while it counted or added noise
     assert (MEASUREMENTS, MEASUREMENTS) in points
 
 
@@ -153,7 +153,7 @@ def seen(record: AnswerRecord) -> Any:
 
 
 def paid(ledger: Ledger | None, journal: Path) -> list[dict[str, Any]]:
-    """The spends that a run paid for, by the ledger or else by the journal."""
+    """The costs that were charged to a run, by the ledger or else by the journal."""
     if ledger is None:
         return [record.measurement["mechanism"] for record in records(journal) if isinstance(record, ChargeRecord)]
     runs = account(ledger).runs
@@ -179,7 +179,7 @@ def test_a_release_killed_at_any_moment_can_be_resumed_or_reports_what_was_lost(
 
     assert "done" in outcomes
     assert any(0 < stored < MEASUREMENTS for stored, _ in points)
-    assert any(stored < paid for stored, paid in points)  # something was lost
+    assert any(stored < charged for stored, charged in points)  # something was lost
     assert (MEASUREMENTS, MEASUREMENTS) in points
 
 
@@ -213,7 +213,7 @@ def killed_and_resumed(
         used, costs = read_lines(order.used), paid(ledger, journal)
         assert used == answers[: len(used)]  # nothing is used that is not stored
         assert answers[: len(held)] == held  # what was stored stays what it was
-        assert is_contained(measured, costs)  # nothing is drawn that was not paid for
+        assert is_contained(measured, costs)  # nothing is measured that was not charged
         held = answers
         points.append((len(answers), len(costs)))
         outcome = json.loads(order.outcome.read_text("utf-8")) if order.outcome.exists() else {}
@@ -223,7 +223,7 @@ def killed_and_resumed(
 
 
 def judged(outcome: dict[str, Any], costs: list[dict[str, Any]], answers: list[Any]) -> str:
-    """Whether a release was completed within its promise, or stopped because too much was lost."""
+    """Whether a release was completed within its budget, or stopped because too much was lost."""
     if "error" in outcome:
         assert "answers were lost: " in outcome["error"]
         return "lost"

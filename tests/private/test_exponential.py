@@ -1,4 +1,4 @@
-"""The exponential mechanism has exactly the probabilities it is charged for, whatever the scores.
+"""The exponential mechanism has exactly the probabilities that are charged, for all scores.
 
 Statistical tests compare counts with exact probabilities by χ²; limits lie where a sound sampler fails once in a
 million runs, and scales that are off by a tenth are rejected as surely.

@@ -74,7 +74,9 @@ def test_a_broken_file_is_named_and_only_what_was_charged_is_spent(folder: Path,
     (account,) = ledger.datasets()
     (run,) = account.runs
     assert run.closed
-    assert float(run.rho) == pytest.approx(0.001 if kind == "spark" else 0)  # others read all before anything is paid
+    assert float(run.rho) == pytest.approx(
+        0.001 if kind == "spark" else 0
+    )  # others read all rows before the first charge
     assert run.rho == run.spent_rho
     assert ledger.verify()
 

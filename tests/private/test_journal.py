@@ -1,4 +1,4 @@
-"""An interrupted run goes on from its journal: what is stored is given again, what was lost is paid for again."""
+"""An interrupted run is resumed from its journal: stored answers are returned again, lost ones are charged again."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Stop(Exception):
 
 
 def ask(table: PrivateTable, until: int = STEPS) -> list[Any]:
-    """Ask everything the gate answers and spend the whole budget, or the first few questions; what the answers were."""
+    """Ask all questions of the gate, which spends the whole budget, or the first few of them; return the answers."""
     found: list[Any] = []
 
     def discover(name: str, step: Callable[[PrivateTable], PrivateTable]) -> None:
@@ -127,7 +127,7 @@ class Untouchable:
         yield from TABLE.to_batches()
 
 
-# ── going on ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── resuming ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("ledger", [True, False])
@@ -140,12 +140,14 @@ def test_a_run_continues_where_it_was_interrupted(until: int, ledger: bool, tmp_
         answers = ask(table)
         certificate = table.certificate()
 
-    drawn = [*first.answers, *second.answers]
-    assert [measurement.cost for measurement in certificate.account.measurements] == [answer.cost for answer in drawn]
-    assert len(drawn) == len(answers) == 9
-    assert answers[2] == drawn[2].released.tolist()
-    assert answers[3] == drawn[3].released.tolist()
-    assert answers[5] == drawn[5].released.tolist()
+    recorded = [*first.answers, *second.answers]
+    assert [measurement.cost for measurement in certificate.account.measurements] == [
+        answer.cost for answer in recorded
+    ]
+    assert len(recorded) == len(answers) == 9
+    assert answers[2] == recorded[2].released.tolist()
+    assert answers[3] == recorded[3].released.tolist()
+    assert answers[5] == recorded[5].released.tolist()
     assert certificate.epsilon_bounds.epsilon <= BUDGET.epsilon
 
 
@@ -234,9 +236,9 @@ def test_a_resumed_run_generates_a_new_key_and_the_key_is_not_stored(
     keys: list[bytes] = []
 
     def token(size: int) -> bytes:
-        drawn = os.urandom(size)
-        keys.extend([drawn] if size == 16 else [])  # the name of a run is shorter, and public
-        return drawn
+        key = os.urandom(size)
+        keys.extend([key] if size == 16 else [])  # the name of a run is shorter, and public
+        return key
 
     monkeypatch.setattr("secrets.token_bytes", token)
     schema = msgspec.structs.replace(SCHEMA, privacy_unit=UnitDeclaration(id="person", max_rows=2))

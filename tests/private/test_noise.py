@@ -1,4 +1,4 @@
-"""The noise has the scale that was paid for: not less, and not more.
+"""The noise has the scale that was charged: not less, and not more.
 
 One body judges the right scale and scales that are off by a tenth, through what the gate releases. With N draws the
 variance of Gaussian noise is known to √(2/N); the limits lie five standard errors away on either side, so a sound
@@ -36,7 +36,7 @@ BUDGET = Budget.for_guarantee(1, 1e-6, pure_epsilons=[0.2])
 
 
 def errors_of_marginals(table: PrivateTable) -> NDArray[np.float64]:
-    """Noise of a marginal, in units of what was paid for; most cells are empty."""
+    """Noise of a marginal, in units of the charged σ; most cells are empty."""
     (result,) = table.measure([("a", "b")], [table.budget.rho])
     cost = Gaussian.for_rho(table.budget.rho, 1)
     assert result.std == cost.sigma
@@ -76,10 +76,10 @@ def errors_of_indif_scores(table: PrivateTable) -> NDArray[np.float64]:
 Question = Callable[[PrivateTable], NDArray[np.float64]]
 QUESTIONS: dict[str, tuple[Question, float]] = {
     "measure": (errors_of_marginals, 3),
-    "measure_purely": (errors_of_laplace_marginals, 6),
-    "fine_histogram": (errors_of_histograms, 3),
-    "score": (errors_of_scores, 3),
-    "dependence": (errors_of_indif_scores, 3),
+    "measure_laplace": (errors_of_laplace_marginals, 6),
+    "measure_fine_histogram": (errors_of_histograms, 3),
+    "score_predictions": (errors_of_scores, 3),
+    "score_indif": (errors_of_indif_scores, 3),
 }
 """What to ask, and the kurtosis of its noise: 3 for Gaussian, 6 for Laplace."""
 
@@ -136,7 +136,7 @@ LARGE = (
     Gaussian(sensitivity_squared=Fraction(1), sigma=2.0**50, lattice=0),
     Laplace(sensitivity=Fraction(1), scale=2.0**50),
 )
-"""Scales so large that two of so many independent draws are equal once in a million runs."""
+"""Scales so large that two of these independent samples are equal once in a million runs."""
 
 
 @pytest.mark.parametrize("cost", LARGE)

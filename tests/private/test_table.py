@@ -1,4 +1,4 @@
-"""The gate pays before it looks, refuses without paying, and shows nothing of the rows."""
+"""The gate charges before it counts, refuses without a charge, and shows nothing of the rows."""
 
 from __future__ import annotations
 
@@ -181,11 +181,11 @@ def test_a_recipe_spends_exactly_its_budget() -> None:
     assert certificate.epsilon_bounds.epsilon > 0.99
 
 
-# ── pay, then look ───────────────────────────────────────────────────────────────────────────────────────────
+# ── charge, then count ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Watching:
-    """An engine that tells what the ledger held when it was asked, and then fails."""
+    """An engine that notes the number of charges in the ledger when it counts, and then fails."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
