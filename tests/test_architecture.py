@@ -60,7 +60,7 @@ MAP: dict[str, set[str]] = {
     "itemsets": {"private", "schema", "accounting", "marginals", "encoding", "inference", "selection", "synopsis"},
     "diagnose": {"schema", "marginals", "encoding", "constraints", "sources", "plan"},
     "evaluation": {"schema", "marginals", "encoding", "sources"},
-    "report": {"evaluation", "accounting", "schema", "inference", "query", "itemsets", "synopsis"},
+    "report": {"evaluation", "accounting", "marginals", "schema", "inference", "query", "itemsets", "synopsis"},
     "demo": {"schema", "encoding"},
     "simulation": {"schema", "encoding", "constraints"},
     "cli": {API, "report", "demo", "simulation"},

@@ -265,7 +265,7 @@ def test_a_lock_that_was_left_behind_is_named(tmp_path: Path, monkeypatch: pytes
 
     assert str(caught.value) == (
         f"{tmp_path / 'schema.yaml'} is being edited by another command; "
-        f"if there is none, remove {tmp_path / '.schema.yaml.lock'}"
+        f"if there is no such command, remove {tmp_path / '.schema.yaml.lock'}"
     )
 
 
@@ -322,7 +322,7 @@ def test_a_folder_replaces_neither_files_nor_full_folders(tmp_path: Path) -> Non
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "old").write_text("old")
 
-    for name, words in (("file", "is a file"), ("full", "holds files already"), ("no/out", "there is no folder")):
+    for name, words in (("file", "is a file"), ("full", "is not empty"), ("no/out", "there is no folder")):
         with pytest.raises(OutputError, match=words), atomic_folder(tmp_path / name):
             pass
 

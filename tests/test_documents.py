@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import doctest
 import importlib
 import re
 import shlex
@@ -24,18 +25,13 @@ from dpsyn.schema.files import ATTRIBUTE_KINDS, RULE_KINDS, SCHEMA_KEY
 from dpsyn.schema.ranges import NUMPY_UNITS
 
 ROOT = Path(__file__).parents[1]
-DOCS = sorted((ROOT / "docs").glob("*.md"))
-README = (ROOT / "README.md").read_text("utf-8")
-REFERENCE = (ROOT / "docs" / "schema.md").read_text("utf-8")
-PLANS = (ROOT / "docs" / "plans.md").read_text("utf-8")
+SOURCE = Path(dpsyn.__file__).parent
+PAGES = {"README.md": ROOT / "README.md", **{page.name: page for page in sorted((ROOT / "docs").glob("*.md"))}}
+TEXTS = {name: page.read_text("utf-8") for name, page in PAGES.items()}
+README, REFERENCE, PLANS, GLOSSARY = (TEXTS[name] for name in ("README.md", "schema.md", "plans.md", "glossary.md"))
 
-PAGES = [README, *(page.read_text("utf-8") for page in DOCS if page.name != "plans.md")]
-"""The README, then the pages that continue where it ends: with its files, and with its variables in Python.
-
-The page of plans has a table and a schema of its own.
-"""
-
-PROGRAMS = {"dpsyn": [sys.executable, "-m", "dpsyn"], "cp": ["cp"]}
+MAX_README_LINES = 150
+"""A newcomer reads all of it; the rest is in docs/."""
 
 
 def find_blocks(text: str, language: str) -> list[str]:
@@ -49,12 +45,14 @@ def find_commands(text: str) -> list[list[str]]:
     return [shlex.split(line.removeprefix("$ "), comments=True) for line in lines]
 
 
-@pytest.mark.check
-def test_the_python_examples_run(tmp_path: Path) -> None:
-    code = "\n".join(block for page in PAGES for block in find_blocks(page, "python"))
+# ── code, commands and files that the pages show ─────────────────────────────────────────────────────────────
 
+
+@pytest.mark.check
+def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
+    """In a process of its own, as a newcomer would run it."""
     done = subprocess.run(
-        [sys.executable, "-W", "error::DeprecationWarning", "-c", code],
+        [sys.executable, "-W", "error::DeprecationWarning", "-c", "\n".join(find_blocks(README, "python"))],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -68,25 +66,48 @@ def test_the_python_examples_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.check
-def test_the_commands_run(tmp_path: Path) -> None:
-    commands = [command for page in PAGES for command in find_commands(page) if command[0] in PROGRAMS]
+@pytest.mark.parametrize(
+    "page", [name for name, text in TEXTS.items() if name != "README.md" and find_blocks(text, "python")]
+)
+def test_the_examples_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The blocks of a page are one program, which needs no other page."""
+    monkeypatch.chdir(tmp_path)
+    code = compile("\n".join(find_blocks(TEXTS[page], "python")), page, "exec")
 
+    exec(code, {"__name__": "__main__"})
+
+
+@pytest.mark.check
+def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """Those of the README as programs; then those of the pages, in the folder that the README's left behind."""
+    programs = {"dpsyn": [sys.executable, "-m", "dpsyn"], "cp": ["cp"]}
+    commands = [command for command in find_commands(README) if command[0] in programs]
     for command in commands:
-        words = [*PROGRAMS[command[0]], *command[1:]]
+        words = [*programs[command[0]], *command[1:]]
         done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
 
-        messages = [line for line in done.stderr.splitlines() if not line.startswith("… ")]
-        assert (done.returncode, messages) == (0, []), command
-    assert len(commands) >= 12
+        assert (done.returncode, find_messages(done.stderr)) == (0, []), command
+    assert len(commands) >= 10
+
+    monkeypatch.chdir(tmp_path)
+    for page, text in TEXTS.items():
+        if page == "README.md":
+            continue
+        for command in find_commands(text):
+            assert command[0] == "dpsyn", f"{page}: {command}"
+            code = run(command[1:])
+
+            assert (code, find_messages(capfd.readouterr().err)) == (0, []), f"{page}: {command}"
+
+
+def find_messages(stderr: str) -> list[str]:
+    """What a command printed besides its progress: warnings and errors."""
+    return [line for line in stderr.splitlines() if not line.startswith("… ")]
 
 
 @pytest.mark.parametrize(
     "line",
-    [
-        pytest.param(line, id=line)
-        for page in [README, *(page.read_text("utf-8") for page in DOCS)]
-        for line in re.findall(r"`(dpsyn [a-z-]+ [^`…]*)`", page)
-    ],
+    [pytest.param(line, id=line) for text in TEXTS.values() for line in re.findall(r"`(dpsyn [a-z-]+ [^`…]*)`", text)],
 )
 def test_commands_in_the_text_have_options_that_exist(line: str) -> None:
     """Commands that are quoted in a sentence are not run, for their files may not exist; their options are parsed."""
@@ -102,14 +123,25 @@ def test_commands_in_the_text_have_options_that_exist(line: str) -> None:
     assert {word for word in words[1:] if re.fullmatch(r"--?[a-z][a-z-]*", word)} <= options
 
 
-def test_the_readme_names_the_two_commands() -> None:
+def test_the_readme_is_short_and_names_the_two_commands() -> None:
+    assert len(README.splitlines()) <= MAX_README_LINES
     assert "make demo" in README
     assert "make test" in README
 
 
-@pytest.mark.parametrize("text", [*find_blocks(README, "yaml"), *find_blocks(REFERENCE, "yaml")])
-def test_schemas_in_the_documents_are_valid(text: str) -> None:
-    Schema.from_yaml(text)
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(block, id=f"{page} {number}")
+        for page, text in TEXTS.items()
+        for number, block in enumerate(find_blocks(text, "yaml"), 1)
+    ],
+)
+def test_schemas_and_plans_in_the_documents_are_valid(text: str) -> None:
+    if text.startswith(plan_files.KEY):
+        Plan.from_yaml(text)
+    else:
+        Schema.from_yaml(text)
 
 
 def test_the_reference_names_every_kind_rule_field_and_resolution() -> None:
@@ -121,11 +153,6 @@ def test_the_reference_names_every_kind_rule_field_and_resolution() -> None:
 
     assert missing == []
     assert set(NUMPY_UNITS) >= {"year", "microsecond"}
-
-
-@pytest.mark.parametrize("text", find_blocks(PLANS, "yaml"))
-def test_plans_in_the_documents_are_valid(text: str) -> None:
-    Plan.from_yaml(text)
 
 
 def test_the_commands_of_the_page_of_plans_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,10 +204,79 @@ def test_the_plans_of_the_examples_fit_their_schemas(plan: Path, schema: Path) -
     Plan.load(plan, Schema.load(schema))
 
 
-def test_every_link_between_documents_leads_somewhere() -> None:
-    for document in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS):
-        for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text("utf-8")):
-            assert (document.parent / target).exists(), f"{document.name} → {target}"
+# ── the map of the pages ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "document", [*PAGES.values(), ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"], ids=lambda p: p.name
+)
+def test_every_link_between_documents_leads_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text("utf-8")):
+        assert (document.parent / target).exists(), f"{document.name} → {target}"
+
+
+def test_every_page_is_linked_from_another() -> None:
+    targets = {target for text in TEXTS.values() for target in re.findall(r"\]\((?:docs/)?(\w+\.md)\)", text)}
+
+    assert set(TEXTS) - {"README.md"} <= targets
+
+
+def find_glossary_entries() -> list[tuple[str, str]]:
+    """The terms of the glossary, each with its last column: where the concept is in the source."""
+    rows = [line.strip("| ").split(" | ") for line in GLOSSARY.splitlines() if line.startswith("| ")]
+    return [(row[0], row[-1]) for row in rows if row[0] != "term"]
+
+
+def test_the_glossary_defines_each_term_once() -> None:
+    terms = [term for term, _ in find_glossary_entries()]
+
+    assert len(terms) > 50
+    assert len(terms) == len(set(terms))
+
+
+@pytest.mark.parametrize(("term", "where"), find_glossary_entries())
+def test_a_term_of_the_glossary_is_where_it_says(term: str, where: str) -> None:
+    paths = re.findall(r"`([^`]+)`", where)
+
+    assert paths or where == "–", term
+    for path in paths:
+        assert (SOURCE / path.split("/")[0] / "__init__.py").is_file(), f"{term}: no package {path}"
+        assert (SOURCE / path).exists(), f"{term}: no {path}"
+
+
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+
+
+def test_the_table_of_packages_lists_all_of_them() -> None:
+    listed = [
+        name
+        for row in re.findall(r"^\| (`.*?) \|", CONTRIBUTING, re.MULTILINE)
+        for name in re.findall(r"`([\w./]+)`", row)
+    ]
+    packages = {f"{path.parent.name}/" for path in SOURCE.glob("*/__init__.py")}
+    modules = {path.name for path in SOURCE.glob("*.py")} - {"__init__.py", "__main__.py"}
+
+    assert sorted(listed) == sorted(packages | modules)
+
+
+# ── the examples in docstrings, and the public names ─────────────────────────────────────────────────────────
+
+
+def find_modules_with_examples() -> list[str]:
+    """The modules of dpsyn with an example in a docstring, by their dotted names."""
+    paths = [path for path in sorted(SOURCE.rglob("*.py")) if ">>> " in path.read_text("utf-8")]
+    return [".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__") for path in paths]
+
+
+@pytest.mark.parametrize("name", find_modules_with_examples())
+def test_the_examples_of_a_module_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+    result = doctest.testmod(importlib.import_module(name), optionflags=flags, raise_on_error=False)
+
+    assert result.attempted > 0
+    assert result.failed == 0, "the examples that failed are printed above"
 
 
 def test_every_public_name_exists_and_is_listed() -> None:

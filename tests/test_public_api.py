@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
+import pandas
+import polars
+import pyarrow
 import pytest
 
 import dpsyn
@@ -51,7 +54,12 @@ def return_types(function: Any) -> Iterator[type]:
         waiting += typing.get_args(hint)
 
 
-TYPE_CHECKING_NAMES: dict[str, Any] = dict.fromkeys(("ReconstructionMethod", "RowSampler", "pd", "pl"), Any)
+TYPE_CHECKING_NAMES: dict[str, Any] = {
+    **dict.fromkeys(("ReconstructionMethod", "RowSampler", "WorkerKind"), Any),
+    "pa": pyarrow,
+    "pd": pandas,
+    "pl": polars,
+}
 
 
 def test_all_lists_exactly_what_the_module_offers() -> None:

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from dpsyn.diagnose import explore_public_data as explore_public_data
     from dpsyn.encoding import write_table as write_table
     from dpsyn.evaluation import Evaluation as Evaluation
+    from dpsyn.evaluation import IncomeColumns as IncomeColumns
     from dpsyn.evaluation import evaluate as evaluate
     from dpsyn.inference import GUM as GUM
     from dpsyn.inference import MCF as MCF
@@ -144,6 +145,7 @@ _EXPORTS = {
     "dpsyn.encoding": ("write_table",),
     "dpsyn.evaluation": (
         "Evaluation",
+        "IncomeColumns",
         "evaluate",
     ),
     "dpsyn.inference": (
@@ -257,6 +259,7 @@ __all__ = [
     "FrequentItemsets",
     "Gibbs",
     "Identifier",
+    "IncomeColumns",
     "Independent",
     "Integer",
     "InternalError",

@@ -66,7 +66,7 @@ def list_options(target: Any) -> list[Option]:
 
     >>> from dpsyn.recipes import PriView
     >>> [option.path for option in list_options(PriView)][:2]
-    ['synthesis', 'synthesis.records']
+    ['synthesis', 'synthesis.max_sweeps']
     """
     return list(_list_options(_instance(target), ""))
 

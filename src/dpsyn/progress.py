@@ -1,15 +1,15 @@
-"""How long work tells what it is doing: phases and fractions, never anything about rows."""
+"""Progress callbacks: the name of a phase and the fraction done, never anything about rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 Progress = Callable[[str, float], None]
-"""Called with the name of the current phase and how much of it is done, from 0 to 1.
+"""Called with the name of the current phase and the fraction of it that is done, from 0 to 1.
 
-Privacy: phases are named by public facts and released numbers; there is no number of rows in them.
+Privacy: names of phases contain only public facts and released numbers; they never contain a number of rows.
 """
 
 
 def ignore_progress(phase: str, done: float) -> None:
-    """Tell nobody."""
+    """No-op progress callback."""

@@ -1,4 +1,4 @@
-"""A certificate is held against what the ledger recorded of its run."""
+"""A certificate is compared with what the ledger recorded about its run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Data = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def ledger(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
-    """A ledger of two runs of three draws."""
+    """A ledger of two runs with three measurements each."""
     made = Ledger(tmp_path_factory.mktemp("ledger") / "ledger.db")
     for _ in range(2):
         run = Run.open(
@@ -51,7 +51,7 @@ def compared(ledger: Ledger, *certificates: Data) -> tuple[str, ...]:
 
 
 def put(*path: str | int, value: Any) -> Callable[[Data], None]:
-    """Change one place of a certificate."""
+    """Change one value of a certificate."""
 
     def change(data: Data) -> None:
         holder: Any = data
@@ -119,7 +119,7 @@ def test_an_honest_certificate_agrees_also_if_other_tools_wrote_its_numbers(ledg
         (put("run", value={"a": [1]}), "of run something else, which is not in this ledger"),
     ],
 )
-def test_whatever_was_changed_in_a_certificate_is_named(
+def test_every_change_of_a_certificate_is_named(
     ledger: Ledger, certificate: Data, change: Callable[[Data], None], words: str
 ) -> None:
     forged = copy.deepcopy(certificate)
@@ -135,7 +135,7 @@ def test_the_end_of_another_run_or_the_middle_of_this_one_is_not_its_end(ledger:
 
     faults = [compared(ledger, certificate | {"ledger_head": head}) for head in heads]
 
-    assert [not found for found in faults] == [False] * 3 + [True] * 2 + [False] * 5
+    assert [not lines for lines in faults] == [False] * 3 + [True] * 2 + [False] * 5
     assert "is not the last one of this run" in faults[0][0]
 
 
@@ -158,7 +158,7 @@ def test_many_differences_are_counted_not_listed(ledger: Ledger, certificate: Da
     assert faults[-1].endswith("measurements: 9 more differences")
 
 
-def test_a_run_that_drew_on_after_its_certificate_is_found(tmp_path: Path) -> None:
+def test_measurements_after_the_certificate_are_detected(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "l.db")
     run = Run.open(BUDGET, PrivacyUnit(), dataset="clinic", ledger=ledger)
     run.charge("marginal of age", Gaussian.for_rho(BUDGET.rho / 4, 1))

@@ -279,7 +279,7 @@ def test_a_check_names_the_first_line_with_another_number_of_cells(
     code = run(["schema", "check", "schema.yaml", "people.csv"])
 
     assert code == 2
-    assert "Line 202 is the first with another number of cells" in capsys.readouterr().err
+    assert "Line 202 is the first with a different number of cells" in capsys.readouterr().err
 
 
 def test_a_query_reads_from_a_database(people: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from dpsyn.cli import evaluate
 from dpsyn.cli.main import run
-from dpsyn.evaluation import EVALUATION_NOTICE, IDENTICAL_ROWS_NOTE, PRESETS
+from dpsyn.evaluation import EVALUATION_NOTICE, IDENTICAL_ROWS_NOTE, PRESETS, IncomeColumns
 
 SCHEMA = """
 dpsyn_schema: 1
@@ -128,7 +128,7 @@ def test_progress_is_printed_in_phases_unless_quiet(capsys: pytest.CaptureFixtur
 
     assert capsys.readouterr().err.splitlines() == [
         "… reading both tables",
-        "… scoring as the contest did",
+        "… computing the NIST scores",
         "… comparing marginals",
     ]
 
@@ -139,8 +139,8 @@ def test_progress_is_printed_in_phases_unless_quiet(capsys: pytest.CaptureFixtur
         ("age,sex,wage\n1,F,2\n", "synthetic.csv does not fit the schema: there is no column 'town'"),
         ("age,sex,town,wage\n", "synthetic.csv has no rows; there is nothing to compare"),
         ("", "synthetic.csv is empty; its first line should name the columns"),
-        ("age,sex,town,wage\nold,F,Ur,2\n", "synthetic.csv: no cell of column 'age' can be read as the schema says"),
-        ("age,sex,town,wage\n1,0,Ur,2\n", "synthetic.csv: no cell of column 'sex' can be read as the schema says"),
+        ("age,sex,town,wage\nold,F,Ur,2\n", "synthetic.csv: no cell of column 'age' can be read as integer"),
+        ("age,sex,town,wage\n1,0,Ur,2\n", "synthetic.csv: no cell of column 'sex' can be read as categorical"),
     ],
 )
 def test_a_table_that_does_not_fit_is_refused(
@@ -160,13 +160,16 @@ def test_a_table_that_does_not_fit_is_refused(
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--target", "wealth"], "there is no column 'wealth' to compare; there are age, sex, town, wage"),
+        (
+            ["--target", "wealth"],
+            "there is no column 'wealth' to compare; the compared columns are age, sex, town, wage",
+        ),
         (["--nist-income", "region=wealth,sex=sex,income=wage"], "there is no column 'wealth' to compare"),
         (["--nist-income", "region=town"], "give three columns, such as region=district,sex=sex,income=wage"),
         (["--nist-income", "town,sex=sex,income=wage"], "give three columns"),
         (["--nist-income", "region=town,region=town,sex=sex,income=wage"], "give three columns"),
         (["--nist-income", "region=town,sex=sex,income=wage,sexes=F"], "give two values with a bar between"),
-        (["--nist-income", "region=town,sex=sex,income=wage,sexes=F|X"], "'sex' to compare must be among F, M"),
+        (["--nist-income", "region=town,sex=sex,income=wage,sexes=F|X"], "'sex' to compare must be two of F, M"),
         (["--preset", "match2"], "'match2' is not one of"),
         (["--seed", "-1"], "-1 is not in the range"),
         (["--json", "people.csv"], "people.csv is given twice, as data and as --json"),
@@ -195,7 +198,8 @@ def test_cells_that_a_wrong_schema_counts_as_other_values_are_reported(capsys: p
     assert run([*SCORES, "--html", "report.html"]) == 0
 
     note = (
-        "counted as another value (real / synthetic cells): age (60.0 % / 30.0 %). If that is much, correct the schema"
+        "counted as another value (real / synthetic cells): age (60.0 % / 30.0 %). "
+        "If the shares are large, correct the schema"
     )
     assert note in capsys.readouterr().out
     assert note in Path("report.html").read_text("utf-8")
@@ -242,12 +246,10 @@ def test_without_scikit_learn_the_message_names_the_extra(
 
 
 def test_column_names_of_the_income_metric_may_contain_commas_and_equals_signs() -> None:
-    assert evaluate.parse_income_columns("region=a,b,sex=x=y,income=z") == {
-        "region": "a,b",
-        "sex": "x=y",
-        "income": "z",
-    }
-    assert evaluate.parse_income_columns(None) == {}
+    columns = evaluate.parse_income_columns("region=a,b,sex=x=y,income=z")
+
+    assert columns == IncomeColumns(region="a,b", sex="x=y", income="z")
+    assert evaluate.parse_income_columns(None) is None
 
 
 def test_the_help_names_the_presets_of_the_library() -> None:

@@ -97,7 +97,7 @@ def test_a_long_table_and_a_unit(capsys: pytest.CaptureFixture[str]) -> None:
 
     shown = capsys.readouterr()
     assert code == 0
-    assert "all baskets with the same who (at most 10 baskets per who used)" in shown.err
+    assert "all baskets with the same who (at most 10 baskets per who are used)" in shown.err
     assert "3 itemsets of about 93 baskets" in shown.out  # nine persons with ten baskets each, one with three
 
 
@@ -197,15 +197,15 @@ def test_an_interrupted_run_prints_how_to_continue(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["-o", "a.txt"], "its suffix does not say what to write; use .csv, .csv.gz, .parquet or .arrow, or .json"),
+        (["-o", "a.txt"], "its suffix is not that of a table; use .csv, .csv.gz, .parquet or .arrow, or .json"),
         (["-o", "nowhere/a.csv"], "there is no folder nowhere"),
-        (["-o", "items.txt"], "its suffix does not say"),
+        (["-o", "items.txt"], "its suffix is not that of a table"),
         (["-o", "a.csv", "--rules", "a.csv"], "a.csv is given twice"),
         (["-o", "baskets.dat"], "baskets.dat is given twice"),
         (["--rules", "long.csv"], "long.csv exists"),
         (["--synopsis", "-"], "a synopsis cannot go to standard output"),
         (["--top", "0"], "from 1 to 2,000"),
-        (["--min-support", "2"], "part of the baskets"),
+        (["--min-support", "2"], "fraction of the baskets"),
         (["--confidence", "2"], "from 0 to 1"),
         (["--delta", "1e-9"], "leave both out"),
         (["--discover"], "give the universe of items"),

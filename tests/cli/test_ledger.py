@@ -72,7 +72,7 @@ def test_a_cap_creates_the_file_and_shows_what_is_left(invoke: Invoke) -> None:
 
     assert code == 0
     assert "Cap: ε = 4 at δ = 1e-8 for all releases together." in shown
-    assert "Left: one more release may promise up to ε = 3.77 at δ = 1e-8." in shown
+    assert "Left: one more release can have a budget of up to ε = 3.77 at δ = 1e-8." in shown
     assert FILE.is_file()
 
 
@@ -145,7 +145,7 @@ def test_an_open_run_is_pointed_out_with_how_to_close_it(invoke: Invoke) -> None
     code, shown = invoke("show", "ledger.db")
 
     assert code == 0
-    assert "1 open run counted with the whole promise" in shown
+    assert "1 open run counted with the whole budget" in shown
     assert f"dpsyn ledger close ledger.db {crashed.name}" in shown
     assert "Cap: none" in shown
 
@@ -274,7 +274,10 @@ def test_a_certificate_that_was_changed_is_refused_with_what_differs(invoke: Inv
     as_json = invoke("verify", "ledger.db", "--against", "forged.json", "--json")
 
     assert code == as_json[0] == 2
-    assert f"forged.json: run {data['run']}: guarantee epsilon is '0.1' in the certificate and '0.5' in the ledger" in shown
+    assert (
+        f"forged.json: run {data['run']}: guarantee epsilon is '0.1' in the certificate and '0.5' in the ledger"
+        in shown
+    )
     assert "the certificate was changed" in shown
     assert "guarantee epsilon" in json.loads(as_json[1])["faults"][0]
 

@@ -31,7 +31,7 @@ def test_a_table_of_counts_is_printed_with_errors_and_its_source(capsys: pytest.
     assert [line[:2] for line in lines if line[:1] in (["0..17"], ["18..34"])] == [
         ["0..17", "F"], ["0..17", "M"], ["18..34", "F"], ["18..34", "M"],
     ]  # fmt: skip
-    assert "Covered: a released table holds all of these attributes." in shown
+    assert "Covered: a released marginal contains all of these attributes." in shown
     assert "Guarantee not verified here." in shown  # the counts were imported
 
 
@@ -41,7 +41,7 @@ def test_a_reconstructed_answer_reports_its_model_error(capsys: pytest.CaptureFi
     shown = capsys.readouterr().out
     assert "80 % interval" in shown
     assert "Reconstructed by maximum entropy" in shown or "From the fitted model" in shown
-    assert "Nothing that was released tells how far counts are off besides." in shown
+    assert "The release does not allow an estimate of the model error, which comes in addition." in shown
 
 
 def test_a_range_that_cuts_a_bin_is_labelled(capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,8 +50,8 @@ def test_a_range_that_cuts_a_bin_is_labelled(capsys: pytest.CaptureFixture[str])
     shown = capsys.readouterr().out
     assert "30..34" in shown
     assert "35..39" in shown
-    assert "age: asked for more finely than measured with others." in shown
-    assert "Covered, but more finely than measured" in shown
+    assert "age: the query is finer than what was measured together with the other attributes." in shown
+    assert "Covered, but finer than measured" in shown
     assert "has the true count in it" not in shown
 
 
@@ -94,7 +94,7 @@ def test_long_answers_are_cut_on_a_terminal(
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        ([], "nothing is asked for"),
+        ([], "the query is empty"),
         (["agee"], "there is no attribute 'agee'; did you mean age?"),
         (["age,age"], "named twice"),
         (["age,"], "there is no attribute ''"),

@@ -127,7 +127,9 @@ def test_folders_name_the_conditions_of_their_rows() -> None:
     assert run(["generate", "s.dpsyn", "--rows", "20", "-o", "all/"]) == 0
 
     for name in ("README.txt", "datapackage.json"):
-        told = ["drawn to meet sex=F" in Path(folder, name).read_text("utf-8") for folder in ("some", "each-1", "all")]
+        told = [
+            "sampled to meet sex=F" in Path(folder, name).read_text("utf-8") for folder in ("some", "each-1", "all")
+        ]
         assert told == [True, True, False]
 
 
@@ -439,7 +441,7 @@ def test_a_large_delta_is_noted(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["-o", "a.txt"], "its suffix does not say what to write"),
+        (["-o", "a.txt"], "its suffix is not that of a table"),
         (["-o", "nowhere/a.csv"], "there is no folder nowhere"),
         (["-o", "schema.yaml"], "schema.yaml is given twice"),
         (["-o", "a.csv", "--recipe", "magic"], "there is no recipe 'magic'"),
@@ -481,7 +483,7 @@ def test_a_draft_is_refused_and_no_budget_is_spent(capsys: pytest.CaptureFixture
     code = run(["synthesize", "people.csv", "-s", "draft.yaml", "--epsilon", "1", "-o", "a.csv", "--ledger", "l.db"])
 
     assert code == 2
-    assert "read off the data" in capsys.readouterr().err
+    assert "taken from the data" in capsys.readouterr().err
     assert files() == {"draft.yaml"}
 
 
@@ -562,7 +564,7 @@ def test_spark_takes_no_query_and_nothing_is_read(
     code = run(["synthesize", data, *RELEASE[1:], *asked, "--engine", "spark", "-o", "a.csv", "--ledger", "ledger.db"])
 
     assert code == 2
-    assert "not the answer of a query; leave the engine at auto, or say stream" in capsys.readouterr().err
+    assert "not the result of a query; set the engine to auto or stream" in capsys.readouterr().err
     assert files() == set()
 
 
@@ -609,7 +611,7 @@ def test_a_table_that_spark_does_not_know_is_refused(data: str, capsys: pytest.C
     code = run(["synthesize", data, *RELEASE[1:], "--engine", "spark", "-o", "a.csv", "--ledger", "ledger.db"])
 
     assert code == 2
-    assert "Spark knows no such table, and there is no such file" in capsys.readouterr().err
+    assert "Spark has no such table, and there is no such file" in capsys.readouterr().err
     assert files() == set()
 
 

@@ -67,7 +67,7 @@ def test_rows_are_compared_with_what_was_released_without_the_real_table(capsys:
     assert "Guarantee not verified here." in shown
     assert "distance of pairs (1)" in shown
     assert data["notice"] == comparison.PUBLISHABLE_NOTICE
-    assert (data["rows"], len(data["marginals"]), len(data["pairs"])) == (200, 3, 1)
+    assert (data["synthetic_rows"], len(data["marginals"]), len(data["pairs"])) == (200, 3, 1)
     assert "people.csv" not in page
     assert "synthetic.csv" not in page
     assert Path("report.html").stat().st_mode & 0o777 != 0o600

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dpsyn.constraints import count_violations, repair_rows, require_satisfiable, satisfiable_rows
 from dpsyn.encoding import Codec
-from dpsyn.errors import UserError
+from dpsyn.errors import QueryError
 from dpsyn.schema import Schema, Total, select_cells
 from tests.constraints.naive import naive_violations
 from tests.constraints.schemas import HOSPITAL, schemas_with_rules
@@ -108,7 +108,7 @@ def test_a_single_row_that_breaks_a_rule_is_mended_without_another_to_take_from(
 
 
 def test_a_condition_that_rules_exclude_is_refused_with_their_numbers() -> None:
-    with pytest.raises(UserError, match=r"age, marital: the schema rules it out \(rules 1, 2\)"):
+    with pytest.raises(QueryError, match=r"age, marital: the schema excludes it \(rules 1, 2\)"):
         require_satisfiable(HOSPITAL, select_cells(HOSPITAL, {"age": "0..10", "marital": "married"}))
 
 

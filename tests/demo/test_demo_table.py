@@ -100,7 +100,7 @@ def test_ids_are_unique_and_nine_digits() -> None:
 
 @pytest.mark.parametrize(("rows", "seed"), [(-1, 0), (10**9 + 1, 0), (10, -1)])
 def test_sizes_and_seeds_that_make_no_table_are_refused(rows: int, seed: int) -> None:
-    with pytest.raises(UserError, match="rows must be 0"):
+    with pytest.raises(UserError, match="give rows from 0 to 1,000,000,000, and a seed from 0"):
         people(rows, seed)
 
 

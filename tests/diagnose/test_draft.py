@@ -284,7 +284,7 @@ def test_a_column_without_a_name_or_there_twice_is_refused() -> None:
 def test_a_key_that_repeats_is_pointed_out() -> None:
     text = draft_schema(pa.table({"patient_id": [f"P{i % 150}" for i in range(400)], "b": [1, 2] * 200}))
 
-    assert "if it names a person, make it kind: identifier and add a unit" in text
+    assert "if it names a person, make it kind: identifier and add a privacy_unit" in text
 
 
 def test_columns_of_lists_are_left_out_and_named() -> None:
@@ -299,7 +299,7 @@ def test_columns_of_lists_are_left_out_and_named() -> None:
 def test_a_file_without_names_and_decimal_commas_are_pointed_out() -> None:
     text = draft_schema(pa.table({"39": [f"{i},5" for i in range(200)], "b": [1, 2] * 100}))
 
-    assert "does the file begin with a line of names?" in text
+    assert "does the first line of the file hold the names?" in text
     assert "decimal comma" in text
 
 

@@ -1,4 +1,4 @@
-"""Which engine is opened depends on public facts alone."""
+"""The choice of an engine depends on public facts only."""
 
 from __future__ import annotations
 

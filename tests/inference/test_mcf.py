@@ -33,7 +33,7 @@ def test_two_flows_of_a_tenth_are_the_cheapest() -> None:
 
 @st.composite
 def recounts(draw: st.DrawFn) -> tuple[NDArray[np.int64], ...]:
-    """Counts of a few records, and where they should be."""
+    """Counts of a few records, and their targets."""
     shape = draw(st.sampled_from([(2, 2), (3, 2), (2, 2, 2), (4,), (3, 1, 2)]))
     rows = draw(st.sampled_from([6, 6, 6, 2, 0]))
     rng = np.random.default_rng(draw(st.integers(0, 10_000)))
@@ -81,9 +81,9 @@ def test_the_table_of_the_last_turn_is_matched_and_the_others_nearly() -> None:
     records = run_mcf(targets, tables.names(sizes), sizes, 2000, rng=np.random.default_rng(0))
 
     assert (records.shape, str(records.dtype)) == ((2000, 4), "int32")
-    found = tables.distances(records, targets)
-    assert found[-1] == 0
-    assert found.mean() < 0.01
+    result = tables.distances(records, targets)
+    assert result[-1] == 0
+    assert result.mean() < 0.01
 
 
 def test_passes_end_when_few_records_change() -> None:

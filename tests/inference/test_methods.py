@@ -3,11 +3,14 @@ from __future__ import annotations
 import doctest
 import math
 import re
+import subprocess
+import sys
 from dataclasses import FrozenInstanceError, fields
 from typing import Any
 
 import pytest
 
+from dpsyn import inference
 from dpsyn.errors import UserError
 from dpsyn.inference import methods
 from dpsyn.inference.methods import (
@@ -92,6 +95,27 @@ def test_the_examples_of_the_docstrings_run() -> None:
 
     assert results.failed == 0
     assert results.attempted >= len(OPTION_CLASSES)
+
+
+def test_every_name_of_the_package_can_be_loaded() -> None:
+    assert all(getattr(inference, name) is not None for name in inference.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'run_gibbs'"):
+        inference.run_gibbs  # noqa: B018 -- to look it up is the test
+
+
+@pytest.mark.parametrize(
+    ("module", "unneeded"),
+    [
+        ("dpsyn.inference.methods", ("numpy", "numba", "dpsyn.inference.gibbs")),
+        ("dpsyn.selection", ("dpsyn.inference.gibbs", "dpsyn.inference.gum", "dpsyn.accounting", "dpsyn.encoding")),
+    ],
+)
+def test_a_module_loads_nothing_that_it_does_not_need(module: str, unneeded: tuple[str, ...]) -> None:
+    code = f"import sys, {module}; print([name for name in {unneeded!r} if name in sys.modules])"
+
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+    assert printed.strip() == "[]"
 
 
 NUMBERS = [

@@ -22,7 +22,7 @@ def exact(rows: int, *cliques: tuple[int, ...]) -> list[Estimate]:
 
 
 @pytest.mark.parametrize("method", [GUM(rounds=0), MCF(passes=0)])
-def test_trees_of_tables_are_matched_to_rounding(method: GUM | MCF) -> None:
+def test_trees_of_tables_are_matched_up_to_rounding(method: GUM | MCF) -> None:
     targets = exact(5000, (0, 1), (1, 2), (1, 3, 5), (5, 4), (6, 7))
 
     records = synthesize_records(targets, NAMES, SIZES, 5000, seed=0, method=method)
@@ -36,13 +36,13 @@ def test_trees_are_matched_to_rounding_for_any_number_of_rows() -> None:
     records = synthesize_records(targets, ["0", "1", "3"], [3, 4, 5], 777, seed=0)
 
     # a parent's count is off by less than 1, and so is each code's within it
-    for places, target in zip(([0, 1], [1, 2]), targets, strict=True):
-        counts = naive.count_cells(records, places, target.values.shape)
+    for indices, target in zip(([0, 1], [1, 2]), targets, strict=True):
+        counts = naive.count_cells(records, indices, target.values.shape)
         assert np.abs(counts - 777 / 5000 * target.values).max() < 2
 
 
 @pytest.mark.parametrize("method", [None, GUM(), MCF()])
-def test_circles_are_nearly_matched(method: GUM | MCF | None) -> None:
+def test_cycles_of_tables_are_nearly_matched(method: GUM | MCF | None) -> None:
     circle = [*pairwise(range(8)), (7, 0), (0, 3), (1, 5)]
     targets = exact(10_000, *circle)
 
@@ -105,9 +105,9 @@ def test_tables_of_zeros_count_as_uniform(method: GUM | MCF) -> None:
     assert np.abs(records.mean(axis=0) - 0.5).max() < 1e-4
 
 
-def test_hundreds_of_attributes_are_no_trouble() -> None:
+def test_hundreds_of_attributes_are_synthesized() -> None:
     rng, size = np.random.default_rng(0), 400
-    names = [f"a{place}" for place in range(size)]
+    names = [f"a{index}" for index in range(size)]
     chain = [Estimate(pair, rng.integers(0, 100, (3, 3)).astype(float), 1.0) for pair in pairwise(names[:300])]
     alone = [Estimate((name,), rng.random(3), 1.0) for name in names[300:]]
 
@@ -139,7 +139,7 @@ def test_a_table_too_large_for_min_cost_flow_is_refused_before_any_work() -> Non
     assert reported == []
 
 
-def test_a_large_table_that_needs_no_flow_is_no_trouble_for_min_cost_flow() -> None:
+def test_min_cost_flow_accepts_a_large_table_that_is_appended() -> None:
     large = Estimate(("a", "b"), np.ones((400, 400)), 1.0)
 
     records = synthesize_records([large], "ab", [400, 400], 1000, seed=0, method=MCF())
@@ -155,16 +155,16 @@ def test_a_large_table_that_needs_no_flow_is_no_trouble_for_min_cost_flow() -> N
         (np.array([[1.0, np.nan], [0.0, 0.0]]), "not a number"),
     ],
 )
-def test_tables_that_are_no_counts_of_the_attributes_are_a_mistake(values: NDArray[np.float64], words: str) -> None:
+def test_tables_that_do_not_fit_the_attributes_are_refused(values: NDArray[np.float64], words: str) -> None:
     with pytest.raises(InternalError, match=words):
         synthesize_records([Estimate(("a", "b"), values, 1.0)], "ab", [2, 2], 10, seed=0)
 
 
-def test_an_attribute_without_a_table_is_a_mistake() -> None:
+def test_an_attribute_without_a_table_is_refused() -> None:
     with pytest.raises(InternalError, match="no table has the attributes b"):
         synthesize_records([Estimate(("a",), np.ones(2), 1.0)], "ab", [2, 2], 10, seed=0)
 
 
-def test_fewer_than_no_rows_are_a_mistake() -> None:
+def test_a_negative_number_of_rows_is_refused() -> None:
     with pytest.raises(InternalError, match="number of rows is -1"):
         synthesize_records([Estimate(("a",), np.ones(2), 1.0)], "a", [2], -1, seed=0)

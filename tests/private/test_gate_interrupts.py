@@ -1,4 +1,4 @@
-"""Ctrl-C waits until what was paid for is stored."""
+"""Ctrl-C takes effect only after a charged answer is stored."""
 
 from __future__ import annotations
 

@@ -46,10 +46,10 @@ COLUMNS = ("person", "age", "weight", "job", "seen", "ok", "city")
 
 def everything(table: PrivateTable) -> Sequence[Marginal]:
     """Every question the gate answers, and questions that depend on earlier answers."""
-    share = table.budget.rho / 8
-    table = table.discover_range("age", share)
-    table = table.discover_values("city", share, table.budget.threshold_delta)
-    found = [table.measure_fine_histogram("age", share)]
+    rho = table.budget.rho / 8
+    table = table.discover_range("age", rho)
+    table = table.discover_values("city", rho, table.budget.threshold_delta)
+    marginals = [table.measure_fine_histogram("age", rho)]
     size = table.recoding.sizes[table.recoding.index_of("job")]
     recoded = table.recode(table.recoding.join("both", ["job", "ok"])).recode(
         table.recoding.merge("job", Grouping(np.arange(size) // 2))
@@ -58,15 +58,15 @@ def everything(table: PrivateTable) -> Sequence[Marginal]:
     jobs, cities = codec.names.index("job"), codec.names.index("city")
     expected = DifferenceCoding(jobs, np.zeros(6, np.int64), codec.fine_sizes[cities])
     differing = table.recode(Recoding.fine(codec).code_differences({cities: expected}))
-    apart = differing.measure([("city", "job")], [share / 2])
+    apart = differing.measure([("city", "job")], [rho / 2])
     pairs = [("age", "ok"), ("job", "city"), ("weight", "seen")]
-    found += recoded.measure([pairs[0], ("job",)], [share, share])
-    found += table.measure_laplace([("ok", "job")], [table.budget.pure_epsilons[0]])
-    predictions = [np.rint(found[1].counts), *(np.full(_shape(recoded, pair), 0.6) for pair in pairs[1:])]
-    scores = recoded.score_predictions(pairs, predictions, share)
-    recoded.score_indif(pairs, share)
+    marginals += recoded.measure([pairs[0], ("job",)], [rho, rho])
+    marginals += table.measure_laplace([("ok", "job")], [table.budget.pure_epsilons[0]])
+    predictions = [np.rint(marginals[1].counts), *(np.full(_shape(recoded, pair), 0.6) for pair in pairs[1:])]
+    scores = recoded.score_predictions(pairs, predictions, rho)
+    recoded.score_indif(pairs, rho)
     best = pairs[int(np.argmax(scores))]
-    return [*found, *apart, *recoded.measure([best], [share / 2])]
+    return [*marginals, *apart, *recoded.measure([best], [rho / 2])]
 
 
 def _shape(table: PrivateTable, clique: tuple[str, ...]) -> tuple[int, ...]:
@@ -127,30 +127,30 @@ def answers(table: list[tuple[Any, ...]], under: Schema, recipe: Any, noise: Any
     columns = {name: pa.array([row[i] for row in table], pa.string()) for i, name in enumerate(COLUMNS[: width(table)])}
     with open_private(pa.table(columns), under, BUDGET, mechanisms=noise) as private:
         recipe(private)
-    found: list[RecordedAnswer] = noise.answers
-    return found
+    marginals: list[RecordedAnswer] = noise.answers
+    return marginals
 
 
 def check(one: RecordedAnswer, other: RecordedAnswer) -> None:
-    spend = one.cost
-    if isinstance(spend, PartitionSelection):
-        check_listing(one.exact, other.exact, spend)
+    cost = one.cost
+    if isinstance(cost, PartitionSelection):
+        check_listing(one.exact, other.exact, cost)
         return
     difference = np.asarray(one.exact, dtype=object) - np.asarray(other.exact, dtype=object)
-    if isinstance(spend, Gaussian):
-        assert Fraction(int((difference**2).sum())) <= spend.sensitivity_squared
-    elif isinstance(spend, Laplace):
-        assert Fraction(int(np.abs(difference).sum())) <= spend.sensitivity
+    if isinstance(cost, Gaussian):
+        assert Fraction(int((difference**2).sum())) <= cost.sensitivity_squared
+    elif isinstance(cost, Laplace):
+        assert Fraction(int(np.abs(difference).sum())) <= cost.sensitivity
 
 
-def check_listing(one: dict[str, int], other: dict[str, int], spend: PartitionSelection) -> None:
+def check_listing(one: dict[str, int], other: dict[str, int], cost: PartitionSelection) -> None:
     common = one.keys() & other.keys()
-    assert isinstance(spend.noise, Gaussian)
-    assert sum((one[key] - other[key]) ** 2 for key in common) <= spend.noise.sensitivity_squared
-    for mine, theirs in ((one, other), (other, one)):
-        own = mine.keys() - theirs.keys()
-        assert len(own) <= spend.max_rows
-        assert all(mine[key] <= spend.max_rows for key in own)
+    assert isinstance(cost.noise, Gaussian)
+    assert sum((one[key] - other[key]) ** 2 for key in common) <= cost.noise.sensitivity_squared
+    for one_side, other_side in ((one, other), (other, one)):
+        unshared = one_side.keys() - other_side.keys()
+        assert len(unshared) <= cost.max_rows
+        assert all(one_side[key] <= cost.max_rows for key in unshared)
 
 
 @pytest.fixture(autouse=True)

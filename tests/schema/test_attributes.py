@@ -109,7 +109,7 @@ def test_kinds_without_codes_say_so(kind: Attribute) -> None:
 
 
 def test_an_open_attribute_says_that_its_values_must_be_bought() -> None:
-    with pytest.raises(NotCodedError, match="'job' is open and has no codes; its values must be bought first"):
+    with pytest.raises(NotCodedError, match="'job' is open and has no codes; its values must be discovered first"):
         Open(name="job").labels()
 
 
@@ -200,10 +200,10 @@ def test_the_null_texts_of_missing_true_may_be_values() -> None:
         ({"values": ("a",), "codes": 3}, "either values: [...] or codes: n", ("values",)),
         ({"codes": 0}, "codes is 0; it must be 1 …", ("codes",)),
         ({"codes": MAX_LISTED_VALUES + 1}, "it must be 1 … 1,000,000", ("codes",)),
-        ({"values": ("a", True)}, "use kind: boolean, or quote them", ("values", 1)),
-        ({"values": ("a",), "other": False}, "use kind: boolean, or quote them", ("other",)),
-        ({"values": ("a", float("nan"))}, "nan is not a category; leave it out, or quote it", ("values", 1)),
-        ({"values": ("a", float("inf"))}, "inf is not a category; leave it out, or quote it", ("values", 1)),
+        ({"values": ("a", True)}, "use kind: boolean, or put them in quotes", ("values", 1)),
+        ({"values": ("a",), "other": False}, "use kind: boolean, or put them in quotes", ("other",)),
+        ({"values": ("a", float("nan"))}, "nan is not a category; remove it, or put it in quotes", ("values", 1)),
+        ({"values": ("a", float("inf"))}, "inf is not a category; remove it, or put it in quotes", ("values", 1)),
         ({"values": ("a",), "other": float("nan")}, "nan is not a category", ("other",)),
         ({"values": ("a", "b", "a")}, "'a' is listed twice", ("values", 2)),
         ({"values": (1, "1")}, "'1' is listed twice", ("values", 1)),
@@ -212,8 +212,8 @@ def test_the_null_texts_of_missing_true_may_be_values() -> None:
         ({"values": ("a", "-9"), "missing": "-9"}, "'-9' is both a value and a spelling of missing", ("missing",)),
         ({"values": ("a", -9), "missing": ("-8", "-9")}, "'-9' is both a value and a spelling", ("missing",)),
         ({"values": ("a",), "other": -9, "missing": "-9"}, "'-9' is both a value and a spelling", ("missing",)),
-        ({"values": ("a", "missing"), "missing": True}, "say missing: [missing]", ("missing",)),
-        ({"values": ("a",), "other": "missing", "missing": True}, "say missing: [missing]", ("missing",)),
+        ({"values": ("a", "missing"), "missing": True}, "write missing: [missing]", ("missing",)),
+        ({"values": ("a",), "other": "missing", "missing": True}, "write missing: [missing]", ("missing",)),
     ],
 )
 def test_a_list_no_table_could_have_is_refused(fields: dict[str, Any], phrase: str, path: tuple[str | int]) -> None:
@@ -291,9 +291,9 @@ def test_a_condition_selects_cells(
         (SEX, "X", "'X' is not a value of 'sex'; it has F, M"),
         (SEX, "F..M", "'F..M' is not a value of 'sex'"),
         (SEX, "missing", "'missing' is not a value of 'sex'"),
-        (SEX, (), "meets no value"),
+        (SEX, (), "matches no value"),
         (Categorical(name="a", codes=1000), "x", "it has 0, 1, 2, 3, 4, 5, 6, 7 and 992 more"),
-        (SCHOOL, "tertiary..none", "meets no value"),
+        (SCHOOL, "tertiary..none", "matches no value"),
         (SCHOOL, "none..college", "'college' is not a value of 'school'"),
         (Boolean(name="b"), "yes", "a condition on it is true or false, not 'yes'"),
     ],
@@ -385,7 +385,10 @@ def test_an_empty_text_cannot_be_a_value_beside_missing(kind: Any, fields: dict[
     with pytest.raises(SchemaError) as caught:
         kind(name="a", missing=missing, **fields)
 
-    assert str(caught.value) == "'' is a value, but a text file writes it like an empty cell; drop it, or drop missing"
+    assert (
+        str(caught.value)
+        == "'' is a value, but in a text file it looks like an empty cell; remove it, or remove missing"
+    )
 
 
 def test_an_empty_text_is_a_value_where_missing_is_not_declared() -> None:

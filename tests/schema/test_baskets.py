@@ -50,7 +50,7 @@ def test_files_that_list_nothing_or_are_not_text_are_refused(tmp_path: Path) -> 
 
     with pytest.raises(SchemaError, match="lists no item"):
         read_items(tmp_path / "empty")
-    with pytest.raises(SchemaError, match="not text in UTF-8"):
+    with pytest.raises(SchemaError, match="is not UTF-8 text"):
         read_items(tmp_path / "latin")
 
 

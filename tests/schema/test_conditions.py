@@ -86,7 +86,7 @@ def test_a_comparison_is_refused_with_how_it_is_written(text: str, instead: str)
     with pytest.raises(QueryError) as refused:
         parse_conditions([text], SCHEMA.names)
 
-    assert str(refused.value).startswith(f"{text!r} compares")
+    assert str(refused.value).startswith(f"{text!r} is a comparison")
     assert str(refused.value).endswith(instead)
 
 
@@ -144,7 +144,7 @@ def test_values_of_numpy_and_dates_are_values() -> None:
         ({"age": "200..300"}, "200"),
         ({"age": "39..30"}, "ends before it begins"),
         ({"person": "1"}, "kind identifier"),
-        ({"adult": "yes"}, "follows from 'age'; put the condition on 'age'"),
+        ({"adult": "yes"}, "is derived from 'age'; put the condition on 'age'"),
         ({"age": None}, "None is not a condition on 'age'"),
         ({"age": []}, "is not a condition"),
         ({"age": [None]}, "None is not a value of 'age'"),

@@ -79,7 +79,7 @@ def test_words_of_other_formats_may_be_attributes_of_a_domain_file(metadata: Pat
 def test_an_attribute_that_stands_twice_is_refused(metadata: Path) -> None:
     metadata.write_text('{"age": 3, "age": 4}')
 
-    with pytest.raises(SchemaError, match="'age' stands twice"):
+    with pytest.raises(SchemaError, match="'age' occurs twice"):
         import_schema(metadata)
 
 
@@ -172,7 +172,7 @@ def test_several_tables_are_refused_by_name(metadata: Path) -> None:
     message = refusal(metadata, {"tables": {"people": column, "visits": column}})
 
     assert "2 tables (people, visits)" in message
-    assert "Keep the one you want" in message
+    assert "Keep one of them" in message
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_a_bound_of_two_leaves_the_reason_to_the_person_who_gives_the_other(meta
 def test_a_bound_of_another_type_is_refused(metadata: Path, kind: str, bound: object) -> None:
     message = refusal(metadata, frictionless({"type": kind, "constraints": {"maximum": bound}}))
 
-    assert f"field 'x': maximum is {bound!r}, which is no {kind}" in message
+    assert f"field 'x': maximum is {bound!r}, which is not of type {kind}" in message
 
 
 @pytest.mark.parametrize(
@@ -362,12 +362,12 @@ def test_the_header_says_where_the_file_came_from_and_what_to_do_next(metadata: 
 
     assert text == (
         "# Imported from metadata.json, SDV metadata of one table.\n"
-        "# It does not say where cells may be empty: add missing: true there.\n"
+        "# It does not declare which columns have empty cells: add missing: true to those that do.\n"
         "# Fill in the empty fields from public knowledge, never from the data.\n"
         "# Next: dpsyn schema check schema.yaml\n"
         "\n"
         "dpsyn_schema: 1\n"
-        "# a public guess of the number of rows; leave it empty if there is none\n"
+        "# a public estimate of the number of rows; leave it empty if there is none\n"
         "expected_size:\n"
         "attributes:\n"
         "  x:\n"
@@ -419,7 +419,7 @@ def test_a_file_name_with_a_line_break_stays_a_comment(tmp_path: Path) -> None:
         (b"{}", "an empty JSON mapping"),
         (b"[1, 2]", "a JSON list"),
         (b"3", "a single JSON value"),
-        (b'{"age": "old"}', "a JSON mapping of another shape"),
+        (b'{"age": "old"}', "a JSON mapping of another structure"),
     ],
 )
 def test_anything_else_is_refused_with_what_was_found_and_what_is_understood(
@@ -453,16 +453,16 @@ def test_one_key_of_many_that_stands_twice_is_found_at_once(metadata: Path) -> N
     keys = [f'"k{number}": 2' for number in range(60_000)]
     metadata.write_text("{" + ", ".join([*keys, '"k50000": 3']) + "}")
 
-    with pytest.raises(SchemaError, match="'k50000' stands twice"):
+    with pytest.raises(SchemaError, match="'k50000' occurs twice"):
         import_schema(metadata)
 
 
 @pytest.mark.parametrize(
     ("pattern", "resolution", "reason"),
     [
-        ("%d.%m.%Y %H:%M:%S.%f", "second", "%f is not read"),
-        ("%Y %j", "day", "%j is not read"),
-        ("%H:%M %Y", "second", "it does not name the month"),
+        ("%d.%m.%Y %H:%M:%S.%f", "second", "%f is not supported"),
+        ("%Y %j", "day", "%j is not supported"),
+        ("%H:%M %Y", "second", "it has no month"),
     ],
 )
 def test_a_format_that_cannot_be_used_becomes_a_comment(
@@ -470,7 +470,7 @@ def test_a_format_that_cannot_be_used_becomes_a_comment(
 ) -> None:
     text = imported(metadata, sdv({"sdtype": "datetime", "datetime_format": pattern}))
 
-    assert f"# written as {pattern}, which is no format here: {reason}" in text
+    assert f"# written as {pattern}, which is not supported: {reason}" in text
     assert entry_of(text) == {"kind": "datetime", "start": None, "end": None, "resolution": resolution}
 
 

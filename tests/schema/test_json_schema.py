@@ -146,25 +146,25 @@ def test_an_explanation_keeps_all_its_lines() -> None:
     fields = build_json_schema()["$defs"]["Integer"]["properties"]
 
     assert fields["provenance"]["description"] == (
-        "public if all that stands here is known without the data, data if it was read off the data, in which case "
-        "a release refuses it."
+        "public if everything in this entry is known without the data; data if it was taken from the data, in which "
+        "case a release refuses it."
     )
 
 
 def test_a_renamed_field_is_explained_under_the_name_it_has_in_files() -> None:
     fields = build_json_schema()["$defs"]["Derive"]["properties"]
 
-    assert fields["from"]["description"] == "the attribute it follows from."
+    assert fields["from"]["description"] == "the attribute it is computed from."
 
 
 def test_an_empty_renamed_field_is_explained_by_the_reader() -> None:
     text = EVERYTHING.replace("from: ward", "from: ~")
 
-    with pytest.raises(SchemaError, match=r"from is empty; fill it in: the attribute it follows from$"):
+    with pytest.raises(SchemaError, match=r"from is empty; fill it in: the attribute it is computed from$"):
         Schema.from_yaml(text)
 
 
 def test_the_file_in_the_package_is_up_to_date() -> None:
     stored = JSON_SCHEMA_PATH.read_text(encoding="utf-8")
 
-    assert stored == format_json_schema(), "the types have changed; run: python -m dpsyn.schema.jsonschema"
+    assert stored == format_json_schema(), "the types have changed; run: python -m dpsyn.schema.json_schema"

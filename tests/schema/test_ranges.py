@@ -74,8 +74,8 @@ def test_declared_bins_begin_exactly_at_the_declared_values(attribute: AnyAttrib
         (AGE, 121, "121 is outside 0 … 120"),
         (AGE, -1, "-1 is outside 0 … 120"),
         (AGE, 1e300, "outside 0 … 120"),
-        (AGE, "1e999999999", "1e999999999 is far outside every range"),
-        (AGE, "-1e999999999", "is far outside every range"),
+        (AGE, "1e999999999", "1e999999999 is outside every possible range"),
+        (AGE, "-1e999999999", "is outside every possible range"),
         (AGE, 30.5, "30.5 is not a whole number"),
         (AGE, "old", "'old' is not a number"),
         (AGE, "", "'' is not a number"),
@@ -83,7 +83,7 @@ def test_declared_bins_begin_exactly_at_the_declared_values(attribute: AnyAttrib
         (AGE, float("inf"), "inf is not a number"),
         (AGE, True, "True is not a number"),
         (COST, 100, "100 is outside 0.00 … 99.99"),
-        (COST, "1e999999999", "1e999999999 is far outside every range"),
+        (COST, "1e999999999", "1e999999999 is outside every possible range"),
         (COST, "-0.01", "outside 0.00 … 99.99"),
         (DAY, "2015-12-31", "2015-12-31 is outside 2016-01-01 … 2016-12-31"),
         (DAY, "soon", "'soon' is not a date; write it as 2016-01-31"),
@@ -101,11 +101,11 @@ def test_a_value_outside_the_range_is_refused(attribute: Ranged, value: Value, p
 @pytest.mark.parametrize(
     ("fields", "phrase", "field"),
     [
-        ({"bins": 0}, "bins is a number of at least 1", "bins"),
-        ({"bins": ()}, "bins is a number of at least 1 and at most 1,000,000, or the first value of", "bins"),
-        ({"bins": 10**9}, "at most 1,000,000", "bins"),
-        ({"bins": (0, 50, 40)}, "bins must ascend", "bins"),
-        ({"bins": (0, 40, 40)}, "bins must ascend", "bins"),
+        ({"bins": 0}, "bins must be a number from 1", "bins"),
+        ({"bins": ()}, "bins must be a number from 1 to 1,000,000, or a list of the first value of", "bins"),
+        ({"bins": 10**9}, "a number from 1 to 1,000,000", "bins"),
+        ({"bins": (0, 50, 40)}, "the first values of bins must be in ascending order", "bins"),
+        ({"bins": (0, 40, 40)}, "the first values of bins must be in ascending order", "bins"),
         ({"bins": (0, 121)}, "bins: 121 is outside 0 … 120", "bins"),
         ({"bins": ("old",)}, "bins: 'old' is not a number", "bins"),
         ({"spikes": (999,)}, "spikes: 999 is outside 0 … 120", "spikes"),
@@ -196,7 +196,7 @@ def test_integer_bounds_beyond_exact_floats_are_refused(low: int, high: int, fie
 
 
 def test_an_integer_range_of_more_than_2_to_the_53_values_is_refused() -> None:
-    with pytest.raises(SchemaError, match=r"low … high holds more than 2\^53 values"):
+    with pytest.raises(SchemaError, match=r"low … high has more than 2\^53 values"):
         Integer(name="a", low=-MAX_LATTICE_STEPS + 1, high=MAX_LATTICE_STEPS - 1)
 
 
@@ -277,7 +277,7 @@ def test_every_number_of_a_real_comes_back_from_its_float(coordinate: int, decim
         ({"low": float("-inf")}, "low is -inf", "low"),
         ({"decimals": 16}, "decimals is 16; it must be 0 … 15", "decimals"),
         ({"decimals": -1}, "decimals is -1; it must be 0 … 15", "decimals"),
-        ({"high": 1e300}, "bounds with 0 decimals lie within ±2.25e+15; give fewer decimals", "decimals"),
+        ({"high": 1e300}, "with 0 decimals, bounds must be within ±2.25e+15; give fewer decimals", "decimals"),
         ({"high": 1e10, "decimals": 8}, "give fewer decimals", "decimals"),
         ({"low": 0.125, "decimals": 2}, "low (0.125) has more than 2 decimals", "low"),
         ({"high": 0.1 + 0.2, "decimals": 15}, "high (0.30000000000000004) has more than 15 decimals", "high"),
@@ -431,7 +431,7 @@ def test_iso_texts_are_read_and_offsets_turned_into_utc(text: str, instant: dt.d
         ({"start": "2017-01-01"}, "start (2017-01-01) is above end (2016-12-31)", "start"),
         (
             {"start": "0001-01-01", "resolution": "microsecond"},
-            "start … end holds more than 2^53 values",
+            "start … end has more than 2^53 values",
             "end",
         ),
         ({"bins": ("2015-01-01",)}, "bins: 2015-01-01 is outside", "bins"),

@@ -35,16 +35,19 @@ rules: [%s]
         ("{rule: sum, total: a, parts: [old, b]}", "contradicts the domains"),
         ("{rule: sum, total: t, parts: [a, x]}", "same decimals"),
         ("{rule: impossible, where: {c: [0, 1]}}", "contradicts the domains"),
-        ("{rule: order, attributes: [a, b], strict: true}, {rule: order, attributes: [b, a]}", "those before it"),
+        (
+            "{rule: order, attributes: [a, b], strict: true}, {rule: order, attributes: [b, a]}",
+            "together with the earlier rules",
+        ),
         (
             "{rule: impossible, where: {c: 0, a: 0..1}}, {rule: impossible, where: {c: 1}}, "
             "{rule: impossible, where: {a: 2..3}}",
-            "those before it",
+            "together with the earlier rules",
         ),
         (
             "{rule: order, attributes: [b, a]}, {rule: sum, total: t, parts: [a, b]}, "
             "{rule: impossible, where: {t: 0..4}}, {rule: impossible, where: {a: [0, 3]}}",
-            "those before it",
+            "together with the earlier rules",
         ),
         ("{rule: total, where: {c: 0}, count: 5}, {rule: total, count: 3}", "cannot be true"),
         ("{rule: total, where: {c: 0}, count: 5}, {rule: total, where: {c: 0, a: 1}, count: 9}", "cannot be true"),
@@ -52,7 +55,7 @@ rules: [%s]
             "{rule: total, count: 9}, {rule: total, where: {c: 0}, count: 4}, {rule: total, where: {c: 1}, count: 4}",
             "add up to 8",
         ),
-        ("{rule: impossible, where: {c: 0, a: 1}}, {rule: total, where: {c: 0, a: 1}, count: 2}", "allow no row"),
+        ("{rule: impossible, where: {c: 0, a: 1}}, {rule: total, where: {c: 0, a: 1}, count: 2}", "exclude every row"),
     ],
 )
 def test_rules_that_no_row_can_keep_are_refused_when_a_schema_is_read(rules: str, complaint: str) -> None:

@@ -130,15 +130,15 @@ def test_an_alias_stands_for_what_it_repeats() -> None:
         ("a: b: c\n", "line 1: this is not YAML: mapping values are not allowed"),
         ("a: 1\nb: *x\n", "line 2: this is not YAML: found undefined alias"),
         ("a: 1\n---\nb: 2\n", "line 2: this is not YAML: but found another document"),
-        ("a: 1\nb: 2\na: 3\n", "line 3: 'a' stands twice; the first is on line 1"),
-        ("a:\n  1: x\n  '1': y\n", "line 3: '1' stands twice; the first is on line 2"),
+        ("a: 1\nb: 2\na: 3\n", "line 3: 'a' occurs twice; the first is on line 1"),
+        ("a:\n  1: x\n  '1': y\n", "line 3: '1' occurs twice; the first is on line 2"),
         ("a: 1\n? [b, c]\n: 2\n", "line 2: a key must be a plain word or number"),
         ("a: 1\nb: !!binary aGk=\n", "line 2: the tag tag:yaml.org,2002:binary is not allowed; write plain values"),
         ("a: 1\nb: !mine x\n", "line 2: the tag !mine is not allowed; write plain values"),
         ("a: 1\nb: !!set {x, y}\n", "line 2: the tag tag:yaml.org,2002:set is not allowed"),
         ("a: 1\nb: !!python/object/apply:os.system [ls]\n", "line 2: the tag tag:yaml.org,2002:python/object"),
         ("a: \0\n", "this is not YAML"),
-        ("a: 1\nb: \ud800\n", "line 2: this is not YAML: half of a surrogate pair"),
+        ("a: 1\nb: \ud800\n", "line 2: this is not YAML: it contains an unpaired surrogate"),
         (f"a: 1\nb: {'7' * 5000}\n", "line 2: 77777777777777777777… with 5,000 digits cannot be read as a number"),
         ("a: 1\nb: [001, 007]\n", "line 2: 001 would lose its leading zeros; write '001' in quotes, or 1"),
         ("a: 1\nb: -01.5\n", "line 2: -01.5 would lose its leading zeros; write '-01.5' in quotes, or -1.5"),
@@ -176,7 +176,9 @@ def test_aliases_that_multiply_are_refused_before_they_fill_the_memory() -> None
     bomb = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
     bomb += [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]" for level in range(1, 12)]
 
-    with pytest.raises(DocumentError, match=r"line \d+: the aliases up to here repeat too much; write it out"):
+    with pytest.raises(
+        DocumentError, match=r"line \d+: the aliases up to here repeat too many entries; write them out"
+    ):
         yaml_io.read_yaml("\n".join(bomb))
 
 

@@ -21,7 +21,7 @@ CERTIFICATE_FORMAT = 1
 """The version of the certificate's plain data."""
 
 PRIVACY_FLAG = "differentially_private"
-"""The key of plain data that records whether the noise was real. A run whose noise came from a test has no guarantee."""
+"""The key of plain data for whether the noise was real; a run whose noise came from a test has no guarantee."""
 
 MAX_RECIPE_DEPTH = 20
 """Levels of nested data in a recipe; a file that nests deeper was made to harm."""

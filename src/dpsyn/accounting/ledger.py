@@ -187,7 +187,7 @@ class Ledger:
             return transaction.append(dataset, run, "open", payload)
 
     def record(self, run: str, measurements: Sequence[MeasurementRecord], position: int) -> LedgerHead:
-        """Record measurements before they happen, all or none; ``position`` is the number of earlier ones of the run."""
+        """Record measurements before they happen, all or none; ``position`` is the number of earlier ones."""
         with hash_chain.open_transaction(self.path) as transaction:
             dataset, recorded = self._require_open_run(transaction, run)
             if recorded != position:
@@ -293,8 +293,8 @@ def _check_reservation(account: DatasetAccount, budget: Budget, privacy_unit: Pr
     if previous and _unit_identity(previous) != _unit_identity(privacy_unit):
         raise LedgerError(
             f"earlier releases of {account.dataset!r} protect against {previous.description}; this one would protect "
-            f"against {privacy_unit.description}. Costs of different privacy units do not add up: use the same unit, or "
-            "another dataset name for other people"
+            f"against {privacy_unit.description}. Costs of different privacy units do not add up: use the same unit, "
+            "or another dataset name for other people"
         )
     cap = account.cap
     if cap and account.rho + budget.reserved_rho > cap.rho:

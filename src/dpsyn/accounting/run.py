@@ -127,7 +127,7 @@ class Run:
         self.closed = True
 
     def certificate(self, declared_public: Sequence[str] = ()) -> Certificate:
-        """Recompute the cost of the recorded measurements; ``declared_public`` lists facts that were taken as public."""
+        """Recompute the cost of the measurements; ``declared_public`` lists facts that were taken as public."""
         return Certificate.from_account(
             self.account,
             self.privacy_unit,

@@ -93,7 +93,7 @@ def command(
 ) -> None:
     """Compare a synthetic table with the real one, or with what was released.
 
-    Every figure stands beside two references: the sampling floor, which a fresh sample of the real rows would reach,
+    Every figure stands beside two baselines: the sampling floor, which a fresh sample of the real rows would reach,
     and independent, which the real rows reach with every column shuffled by itself. Several synthetic tables, such as
     those for several ε, are scored one after the other and then together, as the NIST contest ranked its teams.
 
@@ -125,7 +125,7 @@ def command(
         raise UserError(
             f"{certificate} does not have the columns of {schema}; give the synopsis of this table's release"
         )
-    options |= parse_income_columns(nist_income)
+    options["income_columns"] = parse_income_columns(nist_income)
     with output.show_progress(quiet) as progress:
         evaluations = [dpsyn.evaluate(tables[0], table, public, progress=progress, **options) for table in tables[1:]]
         if page is not None:
@@ -174,13 +174,13 @@ def _refuse_options_of_the_real_table() -> None:
             raise click.UsageError(f"{option} needs the real table, which --against-release does not read")
 
 
-def parse_income_columns(text: str | None) -> dict[str, Any]:
+def parse_income_columns(text: str | None) -> dpsyn.IncomeColumns | None:
     """The columns of the NIST income metric, from a text such as ``region=district,sex=sex,income=wage``.
 
     A comma separates two of them only if one of the four keys follows, so column names may contain commas.
     """
     if text is None:
-        return {}
+        return None
     before, *parts = _INCOME_KEY.split(text)
     keys, values = parts[::2], [value.strip() for value in parts[1::2]]
     columns: dict[str, Any] = dict(zip(keys, values, strict=True))
@@ -191,7 +191,7 @@ def parse_income_columns(text: str | None) -> dict[str, Any]:
         if len(pair) != 2:
             raise click.UsageError(f"sexes is {columns['sexes']!r}; give two values with a bar between, such as F|M")
         columns["sexes"] = (pair[0], pair[1])
-    return columns
+    return dpsyn.IncomeColumns(**columns)
 
 
 def _refuse_targets(targets: Mapping[str, str | None], force: bool, inputs: tuple[object, ...]) -> None:

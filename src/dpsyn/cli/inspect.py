@@ -34,7 +34,7 @@ def command(synopsis: Path, as_json: bool) -> None:
     for line in words.overview_lines(released):
         output.print_line(line)
     for number, release in enumerate(released.releases, start=1):
-        output.print_line(f"\nRelease {number} of {len(released.releases)}: recipe {release.recipe}")
+        output.print_line(f"\nRelease {number} of {len(released.releases)}: {release.title}")
         for line in [*words.release_lines(release), *words.score_lines(release)]:
             output.print_line(line)
         output.print_table("", words.SPENDING_HEADINGS, words.spending_rows(release), right=(1, 2, 3))

@@ -1,4 +1,4 @@
-"""Constraints on rows after the noise: structural zeros, repair of rows, public totals, violations."""
+"""Enforcement of a schema's rules after the noise: structural zeros, repair of rows, public totals, violations."""
 
 from dpsyn.constraints.repair import repair_rows, require_satisfiable, satisfiable_rows
 from dpsyn.constraints.structural_zeros import apply_structural_zeros, build_constraint_factors

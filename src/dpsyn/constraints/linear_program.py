@@ -1,4 +1,4 @@
-"""Linear programs: where the solver lives."""
+"""Linear programs, solved by the simplex method of scipy (HiGHS)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def solve_linear_program(
     columns: NDArray[np.integer],
     demand: Coefficients,
 ) -> NDArray[np.float64]:
-    """The x ≥ 0 with least Σ cost·x and Σ entries·x = demand for every row; a corner of what is allowed.
+    """The x ≥ 0 that minimizes Σ cost·x with Σ entries·x = demand for every row; a vertex of the feasible set.
 
-    The matrix is sparse: ``entries`` stand at ``rows`` and ``columns``, and entries of the same place are added.
+    The matrix is sparse: ``entries`` are at ``rows`` and ``columns``, and entries at the same position are added.
     """
     matrix = sparse.csr_array((entries, (rows, columns)), shape=(len(demand), len(cost)))
-    solved = optimize.linprog(cost, A_eq=matrix, b_eq=demand, method="highs-ds")  # simplex: it ends in a corner
+    solved = optimize.linprog(cost, A_eq=matrix, b_eq=demand, method="highs-ds")  # simplex, so the solution is a vertex
     if solved.status != 0:
         raise InternalError(f"a linear program was not solved: {solved.message}")
     return np.asarray(solved.x, np.float64)

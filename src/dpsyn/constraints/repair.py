@@ -1,9 +1,9 @@
-"""Rows whose cells were drawn, mended so that all rules hold, and values chosen inside the cells so that they do.
+"""Repair of sampled rows that violate a rule: new cells first, then values inside the cells.
 
-A model that knows the rules draws few rows that break one; a model that does not may draw many. Both are mended in the
-same way, and none is dropped: first impossible values and totals by themselves; then one attribute at a time, taken
-from a row that keeps the rules; then all attributes that the rules tie together, taken from one such row. If no row
-keeps the rules, one that does is worked out.
+A model that includes the rules samples few rows that violate one; a model that does not may sample many. Both are
+repaired in the same way, and no row is dropped. First, structural zeros and totals of sums are repaired one by one.
+Then single attributes are copied from a row that satisfies the rules. Then all attributes that share rules are copied
+from such a row. If no row satisfies the rules, the solver finds one.
 """
 
 from __future__ import annotations
@@ -30,54 +30,52 @@ from dpsyn.schema.constraint_model import (
 from dpsyn.schema.solver import SatisfyingRow, find_satisfying_row
 
 AllowedCells = Mapping[str, NDArray[np.bool_]]
-"""For some attributes, which of their cells are asked for."""
+"""For some attributes, which of their cells are allowed."""
 
 _MAX_TRIES = 12
-"""Single attributes that are tried in a row before all are taken from another row."""
+"""Attempts to repair a row by a single attribute, before all attributes are copied from another row."""
 
 
 def repair_rows(
     schema: Schema, cells: CellMatrix, rng: np.random.Generator, allowed: AllowedCells | None = None
 ) -> tuple[CellMatrix, RowSteps]:
-    """Cells of rows that keep all rules of a schema, and the steps of the values that orders and sums compare.
+    """Repair rows that violate a rule; returns their cells, and the steps of values that orders and sums compare.
 
     Args:
         schema: its rules.
-        cells: rows × measured attributes; rows that keep the rules stay as they are.
-        rng: decides.
-        allowed: conditions that the rows meet already, and will meet.
+        cells: rows × measured attributes; rows that satisfy the rules are not changed.
+        rng: the source of randomness.
+        allowed: conditions that the rows already meet, and still meet after the repair.
     """
-    known = compile_constraints(schema)
-    places = {name: place for place, name in enumerate(known.names)}
-    within = {places[name]: mask for name, mask in (allowed or {}).items()}
-    mended = cells.copy(order="F") if known.row_constraints else cells
+    model = compile_constraints(schema)
+    within = {model.names.index(name): mask for name, mask in (allowed or {}).items()}
+    repaired = cells.copy(order="F") if model.row_constraints else cells
     steps: RowSteps = {}
-    for tied, rules in known.components():
-        _repair_cells(mended, tied, rules, known, within, rng)
-        found, good = sample_steps(mended, rules, rng)
-        if not good.all():
-            _copy_rows(mended, found, tied, good, partial(_find_row, rules, known, within), rng)
-        steps |= found
-    return mended, steps
+    for tied, rules in model.components():
+        _repair_cells(repaired, tied, rules, model, within, rng)
+        new_steps, satisfied = sample_steps(repaired, rules, rng)
+        if not satisfied.all():
+            _copy_rows(repaired, new_steps, tied, satisfied, partial(_find_row, rules, model, within), rng)
+        steps |= new_steps
+    return repaired, steps
 
 
 def satisfiable_rows(schema: Schema, cells: CellMatrix) -> NDArray[np.bool_]:
-    """Which rows have cells whose values can keep each rule of a schema."""
+    """Which rows have cells in which values can satisfy every rule of a schema."""
     return _holds(cells, compile_constraints(schema).row_constraints)
 
 
 def require_satisfiable(schema: Schema, allowed: AllowedCells) -> None:
-    """Refuse conditions that the rules make impossible."""
-    known = compile_constraints(schema)
-    places = {name: place for place, name in enumerate(known.names)}
-    within = {places[name]: mask for name, mask in allowed.items()}
-    for tied, rules in known.components():
-        if find_satisfying_row(rules, known.sizes, within) is None:
-            about = [known.names[place] for place in tied if place in within]
+    """Refuse conditions that contradict the rules."""
+    model = compile_constraints(schema)
+    within = {model.names.index(name): mask for name, mask in allowed.items()}
+    for tied, rules in model.components():
+        if find_satisfying_row(rules, model.sizes, within) is None:
+            names = ", ".join(model.names[index] for index in tied if index in within)
             numbers = ", ".join(str(rule.number) for rule in rules)
             raise QueryError(
-                f"no row can meet the conditions on {', '.join(about)}: the schema rules it out "
-                f"({'rule' if len(rules) == 1 else 'rules'} {numbers}); ask for something else"
+                f"no row can meet the conditions on {names}: the schema excludes it "
+                f"({'rule' if len(rules) == 1 else 'rules'} {numbers}); give other conditions"
             )
 
 
@@ -85,32 +83,32 @@ def _repair_cells(
     cells: CellMatrix,
     tied: Sequence[int],
     rules: Sequence[RowConstraint],
-    known: ConstraintModel,
+    model: ConstraintModel,
     within: Mapping[int, NDArray[np.bool_]],
     rng: np.random.Generator,
 ) -> None:
-    """Change the cells of rows in which a rule cannot hold, in place."""
+    """Change the cells of rows that cannot satisfy a rule, in place."""
     for rule in rules:
         if isinstance(rule, SumConstraint):
             _repair_sum_cells(cells, rule, rules, within, rng)
         elif isinstance(rule, StructuralZero):
             _leave_structural_zero(cells, rule, rules, within, rng)
-    good = _holds(cells, rules)
-    bad, donors = np.flatnonzero(~good), np.flatnonzero(good)
+    satisfied = _holds(cells, rules)
+    bad, donors = np.flatnonzero(~satisfied), np.flatnonzero(satisfied)
     for _ in range(_MAX_TRIES if len(donors) else 0):
         if not len(bad):
             return
         trial = np.array(cells[bad])
-        one = rng.choice(np.array(tied), len(bad))
-        trial[np.arange(len(bad)), one] = cells[rng.choice(donors, len(bad)), one]
-        mended = _holds(trial, rules)
-        for place in tied:
-            cells[bad[mended], place] = trial[mended, place]
-        bad = bad[~mended]
+        attribute = rng.choice(np.array(tied), len(bad))
+        trial[np.arange(len(bad)), attribute] = cells[rng.choice(donors, len(bad)), attribute]
+        repaired = _holds(trial, rules)
+        for index in tied:
+            cells[bad[repaired], index] = trial[repaired, index]
+        bad = bad[~repaired]
     if len(bad):
-        keeping = np.ones(len(cells), np.bool_)
-        keeping[bad] = False
-        _copy_rows(cells, {}, tied, keeping, partial(_find_row, rules, known, within), rng)
+        satisfied = np.ones(len(cells), np.bool_)
+        satisfied[bad] = False
+        _copy_rows(cells, {}, tied, satisfied, partial(_find_row, rules, model, within), rng)
 
 
 def _leave_structural_zero(
@@ -120,21 +118,21 @@ def _leave_structural_zero(
     within: Mapping[int, NDArray[np.bool_]],
     rng: np.random.Generator,
 ) -> None:
-    """Give rows in an impossible combination another value of that attribute in it which fewest rules speak of.
+    """Change one attribute of rows in an impossible combination: the one that occurs in the fewest rules.
 
-    So what many rules hang on, such as whether a person was asked at all, stays as it was drawn. The new value is one
-    that other rows have.
+    So an attribute that many rules depend on, such as whether a person was asked at all, keeps its sampled value. The
+    new value is copied from another row.
     """
     bad = np.flatnonzero(~rule.holds(cells))
     if not len(bad):
         return
-    place, mask = min(rule.selection, key=lambda entry: sum(entry[0] in other.indices for other in rules))
-    allowed = ~mask & within.get(place, np.ones(len(mask), np.bool_))
-    donors = np.flatnonzero(allowed[cells[:, place]])
+    index, mask = min(rule.selection, key=lambda entry: sum(entry[0] in other.indices for other in rules))
+    allowed = ~mask & within.get(index, np.ones(len(mask), np.bool_))
+    donors = np.flatnonzero(allowed[cells[:, index]])
     if len(donors):
-        cells[bad, place] = cells[rng.choice(donors, len(bad)), place]
+        cells[bad, index] = cells[rng.choice(donors, len(bad)), index]
     elif allowed.any():
-        cells[bad, place] = rng.choice(np.flatnonzero(allowed), len(bad))
+        cells[bad, index] = rng.choice(np.flatnonzero(allowed), len(bad))
 
 
 def _repair_sum_cells(
@@ -144,122 +142,124 @@ def _repair_sum_cells(
     within: Mapping[int, NDArray[np.bool_]],
     rng: np.random.Generator,
 ) -> None:
-    """Give totals that cannot be the sum of their parts the cell of a sum of them, where all rules allow that."""
+    """Move totals that cannot be the sum of their parts to the cell of such a sum, if all rules allow it."""
     total, *parts = rule.scales
     bad = np.flatnonzero(~rule.holds(cells))
     if total.derived or not len(bad):
         return
     trial = np.array(cells[bad])
-    drawn = [rng.integers(part.low[own], part.high[own] + 1) for part in parts for own in [trial[:, part.index]]]
+    samples = [rng.integers(part.low[cell], part.high[cell] + 1) for part in parts for cell in [trial[:, part.index]]]
     proper = np.flatnonzero(~total.missing)
-    places = np.searchsorted(total.low[proper], np.sum(drawn, axis=0), side="right") - 1
-    trial[:, total.index] = proper[np.clip(places, 0, len(proper) - 1)]
+    positions = np.searchsorted(total.low[proper], np.sum(samples, axis=0), side="right") - 1
+    trial[:, total.index] = proper[np.clip(positions, 0, len(proper) - 1)]
     allowed = within.get(total.index, np.ones(len(total.missing), np.bool_))
-    mended = _holds(trial, rules) & allowed[trial[:, total.index]]
-    cells[bad[mended], total.index] = trial[mended, total.index]
+    repaired = _holds(trial, rules) & allowed[trial[:, total.index]]
+    cells[bad[repaired], total.index] = trial[repaired, total.index]
 
 
 def _holds(cells: CellMatrix, rules: Sequence[RowConstraint]) -> NDArray[np.bool_]:
-    good = np.ones(len(cells), np.bool_)
+    satisfied = np.ones(len(cells), np.bool_)
     for rule in rules:
-        good &= rule.holds(cells)
-    return good
+        satisfied &= rule.holds(cells)
+    return satisfied
 
 
 def _copy_rows(
     cells: CellMatrix,
     steps: RowSteps,
     tied: Sequence[int],
-    good: NDArray[np.bool_],
-    otherwise: Callable[[], SatisfyingRow],
+    satisfied: NDArray[np.bool_],
+    find_row: Callable[[], SatisfyingRow],
     rng: np.random.Generator,
 ) -> None:
-    """Give the other rows the tied attributes of good ones, cells and steps, in place; of one worked out if none is."""
-    bad, donors = np.flatnonzero(~good), np.flatnonzero(good)
+    """Copy the tied attributes of rows that satisfy the rules to those that do not, in place, with their steps.
+
+    If no row satisfies the rules, ``find_row`` provides one.
+    """
+    bad, donors = np.flatnonzero(~satisfied), np.flatnonzero(satisfied)
     if len(donors):
         chosen = rng.choice(donors, len(bad))
-        for place in tied:
-            cells[bad, place] = cells[chosen, place]
-        for place in steps:
-            steps[place][bad] = steps[place][chosen]
+        for index in tied:
+            cells[bad, index] = cells[chosen, index]
+        for index in steps:
+            steps[index][bad] = steps[index][chosen]
         return
-    found = otherwise()
-    for place in tied:
-        cells[bad, place] = found.cells[place]
-    for place in steps:
-        steps[place][bad] = found.steps.get(place, 0)
+    row = find_row()
+    for index in tied:
+        cells[bad, index] = row.cells[index]
+    for index in steps:
+        steps[index][bad] = row.steps.get(index, 0)
 
 
 def _find_row(
-    rules: Sequence[RowConstraint], known: ConstraintModel, within: Mapping[int, NDArray[np.bool_]]
+    rules: Sequence[RowConstraint], model: ConstraintModel, within: Mapping[int, NDArray[np.bool_]]
 ) -> SatisfyingRow:
-    found = find_satisfying_row(rules, known.sizes, within)
-    if isinstance(found, SatisfyingRow):
-        return found
+    row = find_satisfying_row(rules, model.sizes, within)
+    if isinstance(row, SatisfyingRow):
+        return row
     numbers = ", ".join(str(rule.number) for rule in rules)
-    raise QueryError(f"no row was found that keeps the rules {numbers} under these conditions; ask for something else")
+    raise QueryError(f"no row was found that satisfies rules {numbers} under these conditions; give other conditions")
 
 
-# ── Values inside cells, drawn together where rules compare or add them ──
+# ── values inside cells ──────────────────────────────────────────────────────────────────────────────────────
 
 
 RowSteps = dict[int, IntArray]
-"""The step of every row for some attributes, by their places; whatever where there is no value."""
+"""The step of every row for some attributes, by their index; arbitrary where there is no value."""
 
 _RESAMPLING_ROUNDS = 24
-"""Values that do not ascend are drawn anew so often: of two in one cell, one in ten million is left."""
+"""How often values that do not ascend are sampled again; of two in one cell, one pair in ten million is left."""
 
 
 def sample_steps(
     cells: CellMatrix, rules: Sequence[RowConstraint], rng: np.random.Generator
 ) -> tuple[RowSteps, NDArray[np.bool_]]:
-    """A step in its cell for every attribute that the rules compare or add, and in which rows they keep the rules.
+    """Sample a step within its cell for every attribute that rules compare or add, and test which rows satisfy them.
 
-    Sums are put together first. Then what does not ascend is drawn anew, which leaves values that ascend as likely as
-    they were; what is left after some rounds is drawn one value after the other.
+    Sums are sampled first. Then rows whose values do not ascend are sampled again (rejection sampling), which keeps the
+    distribution of ascending values. Rows that still fail after some rounds are sampled one value after the other.
     """
-    comparing = [rule for rule in rules if isinstance(rule, OrderConstraint | SumConstraint)]
-    scales = {scale.index: scale for rule in comparing for scale in rule.scales if not scale.derived}
-    steps = {place: _sample_uniformly(scale, cells, rng) for place, scale in scales.items()}
-    for rule in comparing:
+    value_rules = [rule for rule in rules if isinstance(rule, OrderConstraint | SumConstraint)]
+    scales = {scale.index: scale for rule in value_rules for scale in rule.scales if not scale.derived}
+    steps = {index: _sample_uniformly(scale, cells, rng) for index, scale in scales.items()}
+    for rule in value_rules:
         if isinstance(rule, SumConstraint):
             _sample_sum(rule, cells, steps, rng)
-    good = _values_hold(comparing, cells, steps)
-    ordered = [rule for rule in comparing if isinstance(rule, OrderConstraint)]
-    for number in range(_RESAMPLING_ROUNDS + 1 if ordered else 0):
-        bad = np.flatnonzero(~good)
+    satisfied = _values_hold(value_rules, cells, steps)
+    ordered = [rule for rule in value_rules if isinstance(rule, OrderConstraint)]
+    for attempt in range(_RESAMPLING_ROUNDS + 1 if ordered else 0):
+        bad = np.flatnonzero(~satisfied)
         if not len(bad):
             break
-        again = {place: _sample_uniformly(scale, cells[bad], rng) for place, scale in scales.items()}
-        for rule in comparing:
+        new_steps = {index: _sample_uniformly(scale, cells[bad], rng) for index, scale in scales.items()}
+        for rule in value_rules:
             if isinstance(rule, SumConstraint):
-                _sample_sum(rule, cells[bad], again, rng)
-        if number == _RESAMPLING_ROUNDS:
+                _sample_sum(rule, cells[bad], new_steps, rng)
+        if attempt == _RESAMPLING_ROUNDS:
             for rule in ordered:
-                _sample_in_order(rule, cells[bad], again, rng)
-        mended = _values_hold(comparing, cells[bad], again)
-        for place in steps:
-            steps[place][bad[mended]] = again[place][mended]
-        good[bad[mended]] = True
-    return steps, good
+                _sample_in_order(rule, cells[bad], new_steps, rng)
+        repaired = _values_hold(value_rules, cells[bad], new_steps)
+        for index in steps:
+            steps[index][bad[repaired]] = new_steps[index][repaired]
+        satisfied[bad[repaired]] = True
+    return steps, satisfied
 
 
 def _sample_uniformly(scale: Scale, cells: CellMatrix, rng: np.random.Generator) -> IntArray:
-    own = cells[:, scale.index]
-    return rng.integers(scale.first[own], scale.last[own] + 1)
+    cell = cells[:, scale.index]
+    return rng.integers(scale.first[cell], scale.last[cell] + 1)
 
 
 def _values_hold(
     rules: Sequence[OrderConstraint | SumConstraint], cells: CellMatrix, steps: RowSteps
 ) -> NDArray[np.bool_]:
-    good = np.ones(len(cells), np.bool_)
+    satisfied = np.ones(len(cells), np.bool_)
     for rule in rules:
-        own = [cells[:, scale.index] for scale in rule.scales]
-        values = [_common_values(scale, cell, steps) for scale, cell in zip(rule.scales, own, strict=True)]
-        good &= rule.holds_for_values(
-            values, [scale.missing[cell] for scale, cell in zip(rule.scales, own, strict=True)]
-        )
-    return good
+        row_cells = [cells[:, scale.index] for scale in rule.scales]
+        values = [_common_values(scale, cell, steps) for scale, cell in zip(rule.scales, row_cells, strict=True)]
+        missing = [scale.missing[cell] for scale, cell in zip(rule.scales, row_cells, strict=True)]
+        satisfied &= rule.holds_for_values(values, missing)
+    return satisfied
 
 
 def _common_values(scale: Scale, cell: NDArray[np.integer], steps: RowSteps) -> IntArray:
@@ -270,49 +270,50 @@ def _common_values(scale: Scale, cell: NDArray[np.integer], steps: RowSteps) -> 
 
 
 def _sample_sum(rule: SumConstraint, cells: CellMatrix, steps: RowSteps, rng: np.random.Generator) -> None:
-    """Draw the total among those that its cell and the parts' cells allow, and move the parts until they add up to it.
+    """Sample a total that its cell and the cells of its parts allow, and adjust the parts until they add up to it.
 
-    Steps are of the same size in all of them.
+    The steps of all of them have the same size.
     """
     total, *parts = rule.scales
-    own = [cells[:, scale.index] for scale in rule.scales]
-    ends = [(scale.low[cell], scale.high[cell]) for scale, cell in zip(rule.scales, own, strict=True)]
+    row_cells = [cells[:, scale.index] for scale in rule.scales]
+    ends = [(scale.low[cell], scale.high[cell]) for scale, cell in zip(rule.scales, row_cells, strict=True)]
     low = np.maximum(ends[0][0], sum(least for least, _ in ends[1:]))
     high = np.minimum(ends[0][1], sum(most for _, most in ends[1:]))
-    there = ~np.any([scale.missing[cell] for scale, cell in zip(rule.scales, own, strict=True)], axis=0) & (low <= high)
-    values = [_common_values(scale, cell, steps) for scale, cell in zip(parts, own[1:], strict=True)]
-    found = np.sum(values, axis=0)
-    wanted = np.where((found >= low) & (found <= high), found, rng.integers(low, np.maximum(low, high) + 1))
+    missing = [scale.missing[cell] for scale, cell in zip(rule.scales, row_cells, strict=True)]
+    possible = ~np.any(missing, axis=0) & (low <= high)
+    values = [_common_values(scale, cell, steps) for scale, cell in zip(parts, row_cells[1:], strict=True)]
+    current = np.sum(values, axis=0)
+    target = np.where((current >= low) & (current <= high), current, rng.integers(low, np.maximum(low, high) + 1))
     if total.derived:
-        wanted = ends[0][0]
-    lacking = np.where(there, wanted - found, 0)
-    for place in rng.permutation(len(parts)):
-        scale, (least, most) = parts[place], ends[1 + place]
+        target = ends[0][0]
+    difference = np.where(possible, target - current, 0)
+    for position in rng.permutation(len(parts)):
+        scale, (least, most) = parts[position], ends[1 + position]
         if scale.derived:
             continue
-        move = np.clip(lacking, np.minimum(least - values[place], 0), np.maximum(most - values[place], 0))
-        values[place] = values[place] + move
-        lacking = lacking - move
-        steps[scale.index] = np.where(there, scale.first_step_at_least(values[place]), steps[scale.index])
+        move = np.clip(difference, np.minimum(least - values[position], 0), np.maximum(most - values[position], 0))
+        values[position] = values[position] + move
+        difference = difference - move
+        steps[scale.index] = np.where(possible, scale.first_step_at_least(values[position]), steps[scale.index])
     if not total.derived:
-        steps[total.index] = np.where(there, total.first_step_at_least(wanted), steps[total.index])
+        steps[total.index] = np.where(possible, total.first_step_at_least(target), steps[total.index])
 
 
 # ── orders ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _sample_in_order(rule: OrderConstraint, cells: CellMatrix, steps: RowSteps, rng: np.random.Generator) -> None:
-    """Draw values from left to right, each above those before it and with room for those behind it."""
-    own = [cells[:, scale.index] for scale in rule.scales]
+    """Sample values from left to right, each above those before it, with room for those after it."""
+    row_cells = [cells[:, scale.index] for scale in rule.scales]
     room = [np.full(len(cells), 2**62, np.int64)]
-    for scale, cell in zip(reversed(rule.scales), reversed(own), strict=True):
+    for scale, cell in zip(reversed(rule.scales), reversed(row_cells), strict=True):
         highest = np.minimum(scale.high[cell], room[-1])
         room.append(np.where(scale.missing[cell], room[-1], highest - rule.strict))
-    reach = np.full(len(cells), -(2**62), np.int64)
-    for place, (scale, cell) in enumerate(zip(rule.scales, own, strict=True)):
-        first = np.maximum(scale.first[cell], scale.first_step_at_least(reach))
-        last = np.minimum(scale.last[cell], scale.first_step_at_least(room[len(own) - place - 1] + 1) - 1)
+    lowest = np.full(len(cells), -(2**62), np.int64)
+    for position, (scale, cell) in enumerate(zip(rule.scales, row_cells, strict=True)):
+        first = np.maximum(scale.first[cell], scale.first_step_at_least(lowest))
+        last = np.minimum(scale.last[cell], scale.first_step_at_least(room[len(row_cells) - position - 1] + 1) - 1)
         if not scale.derived:
-            drawn = rng.integers(first, np.maximum(first, last) + 1)
-            steps[scale.index] = np.where(scale.missing[cell] | (last < first), steps[scale.index], drawn)
-        reach = np.where(scale.missing[cell], reach, _common_values(scale, cell, steps) + rule.strict)
+            sampled = rng.integers(first, np.maximum(first, last) + 1)
+            steps[scale.index] = np.where(scale.missing[cell] | (last < first), steps[scale.index], sampled)
+        lowest = np.where(scale.missing[cell], lowest, _common_values(scale, cell, steps) + rule.strict)

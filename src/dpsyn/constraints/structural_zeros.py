@@ -1,8 +1,8 @@
-"""What rules say about the codes of a model: which part of a combination of codes can keep them.
+"""Structural zeros: factors over the codes of a model that encode the rules of a schema.
 
-A code stands for several cells, and a cell for several values. A combination that no values can keep is a structural
-zero. Of one that some can, the share is what the released histograms let expect: of two numbers in the same bin, half
-are in ascending order.
+A code represents several cells, and a cell several values. A combination of codes in which no values satisfy the rules
+is a structural zero. A combination in which some values do gets the probability implied by the released histograms:
+two numbers in the same bin, for example, are in ascending order with probability one half.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from dpsyn.schema.constraint_model import OrderConstraint, Scale, StructuralZero
 FactorTable = NDArray[np.float64]
 
 MAX_FACTOR_CELLS = 2**20
-"""Of a factor; rules on more combinations are kept by mending rows alone."""
+"""Cells of a factor; rules on more combinations are enforced only by the repair of rows."""
 
 HISTOGRAM_SMOOTHING = 1e-9
-"""The share of an attribute's weight that is spread over all of its cells, so that none counts as impossible."""
+"""The fraction of an attribute's weight that is added to each of its cells, so that no cell counts as impossible."""
 
 _SAMPLES = 64
-"""Values drawn for each code where sums are concerned; sums that none of them shows are given half a sample."""
+"""Values sampled for each code of a sum. A possible total that no sample has gets the weight of half a sample."""
 
 
 def build_constraint_factors(
     schema: Schema, recoding: Recoding, histograms: Mapping[str, FactorTable]
 ) -> tuple[Factor, ...]:
-    """One factor for each set of the recoding's attributes that rules tie together.
+    """One factor for each set of attributes of the recoding that share a rule.
 
     Args:
         schema: its rules.
@@ -44,12 +44,12 @@ def build_constraint_factors(
     """
     if not schema.rules:
         return ()
-    known = compile_constraints(schema)
-    codes = _Codes(recoding, [_smooth(histograms[name]) for name in known.names])
-    found: dict[tuple[int, ...], FactorTable] = {}
-    for rule in known.row_constraints:
-        if any(place in recoding.difference_codings for place in rule.indices):
-            continue  # a difference tells no cell by itself: such rules are kept by mending rows alone
+    model = compile_constraints(schema)
+    codes = _Codes(recoding, [_smooth(histograms[name]) for name in model.names])
+    factors: dict[tuple[int, ...], FactorTable] = {}
+    for rule in model.row_constraints:
+        if any(index in recoding.difference_codings for index in rule.indices):
+            continue  # a difference alone does not determine a cell: the repair of rows enforces such rules
         match rule:
             case StructuralZero():
                 tables = _structural_zero_tables(rule, codes)
@@ -57,41 +57,41 @@ def build_constraint_factors(
                 tables = _order_tables(rule, codes)
             case SumConstraint():
                 tables = _sum_tables(rule, codes)
-        for places, table in tables:
+        for axes, table in tables:
             if (table < 1).any():
-                found[places] = found[places] * table if places in found else table
+                factors[axes] = factors[axes] * table if axes in factors else table
     names = recoding.names
-    return tuple(Factor(tuple(names[p] for p in places), table) for places, table in sorted(found.items()))
+    return tuple(Factor(tuple(names[axis] for axis in axes), table) for axes, table in sorted(factors.items()))
 
 
 def _smooth(weights: FactorTable) -> FactorTable:
-    lifted: FactorTable = weights + HISTOGRAM_SMOOTHING * max(float(weights.sum()), 1.0)
-    return lifted
+    smoothed: FactorTable = weights + HISTOGRAM_SMOOTHING * max(float(weights.sum()), 1.0)
+    return smoothed
 
 
 class _Codes:
-    """The codes of a recoding and the cells that they stand for, by the weights of the cells."""
+    """The codes of a recoding and the weights of the cells that they represent."""
 
     def __init__(self, recoding: Recoding, weights: Sequence[FactorTable]) -> None:
         self.columns, self.weights = recoding.columns, weights
-        self._column_of = {source: place for place, c in enumerate(recoding.columns) for source in c.sources}
+        self._column_of = {source: axis for axis, c in enumerate(recoding.columns) for source in c.sources}
 
     def column_of(self, source: int) -> int:
-        """The attribute of the recoding that a measured one is part of."""
+        """The axis of the recoding that a measured attribute is part of."""
         return self._column_of[source]
 
     def size(self, column: int) -> int:
-        """How many codes an attribute has."""
+        """The number of codes of an attribute."""
         return self.columns[column].size
 
     def selected_share(self, column: int, masks: Mapping[int, NDArray[np.bool_]]) -> FactorTable:
-        """For each code, which part of its weight is in the cells selected; exactly 0 or 1 where none or all is."""
+        """For each code, the fraction of its weight in the selected cells; exactly 0 or 1 if none or all is."""
         inside = _code_weights(self.columns[column], [self.weights[s] * masks.get(s, 1) for s in self._sources(column)])
         whole = _code_weights(self.columns[column], [self.weights[s] for s in self._sources(column)])
         return inside / whole
 
     def cell_probabilities(self, source: int) -> FactorTable:
-        """For each code of its attribute, how likely each cell of a measured one is."""
+        """For each code, the probability of each cell of a measured attribute."""
         column = self.columns[self.column_of(source)]
         digits = column.tables[column.sources.index(source)]
         by_digit = Grouping(digits).sums(self.weights[source])
@@ -103,7 +103,7 @@ class _Codes:
 
 
 def _code_weights(column: RecodedColumn, weights: Sequence[FactorTable]) -> FactorTable:
-    """The weight of each code, sources as if independent."""
+    """The weight of each code, with its source attributes treated as independent."""
     joint = np.ones(1)
     for table, weight in zip(column.tables, weights, strict=True):
         joint = np.multiply.outer(joint, Grouping(table).sums(weight)).ravel()
@@ -111,7 +111,7 @@ def _code_weights(column: RecodedColumn, weights: Sequence[FactorTable]) -> Fact
 
 
 def _digit_probabilities(column: RecodedColumn, axis: int, weights: Sequence[FactorTable]) -> FactorTable:
-    """For each code, how likely each digit of one of its sources is."""
+    """For each code, the probability of each digit of one of its sources."""
     sums = [Grouping(table).sums(weights[s]) for s, table in zip(column.sources, column.tables, strict=True)]
     joint = reduce(lambda one, other: np.multiply.outer(one, other).ravel(), sums, np.ones(1))
     codes = np.arange(len(joint)) if column.merged is None else column.merged
@@ -123,7 +123,7 @@ def _digit_probabilities(column: RecodedColumn, axis: int, weights: Sequence[Fac
 
 
 FactorTables = Iterator[tuple[tuple[int, ...], FactorTable]]
-"""Attributes of the recoding, ascending, and a table over their codes."""
+"""Axes of the recoding, ascending, with a table over their codes."""
 
 
 def _structural_zero_tables(rule: StructuralZero, codes: _Codes) -> FactorTables:
@@ -140,7 +140,7 @@ def _structural_zero_tables(rule: StructuralZero, codes: _Codes) -> FactorTables
 
 
 def _order_tables(rule: OrderConstraint, codes: _Codes) -> FactorTables:
-    """A table for every two of the ordered attributes, if they are not part of the same one."""
+    """A table for every two of the ordered attributes, unless both are part of the same joint attribute."""
     for left, right in combinations(rule.scales, 2):
         columns = codes.column_of(left.index), codes.column_of(right.index)
         cells = len(left.missing) * len(right.missing)
@@ -156,20 +156,20 @@ def _order_tables(rule: OrderConstraint, codes: _Codes) -> FactorTables:
 
 
 def _order_probabilities(left: Scale, right: Scale, strict: bool) -> FactorTable:
-    """How likely values of two cells, each even within its cell, are to ascend; exactly 0 or 1 where that is sure."""
+    """The probability that two values, uniform within their cells, ascend; exactly 0 or 1 if that is certain."""
     low, high = left.low[:, None].astype(np.float64), left.high[:, None].astype(np.float64) + 1
     begin, end = right.low[None, :].astype(np.float64), right.high[None, :].astype(np.float64) + 1
-    likely = (_below(end, low, high) - _below(begin, low, high)) / (end - begin)
+    probability = (_below(end, low, high) - _below(begin, low, high)) / (end - begin)
     never = left.low[:, None] + strict > right.high[None, :]
     always = left.high[:, None] + strict <= right.low[None, :]
-    table = np.where(never, 0.0, np.where(always, 1.0, np.clip(likely, 0.01, 1.0)))
+    table = np.where(never, 0.0, np.where(always, 1.0, np.clip(probability, 0.01, 1.0)))
     table[left.missing, :] = 1.0
     table[:, right.missing] = 1.0
     return table
 
 
 def _below(point: FactorTable, low: FactorTable, high: FactorTable) -> FactorTable:
-    """The integral, up to a point, of the part of an interval that is below."""
+    """The integral, up to ``point``, of the fraction of the interval low … high that is below x."""
     inside = np.clip(point, low, high) - low
     total: FactorTable = inside**2 / (2 * (high - low)) + np.maximum(point - high, 0.0)
     return total
@@ -179,16 +179,16 @@ def _below(point: FactorTable, low: FactorTable, high: FactorTable) -> FactorTab
 
 
 def _sum_tables(rule: SumConstraint, codes: _Codes) -> FactorTables:
-    """How often parts of some codes add up to a total of each code, by a few draws for each code."""
+    """How often parts add up to a total of each code, estimated from a few samples for each code."""
     columns = [codes.column_of(scale.index) for scale in rule.scales]
     sizes = [codes.size(column) for column in columns]
     total = codes.columns[columns[0]]
     if len(set(columns)) < len(columns) or len(total.sources) > 1 or math.prod(sizes) > MAX_FACTOR_CELLS:
         return
     random = np.random.default_rng(0)
-    drawn = [_sample_values(scale, codes.cell_probabilities(scale.index), random) for scale in rule.scales[1:]]
-    sums, missing = drawn[0]
-    for values, empty in drawn[1:]:
+    samples = [_sample_values(scale, codes.cell_probabilities(scale.index), random) for scale in rule.scales[1:]]
+    sums, missing = samples[0]
+    for values, empty in samples[1:]:
         sums = sums[..., None, :] + values
         missing = missing[..., None, :] | empty
     shares = _shares_of_total(rule.scales[0], total.tables[0], sizes[0], sums, missing)
@@ -198,13 +198,13 @@ def _sum_tables(rule: SumConstraint, codes: _Codes) -> FactorTables:
 
 
 def _sample_values(
-    scale: Scale, likely: FactorTable, random: np.random.Generator
+    scale: Scale, probabilities: FactorTable, random: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Values for each code, codes × draws, and which of them are missing."""
-    ends = np.cumsum(likely, axis=1)
-    reach = random.random((len(likely), _SAMPLES))
-    cells = np.stack([np.searchsorted(own, own[-1] * at, side="right") for own, at in zip(ends, reach, strict=True)])
-    cells = np.minimum(cells, likely.shape[1] - 1)
+    """Values for each code, codes × samples, and which of them are missing."""
+    ends = np.cumsum(probabilities, axis=1)
+    uniform = random.random((len(probabilities), _SAMPLES))
+    cells = np.stack([np.searchsorted(row, row[-1] * at, side="right") for row, at in zip(ends, uniform, strict=True)])
+    cells = np.minimum(cells, probabilities.shape[1] - 1)
     steps = random.integers(scale.first[cells], scale.last[cells] + 1)
     return scale.to_common_scale(steps), scale.missing[cells]
 
@@ -212,7 +212,7 @@ def _sample_values(
 def _shares_of_total(
     scale: Scale, code_of: NDArray[np.int64], size: int, sums: NDArray[np.int64], missing: NDArray[np.bool_]
 ) -> FactorTable:
-    """For each code of the total and each combination of parts, how many draws fall into it; the best has all."""
+    """For each code of the total and each combination of parts, the fraction of samples in it, relative to the best."""
     proper = np.flatnonzero(~scale.missing)
     proper = proper[np.argsort(scale.low[proper], kind="stable")]
     at = np.clip(np.searchsorted(scale.low[proper], sums, side="right") - 1, 0, len(proper) - 1)
@@ -230,27 +230,27 @@ def _shares_of_total(
 
 
 def _possible_sums(rule: SumConstraint, codes: _Codes) -> NDArray[np.bool_]:
-    """Which combinations of codes have values that add up, or a missing one."""
+    """Which combinations of codes have values that add up, or a missing value."""
     least, most, empty = [], [], []
     for scale in rule.scales:
-        there = codes.cell_probabilities(scale.index) > 0
-        proper = there & ~scale.missing
+        possible_cells = codes.cell_probabilities(scale.index) > 0
+        proper = possible_cells & ~scale.missing
         least.append(np.where(proper, scale.low, 2**60).min(axis=1))
         most.append(np.where(proper, scale.high, -(2**60)).max(axis=1))
-        empty.append((there & scale.missing).any(axis=1))
+        empty.append((possible_cells & scale.missing).any(axis=1))
     low, high = (reduce(np.add.outer, ends[1:]) for ends in (least, most))
     adds = (low <= most[0].reshape(-1, *(1,) * low.ndim)) & (high >= least[0].reshape(-1, *(1,) * low.ndim))
     possible: NDArray[np.bool_] = adds | reduce(np.logical_or.outer, empty)
     return possible
 
 
-# ── Structural zeros: cells of released tables that rules exclude ──
+# ── structural zeros of released tables ──────────────────────────────────────────────────────────────────────
 
 
 def apply_structural_zeros(estimate: Estimate, factors: Sequence[Factor], total: float | None = None) -> Estimate:
-    """The table with all cells set to zero that no row can be in; with a total, the others make up for it.
+    """Set the cells of a table that no row can be in to zero; with a total, scale the others to add up to it.
 
-    Whatever noise made of those cells is gone: they are known without having been measured.
+    This removes the noise in those cells: they are known to be zero without a measurement.
     """
     values = np.array(estimate.values)
     for factor in factors:
@@ -259,8 +259,8 @@ def apply_structural_zeros(estimate: Estimate, factors: Sequence[Factor], total:
             continue
         others = tuple(axis for axis, name in enumerate(factor.clique) if name not in shared)
         possible = (factor.shares > 0).any(axis=others)
-        kept = [name for name in factor.clique if name in shared]
-        possible = np.transpose(possible, [kept.index(name) for name in shared])
+        remaining = [name for name in factor.clique if name in shared]
+        possible = np.transpose(possible, [remaining.index(name) for name in shared])
         values *= possible.reshape(
             [n if name in shared else 1 for n, name in zip(values.shape, estimate.clique, strict=True)]
         )

@@ -1,4 +1,4 @@
-"""Public numbers of rows: tables that agree with them, and rows as many as they say."""
+"""Public totals: raking scales tables to them, and rows are moved until their counts match them."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from dpsyn.schema.constraint_model import CellMatrix, Selection, TotalConstraint
 
 Mask = NDArray[np.bool_]
 SampleConditionalRows = Callable[[int, Mapping[str, Mask]], tuple[CellMatrix, RowSteps]]
-"""So many rows that meet conditions."""
+"""Samples a given number of rows that meet conditions."""
 
 _RAKING_ROUNDS = 40
 _MISSED_ROW_COST = 1e4
-"""What a row too many or too few of a total costs, in rows that are moved."""
+"""The cost of missing a total by one row, in units of moved rows."""
 
 _MAX_SWAPS = 1_000
-"""Single rows that are moved where rounding left totals apart."""
+"""Single rows that are moved if rounding left totals unmatched."""
 
 
 def rake_to_totals(tables: Sequence[Estimate], schema: Schema, recoding: Recoding, rows: float) -> list[Estimate]:
-    """Tables scaled so that they tell the public numbers of rows, where those are of whole codes."""
+    """Rake tables (iterative proportional fitting) to the public totals whose conditions select whole codes."""
     totals = [total for total in compile_constraints(schema).totals if total.selection]
     return [
         _rake_table(
@@ -44,18 +44,17 @@ def _rake_table(table: Estimate, totals: Sequence[tuple[TotalConstraint, Mask]],
     values = np.array(table.values)
     for _ in range(_RAKING_ROUNDS if totals else 0):
         for total, inside in totals:
-            for part, wanted in ((inside, float(total.count)), (~inside, max(rows - total.count, 0.0))):
-                found = values[part].sum()
-                values[part] *= wanted / found if found > 0 else 1.0
+            for part, target in ((inside, float(total.count)), (~inside, max(rows - total.count, 0.0))):
+                current = values[part].sum()
+                values[part] *= target / current if current > 0 else 1.0
     return Estimate(table.clique, values, table.variance)
 
 
 def _selected_table_cells(table: Estimate, selection: Selection, recoding: Recoding) -> Mask | None:
-    """Which cells of a table a condition selects; None if it does not tell, or only parts of cells are meant."""
+    """Which cells of a table a condition selects; None if the table lacks an attribute, or if it splits a cell."""
     axes = [np.ones(size, np.bool_) for size in table.values.shape]
     for source, mask in selection:
-        place = next(place for place, column in enumerate(recoding.columns) if source in column.sources)
-        column = recoding.columns[place]
+        column = next(column for column in recoding.columns if source in column.sources)
         if column.name not in table.clique or len(column.sources) > 1 or column.difference_codings:
             return None
         codes = [np.bincount(column.tables[0], part, column.size) > 0 for part in (mask, ~mask)]
@@ -74,54 +73,55 @@ def adjust_rows_to_totals(
     sample_rows: SampleConditionalRows,
     rng: np.random.Generator,
 ) -> tuple[CellMatrix, RowSteps]:
-    """Rows of which as many meet each public condition as it says, times the part that they are of all rows.
+    """Replace rows until the number of rows that meet each public condition matches its total.
 
-    Rows that are too many in one place become rows like those where there are too few.
+    Rows of a stratum with too many rows are replaced by copies of rows of a stratum with too few. The totals are scaled
+    to the fraction of all rows that these rows are.
 
     Args:
         schema: its totals.
         cells: rows × measured attributes.
-        steps: of some attributes, by their places.
-        row_range: where they begin and end among all rows, from 0 to 1 if there are as many as the totals speak of: parts
-            that follow each other meet the totals together.
-        sample_rows: makes rows for a place that has none.
-        rng: decides.
+        steps: the steps of some attributes, by their index.
+        row_range: where these rows begin and end among all rows, as fractions: 0 and 1 if they are all the rows that
+            the totals count. Consecutive ranges meet the totals together.
+        sample_rows: samples rows for a stratum that has none.
+        rng: the source of randomness.
     """
-    known = compile_constraints(schema)
-    totals = [total for total in known.totals if total.selection]
+    model = compile_constraints(schema)
+    totals = [total for total in model.totals if total.selection]
     if not totals or not len(cells):
         return cells, steps
-    strata = _Strata(totals, known.sizes)
-    wanted = np.array([round(total.count * row_range[1]) - round(total.count * row_range[0]) for total in totals])
-    own = strata.of_rows(cells)
-    moves = _compute_moves(np.bincount(own, minlength=len(strata.members)), strata.members, wanted)
+    strata = _Strata(totals, model.sizes)
+    targets = np.array([round(total.count * row_range[1]) - round(total.count * row_range[0]) for total in totals])
+    current = strata.of_rows(cells)
+    moves = _compute_moves(np.bincount(current, minlength=len(strata.members)), strata.members, targets)
     cells = cells.copy(order="F")
-    steps = {place: own_steps.copy() for place, own_steps in steps.items()}
-    before = own.copy()
-    for (source, target), number in moves.items():
-        leaving = rng.choice(np.flatnonzero(own == source), number, replace=False)
-        like = np.flatnonzero(before == target)
+    steps = {index: column.copy() for index, column in steps.items()}
+    unmoved = current.copy()
+    for (source, target), count in moves.items():
+        replaced = rng.choice(np.flatnonzero(current == source), count, replace=False)
+        donors = np.flatnonzero(unmoved == target)
         new_cells, new_steps = (
-            (cells, steps) if len(like) else sample_rows(number, strata.conditions(target, known.names))
+            (cells, steps) if len(donors) else sample_rows(count, strata.conditions(target, model.names))
         )
-        chosen = rng.choice(like, number) if len(like) else np.arange(number)
-        cells[leaving] = new_cells[chosen]
-        for place in steps:
-            steps[place][leaving] = new_steps[place][chosen]
-        own[leaving] = target
-        before[leaving] = -1
+        chosen = rng.choice(donors, count) if len(donors) else np.arange(count)
+        cells[replaced] = new_cells[chosen]
+        for index in steps:
+            steps[index][replaced] = new_steps[index][chosen]
+        current[replaced] = target
+        unmoved[replaced] = -1
     return cells, steps
 
 
 class _Strata:
-    """Rows told apart by which conditions they meet: each stratum is a set of cells of every attribute concerned."""
+    """Strata: rows grouped by the conditions they meet. Each is a set of cells of every attribute with a condition."""
 
     def __init__(self, totals: Sequence[TotalConstraint], sizes: Sequence[int]) -> None:
-        self._places = sorted({place for total in totals for place, _ in total.selection})
+        self._indices = sorted({index for total in totals for index, _ in total.selection})
         self._class_of, memberships = [], []
-        for place in self._places:
-            everywhere = np.ones(sizes[place], np.bool_)
-            masks = np.stack([dict(total.selection).get(place, everywhere) for total in totals])
+        for index in self._indices:
+            all_cells = np.ones(sizes[index], np.bool_)
+            masks = np.stack([dict(total.selection).get(index, all_cells) for total in totals])
             kinds, class_of = np.unique(masks, axis=1, return_inverse=True)
             self._class_of.append(class_of.reshape(-1))
             memberships.append(kinds.T)
@@ -134,37 +134,37 @@ class _Strata:
 
     def of_rows(self, cells: CellMatrix) -> NDArray[np.int64]:
         """The stratum of each row."""
-        classes = [own[cells[:, place]] for place, own in zip(self._places, self._class_of, strict=True)]
+        classes = [class_of[cells[:, index]] for index, class_of in zip(self._indices, self._class_of, strict=True)]
         return np.ravel_multi_index(classes, self._shape)
 
     def conditions(self, stratum: int, names: Sequence[str]) -> dict[str, Mask]:
         """The cells of a stratum, by attribute."""
         classes = np.unravel_index(stratum, self._shape)
-        zipped = zip(self._places, self._class_of, classes, strict=True)
-        return {names[place]: own == kind for place, own, kind in zipped}
+        zipped = zip(self._indices, self._class_of, classes, strict=True)
+        return {names[index]: class_of == kind for index, class_of, kind in zipped}
 
 
-def _compute_moves(counts: NDArray[np.int64], members: Mask, wanted: NDArray[np.int64]) -> dict[tuple[int, int], int]:
-    """How many rows go from which stratum to which, as few as possible, so that all totals are met."""
-    change = _minimize_changes(counts, members, wanted)
+def _compute_moves(counts: NDArray[np.int64], members: Mask, targets: NDArray[np.int64]) -> dict[tuple[int, int], int]:
+    """How many rows move from which stratum to which, as few as possible, to meet all totals."""
+    change = _minimize_changes(counts, members, targets)
     for _ in range(_MAX_SWAPS):
-        gaps = wanted - members.T @ (counts + change)
+        gaps = targets - members.T @ (counts + change)
         best = _best_swap(counts + change, members, gaps) if gaps.any() else None
         if best is None:
             break
         change[best[0]] -= 1
         change[best[1]] += 1
-    giving = np.repeat(np.arange(len(change)), np.maximum(-change, 0))
-    getting = np.repeat(np.arange(len(change)), np.maximum(change, 0))
-    pairs, numbers = np.unique(np.stack([giving, getting]), axis=1, return_counts=True)
-    return {(int(source), int(target)): int(number) for source, target, number in zip(*pairs, numbers, strict=True)}
+    sources = np.repeat(np.arange(len(change)), np.maximum(-change, 0))
+    sinks = np.repeat(np.arange(len(change)), np.maximum(change, 0))
+    pairs, numbers = np.unique(np.stack([sources, sinks]), axis=1, return_counts=True)
+    return {(int(source), int(sink)): int(count) for source, sink, count in zip(*pairs, numbers, strict=True)}
 
 
-def _minimize_changes(counts: NDArray[np.int64], members: Mask, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-    """By how much the rows of each stratum change, all together by nothing: a linear program, rounded.
+def _minimize_changes(counts: NDArray[np.int64], members: Mask, targets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The change in the number of rows of each stratum, which sum to zero: the rounded solution of a linear program.
 
-    Its unknowns are what is added to each stratum, what is taken from it and what is left of it, then what each total
-    has too few and too many.
+    Its variables are, for each stratum, the rows added, the rows removed and the rows left, and for each total the
+    number of rows that are missing and in excess.
     """
     strata, totals = members.shape
     number, table = np.arange(strata), np.arange(totals)
@@ -180,15 +180,17 @@ def _minimize_changes(counts: NDArray[np.int64], members: Mask, wanted: NDArray[
     cost = np.concatenate(
         [np.where(counts > 0, 1.0, 1.5), np.ones(strata), np.zeros(strata), np.full(2 * totals, _MISSED_ROW_COST)]
     )
-    demand = np.concatenate([[0], counts, wanted - members.T @ counts]).astype(np.float64)
-    found = solve_linear_program(cost, entries, np.concatenate(rows).astype(np.int64), np.concatenate(columns), demand)
-    change = np.maximum(np.rint(found[:strata] - found[strata : 2 * strata]).astype(np.int64), -counts)
-    change[np.argmax(counts + change)] -= change.sum()  # rounding may have lost a row or two
+    demand = np.concatenate([[0], counts, targets - members.T @ counts]).astype(np.float64)
+    solution = solve_linear_program(
+        cost, entries, np.concatenate(rows).astype(np.int64), np.concatenate(columns), demand
+    )
+    change = np.maximum(np.rint(solution[:strata] - solution[strata : 2 * strata]).astype(np.int64), -counts)
+    change[np.argmax(counts + change)] -= change.sum()  # rounding may have lost or added a row or two
     return change
 
 
 def _best_swap(counts: NDArray[np.int64], members: Mask, gaps: NDArray[np.int64]) -> tuple[int, int] | None:
-    """The move of one row that brings the totals nearest; None if none brings them nearer."""
+    """The move of one row that reduces the distance to the totals most; None if no move does."""
     signs = members.astype(np.int64)
     adding = np.abs(gaps - signs).sum(axis=1)
     target = int(np.argmin(adding))

@@ -1,4 +1,4 @@
-"""The embedded example: a made-up table of people and its public schema."""
+"""The built-in example: an invented table of people and its public schema."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["people", "people_schema", "people_schema_text"]
 
 
 def people_schema_text() -> str:
-    """The public schema of the table that ``people`` makes, as a file with comments."""
+    """The public schema of the table of ``people``, as the text of a schema file with comments."""
     return resources.files(__package__).joinpath("schema.yaml").read_text("utf-8")
 
 
 def people_schema() -> Schema:
-    """The public schema of the table that ``people`` makes."""
+    """The public schema of the table of ``people``."""
     return Schema.from_yaml(people_schema_text())

@@ -1,8 +1,8 @@
-"""The invented region: every number behind the example table, and what it stands for.
+"""The invented region: all parameters of the example table.
 
-Nothing here was estimated from data. The numbers were chosen so that the table has the features that make real
-registers hard to imitate: skewed and rare categories, spikes, heaping, missing cells that mean something, and
-dependencies of three attributes that no two of them show. Weights need not add up to one.
+Nothing here was estimated from data. The numbers were chosen to give the table the features that make real registers
+hard to imitate: skewed and rare categories, spikes, heaping, missing cells that carry information, and three-way
+interactions that no pair of attributes shows. Weights need not add up to one.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 LAST_YEAR = 2024
-"""The table describes the last day of this year, so whoever was born in year y is ``LAST_YEAR − y`` years old."""
+"""The table describes the last day of this year, so a person born in year y is ``LAST_YEAR − y`` years old."""
 
 OLDEST = 104
-"""The highest age, so that the oldest were born in 1920."""
+"""The highest age; the oldest people were born in 1920."""
 
 FULL_AGE = 18
 """The age from which people marry and vote."""
@@ -24,14 +24,14 @@ DIVERSE = 0.004  # rare on purpose: about 80 of 20 000 rows
 
 
 class District(NamedTuple):
-    """A district: how many live there, how, and what they earn."""
+    """A district: its population, type of settlement, age structure, wages and turnout."""
 
     name: str
     share: float  # of the inhabitants; skewed, from a capital to a valley
     settlement: int  # 0 city, 1 town, 2 country
     ageing: float  # tilt of the age pyramid: negative where people are young
     wages: float  # pay in relation to the region's
-    gap: float  # log points by which women earn less: what no pair of sex, district and income shows
+    gap: float  # log points by which women earn less: a three-way interaction of sex, district and income
     turnout: float  # added to the share of voters
 
 
@@ -54,7 +54,7 @@ PYRAMID = (48, 50, 50, 51, 58, 64, 66, 66, 63, 60, 66, 70, 63, 54, 47, 38, 30, 1
 """Inhabitants by age, in groups of five years from 0 to 104: few children, a bulge in the fifties."""
 
 BANDS = (0, 12, 15, 18, 25, 35, 45, 55, 65, 75, 85)
-"""First ages of the bands that the tables below go by, one row or number per band."""
+"""The first ages of the age bands; the tables below have one row or number per band."""
 
 MARITAL = ("single", "married", "divorced", "widowed")
 MARITAL_BY_BAND = (
@@ -99,8 +99,8 @@ EDUCATION_BY_BAND = (
 )
 FIRST_DEGREE = EDUCATION.index("bachelor")
 WOMEN_DEGREES = (1, 1, 1, 1.30, 1.35, 1.20, 1.05, 0.85, 0.65, 0.50, 0.40)
-"""By band, how much likelier than the average a woman has a degree, and a man so much less: the sign of the
-dependence turns between the cohorts, so education and sex look nearly independent without age."""
+"""By band, the odds of a degree for women relative to the average; those of men are lower by as much. The sign of the
+dependence changes between cohorts, so education and sex look nearly independent without age."""
 
 SCHOOL_LEAVING_AGE = (15, 15, 18, 19, 22, 24, 28)  # by education; experience counts from there
 
@@ -109,17 +109,17 @@ EMPLOYED_PER_LEVEL = 0.03  # each level of education above or below vocational, 
 CARE_AGES = (25, 55)  # from, to below
 CARE_COST = 0.11  # for women of these ages, each member of the household beyond two, three at most
 MAX_EMPLOYED = 0.97
-NEVER_WORKED = (0.75, 0.10)  # of those without a job, below 25 and from 25
+NEVER_WORKED = (0.75, 0.10)  # share of those without a job, below 25 and from 25
 
 
 class Occupation(NamedTuple):
-    """An occupation: who does it, where, and what it pays."""
+    """An occupation: its share, typical education, share of women, regional distribution and pay."""
 
     name: str
-    share: float  # of the jobs, before education, sex and place have their say
-    level: float  # the education that fits best, as a place in EDUCATION
+    share: float  # of the jobs, before the effects of education, sex and settlement
+    level: float  # the most typical education, as an index into EDUCATION
     women: float  # share of women
-    places: tuple[float, float, float]  # how common it is in city, town and country
+    by_settlement: tuple[float, float, float]  # how common it is in city, town and country
     pay: float  # crowns a year for a beginner
     at_home: float  # share that works at home
 
@@ -146,14 +146,14 @@ OCCUPATIONS = (
     Occupation("sales assistant", 0.10, 2.3, 0.67, (1.1, 1.1, 0.8), 18_500, 0.01),
     Occupation("teacher", 0.06, 4.9, 0.71, (1.0, 1.0, 1.0), 33_000, 0.05),
 )
-LEVEL_SPREAD = 0.9  # how far, in levels of education, people work from the level that fits best
+LEVEL_SPREAD = 0.9  # standard deviation, in levels of education, around the most typical level
 
 PAY_PER_LEVEL = 0.06  # log points
 PAY_PER_YEAR, PAY_PER_SQUARED_YEAR, MAX_EXPERIENCE = 0.024, -0.00030, 40  # rises, and flattens after forty years
 PAY_SPREAD = 0.33  # standard deviation of log pay among equals
 APPRENTICE_PAY = 0.35  # of the full pay, below full age
-MIN_INCOME, MAX_INCOME = 1_000, 250_000  # what lies beyond is reported as the bound
-ROUNDING_STEPS = ((1_000, 0.40), (500, 0.20), (1, 0.40))  # what people round their income to, and how many do
+MIN_INCOME, MAX_INCOME = 1_000, 250_000  # values beyond are reported as the bound
+ROUNDING_STEPS = ((1_000, 0.40), (500, 0.20), (1, 0.40))  # units that incomes are rounded to, and their shares
 
 COMMUTE_KM = (4.5, 8.0, 15.0)  # median of those who travel, in city, town and country
 COMMUTE_SPREAD = 0.75  # standard deviation of log distance
@@ -163,13 +163,13 @@ MIN_KM, MAX_KM = 0.1, 150.0
 
 YEARS_SINCE_MOVE = (9, 12, 12, 4, 4, 9, 15, 22, 28, 30, 18)  # mean by band; a move before birth is the birth itself
 MOVE_TIME_FACTORS = (0.7, 1.0, 1.5)  # times that, in city, town and country
-FIRST_OF_MONTH = 0.45  # of the moves
+FIRST_OF_MONTH = 0.45  # share of the moves
 MOVE_UNKNOWN = (0.06, 0.13)  # below 75 and from 75
 
 HEALTH = ("very poor", "poor", "fair", "good", "very good")
 HEALTH_CUTS = (-2.0, -1.1, -0.1, 1.1)  # on a latent scale with unit spread
 HEALTH_AT_BIRTH, HEALTH_PER_YEAR = 2.0, -0.028
-HEALTH_PER_LEVEL, HEALTH_LEVELS_FROM_AGE = 0.16, 35  # education tells only later in life
+HEALTH_PER_LEVEL, HEALTH_LEVELS_FROM_AGE = 0.16, 35  # education has an effect only later in life
 HEALTH_WITH_JOB = 0.30
 HEALTH_UNKNOWN_BY_BAND = (0.60, 0.45, 0.30, 0.18, 0.12, 0.06, 0.05, 0.04, 0.04, 0.05, 0.08)
 
@@ -179,11 +179,11 @@ VISITS_FROM_YEAR = 2020  # practices keep their books for five years
 NO_DOCTOR = 0.05
 OFFICE_HOURS = (8, 9, 10, 11, 14, 15, 16, 17)  # closed at noon and, as on weekends, from six
 OFFICE_RUSH = (1.6, 1.7, 1.5, 1.0, 1.0, 1.2, 1.1, 0.6)
-EVERY_TEN_MINUTES = 0.7  # appointments; the others come when they come
+EVERY_TEN_MINUTES = 0.7  # share of visits by appointment; the others start at any minute
 
 VOTED = 0.42  # of those of 18 years with vocational education
 VOTED_PER_YEAR, VOTED_UNTIL_AGE = 0.006, 70
-VOTED_PER_LEVEL = (0.10, 0.03)  # below 35 and from 35: education tells mostly among the young
+VOTED_PER_LEVEL = (0.10, 0.03)  # below 35 and from 35: education matters mostly among the young
 MIN_VOTED, MAX_VOTED = 0.05, 0.97
 
 AGE_GROUPS = ("under 18", "18 to 29", "30 to 44", "45 to 64", "65 and over")

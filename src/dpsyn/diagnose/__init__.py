@@ -1,4 +1,4 @@
-"""The steward's own, unpaid look at the data. Everything here is private and says so."""
+"""Tools that look at the data without privacy protection, for the data owner only. All output is marked private."""
 
 from dpsyn.diagnose.check import PRIVATE_NOTICE, AttributeCheck, SchemaCheck, check_table
 from dpsyn.diagnose.draft import draft_schema

@@ -1,6 +1,6 @@
-"""How well a table fits its schema, cell by cell.
+"""Comparison of a table with its schema, cell by cell.
 
-Privacy: this is the steward's own, unpaid look at the rows. The result is private and says so.
+Privacy: this reads the rows without privacy protection, for the data owner only. The result is private and marked so.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from dpsyn.schema import Attribute, Schema, Total
 from dpsyn.sources import Source, open_source
 from dpsyn.sources.csv import CsvSource
 
-PRIVATE_NOTICE = "PRIVATE: these figures come straight from the rows and are not protected. Do not publish them."
+PRIVATE_NOTICE = "PRIVATE: these figures come directly from the rows, without noise. Do not publish them."
 
 
 @dataclass(frozen=True, slots=True)
 class AttributeCheck:
-    """What became of the cells of one column.
+    """How the cells of one column fit the domain of its attribute.
 
     Attributes:
         name: the attribute.
         inside: cells in the domain.
         empty: null cells.
-        unreadable: cells that are not in the list, or not of the kind at all.
-        below: cells under the lowest value.
-        above: cells over the highest value.
-        empty_goes_to: the label that null cells get.
-        other_goes_to: the label that unreadable cells get.
-        misplaced: cells that take a place which is not theirs: all but those inside and declared nulls.
+        unreadable: cells that are not in the list, or cannot be read as values of this kind.
+        below: cells below the lowest value.
+        above: cells above the highest value.
+        empty_goes_to: the label that null cells are counted under.
+        other_goes_to: the label that unreadable cells are counted under.
+        misplaced: cells that are counted under another value: all except those inside and declared nulls.
     """
 
     name: str
@@ -55,14 +55,14 @@ class SchemaCheck:
     """How well a table fits its schema.
 
     Attributes:
-        where: the table.
-        rows: how many it has.
+        where: the name of the table.
+        rows: its number of rows.
         attributes: one entry per measured attribute with a public domain.
         unchecked: measured attributes without a public domain.
-        extra: columns that the schema does not mention; a release does not read them.
-        skipped: statements of the schema that are not compared with the rows.
-        problems: columns that are missing, there twice or of a type that does not fit; a release refuses them.
-        rule_violations: by its number, how many rows break each rule; synthetic rows will keep it all the same.
+        extra: columns that are not in the schema; a release does not read them.
+        skipped: entries of the schema that are not compared with the rows.
+        problems: columns that are missing, duplicated or of the wrong type; a release refuses the table.
+        rule_violations: the number of rows that violate each rule, by its number; synthetic rows satisfy it anyway.
     """
 
     where: str
@@ -75,13 +75,15 @@ class SchemaCheck:
     rule_violations: Mapping[int, int]
 
     def __repr__(self) -> str:
-        return f"<Fit of {self.where} to its schema: private; see its attributes>"
+        return f"<SchemaCheck of {self.where}: private; see its attributes>"
 
 
 def check_table(schema: Schema | str | Path, data: Any, *, query: str | None = None) -> SchemaCheck:
-    """Count, for every attribute, the cells that fall outside its domain.
+    """Count the cells of every attribute that are outside its domain, and the rows that violate each rule.
 
-    Privacy: unpaid look at the rows; the result is private.
+    ``schema`` is a Schema or the path of a schema file.
+
+    Privacy: reads the rows without privacy protection; the result is private.
     """
     schema = Schema.coerce(schema)
     source = open_source(data, query=query)
@@ -91,30 +93,30 @@ def check_table(schema: Schema | str | Path, data: Any, *, query: str | None = N
     ]
     columns = [column_codec_for(attribute) for attribute in coded]
     names = [attribute.name for attribute in coded]
-    fates = np.zeros((len(coded), 5), np.int64)
+    statuses = np.zeros((len(coded), 5), np.int64)
     checkable = _checkable_rules(schema, names)
-    broken = dict.fromkeys(checkable, 0)
+    violations = dict.fromkeys(checkable, 0)
     rows = 0
     for batch in _read_batches(source, names or source.schema.names[:1]):
         rows += batch.num_rows
-        for place, (name, column) in enumerate(zip(names, columns, strict=True)):
-            fates[place] += np.bincount(column.read(batch.column(name)).statuses, minlength=5)
-        for number, times in count_violations(schema, pa.Table.from_batches([batch]), checkable).items():
-            broken[number] += times
+        for index, (name, column) in enumerate(zip(names, columns, strict=True)):
+            statuses[index] += np.bincount(column.read(batch.column(name)).statuses, minlength=5)
+        for number, count in count_violations(schema, pa.Table.from_batches([batch]), checkable).items():
+            violations[number] += count
     return SchemaCheck(
         where=source.label,
         rows=rows,
-        attributes=tuple(_check_attribute(a, counts.tolist()) for a, counts in zip(coded, fates, strict=True)),
+        attributes=tuple(_check_attribute(a, counts.tolist()) for a, counts in zip(coded, statuses, strict=True)),
         unchecked=tuple(attribute.name for attribute in schema.measured_attributes if not attribute.coded),
         extra=tuple(name for name in source.schema.names if name not in schema),
         skipped=_list_skipped(schema, checkable),
         problems=tuple(problems.values()),
-        rule_violations=broken,
+        rule_violations=violations,
     )
 
 
 def _checkable_rules(schema: Schema, names: Sequence[str]) -> list[int]:
-    """The numbers of rules about single rows whose columns are all read."""
+    """The numbers of the rules on single rows whose columns are all read."""
     rules = enumerate(schema.rules, start=1)
     return [n for n, rule in rules if not isinstance(rule, Total) and set(names).issuperset(rule.mentions())]
 
@@ -126,14 +128,16 @@ def _list_skipped(schema: Schema, checkable: Sequence[int]) -> tuple[str, ...]:
 
 
 def _read_batches(source: Source, names: Sequence[str]) -> Iterator[Any]:
-    """The rows; if the file breaks off, the error says where, which a release must not."""
+    """The rows. If the file is damaged, the error names the line, which the error of a release must not."""
     try:
         yield from source.batches(names)
     except SourceError as error:
         line = source.find_ragged_line() if isinstance(source, CsvSource) else None
         if line is None:
             raise
-        raise SourceError(f"{error}. Line {line} is the first with another number of cells (this is private)") from None
+        raise SourceError(
+            f"{error}. Line {line} is the first with a different number of cells (this is private)"
+        ) from None
 
 
 def _check_attribute(attribute: Attribute, counts: Sequence[int]) -> AttributeCheck:

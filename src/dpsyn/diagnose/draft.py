@@ -1,6 +1,6 @@
-"""A first guess of a schema, read off the data for a person to finish.
+"""The draft of a schema: a first guess from the data, which a person completes.
 
-Privacy: this is the steward's own, unpaid look at the rows. Everything in the draft is marked
+Privacy: this reads the rows without privacy protection, for the data owner only. Every entry of the draft is marked
 ``provenance: data``, and a release refuses it until a person has declared it public.
 """
 
@@ -25,43 +25,43 @@ from dpsyn.schema.ranges import MAX_LATTICE_STEPS, MAX_REAL_COORDINATE
 from dpsyn.sources import Source, open_source
 
 MAX_DRAFT_ROWS = 1_000_000
-"""Rows a draft looks at: more would hardly change the guess."""
+"""Rows that a draft reads; more would hardly change the guess."""
 
 MAX_DRAFT_CATEGORIES = 100
-"""Different texts up to which a column is taken for a list of categories; beyond it for open text."""
+"""Distinct texts up to which a column is considered a list of categories; with more it is open text."""
 
 MAX_GRADES = 20
-"""Different whole numbers up to which a column is taken for grades or codes rather than amounts."""
+"""Distinct whole numbers up to which a column is considered grades or codes rather than amounts."""
 
 MAX_CODE = 2**63
-"""Whole numbers from here on are taken for text: no column of numbers holds them all."""
+"""Whole numbers from here on are considered text, because they do not fit into a column of integers."""
 
 MAX_DECIMALS = 9
-"""Digits after the point that a draft keeps; more are seldom meant."""
+"""Digits after the decimal point that a draft keeps; more are rarely intended."""
 
 NO_ROWS_WARNING = (
-    "The table has no rows, so the draft holds only the names of its columns; say what each of them can hold."
+    "The table has no rows, so the draft contains only the names of its columns; describe the values of each."
 )
 
 _HEADER = """\
-Drafted from the data. As long as an entry says  provenance: data  this file is private.
-For each attribute compare what stands here with what is publicly known (a code book, a form, the law):
-  - values, low and high should be what is possible, not what was seen in these rows;
-  - cells that cannot be read, or are not listed, go to missing, or without it to the first value;
-    say  other: NAME  to send them elsewhere;
-  - open columns have no public list of values; a release buys the frequent ones;
+Drafted from the data. This file is private as long as an entry has  provenance: data
+Compare each attribute with what is publicly known (a code book, a form, the law):
+  - values, low and high should be what is possible, not what occurs in these rows;
+  - cells that cannot be read, or are not listed, count as missing, or as the first value without missing;
+    add  other: NAME  to count them as another value;
+  - open columns have no public list of values; a release discovers the frequent ones privately;
   - identifiers are left out of the synthetic table.
 Then declare it public:  dpsyn schema approve THIS-FILE ATTRIBUTE... --because "code book 2024"
-If one person can have several rows, add  unit: {id: COLUMN, rows: 3}  with an identifier column.
+If one person can have several rows, add  privacy_unit: {id: COLUMN, max_rows: 3}  with an identifier column.
 """
 
 
 def draft_schema(data: Any, *, query: str | None = None, rows: int | None = MAX_DRAFT_ROWS) -> str:
-    """YAML text of a drafted schema for a table, commented so that a person can finish it.
+    """Draft a schema for a table, as YAML text with comments for the person who completes it.
 
-    It looks at the first million rows, or as many as ``rows`` says; None means all.
+    It reads the first million rows, or as many as ``rows``; None means all.
 
-    Privacy: unpaid look at the rows; the text is private until approved.
+    Privacy: reads the rows without privacy protection; the text is private until it is approved.
     """
     source = open_source(data, query=query)
     profiles = _profile_columns(source, rows)
@@ -71,8 +71,8 @@ def draft_schema(data: Any, *, query: str | None = None, rows: int | None = MAX_
     comments: dict[yaml_io.YamlPath, str] = {
         (): (f"{NO_ROWS_WARNING}\n" if empty else "") + _HEADER + _column_notes(source.schema.names, profiles),
         ("dataset",): "the name under which all releases of this table share a privacy budget",
-        ("expected_size",): "about how many rows, from public knowledge; it sets sensible defaults",
-        ("neighbors",): "add-remove hides whether a unit is in the table; replace makes the number of units public",
+        ("expected_size",): "a public estimate of the number of rows; it determines defaults",
+        ("neighbors",): "add-remove hides whether a person is in the table; replace makes the number of persons public",
     }
     attributes = {}
     for name, (fields, comment) in _guess_attributes(profiles).items():
@@ -89,30 +89,30 @@ def draft_schema(data: Any, *, query: str | None = None, rows: int | None = MAX_
 
 
 def _column_notes(names: list[str], profiles: dict[str, ColumnProfile]) -> str:
-    """What is odd about the columns as a whole."""
-    left_out = [name for name in names if name not in profiles]
-    notes = f"Left out, because their cells are not single values: {', '.join(left_out)}.\n" if left_out else ""
+    """Notes about unusual columns."""
+    omitted = [name for name in names if name not in profiles]
+    notes = f"Left out, because their cells are not single values: {', '.join(omitted)}.\n" if omitted else ""
     if any(read_number(name) is not None for name in names):
-        notes += "Some names look like values: does the file begin with a line of names?\n"
+        notes += "Some column names look like values: does the first line of the file hold the names?\n"
     return notes
 
 
 def _profile_columns(source: Source, rows: int | None) -> dict[str, ColumnProfile]:
     names = source.schema.names
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise SourceError(f"{source.label} has more than one column {twice!r}; rename all but one")
+        duplicate = next(name for name in names if names.count(name) > 1)
+        raise SourceError(f"{source.label} has more than one column {duplicate!r}; rename all but one")
     if not all(names):
         raise SourceError(f"{source.label} has a column without a name; name it or remove it")
     profiles = {field.name: ColumnProfile() for field in source.schema if is_scalar(value_type(field.type))}
     if not profiles:
         raise SourceError(f"{source.label} has no column whose cells are single values")
-    seen = 0
+    rows_read = 0
     for batch in source.batches(list(profiles)):
         for name, profile in profiles.items():
             profile.add(batch.column(name))
-        seen += batch.num_rows
-        if rows is not None and seen >= rows:
+        rows_read += batch.num_rows
+        if rows is not None and rows_read >= rows:
             break
     for profile in profiles.values():
         profile.finish()
@@ -120,18 +120,18 @@ def _profile_columns(source: Source, rows: int | None) -> dict[str, ColumnProfil
 
 
 def _guess_attributes(profiles: dict[str, ColumnProfile]) -> dict[str, tuple[dict[str, Any], str]]:
-    """A guess for every column, of which at least one can be measured: keys alone are no table."""
-    found = {name: guess_attribute(name, profile) for name, profile in profiles.items()}
-    if any(fields["kind"] != "identifier" for fields, _ in found.values()):
-        return found
+    """A guess for every column. If all look like keys, none becomes an identifier, as nothing would be measured."""
+    guesses = {name: guess_attribute(name, profile) for name, profile in profiles.items()}
+    if any(fields["kind"] != "identifier" for fields, _ in guesses.values()):
+        return guesses
     comment = "every value occurs once; if it is a key, make it kind: identifier"
-    return {name: (fields | {"kind": "open"}, comment) for name, (fields, _) in found.items()}
+    return {name: (fields | {"kind": "open"}, comment) for name, (fields, _) in guesses.items()}
 
 
 def guess_attribute(name: str, profile: ColumnProfile) -> tuple[dict[str, Any], str]:
-    """The fields of an attribute that a column looks like, and a remark for the person who finishes them."""
+    """The fields of an attribute that fits a column, and a comment for the person who completes them."""
     missing = _missing_field(profile)
-    key = "it repeats; if it names a person, make it kind: identifier and add a unit"
+    key = "values repeat; if it names a person, make it kind: identifier and add a privacy_unit"
     for attempt in (
         _guess_empty,
         _guess_date,
@@ -143,14 +143,17 @@ def guess_attribute(name: str, profile: ColumnProfile) -> tuple[dict[str, Any], 
         _guess_number,
         _guess_categories,
     ):
-        found = attempt(name, profile)
-        if found:
-            fields, comment = found
+        guess = attempt(name, profile)
+        if guess:
+            fields, comment = guess
             repeats = fields["kind"] == "integer" and _NAMES_A_KEY.search(name)
             return {**fields, **missing}, key if repeats else comment
     if _NAMES_A_KEY.search(name):
         return {"kind": "open", **missing}, key
-    return {"kind": "open", **missing}, "too many different texts to list; a release buys the frequent ones"
+    return {
+        "kind": "open",
+        **missing,
+    }, "too many distinct texts to list; a release discovers the frequent ones privately"
 
 
 AttributeGuess = tuple[dict[str, Any], str] | None
@@ -166,7 +169,7 @@ def _missing_field(profile: ColumnProfile) -> dict[str, Any]:
 def _guess_empty(name: str, profile: ColumnProfile) -> AttributeGuess:
     if profile.filled_cells:
         return None
-    return {"kind": "open"}, "no cell was filled; say what it could hold, or remove it"
+    return {"kind": "open"}, "all cells are empty; describe the values it can have, or remove it"
 
 
 def _guess_decimal_comma(name: str, profile: ColumnProfile) -> AttributeGuess:
@@ -174,7 +177,7 @@ def _guess_decimal_comma(name: str, profile: ColumnProfile) -> AttributeGuess:
         return None
     if not any("," in text for text in profile.counts):  # numbers, or versions such as 1.2.3
         return None
-    return {"kind": "open"}, "numbers with a decimal comma are not read; write them with a point"
+    return {"kind": "open"}, "numbers with a decimal comma are not supported; write them with a decimal point"
 
 
 _SIGN = r"(?:[$€£¥₹%]|EUR|USD|GBP|CHF|JPY|CNY|INR|CAD|AUD|SEK|NOK|DKK|PLN|CZK|kr|zł|Kč)"
@@ -182,13 +185,13 @@ _WITH_SIGNS = re.compile(rf"[-+]?(?:{_SIGN}\s?)?[-+]?[0-9]+(?:[.,'\s][0-9]{{3}})
 
 
 def _guess_signed_amount(name: str, profile: ColumnProfile) -> AttributeGuess:
-    """Too many amounts to list, with signs beside or between their digits."""
+    """Too many amounts to list, with currency or percent signs, or with separators between digits."""
     if _guess_categories(name, profile) or not all(_WITH_SIGNS.fullmatch(text) for text in profile.counts):
         return None
     if not any(re.search(f"[,']|{_SIGN}", text) for text in profile.counts):
         return None
     what = "numbers with a currency, a percent sign or commas between digits"
-    return {"kind": "open"}, f"{what} are not read; write plain ones, such as 1793.08"
+    return {"kind": "open"}, f"{what} are not supported; write plain ones, such as 1793.08"
 
 
 _NAMES_A_KEY = re.compile(r"(^|[^a-z])(id|uuid|guid|ssn|e-?mail|phone|key)$", re.IGNORECASE)
@@ -200,7 +203,7 @@ def _guess_identifier(name: str, profile: ColumnProfile) -> AttributeGuess:
     numbered = profile.whole and profile.high is not None and profile.low is not None
     in_a_row = numbered and profile.high - profile.low < 2 * profile.filled_cells  # type: ignore[operator]
     if once and not profile.instant and (_NAMES_A_KEY.search(name) or in_a_row or not profile.number):
-        return {"kind": "identifier"}, "every value occurs once; output: fresh numbers the rows anew"
+        return {"kind": "identifier"}, "every value occurs once; output: fresh gives synthetic rows new numbers"
     return None
 
 
@@ -232,47 +235,47 @@ def _guess_grades(name: str, profile: ColumnProfile) -> AttributeGuess:
     span = int(profile.high - profile.low) + 1
     if profile.distinct <= MAX_GRADES and span <= 2 * profile.distinct:
         values = list(range(int(profile.low), int(profile.high) + 1))
-        return {"kind": "ordinal", "values": values}, "all that are possible, in order"
+        return {"kind": "ordinal", "values": values}, "all possible values, in order"
     if profile.distinct <= MAX_DRAFT_CATEGORIES / 2 and span > 2 * profile.distinct:
-        return {"kind": "categorical", "values": _parse_numbers(profile.counts)}, "all codes"
+        return {"kind": "categorical", "values": _parse_numbers(profile.counts)}, "all possible codes"
     return None
 
 
 def _guess_number(name: str, profile: ColumnProfile) -> AttributeGuess:
     if not profile.number or profile.padded or profile.low is None or profile.high is None:
         return None
-    places = min(profile.decimals, MAX_DECIMALS)
-    if not _can_be_bounds(profile.low, profile.high, places):
+    decimals = min(profile.decimals, MAX_DECIMALS)
+    if not _can_be_bounds(profile.low, profile.high, decimals):
         return None
-    low, high = round_bounds(profile.low, profile.high, places)
-    if not _can_be_bounds(low, high, places):
+    low, high = round_bounds(profile.low, profile.high, decimals)
+    if not _can_be_bounds(low, high, decimals):
         return None
-    kind = {"kind": "integer"} if places == 0 else {"kind": "real"}
-    fields: dict[str, Any] = {**kind, "low": low, "high": high, **({"decimals": places} if places else {})}
-    spikes = _find_spikes(profile, (high - low) * 10**places)
+    kind = {"kind": "integer"} if decimals == 0 else {"kind": "real"}
+    fields: dict[str, Any] = {**kind, "low": low, "high": high, **({"decimals": decimals} if decimals else {})}
+    spikes = _find_spikes(profile, (high - low) * 10**decimals)
     return {**fields, **({"spikes": spikes} if spikes else {})}, "lowest and highest possible"
 
 
 def _can_be_bounds(low: float, high: float, decimals: int) -> bool:
     """Whether a schema can have these bounds."""
-    farthest = MAX_REAL_COORDINATE if decimals else MAX_LATTICE_STEPS
-    return bool(max(abs(low), abs(high)) * 10**decimals < farthest and (high - low) * 10**decimals < MAX_LATTICE_STEPS)
+    limit = MAX_REAL_COORDINATE if decimals else MAX_LATTICE_STEPS
+    return bool(max(abs(low), abs(high)) * 10**decimals < limit and (high - low) * 10**decimals < MAX_LATTICE_STEPS)
 
 
 def _find_spikes(profile: ColumnProfile, steps: float) -> list[float]:
-    """Values so frequent that they deserve a cell of their own where cells are wide."""
+    """Values that are frequent enough for a cell of their own, if cells are wider than one step."""
     if steps <= MAX_GRID_CELLS:
         return []
     typical = median(profile.counts.values())
-    least = max(10, profile.rows / 500, 20 * typical)
-    often = [text for text, times in profile.counts.most_common(20) if times >= least]
-    return [number for number in _parse_numbers(often) if number != 0]
+    min_count = max(10, profile.rows / 500, 20 * typical)
+    frequent = [text for text, count in profile.counts.most_common(20) if count >= min_count]
+    return [number for number in _parse_numbers(frequent) if number != 0]
 
 
 def _parse_numbers(texts: Iterable[str]) -> list[float]:
-    """The different finite numbers of some texts, ascending; whole ones are exact."""
-    found = {number for number in map(read_number, texts) if number is not None and abs(number) != math.inf}
-    return sorted(int(number) if number == int(number) else number for number in found)
+    """The distinct finite numbers of some texts, ascending; whole ones as integers."""
+    numbers = {number for number in map(read_number, texts) if number is not None and abs(number) != math.inf}
+    return sorted(int(number) if number == int(number) else number for number in numbers)
 
 
 def _guess_categories(name: str, profile: ColumnProfile) -> AttributeGuess:
@@ -280,11 +283,11 @@ def _guess_categories(name: str, profile: ColumnProfile) -> AttributeGuess:
         return None
     fields: dict[str, Any] = {"kind": "categorical", "values": sorted(profile.counts)}
     catch_all = next((text for text in fields["values"] if text.lower() in ("other", "others", "unknown")), None)
-    return {**fields, **({"other": catch_all} if catch_all else {})}, "all that are possible"
+    return {**fields, **({"other": catch_all} if catch_all else {})}, "all possible values"
 
 
 def round_bounds(low: float, high: float, decimals: int = 0) -> tuple[float, float]:
-    """Bounds widened to round numbers of so many decimals, so that neither is that of a single row."""
+    """Bounds widened to round numbers with this many decimals, so neither is the value of a single row."""
     exact_low, exact_high = Fraction(str(low)), Fraction(str(high))
     span = exact_high - exact_low
     power = math.floor(math.log10(span / 2)) if span * 10**decimals >= 2 else -decimals

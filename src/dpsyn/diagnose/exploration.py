@@ -1,6 +1,7 @@
-"""A first look at a table that is public anyway, counted exactly.
+"""Exploration of public data: exact marginals and dependences of a table that is public anyway.
 
-Privacy: unpaid look at the rows. What it finds goes into plans, which are public: so it is for public sample data only.
+Privacy: reads the rows without privacy protection. The result goes into plans, which are public, so this is for public
+data only.
 """
 
 from __future__ import annotations
@@ -20,16 +21,18 @@ from dpsyn.schema import Schema
 from dpsyn.sources import open_source
 
 MAX_EXPLORED_PAIR_CELLS = 1_000_000
-"""Cells of a pair that is looked at; larger ones say little."""
+"""Cells of the two-way marginal of a pair; larger ones are skipped, because they carry little information."""
 
 MAX_CELLS_AT_ONCE = 30_000_000
-"""Cells that are counted in one go: a quarter of a gigabyte."""
+"""Cells that are counted in one pass: a quarter of a gigabyte."""
 
 
 def explore_public_data(data: Any, schema: Schema | str | Path, *, query: str | None = None) -> Exploration:
-    """1-way marginals and InDif of every pair of a public table, without noise.
+    """One-way marginals and the InDif score of every pair of attributes of a public table, without noise.
 
-    Open attributes are left out: what their values are is for a release to buy.
+    Open attributes are left out, because only a release discovers their values.
+
+    Privacy: reads the rows without privacy protection; use it on public data only.
     """
     schema = Schema.coerce(schema)
     source = open_source(data, query=query)
@@ -37,49 +40,49 @@ def explore_public_data(data: Any, schema: Schema | str | Path, *, query: str | 
     codec = Codec(schema)
     codes = [_merge_into_bins(codec, codec.encode(batch)) for batch in source.batches(schema.columns)]
     if not codes:
-        raise SourceError(f"{source.label} has no rows to look at")
+        raise SourceError(f"{source.label} has no rows; give a table with rows")
     table = np.asfortranarray(np.concatenate(codes))
-    counts = {name: np.bincount(table[:, place], minlength=codec.coarse_sizes[place]).astype(np.float64)
-              for place, name in enumerate(codec.names)}  # fmt: skip
+    counts = {name: np.bincount(table[:, axis], minlength=codec.coarse_sizes[axis]).astype(np.float64)
+              for axis, name in enumerate(codec.names)}  # fmt: skip
     pairs = [
         pair
         for pair in combinations(range(len(codec.names)), 2)
-        if math.prod(codec.coarse_sizes[place] for place in pair) <= MAX_EXPLORED_PAIR_CELLS
+        if math.prod(codec.coarse_sizes[axis] for axis in pair) <= MAX_EXPLORED_PAIR_CELLS
     ]
     indifs = [
         value
-        for some in _batch_pairs(pairs, codec.coarse_sizes)
-        for value in _compute_indifs(table, some, codec.coarse_sizes)
+        for batch in _batch_pairs(pairs, codec.coarse_sizes)
+        for value in _compute_indifs(table, batch, codec.coarse_sizes)
     ]
     named = [(codec.names[one], codec.names[other]) for one, other in pairs]
     return Exploration.build(counts, named, np.array(indifs), rows=len(table), exact=True, schema=schema)
 
 
 def _merge_into_bins(codec: Codec, fine: Any) -> Any:
-    return np.stack([group.merge(fine[:, place]) for place, group in enumerate(codec.groupings)], axis=1)
+    return np.stack([group.merge(fine[:, axis]) for axis, group in enumerate(codec.groupings)], axis=1)
 
 
 def _batch_pairs(pairs: list[tuple[int, int]], bins: tuple[int, ...]) -> list[list[tuple[int, int]]]:
-    """Pairs in their order, so many at a time as memory holds."""
-    parts: list[list[tuple[int, int]]] = [[]]
-    held = 0
+    """The pairs, in order, in batches whose tables fit into memory."""
+    batches: list[list[tuple[int, int]]] = [[]]
+    batch_cells = 0
     for pair in pairs:
         cells = bins[pair[0]] * bins[pair[1]]
-        if parts[-1] and held + cells > MAX_CELLS_AT_ONCE:
-            parts.append([])
-            held = 0
-        parts[-1].append(pair)
-        held += cells
-    return parts
+        if batches[-1] and batch_cells + cells > MAX_CELLS_AT_ONCE:
+            batches.append([])
+            batch_cells = 0
+        batches[-1].append(pair)
+        batch_cells += cells
+    return batches
 
 
 def _compute_indifs(table: Any, pairs: list[tuple[int, int]], bins: tuple[int, ...]) -> list[float]:
-    """‖M_ab − M_a·M_b/n‖₁ of each pair."""
+    """InDif, ‖M_ab − M_a·M_b/n‖₁, of each pair."""
     if not pairs:
         return []
-    tally = MarginalCounter(pairs, bins)
-    tally.add(table)
+    counter = MarginalCounter(pairs, bins)
+    counter.add(table)
     return [
         float(np.abs(counts - np.multiply.outer(counts.sum(axis=1), counts.sum(axis=0)) / len(table)).sum())
-        for counts in tally.tables()
+        for counts in counter.tables()
     ]

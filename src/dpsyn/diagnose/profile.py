@@ -1,4 +1,7 @@
-"""What the cells of one column look like. Facts about private rows: for the steward's eyes only."""
+"""A profile of one column, for the draft of a schema.
+
+Privacy: it describes private rows without privacy protection, for the data owner only.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from dpsyn.schema import parse_instant
 from dpsyn.schema.attributes import MISSING, NULL_SPELLINGS
 
 MAX_DISTINCT_VALUES = 5_000
-"""Different values of a column that are remembered; beyond it only their kind and range are."""
+"""Distinct values of a column that are stored; beyond that, only their type and range are tracked."""
 
 NULL_LIKE_TEXTS = frozenset({*NULL_SPELLINGS, "?", "-", ".", "--"})
 """Texts that a person would read as an empty cell."""
@@ -28,11 +31,11 @@ DATE_FORMATS = (
     "%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y", "%d.%m.%y", "%m-%d-%Y", "%d-%m-%Y", "%Y/%m/%d", "%d %b %Y", "%d-%b-%Y",
     "%d %B %Y", "%m/%d/%Y %H:%M", "%m/%d/%Y %I:%M:%S %p", "%d.%m.%Y %H:%M",
 )  # fmt: skip
-"""Ways to write dates that are tried where ISO 8601 does not fit; the first that fits all cells is taken."""
+"""Date formats that are tried if ISO 8601 does not fit; the first that fits all cells is used."""
 
 
 class ColumnProfile:
-    """The different texts of a column, and what all of them could be read as."""
+    """The distinct texts of a column, and the types that all of them can be read as."""
 
     def __init__(self) -> None:
         self.rows = 0
@@ -56,34 +59,34 @@ class ColumnProfile:
 
     @property
     def distinct(self) -> int:
-        """The number of different values, as far as they were remembered."""
+        """The number of distinct values that were stored."""
         return len(self.counts)
 
     def add(self, array: pa.Array) -> None:
-        """Look at some more cells."""
+        """Add more cells."""
         self.rows += len(array)
-        for value, times in _count_values(array):
+        for value, count in _count_values(array):
             text = entries.text_of_entry(value)
-            self._add_text(text if text is None else text.strip(), times)
+            self._add_text(text if text is None else text.strip(), count)
 
     def finish(self) -> None:
-        """Take the word for empty cells for one of them where some are empty: a schema has no such value then."""
+        """Count the text ``missing`` as empty if other cells are empty: a schema cannot list it as a value then."""
         if self.empties and MISSING in self.counts:
             self.empties[MISSING] = self.counts.pop(MISSING)
 
-    def _add_text(self, text: str | None, times: int) -> None:
+    def _add_text(self, text: str | None, count: int) -> None:
         if text is None or text in NULL_LIKE_TEXTS:
-            self.empties[text or ""] += times
+            self.empties[text or ""] += count
             return
         known = text in self.counts
         if known or not self.crowded:
-            self.counts[text] += times
+            self.counts[text] += count
             self.crowded = self.distinct > MAX_DISTINCT_VALUES
         if not known:
             self._consider(text)
 
     def _consider(self, text: str) -> None:
-        """Rule out what this text cannot be."""
+        """Exclude the types that this text cannot be read as."""
         if self.number:
             self._consider_number(text)
         self.truth = self.truth and text.lower() in ("true", "false", "yes", "no", "t", "f", "y", "n")
@@ -97,7 +100,7 @@ class ColumnProfile:
         if number is None:
             self.number = self.whole = False
             return
-        if abs(number) == math.inf:  # beyond every bound, so it tells nothing about them
+        if abs(number) == math.inf:  # beyond every bound, so it does not extend the range
             self.endless = True
             return
         number = int(number) if number == int(number) else number
@@ -108,8 +111,8 @@ class ColumnProfile:
         self.padded = self.padded or bool(re.match(r"[-+]?0[0-9]", text))
 
     def _consider_instant(self, text: str) -> None:
-        looks = re.match(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}", text) and not re.fullmatch(r"[0-9]{9,}", text)
-        instant = parse_instant(text) if looks else None
+        looks_iso = re.match(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}", text) and not re.fullmatch(r"[0-9]{9,}", text)
+        instant = parse_instant(text) if looks_iso else None
         if instant is None:
             self.instant = False
             self.formats = [
@@ -119,9 +122,9 @@ class ColumnProfile:
             self._extend_range(instant)
 
     def _matches_format(self, text: str, form: str) -> bool:
-        if not text.isascii():  # Python reads the digits of all scripts, Arrow those of one
+        if not text.isascii():  # Python reads the digits of all scripts, Arrow only ASCII digits
             return False
-        if form.endswith("%y") and len(text) != len("14.04.21"):  # 1.2.10 is rather a version than a date
+        if form.endswith("%y") and len(text) != len("14.04.21"):  # 1.2.10 is more likely a version than a date
             return False
         try:
             instant = dt.datetime.strptime(text, form)
@@ -140,19 +143,19 @@ class ColumnProfile:
 
 
 def _count_values(array: pa.Array) -> Iterable[tuple[Any, int]]:
-    """The values of an array, each different one with the number of its cells; a value may come twice."""
+    """The values of an array with their numbers of cells; a value may occur more than once."""
     if pa.types.is_dictionary(array.type):
         values = _countable(array.dictionary).to_pylist()
-        return [(None if place is None else values[place], times) for place, times in _count_values(array.indices)]
+        return [(None if index is None else values[index], count) for index, count in _count_values(array.indices)]
     array = _countable(array)
     try:
         return [(entry["values"], entry["counts"]) for entry in pc.value_counts(array).to_pylist()]
-    except pa.ArrowNotImplementedError:  # narrow decimals, so far
+    except pa.ArrowNotImplementedError:  # not implemented for narrow decimals so far
         return Counter(array.to_pylist()).items()
 
 
 def _countable(array: pa.Array) -> pa.Array:
-    """The same cells in a type whose values can be counted and have the texts that categories are compared with."""
+    """The same cells in a type that can be counted, and whose texts are those that categories are compared with."""
     if is_text(array.type):
         return as_binary(array)
     if is_instant(array.type) or pa.types.is_time(array.type):
@@ -161,5 +164,5 @@ def _countable(array: pa.Array) -> pa.Array:
 
 
 def _count_decimals(number: float) -> int:
-    """Digits after the point."""
+    """Digits after the decimal point."""
     return 0 if isinstance(number, int) else max(0, -int(Decimal(repr(number)).normalize().as_tuple().exponent))

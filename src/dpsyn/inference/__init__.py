@@ -28,11 +28,19 @@ from dpsyn.inference.methods import (
 if TYPE_CHECKING:
     from dpsyn.inference.consistency import ConsistencyOptions, make_consistent
     from dpsyn.inference.empirical_bayes import posterior_mean_counts
-    from dpsyn.inference.fit import estimate_one_way, estimate_row_count, fit_model
+    from dpsyn.inference.fit import estimate_one_way, estimate_row_count, fit_distribution, fit_model
     from dpsyn.inference.gibbs import GibbsModel, restore_model
     from dpsyn.inference.gum import Records, initialize_records, run_gum
     from dpsyn.inference.mcf import run_mcf
-    from dpsyn.inference.measurements import MeasurementRound, Model, Release, Scores, SynthesisMethod
+    from dpsyn.inference.measurements import (
+        MeasurementRound,
+        Model,
+        PreviousReleases,
+        Release,
+        Scores,
+        iterate_marginals,
+        parse_synthesis,
+    )
     from dpsyn.inference.nonnegativity import norm_cut, norm_sub, ripple
     from dpsyn.inference.synthesis import FIRST_RUN_NOTE, is_first_run, synthesize_records
 
@@ -42,18 +50,21 @@ _HOMES = {
     "GibbsModel": "gibbs",
     "MeasurementRound": "measurements",
     "Model": "measurements",
+    "PreviousReleases": "measurements",
     "Records": "gum",
     "Release": "measurements",
     "Scores": "measurements",
-    "SynthesisMethod": "measurements",
     "estimate_one_way": "fit",
     "estimate_row_count": "fit",
+    "fit_distribution": "fit",
     "fit_model": "fit",
     "initialize_records": "gum",
     "is_first_run": "synthesis",
+    "iterate_marginals": "measurements",
     "make_consistent": "consistency",
     "norm_cut": "nonnegativity",
     "norm_sub": "nonnegativity",
+    "parse_synthesis": "measurements",
     "posterior_mean_counts": "empirical_bayes",
     "restore_model": "gibbs",
     "ripple": "nonnegativity",
@@ -78,21 +89,24 @@ __all__ = [
     "MeasurementRound",
     "Model",
     "Moves",
+    "PreviousReleases",
     "Records",
     "Release",
     "Scores",
     "SquareRootDecay",
     "StepDecay",
     "Synthesis",
-    "SynthesisMethod",
     "estimate_one_way",
     "estimate_row_count",
+    "fit_distribution",
     "fit_model",
     "initialize_records",
     "is_first_run",
+    "iterate_marginals",
     "make_consistent",
     "norm_cut",
     "norm_sub",
+    "parse_synthesis",
     "posterior_mean_counts",
     "restore_model",
     "ripple",

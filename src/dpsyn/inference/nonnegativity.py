@@ -11,8 +11,8 @@ Values = NDArray[np.float64]
 def norm_sub(values: Values, total: float) -> Values:
     """Norm-sub: subtract one constant from all cells and clip at 0, such that the sum is ``total``.
 
-    All cells become 0 if the total is not positive. The result is the nearest non-negative table with that total (Wang et al.: Locally Differentially Private Frequency Estimation
-    with Consistency, NDSS 2020).
+    All cells become 0 if the total is not positive. The result is the nearest non-negative table with that total (Wang
+    et al.: Locally Differentially Private Frequency Estimation with Consistency, NDSS 2020).
     """
     start = np.zeros(1, np.int64)
     return norm_sub_each(values.ravel(), start, total).reshape(values.shape)

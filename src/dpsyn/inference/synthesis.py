@@ -157,7 +157,7 @@ class _CombinedProgress:
 
 
 _MIN_FITTED_RECORDS = 30_000
-"""The number of records that are fitted if fewer are wanted than GUM can fit; the wanted ones are sampled from them.
+"""The number of records that are fitted if fewer are requested than GUM can fit; these are sampled from them.
 
 With all 105 pairs of Adult, 1 000 records fitted on their own have a mean total variation distance of .154 from the
 tables; sampled from 5 000 fitted ones .10, from 20 000 .078, from 50 000 .075. 5 000 records fitted on their own have

@@ -227,9 +227,10 @@ class Journal:
 
     def _other_question_error(self, measurement: MeasurementRecord, record: AnswerRecord) -> JournalError:
         return JournalError(
-            f"the run asks other questions than before it was interrupted: now {measurement.purpose}, while {self.path} "
-            f"holds the answer to {record.measurement['purpose']}, or to the same with other details. Nothing was "
-            "charged. Resume the run with the version of DPSyn that began it, or remove the journal and start a new run"
+            f"the run asks other questions than before it was interrupted: now {measurement.purpose}, while "
+            f"{self.path} holds the answer to {record.measurement['purpose']}, or to the same with other details. "
+            "Nothing was charged. Resume the run with the version of DPSyn that began it, or remove the journal and "
+            "start a new run"
         )
 
     def _append(self, records: Sequence[JournalRecord]) -> None:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import msgspec
 
 from dpsyn.accounting import Ledger, default_delta, delta_warning
 from dpsyn.encoding.dataframes import detect_output_format
 from dpsyn.errors import SchemaError, UserError
-from dpsyn.inference import FIRST_RUN_NOTE, GUM, Release, fit_model, is_first_run
+from dpsyn.inference import FIRST_RUN_NOTE, Release, fit_model, is_first_run
 from dpsyn.private import ResourceEstimate, estimate_reading, open_private
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.recipes.base import Recipe
 from dpsyn.recipes.dpsyn import DPSyn
 from dpsyn.recipes.registry import find_recipe
 from dpsyn.schema import Open, Schema
-from dpsyn.synopsis import OutputFormat, Synopsis
+from dpsyn.synopsis import Synopsis
 
 DEFAULT_RECIPE = DPSyn.name
 
@@ -92,7 +92,7 @@ def measure(
         table.require_all_answers()
         measurements = recipe.measure(table, previous=previous, progress=progress)
     _warn_of_empty_discoveries(schema, measurements.schema)
-    release = Release(recipe.name, measurements.rounds, measurements.scores, table.certificate())
+    release = Release(measurements.rounds, measurements.scores, table.certificate())
     releases = (*(previous.releases if previous else ()), release)
     model = fit_model(
         measurements.schema,
@@ -100,11 +100,11 @@ def measure(
         releases,
         zeroed_attributes=measurements.zeroed_attributes,
         total=measurements.row_count,
-        method="gum" if isinstance(recipe.synthesis, GUM) else "gibbs",
+        synthesis=recipe.synthesis,
         tables=measurements.tables,
         progress=progress,
     )
-    return Synopsis(measurements.schema, releases, model, cast(OutputFormat, detect_output_format(data)))
+    return Synopsis(measurements.schema, releases, model, detect_output_format(data))
 
 
 def estimate_resources(

@@ -172,7 +172,7 @@ def _exclude_constants(table: PrivateTable, is_allowed: IsAllowed) -> IsAllowed:
 
 def _predict_tables(measurements: Measurements, previous: Synopsis | None, cliques: Sequence[Clique]) -> list[Counts]:
     """Predict marginals from everything released so far; attributes are independent if no pair was measured."""
-    releases = (*(previous.releases if previous else ()), Release("", measurements.rounds))
+    releases = (*(previous.releases if previous else ()), Release(measurements.rounds))
     model = fit_model(measurements.schema, measurements.recoding, releases, total=measurements.row_count)
     if model.distribution is None:
         return _independent_tables(model, cliques)

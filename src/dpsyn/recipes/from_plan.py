@@ -260,7 +260,7 @@ class _PlanState:
 
     def _one_way_estimate(self, name: str) -> Estimate | None:
         """The noisy counts of an attribute's codes; None if nothing was measured about it."""
-        recoding, releases = self.resolved.recoding, [Release("", self.rounds)]
+        recoding, releases = self.resolved.recoding, [Release(self.rounds)]
         if name in self.resolved.one_way:
             return estimate_one_way(releases, recoding, name)
         for round_ in self.rounds:

@@ -1,4 +1,4 @@
-"""What is public about a table: attributes, domains, rules, the privacy unit, and their files."""
+"""What is public about a table: attributes, domains, rules, the privacy unit, and schema files."""
 
 from dpsyn.schema.attributes import (
     MISSING,
@@ -12,7 +12,7 @@ from dpsyn.schema.attributes import (
     canonical_text,
 )
 from dpsyn.schema.baskets import BasketSchema, is_item, read_items
-from dpsyn.schema.conditions import format_conditions, parse_conditions, select_cells
+from dpsyn.schema.conditions import AttributeConditions, format_conditions, parse_conditions, select_cells
 from dpsyn.schema.constraint_model import compile_constraints
 from dpsyn.schema.grid import Grid
 from dpsyn.schema.ranges import Datetime, Integer, Ranged, Real, parse_instant
@@ -37,6 +37,7 @@ __all__ = [
     "AnyAttribute",
     "AnyRule",
     "Attribute",
+    "AttributeConditions",
     "BasketSchema",
     "Boolean",
     "Categorical",

@@ -1,8 +1,8 @@
-"""Approval: the record, in a schema's own text, that something is known without the data, and why.
+"""Approval: records in the text of a schema that an entry is known without the data, and why.
 
-The text is edited where it must change and nowhere else, so that comments, order and quoting stay as people wrote
-them. The marks of YAML nodes say where; the result is read again and compared, so that an edit that would change
-anything else is refused.
+Only the approved fields of the text are edited, so comments, order and quoting stay as people wrote them. The edits
+are located by the position marks of YAML nodes. The result is parsed again and compared with the expected document,
+and an edit that would change anything else is refused.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dpsyn.schema import files, yaml_io
 from dpsyn.schema.attributes import suggest_names
 
 Edit = tuple[int, int, str]
-"""From where, to where, and what will stand there."""
+"""The start and end of the replaced text, and the new text."""
 
 FieldNodes = tuple[yaml.Node, yaml.Node]
 """The nodes of a key and its value."""
@@ -33,14 +33,14 @@ _BYTE_ORDER_MARK = "\ufeff"
 def approve_schema(
     path: str | Path, names: str | Sequence[str] = (), *, because: str, everything: bool = False
 ) -> None:
-    """Record in a schema file that what it says of some attributes is publicly known, and why.
+    """Record in a schema file that the entries of some attributes are publicly known, and why.
 
-    This is what makes a drafted schema fit for a release; the certificate lists the reasons. ``everything`` stands
-    for all that was read off the data. Nothing else in the file changes.
+    A drafted schema can be used for a release only after this; the certificate lists the reasons. ``everything``
+    approves all entries that were taken from the data. Nothing else in the file changes.
     """
     files.require_file(path)
     names = (names,) if isinstance(names, str) else names
-    with exclusive_edit(Path(path)):  # two approvals at a time would lose one of them
+    with exclusive_edit(Path(path)):  # two simultaneous approvals could lose one of them
         text = files.read_text(path, keep_mark=True)
         try:
             approved = approve_text(text, names, because, everything=everything)
@@ -50,16 +50,17 @@ def approve_schema(
 
 
 def approve_text(text: str, names: Sequence[str], because: str, *, everything: bool = False) -> str:
-    """The text of a schema in which the attributes named are public, for a reason; all else stays as it was.
+    """The text of a schema in which the named attributes are public, with a reason; the rest is unchanged.
 
-    An attribute that is public already gets the new reason. A name stands for the derivation of that attribute
-    too, if it has a provenance of its own. ``everything`` approves all that was read off the data, rules included.
+    An attribute that is already public gets the new reason. A name also covers the derivation of that attribute, if
+    the derivation has its own provenance. ``everything`` approves all entries that were taken from the data, including
+    rules.
     """
     reason = " ".join(because.split())
     if not reason:
-        raise SchemaError('an approval needs a reason; say why this is public, such as "code book 2024"')
+        raise SchemaError('an approval needs a reason; state why this is public, such as "code book 2024"')
     if bool(names) == everything:
-        raise SchemaError("name the attributes to approve, or approve everything; one of the two")
+        raise SchemaError("either name the attributes to approve, or approve everything")
     mark = _BYTE_ORDER_MARK if text.startswith(_BYTE_ORDER_MARK) else ""
     try:
         return mark + _approve_document(text.removeprefix(mark), names, reason)
@@ -71,7 +72,7 @@ def _approve_document(text: str, names: Sequence[str], reason: str) -> str:
     document, _ = yaml_io.read_yaml(text)
     files.require_format(document)
     nodes = _entry_nodes(yaml_io.compose_nodes(text))
-    edits: dict[Edit, None] = {}  # in order, and once where an alias makes two entries one
+    edits: dict[Edit, None] = {}  # an ordered set, because an alias can make two entries one
     for path in _paths_of_names(document, names) if names else _paths_read_from_data(document):
         entry = _value_at(document, path)
         if names or not _is_approved(entry):
@@ -80,8 +81,8 @@ def _approve_document(text: str, names: Sequence[str], reason: str) -> str:
     result = _apply_edits(text, edits)
     if _canonical(yaml_io.read_yaml(result)[0]) != _canonical(document):
         raise SchemaError(
-            "this file cannot be edited where it stands, perhaps because of an alias (*name); "
-            f"write provenance: public and because: {yaml_io.format_scalar(reason)} yourself"
+            "this file cannot be edited automatically, perhaps because of an alias (*name); "
+            f"write provenance: public and because: {yaml_io.format_scalar(reason)} by hand"
         )
     return result
 
@@ -90,7 +91,7 @@ def _canonical(document: Any) -> str:
     return json.dumps(document, sort_keys=True)
 
 
-# ── what to approve ──────────────────────────────────────────────────────────────────────────────────────────
+# ── entries to approve ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _paths_of_names(document: dict[str, Any], names: Iterable[str]) -> Iterator[yaml_io.YamlPath]:
@@ -99,14 +100,14 @@ def _paths_of_names(document: dict[str, Any], names: Iterable[str]) -> Iterator[
         if name not in attributes:
             raise _unknown_attribute(name, list(attributes))
         if not isinstance(attributes[name], dict) or not attributes[name]:
-            raise SchemaError(f"attribute {name!r} is not described; give its kind first", ("attributes", name))
+            raise SchemaError(f"attribute {name!r} has no description; give its kind first", ("attributes", name))
         yield "attributes", name
         if isinstance(derive.get(name), dict) and "provenance" in derive[name]:
             yield "derive", name
 
 
 def _paths_read_from_data(document: dict[str, Any]) -> Iterator[yaml_io.YamlPath]:
-    """The paths of all entries that were read off the data."""
+    """The paths of all entries that were taken from the data."""
     rules = document.get("rules")
     for section in ("attributes", "derive", "rules"):
         entries = _entries(document, section)
@@ -130,7 +131,7 @@ def _is_approved(entry: dict[str, Any]) -> bool:
     return entry.get("provenance", "public") == "public" and bool(entry.get("because"))
 
 
-# ── where it stands ──────────────────────────────────────────────────────────────────────────────────────────
+# ── positions in the text ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _value_at(document: Any, path: yaml_io.YamlPath) -> Any:
@@ -141,13 +142,13 @@ def _value_at(document: Any, path: yaml_io.YamlPath) -> Any:
 
 def _entry_nodes(root: Any) -> dict[yaml_io.YamlPath, yaml.MappingNode]:
     """The nodes of all entries that can be approved, by their paths."""
-    found: dict[yaml_io.YamlPath, Any] = {}
+    nodes: dict[yaml_io.YamlPath, Any] = {}
     for section, (_, node) in _fields(root).items():
         if isinstance(node, yaml.MappingNode):
-            found |= {(section, key): value for key, (_, value) in _fields(node).items()}
+            nodes |= {(section, key): value for key, (_, value) in _fields(node).items()}
         elif isinstance(node, yaml.SequenceNode):
-            found |= {(section, index): value for index, value in enumerate(node.value)}
-    return found
+            nodes |= {(section, index): value for index, value in enumerate(node.value)}
+    return nodes
 
 
 def _fields(node: yaml.MappingNode) -> dict[str, FieldNodes]:
@@ -155,14 +156,14 @@ def _fields(node: yaml.MappingNode) -> dict[str, FieldNodes]:
 
 
 def _end(node: yaml.Node) -> int:
-    """Where a value ends; the mark of a block list or mapping is where the next thing begins."""
+    """The end of a value. The end mark of a block list or mapping is the start of the next entry, so it is not used."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style:
         last = node.value[-1]
         return _end(last[1] if isinstance(node, yaml.MappingNode) else last)
     return node.end_mark.index
 
 
-# ── what changes ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── edits ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _edits(text: str, node: yaml.MappingNode, reason: str) -> Iterator[Edit]:
@@ -172,12 +173,12 @@ def _edits(text: str, node: yaml.MappingNode, reason: str) -> Iterator[Edit]:
     if "because" in fields:
         yield _replace_value(text, fields["because"][1], reason)
     else:
-        beside = fields.get("provenance") or list(fields.values())[-1]
-        yield (_insert_in_braces if node.flow_style else _insert_below)(text, beside, reason)
+        previous = fields.get("provenance") or list(fields.values())[-1]
+        yield (_insert_in_braces if node.flow_style else _insert_below)(text, previous, reason)
 
 
 def _replace_value(text: str, value: yaml.Node, new: str) -> Edit:
-    """Another value in the same place; what was empty begins behind its colon."""
+    """Replace a value; an empty value is written after its colon."""
     start, end = value.start_mark.index, _end(value)
     if start == end:
         colon = _end_of_text(text, start)
@@ -187,38 +188,38 @@ def _replace_value(text: str, value: yaml.Node, new: str) -> Edit:
 
 
 def _end_of_text(text: str, end: int) -> int:
-    """Where the last thing before a place ends that is no space."""
+    """The end of the last text before a position, without spaces."""
     while text[end - 1 : end].isspace():
         end -= 1
     return end
 
 
-def _insert_in_braces(text: str, beside: FieldNodes, reason: str) -> Edit:
-    """One more field between braces."""
-    end = _end(beside[1])
-    return end, end, f", {_quote_like('because', beside[0])}: {_quote_like(reason, beside[0])}"
+def _insert_in_braces(text: str, previous: FieldNodes, reason: str) -> Edit:
+    """Add a field inside braces, after another field."""
+    end = _end(previous[1])
+    return end, end, f", {_quote_like('because', previous[0])}: {_quote_like(reason, previous[0])}"
 
 
-def _insert_below(text: str, beside: FieldNodes, reason: str) -> Edit:
-    """One more field on a line of its own, below the whole of another one and its comment."""
-    key, value = beside
+def _insert_below(text: str, previous: FieldNodes, reason: str) -> Edit:
+    """Add a field on its own line, below another field and its comment."""
+    key, value = previous
     end = _end(value)
     line = " " * key.start_mark.column + f"{_quote_like('because', key)}: {_quote_like(reason, key)}"
     if _BREAK.fullmatch(text[end - 1 : end]):  # a block of text ends with its line breaks
         return end, end, line + _line_break(text)
-    found = _BREAK.search(text, end)
-    end = found.start() if found else len(text)
+    line_break = _BREAK.search(text, end)
+    end = line_break.start() if line_break else len(text)
     return end, end, _line_break(text) + line
 
 
 def _line_break(text: str) -> str:
-    """The kind of line break that the text has."""
-    found = _BREAK.search(text)
-    return found[0] if found else "\n"
+    """The kind of line break that the text uses."""
+    first = _BREAK.search(text)
+    return first[0] if first else "\n"
 
 
 def _quote_like(new: str, like: yaml.Node) -> str:
-    """A text, in double quotes if its neighbor has them."""
+    """A YAML scalar, in double quotes if a given node has them."""
     quoted = isinstance(like, yaml.ScalarNode) and like.style == '"' and new.isprintable()
     return json.dumps(new, ensure_ascii=False) if quoted else yaml_io.format_scalar(new)
 

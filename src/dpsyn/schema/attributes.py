@@ -1,12 +1,12 @@
-"""The kinds of attribute: what is public about one column.
+"""Attribute kinds: what is public about one column.
 
-Every kind is a frozen value that is valid from birth. A kind knows its **codes**: *cells*, the finest
-distinction DPSyn makes, and *bins*, the unions of cells that marginals over several attributes use. For listed
-values the two are the same.
+Each kind is a frozen value that is checked when it is built. It defines its **codes** at two resolutions: *cells*,
+the finest distinction that DPSyn makes, and *bins*, the unions of cells that marginals over several attributes use.
+For listed values, cells and bins are the same.
 
-Encoding is **total**: a null goes to ``missing`` where that is declared; what cannot be read, or is not in the
-list, goes to ``other``; a number or date out of range goes to the nearest bound. ``other`` is ``missing`` unless
-said differently, and the first value of the domain where ``missing`` is not declared.
+Encoding is **total**: every cell of a table gets a code. A null becomes ``missing`` if that is declared. A value that
+cannot be read, or is not in the list, becomes ``other``. A number or date out of range becomes the nearest bound. By
+default ``other`` is ``missing``, or the first value of the domain if ``missing`` is not declared.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Value = str | int | float | bool
 Provenance = Literal["public", "data"]
 
 NULL_SPELLINGS = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>")
-"""What counts as empty in a text file where an attribute says ``missing: true``."""
+"""The texts that count as empty in a text file if an attribute declares ``missing: true``."""
 
 MISSING = "missing"
-"""How conditions and labels call an empty cell."""
+"""The name of an empty cell in conditions and labels."""
 
 MAX_LISTED_VALUES = 1_000_000
-"""Listed values of one attribute, at most: a guard against a slip of the finger."""
+"""Values that one attribute may list: a guard against typing errors such as ``codes: 10000000``."""
 
 
 class Attribute(
@@ -44,15 +44,15 @@ class Attribute(
     omit_defaults=True,
     tag_field="kind",
 ):
-    """What all kinds have in common.
+    """The base class of all kinds.
 
     Attributes:
-        name: the column's name.
-        missing: whether empty cells are a value of their own; or how a text file spells them.
-        provenance: ``public`` if all that stands here is known without the data, ``data`` if it was read off
+        name: the name of the column.
+        missing: whether empty cells are a value of their own; or the texts that mean empty in a text file.
+        provenance: ``public`` if everything in this entry is known without the data; ``data`` if it was taken from
             the data, in which case a release refuses it.
-        because: why it is public, for the certificate.
-        description: for people.
+        because: why this entry is public; printed in the certificate.
+        description: a note for readers of the schema.
     """
 
     coded: ClassVar[bool] = True
@@ -70,20 +70,18 @@ class Attribute(
         self._check()
 
     def _check(self) -> None:
-        """Refuse what no table could have; kinds add their own."""
+        """Refuse fields that contradict each other; each kind adds its own checks."""
 
     def _check_missing(self, texts: set[str]) -> None:
-        """Refuse values that could not be told from an empty cell."""
+        """Refuse values that could not be distinguished from an empty cell."""
         overlap = texts.intersection(self.null_spellings) if self.missing is not True else ()
         if overlap:
             raise SchemaError(f"{min(overlap)!r} is both a value and a spelling of missing", ("missing",))
         if self.has_missing and "" in texts:
-            message = "'' is a value, but a text file writes it like an empty cell; drop it, or drop missing"
+            message = "'' is a value, but in a text file it looks like an empty cell; remove it, or remove missing"
             raise SchemaError(message, ("missing",))
         if self.has_missing and MISSING in texts:
-            message = (
-                f"{MISSING!r} is how empty cells are called; leave it out of the values and say missing: [missing]"
-            )
+            message = f"{MISSING!r} is the name of empty cells; remove it from the values and write missing: [missing]"
             raise SchemaError(message, ("missing",))
 
     @property
@@ -93,12 +91,12 @@ class Attribute(
 
     @property
     def has_missing(self) -> bool:
-        """Whether empty cells have a code of their own."""
+        """Whether empty cells have their own code."""
         return self.missing is not False and self.missing != ()
 
     @property
     def null_spellings(self) -> tuple[str, ...]:
-        """The texts that count as empty, none where ``missing`` is not declared."""
+        """The texts that count as empty; none if ``missing`` is not declared."""
         if isinstance(self.missing, str):
             return (self.missing,)
         if isinstance(self.missing, tuple):
@@ -112,7 +110,7 @@ class Attribute(
 
     @property
     def cells(self) -> int:
-        """The number of fine codes; the last one is ``missing`` where that is declared."""
+        """The number of fine codes; the last one is ``missing`` if that is declared."""
         return self.proper_cells + self.has_missing
 
     @property
@@ -126,7 +124,7 @@ class Attribute(
 
     @property
     def other_cell(self) -> int:
-        """The fine code of what cannot be read or is not in the domain."""
+        """The fine code of values that cannot be read or are not in the domain."""
         declared = self._declared_other()
         if declared is not None:
             return declared
@@ -148,29 +146,29 @@ class Attribute(
         raise NotCodedError(self)
 
     def select(self, condition: Value | Sequence[Value]) -> NDArray[np.bool_]:
-        """The fine codes that meet a condition: a value, several, a range ``30..39``, or ``missing``."""
-        chosen = np.zeros(self.cells, dtype=np.bool_)
+        """Which fine codes meet a condition: a value, several values, a range ``30..39``, or ``missing``."""
+        selected = np.zeros(self.cells, dtype=np.bool_)
         parts = (condition,) if isinstance(condition, str | int | float) else condition
         for part in parts:
             if part == MISSING and self.has_missing:
-                chosen[self.proper_cells] = True
+                selected[self.proper_cells] = True
             else:
-                chosen[self._select_one(part)] = True
-        if not chosen.any():
-            raise SchemaError(f"the condition {condition!r} on {self.name!r} meets no value of its domain")
-        return chosen
+                selected[self._select_one(part)] = True
+        if not selected.any():
+            raise SchemaError(f"the condition {condition!r} on {self.name!r} matches no value of its domain")
+        return selected
 
     def _select_one(self, part: Value) -> NDArray[np.int64]:
         raise NotCodedError(self)
 
 
 class NotCodedError(SchemaError):
-    """An attribute without codes was asked for them."""
+    """The codes of an attribute were requested, but its kind has none."""
 
     def __init__(self, attribute: Attribute) -> None:
         super().__init__(
             f"attribute {attribute.name!r} is {attribute.kind} and has no codes"
-            + ("; its values must be bought first" if isinstance(attribute, Open) else "")
+            + ("; its values must be discovered first" if isinstance(attribute, Open) else "")
         )
 
 
@@ -178,9 +176,9 @@ class Categorical(Attribute, frozen=True, kw_only=True, dict=True, tag="categori
     """A list of values.
 
     Attributes:
-        values: the values, as they stand in the table; integers stay integers.
-        codes: instead of ``values``: the table holds the codes 0 … codes−1.
-        other: where every other value goes: one of ``values``, or a new name that joins them.
+        values: the values, as they appear in the table; integers stay integers.
+        codes: instead of ``values``, if the table holds the codes 0 … codes−1.
+        other: the value that replaces every unlisted value: one of ``values``, or a new name that is added to them.
     """
 
     values: tuple[Value, ...] = ()
@@ -189,7 +187,7 @@ class Categorical(Attribute, frozen=True, kw_only=True, dict=True, tag="categori
 
     def _check(self) -> None:
         if (self.codes is None) == (not self.values):
-            raise SchemaError("say either values: [...] or codes: n, the number of codes 0 … n−1", ("values",))
+            raise SchemaError("give either values: [...] or codes: n, the number of codes 0 … n−1", ("values",))
         if self.codes is not None and not 1 <= self.codes <= MAX_LISTED_VALUES:
             raise SchemaError(f"codes is {self.codes}; it must be 1 … {MAX_LISTED_VALUES:,}", ("codes",))
         if len(self.values) > MAX_LISTED_VALUES:
@@ -208,7 +206,7 @@ class Categorical(Attribute, frozen=True, kw_only=True, dict=True, tag="categori
         self._check_missing(seen if self.other is None else seen | {canonical_text(self.other)})
 
     def all_values(self) -> tuple[Value, ...]:
-        """The value of every cell but ``missing``, an appended ``other`` included."""
+        """The value of every cell except ``missing``; includes an ``other`` that is not among the listed values."""
         values: tuple[Value, ...] = self.values if self.codes is None else tuple(range(self.codes))
         if self.other is not None and self._index_of(self.other) is None:
             return (*values, self.other)
@@ -216,7 +214,7 @@ class Categorical(Attribute, frozen=True, kw_only=True, dict=True, tag="categori
 
     @functools.cached_property
     def _index_by_text(self) -> dict[str, int]:
-        """The place of every listed value, by its text: conditions on thousands of values look many of them up."""
+        """The index of every listed value, by its text; cached, because long conditions look up thousands of values."""
         return {canonical_text(value): index for index, value in enumerate(self.values)}
 
     def _index_of(self, value: Value) -> int | None:
@@ -227,7 +225,7 @@ class Categorical(Attribute, frozen=True, kw_only=True, dict=True, tag="categori
         return int(text) if plain and len(text) <= len(str(self.codes)) and int(text) < self.codes else None
 
     def _cell_of(self, value: Value) -> int | None:
-        """The cell of a value, an appended ``other`` included."""
+        """The cell of a value; includes an ``other`` that is not among the listed values."""
         index = self._index_of(value)
         if index is None and self.other is not None and canonical_text(value) == canonical_text(self.other):
             return self.proper_cells - 1
@@ -270,7 +268,7 @@ class Boolean(Attribute, frozen=True, kw_only=True, tag="boolean"):
     """True or false; yes/no, t/f, y/n and 1/0 are read as well.
 
     Attributes:
-        other: where everything else goes.
+        other: the value that replaces everything else.
     """
 
     other: bool | None = None
@@ -294,10 +292,10 @@ class Boolean(Attribute, frozen=True, kw_only=True, tag="boolean"):
 
 
 class Open(Attribute, frozen=True, kw_only=True, tag="open"):
-    """Text whose values are not public; a release buys the frequent ones under the privacy budget.
+    """Text whose values are not public; a release discovers the frequent ones privately (partition selection).
 
     Attributes:
-        other: the name that stands for all values that were not bought.
+        other: the name that replaces all values that were not discovered.
     """
 
     other: str = "other"
@@ -307,10 +305,10 @@ class Open(Attribute, frozen=True, kw_only=True, tag="open"):
         self._check_missing({self.other})
 
     def to_categorical(self, values: Sequence[str]) -> Categorical:
-        """The categorical attribute that this one becomes once its values are released.
+        """The categorical attribute that results from these discovered values.
 
-        A value that is called like all others, or like an empty cell, joins the others: a release must not fail
-        because of what is in a table.
+        A discovered value that equals ``other``, or the name of an empty cell, is dropped and counts as ``other``. It
+        is not an error, because a release must not fail because of the content of a table.
         """
         reserved = {self.other, *(self.null_spellings if self.missing is not True else ())}
         reserved |= {MISSING, ""} if self.has_missing else set()
@@ -326,10 +324,10 @@ class Open(Attribute, frozen=True, kw_only=True, tag="open"):
 
 
 class Identifier(Attribute, frozen=True, kw_only=True, tag="identifier"):
-    """A key such as a name or a number of a person: never measured.
+    """A key such as the name or number of a person: never measured.
 
     Attributes:
-        output: ``drop`` leaves it out of synthetic tables, ``fresh`` numbers the rows anew.
+        output: ``drop`` leaves it out of synthetic tables; ``fresh`` gives each synthetic row a new number.
     """
 
     output: Literal["drop", "fresh"] = "drop"
@@ -337,7 +335,7 @@ class Identifier(Attribute, frozen=True, kw_only=True, tag="identifier"):
 
 
 def freeze(value: msgspec.Struct) -> None:
-    """Turn lists in the fields of a value that is being built into tuples, so that it cannot change later."""
+    """Turn the lists in the fields of a new value into tuples, so that the value cannot change later."""
     for field in value.__struct_fields__:
         given = getattr(value, field)
         if isinstance(given, list | tuple):
@@ -350,13 +348,13 @@ def _as_tuple(entries: Sequence[Any]) -> tuple[Any, ...]:
 
 def _require_category(value: Value, path: tuple[str | int, ...]) -> None:
     if isinstance(value, bool):
-        raise SchemaError("true and false are not categories; use kind: boolean, or quote them", path)
+        raise SchemaError("true and false are not categories; use kind: boolean, or put them in quotes", path)
     if isinstance(value, float) and not math.isfinite(value):
-        raise SchemaError(f"{value} is not a category; leave it out, or quote it", path)
+        raise SchemaError(f"{value} is not a category; remove it, or put it in quotes", path)
 
 
 def canonical_text(value: Value) -> str:
-    """The canonical text of a value: how it is compared with the cells of a table."""
+    """The text of a value that is compared with the cells of a table."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float) and value.is_integer():
@@ -365,7 +363,7 @@ def canonical_text(value: Value) -> str:
 
 
 def split_range(value: Value) -> tuple[str, str] | None:
-    """The ends of ``low..high``, or None where the value is not written as a range."""
+    """The ends of ``low..high``, or None if the value is not written as a range."""
     if not isinstance(value, str) or value.count("..") != 1:
         return None
     low, high = (end.strip() for end in value.split(".."))
@@ -373,15 +371,15 @@ def split_range(value: Value) -> tuple[str, str] | None:
 
 
 def format_names(labels: Sequence[str]) -> str:
-    """The first eight of some names, and how many more there are."""
+    """The first eight names, and how many more there are."""
     shown = ", ".join(labels[:8])
     return shown if len(labels) <= 8 else f"{shown} and {len(labels) - 8:,} more"
 
 
 def suggest_names(name: object, known: Sequence[str]) -> str:
-    """A question to the person who gave a name that is not known; where nothing is near it, what there is."""
+    """A suggestion for an unknown name: the known names most like it, or else a list of known names."""
     plain = {other.casefold(): other for other in known}
     close = difflib.get_close_matches(str(name).casefold(), plain, 3)
-    return (
-        f"did you mean {' or '.join(plain[other] for other in close)}?" if close else f"there are {format_names(known)}"
-    )
+    if not close:
+        return f"there are {format_names(known)}"
+    return f"did you mean {' or '.join(plain[other] for other in close)}?"

@@ -1,4 +1,4 @@
-"""What is public about a file of baskets: which items there can be, and whom the guarantee protects."""
+"""What is public about a table of baskets: the universe of items, and the privacy unit."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from dpsyn.schema.attributes import canonical_text, freeze
 from dpsyn.schema.relations import NeighboringRelation, UnitDeclaration
 
 MAX_UNIVERSE_ITEMS = 10_000_000
-"""Items of a universe: every one of them is a candidate wherever items are drawn."""
+"""Items of a universe: every one of them is a candidate in each selection of items."""
 
 _RANGE = re.compile(r"\s*(-?[0-9]{1,18})\s*\.\.\s*(-?[0-9]{1,18})\s*", re.ASCII)
 _BLANK = ("", "nan", "-nan", "+nan")
-"""Cells that hold nothing, as ``records`` reads them; so no item can be called like that."""
+"""Cells that ``encoding`` reads as empty, so no item can have such a name."""
 
 _CONTROL_CATEGORIES = ("Cc", "Cs")
-"""Control characters and halves of others, which no file of items can hold."""
+"""Control characters and unpaired surrogates, which a file of items cannot contain."""
 
 
 class BasketSchema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """All that is public about baskets.
+    """Everything that is public about baskets.
 
     Attributes:
-        items: the universe, in its order; None if it is to be bought.
-        because: where the universe is known from, for the certificate.
-        items_discovered: whether it was bought, so that nobody had to declare it public.
-        basket: the column of a long table that says to which basket a row belongs.
-        item: the column that says which item it holds.
+        items: the universe of items, in order; None if it is to be discovered privately.
+        because: why the universe is public; printed in the certificate.
+        items_discovered: whether the universe was discovered privately, so it was not declared public.
+        basket: the column of a long table that names the basket of a row.
+        item: the column that names the item of a row.
         dataset: the name under which releases of these baskets share a privacy budget.
-        neighbors: ``add-remove`` one basket, or ``replace`` one.
-        privacy_unit: the column that names a person, and how many baskets of one are used at most; left out, every basket is
-            its own.
+        neighbors: the neighboring relation: ``add-remove`` one basket, or ``replace`` one.
+        privacy_unit: the column that names a person, and how many baskets of one person are used at most; if left out,
+            every basket is a unit of its own.
     """
 
     items: tuple[str, ...] | None
@@ -52,7 +52,9 @@ class BasketSchema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         freeze(self)
         columns = self.columns
         if "" in columns or len(set(columns)) < len(columns):
-            raise SchemaError(f"the columns {', '.join(map(repr, columns))} must have different names")
+            raise SchemaError(
+                f"the columns {', '.join(map(repr, columns))} must have different names, none of them empty"
+            )
         if self.items is not None:
             _check_items(self.items)
 
@@ -62,22 +64,22 @@ class BasketSchema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         return (self.basket, self.item, *((self.privacy_unit.id,) if self.privacy_unit else ()))
 
     def declared_public(self) -> tuple[str, ...]:
-        """What a release takes as known without the baskets, for its certificate."""
+        """What a release assumes to be known without the baskets, for its certificate."""
         if self.items is None or self.items_discovered:
             return ()
         return (f"the universe of {len(self.items):,} items" + (f": {self.because}" if self.because else ""),)
 
 
 def read_items(items: str | Path | Iterable[object]) -> tuple[tuple[str, ...], str]:
-    """A universe, and where it comes from in words.
+    """Read a universe of items; returns the items, and a description of where they come from.
 
-    It is a range such as ``1..16470``, the path of a file with one item on each line, or the items themselves, as
-    texts or numbers.
+    ``items`` is a range such as ``1..16470``, the path of a file with one item on each line, or the items themselves,
+    as texts or numbers.
     """
     if isinstance(items, str | Path):
-        found = _RANGE.fullmatch(str(items))
-        if found:
-            return _item_range(int(found[1]), int(found[2])), f"the range {found[1]}..{found[2]}"
+        match = _RANGE.fullmatch(str(items))
+        if match:
+            return _item_range(int(match[1]), int(match[2])), f"the range {match[1]}..{match[2]}"
         return _read_item_file(Path(items)), f"listed in {Path(items).name}"
     texts = tuple(
         canonical_text(item).strip() if isinstance(item, str | int | float) else str(item).strip() for item in items
@@ -88,9 +90,9 @@ def read_items(items: str | Path | Iterable[object]) -> tuple[tuple[str, ...], s
 
 
 def is_item(text: str) -> bool:
-    """Whether a text without spaces around it can be an item: it is not blank and has no control characters."""
+    """Whether a text, without surrounding spaces, can be an item: it is not blank and has no control characters."""
     return text.lower() not in _BLANK and (
-        text.isprintable() or not any(category(sign) in _CONTROL_CATEGORIES for sign in text)
+        text.isprintable() or not any(category(character) in _CONTROL_CATEGORIES for character in text)
     )
 
 
@@ -107,11 +109,11 @@ def _read_item_file(path: Path) -> tuple[str, ...]:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise SchemaError(
-            f"the items cannot be read from {path}: {describe_os_error(error)}; give a file with one item on each line, or a "
-            "range such as 1..16470"
+            f"the items cannot be read from {path}: {describe_os_error(error)}; "
+            "give a file with one item on each line, or a range such as 1..16470"
         ) from None
     except UnicodeDecodeError:
-        raise SchemaError(f"the items in {path} are not text in UTF-8; save the file in UTF-8") from None
+        raise SchemaError(f"{path} is not UTF-8 text; save the file as UTF-8") from None
     items = tuple(line.strip() for line in text.splitlines() if line.strip())
     if not items:
         raise SchemaError(f"{path} lists no item; give a file with one item on each line")
@@ -125,12 +127,12 @@ def _check_items(items: Sequence[str]) -> None:
     for item in items:
         if not is_item(item) or item != item.strip():
             raise SchemaError(
-                f"{item!r} cannot be an item: it is blank, has spaces around it, or control characters in it"
+                f"{item!r} cannot be an item: it is blank, has spaces around it, or contains control characters"
             )
         if item in seen:
-            raise SchemaError(f"the item {item!r} is listed twice; list each once")
+            raise SchemaError(f"the item {item!r} is listed twice; remove one")
         seen.add(item)
 
 
-def _too_many_items(number: int) -> SchemaError:
-    return SchemaError(f"a universe of {number:,} items is more than {MAX_UNIVERSE_ITEMS:,}; leave items out")
+def _too_many_items(count: int) -> SchemaError:
+    return SchemaError(f"the universe has {count:,} items, more than {MAX_UNIVERSE_ITEMS:,}; remove some items")

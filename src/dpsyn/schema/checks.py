@@ -1,4 +1,4 @@
-"""Whether the relations of a schema fit its attributes."""
+"""Checks of a schema as a whole: its relations must fit its attributes, and its rules must be satisfiable."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpsyn.errors import SchemaError
 from dpsyn.schema.attributes import MISSING, Attribute, Identifier, Open, Value, format_names
-from dpsyn.schema.constraint_model import ConstraintModel, Mask, TotalConstraint, compile_constraints
+from dpsyn.schema.constraint_model import ConstraintModel, TotalConstraint, compile_constraints
 from dpsyn.schema.ranges import Integer, Ranged, Real
 from dpsyn.schema.relations import (
     MAX_JOINT_VALUES,
@@ -36,7 +36,7 @@ ErrorPath = tuple[str | int, ...]
 
 
 def check_relations(schema: Schema) -> None:
-    """Refuse a unit, a derivation, a group or a rule that the attributes contradict."""
+    """Refuse a privacy unit, a derivation, a joint attribute or a rule that does not fit the attributes."""
     _check_privacy_unit(schema)
     _check_derive(schema)
     _check_measure_together(schema)
@@ -50,7 +50,7 @@ def _check_privacy_unit(schema: Schema) -> None:
         return
     if schema.privacy_unit.id not in schema or not isinstance(schema[schema.privacy_unit.id], Identifier):
         raise SchemaError(
-            f"unit: {schema.privacy_unit.id!r} must be an attribute of kind identifier, so that it is never measured",
+            f"privacy_unit: {schema.privacy_unit.id!r} must be of kind identifier, which is never measured",
             ("privacy_unit", "id"),
         )
 
@@ -61,7 +61,10 @@ def _check_derive(schema: Schema) -> None:
         path = ("derive", derive.name)
         _require_attributes(schema, [derive.name, derive.source], path)
         if derive.source in names:
-            raise SchemaError(f"{derive.name!r} follows from {derive.source!r}, itself derived", path)
+            raise SchemaError(
+                f"{derive.name!r} is derived from {derive.source!r}, which is itself derived; use a measured attribute",
+                path,
+            )
         if names[derive.name] > 1:
             raise SchemaError(f"{derive.name!r} is derived twice", path)
         _check_mapping(schema, derive, path)
@@ -72,54 +75,54 @@ def _check_mapping(schema: Schema, derive: Derive, path: ErrorPath) -> None:
     reached = np.zeros(source.cells, dtype=np.bool_)
     for value, derived in derive.mapping:
         entry = (*path, "mapping", str(value))
-        chosen = _select_cells(source, value, entry)
-        if (reached & chosen).any():
+        selected = _select_cells(source, value, entry)
+        if (reached & selected).any():
             raise SchemaError(
                 f"{derive.name!r}: {value!r} overlaps another entry, or ends inside a cell of {derive.source!r}; "
-                "give that attribute bins that start where the ranges do",
+                "give that attribute bins that start where the ranges start",
                 entry,
             )
-        reached |= chosen
+        reached |= selected
         _require_exact(target, derived, entry)
     if derive.otherwise is not None:
         _require_exact(target, derive.otherwise, (*path, "otherwise"))
     elif not reached[: source.proper_cells].all():
-        missed = int((~reached[: source.proper_cells]).sum())
+        unmapped = int((~reached[: source.proper_cells]).sum())
         raise SchemaError(
-            f"{derive.name!r}: the mapping leaves out {missed} values of {derive.source!r}; "
-            "list them or say otherwise: VALUE",
+            f"{derive.name!r}: the mapping leaves out {unmapped} values of {derive.source!r}; "
+            "list them, or add otherwise: VALUE",
             (*path, "mapping"),
         )
 
 
 def _check_measure_together(schema: Schema) -> None:
     used: set[str] = set()
-    groups = Counter(recode.name for recode in schema.measure_together)
+    groups = Counter(joint.name for joint in schema.measure_together)
     measured = {attribute.name for attribute in schema.measured_attributes}
-    for recode in schema.measure_together:
-        path = ("measure_together", recode.name)
-        _require_attributes(schema, recode.attributes, path)
-        if len(set(recode.attributes)) < max(2, len(recode.attributes)):
-            raise SchemaError(f"{recode.name!r} needs at least two different attributes", path)
-        if recode.name in schema:
-            raise SchemaError(f"{recode.name!r} is an attribute; give the group another name", path)
-        if groups[recode.name] > 1:
-            raise SchemaError(f"two groups are called {recode.name!r}; rename one", path)
-        if not recode.name:
-            raise SchemaError("a group has an empty name; give it one", path)
-        if used.intersection(recode.attributes):
-            raise SchemaError(f"{recode.name!r} uses an attribute that is in another group", path)
-        unmeasured = set(recode.attributes) - measured
+    for joint in schema.measure_together:
+        path = ("measure_together", joint.name)
+        _require_attributes(schema, joint.attributes, path)
+        if len(set(joint.attributes)) < max(2, len(joint.attributes)):
+            raise SchemaError(f"{joint.name!r} needs at least two different attributes", path)
+        if joint.name in schema:
+            raise SchemaError(f"{joint.name!r} is an attribute; give the joint attribute another name", path)
+        if groups[joint.name] > 1:
+            raise SchemaError(f"two joint attributes are named {joint.name!r}; rename one", path)
+        if not joint.name:
+            raise SchemaError("a joint attribute has an empty name; give it one", path)
+        if used.intersection(joint.attributes):
+            raise SchemaError(f"{joint.name!r} uses an attribute that is part of another joint attribute", path)
+        unmeasured = set(joint.attributes) - measured
         if unmeasured:
-            raise SchemaError(f"{min(unmeasured)!r} is not measured and cannot be recoded", path)
-        sizes = [schema[name].size for name in recode.attributes if schema[name].coded]
+            raise SchemaError(f"{min(unmeasured)!r} is not measured, so it cannot be part of a joint attribute", path)
+        sizes = [schema[name].size for name in joint.attributes if schema[name].coded]
         if math.prod(sizes) > MAX_JOINT_VALUES:
             raise SchemaError(
-                f"{recode.name!r} has {math.prod(sizes):,} combinations of values, more than {MAX_JOINT_VALUES:,}; "
-                "give its attributes fewer bins, or leave one out",
+                f"{joint.name!r} has {math.prod(sizes):,} combinations of values, more than {MAX_JOINT_VALUES:,}; "
+                "give its attributes fewer bins, or remove one",
                 path,
             )
-        used.update(recode.attributes)
+        used.update(joint.attributes)
 
 
 def _check_rule(schema: Schema, rule: AnyRule, path: ErrorPath) -> None:
@@ -129,12 +132,12 @@ def _check_rule(schema: Schema, rule: AnyRule, path: ErrorPath) -> None:
             raise SchemaError("an impossible combination needs at least one condition", path)
         case Impossible() | Total():
             for name, condition in rule.where:
-                if not isinstance(schema[name], Open):  # its values are checked once they are bought
+                if not isinstance(schema[name], Open):  # its values are checked once they are discovered
                     _require_whole_cells(_require_coded(schema, name, path), condition, (*path, "where", name))
         case Order() if len(set(rule.attributes)) < max(2, len(rule.attributes)):
             raise SchemaError("an order needs at least two different attributes", path)
         case Sum() if not rule.parts or rule.total in rule.parts:
-            raise SchemaError("a sum needs parts, and the total is not one of them", path)
+            raise SchemaError("a sum needs parts, and the total must not be one of them", path)
     match rule:
         case Order():
             _check_order(schema, rule, path)
@@ -143,48 +146,48 @@ def _check_rule(schema: Schema, rule: AnyRule, path: ErrorPath) -> None:
         case Total() if rule.count < 0:
             raise SchemaError(f"count is {rule.count}; it cannot be negative", (*path, "count"))
         case Total() if rule.count > MAX_PUBLIC_TOTAL:
-            raise SchemaError(
-                f"count is {rule.count:,}; tables have {MAX_PUBLIC_TOTAL:,} rows at most", (*path, "count")
-            )
+            raise SchemaError(f"count is {rule.count:,}; give at most {MAX_PUBLIC_TOTAL:,}", (*path, "count"))
 
 
 def _check_order(schema: Schema, rule: Order, path: ErrorPath) -> None:
     kinds = {_order_kind(schema[name]) for name in rule.attributes}
     if None in kinds or len(kinds) > 1:
-        raise SchemaError("an order compares numbers with numbers, or dates with dates", path)
+        raise SchemaError(
+            "an order compares numbers with numbers, or dates with dates; it cannot mix them or use other kinds", path
+        )
 
 
 def _check_sum(schema: Schema, rule: Sum, path: ErrorPath) -> None:
     if any(_order_kind(schema[name]) != "numbers" for name in rule.mentions()):
-        raise SchemaError("a sum is of attributes of kind integer or real", path)
+        raise SchemaError("a sum needs attributes of kind integer or real", path)
     decimals = {name: _decimals(schema[name]) for name in rule.mentions()}
     if len(set(decimals.values())) > 1:
-        told = ", ".join(f"{name} {number}" for name, number in decimals.items())
-        raise SchemaError(f"a sum needs the same decimals in all its attributes; there are {told}", path)
+        shown = ", ".join(f"{name} {number}" for name, number in decimals.items())
+        raise SchemaError(f"a sum needs the same decimals in all its attributes; they are {shown}", path)
 
 
 def _check_rules_together(schema: Schema) -> None:
-    """Refuse rules that no row can keep, by themselves or together, and totals that contradict each other."""
-    known = compile_constraints(schema)
-    for places, rules in known.components():
-        for last in range(1, len(rules) + 1):
-            if find_satisfying_row([rules[last - 1]], known.sizes) is None:
-                path: ErrorPath = ("rules", rules[last - 1].number - 1)
-                raise SchemaError("no row can keep this rule: it contradicts the domains of its attributes", path)
-        if find_satisfying_row(rules, known.sizes) is None:
+    """Refuse rules that no row can satisfy, alone or together, and totals that contradict each other."""
+    model = compile_constraints(schema)
+    for indices, rules in model.components():
+        for rule in rules:
+            if find_satisfying_row([rule], model.sizes) is None:
+                path: ErrorPath = ("rules", rule.number - 1)
+                raise SchemaError("no row can satisfy this rule: it contradicts the domains of its attributes", path)
+        if find_satisfying_row(rules, model.sizes) is None:
             last = next(
-                last for last in range(1, len(rules) + 1) if find_satisfying_row(rules[:last], known.sizes) is None
+                last for last in range(1, len(rules) + 1) if find_satisfying_row(rules[:last], model.sizes) is None
             )
-            about = format_names([known.names[place] for place in places])
-            message = f"no row can keep this rule and those before it that speak of the same attributes ({about})"
+            names = format_names([model.names[index] for index in indices])
+            message = f"no row can satisfy this rule together with the earlier rules on the same attributes ({names})"
             raise SchemaError(message, ("rules", rules[last - 1].number - 1))
-    check_totals(known)
+    check_totals(model)
 
 
 def _require_coded(schema: Schema, name: str, path: ErrorPath) -> Attribute:
     attribute = schema[name]
     if not attribute.coded:
-        raise SchemaError(f"{name!r} has no public list of values and cannot be used here", path)
+        raise SchemaError(f"{name!r} has no public list of values, so it cannot be used here", path)
     return attribute
 
 
@@ -205,15 +208,15 @@ def _decimals(attribute: Attribute) -> int:
 
 
 def _require_whole_cells(attribute: Attribute, condition: Condition, path: ErrorPath) -> None:
-    """Refuse a range that ends inside a cell, because a rule can only speak of the cell as a whole."""
+    """Refuse a range that begins or ends inside a cell, because a rule applies to whole cells only."""
     _select_cells(attribute, condition, path)
     if not isinstance(attribute, Ranged):
         return
     for part in condition if isinstance(condition, tuple) else (condition,):
         if part != MISSING and attribute.widen_to_whole_cells(part):
             raise SchemaError(
-                f"{part!r} begins or ends inside a cell of {attribute.name!r}, so the rule would also hold for its "
-                "neighbors; give that attribute bins that start at its first value and after its last, or spikes",
+                f"{part!r} begins or ends inside a cell of {attribute.name!r}, so the rule would also apply to other "
+                "values of it; give the attribute bins that start at the first value and after the last, or spikes",
                 path,
             )
 
@@ -222,60 +225,61 @@ def _select_cells(attribute: Attribute, condition: object, path: ErrorPath) -> N
     try:
         return attribute.select(condition)  # type: ignore[arg-type]
     except SchemaError as error:
-        about = "" if repr(attribute.name) in str(error) else f"{attribute.name!r}: "
-        raise SchemaError(f"{about}{error}", path) from None
+        prefix = "" if repr(attribute.name) in str(error) else f"{attribute.name!r}: "
+        raise SchemaError(f"{prefix}{error}", path) from None
 
 
 def _require_exact(target: Attribute, value: Value, path: ErrorPath) -> None:
-    """Refuse a derived value that shares its cell with others, because the cell stands for all of them."""
+    """Refuse a derived value that shares its cell with other values, because the cell represents all of them."""
     cell = int(np.flatnonzero(_select_cells(target, value, path))[0])
     if isinstance(target, Ranged) and cell < target.proper_cells:
         edges = target.grid().edges
         if edges[cell + 1] - edges[cell] > 1:
-            raise SchemaError(f"{value} shares its cell of {target.name!r} with others; list it under spikes", path)
+            raise SchemaError(
+                f"{value} shares its cell of {target.name!r} with other values; list it under spikes", path
+            )
 
 
-# ── Whether public numbers of rows contradict each other ──
+# ── public totals ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def check_totals(known: ConstraintModel) -> None:
-    """Refuse totals that cannot all be true: parts larger than the whole, or rows that rules exclude."""
-    for total in known.totals:
-        if total.count and find_satisfying_row(known.row_constraints, known.sizes, dict(total.selection)) is None:
-            raise _contradiction(total, "the rules allow no row that it counts")
-    for one, other in permutations(known.totals, 2):
-        if one.count > other.count and _is_subset(one, other, known.sizes):
-            raise _contradiction(one, f"it counts {one.count:,} rows among the {other.count:,} of rule {other.number}")
-    for whole in known.totals:
-        parts = [total for total in known.totals if total is not whole and _is_subset(total, whole, known.sizes)]
-        for place in sorted({place for part in parts for place, _ in part.selection}):
-            _check_parts(whole, [p for p in parts if [at for at, _ in p.selection] == [place]], place, known)
+def check_totals(model: ConstraintModel) -> None:
+    """Refuse totals that cannot all be true: parts larger than the whole, or rows that the rules exclude."""
+    for total in model.totals:
+        if total.count and find_satisfying_row(model.row_constraints, model.sizes, dict(total.selection)) is None:
+            raise _contradiction(total, "the rules exclude every row that it counts")
+    for one, other in permutations(model.totals, 2):
+        if one.count > other.count and _is_subset(one, other, model.sizes):
+            raise _contradiction(
+                one, f"its {one.count:,} rows are among the rows of rule {other.number}, which are {other.count:,}"
+            )
+    for whole in model.totals:
+        parts = [total for total in model.totals if total is not whole and _is_subset(total, whole, model.sizes)]
+        for axis in sorted({axis for part in parts for axis, _ in part.selection}):
+            _check_parts(whole, [p for p in parts if [index for index, _ in p.selection] == [axis]], axis, model)
 
 
-def _check_parts(whole: TotalConstraint, parts: list[TotalConstraint], place: int, known: ConstraintModel) -> None:
-    """Refuse parts by one attribute that add up to more than the whole, or cover it and add up to less."""
-    masks = [dict(part.selection)[place] for part in parts]
-    covered = np.sum(masks, axis=0) if masks else np.zeros(known.sizes[place])
+def _check_parts(whole: TotalConstraint, parts: list[TotalConstraint], axis: int, model: ConstraintModel) -> None:
+    """Refuse parts by one attribute that add up to more than the whole, or that cover it and add up to less."""
+    masks = [dict(part.selection)[axis] for part in parts]
+    covered = np.sum(masks, axis=0) if masks else np.zeros(model.sizes[axis])
     counts = sum(part.count for part in parts)
     if not parts or covered.max() > 1:
         return
-    complete = (covered > 0)[dict(whole.selection).get(place, np.ones(known.sizes[place], np.bool_))].all()
+    complete = (covered > 0)[dict(whole.selection).get(axis, np.ones(model.sizes[axis], np.bool_))].all()
     if counts > whole.count or (complete and counts < whole.count):
-        told = (
-            f"the totals by {known.names[place]!r} add up to {counts:,}, and those of all of them are {whole.count:,}"
+        raise _contradiction(
+            parts[-1], f"the totals by {model.names[axis]!r} add up to {counts:,}, but the whole is {whole.count:,}"
         )
-        raise _contradiction(parts[-1], told)
 
 
 def _is_subset(part: TotalConstraint, whole: TotalConstraint, sizes: tuple[int, ...]) -> bool:
-    """Whether every row that the first counts is one that the second counts."""
-    narrow = dict(part.selection)
-
-    def everything(place: int) -> Mask:
-        return np.ones(sizes[place], np.bool_)
-
-    return all(not (narrow.get(place, everything(place)) & ~mask).any() for place, mask in whole.selection)
+    """Whether every row that ``part`` counts is also counted by ``whole``."""
+    selected = dict(part.selection)
+    return all(
+        not (selected.get(index, np.ones(sizes[index], np.bool_)) & ~mask).any() for index, mask in whole.selection
+    )
 
 
-def _contradiction(total: TotalConstraint, why: str) -> SchemaError:
-    return SchemaError(f"this total cannot be true: {why}", ("rules", total.number - 1, "count"))
+def _contradiction(total: TotalConstraint, reason: str) -> SchemaError:
+    return SchemaError(f"this total cannot be true: {reason}", ("rules", total.number - 1, "count"))

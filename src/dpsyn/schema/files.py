@@ -1,7 +1,8 @@
 """Schema files: YAML ⇄ Schema.
 
-The file's shape is the Schema's, with names as keys: ``attributes``, ``derive`` and ``measure_together`` are mappings, a
-``where`` is a mapping of conditions. This module is the only place that knows the difference.
+A file has the same structure as a Schema, except that names are keys: ``attributes``, ``derive`` and
+``measure_together`` are mappings, and a ``where`` is a mapping of conditions. Only this module depends on the
+difference.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ SCHEMA_KEY = "dpsyn_schema"
 """The first key of a schema file; its value is the format."""
 
 RESERVED_KEYS = ("weight", "household")
-"""Words that will mean something one day."""
+"""Keys that are reserved for later versions."""
 
 ATTRIBUTE_KINDS: dict[str, type[Attribute]] = {str(k.__struct_config__.tag): k for k in get_args(AnyAttribute)}
 RULE_KINDS: dict[str, type[Rule]] = {str(r.__struct_config__.tag): r for r in get_args(AnyRule)}
 
 MAX_SCHEMA_BYTES = 100_000_000
-"""Of a schema or of other metadata: a list of a million values has a tenth of that."""
+"""Size of a schema or of other metadata; a list of a million values needs a tenth of that."""
 
 _COMMON = ("missing", "provenance", "because", "description")
 _PLAIN_FIELDS: dict[str, Any] = {"dataset": str, "expected_size": int, "neighbors": NeighboringRelation}
@@ -85,17 +86,18 @@ def parse_schema(text: str) -> Schema:
 
 
 def require_format(document: Any) -> None:
-    """Refuse data that is not of a schema file, or of one that another DPSyn wrote."""
+    """Refuse a document that is not a schema, or has the format of another version of DPSyn."""
     if not isinstance(document, dict) or SCHEMA_KEY not in document:
         raise SchemaError(f"this is not a DPSyn schema; its first line should be {SCHEMA_KEY}: {SCHEMA_FORMAT}")
     if type(document[SCHEMA_KEY]) is not int or document[SCHEMA_KEY] != SCHEMA_FORMAT:
         raise SchemaError(
-            f"this schema has format {document[SCHEMA_KEY]!r}; this DPSyn reads format {SCHEMA_FORMAT}", (SCHEMA_KEY,)
+            f"this schema has format {document[SCHEMA_KEY]!r}; this version of DPSyn reads format {SCHEMA_FORMAT}",
+            (SCHEMA_KEY,),
         )
 
 
 def to_document(schema: Schema) -> dict[str, Any]:
-    """The plain data of a schema's file."""
+    """The plain data of the file of a schema."""
     fields = msgspec.to_builtins(schema)
     for entry in fields.get("derive", []):
         entry["mapping"] = {str(value): derived for value, derived in entry["mapping"]}
@@ -126,9 +128,9 @@ def to_document(schema: Schema) -> dict[str, Any]:
 
 
 def _common_fields_last(entry: dict[str, Any]) -> dict[str, Any]:
-    """Fields of the kind first, those that all kinds have last."""
-    own = {key: value for key, value in entry.items() if key not in _COMMON}
-    return own | {key: entry[key] for key in _COMMON if key in entry}
+    """The fields of the kind first, the fields that all kinds have last."""
+    specific = {key: value for key, value in entry.items() if key not in _COMMON}
+    return specific | {key: entry[key] for key in _COMMON if key in entry}
 
 
 # ── plain data → values ──────────────────────────────────────────────────────────────────────────────────────
@@ -136,9 +138,9 @@ def _common_fields_last(entry: dict[str, Any]) -> dict[str, Any]:
 
 def _build_schema(document: Any) -> Schema:
     require_format(document)
-    for word in RESERVED_KEYS:
-        if word in document:
-            raise SchemaError(f"{word}: not supported yet; leave it out", (word,))
+    for key in RESERVED_KEYS:
+        if key in document:
+            raise SchemaError(f"{key}: not supported yet; remove it", (key,))
     refuse_unknown_fields(document, [SCHEMA_KEY, *Schema.__struct_fields__], ())
     given = {key: value for key, value in document.items() if value is not None}
     plain = {key: convert(given[key], kind, (key,), f"{key}: ") for key, kind in _PLAIN_FIELDS.items() if key in given}
@@ -160,7 +162,7 @@ def _build_schema(document: Any) -> Schema:
 def _mapping(given: dict[str, Any], key: str) -> dict[str, Any]:
     entries = given.get(key, {})
     if not isinstance(entries, dict):
-        raise SchemaError(f"{key} is a mapping from names to descriptions", (key,))
+        raise SchemaError(f"{key} must be a mapping from names to descriptions", (key,))
     return entries
 
 
@@ -175,7 +177,7 @@ def _derive(name: str, entry: Any) -> Derive:
     path = ("derive", name)
     if not isinstance(entry, dict):
         raise SchemaError(f"derive {name!r} needs from: and mapping:", path)
-    fields = _as_pairs(entry, "mapping", "values of the source to values derived from them", path)
+    fields = _as_pairs(entry, "mapping", "values of the source to derived values", path)
     return convert(fields, Derive, path, f"derive {name!r}: ", name)
 
 
@@ -191,11 +193,11 @@ def _rule(entry: Any, path: yaml_io.YamlPath) -> Any:
     return convert(fields, RULE_KINDS[fields["rule"]], path, f"rule {int(path[-1]) + 1}: ")
 
 
-def _as_pairs(fields: dict[str, Any], key: str, words: str, path: yaml_io.YamlPath) -> dict[str, Any]:
-    """The fields with one that is a mapping in the file and pairs in the value."""
+def _as_pairs(fields: dict[str, Any], key: str, content: str, path: yaml_io.YamlPath) -> dict[str, Any]:
+    """The fields, one of which is a mapping in the file and becomes a list of pairs."""
     entries = fields.get(key)
     if entries is None:
         return fields
     if not isinstance(entries, dict):
-        raise SchemaError(f"{key} is a mapping from {words}", (*path, key))
+        raise SchemaError(f"{key} must be a mapping from {content}", (*path, key))
     return {**fields, key: list(entries.items())}

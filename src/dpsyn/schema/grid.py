@@ -1,9 +1,9 @@
 """Public grids: how a range of numbers or dates is cut into cells and bins.
 
-A number, a date or a decimal lives on a *lattice* of steps 0 … steps−1. The lattice is cut into **cells**, fine
-enough that a histogram over them shows spikes and shape, few enough (about a thousand) that such a histogram
-can be bought. **Bins** are unions of neighboring cells, coarse enough for marginals over several attributes.
-Everything here is arithmetic on public bounds; no row is involved.
+The values of a number or a date are the points 0 … steps−1 of a *lattice*. The lattice is cut into **cells**: fine
+enough that a histogram over them shows the shape and the spikes of a distribution, few enough (about a thousand) that
+the privacy budget suffices for it. **Bins** are unions of adjacent cells, coarse enough for marginals over several
+attributes. All of this is arithmetic on public bounds; no row is involved.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAX_GRID_CELLS = 1_000
-"""Cells of one attribute, about: a histogram of this size costs a single 1-way marginal."""
+"""Approximate number of cells of one attribute. A histogram over them is one one-way marginal."""
 
 DEFAULT_BINS = 32
-"""Bins where the schema declares none: what the usual preparations of the public benchmark tables use."""
+"""Bins if the schema declares none: the number that common preparations of public benchmark tables use."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grid:
     """A lattice cut into cells, the cells grouped into bins.
 
-    ``edges`` holds the first step of every cell and, last, the number of steps; ``bin_of_cell`` the bin of
+    ``edges`` holds the first step of every cell and, at the end, the number of steps. ``bin_of_cell`` holds the bin of
     every cell, ascending and without gaps.
     """
 
@@ -52,7 +52,7 @@ class Grid:
         return np.searchsorted(self.edges, steps, side="right") - 1
 
     def bin_edges(self) -> NDArray[np.int64]:
-        """The first step of every bin and, last, the number of steps."""
+        """The first step of every bin and, at the end, the number of steps."""
         first = np.flatnonzero(np.diff(self.bin_of_cell, prepend=-1))
         return np.append(self.edges[first], self.edges[-1])
 
@@ -69,10 +69,10 @@ def make_grid(
 
     Args:
         steps: the number of lattice points.
-        origin: the lattice coordinate of step 0, so that cuts fall on round coordinates.
-        bins: first steps of the bins, their number (equally wide), or None for round, equally wide ones.
+        origin: the lattice coordinate of step 0. Cells begin at round coordinates.
+        bins: the first steps of the bins; their number, for equally wide bins; or None for bins of a round width.
         spikes: steps that get a cell of their own, such as zero or "not applicable".
-        ladder: widths to prefer, ascending, such as the lengths of minutes, hours and days in steps.
+        ladder: preferred widths, ascending, such as the lengths of a minute, an hour and a day in steps.
     """
     if bins is None:
         bin_starts = _cut_at_multiples(0, steps, _round_width(steps, DEFAULT_BINS, ladder), origin)
@@ -80,10 +80,10 @@ def make_grid(
     else:
         bin_starts = _equal_bins(steps, bins) if isinstance(bins, int) else sorted({0, *bins})
         segments = [*bin_starts, steps]
-    share = max(1, MAX_GRID_CELLS // (len(segments) - 1))
+    cells_per_segment = max(1, MAX_GRID_CELLS // (len(segments) - 1))
     cuts = {*bin_starts, *(step for spike in spikes for step in (spike, spike + 1))}
     for start, stop in pairwise(segments):
-        cuts.update(_cut_at_multiples(start, stop, _round_width(stop - start, share, ladder), origin))
+        cuts.update(_cut_at_multiples(start, stop, _round_width(stop - start, cells_per_segment, ladder), origin))
     edges = np.array(sorted(cuts | {steps}), dtype=np.int64)
     bin_of_cell = np.searchsorted(np.array(bin_starts), edges[:-1], side="right") - 1
     return Grid(edges=edges, bin_of_cell=bin_of_cell.astype(np.int64))
@@ -101,9 +101,10 @@ def _cut_at_multiples(start: int, stop: int, width: int, origin: int) -> list[in
 
 
 def _round_width(length: int, pieces: int, ladder: Sequence[int]) -> int:
-    """The smallest round width that cuts ``length`` into at most about ``pieces``.
+    """The smallest round width that cuts ``length`` into about ``pieces`` pieces or fewer.
 
-    About, because 0 … 2 000 000 should be cut by thousands although it has one point more than two million.
+    One piece more is accepted: 0 … 2 000 000 should be cut into thousands although it has one point more than two
+    million.
     """
     exact = max(1, -(-(length - 1) // pieces))
     for width in ladder:

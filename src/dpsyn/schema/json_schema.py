@@ -1,8 +1,8 @@
-"""JSON Schema of the schema file, for editors: completion, explanations and red lines while one types.
+"""JSON Schema of schema files, for editors: completion, explanations and immediate checks.
 
-It is generated from the types, so it cannot say anything else than they do. Where the file differs from the values
-(see ``files``), it follows the file: names are keys, pairs are mappings. It checks shapes only: whether ``low`` is
-below ``high`` is for DPSyn itself. Write it anew with ``python -m dpsyn.schema.jsonschema``.
+It is generated from the types and their docstrings, so it always agrees with them. Where a file differs from the
+values (see ``files``), it follows the file: names are keys, and pairs are mappings. It checks structure only; DPSyn
+itself checks, for example, that ``low`` is below ``high``. Regenerate it with ``python -m dpsyn.schema.json_schema``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dpsyn.schema.yaml_documents import field_docs, summary
 Json = dict[str, Any]
 
 JSON_SCHEMA_PATH = Path(__file__).with_name("schema.json")
-"""Where the generated file lies in the package."""
+"""The path of the generated file in the package."""
 
 _NULL: Json = {"type": "null"}
 _PAIRS = ("mapping", "where")
@@ -37,8 +37,8 @@ def build_json_schema() -> Json:
         *ATTRIBUTE_KINDS.values(),
         *RULE_KINDS.values(),
     ]
-    _, found = msgspec.json.schema_components([Schema], ref_template="#/$defs/{name}")
-    entries = {struct.__name__: _entry(struct, found[struct.__name__]) for struct in structs}
+    _, components = msgspec.json.schema_components([Schema], ref_template="#/$defs/{name}")
+    entries = {struct.__name__: _entry(struct, components[struct.__name__]) for struct in structs}
     top = entries.pop("Schema")
     version = {"const": SCHEMA_FORMAT, "description": "the version of the file format"}
     return {
@@ -57,7 +57,7 @@ def format_json_schema() -> str:
 
 
 def _top_fields(fields: Json) -> Json:
-    """The fields of the whole file; all but the attributes may be left empty."""
+    """The fields of the whole file; all except ``attributes`` may be left empty."""
     shapes: Json = {
         "attributes": {**_by_name({"$ref": "#/$defs/Attribute"}), "minProperties": 1},
         "derive": _by_name({"$ref": "#/$defs/Derive"}),
@@ -82,32 +82,32 @@ def _or_empty(field: Json) -> Json:
 
 
 def _one_of(tag: str, known: dict[str, Any]) -> Json:
-    """An entry whose tag says which type it has; one type at a time, so that an editor can name what is wrong."""
+    """An entry whose tag selects its type. Each type is a separate case, so an editor can name the mistake."""
     cases = [
         {
-            "if": {"properties": {tag: {"const": word}}, "required": [tag]},
+            "if": {"properties": {tag: {"const": name}}, "required": [tag]},
             "then": {"$ref": f"#/$defs/{struct.__name__}"},
         }
-        for word, struct in known.items()
+        for name, struct in known.items()
     ]
     return {"type": "object", "properties": {tag: {"enum": list(known)}}, "required": [tag], "allOf": cases}
 
 
-def _entry(struct: type[msgspec.Struct], found: Json) -> Json:
+def _entry(struct: type[msgspec.Struct], component: Json) -> Json:
     """A type as an entry of a file: without its name, which is the key."""
-    meanings = {key: {"description": meaning} for key, meaning in field_docs(struct).items()}
-    fields = {key: _field(key, field) for key, field in found["properties"].items() if key != "name"}
+    descriptions = {key: {"description": description} for key, description in field_docs(struct).items()}
+    fields = {key: _field(key, field) for key, field in component["properties"].items() if key != "name"}
     return {
         "description": summary(struct),
         "type": "object",
-        "properties": {key: {**meanings.get(key, {}), **field} for key, field in fields.items()},
-        "required": [key for key in found["required"] if key != "name"],
+        "properties": {key: {**descriptions.get(key, {}), **field} for key, field in fields.items()},
+        "required": [key for key in component["required"] if key != "name"],
         "additionalProperties": False,
     }
 
 
 def _field(key: str, field: Json) -> Json:
-    """A field; pairs may also be written as a mapping, as people do."""
+    """A field; pairs are written as a mapping in files."""
     compact = _compact(field)
     if key not in _PAIRS:
         return compact
@@ -115,7 +115,7 @@ def _field(key: str, field: Json) -> Json:
 
 
 def _compact(field: Json) -> Json:
-    """The same in fewer words, and without null: an empty field is to be filled in or left out."""
+    """A shorter form of the same, without null: an empty field must be filled in or left out."""
     field = {name: value for name, value in field.items() if (name, value) != ("default", None)}
     if isinstance(field.get("items"), dict):
         field["items"] = _compact(field["items"])
@@ -126,7 +126,7 @@ def _compact(field: Json) -> Json:
 
 
 def _choice(options: list[Json]) -> Json:
-    """One of several; plain types are listed together, and a number may be whole."""
+    """A choice between several; plain types are listed together, and number includes integer."""
     plain = [option["type"] for option in options if option.keys() == {"type"}]
     types = [name for name in plain if name != "integer" or "number" not in plain]
     listed = [{"type": types if len(types) > 1 else types[0]}] if types else []

@@ -1,4 +1,4 @@
-"""Kinds whose values form a range: integers, reals and dates."""
+"""Attribute kinds whose values form a range: integers, reals, dates and times."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from dpsyn.schema.attributes import MAX_LISTED_VALUES, Attribute, NotCodedError,
 from dpsyn.schema.grid import Grid, make_grid
 
 MAX_LATTICE_STEPS = 2**53
-"""Lattice points of one attribute: all of them are exact as 64-bit floats."""
+"""Lattice points of one attribute: each of them is exact as a 64-bit float."""
 
 MAX_REAL_COORDINATE = 2**51
-"""Lattice coordinates of a real lie nearer to zero, so that they come back from 64-bit floats: dividing by a power of
-ten and multiplying again errs by less than a quarter, and floats of this size lie a quarter apart or less."""
+"""Bound on the lattice coordinates of a real, below which they survive a conversion to 64-bit floats and back: dividing
+by a power of ten and multiplying again errs by less than a quarter, and floats of this size are at most a quarter
+apart."""
 
 Resolution = Literal["year", "month", "day", "hour", "minute", "second", "millisecond", "microsecond"]
 
@@ -37,10 +38,10 @@ NUMPY_UNITS: dict[Resolution, str] = {
     "millisecond": "ms",
     "microsecond": "us",
 }
-"""numpy's names of the resolutions."""
+"""The resolutions as units of numpy."""
 
 _MAX_EXPONENT = 400
-"""More than any float has; a text such as 1e999999999 would fill the memory once it is written out."""
+"""Larger than the exponent of any float. Writing out a text such as 1e999999999 would fill the memory."""
 
 _ROUND_SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
 _PER_SECOND = {
@@ -53,13 +54,13 @@ _PER_SECOND = {
 
 
 class Ranged(Attribute, frozen=True, kw_only=True):
-    """What numbers and dates have in common: a lattice of steps, cut into cells and bins.
+    """The base class of numbers and dates: a lattice of steps, cut into cells and bins.
 
     Attributes:
-        bins: first values of the bins that marginals use, or their number; left out, a recipe chooses.
-        spikes: values that keep a cell of their own where the range is wide, such as a code 999998 or a
-            stand-in date. Zero always does.
-        other: where what cannot be read goes.
+        bins: the first values of the bins that marginals use, or their number; if left out, a recipe chooses them.
+        spikes: frequent values that get a cell of their own even if the range is wide, such as a code 999998 or a
+            placeholder date. Zero always gets one.
+        other: the value that replaces cells that cannot be read.
     """
 
     bins: int | tuple[Value, ...] | None = None
@@ -68,7 +69,7 @@ class Ranged(Attribute, frozen=True, kw_only=True):
 
     @property
     def origin(self) -> int:
-        """The lattice coordinate of the lowest value; cuts fall on round coordinates."""
+        """The lattice coordinate of the lowest value. Cells begin at round coordinates."""
         raise NotCodedError(self)
 
     @property
@@ -77,7 +78,7 @@ class Ranged(Attribute, frozen=True, kw_only=True):
         raise NotCodedError(self)
 
     def coordinate_of(self, value: Value) -> int:
-        """The lattice coordinate of a value written by a person; a SchemaError if it is none."""
+        """The lattice coordinate of a value as people write it; a SchemaError if it cannot be read."""
         raise NotCodedError(self)
 
     def text_at(self, step: int) -> str:
@@ -85,18 +86,18 @@ class Ranged(Attribute, frozen=True, kw_only=True):
         raise NotCodedError(self)
 
     def step_of(self, value: Value) -> int:
-        """How many steps a value is above the lowest; a SchemaError if it is out of range."""
+        """The number of steps from the lowest value to this one; a SchemaError if it is out of range."""
         step = self.coordinate_of(value) - self.origin
         if not 0 <= step < self.steps:
             raise SchemaError(f"{value} is outside {self.text_at(0)} … {self.text_at(self.steps - 1)}")
         return step
 
     def _last_step_of(self, value: Value) -> int:
-        """The step that a range up to and including a value reaches."""
+        """The last step of a range that ends with this value."""
         return self.step_of(value)
 
     def grid(self) -> Grid:
-        """Cells on round coordinates, declared bins and spikes."""
+        """The cells and bins: they begin at round coordinates, at declared bins, and around spikes."""
         return _build_grid(self)
 
     def _zero_steps(self) -> list[int]:
@@ -106,7 +107,7 @@ class Ranged(Attribute, frozen=True, kw_only=True):
         return ()
 
     def bin_of_cell(self) -> NDArray[np.int64]:
-        """The bin of every cell; ``missing`` is a bin of its own."""
+        """The bin of every cell; ``missing`` has its own bin."""
         grid = self.grid()
         return np.append(grid.bin_of_cell, grid.bins) if self.has_missing else grid.bin_of_cell
 
@@ -126,18 +127,18 @@ class Ranged(Attribute, frozen=True, kw_only=True):
         ]
 
     def span_of(self, part: Value) -> tuple[int, int]:
-        """The first and the last step that a value or a range ``30..39`` speaks of."""
+        """The first and the last step of a value or a range ``30..39``."""
         begin, end = split_range(part) or (part, part)
         first, last = self.step_of(begin), self._last_step_of(end)
         if first > last:
-            raise SchemaError(f"the condition {part!r} on {self.name!r} ends before it begins")
+            raise SchemaError(f"the condition {part!r} on {self.name!r} ends before it begins; swap its ends")
         return first, last
 
     def widen_to_whole_cells(self, part: Value) -> str | None:
-        """None if a value or range consists of whole cells; else the range of all cells that it touches."""
+        """None if a value or range consists of whole cells; otherwise the range of all cells that it overlaps."""
         (first, last), edges = self.span_of(part), self.grid().edges
-        touched = np.flatnonzero((edges[1:] > first) & (edges[:-1] <= last))
-        low, high = int(edges[touched[0]]), int(edges[touched[-1] + 1]) - 1
+        overlapping = np.flatnonzero((edges[1:] > first) & (edges[:-1] <= last))
+        low, high = int(edges[overlapping[0]]), int(edges[overlapping[-1] + 1]) - 1
         return None if (low, high) == (first, last) else f"{self.text_at(low)}..{self.text_at(high)}"
 
     def _select_one(self, part: Value) -> NDArray[np.int64]:
@@ -149,19 +150,19 @@ class Ranged(Attribute, frozen=True, kw_only=True):
         if self.steps < 1:
             raise SchemaError(f"{low_field} ({low}) is above {high_field} ({high})", (low_field,))
         if self.steps > MAX_LATTICE_STEPS:
-            raise SchemaError(f"{low_field} … {high_field} holds more than 2^53 values", (high_field,))
+            raise SchemaError(
+                f"{low_field} … {high_field} has more than 2^53 values; give nearer bounds", (high_field,)
+            )
 
     def _check_cuts(self) -> None:
-        """Refuse bins, spikes and an ``other`` outside the range."""
-        number = self.bins if isinstance(self.bins, int) else 1 if self.bins is None else len(self.bins)
-        if not 1 <= number <= MAX_LISTED_VALUES:
-            message = (
-                f"bins is a number of at least 1 and at most {MAX_LISTED_VALUES:,}, or the first value of each bin"
-            )
+        """Refuse bins, spikes and an ``other`` that are outside the range."""
+        bin_count = self.bins if isinstance(self.bins, int) else 1 if self.bins is None else len(self.bins)
+        if not 1 <= bin_count <= MAX_LISTED_VALUES:
+            message = f"bins must be a number from 1 to {MAX_LISTED_VALUES:,}, or a list of the first value of each bin"
             raise SchemaError(message, ("bins",))
         starts = self._steps_of_all("bins", self.bins if isinstance(self.bins, tuple) else ())
         if sorted(set(starts)) != starts:
-            raise SchemaError("bins must ascend", ("bins",))
+            raise SchemaError("the first values of bins must be in ascending order", ("bins",))
         self._steps_of_all("spikes", self.spikes)
         self._steps_of_all("other", () if self.other is None else (self.other,))
         for spelling in self.null_spellings:
@@ -186,8 +187,8 @@ class Integer(Ranged, frozen=True, kw_only=True, tag="integer"):
     """Whole numbers.
 
     Attributes:
-        low: the lowest possible value.
-        high: the highest possible value; values beyond the two go to the nearer one.
+        low: the lowest possible value; lower values are replaced by it.
+        high: the highest possible value; higher values are replaced by it.
     """
 
     low: int
@@ -195,9 +196,7 @@ class Integer(Ranged, frozen=True, kw_only=True, tag="integer"):
 
     def _check(self) -> None:
         if max(abs(self.low), abs(self.high)) >= MAX_LATTICE_STEPS:
-            raise SchemaError(
-                "bounds must lie within ±2^53", ("low" if abs(self.low) >= MAX_LATTICE_STEPS else "high",)
-            )
+            raise SchemaError("bounds must be within ±2^53", ("low" if abs(self.low) >= MAX_LATTICE_STEPS else "high",))
         self._check_order("low", "high")
         self._check_cuts()
 
@@ -223,7 +222,7 @@ class Integer(Ranged, frozen=True, kw_only=True, tag="integer"):
         return str(self.low + step)
 
     def values_at(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The numbers at some steps."""
+        """The numbers at the given steps."""
         return steps + self.low
 
 
@@ -231,9 +230,9 @@ class Real(Ranged, frozen=True, kw_only=True, tag="real"):
     """Numbers with a fixed number of decimals.
 
     Attributes:
-        low: the lowest possible value.
-        high: the highest possible value; values beyond the two go to the nearer one.
-        decimals: digits after the point in synthetic tables; left out, as many as tell a million values apart.
+        low: the lowest possible value; lower values are replaced by it.
+        high: the highest possible value; higher values are replaced by it.
+        decimals: digits after the decimal point in synthetic tables; if left out, enough for a million values.
     """
 
     low: float
@@ -247,10 +246,8 @@ class Real(Ranged, frozen=True, kw_only=True, tag="real"):
         if self.decimals is not None and not 0 <= self.decimals <= 15:
             raise SchemaError(f"decimals is {self.decimals}; it must be 0 … 15", ("decimals",))
         if max(abs(self.low), abs(self.high)) * self.scale >= MAX_REAL_COORDINATE:
-            most = f"±{MAX_REAL_COORDINATE / self.scale:.3g}"
-            message = (
-                f"bounds with {self.decimal_places} decimals lie within {most}; give fewer decimals or nearer bounds"
-            )
+            limit = f"±{MAX_REAL_COORDINATE / self.scale:.3g}"
+            message = f"with {self.decimal_places} decimals, bounds must be within {limit}; give fewer decimals"
             raise SchemaError(message, ("decimals",))
         for field in ("low", "high"):
             if _parse_decimal(getattr(self, field)).scaleb(self.decimal_places) % 1:
@@ -261,12 +258,12 @@ class Real(Ranged, frozen=True, kw_only=True, tag="real"):
 
     @property
     def decimal_places(self) -> int:
-        """Digits after the point."""
+        """Digits after the decimal point."""
         if self.decimals is not None:
             return self.decimals
         width = self.high - self.low
-        telling_a_million_apart = 6 - math.floor(math.log10(width)) if 0 < width < math.inf else 0
-        return min(15, max(0, telling_a_million_apart, _count_decimals(self.low), _count_decimals(self.high)))
+        for_a_million_values = 6 - math.floor(math.log10(width)) if 0 < width < math.inf else 0
+        return min(15, max(0, for_a_million_values, _count_decimals(self.low), _count_decimals(self.high)))
 
     @property
     def scale(self) -> int:
@@ -292,7 +289,7 @@ class Real(Ranged, frozen=True, kw_only=True, tag="real"):
         return f"{Decimal(self.origin + step).scaleb(-self.decimal_places):f}"
 
     def values_at(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The numbers at some steps, each the float nearest to its decimal text."""
+        """The numbers at the given steps, each the float nearest to its decimal text."""
         return (steps + self.origin) / np.float64(self.scale)
 
 
@@ -300,13 +297,14 @@ class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
     """Dates or times.
 
     Attributes:
-        start: the earliest, as ISO text: 2016-01-01 or 2016-01-01T08:30.
-        end: the latest; a bare day, month or year stands for all of it. What lies beyond the two goes to the
-            nearer one.
-        resolution: year, month, day, hour, minute, second, millisecond or microsecond. Up to day the
-            synthetic column holds dates, beyond it times.
-        format: how a text file writes them, in strptime's letters, such as %d.%m.%Y; left out, ISO 8601 in its
-            usual forms. Times with an offset (%z) are turned into UTC.
+        start: the earliest possible date, as ISO text such as 2016-01-01 or 2016-01-01T08:30; earlier dates are
+            replaced by it.
+        end: the latest possible date; later dates are replaced by it. A day, month or year without a time includes all
+            of it.
+        resolution: year, month, day, hour, minute, second, millisecond or microsecond. With year, month or day the
+            synthetic column holds dates, otherwise times.
+        format: how a text file writes dates, in the letters of strptime, such as %d.%m.%Y; if left out, ISO 8601 in
+            its usual forms. Times with an offset (%z) are converted to UTC.
     """
 
     start: str | int
@@ -326,7 +324,7 @@ class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
 
     @property
     def unit(self) -> str:
-        """numpy's letter for the resolution."""
+        """The resolution as a unit of numpy."""
         return NUMPY_UNITS[self.resolution]
 
     @property
@@ -352,7 +350,7 @@ class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
         return self._units(np.datetime64(instant, "us"))
 
     def _last_coordinate_of(self, value: Value) -> int:
-        """The last unit of what is written: a bare year, month or day stands for all of it."""
+        """The last unit of a date; a year, month or day without a time includes all of it."""
         first, period = self.coordinate_of(value), _written_period(str(value))
         if period is None:
             return first
@@ -366,11 +364,11 @@ class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
         return int(instant.astype(f"datetime64[{self.unit}]").astype(np.int64))
 
     def text_at(self, step: int) -> str:
-        """The date in ISO form, as fine as the resolution."""
+        """The date in ISO form, at the resolution."""
         return str(np.datetime64(self.origin + step, self.unit))  # type: ignore[call-overload]
 
     def values_at(self, steps: NDArray[np.int64]) -> NDArray[np.datetime64]:
-        """The instants at some steps."""
+        """The instants at the given steps."""
         return (steps + self.origin).astype(f"datetime64[{self.unit}]")
 
     def _zero_steps(self) -> list[int]:
@@ -383,7 +381,7 @@ class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
 
 @functools.lru_cache(maxsize=1024)
 def _build_grid(attribute: Ranged) -> Grid:
-    """The grid of an attribute; remembered, because sizes, labels and codes all ask for it."""
+    """The grid of an attribute; cached, because sizes, labels and codes all need it."""
     declared = attribute.bins
     return make_grid(
         attribute.steps,
@@ -395,7 +393,7 @@ def _build_grid(attribute: Ranged) -> Grid:
 
 
 def parse_instant(text: str) -> dt.datetime | None:
-    """An ISO 8601 date or time, year or month; an offset is turned into UTC. None if it is none of these."""
+    """An ISO 8601 date, time, year or month, with an offset converted to UTC; None if the text is none of these."""
     text = text.strip()
     if re.fullmatch(r"[0-9]{4}(-[0-9]{2})?", text, re.ASCII):
         text += "-01" if len(text) == 7 else "-01-01"
@@ -412,7 +410,7 @@ def parse_instant(text: str) -> dt.datetime | None:
 
 
 def _written_period(text: str) -> Literal["Y", "M", "D"] | None:
-    """What a text without a time stands for as a whole: a year, a month or a day."""
+    """The period that a text without a time covers: a year, a month or a day."""
     text = text.strip()
     if re.fullmatch(r"[0-9]{4}(-[0-9]{2})?", text):
         return "M" if "-" in text else "Y"
@@ -431,7 +429,7 @@ def _parse_decimal(value: Value) -> Decimal:
     if isinstance(value, bool) or not number.is_finite():
         raise SchemaError(f"{value!r} is not a number")
     if number.adjusted() > _MAX_EXPONENT:
-        raise SchemaError(f"{value} is far outside every range")
+        raise SchemaError(f"{value} is outside every possible range")
     return number
 
 
@@ -440,42 +438,42 @@ def _count_decimals(value: float) -> int:
     return max(0, -int(exponent))
 
 
-# ── How a text file writes dates: those letters of strptime that Arrow, which reads the cells, reads rightly everywhere ──
+# ── date formats of text files: the letters of strptime that Arrow, which reads the cells, supports on every system ──
 
 
 DATE_PART_LETTERS = {"year": "YyDF", "month": "mbBhDF", "day": "deDF"}
-"""The letters that name a part of a date; ``%D`` is %m/%d/%y and ``%F`` is %Y-%m-%d."""
+"""The letters that contain a part of a date; ``%D`` is %m/%d/%y and ``%F`` is %Y-%m-%d."""
 
 FORMAT_LETTERS = "YymbBhdeDFaAHIMSpTRz%"
-"""All that may follow a percent sign."""
+"""All letters that may follow a percent sign."""
 
 
 def format_problem(form: str, resolution: str) -> str | None:
-    """What is wrong with a format for dates of a resolution, and what to do; None if nothing is."""
+    """What is wrong with a date format at a resolution, and what to do; None if it is valid."""
     letters = re.findall("%(.?)", form, re.DOTALL)
     unknown = next((letter for letter in letters if letter not in FORMAT_LETTERS or not letter), None)
     if unknown is not None:
-        return f"%{unknown} is not read; use {' '.join(f'%{letter}' for letter in FORMAT_LETTERS)}"
+        return f"%{unknown} is not supported; use {' '.join(f'%{letter}' for letter in FORMAT_LETTERS)}"
     if not form.isprintable():
-        return "a character in it is not printable; leave it out"
+        return "it contains a character that is not printable; remove it"
     twice = next((letter for letter in letters if letter != "%" and letters.count(letter) > 1), None)
     if twice is not None:
-        return f"it has %{twice} twice; once is enough"
+        return f"it has %{twice} twice; remove one"
     for part in _required_parts(resolution):
         if not set(letters).intersection(DATE_PART_LETTERS[part]):
-            return f"it does not name the {part}; add {' or '.join(f'%{letter}' for letter in DATE_PART_LETTERS[part])}"
-    return "%I is an hour of half a day; add %p" if "I" in letters and "p" not in letters else None
+            return f"it has no {part}; add {' or '.join(f'%{letter}' for letter in DATE_PART_LETTERS[part])}"
+    return "%I is an hour of a 12-hour clock; add %p" if "I" in letters and "p" not in letters else None
 
 
 def _required_parts(resolution: str) -> list[str]:
-    """The parts of a date that a resolution tells apart."""
+    """The parts of a date that a resolution needs."""
     parts = list(DATE_PART_LETTERS)
     return parts[: parts.index(resolution) + 1] if resolution in parts else parts
 
 
 def to_python_format(form: str) -> str:
-    """The same format in letters that Python knows."""
-    return re.sub("%(.)", lambda found: _PYTHON_LETTERS.get(found[1], found[0]), form)
+    """The same format in letters that Python supports."""
+    return re.sub("%(.)", lambda match: _PYTHON_LETTERS.get(match[1], match[0]), form)
 
 
 _PYTHON_LETTERS = {"D": "%m/%d/%y", "F": "%Y-%m-%d", "T": "%H:%M:%S", "R": "%H:%M", "h": "%b", "e": "%d"}

@@ -1,4 +1,4 @@
-"""What is public about several attributes together: derived columns, groups, rules, the unit of privacy."""
+"""What is public about several attributes together: the privacy unit, derived and joint attributes, rules."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from dpsyn.errors import SchemaError
 from dpsyn.schema.attributes import Provenance, Value, canonical_text, freeze
 
 Condition = Value | tuple[Value, ...]
-"""On one attribute: a value, several, a range ``30..39``, or ``missing``."""
+"""A condition on one attribute: a value, several values, a range ``30..39``, or ``missing``."""
 
 RowConditions = tuple[tuple[str, Condition], ...]
-"""Conditions on several attributes, all of which hold."""
+"""Conditions on several attributes, all of which must hold."""
 
 
 class UnitDeclaration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Whom the guarantee protects: one row, or with an id all rows of one person.
+    """The privacy unit: all rows of one person, who is named by an identifier.
 
     Attributes:
         id: the identifier attribute that names the person.
-        max_rows: the rows of one person that a release uses at most; others are left out.
+        max_rows: how many rows of one person a release uses at most; further rows are left out (contribution
+            bounding).
     """
 
     id: str
@@ -30,16 +31,16 @@ class UnitDeclaration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     def __post_init__(self) -> None:
         if self.max_rows < 1:
-            raise SchemaError(f"max_rows is {self.max_rows}; a person has at least 1 row", ("max_rows",))
+            raise SchemaError(f"max_rows is {self.max_rows}; give at least 1", ("max_rows",))
 
 
 class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A statement about the table, and why it is public.
 
     Attributes:
-        provenance: ``public`` if it is known without the data, ``data`` if it was read off the data, in which
-            case a release refuses it.
-        because: why it is public, for the certificate.
+        provenance: ``public`` if the statement is known without the data; ``data`` if it was taken from the data, in
+            which case a release refuses it.
+        because: why it is public; printed in the certificate.
     """
 
     provenance: Provenance = "public"
@@ -50,15 +51,15 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Derive(Statement, frozen=True, kw_only=True, rename={"source": "from"}):
-    """An attribute that follows from another one, such as a general code from a detailed one.
+    """An attribute that is computed from another one, such as a general code from a detailed one.
 
     It is not measured but filled in after synthesis.
 
     Attributes:
         name: the derived attribute.
-        source: the attribute it follows from.
+        source: the attribute it is computed from.
         mapping: pairs of a value (or a range) of the source, as text, and the value derived from it.
-        otherwise: the value for what ``mapping`` does not list; left out, it must list everything.
+        otherwise: the value for everything that ``mapping`` does not list; if left out, it must list everything.
     """
 
     name: str
@@ -68,22 +69,22 @@ class Derive(Statement, frozen=True, kw_only=True, rename={"source": "from"}):
 
     def __post_init__(self) -> None:
         freeze(self)
-        as_in_files = tuple((canonical_text(value), derived) for value, derived in self.mapping)
-        msgspec.structs.force_setattr(self, "mapping", as_in_files)
+        with_text_keys = tuple((canonical_text(value), derived) for value, derived in self.mapping)
+        msgspec.structs.force_setattr(self, "mapping", with_text_keys)
         twice = _first_duplicate([str(value) for value, _ in self.mapping])
         if twice is not None:
             raise SchemaError(f"the value {twice!r} is mapped twice", ("mapping", twice))
 
 
 MAX_JOINT_VALUES = 1_000_000
-"""Of the values of attributes that are measured as one: all of them get noise."""
+"""Combinations of values of a joint attribute: noise is added to the count of each of them."""
 
 MAX_PUBLIC_TOTAL = 10**10
-"""Rows that a total may count: more would make counts that cannot be told from mistakes."""
+"""Rows that a total may count; a larger number is most likely a mistake."""
 
 
 class JointAttribute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Attributes that are measured as one, because they determine each other closely.
+    """Attributes that are measured as one, because they nearly determine each other.
 
     Attributes:
         name: the name of the joint attribute.
@@ -98,22 +99,22 @@ class JointAttribute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Rule(Statement, frozen=True, kw_only=True, tag_field="rule"):
-    """Something that holds in every row, or of the whole table."""
+    """A constraint on every row, or on the whole table."""
 
     def __post_init__(self) -> None:
         freeze(self)
         twice = _first_duplicate([name for name, _ in getattr(self, "where", ())])
         if twice is not None:
-            message = f"there are two conditions on {twice!r}; list all its values in one"
+            message = f"there are two conditions on {twice!r}; combine them into one"
             raise SchemaError(message, ("where", twice))
 
     def mentions(self) -> Sequence[str]:
-        """The attributes it speaks of."""
+        """The attributes that the rule is about."""
         return ()
 
 
 class Impossible(Rule, frozen=True, kw_only=True, tag="impossible"):
-    """A combination of values that no row has.
+    """A combination of values that no row has (a structural zero).
 
     Attributes:
         where: a condition for each attribute of the combination.
@@ -131,7 +132,7 @@ class Order(Rule, frozen=True, kw_only=True, tag="order"):
 
     Attributes:
         attributes: at least two, lowest first.
-        strict: whether equal values are ruled out.
+        strict: whether equal values are excluded.
     """
 
     attributes: tuple[str, ...]
@@ -147,7 +148,7 @@ class Sum(Rule, frozen=True, kw_only=True, tag="sum"):
 
     Attributes:
         total: the sum.
-        parts: what it is the sum of.
+        parts: the attributes that add up to it.
     """
 
     total: str
@@ -162,7 +163,7 @@ class Total(Rule, frozen=True, kw_only=True, tag="total"):
     """A number of rows that is public, such as a published population count.
 
     Attributes:
-        where: the rows that are counted; left out, all.
+        where: conditions on the rows that are counted; if left out, all rows are.
         count: how many there are.
     """
 
@@ -175,7 +176,7 @@ class Total(Rule, frozen=True, kw_only=True, tag="total"):
 
 
 def _first_duplicate(names: Sequence[str]) -> str | None:
-    """The first name that was there before."""
+    """The first name that occurred before, or None."""
     seen: set[str] = set()
     for name in names:
         if name in seen:

@@ -1,4 +1,4 @@
-"""The public description of a table, as one value."""
+"""The schema: the public description of a table, as one value."""
 
 from __future__ import annotations
 
@@ -40,17 +40,18 @@ AnyAttribute = Categorical | Ordinal | Boolean | Integer | Real | Datetime | Ope
 
 
 class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, dict=True):
-    """All that is public about a table: its attributes, their relations, and whom the guarantee protects.
+    """Everything that is public about a table: its attributes, their relations, and the privacy unit.
 
     Attributes:
-        attributes: one per column, in the order of the synthetic table.
+        attributes: one entry per column, in the order of the synthetic table.
         dataset: the name under which releases of this table share a privacy budget.
-        expected_size: a public guess of the number of rows; never read off the data.
-        neighbors: tables that the guarantee makes alike: ``add-remove`` one row, or ``replace`` one.
-        privacy_unit: whose rows are protected together; left out, every row is its own.
-        derive: attributes that follow from others.
-        measure_together: attributes measured as one.
-        rules: what holds in every row, or of the whole table.
+        expected_size: a public estimate of the number of rows; never taken from the data.
+        neighbors: the neighboring relation: two tables are neighbors if one unit is added or removed (``add-remove``),
+            or replaced by another (``replace``).
+        privacy_unit: whose rows are protected together; if left out, every row is a unit of its own.
+        derive: attributes that are computed from others.
+        measure_together: attributes that are measured as one.
+        rules: constraints that hold in every row, or on the whole table.
     """
 
     attributes: tuple[AnyAttribute, ...]
@@ -76,11 +77,11 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         if not self.measured_attributes:
             raise SchemaError("no attribute is left to measure; all are identifiers or derived", ("attributes",))
 
-    # ── reading ──────────────────────────────────────────────────────────────────────────────────────────
+    # ── files ──────────────────────────────────────────────────────────────────────────────────────────
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:
-        """Read a schema file; an error names its line."""
+        """Read a schema file; an error names the line."""
         from dpsyn.schema import files
 
         return files.load_schema(path)
@@ -99,7 +100,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @classmethod
     def from_yaml(cls, text: str) -> Schema:
-        """Read a schema from YAML text; an error names its line."""
+        """Read a schema from YAML text; an error names the line."""
         from dpsyn.schema import files
 
         return files.parse_schema(text)
@@ -116,12 +117,12 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
-        """JSON Schema of schema files, with which editors complete and check them."""
+        """JSON Schema of schema files, which lets editors complete and check them."""
         from dpsyn.schema import json_schema
 
         return json_schema.build_json_schema()
 
-    # ── looking ──────────────────────────────────────────────────────────────────────────────────────────
+    # ── attributes ──────────────────────────────────────────────────────────────────────────────────────────
 
     def __getitem__(self, name: str) -> AnyAttribute:
         if name not in self._by_name:
@@ -133,7 +134,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @functools.cached_property
     def _by_name(self) -> dict[object, AnyAttribute]:
-        """Every attribute by its name: tables of thousands of columns look each of them up."""
+        """The attributes by name; cached, because tables may have thousands of columns."""
         return {attribute.name: attribute for attribute in self.attributes}
 
     def __iter__(self) -> Iterator[AnyAttribute]:
@@ -166,13 +167,13 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns a private table must have: the measured ones and the unit's id."""
+        """The columns that a private table must have: the measured ones and the id of the privacy unit."""
         ids = {self.privacy_unit.id} if self.privacy_unit else set()
-        needed = {attribute.name for attribute in self.measured_attributes} | ids
-        return tuple(name for name in self.names if name in needed)
+        required = {attribute.name for attribute in self.measured_attributes} | ids
+        return tuple(name for name in self.names if name in required)
 
     def replace_attribute(self, attribute: AnyAttribute) -> Schema:
-        """The same schema with one attribute described anew, such as an open one whose values were bought."""
+        """The same schema with a new description of one attribute, such as other bins."""
         self[attribute.name]
         return msgspec.structs.replace(self, attributes=self._attributes_with(attribute))
 
@@ -180,11 +181,11 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return tuple(attribute if old.name == attribute.name else old for old in self.attributes)
 
     def with_discovered_values(self, attribute: Categorical) -> Schema:
-        """The schema once the values of an open attribute are bought.
+        """The schema in which an open attribute is replaced by a categorical one with its discovered values.
 
-        Conditions on values that were not bought meet no row any more: a rule that consists of them is dropped. So are
-        all rules on the attribute if no row could keep them with just these values: a release must not fail because of
-        what is in a table.
+        Conditions on values that were not discovered match no row, so a rule that needs one of them is dropped. If no
+        row could satisfy the rules on the attribute with these values, all of them are dropped: a release must not
+        fail because of the content of a table.
         """
         known = {canonical_text(value) for value in attribute.all_values()}
         rules = tuple(_drop_unknown_values(rule, attribute.name, known) for rule in self.rules)
@@ -195,52 +196,52 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             others = tuple(rule for rule in kept if attribute.name not in rule.mentions())
             return msgspec.structs.replace(self, rules=others, attributes=self._attributes_with(attribute))
 
-    # ── the guarantee ────────────────────────────────────────────────────────────────────────────────────
+    # ── what is public ────────────────────────────────────────────────────────────────────────────────────
 
     def unapproved_statements(self) -> tuple[str, ...]:
-        """What was read off the data and not yet declared public, in words."""
+        """The entries that were taken from the data and not yet declared public, such as ``attribute 'age'``."""
         statements = [
             *((f"attribute {a.name!r}", a.provenance) for a in self.attributes),
             *((f"derive {d.name!r}", d.provenance) for d in self.derive),
             *((f"rule {number}", r.provenance) for number, r in enumerate(self.rules, start=1)),
         ]
-        return tuple(words for words, provenance in statements if provenance == "data")
+        return tuple(entry for entry, provenance in statements if provenance == "data")
 
     def declared_public(self) -> tuple[str, ...]:
-        """What a release takes as known without the data, with the reasons given, for its certificate."""
-        stated = [(a.name, a.because) for a in self.attributes]
-        stated += [(f"derive {d.name}", d.because) for d in self.derive]
-        stated += [(f"rule {number}", r.because) for number, r in enumerate(self.rules, start=1)]
-        return tuple(f"{what}: {because}" if because else what for what, because in stated)
+        """The entries that a release assumes to be known without the data, with their reasons, for its certificate."""
+        reasons = [(a.name, a.because) for a in self.attributes]
+        reasons += [(f"derive {d.name}", d.because) for d in self.derive]
+        reasons += [(f"rule {number}", r.because) for number, r in enumerate(self.rules, start=1)]
+        return tuple(f"{entry}: {because}" if because else entry for entry, because in reasons)
 
     def require_public(self, file: str = "schema.yaml") -> None:
-        """Refuse a release while anything here was read off the data; ``file`` is where a person would approve it.
+        """Refuse a release if any entry was taken from the data; the error shows how to approve it in ``file``.
 
-        Privacy: a domain is part of what is published. If its values or bounds come from the rows, a single
-        person can be seen in it — the one who is oldest, or the only one of an occupation — and no noise added
-        later hides that.
+        Privacy: a domain is published together with the release. If its values or bounds come from the rows, they can
+        reveal a single person, such as the oldest, or the only one with an occupation. Noise that is added later does
+        not hide that.
         """
-        found = self.unapproved_statements()
-        if found:
-            shown = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
+        unapproved = self.unapproved_statements()
+        if unapproved:
+            shown = ", ".join(unapproved[:5]) + (f" and {len(unapproved) - 5} more" if len(unapproved) > 5 else "")
             raise SchemaError(
-                f"{shown}: read off the data (provenance: data), so publishing it would leak: a bound or a rare "
+                f"{shown}: taken from the data (provenance: data), so publishing it would leak: a bound or a rare "
                 "value can belong to one person, and noise on counts does not hide it. Compare it with a public "
-                "source such as a code book, correct it, and say so: "
+                "source such as a code book, correct it, and approve it: "
                 f'dpsyn schema approve {shlex.quote(file)} ATTRIBUTE... --because "code book 2024". '
-                "Columns without a public list of values can be kind: open, whose values are bought."
+                "A column without a public list of values can be kind: open; a release discovers its values privately."
             )
 
 
 def _drop_unknown_values(rule: AnyRule, name: str, known: set[str]) -> AnyRule | None:
-    """A rule whose condition on one attribute names known values only; None if none is left."""
+    """A rule without the unknown values in its condition on one attribute; None if no value is left."""
     if not isinstance(rule, Impossible | Total) or name not in rule.mentions():
         return rule
     where = []
     for attribute, condition in rule.where:
         values = condition if isinstance(condition, tuple) else (condition,)
-        left = tuple(v for v in values if attribute != name or canonical_text(v) in known or v == MISSING)
-        if not left:
+        kept = tuple(v for v in values if attribute != name or canonical_text(v) in known or v == MISSING)
+        if not kept:
             return None
-        where.append((attribute, left if isinstance(condition, tuple) else left[0]))
+        where.append((attribute, kept if isinstance(condition, tuple) else kept[0]))
     return msgspec.structs.replace(rule, where=tuple(where))

@@ -1,4 +1,7 @@
-"""Whether there is a row that keeps all rules, and such a row: search with propagation, cells first, then values."""
+"""A small constraint solver: finds a row that satisfies all rules, by search with propagation.
+
+Cells are searched first, then values inside the cells.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +11,21 @@ from typing import Literal
 
 import numpy as np
 
-from dpsyn.schema.constraint_model import Domains, IntArray, Mask, OrderConstraint, RowConstraint, Scale, SumConstraint
+from dpsyn.schema.constraint_model import Domains, Mask, OrderConstraint, RowConstraint, Scale, SumConstraint
 
 MAX_SEARCH_NODES = 3_000
-"""Branches that are looked into; rules that people write need a few dozen."""
+"""Search nodes after which the solver gives up; rules that people write need a few dozen."""
 
 Interval = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class SatisfyingRow:
-    """Part of a row that keeps some rules.
+    """Part of a row that satisfies some rules.
 
     Attributes:
-        cells: the cell of each attribute, by its place.
-        steps: the step of each number or date whose value matters, by its place.
+        cells: the cell of each attribute, by its index.
+        steps: the step of each number or date whose value matters, by its index.
     """
 
     cells: Mapping[int, int]
@@ -32,104 +35,99 @@ class SatisfyingRow:
 def find_satisfying_row(
     constraints: Sequence[RowConstraint], sizes: Sequence[int], allowed: Mapping[int, Mask] | None = None
 ) -> SatisfyingRow | Literal["unknown"] | None:
-    """A row's attributes that keep all these rules, each in an allowed cell; None if there is none.
+    """Find cells and values that satisfy all these constraints, each in an allowed cell; None if there are none.
 
-    ``unknown`` if the search was given up, which takes rules that nobody would write.
+    Returns ``unknown`` if the search was given up, which happens only for very intricate rules.
     """
-    places = sorted({place for constraint in constraints for place in constraint.indices})
+    indices = sorted({index for constraint in constraints for index in constraint.indices})
     domains = {
-        place: np.flatnonzero(allowed[place]) if allowed and place in allowed else np.arange(sizes[place])
-        for place in places
+        index: np.flatnonzero(allowed[index]) if allowed and index in allowed else np.arange(sizes[index])
+        for index in indices
     }
-    waiting, looked = [domains], 0
-    while waiting:
-        looked += 1
-        if looked > MAX_SEARCH_NODES:
+    stack, visited = [domains], 0
+    while stack:
+        visited += 1
+        if visited > MAX_SEARCH_NODES:
             return "unknown"
-        here = waiting.pop()
-        if not _propagate(constraints, here):
+        node = stack.pop()
+        if not _propagate(constraints, node):
             continue
-        open_places = [place for place in places if len(here[place]) > 1]
-        if not open_places:
-            found = _find_steps(constraints, {place: int(cells[0]) for place, cells in here.items()})
-            if found is not None:
-                return found
+        undecided = [index for index in indices if len(node[index]) > 1]
+        if not undecided:
+            row = _find_steps(constraints, {index: int(cells[0]) for index, cells in node.items()})
+            if row is not None:
+                return row
             continue
-        place = min(open_places, key=lambda place: len(here[place]))
-        half = len(here[place]) // 2
-        waiting += [{**here, place: here[place][half:]}, {**here, place: here[place][:half]}]
+        index = min(undecided, key=lambda index: len(node[index]))
+        half = len(node[index]) // 2
+        stack += [{**node, index: node[index][half:]}, {**node, index: node[index][:half]}]
     return None
 
 
 def _propagate(constraints: Sequence[RowConstraint], domains: Domains) -> bool:
-    """Take out what cannot be until nothing more can be taken out; whether anything is left."""
+    """Remove impossible cells until nothing changes; returns whether every domain has a cell left."""
     if not all(len(cells) for cells in domains.values()):
         return False
     while True:
-        before = sum(len(cells) for cells in domains.values())
-        if not all(constraint.narrow(domains) and _has_candidates(constraint, domains) for constraint in constraints):
-            return False
-        if sum(len(cells) for cells in domains.values()) == before:
+        previous = sum(len(cells) for cells in domains.values())
+        for constraint in constraints:
+            if not constraint.narrow(domains) or not all(len(domains[index]) for index in constraint.indices):
+                return False
+        if sum(len(cells) for cells in domains.values()) == previous:
             return True
-
-
-def _has_candidates(constraint: RowConstraint, domains: Domains) -> bool:
-    return all(len(domains[place]) for place in constraint.indices)
 
 
 # ── values inside cells ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def _find_steps(constraints: Sequence[RowConstraint], cells: dict[int, int]) -> SatisfyingRow | None:
-    """Values inside these cells that keep orders and sums; None if there are none."""
-    comparing = [c for c in constraints if isinstance(c, OrderConstraint | SumConstraint)]
+    """Find values inside these cells that satisfy orders and sums; None if there are none."""
+    value_constraints = [c for c in constraints if isinstance(c, OrderConstraint | SumConstraint)]
     row = np.zeros((1, max(cells, default=0) + 1), np.int64)
-    for place, cell in cells.items():
-        row[0, place] = cell
+    for index, cell in cells.items():
+        row[0, index] = cell
     if not all(constraint.holds(row)[0] for constraint in constraints):
         return None
-    own = {s.index: s for c in comparing for s in c.scales if not s.derived and not s.missing[cells[s.index]]}
-    start = {p: (int(s.first[cells[p]]), int(s.last[cells[p]])) for p, s in own.items()}
-    waiting, looked = [start], 0
-    while waiting and looked < MAX_SEARCH_NODES:
-        looked += 1
-        here = waiting.pop()
-        if not all(_can_hold_within(c, cells, here) for c in comparing):
+    scales = {
+        s.index: s for c in value_constraints for s in c.scales if not s.derived and not s.missing[cells[s.index]]
+    }
+    start = {index: (int(s.first[cells[index]]), int(s.last[cells[index]])) for index, s in scales.items()}
+    stack, visited = [start], 0
+    while stack and visited < MAX_SEARCH_NODES:
+        visited += 1
+        node = stack.pop()
+        if not all(_can_hold_within(c, cells, node) for c in value_constraints):
             continue
-        wide = [place for place, (low, high) in here.items() if high > low]
-        if not wide:
-            return SatisfyingRow(cells, {place: low for place, (low, _) in here.items()})
-        place = max(wide, key=lambda place: here[place][1] - here[place][0])
-        low, high = here[place]
+        undecided = [index for index, (low, high) in node.items() if high > low]
+        if not undecided:
+            return SatisfyingRow(cells, {index: low for index, (low, _) in node.items()})
+        index = max(undecided, key=lambda index: node[index][1] - node[index][0])
+        low, high = node[index]
         middle = (low + high) // 2
-        waiting += [{**here, place: (middle + 1, high)}, {**here, place: (low, middle)}]
+        stack += [{**node, index: (middle + 1, high)}, {**node, index: (low, middle)}]
     return None
 
 
 def _can_hold_within(
     constraint: OrderConstraint | SumConstraint, cells: dict[int, int], within: dict[int, Interval]
 ) -> bool:
-    """Whether values between these bounds may keep a rule: exact where all bounds meet."""
+    """Whether values between these bounds may satisfy a constraint; exact if each interval is a single value."""
     scales = [scale for scale in constraint.scales if not scale.missing[cells[scale.index]]]
     ends = [_ends(scale, cells, within) for scale in scales]
     if isinstance(constraint, SumConstraint):
         if len(scales) < len(constraint.scales):
             return True
         return sum(low for low, _ in ends[1:]) <= ends[0][1] and sum(high for _, high in ends[1:]) >= ends[0][0]
-    reach = -(2**62)
+    lowest = -(2**62)
     for low, high in ends:
-        if max(low, reach) > high:
+        if max(low, lowest) > high:
             return False
-        reach = max(low, reach) + constraint.strict
+        lowest = max(low, lowest) + constraint.strict
     return True
 
 
 def _ends(scale: Scale, cells: dict[int, int], within: dict[int, Interval]) -> Interval:
     cell = cells[scale.index]
     first, last = (scale.first[cell], scale.last[cell]) if scale.derived else within[scale.index]
-    low, high = scale.to_common_scale(_pair(first, last)).tolist()
+    low, high = scale.to_common_scale(np.array([first, last], np.int64)).tolist()
     return low, high
-
-
-def _pair(first: int, last: int) -> IntArray:
-    return np.array([first, last], np.int64)

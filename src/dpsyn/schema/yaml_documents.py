@@ -1,6 +1,6 @@
-"""Documents that people write: YAML text to typed values, every mistake with its line and what to do about it.
+"""YAML documents that people write: YAML text to typed values, with the line of every mistake and how to fix it.
 
-Schemas and plans are such documents. This module knows nothing of what they say.
+Schemas and plans are such documents. This module does not depend on their content.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dpsyn.errors import DocumentError, SchemaError
 from dpsyn.schema import yaml_io
 
 MAX_MISTAKES_SHOWN = 20
-"""Mistakes that are told of at once."""
+"""Mistakes that one error message lists."""
 
 SYNONYMS = {
     "nominal": "categorical", "category": "categorical", "enum": "categorical", "factor": "categorical",
@@ -28,9 +28,11 @@ SYNONYMS = {
     "min": "low", "minimum": "low", "lower": "low", "max": "high", "maximum": "high", "upper": "high",
     "categories": "values", "levels": "values", "null": "missing", "nullable": "missing", "optional": "missing",
     "type": "kind", "size": "codes", "begin": "start", "precision": "decimals", "rows": "expected_size",
-    "columns": "attributes", "fields": "attributes", "neighbours": "neighbors", "unit": "privacy_unit", "recode": "measure_together",
+    "columns": "attributes", "fields": "attributes", "neighbours": "neighbors", "neighbor": "neighbors",
+    "unit": "privacy_unit", "protection": "privacy_unit", "recode": "measure_together", "group": "measure_together",
+    "groups": "measure_together", "joint": "measure_together", "reason": "because", "constraints": "rules",
 }  # fmt: skip
-"""What other tools call kinds and fields."""
+"""Kinds and fields by the names that other tools, or earlier versions of DPSyn, give them."""
 
 _T = TypeVar("_T")
 
@@ -83,22 +85,22 @@ def _with_line(mistake: DocumentError, lines: yaml_io.LineNumbers) -> str:
 
 
 def read_each(read: Callable[..., _T], entries: Iterable[tuple[Any, ...]]) -> tuple[_T, ...]:
-    """Read all entries, and tell of all that are wrong."""
-    found, mistakes = [], []
+    """Read all entries; an error reports all that are wrong."""
+    values, mistakes = [], []
     for entry in entries:
         try:
-            found.append(read(*entry))
+            values.append(read(*entry))
         except SeveralError as several:
             mistakes += several.mistakes
         except DocumentError as mistake:
             mistakes.append(mistake)
     if mistakes:
         raise SeveralError(mistakes)
-    return tuple(found)
+    return tuple(values)
 
 
 def require_tag(entry: Any, tag: str, known: dict[str, Any], path: yaml_io.YamlPath, what: str) -> dict[str, Any]:
-    """The fields of an entry whose ``tag`` names one of the known types."""
+    """The fields of an entry; its ``tag`` must name one of the known types."""
     if not isinstance(entry, dict) or tag not in entry:
         raise DocumentError(f"{what} needs {tag}: one of {', '.join(known)}", path)
     if not isinstance(entry[tag], str) or entry[tag] not in known:
@@ -108,7 +110,7 @@ def require_tag(entry: Any, tag: str, known: dict[str, Any], path: yaml_io.YamlP
 
 
 def convert(data: Any, kind: type[_T], path: yaml_io.YamlPath, what: str = "", name: str | None = None) -> _T:
-    """A typed value, named if its key is a name; errors are turned into DocumentErrors that know their path."""
+    """Convert plain data to a typed value, with ``name`` as its name; errors carry the path of the entry."""
     if isinstance(data, dict) and isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         refuse_unknown_fields(data, _file_fields(kind), path, what)
         empty = [key for key, value in data.items() if value is None]
@@ -124,18 +126,18 @@ def convert(data: Any, kind: type[_T], path: yaml_io.YamlPath, what: str = "", n
     except msgspec.ValidationError as error:
         if isinstance(error.__cause__, DocumentError):
             raise DocumentError(f"{what}{error.__cause__}", (*path, *error.__cause__.path)) from None
-        message, _, place = str(error).partition(" - at `$")
-        if place == "[...]`":  # somewhere in a mapping from names: take them one by one
+        message, _, location = str(error).partition(" - at `$")
+        if location == "[...]`":  # an entry of a mapping from names: convert them one by one to find out which
             for key, value in data.items():
                 convert(value, get_args(kind)[1], (*path, key), f"{what}{key}: ")
-        inner = tuple(part for part in re.split(r"[.\[\]`]+", place) if part)
+        inner = tuple(part for part in re.split(r"[.\[\]`]+", location) if part)
         field = f"{inner[0]}: " if inner and not inner[0].isdigit() else ""
-        words = _translate_message(message, _choices(kind, inner), _value_at(data, _as_path(inner)))
-        raise DocumentError(f"{what}{field}{words}", (*path, *_as_path(inner))) from None
+        problem = _translate_message(message, _choices(kind, inner), _value_at(data, _as_path(inner)))
+        raise DocumentError(f"{what}{field}{problem}", (*path, *_as_path(inner))) from None
 
 
 def _value_at(data: Any, inner: yaml_io.YamlPath) -> Any:
-    """What stands at a place of the data."""
+    """The value at a path in the data, as far as the path exists."""
     for step in inner:
         if isinstance(data, dict) or (isinstance(data, list) and isinstance(step, int)):
             data = data[step]  # type: ignore[index]
@@ -143,7 +145,7 @@ def _value_at(data: Any, inner: yaml_io.YamlPath) -> Any:
 
 
 def _choices(kind: Any, inner: tuple[str, ...]) -> tuple[str, ...]:
-    """The words a field can have, where it is one of a few."""
+    """The values that a field can have, if it is one of a few."""
     if not inner:
         return get_args(kind)
     return get_args(get_type_hints(kind).get(inner[0])) if isinstance(kind, type) else ()  # list[str] has no fields
@@ -160,16 +162,16 @@ _IN_WORDS = {
 
 
 def _translate_message(message: str, choices: tuple[str, ...], given: Any) -> str:
-    """msgspec's words in ours, with what was given."""
+    """A message of msgspec in plain words, with the given value."""
     if re.fullmatch(r"Invalid enum value .*", message):
         return f"there is no {given!r}; use {', '.join(choices)}"
     missing = re.fullmatch(r"Object missing required field `(.*)`", message)
     if missing:
         return f"{missing[1]} is not given"
-    wanted = re.fullmatch(r"Expected `(.*)`, got `(.*)`", message)
-    if not wanted:
+    expected = re.fullmatch(r"Expected `(.*)`, got `(.*)`", message)
+    if not expected:
         return message[0].lower() + message[1:].replace("`", "")
-    kinds = [kind for kind in re.split(r" \| ", wanted[1]) if kind != "null"]
+    kinds = [kind for kind in re.split(r" \| ", expected[1]) if kind != "null"]
     words = " or ".join(_IN_WORDS.get(kind, kind) for kind in kinds)
     return f"{_describe_value(given)} is not {words}{_suggest_fix(given, kinds)}"
 
@@ -179,7 +181,7 @@ def _describe_value(given: Any) -> str:
 
 
 def _suggest_fix(given: Any, kinds: list[str]) -> str:
-    """What to write instead, where it can be guessed."""
+    """What to write instead, if it can be guessed."""
     if "str" in kinds and isinstance(given, int | float):
         return "; put it in quotes"
     bare = re.sub(r"[ _,'\u00a0\u202f]", "", given) if isinstance(given, str) else ""
@@ -191,18 +193,18 @@ def _as_path(inner: tuple[str, ...]) -> yaml_io.YamlPath:
 
 
 def _field_hint(kind: type[msgspec.Struct], key: str) -> str:
-    meaning = field_docs(kind).get(key)
-    return f": {first_clause(meaning)}" if meaning else ""
+    description = field_docs(kind).get(key)
+    return f": {first_clause(description)}" if description else ""
 
 
 def _file_fields(kind: type[msgspec.Struct]) -> list[str]:
-    """The keys an entry of a file may have."""
+    """The keys that an entry of a file may have."""
     tag = [str(kind.__struct_config__.tag_field)] if kind.__struct_config__.tag_field else []
     return [*tag, *(name for name in kind.__struct_encode_fields__ if name != "name")]
 
 
 def refuse_unknown_fields(data: dict[str, Any], known: list[str], path: yaml_io.YamlPath, what: str = "") -> None:
-    """Refuse a field that there is not, with the one that is probably meant."""
+    """Refuse an unknown field, with a suggestion of the one that was probably meant."""
     for key in data:
         if key not in known:
             hint = did_you_mean(key, known) or f"; there are {', '.join(known)}"
@@ -210,39 +212,39 @@ def refuse_unknown_fields(data: dict[str, Any], known: list[str], path: yaml_io.
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A question to the person who wrote a word that is not known; empty if nothing is near it."""
-    other = SYNONYMS.get(word.lower(), "")
-    close = [other] if other in known else difflib.get_close_matches(word.lower(), known, 1)
+    """A suggestion for an unknown word: its synonym or the known word most like it; empty if there is none."""
+    synonym = SYNONYMS.get(word.lower(), "")
+    close = [synonym] if synonym in known else difflib.get_close_matches(word.lower(), known, 1)
     return f"; did you mean {close[0]}?" if close else ""
 
 
-# ── What the fields of a schema mean, in the words of the docstrings, for error messages and editors ──
+# ── descriptions of fields, taken from docstrings, for error messages and editors ───────────────────────────
 
 
 def summary(kind: type) -> str:
-    """The first sentence about a type."""
+    """The first sentence of the docstring of a type."""
     return inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0].replace("``", "")
 
 
 def field_docs(kind: type[msgspec.Struct]) -> dict[str, str]:
-    """What every field means, by its key in a file; a type's own words come before those of its bases."""
+    """The description of every field, by its key in a file; a type's own description precedes those of its bases."""
     keys = dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
-    found: dict[str, str] = {}
+    docs: dict[str, str] = {}
     for base in kind.__mro__:
-        for name, meaning in _attributes_section(inspect.cleandoc(base.__doc__ or "")):
+        for name, description in _attributes_section(inspect.cleandoc(base.__doc__ or "")):
             if name in keys:
-                found.setdefault(keys[name], meaning)
-    return found
+                docs.setdefault(keys[name], description)
+    return docs
 
 
-def first_clause(meaning: str) -> str:
-    """The first clause of a meaning."""
-    return re.split(r"[;.](?:\s|$)", meaning)[0]
+def first_clause(description: str) -> str:
+    """The first clause of a description."""
+    return re.split(r"[;.](?:\s|$)", description)[0]
 
 
 def _attributes_section(doc: str) -> Iterator[tuple[str, str]]:
     """The entries below ``Attributes:``, each with its continuation lines."""
     _, _, section = doc.partition("\nAttributes:\n")
     for entry in re.split(r"^ {4}(?=\w)", section, flags=re.MULTILINE)[1:]:
-        name, _, meaning = entry.partition(":")
-        yield name, " ".join(meaning.replace("``", "").split())
+        name, _, description = entry.partition(":")
+        yield name, " ".join(description.replace("``", "").split())

@@ -1,8 +1,8 @@
-"""YAML text ⇄ plain data, with the line of every entry and comments for people.
+"""YAML text ⇄ plain data, with the line of every entry, and with comments.
 
-Reading follows YAML 1.2's core rules: ``NO`` is Norway and not false, dates stay text. ``09`` is refused without
-quotes, for it would lose its zero. Keys are always text. Only lists, mappings and scalars exist; nothing in a file can
-run code.
+Reading follows the core schema of YAML 1.2: ``NO`` is the text NO and not false, and dates stay text. ``09`` without
+quotes is refused, because it would lose its zero. Keys are always text. Only lists, mappings and scalars are read;
+nothing in a file can run code.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ LineNumbers = dict[YamlPath, int]
 
 _UNLIMITED_WIDTH = 2**30
 _MAX_ALIAS_ENTRIES = 300_000
-"""Entries that aliases may add: ten lists of thirty thousand values."""
+"""Entries that aliases may add, such as ten lists of thirty thousand values."""
 _MAX_DEPTH = 100
-"""Lists and mappings inside each other: a schema has six, and the library that composes them breaks at thousands."""
-_TOO_DEEP = "this YAML is nested too deeply, or an alias stands inside its own anchor"
+"""Levels of nesting: a schema has six, and the YAML library overflows the stack at thousands."""
+_TOO_DEEP = "this YAML is nested too deeply, or an alias is inside its own anchor"
 _TAG = "tag:yaml.org,2002:"
 _RESOLVERS = (
     ("null", r"^(?:~|null|Null|NULL|)$", "~nN\0"),
@@ -38,11 +38,11 @@ _RESOLVERS = (
 
 
 class _Loader(yaml.CSafeLoader):
-    yaml_implicit_resolvers: dict[str, Any] = {}
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 -- declared like this in the base class
 
 
 class _Dumper(yaml.CSafeDumper):
-    yaml_implicit_resolvers: dict[str, Any] = {}
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 -- declared like this in the base class
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -59,12 +59,12 @@ def _is_flat(values: Sequence[Any]) -> bool:
 
 
 def _represent_list(dumper: _Dumper, data: Sequence[Any]) -> yaml.Node:
-    """Plain values side by side, everything else below each other."""
+    """Lists of plain values on one line, other lists with one entry per line."""
     return dumper.represent_sequence(_TAG + "seq", data, flow_style=_is_flat(data))
 
 
 def _represent_text(dumper: _Dumper, data: str) -> yaml.Node:
-    """On one line: breaks and control characters are escaped, for a key cannot span lines."""
+    """Text on one line, with escaped line breaks and control characters, because a key cannot span lines."""
     return dumper.represent_scalar(_TAG + "str", data, style=None if data.isprintable() else '"')
 
 
@@ -78,7 +78,9 @@ def read_yaml(text: str) -> tuple[Any, LineNumbers]:
     lines: LineNumbers = {}
     if not text.isascii() and (stray := re.search("[\ud800-\udfff]", text)):
         line = text.count("\n", 0, stray.start()) + 1
-        raise DocumentError(f"line {line}: this is not YAML: half of a surrogate pair is no character")
+        raise DocumentError(
+            f"line {line}: this is not YAML: it contains an unpaired surrogate, which is not a character"
+        )
     node = compose_nodes(text)
     try:
         return (None if node is None else _to_plain_data(node, (), lines, len(text) + _MAX_ALIAS_ENTRIES)), lines
@@ -87,7 +89,7 @@ def read_yaml(text: str) -> tuple[Any, LineNumbers]:
 
 
 def compose_nodes(text: str) -> yaml.Node | None:
-    """The nodes of the text, whose marks tell where each begins and ends; a byte order mark is not counted."""
+    """The nodes of the text, with marks of where each begins and ends; a byte order mark is not counted."""
     try:
         _require_shallow(text)
         node: yaml.Node | None = yaml.compose(text, Loader=_Loader)
@@ -101,7 +103,7 @@ def compose_nodes(text: str) -> yaml.Node | None:
 
 
 def _require_shallow(text: str) -> None:
-    """Refuse deep nesting before composing, which would overflow the stack of the process."""
+    """Refuse deep nesting before the nodes are composed, which would overflow the stack of the process."""
     depth = 0
     for event in yaml.parse(text, Loader=_Loader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
@@ -110,30 +112,30 @@ def _require_shallow(text: str) -> None:
 
 
 def _syntax_error(error: yaml.MarkedYAMLError) -> str:
-    """Where YAML stopped, where what it was reading began, and what is usually wrong."""
-    found, begun = error.problem_mark or error.context_mark, error.context_mark
-    since = f" (begun on line {begun.line + 1})" if begun and found and begun.line < found.line else ""
-    line = found.line + 1 if found else 1
+    """The line where YAML could not be read, the line where the surrounding entry began, and the usual causes."""
+    end, start = error.problem_mark or error.context_mark, error.context_mark
+    since = f" (begun on line {start.line + 1})" if start and end and start.line < end.line else ""
+    line = end.line + 1 if end else 1
     return (
         f"line {line}: this is not YAML: {error.problem or error.context}{since}; look for a quote or bracket that is "
-        "not closed, a wrong indentation, a colon without a space behind it, or a value such as ? or * without quotes"
+        "not closed, a wrong indentation, a colon without a space after it, or a value such as ? or * without quotes"
     )
 
 
-def _to_plain_data(node: yaml.Node, path: YamlPath, lines: LineNumbers, most: int) -> Any:
+def _to_plain_data(node: yaml.Node, path: YamlPath, lines: LineNumbers, max_entries: int) -> Any:
     lines[path] = node.start_mark.line + 1
-    if len(lines) > most:  # without aliases every entry takes at least a letter
-        raise DocumentError(f"line {lines[path]}: the aliases up to here repeat too much; write it out")
+    if len(lines) > max_entries:  # without aliases every entry has at least one character
+        raise DocumentError(f"line {lines[path]}: the aliases up to here repeat too many entries; write them out")
     if not isinstance(node, yaml.ScalarNode) and node.tag not in (f"{_TAG}seq", f"{_TAG}map"):
         raise _forbidden_tag(node)
     if isinstance(node, yaml.SequenceNode):
-        return [_to_plain_data(child, (*path, index), lines, most) for index, child in enumerate(node.value)]
+        return [_to_plain_data(child, (*path, index), lines, max_entries) for index, child in enumerate(node.value)]
     if isinstance(node, yaml.MappingNode):
-        return _mapping(node, path, lines, most)
+        return _mapping(node, path, lines, max_entries)
     return _scalar(node)
 
 
-def _mapping(node: yaml.MappingNode, path: YamlPath, lines: LineNumbers, most: int) -> dict[str, Any]:
+def _mapping(node: yaml.MappingNode, path: YamlPath, lines: LineNumbers, max_entries: int) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key_node, value_node in node.value:
         line = key_node.start_mark.line + 1
@@ -141,8 +143,10 @@ def _mapping(node: yaml.MappingNode, path: YamlPath, lines: LineNumbers, most: i
             raise DocumentError(f"line {line}: a key must be a plain word or number")
         key: str = key_node.value
         if key in result:
-            raise DocumentError(f"line {line}: {key!r} stands twice; the first is on line {lines[(*path, key)]}")
-        result[key] = _to_plain_data(value_node, (*path, key), lines, most)
+            raise DocumentError(
+                f"line {line}: {key!r} occurs twice; the first is on line {lines[(*path, key)]}; remove one"
+            )
+        result[key] = _to_plain_data(value_node, (*path, key), lines, max_entries)
         lines[(*path, key)] = line
     return result
 
@@ -175,46 +179,47 @@ def _number(kind: str, text: str, line: int) -> int | float:
         raise DocumentError(f"line {line}: {shown} would lose its leading zeros; write '{shown}' in quotes, or {bare}")
     try:
         return int(text) if kind == "int" else float(re.sub(r"\.(inf|nan)$", r"\1", text.lower()))
-    except ValueError:  # a number of thousands of digits, or a word with a number's tag
+    except ValueError:  # a number with thousands of digits, or a word with the tag of a number
         shown = text if len(text) <= 20 else f"{text[:20]}… with {len(text):,} digits"
         raise DocumentError(f"line {line}: {shown} cannot be read as a number; put it in quotes") from None
 
 
 def write_yaml(document: Mapping[str, Any], comments: Mapping[YamlPath, str] | None = None) -> str:
-    """YAML text of a document, each top-level entry and each attribute apart, with comments where given.
+    """YAML text of a document, with optional comments.
 
-    The comment of an entry stands above it; that of a single field behind it; that of the empty path heads the file.
+    The comment of an entry is written above it, the comment of a single field after it, and the comment of the empty
+    path at the top of the file.
     """
     comments = comments or {}
-    header = _with_comment("\n", comments[()], behind=False) if () in comments else ""
+    header = _with_comment("\n", comments[()], after=False) if () in comments else ""
     return header + _block(document, (), comments)
 
 
 def _block(mapping: Mapping[Any, Any], path: YamlPath, comments: Mapping[YamlPath, str]) -> str:
     parts = []
     for key, value in mapping.items():
-        here = (*path, key)
-        comment = comments.get(here, "")
+        entry_path = (*path, key)
+        comment = comments.get(entry_path, "")
         if isinstance(value, Mapping) and value:
-            body = f"{_head(key)}\n{_indent(_block(value, here, comments))}"
+            body = f"{_head(key)}\n{_indent(_block(value, entry_path, comments))}"
         elif value is None:
             body = f"{_head(key)}\n"
         elif isinstance(value, list | tuple) and _is_flat(value):
             body = f"{_head(key)} {_format_flow_list(value)}\n"
         else:
             body = yaml.dump({key: value}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_UNLIMITED_WIDTH)
-        parts.append(_with_comment(body, comment, behind=len(path) >= 2))
+        parts.append(_with_comment(body, comment, after=len(path) >= 2))
     return "".join(parts)
 
 
 def _head(key: str) -> str:
-    """The key and its colon; YAML wants a question mark before keys of more than 1,024 characters."""
+    """The key and its colon; YAML needs a question mark before keys of more than 1,024 characters."""
     text = format_scalar(key)
     return f"{text}:" if len(text) <= 1024 else f"? {text}\n:"
 
 
 def _format_flow_list(values: Sequence[Any]) -> str:
-    """Plain values in brackets, lines broken between them."""
+    """Plain values in brackets, with line breaks between them."""
     wrapped = [[value] for value in values]
     lines = yaml.dump(wrapped, Dumper=_Dumper, allow_unicode=True, width=_UNLIMITED_WIDTH, default_flow_style=None)
     items = (
@@ -232,15 +237,15 @@ def _format_flow_list(values: Sequence[Any]) -> str:
 
 
 def _indent(text: str) -> str:
-    """Two spaces before every line, and a line ends with a newline only: other breaks are inside of texts."""
+    """Indent every line by two spaces. Only newlines end a line: other line breaks are inside texts."""
     return "".join(f"  {line}\n" if line else "\n" for line in text.removesuffix("\n").split("\n"))
 
 
-def _with_comment(body: str, comment: str, *, behind: bool) -> str:
+def _with_comment(body: str, comment: str, *, after: bool) -> str:
     if not comment:
         return body
     lines = ["".join(letter if letter.isprintable() else " " for letter in line) for line in comment.splitlines()]
-    if behind and len(lines) == 1 and body.count("\n") == 1:
+    if after and len(lines) == 1 and body.count("\n") == 1:
         return f"{body.removesuffix(chr(10))}  # {lines[0]}".rstrip(" ") + "\n"
     above = "".join(f"# {line}".rstrip() + "\n" for line in lines)
     return above + body

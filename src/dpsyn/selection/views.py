@@ -149,7 +149,7 @@ def parse_views(text: str) -> ViewScheme:
     if match := re.fullmatch(r"all:(\d+)", text.strip()):
         return AllViews(ways=int(match[1]))
     raise UserError(
-        f"views {text!r} are unknown; write covering:2x8 (all pairs in views of 8 attributes), random:50x8 (50 views "
+        f"views {text!r} are not known; write covering:2x8 (all pairs in views of 8 attributes), random:50x8 (50 views "
         "of 8 random attributes) or all:3 (every set of 3 attributes)"
     )
 
@@ -301,7 +301,7 @@ def _min_views(sizes: tuple[int, ...], strength: int, cells: int) -> int:
 
 
 def _view_length(sizes: tuple[int, ...], cells: int, mean_size: float) -> float:
-    """ℓ, the number of attributes of a view of so many cells, if attributes have their geometric mean size."""
+    """ℓ, the number of attributes of a view with ``cells`` cells, if all attributes have their geometric mean size."""
     attributes = math.log(cells) / math.log(mean_size) if mean_size > 1 else len(sizes)
     return min(len(sizes), MAX_VIEW_ATTRIBUTES, attributes)
 

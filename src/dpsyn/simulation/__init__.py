@@ -1,4 +1,4 @@
-"""Made-up tables for any schema: a random but realistic joint distribution, the process public, the seed hidden."""
+"""Simulated tables for any schema: a random but realistic joint distribution from a public process and a seed."""
 
 from dpsyn.simulation._simulate import Simulation, simulate
 from dpsyn.simulation.strength import InteractionStrength

@@ -1,11 +1,12 @@
-"""A random process that makes rows of a schema: attributes drawn one after the other, each from some before it.
+"""A random process that generates rows of a schema: a Bayesian network with hidden variables.
 
-Every attribute hangs on one to three earlier ones and on one of a few hidden classes of rows, with an effect of each
-and one of every two of them together: so there are relations of three that no pair shows, and hidden classes tie
-attributes to each other that no arrow joins. No tree, and no graph of few arrows, describes such a table.
+Attributes are sampled one after the other. Each depends on one to three earlier attributes and on one of a few hidden
+variables, with a main effect of each parent and an interaction of every two parents. So there are three-way
+interactions that no pair shows, and hidden variables that connect attributes without an edge between them. No tree or
+sparse graph describes such a table.
 
-Which attributes are empty together is hidden as well: each that can be missing belongs to one of a few blocks, which
-are left out as a whole in some rows.
+Missing values are correlated as well: each attribute that can be missing belongs to one of a few blocks, and in some
+rows a whole block is missing.
 """
 
 from __future__ import annotations
@@ -22,42 +23,42 @@ from dpsyn.schema import Attribute, Datetime, Ordinal, Ranged, Schema
 CodeColumn = NDArray[np.int64]
 
 HIDDEN_CLASSES = (4, 5, 6)
-"""The hidden variables: how many classes each has."""
+"""The number of classes of each hidden variable."""
 
 MISSING_BLOCKS = 3
 """Groups of attributes that are missing together."""
 
 MAX_CONDITIONAL_CELLS = 2**18
-"""Contexts × values of one attribute's table: all tables together fit into memory, whatever the schema."""
+"""Contexts × values of the conditional table of one attribute, so that all tables fit into memory for any schema."""
 
 _MAX_GROUPS = 6
 _PARENT_WINDOW = 12
-"""Attributes hang on some of the last so many drawn before them, as columns of a table that stand side by side do."""
+"""Parents are mostly chosen among this many preceding attributes, because adjacent columns tend to be related."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parent:
-    """What an attribute hangs on: values of an earlier attribute (or a hidden one) merged into a few groups."""
+    """A parent of an attribute: an earlier attribute or a hidden variable, with its values merged into groups."""
 
     axis: int
     group_of: CodeColumn
 
     @property
     def groups(self) -> int:
-        """How many groups there are."""
+        """The number of groups."""
         return int(self.group_of.max()) + 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttributeStep:
-    """One attribute drawn given others.
+    """How one attribute is sampled, given its parents.
 
     Attributes:
         axis: the attribute.
-        parents: what it hangs on; their groups together are the context of a row.
-        ends: cumulative weights of all values, context after context, each context one long.
+        parents: its parents; the groups of all of them are the context of a row.
+        ends: cumulative probabilities of all values, one context after the other, each of total length one.
         block: the block it is missing with, or −1.
-        missing: how often it is empty where its block is there, and where it is left out.
+        missing: its probability of being missing if its block is present, and if its block is missing.
     """
 
     axis: int
@@ -67,30 +68,30 @@ class AttributeStep:
     missing: tuple[float, float]
 
     def sample(
-        self, columns: Sequence[CodeColumn], left_out: NDArray[np.bool_], random: np.random.Generator
+        self, columns: Sequence[CodeColumn], missing_blocks: NDArray[np.bool_], random: np.random.Generator
     ) -> CodeColumn:
-        """The codes of this attribute for rows whose earlier codes are given."""
+        """Sample the codes of this attribute for rows, given their earlier codes."""
         rows = len(columns[0])
         context = np.zeros(rows, np.int64)
         for parent in self.parents:
             context = context * parent.groups + parent.group_of[columns[parent.axis]]
         values = len(self.ends) // int(np.prod([parent.groups for parent in self.parents], dtype=np.int64))
-        found = np.searchsorted(self.ends, context + random.random(rows), side="right") - context * values
-        codes: CodeColumn = np.clip(found, 0, values - 1)
+        positions = np.searchsorted(self.ends, context + random.random(rows), side="right") - context * values
+        codes: CodeColumn = np.clip(positions, 0, values - 1)
         if self.block >= 0:
-            rate = np.where(left_out[:, self.block], self.missing[1], self.missing[0])
+            rate = np.where(missing_blocks[:, self.block], self.missing[1], self.missing[0])
             codes = np.where(random.random(rows) < rate, values, codes)
         return codes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Process:
-    """Attributes in the order in which they are drawn, after the hidden ones.
+    """Attributes in the order in which they are sampled, after the hidden variables.
 
     Attributes:
-        steps: one for each attribute; places count the attributes, then the hidden variables.
-        hidden: weights of the classes of each hidden variable.
-        blocks: how often each block is left out.
+        steps: one for each attribute; axes count the attributes, then the hidden variables.
+        hidden: probabilities of the classes of each hidden variable.
+        blocks: the probability that each block is missing.
     """
 
     steps: tuple[AttributeStep, ...]
@@ -98,83 +99,83 @@ class Process:
     blocks: ValueWeights
 
     def sample(self, rows: int, random: np.random.Generator) -> list[CodeColumn]:
-        """The codes of rows, a column for each attribute."""
-        nothing = np.zeros(rows, np.int64)
-        columns = [nothing] * (len(self.steps) + len(self.hidden))
+        """Sample the codes of rows, one column for each attribute."""
+        zeros = np.zeros(rows, np.int64)
+        columns = [zeros] * (len(self.steps) + len(self.hidden))
         for number, weights in enumerate(self.hidden):
             columns[len(self.steps) + number] = random.choice(len(weights), rows, p=weights)
-        left_out = random.random((rows, len(self.blocks))) < self.blocks
+        missing_blocks = random.random((rows, len(self.blocks))) < self.blocks
         for step in self.steps:
-            columns[step.axis] = step.sample(columns, left_out, random)
+            columns[step.axis] = step.sample(columns, missing_blocks, random)
         return columns[: len(self.steps)]
 
 
 def random_process(schema: Schema, seed: int) -> Process:
-    """A process for the coded attributes of a schema; the seed decides everything about it."""
+    """A random process for the coded attributes of a schema; it depends only on the schema and the seed."""
     random = np.random.default_rng([seed, 0])
     attributes = [attribute for attribute in schema.measured_attributes if attribute.coded]
     effect = find_wage_effect(schema)
     hidden = tuple(random.dirichlet(np.full(classes, 3.0)) for classes in HIDDEN_CLASSES)
     sizes = [attribute.cells for attribute in attributes] + [len(weights) for weights in hidden]
     ordered = [isinstance(attribute, Ranged | Ordinal) for attribute in attributes] + [False] * len(hidden)
-    before: list[int] = []
+    sampled: list[int] = []
     shapes: dict[int, ValueWeights] = {}
     steps = []
-    for place in _sampling_order(attributes, effect):
-        attribute = attributes[place]
-        chosen = _choose_parents(attributes, place, before, effect, random)
-        most = max(2, int((MAX_CONDITIONAL_CELLS / attribute.proper_cells) ** (1 / max(1, len(chosen) + 1))))
+    for axis in _sampling_order(attributes, effect):
+        attribute = attributes[axis]
+        chosen = _choose_parents(attributes, axis, sampled, effect, random)
+        max_groups = max(2, int((MAX_CONDITIONAL_CELLS / attribute.proper_cells) ** (1 / max(1, len(chosen) + 1))))
         latent = len(attributes) + int(random.integers(len(hidden)))
         parents = tuple(
-            Parent(p, _group_codes(sizes[p], min(most, _MAX_GROUPS), ordered[p], shapes.get(p), random))
+            Parent(p, _group_codes(sizes[p], min(max_groups, _MAX_GROUPS), ordered[p], shapes.get(p), random))
             for p in (*chosen, latent)
         )
-        shapes[place] = random_shape(attribute, random)
-        tilt = _wage_tilt(attributes, place, parents, effect, random)
-        ends = _conditional_table(attribute, shapes[place], parents, tilt, random)
+        shapes[axis] = random_shape(attribute, random)
+        tilt = _wage_tilt(attributes, axis, parents, effect, random)
+        ends = _conditional_table(attribute, shapes[axis], parents, tilt, random)
         block = int(random.integers(MISSING_BLOCKS)) if attribute.has_missing else -1
         steps.append(
-            AttributeStep(place, parents, ends, block, (random.uniform(0.005, 0.08), random.uniform(0.7, 0.98)))
+            AttributeStep(axis, parents, ends, block, (random.uniform(0.005, 0.08), random.uniform(0.7, 0.98)))
         )
-        before.append(place)
+        sampled.append(axis)
     return Process(tuple(steps), hidden, random.uniform(0.05, 0.25, MISSING_BLOCKS))
 
 
 def _sampling_order(attributes: Sequence[Attribute], effect: WageEffect | None) -> list[int]:
-    """As in the table, but wages last: they hang on what comes before."""
+    """The order of the table, but with wages last, because they depend on other attributes."""
     return sorted(range(len(attributes)), key=lambda p: effect is not None and attributes[p].name == effect.wage)
 
 
 def _choose_parents(
     attributes: Sequence[Attribute],
     axis: int,
-    before: Sequence[int],
+    sampled: Sequence[int],
     effect: WageEffect | None,
     random: np.random.Generator,
 ) -> list[int]:
-    """The earlier attributes that one hangs on: neighbors in the table, and now and then a distant one."""
+    """The earlier attributes that an attribute depends on: mostly adjacent ones, sometimes a distant one."""
     if effect is not None and attributes[axis].name == effect.wage:
         names = [attribute.name for attribute in attributes]
         return [names.index(effect.region), names.index(effect.sex)]
-    near = list(before[-_PARENT_WINDOW:])
-    far = [p for p in before[:-_PARENT_WINDOW] if random.random() < 2 / max(2, len(before))]
-    pool = near + far
-    number = min(len(pool), int(random.integers(1, 4)))
-    return [int(p) for p in random.choice(pool, number, replace=False)] if number else []
+    near = list(sampled[-_PARENT_WINDOW:])
+    far = [p for p in sampled[:-_PARENT_WINDOW] if random.random() < 2 / max(2, len(sampled))]
+    candidates = near + far
+    count = min(len(candidates), int(random.integers(1, 4)))
+    return [int(p) for p in random.choice(candidates, count, replace=False)] if count else []
 
 
 def _group_codes(
     size: int, max_groups: int, ordered: bool, weights: ValueWeights | None, random: np.random.Generator
 ) -> CodeColumn:
-    """The group of every code: stretches of about equal weight if values are ordered, else any; none is empty."""
-    number = min(size, max_groups)
-    if size <= number:
+    """The group of every code: intervals of about equal weight for ordered values, else random sets; none is empty."""
+    groups_wanted = min(size, max_groups)
+    if size <= groups_wanted:
         return np.arange(size)
     shares = np.full(size, 1 / size) if weights is None else np.append(weights, np.zeros(size - len(weights)))
     order = np.arange(size) if ordered else random.permutation(size)
     middle = np.cumsum(shares[order]) - shares[order] / 2
     groups = np.empty(size, np.int64)
-    groups[order] = np.clip((middle * number).astype(np.int64), 0, number - 1)
+    groups[order] = np.clip((middle * groups_wanted).astype(np.int64), 0, groups_wanted - 1)
     return np.unique(groups, return_inverse=True)[1].astype(np.int64)
 
 
@@ -185,22 +186,22 @@ def _conditional_table(
     tilt: ValueWeights | None,
     random: np.random.Generator,
 ) -> ValueWeights:
-    """Cumulative weights of values in every context: the shape, tilted by every parent and by every two together."""
+    """Cumulative probabilities of values in every context: the shape, with effects of parents and of pairs of them."""
     groups = [parent.groups for parent in parents]
-    where, values = value_positions(attribute, shape, random), len(shape)
+    positions, values = value_positions(attribute, shape, random), len(shape)
     logs = np.log(shape).reshape((1,) * len(groups) + (values,))
     smooth = isinstance(attribute, Ranged | Ordinal)
     for axis, number in enumerate(groups):
-        logs = logs + _random_effect(number, where, smooth, random.uniform(0.6, 1.8), random).reshape(
+        logs = logs + _random_effect(number, positions, smooth, random.uniform(0.6, 1.8), random).reshape(
             [number if other == axis else 1 for other in range(len(groups))] + [values]
         )
     for first in range(len(groups)):
         for second in range(first + 1, len(groups)):
             shape_of_pair = [number if axis in (first, second) else 1 for axis, number in enumerate(groups)]
-            pair = _random_effect(groups[first] * groups[second], where, smooth, random.uniform(0.3, 1.5), random)
+            pair = _random_effect(groups[first] * groups[second], positions, smooth, random.uniform(0.3, 1.5), random)
             logs = logs + pair.reshape([*shape_of_pair, values])
     if tilt is not None:
-        logs = logs + (tilt.reshape(*tilt.shape, *(1,) * (len(groups) - 2))[..., None] * where)
+        logs = logs + (tilt.reshape(*tilt.shape, *(1,) * (len(groups) - 2))[..., None] * positions)
     logs = np.broadcast_to(logs, (*groups, values)).reshape(-1, values)
     weights = np.exp(logs - logs.max(axis=1, keepdims=True))
     ends = np.cumsum(weights, axis=1)
@@ -210,13 +211,13 @@ def _conditional_table(
 
 
 def _random_effect(
-    contexts: int, where: ValueWeights, smooth: bool, strength: float, random: np.random.Generator
+    contexts: int, positions: ValueWeights, smooth: bool, strength: float, random: np.random.Generator
 ) -> ValueWeights:
-    """What each context adds to the logarithms of the values' weights: a tilt and a bend if ordered, else any."""
+    """The effect of each context on the log weights of the values: linear and quadratic, plus noise if not ordered."""
     tilt, bend = random.normal(0, strength, (2, contexts, 1))
-    effect: ValueWeights = 1.5 * tilt * where + bend * (where**2 - 1 / 3)
+    effect: ValueWeights = 1.5 * tilt * positions + bend * (positions**2 - 1 / 3)
     if not smooth:
-        effect = effect + random.normal(0, 0.7 * strength, (contexts, len(where)))
+        effect = effect + random.normal(0, 0.7 * strength, (contexts, len(positions)))
     return effect
 
 
@@ -227,7 +228,7 @@ def _wage_tilt(
     effect: WageEffect | None,
     random: np.random.Generator,
 ) -> ValueWeights | None:
-    """How far wages are tilted up, for every group of regions and every sex; the gap differs by region."""
+    """The effect on wages of every group of regions and every sex; the gap between sexes differs by region."""
     if effect is None or attributes[axis].name != effect.wage:
         return None
     regions, sexes = parents[0].groups, parents[1].groups
@@ -236,20 +237,20 @@ def _wage_tilt(
     return level + gap * sides
 
 
-# ── How the values of one attribute are spread, by itself: skew, bumps, spikes and heaps on round numbers ──
+# ── distributions of single attributes: skew, modes, spikes and heaping on round numbers ────────────────────
 
 
 ValueWeights = NDArray[np.float64]
 
 WIDE_RANGE_STEPS = 2_000
-"""Ranges of more steps are skewed as amounts of money are: their logarithm has the bumps."""
+"""Ranges with more steps are skewed like amounts of money: their logarithm has the modes."""
 
 _ROUND_NUMBERS = (1_000, 500, 100, 50, 10, 5)
-"""Numbers that people round to."""
+"""Units that people round to."""
 
 
 def random_shape(attribute: Attribute, random: np.random.Generator) -> ValueWeights:
-    """Positive weights of the cells of an attribute that are not missing; they add up to one."""
+    """Random positive weights of the non-missing cells of an attribute; they add up to one."""
     if isinstance(attribute, Ranged):
         weights = _range_weights(attribute, random)
     elif isinstance(attribute, Ordinal):
@@ -261,7 +262,7 @@ def random_shape(attribute: Attribute, random: np.random.Generator) -> ValueWeig
 
 
 def value_positions(attribute: Attribute, weights: ValueWeights, random: np.random.Generator) -> ValueWeights:
-    """Where each value lies between −1 and 1, most of them spread evenly: its rank if values are ordered."""
+    """The position of each value between −1 and 1: its rank by weight if values are ordered, else random."""
     if isinstance(attribute, Ranged | Ordinal):
         ends = np.cumsum(weights)
         ranks: ValueWeights = ends + np.concatenate([[0.0], ends[:-1]]) - 1
@@ -270,18 +271,18 @@ def value_positions(attribute: Attribute, weights: ValueWeights, random: np.rand
 
 
 def _zipf_weights(size: int, random: np.random.Generator) -> ValueWeights:
-    """Few frequent categories and many rare ones, by Zipf's law with a bend, in random order."""
+    """Few frequent categories and many rare ones (Zipf's law with an offset), in random order."""
     ranks = np.arange(size) + random.uniform(0.5, 4)
     weights: ValueWeights = random.permutation(ranks ** -random.uniform(0.8, 2.2))
     return weights
 
 
 def _bump_weights(positions: ValueWeights, random: np.random.Generator) -> ValueWeights:
-    """One to three bumps on a low floor, along places between 0 and 1."""
+    """One to three Gaussian modes on a low uniform floor, at positions between 0 and 1."""
     weights = np.full(len(positions), 0.05)
     for _ in range(random.integers(1, 4)):
-        centre, width = random.beta(1.2, 2.0), random.uniform(0.05, 0.25)
-        weights += random.uniform(0.3, 1) * np.exp(-0.5 * ((positions - centre) / width) ** 2)
+        center, width = random.beta(1.2, 2.0), random.uniform(0.05, 0.25)
+        weights += random.uniform(0.3, 1) * np.exp(-0.5 * ((positions - center) / width) ** 2)
     return weights
 
 
@@ -302,16 +303,16 @@ def _range_weights(attribute: Ranged, random: np.random.Generator) -> ValueWeigh
 
 
 def _heap_factors(values: NDArray[np.int64], widths: NDArray[np.int64], random: np.random.Generator) -> ValueWeights:
-    """How much more often round numbers are given than their neighbors, where a number has a cell of its own."""
+    """Factors by which round numbers are more frequent than others, if a number has its own cell (heaping)."""
     factors = np.ones(len(values))
-    liking = random.uniform(0.1, 0.8)
+    preference = random.uniform(0.1, 0.8)
     for power, step in enumerate(reversed(_ROUND_NUMBERS)):
-        factors = np.where((widths == 1) & (values % step == 0), 1 + liking * (power + 1), factors)
+        factors = np.where((widths == 1) & (values % step == 0), 1 + preference * (power + 1), factors)
     return factors
 
 
 def _add_spikes(attribute: Ranged, weights: ValueWeights, random: np.random.Generator) -> ValueWeights:
-    """Declared spikes and zero hold a share of all rows, however wide the range is."""
+    """Give declared spikes and zero a fixed share of all rows, however wide the range is."""
     steps = [attribute.step_of(spike) for spike in attribute.spikes]
     if not isinstance(attribute, Datetime) and 0 <= -attribute.origin < attribute.steps:
         steps.append(-attribute.origin)
@@ -324,7 +325,7 @@ def _add_spikes(attribute: Ranged, weights: ValueWeights, random: np.random.Gene
     return spread
 
 
-# ── Which columns of a schema speak of region, sex and wage, by their names ──
+# ── wages: columns for region, sex and wage, recognized by their names ───────────────────────────────────────
 
 
 _REGION_WORDS = ("region", "city", "county", "district", "state", "province", "puma", "municipality", "canton")
@@ -334,12 +335,12 @@ _WAGE_WORDS = ("incwage", "wage", "wages", "income", "salary", "earnings", "pinc
 
 @dataclass(frozen=True, slots=True)
 class WageEffect:
-    """Wages differ by sex, and by how much differs by region.
+    """A three-way interaction: wages differ by sex, and the difference varies by region.
 
     Attributes:
         region: the attribute that names the region.
         sex: the attribute that names the sex.
-        wage: the numbers that differ.
+        wage: the attribute with the wages.
     """
 
     region: str
@@ -348,7 +349,7 @@ class WageEffect:
 
 
 def find_wage_effect(schema: Schema) -> WageEffect | None:
-    """The three columns, or None if the schema lacks one of them."""
+    """The three columns; None if the schema lacks one of them."""
     measured = [attribute for attribute in schema.measured_attributes if attribute.coded]
     region = _first_name_with([a.name for a in measured if not isinstance(a, Ranged)], _REGION_WORDS)
     sex = _first_name_with([a.name for a in measured if not isinstance(a, Ranged)], _SEX_WORDS)
@@ -356,9 +357,9 @@ def find_wage_effect(schema: Schema) -> WageEffect | None:
     return WageEffect(region, sex, wage) if region and sex and wage else None
 
 
-def _first_name_with(names: list[str], wanted: tuple[str, ...]) -> str | None:
-    """The first name that has one of these words in it, the words tried in their order."""
-    for word in wanted:
+def _first_name_with(names: list[str], words: tuple[str, ...]) -> str | None:
+    """The first name that contains one of these words; earlier words take precedence."""
+    for word in words:
         for name in names:
             if word in re.split(r"[^a-z0-9]+", name.lower()):
                 return name

@@ -1,4 +1,4 @@
-"""How strongly the attributes of a table hang together: two at a time, and three beyond what pairs tell."""
+"""How strongly the attributes of a table interact: in pairs, and in triples beyond what the pairs imply."""
 
 from __future__ import annotations
 
@@ -15,26 +15,27 @@ CodeColumn = NDArray[np.int64]
 CountTable = NDArray[np.float64]
 
 GROUPS_PER_ATTRIBUTE = 5
-"""Values of an attribute are merged into so many groups of about equal size, to keep chance small."""
+"""Groups of about equal size that the values of an attribute are merged into, to limit sampling error."""
 
 MAX_ATTRIBUTE_SETS = 200
-"""Pairs and triples that are looked at."""
+"""Pairs, and triples, that are measured."""
 
 _IPF_ROUNDS = 30
 
 
 @dataclass(frozen=True, slots=True)
 class InteractionStrength:
-    """Mean total variation distances, over pairs and triples of attributes drawn at random.
+    """Mean total variation distances over randomly chosen pairs and triples of attributes.
 
     Attributes:
-        rows: how many rows they were measured on.
-        pairs: between the table of two attributes and the product of the two.
+        rows: the number of rows they were measured on.
+        pairs: distance between the two-way marginal of a pair and the product of its one-way marginals.
         strongest_pair: the largest of these.
-        triples: between the table of three and the most even one with the same tables of two.
+        triples: distance between the three-way marginal of a triple and the maximum-entropy table with the same two-way
+            marginals.
         strongest_triple: the largest of these.
-        chance_pairs: what ``pairs`` would be on so many rows if all attributes were independent.
-        chance_triples: what ``triples`` would be if pairs told everything.
+        chance_pairs: the value of ``pairs`` on that many rows if all attributes were independent.
+        chance_triples: the value of ``triples`` on that many rows if there were no three-way interactions.
     """
 
     rows: int
@@ -47,7 +48,7 @@ class InteractionStrength:
 
 
 def measure_interactions(columns: Sequence[CodeColumn], seed: int) -> InteractionStrength:
-    """The strength of interactions in rows given as columns of codes."""
+    """Measure the strength of interactions in rows, given as columns of codes."""
     random = np.random.default_rng([seed, 2])
     merged = [groups for groups in (_merge_codes(column) for column in columns) if groups.max(initial=0) > 0]
     rows = len(columns[0]) if columns else 0
@@ -55,18 +56,18 @@ def measure_interactions(columns: Sequence[CodeColumn], seed: int) -> Interactio
         _distance_and_chance(table, _independent_table(table), random) for table in _count_tables(merged, 2, random)
     ]
     triples = [_distance_and_chance(table, _fit_pairs(table), random) for table in _count_tables(merged, 3, random)]
-    found = [_mean_and_max(distances) for distances in (pairs, triples)]
+    strengths = [_mean_and_max(distances) for distances in (pairs, triples)]
     chance = [float(np.mean([c for _, c in distances])) if distances else 0.0 for distances in (pairs, triples)]
-    return InteractionStrength(rows, *found[0], *found[1], *chance)
+    return InteractionStrength(rows, *strengths[0], *strengths[1], *chance)
 
 
 def _mean_and_max(distances: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    told = [distance for distance, _ in distances]
-    return (float(np.mean(told)), max(told)) if told else (0.0, 0.0)
+    values = [distance for distance, _ in distances]
+    return (float(np.mean(values)), max(values)) if values else (0.0, 0.0)
 
 
 def _merge_codes(codes: CodeColumn) -> CodeColumn:
-    """Codes merged into groups of neighbors of about equal size."""
+    """Merge codes into groups of adjacent codes with about equal numbers of rows."""
     if not len(codes):
         return codes
     ranks = np.cumsum(np.bincount(codes)) - np.bincount(codes) / 2
@@ -75,14 +76,14 @@ def _merge_codes(codes: CodeColumn) -> CodeColumn:
 
 
 def _count_tables(columns: Sequence[CodeColumn], ways: int, random: np.random.Generator) -> list[CountTable]:
-    """The shares of rows in each cell of some sets of columns."""
+    """The marginals of randomly chosen sets of columns."""
     if len(columns) <= 60:
         sets = list(combinations(range(len(columns)), ways))
     else:
         sets = [tuple(sorted(random.choice(len(columns), ways, replace=False))) for _ in range(MAX_ATTRIBUTE_SETS)]
     if len(sets) > MAX_ATTRIBUTE_SETS:
-        sets = [sets[place] for place in random.choice(len(sets), MAX_ATTRIBUTE_SETS, replace=False)]
-    return [_count_table([columns[place] for place in chosen]) for chosen in sets]
+        sets = [sets[index] for index in random.choice(len(sets), MAX_ATTRIBUTE_SETS, replace=False)]
+    return [_count_table([columns[axis] for axis in chosen]) for chosen in sets]
 
 
 def _count_table(columns: Sequence[CodeColumn]) -> CountTable:
@@ -91,12 +92,12 @@ def _count_table(columns: Sequence[CodeColumn]) -> CountTable:
 
 
 def _distance_and_chance(counts: CountTable, simpler: CountTable, random: np.random.Generator) -> tuple[float, float]:
-    """How far a table is from a simpler one, and how far a sample of the simpler one would be."""
+    """The distance of a table from a simpler one, and the distance of a sample of the simpler one."""
     total = counts.sum()
-    drawn = random.multinomial(int(total), (simpler / simpler.sum()).ravel())
-    sample: CountTable = drawn.reshape(counts.shape).astype(np.float64)
-    again = _independent_table(sample) if counts.ndim == 2 else _fit_pairs(sample)
-    return tuple(float(np.abs(one - other).sum() / (2 * total)) for one, other in ((counts, simpler), (sample, again)))  # type: ignore[return-value]
+    sampled_counts = random.multinomial(int(total), (simpler / simpler.sum()).ravel())
+    sample: CountTable = sampled_counts.reshape(counts.shape).astype(np.float64)
+    refit = _independent_table(sample) if counts.ndim == 2 else _fit_pairs(sample)
+    return float(np.abs(counts - simpler).sum() / (2 * total)), float(np.abs(sample - refit).sum() / (2 * total))
 
 
 def _independent_table(counts: CountTable) -> CountTable:
@@ -105,10 +106,13 @@ def _independent_table(counts: CountTable) -> CountTable:
 
 
 def _fit_pairs(counts: CountTable) -> CountTable:
-    """The most even table with the same tables of two, by iterative proportional fitting (Deming and Stephan 1940)."""
+    """The maximum-entropy table with the same two-way marginals.
+
+    It is computed by iterative proportional fitting (Deming and Stephan 1940).
+    """
     table = np.full(counts.shape, counts.sum() / counts.size)
     for _ in range(_IPF_ROUNDS):
         for axis in range(3):
-            have, want = table.sum(axis=axis, keepdims=True), counts.sum(axis=axis, keepdims=True)
-            table = table * np.divide(want, have, out=np.zeros_like(have), where=have > 0)
+            current, target = table.sum(axis=axis, keepdims=True), counts.sum(axis=axis, keepdims=True)
+            table = table * np.divide(target, current, out=np.zeros_like(current), where=current > 0)
     return table

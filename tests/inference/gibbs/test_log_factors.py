@@ -19,7 +19,7 @@ def count_pairs(fitted_rows: np.ndarray, one: int, other: int) -> np.ndarray:
     return table
 
 
-def test_what_cannot_be_is_not_drawn_and_counts_are_followed_all_the_same() -> None:
+def test_impossible_combinations_are_not_sampled_and_counts_are_still_followed() -> None:
     shares = np.ones((4, 3))
     shares[0, 1:] = 0
     fitted = fit(EVEN, NAMES, SIZES, seed=1, factors=[Factor(("b", "a"), shares)])
@@ -32,7 +32,7 @@ def test_what_cannot_be_is_not_drawn_and_counts_are_followed_all_the_same() -> N
     assert np.abs(table.sum(axis=1) / 4_000 - 1).max() < 0.03
 
 
-def test_a_share_lowers_how_often_a_combination_is_drawn() -> None:
+def test_a_share_lowers_how_often_a_combination_is_sampled() -> None:
     shares = np.array([[1.0, 0.25], [1.0, 1.0], [1.0, 1.0]])
     fitted = fit(EVEN, NAMES, SIZES, seed=1, factors=[Factor(("a", "c"), shares)])
 

@@ -28,7 +28,7 @@ class Component:
 
 
 def separate_components(tables: Sequence[Estimate], names: Sequence[str]) -> list[Component]:
-    """The connected components, in the order of their first attributes; an attribute without a table is one of its own."""
+    """The connected components, in the order of their first attributes; an attribute without a table is one, too."""
     leader = {name: name for name in names}
 
     def find(name: str) -> str:
@@ -97,10 +97,10 @@ def drop_covered_tables(tables: Iterable[Estimate]) -> list[Estimate]:
 
 
 def detach_attributes(tables: Iterable[Estimate]) -> tuple[list[Estimate], list[AppendedAttribute]]:
-    """Detach attributes that one table alone holds; returns the tables left to fit and the attributes to append, in order.
+    """Detach attributes that one table alone holds; returns the tables left to fit and the attributes to append.
 
-    The order in which attributes are detached makes no difference to the tables left (Graham's reduction of a
-    hypergraph).
+    Attributes are to be appended in the order returned. The order in which they are detached makes no difference to the
+    tables left (Graham's reduction of a hypergraph).
     """
     left = dict(enumerate(drop_covered_tables(tables)))
     holders: dict[str, set[int]] = defaultdict(set)

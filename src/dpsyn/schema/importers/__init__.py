@@ -1,4 +1,4 @@
-"""Schemas from metadata that people already have: domain files, SDV metadata, Frictionless table schemas."""
+"""Schemas from existing metadata: domain files, SDV metadata, Frictionless table schemas."""
 
 from dpsyn.schema.importers.metadata import import_schema
 

@@ -1,4 +1,4 @@
-"""Domain files as private-pgm writes them: the number of codes of every attribute."""
+"""Importer of domain files, the format of private-pgm: the number of codes of every attribute."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dpsyn.schema.importers.imported_attribute import ImportedAttribute, describ
 
 NAME = "a domain file"
 SHAPE = '{"age": 100, "sex": 2}'
-HINT = "The table holds the codes 0, 1, 2, ... of every attribute; everything else goes to 0."
+HINT = "The table holds the codes 0, 1, 2, ... of every attribute; everything else counts as 0."
 
 
 def recognizes(data: dict[str, Any]) -> bool:
-    """Whether a JSON mapping looks like one."""
+    """Whether a JSON mapping looks like a domain file."""
     return any(isinstance(size, int | float) for size in data.values())
 
 

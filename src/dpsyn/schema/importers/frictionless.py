@@ -1,4 +1,4 @@
-"""Frictionless table schemas, alone or in a data package."""
+"""Importer of Frictionless table schemas, alone or in a data package."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DATE_PATTERNS = {"date": "%Y-%m-%d", "datetime": "%Y-%m-%dT%H:%M:%S", "yearmont
 
 
 def recognizes(data: dict[str, Any]) -> bool:
-    """Whether a JSON mapping looks like one."""
+    """Whether a JSON mapping looks like a table schema or a data package."""
     return isinstance(data.get("fields"), list) or isinstance(data.get("resources"), list)
 
 
@@ -38,16 +38,16 @@ def import_attributes(data: dict[str, Any]) -> dict[str, ImportedAttribute]:
     """One attribute for every field."""
     schema = _table_schema(data)
     key = schema.get("primaryKey")
-    single = key[0] if isinstance(key, list) and len(key) == 1 else key
-    found: dict[str, ImportedAttribute] = {}
+    key = key[0] if isinstance(key, list) and len(key) == 1 else key
+    attributes: dict[str, ImportedAttribute] = {}
     for number, field in enumerate(schema["fields"], start=1):
         name = _name(field, number)
-        if name in found:
+        if name in attributes:
             raise SchemaError(f"the field {name!r} is described twice; remove one of the two")
-        found[name] = _import_attribute(field, schema, is_key=name == single)
-    if not found:
-        raise SchemaError("this table schema has no fields; describe them there first")
-    return found
+        attributes[name] = _import_attribute(field, schema, is_key=name == key)
+    if not attributes:
+        raise SchemaError("this table schema has no fields; add them there first")
+    return attributes
 
 
 def _table_schema(data: dict[str, Any]) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def _table_schema(data: dict[str, Any]) -> dict[str, Any]:
     if isinstance(schema, str):
         raise SchemaError(f"the schema of this data package is in another file; import {schema} instead")
     if not isinstance(schema, dict) or not isinstance(schema.get("fields"), list):
-        raise SchemaError("the schema of this data package has no list of fields; describe them there first")
+        raise SchemaError("the schema of this data package has no list of fields; add them there first")
     return schema
 
 
@@ -98,13 +98,13 @@ def _text(value: object) -> str:
 
 
 def _spellings(field: FieldDescriptor, schema: dict[str, Any]) -> bool | tuple[Value, ...]:
-    """How missing is spelled; true, meaning DPSyn's usual spellings, where neither field nor schema says so."""
+    """The spellings of missing; True, for the default spellings of DPSyn, if neither field nor schema declares any."""
     given = field.get("missingValues", schema.get("missingValues"))
     return True if given is None else tuple(canonical_text(value) for value in _code_values(given))
 
 
 def _code_values(values: object) -> tuple[Value, ...]:
-    """Plain values, or those of ``{"value": 1, "label": "one"}``."""
+    """Plain values, or the values of entries such as ``{"value": 1, "label": "one"}``."""
     if isinstance(values, list) and all(isinstance(value, dict) for value in values):
         return distinct_values([value.get("value") for value in values])
     return distinct_values(values)
@@ -116,7 +116,7 @@ def _import_domain(
     values = _code_values(constraints.get("enum")) or _code_values(field.get("categories"))
     empty = set(spellings) if isinstance(spellings, tuple) else set()
     if spellings and constraints.get("required") is not True:
-        empty.add("")  # a text file writes it like an empty cell
+        empty.add("")  # in a text file it looks like an empty cell
     values = tuple(value for value in values if canonical_text(value) not in empty)
     kind = field.get("type", "string")
     if values and kind != "boolean":
@@ -169,13 +169,13 @@ def _dates(field: FieldDescriptor, kind: str) -> ImportedAttribute:
 
 
 def _parse_bound(field: FieldDescriptor, which: str, convert: Callable[[Any], Any]) -> Any:
-    """A bound that the file declares, or None; what is infinite or no number at all bounds nothing."""
+    """A bound that the file declares; None if there is none, or if it is infinite."""
     value = _constraints(field).get(which)
     try:
         return None if value is None or _is_infinite(value) else convert(value)
     except (ValueError, TypeError, OverflowError):
         name, kind = field["name"], field.get("type")
-        raise SchemaError(f"field {name!r}: {which} is {value!r}, which is no {kind}; correct it") from None
+        raise SchemaError(f"field {name!r}: {which} is {value!r}, which is not of type {kind}; correct it") from None
 
 
 def _is_infinite(value: object) -> bool:

@@ -1,4 +1,4 @@
-"""What an import says about one attribute, and what it asks a person."""
+"""The result of an import for one attribute: its fields, and comments that ask for the missing ones."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ FIELD_QUESTIONS = {
     "start": "earliest possible date, from public knowledge, such as 2016-01-01",
     "end": "latest possible date, from public knowledge",
 }
-"""The comments behind fields that only a person can fill in."""
+"""The comments after fields that only a person can fill in."""
 
-OPEN_NOTE = "its values are bought; if a code book lists them, use kind: categorical and values: [...]"
-CLOCK_TIME_NOTE = "clock times are not supported yet; as text their frequent values are bought"
+OPEN_NOTE = (
+    "a release discovers its values privately; if a code book lists them, use kind: categorical and values: [...]"
+)
+CLOCK_TIME_NOTE = "clock times are not supported yet; as text, their frequent values are discovered privately"
 
 _DOMAIN = ("values", "codes", "low", "high", "start", "end")
 _ISO = re.compile(r"%Y-%m-%d([T ]%H:%M(:%S(\.%f)?)?(%z|Z)?)?")
@@ -36,9 +38,9 @@ class ImportedAttribute:
     """One attribute of an imported schema.
 
     Attributes:
-        fields: its entry in the file; None where a person has to fill something in.
+        fields: its entry in the file; a field is None if a person has to fill it in.
         notes: the comments, by field.
-        description: for people.
+        description: a note for readers of the schema.
     """
 
     fields: dict[str, Any]
@@ -47,46 +49,48 @@ class ImportedAttribute:
 
     @property
     def is_incomplete(self) -> bool:
-        """Whether a person has to fill something in."""
+        """Whether a person has to fill in a field."""
         return None in self.fields.values()
 
     def fields_with_reason(self, because: str) -> dict[str, Any]:
-        """The fields, with the reason if the source alone declares the domain."""
+        """The fields; with the reason, if the source declares the whole domain."""
         declared = any(name in self.fields for name in _DOMAIN) and not self.is_incomplete
-        for_people = {"because": because if declared else "", "description": self.description}
-        return self.fields | {name: text for name, text in for_people.items() if text}
+        texts = {"because": because if declared else "", "description": self.description}
+        return self.fields | {name: text for name, text in texts.items() if text}
 
     def with_field(self, name: str, value: object, note: str = "") -> ImportedAttribute:
-        """The same entry with one more field, unless its value is empty, and a note behind it."""
+        """The same entry with one more field and a note after it; unchanged if the value is empty."""
         notes = self.notes | ({name: note} if note else {})
         return replace(self, fields=self.fields | {name: value}, notes=notes) if value else self
 
 
 def describe_attribute(kind: str, note: str = "", **fields: Any) -> ImportedAttribute:
-    """An entry of a kind; fields given as None are asked for, and the note stands behind the kind."""
-    asked = {name: FIELD_QUESTIONS[name] for name, value in fields.items() if value is None}
-    return ImportedAttribute({"kind": kind, **fields}, {"kind": note} | asked if note else asked)
+    """An entry of a kind, with a note after the kind; comments ask for the fields that are None."""
+    questions = {name: FIELD_QUESTIONS[name] for name, value in fields.items() if value is None}
+    return ImportedAttribute({"kind": kind, **fields}, {"kind": note} | questions if note else questions)
 
 
 def describe_dates(pattern: str | None, start: str | None = None, end: str | None = None) -> ImportedAttribute:
-    """Dates or times written in a pattern of strptime's letters; None and ISO's own patterns are left out."""
+    """Dates or times in a format of strptime; the format is left out if it is None or an ISO format."""
     if pattern is None:
-        found = describe_attribute("datetime", start=start, end=end)
-        return found.with_field("resolution", "day", "or second and so on, where times matter")
-    pattern = re.sub(r"%[-#](?=[A-Za-z])", "%", pattern)  # for writing only: one digit is read just as two are
+        dates = describe_attribute("datetime", start=start, end=end)
+        return dates.with_field("resolution", "day", "or finer, such as second, if times matter")
+    pattern = re.sub(
+        r"%[-#](?=[A-Za-z])", "%", pattern
+    )  # these flags matter for writing only; reading accepts one digit or two
     letters = set(re.findall("%(.)", pattern))
     if not letters.intersection(_YEARS):
         return describe_attribute("open", CLOCK_TIME_NOTE)
     resolution = next((name for name, marks in _LETTERS if letters.intersection(marks)), "day")
     iso = _ISO.fullmatch(pattern)
     problem = None if iso else format_problem(pattern, resolution)
-    note = f"written as {pattern}, which is no format here: {problem}" if problem else ""
-    found = describe_attribute("datetime", note, start=start, end=end, resolution=resolution)
-    return found if iso or problem else found.with_field("format", pattern)
+    note = f"written as {pattern}, which is not supported: {problem}" if problem else ""
+    dates = describe_attribute("datetime", note, start=start, end=end, resolution=resolution)
+    return dates if iso or problem else dates.with_field("format", pattern)
 
 
 def distinct_values(values: object) -> tuple[Value, ...]:
-    """The different values of a list, in order; none where it is no list of plain values."""
+    """The distinct values of a list, in order; empty if it is not a list of plain values."""
     if not isinstance(values, list) or not all(isinstance(value, str | int | float) for value in values):
         return ()
     plain = [canonical_text(value) if isinstance(value, bool) else value for value in values]

@@ -1,7 +1,7 @@
-"""Schemas from metadata that people already have: domain files, SDV metadata, Frictionless table schemas.
+"""Schemas from existing metadata: domain files, SDV metadata, Frictionless table schemas.
 
-What a source cannot say is left empty in the text, with a comment that asks for it. So an import never guesses,
-and a file that still needs a person does not load.
+Fields that a source does not declare are left empty, with a comment that asks for them. So an import never guesses,
+and a schema that is not complete does not load.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from dpsyn.schema.importers.imported_attribute import ImportedAttribute
 
 __all__ = ["import_schema"]
 
-_SOURCES = (sdv, frictionless, domain)  # a domain file has no mark of its own, so it is tried last
-_EXPECTED_SIZE = "a public guess of the number of rows; leave it empty if there is none"
+_SOURCES = (sdv, frictionless, domain)  # a domain file has no key of its own, so it is tried last
+_EXPECTED_SIZE = "a public estimate of the number of rows; leave it empty if there is none"
 
 
 def import_schema(path: str | Path) -> str:
-    """The commented YAML text of a schema, from metadata that is recognised by its content."""
+    """Import metadata, whose format is recognized by its content, as the YAML text of a schema with comments."""
     data = _read_json(path)
     for source in _SOURCES:
         if isinstance(data, dict) and source.recognizes(data):
@@ -44,7 +44,7 @@ def _read_json(path: str | Path) -> Any:
     content = read_bytes(path)
     try:
         data = json.loads(content, object_pairs_hook=_refuse_repeated_keys)
-        json.dumps(data, ensure_ascii=False).encode()  # half a character is JSON, but no text
+        json.dumps(data, ensure_ascii=False).encode()  # an unpaired surrogate is valid JSON, but not valid text
     except SchemaError as error:
         raise SchemaError(f"{path}: {error}") from None
     except (ValueError, RecursionError):
@@ -53,22 +53,22 @@ def _read_json(path: str | Path) -> Any:
 
 
 def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         repeated, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-        raise SchemaError(f"{repeated!r} stands twice; remove one of the two")
-    return found
+        raise SchemaError(f"{repeated!r} occurs twice; remove one of the two")
+    return mapping
 
 
-def _not_understood(path: str | Path, found: str) -> SchemaError:
+def _not_understood(path: str | Path, reason: str) -> SchemaError:
     kinds = " or ".join(f"{source.NAME} {source.SHAPE}" for source in _SOURCES)
-    return SchemaError(f"{path} cannot be imported: {found}. Give {kinds}")
+    return SchemaError(f"{path} cannot be imported: {reason}. Give {kinds}")
 
 
 def _describe_shape(data: Any) -> str:
-    """What was found, without a word of it: the file might hold rows."""
+    """A description of the file without any of its content, because it might hold rows."""
     if isinstance(data, dict):
-        return "a JSON mapping of another shape" if data else "an empty JSON mapping"
+        return "a JSON mapping of another structure" if data else "an empty JSON mapping"
     return "a JSON list" if isinstance(data, list) else "a single JSON value"
 
 

@@ -1,4 +1,4 @@
-"""SDV metadata of one table."""
+"""Importer of SDV metadata of one table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpsyn.schema.importers.imported_attribute import (
 
 NAME = "SDV metadata of one table"
 SHAPE = '{"columns": {...}}'
-HINT = "It does not say where cells may be empty: add missing: true there."
+HINT = "It does not declare which columns have empty cells: add missing: true to those that do."
 
 PERSONAL_TYPES = frozenset(
     {
@@ -26,11 +26,11 @@ PERSONAL_TYPES = frozenset(
         *("ipv4_address", "ipv6_address", "mac_address", "user_agent_string"),
     }
 )
-"""Types of a column that tell who somebody is, unless the metadata says ``pii: false``."""
+"""Types of columns that identify a person, unless the metadata declares ``pii: false``."""
 
 
 def recognizes(data: dict[str, Any]) -> bool:
-    """Whether a JSON mapping looks like it."""
+    """Whether a JSON mapping looks like SDV metadata."""
     return isinstance(data.get("columns"), dict) or isinstance(data.get("tables"), dict)
 
 
@@ -39,7 +39,7 @@ def import_attributes(data: dict[str, Any]) -> dict[str, ImportedAttribute]:
     table = _only_table(data)
     columns = table.get("columns")
     if not isinstance(columns, dict) or not columns:
-        raise SchemaError("this SDV metadata describes no columns; describe them there first")
+        raise SchemaError("this SDV metadata describes no columns; add them there first")
     keys = set(_keys(table))
     return {name: _import_attribute(name, column, is_key=name in keys) for name, column in columns.items()}
 
@@ -51,14 +51,14 @@ def _only_table(data: dict[str, Any]) -> dict[str, Any]:
     if len(tables) != 1:
         raise SchemaError(
             f"this SDV metadata describes {len(tables)} tables ({', '.join(tables)}); a schema describes one. "
-            "Keep the one you want under tables: and import again"
+            "Keep one of them under tables: and import again"
         )
     (table,) = tables.values()
     return table if isinstance(table, dict) else {}
 
 
 def _keys(table: dict[str, Any]) -> Iterable[str]:
-    """Columns that name a row or a person by themselves; parts of a joint key do not."""
+    """Columns that identify a row or a person by themselves; parts of a composite key do not."""
     keys = [table.get("primary_key"), table.get("sequence_key"), *distinct_values(table.get("alternate_keys"))]
     return [key for key in keys if isinstance(key, str)]
 
@@ -70,7 +70,7 @@ def _import_attribute(name: str, column: object, *, is_key: bool) -> ImportedAtt
         return describe_attribute("identifier", "a key, so it is left out of synthetic tables")
     if column.get("pii") is True or (column["sdtype"] in PERSONAL_TYPES and column.get("pii") is not False):
         return describe_attribute(
-            "identifier", "personal, so it is left out of synthetic tables; if it is not: kind: open"
+            "identifier", "personal, so it is left out of synthetic tables; if it is not personal: kind: open"
         )
     return _import_domain(column)
 
@@ -85,7 +85,7 @@ def _import_domain(column: dict[str, Any]) -> ImportedAttribute:
             pattern = column.get("datetime_format")
             return describe_dates(pattern if isinstance(pattern, str) else None)
         case "id":
-            return describe_attribute("identifier", "left out of synthetic tables; fresh ids: output: fresh")
+            return describe_attribute("identifier", "left out of synthetic tables; for new ids: output: fresh")
         case "categorical" if distinct_values(column.get("order")):
             return describe_attribute("ordinal", values=distinct_values(column["order"]))
         case _:
@@ -94,5 +94,5 @@ def _import_domain(column: dict[str, Any]) -> ImportedAttribute:
 
 def _number(representation: str) -> ImportedAttribute:
     whole = representation.startswith(("Int", "UInt"))
-    unsure = "" if whole or representation.startswith("Float") else "or integer, if these are whole numbers"
-    return describe_attribute("integer" if whole else "real", unsure, low=None, high=None)
+    note = "" if whole or representation.startswith("Float") else "or integer, if these are whole numbers"
+    return describe_attribute("integer" if whole else "real", note, low=None, high=None)
