@@ -127,10 +127,10 @@ def test_folders_name_the_conditions_of_their_rows() -> None:
     assert run(["generate", "s.dpsyn", "--rows", "20", "-o", "all/"]) == 0
 
     for name in ("README.txt", "datapackage.json"):
-        told = [
+        named = [
             "sampled to meet sex=F" in Path(folder, name).read_text("utf-8") for folder in ("some", "each-1", "all")
         ]
-        assert told == [True, True, False]
+        assert named == [True, True, False]
 
 
 def test_replicates_are_numbered_and_printed_with_what_they_do_not_show(capsys: pytest.CaptureFixture[str]) -> None:
