@@ -222,6 +222,18 @@ def test_only_the_synthesis_can_be_chosen_again_for_rows(
     assert message in capsys.readouterr().err
 
 
+def test_rows_of_one_synopsis_are_synthesized_by_several_methods() -> None:
+    assert run(["measure", *RELEASE, "-o", "s.dpsyn", "-q"]) == 0
+    methods = [[], ["synthesis=gibbs"], ["synthesis=gum", "synthesis.decay.start=0.05"]]
+
+    for number, settings in enumerate(methods):
+        words = [word for setting in settings for word in ("--set", setting)]
+        assert run(["generate", "s.dpsyn", "--rows", "300", "--seed", "1", "-o", f"{number}.csv", *words]) == 0
+
+    default, gibbs, gum = (Path(f"{number}.csv").read_bytes() for number in range(3))
+    assert default == gibbs != gum
+
+
 def test_the_synthesis_of_rows_is_set_by_paths() -> None:
     assert generate.choose_synthesis([]) is None
     synthesis = generate.choose_synthesis(["synthesis.decay.start=0.2", "synthesis=gum"])

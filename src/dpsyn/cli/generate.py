@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +12,9 @@ import dpsyn
 from dpsyn.cli import output, release_run
 from dpsyn.cli.common_options import common_options
 from dpsyn.errors import UserError
+
+if TYPE_CHECKING:
+    from dpsyn import GUM, MCF, Gibbs
 
 _ROOT = "synthesis"
 """The option of a recipe that concerns rows rather than what is released, and the only one that ``--set`` takes."""
@@ -70,12 +73,19 @@ def command(
     synthesis = choose_synthesis(settings)
     released = dpsyn.Synopsis.load(synopsis)
     where = dpsyn.parse_conditions(conditions, released.schema.names)
-    options: dict[str, Any] = {"seed": seed, "where": where, **({} if synthesis is None else {"synthesis": synthesis})}
     with output.show_progress(quiet) as progress:
         if replicates is None:
-            released.write(target, rows, progress=progress, **options)
+            released.write(target, rows, seed=seed, where=where, synthesis=synthesis, progress=progress)
         else:
-            tables = released.replicates(replicates, rows, output_format="arrow", progress=progress, **options)
+            tables = released.replicates(
+                replicates,
+                rows,
+                seed=seed,
+                where=where,
+                synthesis=synthesis,
+                output_format="arrow",
+                progress=progress,
+            )
             for path, table in zip(targets, tables, strict=True):
                 output.write_rows(released, table, path, where)
     if not quiet and target != "-":
@@ -87,7 +97,7 @@ def command(
         )
 
 
-def choose_synthesis(settings: Sequence[str]) -> Any:
+def choose_synthesis(settings: Sequence[str]) -> Gibbs | GUM | MCF | None:
     """The synthesis method that ``--set`` describes; None for the one that the release was made with."""
     given = release_run.parse_settings(settings)
     for path in given:
