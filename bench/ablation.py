@@ -1,22 +1,20 @@
-"""What is each step of the default recipe worth?
+"""How much does each step of the default recipe contribute?
 
     python -m bench.ablation FOLDER... --results FILE [--epsilon 0.1 1 10] [--seeds 3]
     python -m bench.ablation --results FILE
 
 Releases each table with the recipe as it is, and with one step changed at a time; evaluates the rows and adds the
-figures to the results as ``bench.utility`` does, whose FOLDERs these are. Without folders it prints what is in the
-results as a table: for each variant the distances and scores of each table and ε divided by those of the recipe
-as it is.
+figures to the results as ``bench.utility`` does, which also describes the FOLDERs. Without folders it prints the
+results as a table: for each variant the distances and scores of each table and ε, divided by those of the recipe as it
+is.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -26,66 +24,68 @@ import numpy as np
 import dpsyn as package
 from bench.measuring import provenance
 from bench.residuals import Residuals
-from bench.utility import SEED, Line, Table, averaged, read, released
-from dpsyn.recipes import RECIPES, AdaptiveSelection, Measurements, dpsyn
+from bench.utility import SEED, Line, Table, average_lines, read, release_table
+from dpsyn.inference import GUM
+from dpsyn.recipes import AdaptiveSelection, DPSyn
 
 AS_IT_IS, RESIDUALS = "as it is", "each by itself, pairs as residuals (simulated)"
 
 
-def fitted_by_gum(*arguments: Any, **options: Any) -> Measurements:
-    return replace(dpsyn(*arguments, **options), method="gum")
+def select_by(**options: Any) -> DPSyn:
+    """The default recipe with other options of its selection."""
+    return DPSyn(selection=AdaptiveSelection(**options))
 
 
-VARIANTS: dict[str, Callable[..., Measurements]] = {
-    AS_IT_IS: dpsyn,
-    "records fitted by GUM": fitted_by_gum,
-    "1-ways: always a tenth": partial(dpsyn, options=AdaptiveSelection(initial_share=0.1, max_one_way_share=1e9)),
-    "1-ways: always 0.3": partial(dpsyn, options=AdaptiveSelection(initial_share=0.3, max_one_way_share=1e9)),
-    "never a second round": partial(dpsyn, options=AdaptiveSelection(second_round_ratio=0.0, triples_below_error=0.0)),
-    "always a second round": partial(dpsyn, options=AdaptiveSelection(second_round_ratio=1e9)),
-    "a second round only with triples": partial(dpsyn, options=AdaptiveSelection(second_round_ratio=0.0)),
-    "always a second round with triples": partial(dpsyn, options=AdaptiveSelection(triples_below_error=1e9)),
-    "second round without triples": partial(dpsyn, options=AdaptiveSelection(max_triples=0)),
-    "each table by itself": partial(dpsyn, options=AdaptiveSelection(max_merged_cells=0)),
-    "rare values kept apart": partial(dpsyn, options=AdaptiveSelection(rare_sigmas=-1e9)),
-    "scores: a tenth": partial(dpsyn, options=AdaptiveSelection(score_share=0.1)),
-    "scores: a hundredth": partial(dpsyn, options=AdaptiveSelection(score_share=0.01)),
-    "errors predicted as c·σ·√(2/π)": dpsyn,
-    "scores not shrunk": dpsyn,
-    "rare values drawn by clipped counts": dpsyn,
-    "rows not polished": dpsyn,
-    RESIDUALS: partial(dpsyn, options=AdaptiveSelection(max_merged_cells=0)),
+VARIANTS: dict[str, DPSyn] = {
+    AS_IT_IS: DPSyn(),
+    "records fitted by GUM": DPSyn(synthesis=GUM()),
+    "1-ways: always a tenth": DPSyn(initial_share=0.1),
+    "1-ways: always 0.3": DPSyn(initial_share=0.3),
+    "never a second round": select_by(second_round_ratio=0.0, triples_below_error=0.0),
+    "always a second round": select_by(second_round_ratio=1e9),
+    "a second round only with triples": select_by(second_round_ratio=0.0),
+    "always a second round with triples": select_by(triples_below_error=1e9),
+    "second round without triples": select_by(max_triples=0),
+    "each table by itself": select_by(max_merged_cells=0),
+    "rare values kept apart": DPSyn(rare_sigmas=-1e9),
+    "scores: a tenth": select_by(score_share=0.1),
+    "scores: a hundredth": select_by(score_share=0.01),
+    "errors predicted as c·σ·√(2/π)": DPSyn(),
+    "scores not shrunk": DPSyn(),
+    "rare values sampled by clipped counts": DPSyn(),
+    "rows not polished": DPSyn(),
+    RESIDUALS: select_by(max_merged_cells=0),
 }
 
 
 @contextmanager
-def changed(words: str, table: Table, seed: int) -> Iterator[None]:
-    """What a variant changes outside of the recipe's options."""
+def change_step(variant: str, table: Table, seed: int) -> Iterator[None]:
+    """Apply the changes of a variant that are not options of the recipe."""
     patches = {
         "errors predicted as c·σ·√(2/π)": patch(
             "dpsyn.selection.marginal_selection.norm_sub", lambda values, _: values
         ),
-        "scores not shrunk": patch("dpsyn.recipes.adaptive_selection.shrunk", lambda scores, _: scores),
-        "rare values drawn by clipped counts": patch(
-            "dpsyn.inference.fit.likely_counts", lambda values, _: np.maximum(values, 0.0)
+        "scores not shrunk": patch("dpsyn.recipes.adaptive_selection.shrink_scores", lambda scores, _: scores),
+        "rare values sampled by clipped counts": patch(
+            "dpsyn.inference.fit.posterior_mean_counts", lambda values, _: np.maximum(values, 0.0)
         ),
         "rows not polished": patch("dpsyn.inference.gibbs.rows.polish_chains", lambda *_: None),
-        RESIDUALS: patch("dpsyn.recipes.adaptive_selection.measured", Residuals(table, seed).measured),
-        "1-ways: always a tenth": patch("dpsyn.recipes.dpsyn._singles_part", lambda *_: 0.0),
-        "1-ways: always 0.3": patch("dpsyn.recipes.dpsyn._singles_part", lambda *_: 0.0),
+        RESIDUALS: patch("dpsyn.recipes.adaptive_selection.measure_cliques", Residuals(table, seed).measure_cliques),
+        "1-ways: always a tenth": patch("dpsyn.recipes.dpsyn._one_way_share", lambda *_: 0.0),
+        "1-ways: always 0.3": patch("dpsyn.recipes.dpsyn._one_way_share", lambda *_: 0.0),
     }
-    if words not in patches:
+    if variant not in patches:
         yield
         return
-    with patches[words]:
+    with patches[variant]:
         yield
 
 
-def evaluated(table: Table, epsilon: float, words: str, seed: int) -> Line:
-    """One release, and how far its rows are from the real ones."""
-    rows, about = released(table, epsilon, words, seed)
-    found = package.evaluate(table.arrow(), rows, table.schema)
-    distances, contest = found.distances, found.contest
+def evaluate_release(table: Table, epsilon: float, recipe: DPSyn, seed: int) -> Line:
+    """One release, and the distances of its rows from the real ones."""
+    rows, about = release_table(table, epsilon, recipe, seed)
+    result = package.evaluate(table.arrow(), rows, table.schema)
+    distances, contest = result.distances, result.contest
     assert distances.two_way is not None
     assert distances.three_way is not None
     return about | {
@@ -96,34 +96,34 @@ def evaluated(table: Table, epsilon: float, words: str, seed: int) -> Line:
 
 
 def run(chosen: argparse.Namespace) -> None:
-    there = {(line["table"], line["epsilon"], line["recipe"], line["seed"]) for line in read(chosen.results)}
+    finished = {(line["table"], line["epsilon"], line["recipe"], line["seed"]) for line in read(chosen.results)}
     for folder in chosen.folders:
         for epsilon in chosen.epsilon:
             for seed in range(chosen.seeds):
                 for words, recipe in VARIANTS.items():
-                    if (folder.name, epsilon, words, seed) in there:
+                    if (folder.name, epsilon, words, seed) in finished:
                         continue
                     table = Table.load(folder)
-                    with changed(words, table, seed), patch.dict(RECIPES, {words: recipe}):
-                        line = evaluated(table, epsilon, words, seed)
+                    with change_step(words, table, seed):
+                        line = evaluate_release(table, epsilon, recipe, seed) | {"recipe": words}
                     with chosen.results.open("a") as file:
                         file.write(json.dumps(line) + "\n")
                     print(json.dumps(line), flush=True)
 
 
-def tell(results: Path) -> None:
-    cells = averaged(read(results))
+def print_results(results: Path) -> None:
+    cells = average_lines(read(results))
     print(f"{provenance(SEED)}\n")
-    places = sorted({(name, epsilon) for name, epsilon, _ in cells if epsilon})
+    settings = sorted({(name, epsilon) for name, epsilon, _ in cells if epsilon})
     print(
         "| 2-way / 3-way distance, range score | "
-        + " | ".join(f"{name} ε = {epsilon:g}" for name, epsilon in places)
+        + " | ".join(f"{name} ε = {epsilon:g}" for name, epsilon in settings)
         + " |"
     )
-    print("|---" * (len(places) + 1) + "|")
+    print("|---" * (len(settings) + 1) + "|")
     for words in VARIANTS:
         shown = []
-        for name, epsilon in places:
+        for name, epsilon in settings:
             own, base = cells.get((name, epsilon, words)), cells.get((name, epsilon, AS_IT_IS))
             if own is None or base is None:
                 shown.append("")
@@ -144,7 +144,7 @@ def main() -> None:
     chosen = parser.parse_args()
     if chosen.folders:
         run(chosen)
-    tell(chosen.results)
+    print_results(chosen.results)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from bench.measuring import provenance
 
 SEED = 1940
 SCHEMA = Path(__file__).parents[1] / "examples" / "colorado" / "schema.yaml"
-COLUMNS = ("--region", "CITY", "--sex", "SEX", "--income", "INCWAGE")
+COLUMNS = ("--nist-income", "region=CITY,sex=SEX,income=INCWAGE")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -2,11 +2,11 @@
 
     python -m bench.count [--data FOLDER]
 
-Counts all 595 pairs of a table of 170 254 rows and 35 columns, by turns with numpy, one ``bincount`` for each pair;
-the table is that in FOLDER (``data.csv.gz`` and ``domain.json``), or made up with the same shape and sizes. Then
-streams a Parquet file of 10 000 000 rows and 20 columns in a process of its own, counts its 190 pairs, and prints its
-peak memory. Last, the time against the number of rows and of pairs. The aims: at least 4 times as fast as numpy; under
-1 500 MB; time in proportion.
+Counts all 595 pairs of a table of 170 254 rows and 35 columns, and alternately with numpy, by one ``bincount`` for each
+pair. The table is that in FOLDER (``data.csv.gz`` and ``domain.json``), or a simulated one of the same shape. Then
+streams a Parquet file of 10 000 000 rows and 20 columns in a separate process, counts its 190 pairs, and prints its
+peak memory. Finally prints the time for several numbers of rows and pairs. The goals: at least 4 times as fast as
+numpy; less than 1 500 MB; time proportional to rows and pairs.
 """
 
 from __future__ import annotations
@@ -41,31 +41,31 @@ SIZES: tuple[int, ...] = (
 
 
 def survey(folder: Path) -> tuple[Any, Schema]:
-    """The survey's table and schema, or made-up ones."""
+    """The table and the schema of the survey, or simulated ones."""
     if (folder / "domain.json").is_file():
         sizes = json.loads((folder / "domain.json").read_text())
         return folder / "data.csv.gz", _schema(sizes)
     import pyarrow as pa
 
-    codes = made_up(ROWS, SIZES)
-    schema = _schema({f"a{place}": size for place, size in enumerate(SIZES)})
-    return pa.table({name: codes[:, place] for place, name in enumerate(schema.names)}), schema
+    codes = simulate_codes(ROWS, SIZES)
+    schema = _schema({f"a{axis}": size for axis, size in enumerate(SIZES)})
+    return pa.table({name: codes[:, axis] for axis, name in enumerate(schema.names)}), schema
 
 
 def _schema(sizes: dict[str, int]) -> Schema:
     return Schema(attributes=tuple(Categorical(name=name, codes=size) for name, size in sizes.items()))
 
 
-def made_up(rows: int, sizes: tuple[int, ...]) -> NDArray[np.uint8]:
-    """Codes that fall off like those of real tables: half of each column is its first few values."""
+def simulate_codes(rows: int, sizes: tuple[int, ...]) -> NDArray[np.uint8]:
+    """Codes with skewed frequencies, as in real tables: half of each column has one of its first few values."""
     rng = np.random.default_rng(SEED)
     codes = np.empty((rows, len(sizes)), np.uint8, order="F")
-    for place, size in enumerate(sizes):
-        codes[:, place] = rng.random(rows) ** 3 * size
+    for axis, size in enumerate(sizes):
+        codes[:, axis] = rng.random(rows) ** 3 * size
     return codes
 
 
-def pairs_against_numpy(folder: Path) -> None:
+def compare_with_numpy(folder: Path) -> None:
     data, schema = survey(folder)
     codec = Codec(schema)
     recoding, size = Recoding.fine(codec), codec.fine_sizes
@@ -73,29 +73,34 @@ def pairs_against_numpy(folder: Path) -> None:
     pairs = list(combinations(range(len(size)), 2))
     engine = open_engine(open_source(data), schema, kind="memory", key=secrets.token_bytes(16))
 
-    def mine() -> object:
+    def count_with_dpsyn() -> object:
         return engine.count(pairs, recoding)
 
-    def theirs() -> list[NDArray[np.int64]]:
+    def count_with_numpy() -> list[NDArray[np.int64]]:
         return [
             np.bincount(x[:, a].astype(np.int64) * size[b] + x[:, b], minlength=size[a] * size[b]) for a, b in pairs
         ]
 
     compiling = seconds(lambda: MarginalCounter([(0,)], size[:1]).add(x[:1]))
-    reading = seconds(mine)
-    recoded = seconds(lambda: engine.count(pairs, Recoding.coarse(codec)))
-    mine()
-    own, numpys, times = ratio(mine, theirs)
-    same = all(np.array_equal(a.ravel(), b) for a, b in zip(engine.count(pairs, recoding), theirs(), strict=True))
-    print(f"{len(pairs)} pairs of {len(x):,} rows × {len(size)} columns: numpy {numpys:.3f} s, DPSyn {own:.4f} s")
-    print(f"{1 / times:.1f} times as fast (aim: at least 4); {'equal counts' if same else 'COUNTS DIFFER'}")
+    reading = seconds(count_with_dpsyn)
+    recoding_and_counting = seconds(lambda: engine.count(pairs, Recoding.coarse(codec)))
+    count_with_dpsyn()
+    dpsyn_time, numpy_time, times = ratio(count_with_dpsyn, count_with_numpy)
+    tables = zip(engine.count(pairs, recoding), count_with_numpy(), strict=True)
+    same = all(np.array_equal(a.ravel(), b) for a, b in tables)
     print(
-        f"once: load compiled kernels {compiling:.1f} s, read and encode {reading:.2f} s, recode {recoded - own:.2f} s"
+        f"{len(pairs)} pairs of {len(x):,} rows × {len(size)} columns: "
+        f"numpy {numpy_time:.3f} s, DPSyn {dpsyn_time:.4f} s"
+    )
+    print(f"{1 / times:.1f} times as fast (goal: at least 4); {'equal counts' if same else 'COUNTS DIFFER'}")
+    print(
+        f"once: load compiled kernels {compiling:.1f} s, read and encode {reading:.2f} s, "
+        f"recode {recoding_and_counting - dpsyn_time:.2f} s"
     )
 
 
 def stream(path: Path) -> None:
-    """Count all pairs of a file of ``bench.encode``; the time and the peak memory are printed last."""
+    """Count all pairs of a file of ``bench.encode``, and print the seconds and the peak memory."""
     schema = encode.schema()
     recoding = Recoding.coarse(Codec(schema))
     engine = open_engine(open_source(path), schema, kind="stream", key=secrets.token_bytes(16))
@@ -104,21 +109,21 @@ def stream(path: Path) -> None:
 
 
 def growth() -> None:
-    """Time against rows and against pairs."""
+    """Print the time for growing numbers of rows and of pairs."""
     sizes = SIZES[:20]
-    codes, pairs = made_up(10_000_000, sizes), list(combinations(range(20), 2))
+    codes, pairs = simulate_codes(10_000_000, sizes), list(combinations(range(20), 2))
     print("      rows   pairs   seconds   ns for each row and pair")
     grid = [(rows, 190) for rows in (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)]
-    for rows, number in [*grid, *((1_000_000, number) for number in (12, 24, 48, 95))]:
-        part, chosen = np.asfortranarray(codes[:rows]), pairs[:: 190 // number][:number]
-        time = min(seconds(partial(_count, chosen, sizes, part)) for _ in range(3))
-        print(f"{rows:>10,}  {len(chosen):>6}  {time:>8.4f}  {time / rows / len(chosen) * 1e9:>8.3f}")
+    for rows, count in [*grid, *((1_000_000, count) for count in (12, 24, 48, 95))]:
+        part, cliques = np.asfortranarray(codes[:rows]), pairs[:: 190 // count][:count]
+        time = min(seconds(partial(_count, cliques, sizes, part)) for _ in range(3))
+        print(f"{rows:>10,}  {len(cliques):>6}  {time:>8.4f}  {time / rows / len(cliques) * 1e9:>8.3f}")
 
 
 def _count(cliques: list[tuple[int, int]], sizes: tuple[int, ...], codes: NDArray[np.uint8]) -> None:
-    tally = MarginalCounter(cliques, sizes)
-    tally.add(codes)
-    tally.tables()
+    counter = MarginalCounter(cliques, sizes)
+    counter.add(codes)
+    counter.tables()
 
 
 def main() -> None:
@@ -126,23 +131,23 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data" / "acs35")
     parser.add_argument("--stream-rows", type=int, default=10_000_000)
     parser.add_argument("--stream", type=Path, help="only stream this file and print the seconds and the peak in MB")
-    chosen = parser.parse_args()
-    if chosen.stream:
-        stream(chosen.stream)
+    options = parser.parse_args()
+    if options.stream:
+        stream(options.stream)
         return
     print(provenance(SEED))
-    pairs_against_numpy(chosen.data)
+    compare_with_numpy(options.data)
     growth()
     with tempfile.TemporaryDirectory() as folder:
         large = Path(folder) / "large.parquet"
-        encode.write_parquet(large, chosen.stream_rows)
-        took = seconds(lambda: print(_streamed(large)))
-        print(f"in {took:.1f} s, starting Python and loading kernels included")
+        encode.write_parquet(large, options.stream_rows)
+        elapsed = seconds(lambda: _print_peak_of_stream(large))
+        print(f"in {elapsed:.1f} s, which include starting Python and loading kernels")
 
 
-def _streamed(path: Path) -> str:
+def _print_peak_of_stream(path: Path) -> None:
     peak = peak_megabytes("bench.count", "--stream", str(path))
-    return f"Parquet, 190 pairs streamed: peak memory {peak:.0f} MB (aim: under 1500)"
+    print(f"Parquet, 190 pairs streamed: peak memory {peak:.0f} MB (goal: less than 1500)")
 
 
 if __name__ == "__main__":

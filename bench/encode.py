@@ -2,9 +2,9 @@
 
     python -m bench.encode
 
-Reads a CSV of 1 000 000 rows and 20 columns of mixed kinds twice by turns: with ``pyarrow.csv.read_csv`` alone, and
-through DPSyn to codes. Then streams a Parquet file of 10 000 000 rows in a process of its own and prints its peak
-memory. The aims: at most 3 times the time of reading alone; under 1 000 MB.
+Reads a CSV file of 1 000 000 rows and 20 columns of mixed kinds in two ways, alternately: with ``pyarrow.csv.read_csv``
+alone, and with DPSyn to codes. Then streams a Parquet file of 10 000 000 rows in a separate process and prints its peak
+memory. The goals: at most 3 times the time of reading alone; less than 1 000 MB.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RANGES = (100, 1_000, 100_000, 10_000_000)
 
 
 def schema() -> Schema:
-    """Eight lists, one of them with a spelling of missing, five whole numbers, three reals, two dates, a boolean."""
+    """Nine lists, one of them with a spelling of missing, five integers, three reals, two dates, a boolean."""
     attributes: list[AnyAttribute] = [Categorical(name=f"list{size}", values=_labels(size)) for size in LISTS]
     attributes += [Integer(name=f"whole{high}", low=0, high=high) for high in RANGES]
     attributes += [Real(name=f"real{index}", low=0, high=20_000, decimals=2) for index in range(3)]
@@ -48,7 +48,7 @@ def _labels(size: int) -> tuple[str, ...]:
 
 
 def table(rows: int, rng: np.random.Generator) -> pa.Table:
-    """Rows for the schema, a tenth of two columns empty."""
+    """Rows for the schema; a tenth of the entries of two columns are missing."""
     columns: dict[str, pa.Array] = {
         f"list{size}": pa.array(_labels(size)).take(pa.array(rng.integers(0, size, rows))) for size in LISTS
     }
@@ -64,18 +64,18 @@ def table(rows: int, rng: np.random.Generator) -> pa.Table:
 
 
 def encode(path: Path) -> int:
-    """All rows of a file as codes, batch by batch; how many there were."""
+    """Encode all rows of a file, batch by batch; return the number of rows."""
     return sum(len(codes) for codes in encode_batches(open_source(path), Codec(schema())))
 
 
 def write_parquet(path: Path, rows: int, part: int = 500_000) -> None:
-    """A Parquet file made part by part, so that the maker needs little memory too."""
+    """Write a Parquet file part by part, in bounded memory."""
     rng = np.random.default_rng(SEED)
-    first = table(part, rng)
-    with papq.ParquetWriter(path, first.schema) as writer:
+    rows_of_part = table(part, rng)
+    with papq.ParquetWriter(path, rows_of_part.schema) as writer:
         for _ in range(rows // part):
-            writer.write_table(first)
-            first = table(part, rng)
+            writer.write_table(rows_of_part)
+            rows_of_part = table(part, rng)
 
 
 def main() -> None:
@@ -83,22 +83,26 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--stream-rows", type=int, default=10_000_000)
     parser.add_argument("--stream", type=Path, help="only stream this file and print the peak memory in MB")
-    chosen = parser.parse_args()
-    if chosen.stream:
-        encode(chosen.stream)
+    options = parser.parse_args()
+    if options.stream:
+        encode(options.stream)
         print(own_peak_megabytes())
         return
     print(provenance(SEED))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "mixed.csv"
-        pacsv.write_csv(table(chosen.rows, np.random.default_rng(SEED)), path)
-        mine, alone, times = ratio(lambda: encode(path), lambda: pacsv.read_csv(path))
-        print(f"CSV, {chosen.rows:,} rows × 20 columns: read_csv alone {alone:.2f} s, read and encode {mine:.2f} s")
-        print(f"ratio {times:.2f} (aim: at most 3)")
+        pacsv.write_csv(table(options.rows, np.random.default_rng(SEED)), path)
+        encoding, reading, times = ratio(lambda: encode(path), lambda: pacsv.read_csv(path))
+        print(
+            f"CSV, {options.rows:,} rows × 20 columns: read_csv alone {reading:.2f} s, read and encode {encoding:.2f} s"
+        )
+        print(f"ratio {times:.2f} (goal: at most 3)")
         large = Path(folder) / "large.parquet"
-        write_parquet(large, chosen.stream_rows)
+        write_parquet(large, options.stream_rows)
         peak = peak_megabytes("bench.encode", "--stream", str(large))
-        print(f"Parquet, {chosen.stream_rows:,} rows streamed to codes: peak memory {peak:.0f} MB (aim: under 1000)")
+        print(
+            f"Parquet, {options.stream_rows:,} rows streamed to codes: peak memory {peak:.0f} MB (goal: less than 1000)"
+        )
 
 
 if __name__ == "__main__":

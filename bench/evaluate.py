@@ -2,14 +2,14 @@
 
     python -m bench.evaluate [--data FOLDER] [--rounds 3]
 
-The real table is made up: 300 000 rows and 32 columns, of which 8 are numbers of a wide range and the others have 2 to
-2 000 values, two of them depending on each other. The synthetic one has its columns shuffled. With ``--data`` it is the
-table of integer codes in FOLDER (``data.csv.gz`` and ``domain.json``).
+The real table is simulated: 300 000 rows and 32 columns. Eight are numbers with a wide range; the others have 2 to
+2 000 values. Each column depends on the previous one. The synthetic table has its columns shuffled. With ``--data`` the
+real table is the table of integer codes in FOLDER (``data.csv.gz`` and ``domain.json``).
 
-Timed are the 300 triples of the contest's density and its 300 range queries, each by turns with plain numpy (``unique``
-of cell numbers, masks of rows) on the same triples and queries; numpy looks at the two tables alone, DPSyn at both
-yardsticks as well. Then a whole evaluation. The aim: each of them in seconds, at least as fast as numpy with twice the
-work.
+It times the 300 triples of the contest's density and its 300 range queries, alternating with plain numpy (``unique`` of
+cell numbers, masks of rows) on the same triples and queries. Numpy reads only the two tables; DPSyn also reads the two
+baselines. Then it times a whole evaluation. The aim: each takes seconds, and is at least as fast as numpy with twice
+the work.
 """
 
 from __future__ import annotations
@@ -46,27 +46,27 @@ SIZES = (2, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 18, 20, 25, 30, 40, 50, 60, 80, 
 NUMBERS = 8
 
 
-def made_up() -> tuple[pa.Table, Schema]:
-    """Codes and numbers that fall off like those of real tables; each column leans on the one before it."""
+def simulate_table() -> tuple[pa.Table, Schema]:
+    """Skewed codes and numbers, as in real tables; each column depends on the previous one."""
     rng = np.random.default_rng(SEED)
     sizes = [*SIZES, *[100_000] * NUMBERS]
-    before, columns = rng.random(ROWS), {}
-    for place, size in enumerate(sizes):
-        before = np.where(rng.random(ROWS) < 0.6, before, rng.random(ROWS))
-        columns[f"c{place}"] = (before**3 * size).astype(np.int64)
-    listed = [Categorical(name=f"c{place}", codes=size) for place, size in enumerate(SIZES)]
-    ranged = [Integer(name=f"c{place}", low=0, high=99_999) for place in range(len(SIZES), len(sizes))]
+    previous, columns = rng.random(ROWS), {}
+    for index, size in enumerate(sizes):
+        previous = np.where(rng.random(ROWS) < 0.6, previous, rng.random(ROWS))
+        columns[f"c{index}"] = (previous**3 * size).astype(np.int64)
+    listed = [Categorical(name=f"c{index}", codes=size) for index, size in enumerate(SIZES)]
+    ranged = [Integer(name=f"c{index}", low=0, high=99_999) for index in range(len(SIZES), len(sizes))]
     return pa.table(columns), Schema(attributes=(*listed, *ranged))
 
 
-def stored(folder: Path) -> tuple[pa.Table, Schema]:
+def load_table(folder: Path) -> tuple[pa.Table, Schema]:
     """The table of codes in a folder."""
     sizes = json.loads((folder / "domain.json").read_text())
     table = pacsv.read_csv(folder / "data.csv.gz").select(list(sizes))
     return table, Schema(attributes=tuple(Categorical(name=name, codes=size) for name, size in sizes.items()))
 
 
-def shuffled(table: pa.Table) -> pa.Table:
+def shuffle_columns(table: pa.Table) -> pa.Table:
     rng = np.random.default_rng(SEED)
     return pa.table({name: table[name].to_numpy()[rng.permutation(len(table))] for name in table.column_names})
 
@@ -79,19 +79,19 @@ def numpy_density(view: CodedTables, triples: Sequence[tuple[int, ...]]) -> floa
 
 
 def _distance(view: CodedTables, clique: tuple[int, ...]) -> float:
-    cells = math.prod(view.sizes[place] for place in clique)
+    cells = math.prod(view.sizes[axis] for axis in clique)
     numbers = [_cell_numbers(table, clique, view.sizes) for table in view.tables[:2]]
     if cells > 1e7:
-        found, places = np.unique(np.concatenate(numbers), return_inverse=True)
-        numbers, cells = np.split(places, [len(numbers[0])]), len(found)
-    real, other = (np.bincount(part, minlength=cells) / len(part) for part in numbers)
+        occupied, cell_of_row = np.unique(np.concatenate(numbers), return_inverse=True)
+        numbers, cells = np.split(cell_of_row, [len(numbers[0])]), len(occupied)
+    real, other = (np.bincount(rows, minlength=cells) / len(rows) for rows in numbers)
     return float(np.abs(real - other).sum() / 2)
 
 
 def _cell_numbers(table: CodeColumns, clique: tuple[int, ...], sizes: Sequence[int]) -> NDArray[np.int64]:
     numbers = np.zeros(table.shape[1], np.int64)
-    for place in clique:
-        numbers = numbers * sizes[place] + table[place]
+    for axis in clique:
+        numbers = numbers * sizes[axis] + table[axis]
     return numbers
 
 
@@ -112,7 +112,7 @@ def _share(table: CodeColumns, query: RangeQuery) -> float:
     return float(kept.mean())
 
 
-# ── what is printed ──────────────────────────────────────────────────────────────────────────────────────────
+# ── timing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def compare_speeds(real: pa.Table, synthetic: pa.Table, schema: Schema, rounds: int) -> None:
@@ -121,24 +121,24 @@ def compare_speeds(real: pa.Table, synthetic: pa.Table, schema: Schema, rounds: 
     queries = sample_range_queries(comparison, PAPER, make_generator(SEED, "range queries"))
     buckets, scores = comparison.buckets(), {}
 
-    def kept(name: str, score: Any) -> None:
+    def keep(name: str, score: Any) -> None:
         scores[name] = score
 
-    for what, mine, theirs in (
+    for task, dpsyn_score, numpy_score in (
         (
             f"density of {len(triples)} triples",
-            lambda: kept("mine", score_density(comparison, triples).synthetic),
-            lambda: kept("theirs", numpy_density(buckets, triples)),
+            lambda: keep("dpsyn", score_density(comparison, triples).synthetic),
+            lambda: keep("numpy", numpy_density(buckets, triples)),
         ),
         (
             f"{len(queries)} range queries",
-            lambda: kept("mine", score_range_queries(comparison, queries).synthetic),
-            lambda: kept("theirs", numpy_ranges(comparison.exact, queries)),
+            lambda: keep("dpsyn", score_range_queries(comparison, queries).synthetic),
+            lambda: keep("numpy", numpy_ranges(comparison.exact, queries)),
         ),
     ):
-        own, numpys, times = ratio(mine, theirs, rounds)
-        same = math.isclose(scores["mine"], scores["theirs"], rel_tol=1e-9)
-        print(f"{what}: numpy, two tables {numpys:.2f} s; DPSyn, four tables {own:.2f} s")
+        dpsyn_seconds, numpy_seconds, times = ratio(dpsyn_score, numpy_score, rounds)
+        same = math.isclose(scores["dpsyn"], scores["numpy"], rel_tol=1e-9)
+        print(f"{task}: numpy, two tables {numpy_seconds:.2f} s; DPSyn, four tables {dpsyn_seconds:.2f} s")
         print(f"  {2 / times:.1f} times as fast for each table; {'equal scores' if same else 'SCORES DIFFER'}")
 
 
@@ -148,13 +148,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     chosen = parser.parse_args()
     print(provenance(SEED))
-    real, schema = stored(chosen.data) if chosen.data else made_up()
-    synthetic = shuffled(real)
+    real, schema = load_table(chosen.data) if chosen.data else simulate_table()
+    synthetic = shuffle_columns(real)
     print(f"{len(real):,} rows × {len(real.column_names)} columns")
     compare_speeds(real, synthetic, schema, chosen.rounds)
-    found = []
-    took = seconds(lambda: found.append(dpsyn.evaluate(real, synthetic, schema, seed=SEED)))
-    size = len(json.dumps(found[0].to_dict())) / 1e6
+    evaluations = []
+    took = seconds(lambda: evaluations.append(dpsyn.evaluate(real, synthetic, schema, seed=SEED)))
+    size = len(json.dumps(evaluations[0].to_dict())) / 1e6
     print(f"a whole evaluation: {took:.1f} s, peak memory {own_peak_megabytes():.0f} MB, JSON {size:.1f} MB")
 
 

@@ -1,13 +1,13 @@
-"""How fast is GUM? How near do its records come to their tables, round by round, and which of its choices matter?
+"""How fast is GUM? How close do its records come to the tables, round by round, and which of its options matter?
 
     python -m bench.gum FOLDER [--plot FILE.png]
 
 FOLDER has ``data.csv.gz``, integer codes, and ``domain.json``, the number of values of each attribute. The targets are
-the exact counts of all pairs of its first ten attributes, 45 of them. First GUM, 100 rounds, by turns with a second
-implementation in numpy alone (records sorted by cell, then slices); the aims are at least 5 times as fast, and at most
-5 s for Adult. Then the paper's comparison: the mean total variation distance between the pairs of the records and those
-of the table after 1, 5, 10, 20, 50 and 100 rounds, for min-cost flow, the Gibbs fit, GUM with each decay, and for each
-way to move records; and the same for all triples, which are no targets, at the end. ``--plot`` draws it.
+the exact counts of all pairs of its first ten attributes, 45 of them. First GUM, 100 rounds, in turn with a second
+implementation in numpy alone (records sorted by cell, then slices); it should be at least 5 times as fast, and take at
+most 5 s for Adult. Then the paper's comparison: the mean total variation distance between the pairs of the records and
+those of the table after 1, 5, 10, 20, 50 and 100 rounds, for min-cost flow, the Gibbs fit, GUM with each decay, and for
+each way to move records; and at the end the same for all triples, which are not fitted. ``--plot`` plots it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from bench.measuring import provenance, ratio, seconds
-from dpsyn.inference.gum import DECAYS, GUM, Records, initialize_records, run_gum
+from dpsyn.inference import gibbs
+from dpsyn.inference.gum import Records, initialize_records, run_gum
 from dpsyn.inference.gum.gradual_update import iterate_gum_rounds
 from dpsyn.inference.mcf import iterate_mcf_passes, sample_uniform_records
+from dpsyn.inference.methods import DECAYS, GUM, Gibbs
 from dpsyn.marginals import Estimate
-from dpsyn.inference import gibbs
 
 SEED = 45
 ATTRIBUTES = 10
@@ -38,7 +39,7 @@ Integers = NDArray[np.int64]
 Reals = NDArray[np.float64]
 
 
-def coded(folder: Path) -> tuple[list[str], list[int], Records]:
+def read_codes(folder: Path) -> tuple[list[str], list[int], Records]:
     """The names and sizes of a table's first attributes, and its records."""
     sizes = json.loads((folder / "domain.json").read_text())
     table = pyarrow.csv.read_csv(folder / "data.csv.gz")
@@ -49,15 +50,15 @@ def coded(folder: Path) -> tuple[list[str], list[int], Records]:
 
 def tables_of(names: list[str], sizes: list[int], records: Records, ways: int) -> list[Estimate]:
     """The exact counts of all pairs, or triples."""
-    found = []
+    result = []
     for own in combinations(range(len(names)), ways):
-        values = counts(records.T[list(own)], tuple(sizes[place] for place in own))
-        found.append(Estimate(tuple(names[place] for place in own), values.astype(float), 0.0))
-    return found
+        values = counts(records.T[list(own)], tuple(sizes[position] for position in own))
+        result.append(Estimate(tuple(names[position] for position in own), values.astype(float), 0.0))
+    return result
 
 
 def cells_of(columns: NDArray[np.int32], shape: tuple[int, ...]) -> NDArray[np.integer]:
-    """The cell of each record, in 16 bits where they do: numpy sorts those in linear time."""
+    """The cell of each record, in 16 bits if possible: numpy sorts these in linear time."""
     cells: Integers = np.ravel_multi_index(tuple(columns), shape)
     return cells.astype(np.uint16) if np.prod(shape) <= 1 << 16 else cells
 
@@ -66,23 +67,23 @@ def counts(columns: NDArray[np.int32], shape: tuple[int, ...]) -> Integers:
     return np.bincount(cells_of(columns, shape), minlength=int(np.prod(shape))).reshape(shape)
 
 
-# ── GUM once more, in numpy ──────────────────────────────────────────────────────────────────────────────────
+# ── a second GUM, in numpy ───────────────────────────────────────────────────────────────────────────────────
 
 
 def numpy_gum(
     records: Records, names: list[str], tables: list[Estimate], options: GUM, rng: np.random.Generator
 ) -> Records:
-    """What ``gum`` does; the tables are whole numbers for as many records already."""
+    """The same as ``run_gum``; the tables must be integers that sum to the number of records."""
     columns = np.array(records.T, order="C")
-    places = [[names.index(name) for name in table.clique] for table in tables]
+    indices = [[names.index(name) for name in table.clique] for table in tables]
     targets = [table.values.astype(np.int64) for table in tables]
     for number in range(options.rounds):
         errors = [
             -np.abs(counts(columns[own], target.shape) - target).sum()
-            for own, target in zip(places, targets, strict=True)
+            for own, target in zip(indices, targets, strict=True)
         ]
         alpha, share = options.decay.step_size(number), options.duplicate_share(number)
-        moved = [numpy_update(columns, places[at], targets[at], alpha, share, rng) for at in np.argsort(errors)]
+        moved = [numpy_update(columns, indices[at], targets[at], alpha, share, rng) for at in np.argsort(errors)]
         if not any(moved):
             break
     return columns.T
@@ -91,7 +92,7 @@ def numpy_gum(
 def numpy_update(
     columns: NDArray[np.int32], own: list[int], table: Integers, alpha: float, share: float, rng: np.random.Generator
 ) -> int:
-    """Move records toward one table; how many."""
+    """Move records toward one table; returns how many."""
     cells, target = cells_of(columns[own], table.shape), table.ravel()
     now = np.bincount(cells, minlength=target.size)
     gets = whole(additions(now, target, alpha), rng)
@@ -107,8 +108,8 @@ def numpy_update(
     sources = order[runs(first, copies)]
     columns[:, freed[: len(sources)]] = columns[:, sources]
     ends = np.repeat(np.arange(target.size), gets - copies)
-    for place, codes in zip(own, np.unravel_index(ends, table.shape), strict=True):
-        columns[place, freed[len(sources) :]] = codes
+    for position, codes in zip(own, np.unravel_index(ends, table.shape), strict=True):
+        columns[position, freed[len(sources) :]] = codes
     return total
 
 
@@ -118,7 +119,7 @@ def additions(now: Integers, target: Integers, alpha: float) -> Reals:
 
 
 def removals(now: Integers, target: Integers, total: int) -> Reals:
-    """min(nˢ−nᵗ, β·nˢ) with the β that makes them add up to the total: cells by the β at which they are done."""
+    """min(nˢ−nᵗ, β·nˢ) with the β that makes them sum to the total; cells are sorted by the β of their target."""
     over = np.flatnonzero(now > target)
     over = over[np.argsort((now - target)[over] / now[over])]
     excess, size = (now - target)[over], now[over]
@@ -131,7 +132,7 @@ def removals(now: Integers, target: Integers, total: int) -> Reals:
 
 
 def whole(amounts: Reals, rng: np.random.Generator, total: int | None = None) -> Integers:
-    """Amounts as whole numbers, by rounding running sums down."""
+    """Amounts rounded to integers, by rounding running sums down."""
     running = np.cumsum(amounts)
     edges = np.floor(running + rng.random()).astype(np.int64)
     if total is not None:
@@ -170,33 +171,33 @@ def speed(names: list[str], tables: list[Estimate], begin: Records, rounds: int)
 
 def distances(records: Records, tables: Sequence[Estimate], names: Sequence[str]) -> list[float]:
     """The total variation distance between each table and the records."""
-    found = []
+    result = []
     for table in tables:
         own = counts(records.T[[names.index(name) for name in table.clique]], table.values.shape)
-        found.append(float(np.abs(own / len(records) - table.values / table.total).sum() / 2))
-    return found
+        result.append(float(np.abs(own / len(records) - table.values / table.total).sum() / 2))
+    return result
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """How a method fared: the mean distance of the targets after each round, and that of triples at the end."""
+    """The course of a method: the mean distance of the targets after each round, and that of triples at the end."""
 
     targets: list[float]
     triples: float
 
 
 def course(rounds: Iterable[Records], names: list[str], tables: list[Estimate], triples: list[Estimate]) -> Course:
-    found = []
+    result = []
     for records in rounds:
-        found.append(float(np.mean(distances(records, tables, names))))
-    return Course(found, float(np.mean(distances(records, triples, names))))
+        result.append(float(np.mean(distances(records, tables, names))))
+    return Course(result, float(np.mean(distances(records, triples, names))))
 
 
 def methods(names: list[str], sizes: list[int], tables: list[Estimate], begin: Records) -> dict[str, Iterable[Records]]:
     """The records after each round, by every method."""
     rng = np.random.default_rng(SEED)
     passes = iterate_mcf_passes(sample_uniform_records(sizes, len(begin), rng), names, tables, rng)
-    chosen = {f"GUM, {name} α": GUM(decay=decay) for name, decay in DECAYS.items()}
+    chosen = {f"GUM, {name} α": GUM(decay=decay()) for name, decay in DECAYS.items()}
     chosen |= {"GUM, replace only": GUM(moves="replace"), "GUM, duplicate only": GUM(moves="duplicate")}
     others = {
         "min-cost flow": (records for records, _ in islice(passes, max(SHOWN))),
@@ -209,9 +210,9 @@ def methods(names: list[str], sizes: list[int], tables: list[Estimate], begin: R
 
 
 def gibbs_sweeps(names: list[str], sizes: list[int], tables: list[Estimate], rows: int) -> Iterable[Records]:
-    """The records of fits with so many sweeps to settle, and those to average and to polish."""
+    """The records of fits with 1 to 10 sweeps to settle, followed by those to average and to polish."""
     for sweeps in range(1, 11):
-        options = gibbs.Gibbs(max_sweeps=sweeps, min_improvement=0.0)
+        options = Gibbs(max_sweeps=sweeps, min_improvement=0.0)
         yield gibbs.fit(tables, names, sizes, seed=SEED, records=rows, options=options).records.T.astype(np.int32)
 
 
@@ -222,7 +223,7 @@ def show(courses: dict[str, Course]) -> None:
         print(f"{name:<26}" + "".join(f"{value:>8.4f}" for value in values) + f"{run.triples:>10.4f}")
 
 
-def draw(courses: dict[str, Course], path: Path) -> None:
+def plot(courses: dict[str, Course], path: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -234,17 +235,17 @@ def draw(courses: dict[str, Course], path: Path) -> None:
     axes.set(xlabel="round", ylabel="mean total variation distance of the targets", yscale="log")
     axes.legend()
     figure.savefig(path, dpi=150)
-    print(f"drawn in {path}")
+    print(f"plotted in {path}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--plot", type=Path, help="draw the curves into this file")
-    parser.add_argument("--turns", type=int, default=3, help="of the race with numpy")
+    parser.add_argument("--plot", type=Path, help="plot the curves into this file")
+    parser.add_argument("--turns", type=int, default=3, help="repetitions of the comparison with numpy")
     chosen = parser.parse_args()
     print(provenance(SEED))
-    names, sizes, records = coded(chosen.folder)
+    names, sizes, records = read_codes(chosen.folder)
     tables, triples = (tables_of(names, sizes, records, ways) for ways in (2, 3))
     begin = initialize_records(tables, names, len(records), np.random.default_rng(SEED))
     speed(names, tables, begin, chosen.turns)
@@ -252,7 +253,7 @@ def main() -> None:
     courses = {name: course(rounds, names, tables, triples) for name, rounds in compared}
     show(courses)
     if chosen.plot:
-        draw(courses, chosen.plot)
+        plot(courses, chosen.plot)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Would the tests notice? Breaks the guarantee on purpose, one place at a time, and runs the tests that should see it.
+"""Would the tests notice? Breaks the guarantee on purpose, one line at a time, and runs the tests that should fail.
 
     python -m bench.mutants [--only WORDS] [--output docs/mutants.md]
 
 Each mutation of ``bench.mutations`` is applied to a copy of the source. A mutant that no test catches is a guarantee
-that nobody checks: the exit code is 1, and the missing test is to be written. The unchanged copy must pass first, and a
-mutation whose place is not found exactly once is an error, so that the list cannot rot in silence.
+that nobody checks: the exit code is 1, and a test must be written. The unchanged copy must pass first. A mutation whose
+pattern does not match exactly once is an error, so an outdated list is noticed.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 ROOT = Path(__file__).parents[1]
-AT_ONCE = 2
-"""Mutants tested at the same time."""
-PATIENCE = 300
-"""Seconds after which a mutant hangs rather than fails."""
+MAX_PARALLEL = 2
+"""Mutants that are tested at the same time."""
+TIMEOUT = 300
+"""Seconds after which the tests of a mutant are stopped."""
 OPTIONS = ("-x", "-q", "--no-header", "-p", "no:cacheprovider", "--hypothesis-profile=unshrunk")
-"""How tests are run: to the first failure, with the same examples every time."""
+"""Options of pytest: stop at the first failure, use the same examples every time."""
 
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?::.*?)(?: - .*)?$", re.MULTILINE)
 
 
 class MutantError(Exception):
-    """The experiment itself went wrong, so that it shows nothing."""
+    """The experiment itself failed, so it shows nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of a mutant: the test that failed, or None if all passed."""
+    """The result of a mutant: the test that failed, or None if all passed."""
 
     mutation: Mutation
     caught_by: str | None
 
 
 def apply_mutation(mutation: Mutation, source: Path) -> str:
-    """Break the file of a mutation; the text that it then has."""
+    """Break the file of a mutation; the new text."""
     try:
         text = (source / mutation.file).read_text("utf-8")
         return change_source(text, mutation.function, mutation.change)
@@ -78,30 +78,30 @@ def find_failing_test(copy: Path, tests: Sequence[str]) -> str | None:
     try:
         done = _run([sys.executable, "-m", "pytest", *OPTIONS, *tests], copy, environment)
     except subprocess.TimeoutExpired:
-        raise MutantError(f"{' '.join(tests)} took more than {PATIENCE} s") from None
+        raise MutantError(f"{' '.join(tests)} took more than {TIMEOUT} s") from None
     if done.returncode == 0:
         return None
-    found = _FAILED.search(done.stdout)
-    if done.returncode != 1 or not found:
+    failed = _FAILED.search(done.stdout)
+    if done.returncode != 1 or not failed:
         raise MutantError(f"{' '.join(tests)} did not run:\n{done.stdout}{done.stderr}")
-    return found[1]
+    return failed[1]
 
 
 def _require_the_copy(copy: Path, environment: dict[str, str]) -> None:
-    """Refuse to test anything but the copy, such as the package that is installed."""
+    """Refuse to test anything but the copy, such as the installed package."""
     done = _run([sys.executable, "-c", "import dpsyn; print(dpsyn.__file__)"], copy, environment)
     if not Path(done.stdout.strip()).is_relative_to(copy / "src"):
-        raise MutantError(f"not the copy was imported but {done.stdout.strip() or done.stderr}")
+        raise MutantError(f"instead of the copy this was imported: {done.stdout.strip() or done.stderr}")
 
 
 def _run(command: list[str], copy: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command, cwd=copy, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+        command, cwd=copy, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False
     )
 
 
 def require_green(clean: Path, mutations: Iterable[Mutation]) -> None:
-    """The tests must pass on the unchanged copy, or their failing would show nothing."""
+    """Check that the tests pass on the unchanged copy; otherwise their failures would show nothing."""
     files = sorted({test for mutation in mutations for test in mutation.tests})
     for file, failed in zip(files, _map_together(lambda file: find_failing_test(clean, [file]), files), strict=True):
         if failed:
@@ -110,7 +110,7 @@ def require_green(clean: Path, mutations: Iterable[Mutation]) -> None:
 
 
 def try_mutation(mutation: Mutation, clean: Path) -> Outcome:
-    """Mutate a copy of the clean tree and run the tests that should notice."""
+    """Mutate a copy of the clean tree and run the tests that should fail."""
     with tempfile.TemporaryDirectory() as folder:
         copy = copy_tree(clean, Path(folder).resolve())
         source = copy / "src" / "dpsyn"
@@ -121,7 +121,7 @@ def try_mutation(mutation: Mutation, clean: Path) -> Outcome:
 
 
 def _map_together(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(MAX_PARALLEL) as pool:
         return list(pool.map(work, items))
 
 
@@ -131,8 +131,8 @@ def format_report(outcomes: Sequence[Outcome]) -> str:
     lines = [
         "# Would the tests notice?",
         "",
-        "`python -m bench.mutants` breaks the guarantee in a copy of the source, one place at a time, and runs the "
-        "tests that should see it.",
+        "`python -m bench.mutants` breaks the guarantee in a copy of the source, one line at a time, and runs the "
+        "tests that should fail.",
         f"At commit {commit()} they caught {caught} of {len(outcomes)} mutants; the first test that failed is named.",
         "",
         "| what was broken | where | caught by |",
@@ -150,10 +150,10 @@ def _format_row(outcome: Outcome) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="only mutations whose name has these words")
+    parser.add_argument("--only", default="", help="only mutations whose name contains this text")
     parser.add_argument("--output", type=Path, help="write the table to this file as well")
-    chosen = parser.parse_args()
-    mutations = [mutation for mutation in MUTATIONS if chosen.only in mutation.name]
+    arguments = parser.parse_args()
+    mutations = [mutation for mutation in MUTATIONS if arguments.only in mutation.name]
     for mutation in mutations:
         apply_mutation(mutation, ROOT / "src" / "dpsyn")
     with tempfile.TemporaryDirectory() as folder:
@@ -161,8 +161,8 @@ def main() -> None:
         require_green(clean, mutations)
         outcomes = _map_together(lambda mutation: try_mutation(mutation, clean), mutations)
     print(format_report(outcomes))
-    if chosen.output:
-        chosen.output.write_text(format_report(outcomes), "utf-8")
+    if arguments.output:
+        arguments.output.write_text(format_report(outcomes), "utf-8")
     sys.exit(any(outcome.caught_by is None for outcome in outcomes))
 
 

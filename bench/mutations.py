@@ -1,7 +1,7 @@
-"""Ways to break the guarantee, each with the tests that should notice.
+"""Mutations that break the guarantee, each with the tests that should fail.
 
-A mutation changes one place of one function of ``src/dpsyn``, which is found by its syntax (see ``bench.syntax``). It
-must leave a program that runs: what the tests are to see is a wrong answer, not a missing name.
+A mutation changes one part of one function of ``src/dpsyn``, which is located by its syntax (see ``bench.syntax``). The
+mutated program must still run: the tests must detect a wrong answer, not a missing name.
 """
 
 from __future__ import annotations
@@ -10,32 +10,31 @@ from dataclasses import dataclass
 
 from bench.syntax import Change, Drop, Force, Replace
 
-_ACCOUNT = "accounting/budget.py"
-_AGREEMENT = "accounting/reconcile.py"
+_BUDGET = "accounting/budget.py"
+_RECONCILE = "accounting/reconcile.py"
 _CERTIFICATE = "accounting/certificate.py"
-_CHAIN = "accounting/hash_chain.py"
+_HASH_CHAIN = "accounting/hash_chain.py"
 _CONVERSION = "accounting/conversion.py"
-_EXACT = "accounting/exact_numbers.py"
+_EXACT_NUMBERS = "accounting/exact_numbers.py"
 _LEDGER = "accounting/ledger.py"
-_PROTECTION = "accounting/privacy_unit.py"
+_PRIVACY_UNIT = "accounting/privacy_unit.py"
 _RUN = "accounting/run.py"
-_SPENDS = "accounting/costs.py"
+_COSTS = "accounting/costs.py"
 _BOUNDING = "engines/contribution_bounding.py"
 _ENGINE = "engines/engine.py"
-_ENGINE_OPENING = "engines/factory.py"
-_ROWS = "engines/bounded_rows.py"
-_TEXTS = "engines/contribution_bounding.py"
-_MINING = "engines/baskets/engine.py"
-_BASKET_READING = "engines/baskets/bounded_baskets.py"
+_FACTORY = "engines/factory.py"
+_BOUNDED_ROWS = "engines/bounded_rows.py"
+_BASKET_ENGINE = "engines/baskets/engine.py"
+_BOUNDED_BASKETS = "engines/baskets/bounded_baskets.py"
 _BASKETS = "private/baskets.py"
-_DOORWAY = "private/gate.py"
+_GATE = "private/gate.py"
 _JOURNAL = "private/journal.py"
-_LINES = "private/append_log.py"
+_APPEND_LOG = "private/append_log.py"
 _MECHANISMS = "private/mechanisms.py"
-_OPENING = "private/session.py"
-_PEELING = "private/exponential.py"
-_GATE = "private/table.py"
-_COLUMNS = "encoding/column_codecs.py"
+_SESSION = "private/session.py"
+_EXPONENTIAL = "private/exponential.py"
+_TABLE = "private/table.py"
+_COLUMN_CODECS = "encoding/column_codecs.py"
 _SOURCE = "sources/source.py"
 
 _MODULE_LEVEL = ""
@@ -47,10 +46,10 @@ class Mutation:
 
     Attributes:
         name: what is broken, in words.
-        file: where, below ``src/dpsyn``.
-        function: the qualified name of the function there; empty for the module level.
-        change: what is done to the one place of the function that it fits.
-        tests: the files of tests that should notice.
+        file: the path below ``src/dpsyn``.
+        function: the qualified name of the function in the file; empty for the module level.
+        change: the change; its pattern must match exactly once in the function.
+        tests: the test files of which one should fail.
     """
 
     name: str
@@ -88,7 +87,7 @@ _NOISE = (
         "private/test_noise",
     ),
     _break(
-        "one draw serves all cells of a chunk",
+        "all cells of a chunk get the same noise",
         _MECHANISMS,
         "_add_noise_to_chunk",
         Replace("np.array(M(V), T)", "V + (M(V[:1])[0] - V[0])"),
@@ -136,27 +135,27 @@ _NOISE = (
     ),
     _break(
         "scores are released without noise",
-        _GATE,
+        _TABLE,
         "PrivateTable._release_scores",
-        Replace("(N,) = F(..., lambda: [np.array(E(), T)])\nreturn X", "np.array(E(), np.float64)"),
+        Replace("A / np.float64(B)", "count_scores()[0].astype(np.float64)"),
         "private/test_noise",
     ),
     _break(
-        "noise that a test injected is not stamped",
-        _OPENING,
-        "_journal_header",
+        "injected noise is not marked as not private",
+        _SESSION,
+        "_run_terms",
         Replace("F(..., uses_real_noise=X)", "True"),
         "private/test_table",
     ),
     _break(
-        "the stamp of injected noise is lost when a run is resumed",
+        "the mark of injected noise is lost when a run is resumed",
         _RUN,
         "Run.resume",
         Replace("F(..., uses_real_noise=X)", "True"),
         "accounting/test_ledger",
     ),
     _break(
-        "the stamp of injected noise is lost when a certificate is read",
+        "the mark of injected noise is lost when a certificate is read",
         _CERTIFICATE,
         "Certificate.from_data",
         Replace("F(..., uses_real_noise=X)", "True"),
@@ -164,10 +163,10 @@ _NOISE = (
         "private/test_table",
     ),
     _break(
-        "one of two stamps of a certificate is enough",
+        "any privacy flag of a certificate counts as real noise",
         _CERTIFICATE,
         "parse_privacy_flag",
-        Replace("predict_all(A)", "any(A)"),
+        Replace("A[B] is True", "B in A"),
         "accounting/test_certificate",
     ),
 )
@@ -175,202 +174,205 @@ _NOISE = (
 _SENSITIVITY = (
     _break(
         "marginals are charged for one row",
-        _GATE,
+        _TABLE,
         "PrivateTable.measure",
-        Replace("Gaussian.within(A, X)", "1"),
+        Replace("Gaussian.for_rho(A, X)", "1"),
         "private/test_sensitivity",
     ),
     _break(
         "marginals with Laplace noise are charged for one row",
-        _GATE,
+        _TABLE,
         "PrivateTable.measure_laplace",
-        Replace("Laplace.within(A, X)", "1"),
+        Replace("Laplace.for_epsilon(A, X)", "1"),
         "private/test_sensitivity",
     ),
     _break(
         "fine histograms are charged for one row",
-        _GATE,
+        _TABLE,
         "PrivateTable.measure_fine_histogram",
-        Replace("Gaussian.within(A, X)", "1"),
+        Replace("Gaussian.for_rho(A, X)", "1"),
         "private/test_sensitivity",
     ),
     _break(
         "ranges are charged for one row",
-        _GATE,
+        _TABLE,
         "PrivateTable.discover_range",
-        Replace("Gaussian.within(A, X)", "1"),
+        Replace("Gaussian.for_rho(A, X)", "1"),
         "private/test_sensitivity",
     ),
     _break(
         "values are charged for one row",
-        _GATE,
+        _TABLE,
         "PrivateTable.discover_values",
-        Replace("Gaussian.within(A, X)", "1"),
+        Replace("Gaussian.for_rho(A, X)", "1"),
         "private/test_sensitivity",
     ),
     _break(
         "scores are charged for one row",
-        _GATE,
+        _TABLE,
         "PrivateTable._score_cost",
-        Replace("A.score_predictions(B)", "B"),
+        Replace("A.score_sensitivity(B)", "B"),
         "private/test_sensitivity",
     ),
     _break(
         "many scores are charged as one",
-        _GATE,
+        _TABLE,
         "PrivateTable._score_cost",
         Replace("A * B", "B"),
         "private/test_sensitivity",
     ),
     _break(
         "marginals of several recodings get half of their noise",
-        _GATE,
+        _TABLE,
         "PrivateTable.measure_recodings",
-        Replace("Gaussian.within(A, X)", "X / 4"),
+        Replace("Gaussian.for_rho(A, X)", "X / 4"),
         "private/test_sensitivity",
     ),
     _break(
-        "dependence is charged as 1 a row",
-        _GATE,
+        "InDif is charged as if a row changed it by 1",
+        _TABLE,
         "PrivateTable.score_indif",
-        Replace("F(..., per_row=X)", "1"),
+        Replace("self._score_cost(A, B, X)", "1"),
         "private/test_sensitivity",
     ),
     _break(
         "predictions are not rounded",
-        _GATE,
+        _TABLE,
         "PrivateTable._round_prediction",
         Replace("np.asarray(np.rint(A), T)", "np.asarray(A, np.float64)"),
         "private/test_table",
     ),
     _break(
         "k rows of a person are charged as √k",
-        _PROTECTION,
+        _PRIVACY_UNIT,
         "PrivacyUnit.l2_sensitivity_squared",
         Replace("A**2", "A"),
         "accounting/test_costs",
     ),
     _break(
-        "an exchanged unit is charged like one that left",
-        _PROTECTION,
+        "a replaced unit is charged like a removed one",
+        _PRIVACY_UNIT,
         "PrivacyUnit._changed_units",
         Replace("return X", "1"),
         "accounting/test_costs",
     ),
     _break(
         "bounds are read off exact counts",
-        _GATE,
+        _TABLE,
         "PrivateTable.discover_range",
         Replace(
-            "(R,) = F(..., C)\nreturn G(H(I(J, (X := K(N, R, S)))))",
-            "Marginal(N, C()[0], 0, S.sigma)",
+            "(R,) = F(M, Q, lambda: [E], ...)\nN = G(H, (X := K(A, R, C)))",
+            "Marginal(A, E, 0, C.sigma)",
         ),
         "private/test_sensitivity",
         "private/test_table",
     ),
 )
 
-_PAYING = (
+_CHARGES = (
     _break(
-        "marginals are not paid for",
-        _GATE,
+        "marginals are not charged",
+        _TABLE,
         "PrivateTable._measure_axes",
         Replace(
-            "self._release_with_noise(P, S, Q, lambda: E)",
-            "self._mechanisms.add_noise([*zip(E, S, strict=True)])",
+            "self._release(M, Q, lambda: E, ...)",
+            "self._session.mechanisms.add_noise([*zip(E, costs, strict=True)])",
         ),
         "private/test_table",
     ),
     _break(
-        "fine histograms are not paid for",
-        _GATE,
+        "fine histograms are not charged",
+        _TABLE,
         "PrivateTable.measure_fine_histogram",
-        Replace("self._release_with_noise([P], [S], Q, lambda: E)", "self._mechanisms.add_noise([(E[0], S)])"),
+        Replace("self._release(M, Q, lambda: E, ...)", "self._session.mechanisms.add_noise([(E[0], cost)])"),
         "private/test_table",
     ),
     _break(
-        "scores are not paid for",
-        _GATE,
+        "scores are not charged",
+        _TABLE,
         "PrivateTable._release_scores",
-        Replace("self._release_with_noise([P], [S], Q, lambda: [E])", "self._mechanisms.add_noise([(E, S)])"),
+        Replace("self._release(M, Q, C, ...)", "self._session.mechanisms.add_noise([(C()[0], cost)])"),
         "private/test_table",
     ),
     _break(
-        "values are not paid for",
-        _GATE,
+        "discovered values are not charged",
+        _TABLE,
         "PrivateTable.discover_values",
-        Replace("self._release(D, Q, L)", "L(0)"),
+        Replace(
+            "self._release(D, Q, lambda: [E])",
+            "[tuple(self._session.mechanisms.select_partitions(E, cost))]",
+        ),
         "private/test_table",
     ),
     _break(
-        "ranges are not paid for",
-        _GATE,
+        "ranges are not charged",
+        _TABLE,
         "PrivateTable.discover_range",
-        Replace("self._release_with_noise([P], [S], Q, C)", "self._mechanisms.add_noise([(C()[0], S)])"),
+        Replace("self._release(M, Q, lambda: [E], ...)", "self._session.mechanisms.add_noise([(E, cost)])"),
         "private/test_table",
     ),
     _break(
-        "no answer is paid for",
-        _DOORWAY,
+        "no answer is charged",
+        _GATE,
         "PrivacyGate._release",
-        Drop("self._charge(A)"),
+        Drop("A.charge(B)"),
         "private/test_table",
     ),
     _break(
-        "answers are paid for after counting",
-        _DOORWAY,
+        "answers are charged after counting",
+        _GATE,
         "PrivacyGate._release",
-        Replace("self._charge(A)\nN: T = C", "C\nself._charge(A)\nN: T = C"),
+        Replace("S.charge(A)\nN = C", "C\nS.charge(A)\nN = C"),
         "private/test_table",
     ),
     _break(
-        "answers are paid for after drawing",
-        _DOORWAY,
+        "answers are charged after noise is added",
+        _GATE,
         "PrivacyGate._release",
-        Replace("self._charge(A)\nN: T = C", "N: T = C\nself._charge(A)"),
+        Replace("S.charge(A)\nN = C", "N = C\nS.charge(A)"),
         "private/test_crash_safety",
     ),
     _break(
         "measurements are written to no ledger",
         _RUN,
         "Run.charge_all",
-        Drop("A = B.ledger.charge(...)"),
+        Drop("A = B.ledger.record(...)"),
         "private/test_crash_safety",
     ),
     _break(
-        "rows are read before the promise is reserved",
-        _OPENING,
+        "rows are read before the budget is reserved",
+        _SESSION,
         "open_private",
         Replace(
-            "N = M or SystemNoise()\n*R\nC = F(lambda: E, *A)",
-            "N = M or SystemNoise()\nE.prepare_table()\n*R\nC = F(lambda: E, *A)",
+            "N = M or SystemNoise()\n*R\nC = F(S, lambda: E)",
+            "N = M or SystemNoise()\nE.prepare()\n*R\nC = F(S, lambda: E)",
         ),
         "private/test_table",
     ),
     _break(
-        "threads that share a run pay at the same time",
+        "threads that share a run are charged at the same time",
         _RUN,
         "Run.charge_all",
         Replace("with A._lock:\n    *B", "if True:\n    *B"),
         "accounting/test_ledger",
     ),
     _break(
-        "dependence of three attributes is charged like that of two",
-        _GATE,
+        "InDif of three attributes is charged like that of two",
+        _TABLE,
         "PrivateTable.score_indif",
         Force("any(len(A) != 2 for A in B)", False),
         "private/test_table",
     ),
     _break(
         "a prediction may be so large that sums overflow",
-        _GATE,
+        _TABLE,
         _MODULE_LEVEL,
         Replace("MAX_PREDICTION = X", "2**62"),
         "private/test_table",
     ),
     _break(
-        "a failing engine speaks for itself",
-        _DOORWAY,
+        "the error of a failing engine is shown",
+        _GATE,
         "without_leaking_errors",
         Replace(
             """
@@ -387,7 +389,7 @@ _PAYING = (
     ),
     _break(
         "a drafted schema is released",
-        _OPENING,
+        _SESSION,
         "open_private",
         Drop("A.require_public()"),
         "private/test_table",
@@ -397,14 +399,14 @@ _PAYING = (
 _ACCOUNTING = (
     _break(
         "Gaussian noise beyond the budget is allowed",
-        _ACCOUNT,
+        _BUDGET,
         "Account.charge",
         Force("A > B.rho", False),
         "accounting/test_ledger",
     ),
     _break(
         "thresholds beyond the budget are allowed",
-        _ACCOUNT,
+        _BUDGET,
         "Account.charge",
         Force("A.delta > B.threshold_delta", False),
         "accounting/test_budget",
@@ -413,7 +415,7 @@ _ACCOUNTING = (
     ),
     _break(
         "pure steps beyond the budget are allowed",
-        _ACCOUNT,
+        _BUDGET,
         "Account.charge",
         Force("not F(A.pure_epsilons, B.pure_epsilons)", False),
         "accounting/test_budget",
@@ -421,7 +423,7 @@ _ACCOUNTING = (
         "accounting/test_ledger",
     ),
     _break(
-        "a run records draws without asking its account",
+        "a run records measurements without checking its account",
         _RUN,
         "Run.charge_all",
         Replace(
@@ -431,7 +433,7 @@ _ACCOUNTING = (
         "private/test_table",
     ),
     _break(
-        "a threshold for fewer rows than a person has is paid",
+        "a threshold for fewer rows than a unit has is accepted",
         _RUN,
         "_check_sensitivity",
         Force("A.max_rows < B.max_rows", False),
@@ -440,7 +442,7 @@ _ACCOUNTING = (
         "accounting/test_ledger",
     ),
     _break(
-        "a budget that does not keep its promise is opened",
+        "a run is opened with a budget that exceeds its guarantee",
         _RUN,
         "Run.open",
         Drop("check_budget(A)"),
@@ -468,22 +470,22 @@ _ACCOUNTING = (
     ),
     _break(
         "the scale of Laplace noise is rounded down",
-        _SPENDS,
+        _COSTS,
         "Laplace.for_epsilon",
         Replace("F(..., scale=X)", "math.nextafter(X, 0)"),
         "accounting/test_costs",
     ),
     _break(
         "costs are rounded down",
-        _EXACT,
+        _EXACT_NUMBERS,
         "round_up",
         Replace("-(-A * B // C)", "A * B // C"),
         "accounting/test_exact_numbers",
         "accounting/test_costs",
     ),
     _break(
-        "Gaussian noise may be drawn on a coarse lattice",
-        _SPENDS,
+        "Gaussian noise may use a coarse lattice",
+        _COSTS,
         "Gaussian.__post_init__",
         Replace("A or B.sigma * C < D", "A"),
         "accounting/test_costs",
@@ -493,23 +495,23 @@ _ACCOUNTING = (
 _THRESHOLDS = (
     _break(
         "the threshold is lower by k",
-        _SPENDS,
+        _COSTS,
         "PartitionSelection._is_high_enough",
         Replace("A.log_tail(B - C)", "A.log_tail(B)"),
         "accounting/test_costs",
     ),
     _break(
         "the threshold is that of one key, not of k",
-        _SPENDS,
+        _COSTS,
         "PartitionSelection._is_high_enough",
         Replace("math.log(A) + B", "B"),
         "accounting/test_costs",
     ),
     _break(
-        "values are bought with the threshold for one row",
-        _GATE,
+        "values are discovered with the threshold for one row",
+        _TABLE,
         "PrivateTable.discover_values",
-        Drop("PartitionSelection.within(A, B, X)"),
+        Drop("PartitionSelection.for_delta(A, B, X)"),
         "private/test_sensitivity",
     ),
     _break(
@@ -527,11 +529,11 @@ _THRESHOLDS = (
         "private/test_noise",
     ),
     _break(
-        "all values that occur are taken",
-        _GATE,
+        "all values that occur are discovered",
+        _TABLE,
         "PrivateTable.discover_values",
         Replace(
-            "(V,) = F(D, N, L)\nreturn G(H(A.bought(sorted((X := V)))))",
+            "(V,) = F(D, N, L)\nreturn G(H(A.to_categorical(sorted((X := V)))))",
             "self._engine.count_texts(N)",
         ),
         "private/test_table",
@@ -547,8 +549,8 @@ _LEDGERS = (
         "accounting/test_reconcile",
     ),
     _break(
-        "a certificate may state other draws than the ledger",
-        _AGREEMENT,
+        "a certificate may state other measurements than the ledger",
+        _RECONCILE,
         _MODULE_LEVEL,
         Drop('COMPARED_KEYS = (..., (X := "measurements"), ...)'),
         "accounting/test_reconcile",
@@ -561,24 +563,24 @@ _LEDGERS = (
         "accounting/test_ledger",
     ),
     _break(
-        "closing gives the whole promise back",
+        "closing returns the whole budget",
         _LEDGER,
         "Ledger.close",
         Replace("R, D = F(X)", "()"),
         "accounting/test_ledger",
     ),
     _break(
-        "closing gives the unspent part back twice",
+        "closing returns the unspent budget twice",
         _LEDGER,
         "_apply_entry",
         Replace("replace(R, ..., rho=X)", "2 * X - R.rho"),
         "accounting/test_ledger",
     ),
     _break(
-        "a closed run goes on",
+        "a closed run continues",
         _LEDGER,
         "Ledger._require_open_run",
-        Force('"tightening_tolerance" in A', False),
+        Force('"close" in A', False),
         "accounting/test_ledger",
     ),
     _break(
@@ -604,28 +606,28 @@ _LEDGERS = (
     ),
     _break(
         "the hashes of entries are not checked",
-        _CHAIN,
+        _HASH_CHAIN,
         "find_faults",
         Force("A.hash != F(B)", False),
         "accounting/test_ledger",
     ),
     _break(
         "the chain of hashes is not checked",
-        _CHAIN,
+        _HASH_CHAIN,
         "find_faults",
         Force("A.previous != B", False),
         "accounting/test_ledger",
     ),
     _break(
         "heads recorded elsewhere are not compared",
-        _CHAIN,
+        _HASH_CHAIN,
         "find_faults",
         Force("A.get(B.sequence) != B.hash", False),
         "accounting/test_ledger",
     ),
     _break(
         "entries are not committed",
-        _CHAIN,
+        _HASH_CHAIN,
         "open_transaction",
         Replace('A.execute("COMMIT")', 'A.execute("ROLLBACK")'),
         "accounting/test_ledger",
@@ -635,58 +637,58 @@ _LEDGERS = (
 _JOURNALS = (
     _break(
         "answers are used without being stored",
-        _DOORWAY,
+        _GATE,
         "PrivacyGate._release",
-        Drop("self._journal.store_answers(...)"),
+        Drop("A.store_answers(...)"),
         "private/test_journal",
     ),
     _break(
         "answers are used before they are on disk",
-        _LINES,
+        _APPEND_LOG,
         "AppendLog.append",
         Drop("F.flush()\nos.fsync(F.fileno())"),
         "private/test_crash_safety",
     ),
     _break(
-        "what was paid for and lost is drawn again without paying",
-        _DOORWAY,
+        "lost answers are measured again without a charge",
+        _GATE,
         "PrivacyGate._release",
         Replace(
-            "self._charge(X)",
-            "[measurement for measurement in X if not (self._journal and measurement in self._journal.lost_measurements)]",
+            "A.charge(X)",
+            "[record for record in X if not (A.journal and record in A.journal.lost_measurements)]",
         ),
         "private/test_journal",
     ),
     _break(
         "lost answers are forgotten when a run is resumed",
-        _OPENING,
+        _SESSION,
         "_resume_run",
         Drop("A.reconcile(B)"),
         "private/test_journal",
     ),
     _break(
-        "a stored answer is given to any question",
+        "a stored answer is returned for any question",
         _JOURNAL,
         "Journal.take_answers",
-        Force("(A.measurement, A.query) != (B, C)", False),
+        Force("(A.measurement, A.question) != (B, C)", False),
         "private/test_journal",
     ),
     _break(
-        "a stored answer is given to any question of the same name",
+        "a stored answer is returned for any question of the same name",
         _JOURNAL,
         "Journal.take_answers",
-        Replace("(A.measurement, A.query) != (B, C)", "A.measurement != B"),
+        Replace("(A.measurement, A.question) != (B, C)", "A.measurement != B"),
         "private/test_journal",
     ),
     _break(
-        "without a ledger payments are written down nowhere",
-        _DOORWAY,
-        "PrivacyGate._charge",
-        Drop("self._journal.record_charges(...)"),
+        "without a ledger charges are not recorded",
+        _GATE,
+        "Session.charge",
+        Drop("self.journal.record_charges(...)"),
         "private/test_crash_safety",
     ),
     _break(
-        "stored answers that were not paid for are given",
+        "stored answers that were not charged are returned",
         _JOURNAL,
         "Journal.reconcile",
         Force("min(...) < 0", False),
@@ -700,101 +702,101 @@ _JOURNALS = (
         "private/test_journal",
     ),
     _break(
-        "the stamp of injected noise is lost when a run is resumed from its journal",
-        _OPENING,
+        "the mark of injected noise is lost when a run is resumed from its journal",
+        _SESSION,
         "_resume_run",
         Drop("A.uses_real_noise &= B"),
         "private/test_journal",
     ),
     _break(
-        "an interrupted run gives the promise back that it may still draw",
-        _DOORWAY,
-        "suspend_run",
-        Force("A and B.account.draws", False),
+        "an interrupted run returns the budget that it may still spend",
+        _GATE,
+        "Session.suspend",
+        Force("A and B.account.measurements", False),
         "private/test_journal",
     ),
     _break(
-        "a run that ended draws more without a ledger",
-        _OPENING,
+        "a complete run measures more without a ledger",
+        _SESSION,
         "_run_from_journal",
         Replace("F(..., closed=X)", "False"),
         "private/test_journal",
     ),
     _break(
-        "a new run takes the place of an interrupted one",
-        _OPENING,
+        "a new run overwrites the journal of an interrupted one",
+        _SESSION,
         "_start_run",
         Replace("refuse_existing_journal(P)", "P.unlink(missing_ok=True)"),
         "private/test_journal",
     ),
     _break(
-        "half a line stays where it is",
-        _LINES,
+        "an incomplete last line is not cut off",
+        _APPEND_LOG,
         "AppendLog.reopen",
         Drop("F.truncate(W)\nF.seek(W)"),
         "private/test_append_log",
     ),
     _break(
-        "damaged lines are taken for whole ones",
-        _LINES,
+        "damaged lines are accepted",
+        _APPEND_LOG,
         "_parse_lines",
         Force("A != B", False),
         "private/test_append_log",
     ),
     _break(
         "two processes use one journal",
-        _LINES,
+        _APPEND_LOG,
         "_lock_exclusively",
         Drop("fcntl.flock(...)"),
         "private/test_append_log",
     ),
     _break(
         "a journal is written to after it failed",
-        _LINES,
+        _APPEND_LOG,
         "AppendLog.append",
         Drop("self.release()"),
         "private/test_append_log",
     ),
 )
 
-_PERSONS = (
+_CONTRIBUTIONS = (
     _break(
-        "all rows of a person count in memory",
-        _ROWS,
+        "all rows of a unit are counted in memory",
+        _BOUNDED_ROWS,
         "BoundedRows.read_codes",
-        Force("A.id is None", True),
+        Force("A.privacy_unit is None", True),
         "engines/test_contribution_bounding",
     ),
     _break(
-        "all rows of a person count in a stream",
-        _ROWS,
+        "all rows of a unit are counted in a stream",
+        _BOUNDED_ROWS,
         "BoundedRows.read_batches",
-        Force("A.id is None", True),
+        Force("A.privacy_unit is None", True),
         "engines/test_contribution_bounding",
     ),
     _break(
-        "a release forgets that it protects persons",
-        _OPENING,
+        "a release ignores the privacy unit",
+        _SESSION,
         "privacy_unit_of",
-        Force("A.id is None", True),
+        Force("A.privacy_unit is None", True),
         "private/test_sensitivity",
     ),
     _break(
-        "one row too many counts in memory",
+        "one row too many is counted in memory",
         _BOUNDING,
         "bound_contributions",
         Replace("A < B", "A <= B"),
         "engines/test_contribution_bounding",
     ),
     _break(
-        "one row too many counts in a stream",
+        "one row too many is counted in a stream",
         _BOUNDING,
         "SmallestKeys._keep_smallest",
         Replace("A < B", "A <= B"),
         "engines/test_contribution_bounding",
     ),
     _break(
-        "the first rows of a person count",
+        "the first rows of a unit are counted",
         _BOUNDING,
         "RowHasher.compute_keys",
         Replace("kernels.hash_rows(F(C.T), ..., K)", "K = np.arange(len(C))"),
@@ -802,21 +804,21 @@ _PERSONS = (
     ),
     _break(
         "the key that chooses rows is always the same",
-        _OPENING,
+        _SESSION,
         "open_private",
-        Replace("F(..., key=X)", "byte_size(16)"),
+        Replace("F(..., key=X)", "bytes(16)"),
         "private/test_table",
     ),
     _break(
-        "other rows count once values are bought",
-        _ROWS,
+        "other rows are counted after values are discovered",
+        _BOUNDED_ROWS,
         "BoundedRows.with_schema",
         Drop("BoundedRows(A, B, C, X)"),
         "engines/test_contribution_bounding",
     ),
     _break(
-        "blank ids are persons of their own",
-        _TEXTS,
+        "blank ids are separate units",
+        _BOUNDING,
         "normalize_ids",
         Replace(
             "B = pc.ascii_trim_whitespace(T)\n...\nreturn pc.if_else(E, X, B).cast(...)",
@@ -829,9 +831,9 @@ _PERSONS = (
 _LEAKS = (
     _break(
         "the number of rows is in the repr of a table",
-        _GATE,
+        _TABLE,
         "PrivateTable.__repr__",
-        Replace("return X", 'f"PrivateTable({self._engine.count([()], self.recoding)[0]} max_rows)"'),
+        Replace("return X", 'f"PrivateTable({self._engine.count([()], self.recoding)[0]} rows)"'),
         "private/test_table",
     ),
     _break(
@@ -842,7 +844,7 @@ _LEAKS = (
         "engines/test_contract",
     ),
     _break(
-        "an error quotes what the reader said",
+        "an error quotes the message of the reader",
         _SOURCE,
         "attempt",
         Replace("R = F(E)", 'R = f": {E}"'),
@@ -850,7 +852,7 @@ _LEAKS = (
     ),
     _break(
         "the number of rows decides on the engine",
-        _ENGINE_OPENING,
+        _FACTORY,
         "choose_engine_kind",
         Replace(
             "(S.byte_size or 0) > M and S.rereadable",
@@ -860,7 +862,7 @@ _LEAKS = (
     ),
     _break(
         "texts are read together, and one by one only if that fails",
-        _COLUMNS,
+        _COLUMN_CODECS,
         "RangedCodec._parse_texts",
         Replace(
             "P = (X := F(T, R))\nV = G(P, T, K)",
@@ -870,7 +872,7 @@ _LEAKS = (
     ),
     _break(
         "spellings of missing are compared all at once",
-        _COLUMNS,
+        _COLUMN_CODECS,
         "NumberCodec._spells_null",
         Replace(
             """
@@ -885,17 +887,17 @@ _LEAKS = (
     ),
 )
 
-_OF_BASKETS = (
+_BASKET_MUTATIONS = (
     _break(
-        "baskets: the scale of draws is halved",
+        "baskets: the scale of selections is halved",
         _MECHANISMS,
         "SystemNoise.choose_candidates",
         Replace("A.scale", "A.scale / 2"),
         "private/test_exponential",
     ),
     _break(
-        "baskets: draws come from a seed",
-        _PEELING,
+        "baskets: selections come from a seed",
+        _EXPONENTIAL,
         "system_random_words",
         Replace(
             "np.frombuffer(secrets.token_bytes(8 * N), T)",
@@ -905,21 +907,21 @@ _OF_BASKETS = (
     ),
     _break(
         "baskets: floating point decides what is too close to call",
-        _PEELING,
+        _EXPONENTIAL,
         "_certain_order",
         Replace("A if B else None", "A"),
         "private/test_exponential",
     ),
     _break(
-        "baskets: items are charged for one basket of a person",
+        "baskets: items are charged for one basket of a unit",
         _BASKETS,
         "PrivateBaskets._selection_cost",
-        Replace("Exponential.within(A, X, ...)", "1"),
+        Replace("Exponential.for_epsilon(A, X, ...)", "1"),
         "private/test_basket_sensitivity",
     ),
     _break(
-        "baskets: every draw may cost what all may cost together",
-        _SPENDS,
+        "baskets: every selection may cost what all may cost together",
+        _COSTS,
         "Exponential.for_epsilon",
         Replace("A / min(...)", "A"),
         "accounting/test_costs",
@@ -928,7 +930,7 @@ _OF_BASKETS = (
         "baskets: supports count as monotone where units are replaced",
         _BASKETS,
         "PrivateBaskets._selection_cost",
-        Replace('A.neighbors == "add-remove_log"', "True"),
+        Replace('A.neighbors == "add-remove"', "True"),
         "private/test_basket_sensitivity",
     ),
     _break(
@@ -939,17 +941,17 @@ _OF_BASKETS = (
         "accounting/test_budget",
     ),
     _break(
-        "baskets: ranks are charged for one basket that comes or goes",
+        "baskets: ranks are charged for one added or removed basket",
         _BASKETS,
         "PrivateBaskets._choose_rank",
-        Replace("A.score(1)", "A.max_rows"),
+        Replace("A.score_sensitivity(1)", "A.max_rows"),
         "private/test_baskets",
     ),
     _break(
         "baskets: ranks are charged as monotone",
         _BASKETS,
         "PrivateBaskets._choose_rank",
-        Replace("Exponential.within(A, B)", "Exponential.within(A, B, monotone=True)"),
+        Replace("Exponential.for_epsilon(A, B)", "Exponential.for_epsilon(A, B, monotone=True)"),
         "private/test_baskets",
     ),
     _break(
@@ -963,39 +965,39 @@ _OF_BASKETS = (
         "baskets: bases are charged for one basket",
         _BASKETS,
         "PrivateBaskets.measure_bases",
-        Replace("Laplace.within(A, X)", "1"),
+        Replace("Laplace.for_epsilon(A, X)", "1"),
         "private/test_basket_sensitivity",
     ),
     _break(
-        "baskets: items that are bought are charged as one",
+        "baskets: discovered items are charged as one",
         _BASKETS,
         "PrivateBaskets.discover_items",
         Replace("A.l2_sensitivity_squared * B", "A.l2_sensitivity_squared"),
         "private/test_basket_sensitivity",
     ),
     _break(
-        "baskets: the threshold of bought items is that of one item",
+        "baskets: the threshold of discovered items is that of one item",
         _BASKETS,
         "PrivateBaskets.discover_items",
         Replace("A.max_rows * B", "A.max_rows"),
         "private/test_basket_sensitivity",
     ),
     _break(
-        "baskets: all items of a basket are looked at",
-        _MINING,
+        "baskets: all items of a basket are counted",
+        _BASKET_ENGINE,
         "BasketEngine.count_items",
         Replace("A.limit_items(...)", "A.items"),
         "engines/test_baskets",
     ),
     _break(
-        "baskets: the first items of a basket are looked at",
-        _BASKET_READING,
+        "baskets: the first items of a basket are counted",
+        _BOUNDED_BASKETS,
         "BoundedBaskets.limit_items",
         Replace("np.lexsort((A, B))", "np.arange(len(B))"),
         "engines/test_baskets",
     ),
     _break(
-        "baskets: all items that occur are bought",
+        "baskets: all items that occur are discovered",
         _BASKETS,
         "PrivateBaskets.discover_items",
         Replace(
@@ -1005,91 +1007,94 @@ _OF_BASKETS = (
         "private/test_baskets",
     ),
     _break(
-        "baskets: choices are not paid for",
+        "baskets: choices are not charged",
         _BASKETS,
         "PrivateBaskets._choose",
-        Replace("(F,) = self._release(D, Q, lambda A: [E])\nreturn F", "return E"),
+        Replace("F: T = self._release(D, Q, lambda: [E])\nreturn F[0]", "return E"),
         "private/test_baskets",
     ),
     _break(
-        "baskets: bases are not paid for",
+        "baskets: bases are not charged",
         _BASKETS,
         "PrivateBaskets.measure_bases",
         Replace(
-            "self._release_with_noise(P, S, Q, lambda: E)",
-            "self._mechanisms.add_noise([*zip(E, S, strict=True)])",
+            "self._release(M, Q, lambda: E, ...)",
+            "self._session.mechanisms.add_noise([*zip(E, costs, strict=True)])",
         ),
         "private/test_baskets",
     ),
     _break(
-        "baskets: bought items are not paid for",
+        "baskets: discovered items are not charged",
         _BASKETS,
         "PrivateBaskets.discover_items",
-        Replace("self._release(D, Q, L)", "L(0)"),
+        Replace(
+            "self._release(D, Q, lambda: [E])",
+            "[tuple(self._session.mechanisms.select_partitions(E, cost))]",
+        ),
         "private/test_baskets",
     ),
     _break(
-        "baskets: they are read before the promise is reserved",
-        _OPENING,
+        "baskets: they are read before the budget is reserved",
+        _SESSION,
         "open_baskets",
         Replace(
             "C = BasketEngine(*A)\nR = S",
-            "C = BasketEngine(*A)\nC.prepare_table()\nR = S",
+            "C = BasketEngine(*A)\nC.prepare()\nR = S",
         ),
         "private/test_baskets",
     ),
     _break(
         "baskets: pure steps may cost more than is planned for all of them",
-        _ACCOUNT,
+        _BUDGET,
         "_fits_pure_steps",
         Replace("sum(A) <= B", "True"),
         "accounting/test_budget",
     ),
     _break(
         "baskets: the largest of several steps is compared with the one that is planned",
-        _ACCOUNT,
+        _BUDGET,
         "_fits_pure_steps",
         Replace("sum(A)", "max(A, default=0)"),
         "accounting/test_budget",
     ),
     _break(
         "baskets: Laplace noise may be charged less than it costs",
-        _SPENDS,
+        _COSTS,
         "Laplace.__post_init__",
         Force("A is not None and A < B", False),
         "accounting/test_costs",
     ),
     _break(
-        "baskets: draws may be charged less than they cost",
-        _SPENDS,
+        "baskets: selections may be charged less than they cost",
+        _COSTS,
         "Exponential.__post_init__",
         Force("min(A.pure_epsilons) < B", False),
         "accounting/test_costs",
     ),
     _break(
-        "baskets: all of a person count",
-        _BASKET_READING,
+        "baskets: all of a unit are counted",
+        _BOUNDED_BASKETS,
         "_group_into_baskets",
-        Replace("K, C = K[:, O], C[O]\n...\nN = kept(B, X)", "len(C)"),
+        Replace("K, C = K[:, O], C[O]\n...\nN = bound_contributions(B, X)", "len(C)"),
         "engines/test_baskets",
         "private/test_basket_sensitivity",
     ),
     _break(
         "baskets: the key that chooses them is always the same",
-        _OPENING,
+        _SESSION,
         "open_baskets",
-        Replace("BasketEngine(A, B, X)", "byte_size(16)"),
+        Replace("BasketEngine(A, B, X)", "bytes(16)"),
         "private/test_baskets",
     ),
     _break(
         "baskets: an item counts as often as a basket holds it",
-        _BASKET_READING,
+        _BOUNDED_BASKETS,
         "_group_into_baskets",
         Replace("A & ~B & C", "A & C"),
         "engines/test_baskets",
     ),
     _break(
-        "baskets: their number is told where it is private",
+        "baskets: their number is returned although it is private",
         _BASKETS,
         "PrivateBaskets.public_basket_count",
         Force("not A.row_count_is_public", False),
@@ -1103,14 +1108,14 @@ _OF_BASKETS = (
         "private/test_baskets",
     ),
     _break(
-        "baskets: a release forgets that it protects persons",
-        _OPENING,
+        "baskets: a release ignores the privacy unit",
+        _SESSION,
         "privacy_unit_of",
         Drop("F(..., max_rows=X)"),
         "private/test_basket_sensitivity",
     ),
     _break(
-        "baskets: a table's rows and baskets are added up",
+        "baskets: rows and baskets are added up",
         _LEDGER,
         "_unit_identity",
         Replace("return A, B, X", '""'),
@@ -1121,15 +1126,15 @@ _OF_BASKETS = (
 MUTATIONS: tuple[Mutation, ...] = (
     *_NOISE,
     *_SENSITIVITY,
-    *_PAYING,
+    *_CHARGES,
     *_ACCOUNTING,
     *_THRESHOLDS,
     *_LEDGERS,
     *_JOURNALS,
-    *_PERSONS,
+    *_CONTRIBUTIONS,
     *_LEAKS,
-    *_OF_BASKETS,
+    *_BASKET_MUTATIONS,
 )
-"""All ways, in the order of the rules: noise, sensitivity, payment, accounts, thresholds, records, persons, leaks; and
+"""All mutations: noise, sensitivity, charges, accounts, thresholds, ledger, journal, contribution bounding, leaks; and
 again for baskets.
 """

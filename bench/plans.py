@@ -33,10 +33,10 @@ def released(chosen: argparse.Namespace, way: str, epsilon: float, seed: int) ->
     """One release, from reading to rows, and its figures."""
     schema = dpsyn.Schema.load(chosen.schema)
     start = time.perf_counter()
-    plan = chosen.plan if way == "plan" else None
+    recipe = dpsyn.find_recipe("planned", {"plan": chosen.plan}) if way == "plan" else dpsyn.DPSyn()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # δ is that of the other benchmarks, whatever the table's size
-        synopsis = dpsyn.measure(chosen.data, schema, epsilon, delta=DELTA, plan=plan)
+        synopsis = dpsyn.measure(chosen.data, schema, epsilon, delta=DELTA, recipe=recipe)
     rows = synopsis.generate(seed=seed)
     took = time.perf_counter() - start
     certificate = synopsis.certificates[0]

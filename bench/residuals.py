@@ -1,9 +1,9 @@
-"""What if pairs were measured without what 1-way marginals tell already? A simulation, for ``bench.ablation``.
+"""What if pairs were measured without the part that one-way marginals determine? A simulation, for ``bench.ablation``.
 
-A table whose means along each attribute are taken off changes less when a row comes: by Π(1 − 1/nᵢ) of the squared
-length, a quarter for two attributes of two values each. So its noise is smaller at the same price; what was taken off
-is added again from the 1-way marginals, with the noise of those. Here the noise is drawn on exact counts, without any
-privacy: it shows what a recipe would gain, not how to release it.
+A table from which the means along each attribute are subtracted changes less if a row is added: its squared
+sensitivity is multiplied by Π(1 − 1/nᵢ), a quarter for two attributes of two values each. So its noise is smaller at
+the same cost. The subtracted part is added again from the one-way marginals, with their noise. Here the noise is added
+to exact counts, without any privacy: the simulation shows what a recipe would gain, not how to release it.
 """
 
 from __future__ import annotations
@@ -27,43 +27,45 @@ _LATTICE = 12
 
 
 class Residuals:
-    """``measured`` of the default recipe, with the pairs among its marginals replaced."""
+    """``measure_cliques`` of the default recipe, with the pairs among its marginals replaced."""
 
     def __init__(self, table: Table, seed: int) -> None:
         self._codes, self._random = np.ascontiguousarray(table.codes), np.random.default_rng(seed)
 
-    def measured(self, table: Any, found: Measurements, *arguments: Any) -> Measurements:
-        """The same findings, but their last pairs have the noise of residuals."""
-        told = measure_cliques(table, found, *arguments)
-        last = told.rounds[-1]
-        singles = self._singles(found, table.recoding)
+    def measure_cliques(self, table: Any, previous: Measurements, *arguments: Any) -> Measurements:
+        """The same measurements, but the pairs of the last round have the noise of residuals."""
+        measurements = measure_cliques(table, previous, *arguments)
+        last = measurements.rounds[-1]
+        one_way = self._one_way_tables(previous, table.recoding)
         codes = table.recoding.apply(self._codes)
         pairs = [
-            self._completed(own, _counted(codes, table.recoding, own), [singles[name] for name in own.clique])
-            if len(own.clique) == 2
-            else own
-            for own in last.marginals
+            self._add_one_way(marginal, _count(codes, table.recoding, marginal), [one_way[n] for n in marginal.clique])
+            if len(marginal.clique) == 2
+            else marginal
+            for marginal in last.marginals
         ]
-        return replace(told, rounds=(*told.rounds[:-1], MeasurementRound(last.recoding, tuple(pairs))))
+        return replace(measurements, rounds=(*measurements.rounds[:-1], MeasurementRound(last.recoding, tuple(pairs))))
 
-    def _singles(self, found: Measurements, recoding: Recoding) -> dict[str, NDArray[np.float64]]:
-        """1-way tables of one total, from 1-way marginals alone."""
-        stages = [stage for stage in found.rounds if all(len(own.clique) == 1 for own in stage.marginals)]
-        model = fit_model(found.schema, recoding, [Release("", tuple(stages))], total=found.row_count)
+    def _one_way_tables(self, previous: Measurements, recoding: Recoding) -> dict[str, NDArray[np.float64]]:
+        """One-way tables of the same total, from one-way marginals alone."""
+        rounds = [one for one in previous.rounds if all(len(marginal.clique) == 1 for marginal in one.marginals)]
+        model = fit_model(previous.schema, recoding, [Release(tuple(rounds))], total=previous.row_count)
         tables = {table.clique[0]: table.values for table in model.tables}
         return {name: values + (model.total - values.sum()) / len(values) for name, values in tables.items()}
 
-    def _completed(self, own: Marginal, exact: NDArray[np.int64], sides: Sequence[NDArray[np.float64]]) -> Marginal:
-        """A noisy residual, and the means of it by its two 1-way tables."""
-        deviation = own.std * math.sqrt(math.prod(1 - 1 / size for size in exact.shape))
-        noisy = exact + self._random.normal(0, deviation, exact.shape)
+    def _add_one_way(
+        self, marginal: Marginal, exact: NDArray[np.int64], one_way: Sequence[NDArray[np.float64]]
+    ) -> Marginal:
+        """A noisy residual plus the part that its two one-way tables determine."""
+        std = marginal.std * math.sqrt(math.prod(1 - 1 / size for size in exact.shape))
+        noisy = exact + self._random.normal(0, std, exact.shape)
         residual = noisy - noisy.mean(0, keepdims=True) - noisy.mean(1, keepdims=True) + noisy.mean()
-        one, other = sides
+        one, other = one_way
         whole = residual + one[:, None] / len(other) + other[None, :] / len(one) - one.sum() / exact.size
-        return Marginal(own.clique, np.rint(whole * 2**_LATTICE).astype(np.int64), _LATTICE, deviation)
+        return Marginal(marginal.clique, np.rint(whole * 2**_LATTICE).astype(np.int64), _LATTICE, std)
 
 
-def _counted(codes: NDArray[Any], recoding: Recoding, own: Marginal) -> NDArray[np.int64]:
-    places = [codes[:, recoding.index_of(name)].astype(np.int64) for name in own.clique]
-    cells = np.ravel_multi_index(places, own.raw.shape)
-    return np.bincount(cells, minlength=own.raw.size).reshape(own.raw.shape)
+def _count(codes: NDArray[Any], recoding: Recoding, marginal: Marginal) -> NDArray[np.int64]:
+    columns = [codes[:, recoding.index_of(name)].astype(np.int64) for name in marginal.clique]
+    cells = np.ravel_multi_index(columns, marginal.raw.shape)
+    return np.bincount(cells, minlength=marginal.raw.size).reshape(marginal.raw.shape)

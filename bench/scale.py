@@ -1,13 +1,13 @@
-"""What do tables cost that are larger than memory: in memory, as a stream, and with Spark?
+"""How much time and memory do large tables take: in memory, as a stream, and with Spark?
 
     python -m bench.scale [--rows N] [--large N] [--recipe NAME] [--folder FOLDER]
 
-First, all 190 pairs of a folder of Parquet files with N rows and 20 columns, counted by each engine in a process of its
-own: rows per second from the files to the tables, and, for rows held in memory, for a second question too. Then the
-stream at growing numbers of rows. Last, a folder of ``--large`` rows and 10 columns, made part by part: a whole release
-at ε = 1, streamed, and as many synthetic rows, written to a folder. Each line has the peak memory of its process. The
-aims: equal counts; the stream at half of the rows per second of memory at least; time in proportion to rows; under
-2 000 MB. The folder is removed at the end; 100 000 000 rows take half a gigabyte on disk, and synthetic ones as much.
+First, each engine counts all 190 pairs of a folder of Parquet files with N rows and 20 columns, in a separate process:
+rows per second from the files to the counts, and again for a second query. Then the stream counts growing numbers of
+rows. Finally, a folder of ``--large`` rows and 10 columns, written part by part: a whole release at ε = 1, streamed,
+and as many synthetic rows, written to a folder. Each line has the peak memory of its process. The goals: equal counts;
+the stream at least half as fast as memory; time proportional to rows; less than 2 000 MB. The folder is removed at the
+end; 100 000 000 rows take half a gigabyte on disk, and the synthetic ones as much.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ def schema_of(columns: int) -> Schema:
 
 
 def part_of(rows: int, schema: Schema, number: int) -> pa.Table:
-    """Rows whose columns hang together by hidden traits, as in ``bench.scaling``."""
+    """Rows whose columns depend on each other through hidden traits, as in ``bench.scaling``."""
     rng, shaping = np.random.default_rng([SEED, number]), np.random.default_rng(SEED)
     traits, columns = rng.normal(size=(rows, TRAITS)), {}
     for attribute in schema:
-        chosen, weights = shaping.choice(TRAITS, 2, replace=False), shaping.normal(size=2)
+        used_traits, weights = shaping.choice(TRAITS, 2, replace=False), shaping.normal(size=2)
         edges = np.sort(shaping.normal(0, 1.5, attribute.cells - 1))
-        level = traits[:, chosen] @ weights + rng.normal(0, 0.8, rows)
+        level = traits[:, used_traits] @ weights + rng.normal(0, 0.8, rows)
         columns[attribute.name] = np.searchsorted(edges, level).astype(np.uint8)
     return pa.table(columns)
 
 
 def write(folder: Path, rows: int, schema: Schema) -> None:
-    """Parquet files of a million rows each, made one after another; those after the first few are the same again."""
+    """Write Parquet files of a million rows each; those after the first few are copies."""
     folder.mkdir(parents=True, exist_ok=True)
     for number, first in enumerate(range(0, rows, PART)):
         path = folder / f"part-{number:05}.parquet"
@@ -72,16 +72,16 @@ def write(folder: Path, rows: int, schema: Schema) -> None:
             shutil.copyfile(folder / f"part-{number % DISTINCT:05}.parquet", path)
 
 
-# ── what runs in a process of its own ────────────────────────────────────────────────────────────────────────
+# ── what runs in a separate process ──────────────────────────────────────────────────────────────────────────
 
 
 def count(folder: Path, kind: str) -> dict[str, Any]:
-    """All pairs, twice: the first question opens the table."""
+    """Count all pairs twice; the first query opens the table."""
     schema = schema_of(COLUMNS)
     recoding = Recoding.fine(Codec(schema))
     pairs = list(combinations(range(COLUMNS), 2))
     if kind == "spark":
-        _spark()
+        _start_spark()
     warm_up(schema, pairs, kind, folder)
     engine = open_engine(open_table(str(folder), kind=kind), schema, kind=kind, key=bytes(16))  # type: ignore[arg-type]
     times, processor = [], time.process_time()
@@ -91,12 +91,12 @@ def count(folder: Path, kind: str) -> dict[str, Any]:
         times.append(time.perf_counter() - start)
     processor = time.process_time() - processor
     digest = hashlib.sha256(b"".join(table.tobytes() for table in tables)).hexdigest()
-    found = {"first": times[0], "again": times[1], "processor": processor}
-    return {**found, "digest": digest, "rows": int(tables[0].sum())}
+    result = {"first": times[0], "again": times[1], "processor": processor}
+    return {**result, "digest": digest, "rows": int(tables[0].sum())}
 
 
 def warm_up(schema: Schema, pairs: Sequence[tuple[int, ...]], kind: str, folder: Path) -> None:
-    """Load kernels, and with Spark start workers, on a single file."""
+    """Load kernels, and with Spark start workers, on a small file."""
     file = sorted(folder.glob("*.parquet"))[0]
     small = folder.parent / f"small-{kind}.parquet"
     papq.write_table(papq.ParquetFile(file).read_row_group(0)[:1000], small)
@@ -104,7 +104,7 @@ def warm_up(schema: Schema, pairs: Sequence[tuple[int, ...]], kind: str, folder:
     engine.count(pairs, Recoding.fine(Codec(schema)))
 
 
-def _spark() -> None:
+def _start_spark() -> None:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -124,106 +124,109 @@ def measure(folder: Path, target: Path, recipe: str) -> dict[str, Any]:
     plan = dpsyn.estimate_resources(str(folder), schema, engine="stream", recipe=recipe)
     start = time.perf_counter()
     synopsis = dpsyn.measure(str(folder), schema, 1.0, delta=1e-9, engine="stream", recipe=recipe)
-    took = time.perf_counter() - start
+    elapsed = time.perf_counter() - start
     synopsis.save(target)
-    return {"took": took, "processor": time.process_time(), "plan": plan.describe()}
+    return {"elapsed": elapsed, "processor": time.process_time(), "plan": plan.describe()}
 
 
 def generate(synopsis: Path, rows: int, target: Path) -> dict[str, Any]:
     start = time.perf_counter()
     dpsyn.Synopsis.load(synopsis).write(f"{target}/", rows, seed=1)
-    return {"took": time.perf_counter() - start, "processor": time.process_time()}
+    return {"elapsed": time.perf_counter() - start, "processor": time.process_time()}
 
 
 # ── the report ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def run(*arguments: object) -> dict[str, Any]:
-    """A part of this benchmark in a process of its own, with its peak memory."""
+    """Run a part of this benchmark in a separate process; the result includes its peak memory."""
     command = [sys.executable, "-m", "bench.scale", *map(str, arguments)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=Path(__file__).parents[1])
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    process = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=Path(__file__).parents[1])
+    result: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
+    return result
 
 
 def engines(folder: Path, rows: int) -> None:
     write(folder, rows, schema_of(COLUMNS))
     size = sum(file.stat().st_size for file in folder.iterdir()) / 1e6
     print(f"\n{rows:,} rows × {COLUMNS} columns, {size:,.0f} MB of Parquet: all {COLUMNS * (COLUMNS - 1) // 2} pairs")
-    found = {kind: run("--count", folder, kind) for kind in ("memory", "stream", "spark")}
-    for kind, one in found.items():
+    results = {kind: run("--count", folder, kind) for kind in ("memory", "stream", "spark")}
+    for kind, result in results.items():
         print(
-            f"  {kind:<7} {rows / one['first'] / 1e6:6.2f} million rows/s from the files, "
-            f"{rows / one['again'] / 1e6:6.2f} for the next; {one['processor']:5.1f} s of this process for both, "
-            f"{one['megabytes']:6,.0f} MB"
+            f"  {kind:<7} {rows / result['first'] / 1e6:6.2f} million rows/s from the files, "
+            f"{rows / result['again'] / 1e6:6.2f} for the next query; {result['processor']:5.1f} s of processor time "
+            f"of this process for both, {result['megabytes']:6,.0f} MB"
         )
-    same = len({one["digest"] for one in found.values()}) == 1 and found["stream"]["rows"] == rows
+    same = len({result["digest"] for result in results.values()}) == 1 and results["stream"]["rows"] == rows
     print(f"  {'equal counts' if same else 'COUNTS DIFFER'} from all three")
-    print(f"  stream / memory: {found['memory']['first'] / found['stream']['again']:.2f} (aim: at least 0.5)")
+    print(f"  stream / memory: {results['memory']['first'] / results['stream']['again']:.2f} (goal: at least 0.5)")
 
 
 def growth(folder: Path, rows: int) -> None:
-    print("\nthe stream at growing numbers of rows")
+    print("\nthe stream for growing numbers of rows")
     for part in (rows // 4, rows // 2, rows):
-        place = folder.parent / "some"
-        place.mkdir()
+        links = folder.parent / "some"
+        links.mkdir()
         for file in sorted(folder.glob("*.parquet"))[: max(1, part // PART)]:
-            (place / file.name).hardlink_to(file)
-        one = run("--count", place, "stream")
+            (links / file.name).hardlink_to(file)
+        result = run("--count", links, "stream")
         print(
-            f"  {one['rows']:>12,} rows {one['again']:7.2f} s  {one['again'] / one['rows'] * 1e9:6.1f} ns/row, "
-            f"{one['processor'] / 2 / one['rows'] * 1e9:6.1f} of the processor"
+            f"  {result['rows']:>12,} rows {result['again']:7.2f} s  "
+            f"{result['again'] / result['rows'] * 1e9:6.1f} ns/row, "
+            f"{result['processor'] / 2 / result['rows'] * 1e9:6.1f} ns/row of processor time"
         )
-        shutil.rmtree(place)
+        shutil.rmtree(links)
 
 
 def large(folder: Path, rows: int, recipe: str) -> None:
-    took = time.perf_counter()
+    start = time.perf_counter()
     write(folder, rows, schema_of(FEW_COLUMNS))
-    took = time.perf_counter() - took
+    elapsed = time.perf_counter() - start
     size = sum(file.stat().st_size for file in folder.iterdir()) / 1e9
-    print(f"\n{rows:,} rows × {FEW_COLUMNS} columns, {size:.2f} GB of Parquet, made in {took:,.0f} s", flush=True)
+    print(f"\n{rows:,} rows × {FEW_COLUMNS} columns, {size:.2f} GB of Parquet, written in {elapsed:,.0f} s", flush=True)
     synopsis, target = folder.parent / "large.dpsyn", folder.parent / "synthetic"
-    one = run("--measure", folder, synopsis, recipe)
-    print(f"  planned: {one['plan']}")
+    measuring = run("--measure", folder, synopsis, recipe)
+    print(f"  estimated before: {measuring['plan']}")
     print(
-        f"  measured in {one['took']:,.0f} s ({one['processor']:,.0f} s of the processor), {one['megabytes']:,.0f} MB",
+        f"  measured in {measuring['elapsed']:,.0f} s ({measuring['processor']:,.0f} s of processor time), "
+        f"{measuring['megabytes']:,.0f} MB",
         flush=True,
     )
-    two = run("--generate", synopsis, rows, target)
+    generating = run("--generate", synopsis, rows, target)
     written = sum(file.stat().st_size for file in target.rglob("*.parquet")) / 1e9
     print(
-        f"  {rows:,} rows generated in {two['took']:,.0f} s ({two['processor']:,.0f} s of the processor), "
-        f"{two['megabytes']:,.0f} MB; {written:.2f} GB of Parquet"
+        f"  {rows:,} rows generated in {generating['elapsed']:,.0f} s "
+        f"({generating['processor']:,.0f} s of processor time), "
+        f"{generating['megabytes']:,.0f} MB; {written:.2f} GB of Parquet"
     )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=8 * PART, help="of the comparison; 0 leaves it out")
-    parser.add_argument("--large", type=int, default=100_000_000, help="of the large table; 0 leaves it out")
-    parser.add_argument("--folder", type=Path, help="where to put files, by default a temporary folder")
+    parser.add_argument("--rows", type=int, default=8 * PART, help="rows of the comparison; 0 skips it")
+    parser.add_argument("--large", type=int, default=100_000_000, help="rows of the large table; 0 skips it")
+    parser.add_argument("--folder", type=Path, help="the folder for files, by default a temporary one")
     parser.add_argument("--count", nargs=2)
     parser.add_argument("--measure", nargs=3)
-    parser.add_argument("--recipe", default="dpsyn", help="of the release of the large table")
+    parser.add_argument("--recipe", default="dpsyn", help="the recipe for the large table")
     parser.add_argument("--generate", nargs=3)
-    chosen = parser.parse_args()
-    if chosen.count:
-        found = count(Path(chosen.count[0]), chosen.count[1])
-    elif chosen.measure:
-        found = measure(Path(chosen.measure[0]), Path(chosen.measure[1]), chosen.measure[2])
-    elif chosen.generate:
-        found = generate(Path(chosen.generate[0]), int(chosen.generate[1]), Path(chosen.generate[2]))
+    options = parser.parse_args()
+    if options.count:
+        result = count(Path(options.count[0]), options.count[1])
+    elif options.measure:
+        result = measure(Path(options.measure[0]), Path(options.measure[1]), options.measure[2])
+    elif options.generate:
+        result = generate(Path(options.generate[0]), int(options.generate[1]), Path(options.generate[2]))
     else:
         print(provenance(SEED), flush=True)
-        with tempfile.TemporaryDirectory(dir=chosen.folder) as place:
-            if chosen.rows:
-                engines(Path(place) / "pairs", chosen.rows)
-                growth(Path(place) / "pairs", chosen.rows)
-            if chosen.large:
-                large(Path(place) / "large", chosen.large, chosen.recipe)
+        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+            if options.rows:
+                engines(Path(folder) / "pairs", options.rows)
+                growth(Path(folder) / "pairs", options.rows)
+            if options.large:
+                large(Path(folder) / "large", options.large, options.recipe)
         return
-    print(json.dumps({**found, "megabytes": own_peak_megabytes()}))
+    print(json.dumps({**result, "megabytes": own_peak_megabytes()}))
 
 
 if __name__ == "__main__":

@@ -3,10 +3,10 @@
     python -m bench.scaling [--largest] [--plot FILE.png]
 
 Releases simulated tables at ε = 1, δ = 1e-9 with the default recipe, from rows in memory to as many synthetic rows,
-each in a process of its own. The attributes of a table hang together by several hidden traits, two for each attribute,
-so that no tree holds their dependencies; they have 2 to 30 values. Rows grow at 20 attributes, attributes at 50 000
-rows; ``--largest`` adds 100 attributes × 660 000 rows. Printed are processor and wall seconds, peak memory, and the
-processor time per row and measured cell, which should not grow.
+each in a separate process. The attributes have 2 to 30 values and depend on each other through several hidden traits,
+two for each attribute, so no tree describes their dependencies. The number of rows grows with 20 attributes, the number
+of attributes with 50 000 rows; ``--largest`` adds 660 000 rows × 100 attributes. Prints processor and wall seconds,
+peak memory, and the processor time per row and measured cell, which should not grow.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import pyarrow as pa
 
 import dpsyn
 from bench.measuring import own_peak_megabytes, provenance
+from dpsyn.encoding import contingency_table
 from dpsyn.schema import Categorical, Schema
 
 SEED = 7
@@ -32,35 +33,36 @@ ATTRIBUTES = (5, 10, 20, 40, 80)
 LARGEST = (660_000, 100)
 
 
-def simulated(rows: int, attributes: int) -> tuple[pa.Table, Schema]:
+def simulate(rows: int, attributes: int) -> tuple[pa.Table, Schema]:
     """A table of codes, and its schema."""
     rng = np.random.default_rng(SEED)
     traits = rng.normal(size=(rows, TRAITS))
     sizes = rng.integers(2, 31, attributes)
     columns = {}
-    for place, size in enumerate(sizes):
-        shaping = rng.choice(TRAITS, 2, replace=False)
-        level = traits[:, shaping] @ rng.normal(size=2) + rng.normal(0, 0.8, rows)
+    for axis, size in enumerate(sizes):
+        used_traits = rng.choice(TRAITS, 2, replace=False)
+        level = traits[:, used_traits] @ rng.normal(size=2) + rng.normal(0, 0.8, rows)
         edges = np.sort(rng.normal(0, 1.5, size - 1))
-        columns[f"a{place}"] = np.searchsorted(edges, level).astype(np.int8)
+        columns[f"a{axis}"] = np.searchsorted(edges, level).astype(np.int8)
     schema = Schema(attributes=tuple(Categorical(name=f"a{n}", codes=int(size)) for n, size in enumerate(sizes)))
     return pa.table(columns), schema
 
 
-def one(rows: int, attributes: int) -> dict[str, float]:
-    table, schema = simulated(rows, attributes)
+def release(rows: int, attributes: int) -> dict[str, float]:
+    """Release one table; time, memory and distance."""
+    table, schema = simulate(rows, attributes)
     wall, processor = time.perf_counter(), time.process_time()
     synopsis = dpsyn.measure(table, schema, 1.0, delta=1e-9)
-    measured = time.perf_counter() - wall
+    measuring = time.perf_counter() - wall
     synthetic = synopsis.generate(seed=1)
-    cells = sum(own.values.size for own in synopsis.model.tables)
+    cells = sum(table.values.size for table in synopsis.model.tables)
     return {
         "rows": rows,
         "attributes": attributes,
         "cells": cells,
         "tables": len(synopsis.model.tables),
         "processor": time.process_time() - processor,
-        "measure": measured,
+        "measure": measuring,
         "wall": time.perf_counter() - wall,
         "megabytes": own_peak_megabytes(),
         "distance": distance(table, synthetic, schema),
@@ -68,35 +70,36 @@ def one(rows: int, attributes: int) -> dict[str, float]:
 
 
 def distance(real: pa.Table, synthetic: pa.Table, schema: Schema) -> float:
-    """The mean total variation distance of 200 pairs."""
-    rng, found = np.random.default_rng(SEED), []
+    """The mean total variation distance of 200 random pairs of attributes."""
+    rng, distances = np.random.default_rng(SEED), []
     for _ in range(200):
         first, second = rng.choice(len(schema.names), 2, replace=False)
-        names, shape = (schema.names[first], schema.names[second]), [schema.names[first], schema.names[second]]
-        sizes = [schema[name].cells for name in shape]
-        shares = []
-        for table in (real, synthetic):
-            cells = np.ravel_multi_index([table[name].to_numpy().astype(np.int64) for name in names], sizes)
-            shares.append(np.bincount(cells, minlength=sizes[0] * sizes[1]) / max(len(cells), 1))
-        found.append(np.abs(shares[0] - shares[1]).sum() / 2)
-    return float(np.mean(found))
+        names = schema.names[first], schema.names[second]
+        shape = [schema[name].cells for name in names]
+        tables = [
+            contingency_table([table[name].to_numpy().astype(np.int64) for name in names], shape) / max(len(table), 1)
+            for table in (real, synthetic)
+        ]
+        distances.append(np.abs(tables[0] - tables[1]).sum() / 2)
+    return float(np.mean(distances))
 
 
-def measured(rows: int, attributes: int) -> dict[str, float]:
+def run(rows: int, attributes: int) -> dict[str, float]:
+    """Release one table in a separate process, and print a line about it."""
     command = [sys.executable, "-m", "bench.scaling", "--one", str(rows), str(attributes)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[1])
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    each = found["processor"] / (found["rows"] * found["cells"]) * 1e9
+    process = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[1])
+    result: dict[str, float] = json.loads(process.stdout.splitlines()[-1])
+    per_cell = result["processor"] / (result["rows"] * result["cells"]) * 1e9
     print(
-        f"{rows:>8,} × {attributes:>3}  {found['tables']:>5,.0f} tables {found['cells']:>9,.0f} cells  "
-        f"{found['processor']:7.1f} s processor {found['wall']:7.1f} s wall ({found['measure']:.1f} to measure)  "
-        f"{found['megabytes']:6,.0f} MB  {each:7.2f} ns per row and cell  distance {found['distance']:.4f}",
+        f"{rows:>8,} × {attributes:>3}  {result['tables']:>5,.0f} tables {result['cells']:>9,.0f} cells  "
+        f"{result['processor']:7.1f} s processor {result['wall']:7.1f} s wall ({result['measure']:.1f} to measure)  "
+        f"{result['megabytes']:6,.0f} MB  {per_cell:7.2f} ns per row and cell  distance {result['distance']:.4f}",
         flush=True,
     )
-    return found
+    return result
 
 
-def draw(by_rows: list[dict[str, float]], by_attributes: list[dict[str, float]], path: Path) -> None:
+def plot(by_rows: list[dict[str, float]], by_attributes: list[dict[str, float]], path: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -119,7 +122,7 @@ def draw(by_rows: list[dict[str, float]], by_attributes: list[dict[str, float]],
         axes.minorticks_off()
         axes.legend(fontsize="small")
     figure.savefig(path, dpi=120)
-    print(f"drawn in {path}")
+    print(f"plotted in {path}")
 
 
 def main() -> None:
@@ -127,17 +130,17 @@ def main() -> None:
     parser.add_argument("--largest", action="store_true")
     parser.add_argument("--plot", type=Path)
     parser.add_argument("--one", nargs=2, type=int)
-    chosen = parser.parse_args()
-    if chosen.one:
-        print(json.dumps(one(*chosen.one)))
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(release(*options.one)))
         return
     print(provenance(SEED))
-    by_rows = [measured(rows, 20) for rows in ROWS]
-    by_attributes = [measured(50_000, attributes) for attributes in ATTRIBUTES]
-    if chosen.largest:
-        measured(*LARGEST)
-    if chosen.plot:
-        draw(by_rows, by_attributes, chosen.plot)
+    by_rows = [run(rows, 20) for rows in ROWS]
+    by_attributes = [run(50_000, attributes) for attributes in ATTRIBUTES]
+    if options.largest:
+        run(*LARGEST)
+    if options.plot:
+        plot(by_rows, by_attributes, options.plot)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
-"""How much of a table survives a release, and what does it take? Beside it, what other systems reach.
+"""How much of a table does a release preserve, and what resources does it need? With results of other systems.
 
     python -m bench.utility run FOLDER... --judge evaluate.py --results FILE [--epsilon 0.1 1 10] [--recipe dpsyn]
-    python -m bench.utility tell --results FILE [--plot FILE.png]
+    python -m bench.utility report --results FILE [--plot FILE.png]
 
 Each FOLDER has a table of integer codes, ``*.csv.gz``, and ``domain.json``, the number of values of each attribute.
-``run`` releases it with δ = 1e-9 and default settings, each time in a process of its own, and adds a line of JSON with
-the figures to the results; what is there already is not run again. ``tell`` prints them as a table, means over the
-releases of a cell, with the best figure of other systems in ``bench/peers.csv`` where one of them came to an end, and
-``--plot`` draws them. ``measured`` is how far rows are from the tables that were measured, as a mean total variation
-distance; at ``--epsilon 1e6`` those are the real ones.
+``run`` releases it with δ = 1e-9 and default settings, each time in a new process, and adds a line of JSON with the
+scores to the results; releases that are already there are not run again. ``report`` prints a table of the means over
+the releases of each cell, with the best score of other systems in ``bench/peers.csv`` where one of them finished;
+``--plot`` plots them. ``measured`` is the mean total variation distance of the rows from the measured marginals; at
+``--epsilon 1e6`` those are the real ones.
 
 The judge is a Python file with ``score(real, synthetic, names, sizes, target, dropped)``, which returns mean total
 variation distances of all 1-way, all 2-way and 300 random 3-way marginals (``tvd1`` …), the NIST density and range
@@ -51,7 +51,7 @@ TARGETS = {
     "adult": ("income>50K", ()),
     "acs35": ("HCOVANY", ("HCOVPRIV", "HINSEMP", "HINSCAID", "HINSCARE")),
 }
-"""What a classifier predicts, and the attributes that would give it away."""
+"""What a classifier predicts, and the attributes that reveal it."""
 
 Codes = NDArray[np.int64]
 Line = dict[str, Any]
@@ -81,14 +81,14 @@ class Table:
 
     def arrow(self) -> pa.Table:
         """The table as a release reads it."""
-        return pa.table({name: self.codes[:, place] for place, name in enumerate(self.schema.names)})
+        return pa.table({name: self.codes[:, axis] for axis, name in enumerate(self.schema.names)})
 
     def codes_of(self, rows: pa.Table) -> Codes:
         """Synthetic rows as codes."""
         return np.stack([rows[name].to_numpy() for name in self.schema.names], axis=1).astype(np.int64)
 
 
-def judge_of(path: Path) -> Any:
+def load_judge(path: Path) -> Any:
     """The module that scores."""
     spec = importlib.util.spec_from_file_location("judge", path)
     assert spec is not None
@@ -98,56 +98,56 @@ def judge_of(path: Path) -> Any:
     return module
 
 
-def scored(table: Table, rows: Codes, judge: Path) -> Line:
+def score_rows(table: Table, rows: Codes, judge: Path) -> Line:
     target, dropped = TARGETS.get(table.name, (None, ()))
-    found: Line = judge_of(judge).score(table.codes, rows, list(table.schema.names), table.sizes, target, dropped)
-    wanted = {"tvd1": "one_way", "tvd2": "two_way", "tvd3": "three_way", "nist_density": "density"}
-    return {wanted.get(key, key.removeprefix("nist_")): found[key] for key in (*wanted, "nist_range", "auc")}
+    scores: Line = load_judge(judge).score(table.codes, rows, list(table.schema.names), table.sizes, target, dropped)
+    names = {"tvd1": "one_way", "tvd2": "two_way", "tvd3": "three_way", "nist_density": "density"}
+    return {names.get(key, key.removeprefix("nist_")): scores[key] for key in (*names, "nist_range", "auc")}
 
 
-def released(table: Table, epsilon: float, recipe: str, seed: int) -> tuple[pa.Table, Line]:
-    """Synthetic rows of one release, and what it took from rows in memory to them."""
+def release_table(table: Table, epsilon: float, recipe: str | dpsyn.Recipe, seed: int) -> tuple[pa.Table, Line]:
+    """The synthetic rows of one release, and the time and memory it took from rows in memory."""
     data = table.arrow()
     wall, processor = time.perf_counter(), time.process_time()
     synopsis = dpsyn.measure(data, table.schema, epsilon, delta=DELTA, recipe=recipe)
     rows = synopsis.generate(seed=seed)
     took = {"processor": time.process_time() - processor, "wall": time.perf_counter() - wall}
-    megabytes, cliques = own_peak_megabytes(), [len(own.clique) for own in synopsis.model.tables]
-    about = {"table": table.name, "epsilon": epsilon, "recipe": recipe, "seed": seed, "commit": commit()}
-    apart = [own.gap.distance for own in synopsis.compare_rows(rows).marginals]
-    told = {"pairs": cliques.count(2), "triples": cliques.count(3), "measured": len(apart), "apart": mean(apart)}
-    return rows, about | took | {"megabytes": megabytes} | told
+    megabytes, cliques = own_peak_megabytes(), [len(estimate.clique) for estimate in synopsis.model.tables]
+    about = {"table": table.name, "epsilon": epsilon, "recipe": str(recipe), "seed": seed, "commit": commit()}
+    distances = [marginal.distance.synthetic for marginal in synopsis.compare_rows(rows).marginals]
+    marginals = {"pairs": cliques.count(2), "triples": cliques.count(3), "measured": len(distances)}
+    return rows, about | took | {"megabytes": megabytes} | marginals | {"apart": mean(distances)}
 
 
-def judged(folder: Path, epsilon: float, recipe: str, seed: int, judge: Path) -> Line:
-    """One release and its figures."""
+def release_and_score(folder: Path, epsilon: float, recipe: str, seed: int, judge: Path) -> Line:
+    """One release and its scores."""
     table = Table.load(folder)
-    rows, about = released(table, epsilon, recipe, seed)
-    return about | scored(table, table.codes_of(rows), judge)
+    rows, about = release_table(table, epsilon, recipe, seed)
+    return about | score_rows(table, table.codes_of(rows), judge)
 
 
-def yardsticks(folder: Path, judge: Path) -> list[Line]:
-    """What the table with each column shuffled gets, and a bootstrap of it."""
+def score_baselines(folder: Path, judge: Path) -> list[Line]:
+    """The scores of the table with each column shuffled, and of a bootstrap sample of it."""
     table, rng = Table.load(folder), np.random.default_rng(SEED)
     shuffled = np.stack([rng.permutation(column) for column in table.codes.T], axis=1)
     again = table.codes[rng.integers(0, len(table.codes), len(table.codes))]
     return [
-        {"table": folder.name, "recipe": recipe, "epsilon": None, "seed": SEED} | scored(table, rows, judge)
+        {"table": folder.name, "recipe": recipe, "epsilon": None, "seed": SEED} | score_rows(table, rows, judge)
         for recipe, rows in (("columns shuffled", shuffled), ("bootstrap", again))
     ]
 
 
 def run(chosen: argparse.Namespace) -> None:
-    """Add what is missing to the results."""
-    there = {_key(line) for line in read(chosen.results)}
+    """Run the releases that are missing in the results."""
+    done_keys = {_key(line) for line in read(chosen.results)}
     for folder in chosen.folders:
-        wanted: list[tuple[str, ...]] = [] if (folder.name, "bootstrap", None, SEED) in there else [("yardsticks",)]
+        tasks: list[tuple[str, ...]] = [] if (folder.name, "bootstrap", None, SEED) in done_keys else [("baselines",)]
         for epsilon in chosen.epsilon:
             for recipe in chosen.recipe:
                 for seed in range(chosen.seeds):
-                    if (folder.name, recipe, epsilon, seed) not in there:
-                        wanted.append(("one", str(epsilon), recipe, str(seed)))
-        for words in wanted:
+                    if (folder.name, recipe, epsilon, seed) not in done_keys:
+                        tasks.append(("one", str(epsilon), recipe, str(seed)))
+        for words in tasks:
             command = [sys.executable, "-m", "bench.utility", words[0], str(folder), str(chosen.judge), *words[1:]]
             done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[1])
             print(folder.name, *words[1:], "failed" if done.returncode else done.stdout.strip(), flush=True)
@@ -167,7 +167,7 @@ def _key(line: Line) -> tuple[Any, ...]:
     return (line["table"], line["recipe"], line["epsilon"], line["seed"])
 
 
-# ── telling ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── report ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 COLUMNS = {
     "apart": "measured",
@@ -181,12 +181,12 @@ COLUMNS = {
     "wall": "wall s",
     "megabytes": "MB",
 }
-"""Figures that are told, and their titles."""
+"""The reported scores and their titles."""
 
 LOWER = ("one_way", "two_way", "three_way", "processor", "wall", "megabytes")
 
 
-def averaged(lines: Iterable[Line]) -> dict[tuple[str, float | None, str], Line]:
+def average_lines(lines: Iterable[Line]) -> dict[tuple[str, float | None, str], Line]:
     """Means over the seeds of each cell."""
     cells: dict[tuple[str, float | None, str], list[Line]] = defaultdict(list)
     for line in lines:
@@ -195,30 +195,31 @@ def averaged(lines: Iterable[Line]) -> dict[tuple[str, float | None, str], Line]
         cell: {
             column: mean(values)
             for column in COLUMNS
-            if (values := [own[column] for own in some if own.get(column) is not None])
+            if (values := [line[column] for line in group if line.get(column) is not None])
         }
-        | {"releases": len(some)}
-        for cell, some in cells.items()
+        | {"releases": len(group)}
+        for cell, group in cells.items()
     }
 
 
 def best_peers() -> dict[tuple[str, float], Line]:
-    """For each table and ε the best figure of any other system, each figure by itself."""
-    found: dict[tuple[str, float], Line] = defaultdict(dict)
+    """For each table and ε the best value of each score over all other systems."""
+    results: dict[tuple[str, float], Line] = defaultdict(dict)
     with PEERS.open() as file:
         for line in csv.DictReader(file):
-            best = found[line["table"], float(line["epsilon"])]
+            best = results[line["table"], float(line["epsilon"])]
             for column in ("two_way", "three_way", "density", "range", "auc", "processor"):
                 if line[column]:
                     value = float(line[column])
                     better = min if column in LOWER else max
                     best[column] = better(best.get(column, value), value)
-    return found
+    return results
 
 
-def tell(chosen: argparse.Namespace) -> None:
+def report(chosen: argparse.Namespace) -> None:
+    """Print the table of scores, and plot it if asked to."""
     lines = read(chosen.results)
-    cells, peers = averaged(lines), best_peers()
+    cells, peers = average_lines(lines), best_peers()
     commits = ", ".join(sorted({line["commit"] for line in lines if "commit" in line}))
     print(f"{provenance(SEED)}; figures of commits {commits}; δ = {DELTA}\n")
     shown = [column for column in COLUMNS if any(column in figures for figures in cells.values())]
@@ -247,7 +248,7 @@ def row(name: str, epsilon: float | None, words: str, figures: Line, columns: Se
 
 
 def compare(cells: dict[tuple[str, float | None, str], Line], peers: dict[tuple[str, float], Line]) -> None:
-    """By how much distances are lower than the best of the others, over all cells that they have."""
+    """Distances divided by the best of the other systems, over all cells that they have."""
     ratios = {
         (name, epsilon, ways): cells[name, epsilon, "dpsyn"][ways] / best[ways]
         for (name, epsilon), best in peers.items()
@@ -276,9 +277,9 @@ def draw(cells: dict[tuple[str, float | None, str], Line], peers: dict[tuple[str
     for column, name in enumerate(names):
         for line, ways in enumerate(("two_way", "three_way")):
             axes = grid[line, column]
-            own = sorted((e, f[ways]) for (n, e, r), f in cells.items() if n == name and r == "dpsyn" and e)
+            ours = sorted((e, f[ways]) for (n, e, r), f in cells.items() if n == name and r == "dpsyn" and e)
             others = sorted((e, f[ways]) for (n, e), f in peers.items() if n == name)
-            axes.plot(*zip(*own, strict=True), marker="o", label="DPSyn")
+            axes.plot(*zip(*ours, strict=True), marker="o", label="DPSyn")
             if others:
                 axes.plot(*zip(*others, strict=True), marker="s", linestyle="--", label="best of the others")
             for words, style in (("columns shuffled", ":"), ("bootstrap", "-.")):
@@ -288,7 +289,7 @@ def draw(cells: dict[tuple[str, float | None, str], Line], peers: dict[tuple[str
     grid[0, 0].set_ylabel("mean total variation distance")
     grid[0, 0].legend(fontsize="x-small")
     figure.savefig(path, dpi=120)
-    print(f"drawn in {path}")
+    print(f"plotted in {path}")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -301,28 +302,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
     runs.add_argument("--epsilon", nargs="+", type=float, default=[0.1, 1.0, 10.0])
     runs.add_argument("--recipe", nargs="+", default=["dpsyn"])
     runs.add_argument("--seeds", type=int, default=3)
-    tells = commands.add_parser("tell")
-    tells.add_argument("--results", type=Path, required=True)
-    tells.add_argument("--plot", type=Path)
-    for name in ("one", "yardsticks"):
-        own = commands.add_parser(name)
-        own.add_argument("folder", type=Path)
-        own.add_argument("judge", type=Path)
+    reports = commands.add_parser("report")
+    reports.add_argument("--results", type=Path, required=True)
+    reports.add_argument("--plot", type=Path)
+    for name in ("one", "baselines"):
+        task = commands.add_parser(name)
+        task.add_argument("folder", type=Path)
+        task.add_argument("judge", type=Path)
         if name == "one":
-            own.add_argument("epsilon", type=float)
-            own.add_argument("recipe")
-            own.add_argument("seed", type=int)
+            task.add_argument("epsilon", type=float)
+            task.add_argument("recipe")
+            task.add_argument("seed", type=int)
     chosen = parser.parse_args(arguments)
     if chosen.command == "run":
         chosen.folders = [folder.resolve() for folder in chosen.folders]
         chosen.judge = chosen.judge.resolve()
         run(chosen)
-    elif chosen.command == "tell":
-        tell(chosen)
+    elif chosen.command == "report":
+        report(chosen)
     elif chosen.command == "one":
-        print(json.dumps(judged(chosen.folder, chosen.epsilon, chosen.recipe, chosen.seed, chosen.judge)))
+        print(json.dumps(release_and_score(chosen.folder, chosen.epsilon, chosen.recipe, chosen.seed, chosen.judge)))
     else:
-        for line in yardsticks(chosen.folder, chosen.judge):
+        for line in score_baselines(chosen.folder, chosen.judge):
             print(json.dumps(line))
 
 

@@ -1,4 +1,4 @@
-"""A real browser for tests: headless Chromium, driven through its own protocol over two pipes."""
+"""A real browser for tests: headless Chromium, controlled through the DevTools protocol over two pipes."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ FLAGS = (
 )
 
 PATIENCE = 60.0
-"""Seconds that anything may take, on a busy machine."""
+"""The longest time in seconds that a step may take on a busy machine."""
 
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """A browser, gone with all its files afterwards."""
+    """A browser that is closed, and its files deleted, at the end."""
     (reading, commands), (answers, writing) = os.pipe(), os.pipe()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         script = f'exec 3<&{reading} 4>&{writing}; exec chromium "$@"'
@@ -50,7 +50,7 @@ def chromium() -> Iterator[Browser]:
 
 
 class Browser:
-    """One tab. What goes wrong on its page is collected in ``problems``."""
+    """One tab. Errors and warnings of its page are collected in ``problems``."""
 
     def __init__(self, commands: Any, answers: Any) -> None:
         self._commands, self._answers, self._rest = commands, answers, b""
@@ -65,7 +65,7 @@ class Browser:
         self._call("Performance.enable", timeDomain="threadTicks")
 
     def open(self, path: Path) -> float:
-        """Load a file and wait until it says that everything is drawn; gives the seconds that took."""
+        """Load a file and wait until everything is drawn; returns the seconds that it took."""
         self.problems.clear()
         self.requests.clear()
         begin = time.monotonic()
@@ -89,16 +89,16 @@ class Browser:
         return answer["result"].get("value")
 
     def worked(self) -> float:
-        """The seconds of processor time that the page has taken, however busy the machine is."""
+        """The processor time of the page in seconds, which does not depend on other load of the machine."""
         metrics = {metric["name"]: metric["value"] for metric in self._call("Performance.getMetrics")["metrics"]}
         return float(metrics["TaskDuration"])
 
     def resize(self, width: int, height: int, *, phone: bool = False) -> None:
-        """Another size of the window."""
+        """Change the size of the window."""
         self._call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
 
     def prefer(self, scheme: str, media: str = "screen") -> None:
-        """What the system asks for: ``light`` or ``dark``; on ``screen`` or in ``print``."""
+        """Set the preferred color scheme, ``light`` or ``dark``, and the medium, ``screen`` or ``print``."""
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self._call("Emulation.setEmulatedMedia", media=media, features=features)
 
@@ -113,12 +113,12 @@ class Browser:
             self._call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def screenshot(self, path: Path, *, whole: bool = False) -> None:
-        """A picture of the window, or of the whole page."""
+        """Save an image of the window, or of the whole page."""
         picture = self._call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         path.write_bytes(base64.b64decode(picture["data"]))
 
     def print(self, path: Path) -> None:
-        """The page as a PDF file."""
+        """Save the page as a PDF file."""
         path.write_bytes(base64.b64decode(self._call("Page.printToPDF", printBackground=True)["data"]))
 
     def _call(self, method: str, **parameters: Any) -> dict[str, Any]:
@@ -147,14 +147,14 @@ class Browser:
         return answer
 
     def _note(self, event: dict[str, Any]) -> None:
-        """Remember what went wrong, and what was asked for from elsewhere."""
-        method, told = event.get("method"), event.get("params", {})
+        """Record errors, warnings and requests."""
+        method, parameters = event.get("method"), event.get("params", {})
         if method == "Runtime.exceptionThrown":
-            details = told["exceptionDetails"]
+            details = parameters["exceptionDetails"]
             self.problems.append(details.get("exception", {}).get("description", details["text"]))
-        elif method == "Runtime.consoleAPICalled" and told["type"] in ("error", "warning", "assert"):
-            self.problems.append(f"console: {[argument.get('value') for argument in told['args']]}")
-        elif method == "Log.entryAdded" and told["entry"]["level"] in ("error", "warning"):
-            self.problems.append(f"{told['entry']['source']}: {told['entry']['text']}")
+        elif method == "Runtime.consoleAPICalled" and parameters["type"] in ("error", "warning", "assert"):
+            self.problems.append(f"console: {[argument.get('value') for argument in parameters['args']]}")
+        elif method == "Log.entryAdded" and parameters["entry"]["level"] in ("error", "warning"):
+            self.problems.append(f"{parameters['entry']['source']}: {parameters['entry']['text']}")
         elif method == "Network.requestWillBeSent":
-            self.requests.append(told["request"]["url"])
+            self.requests.append(parameters["request"]["url"])

@@ -2,6 +2,8 @@
 
 - ``DPSYN_FAIL_ON_SKIP=1`` turns a skipped test, or a skipped module, into a failure that shows the reason.
 - Tests marked ``chromium``, ``java`` or ``initdb`` (PostgreSQL's) are skipped where the program is not on the path.
+- Tests marked ``check``, slow and rarely breaking, are deselected unless ``--check`` or ``-m check`` asks for them;
+  ``make check`` does. Tests that need a program are marked ``check`` by themselves.
 - Tests marked ``slow`` are deselected unless ``--slow`` or ``-m slow`` asks for them.
 """
 
@@ -9,6 +11,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import shutil
 from collections.abc import Generator
 
@@ -27,6 +30,9 @@ pytest_plugins = ["pytester"]
 PROGRAMS = {"chromium": "a Chromium browser", "java": "a Java runtime", "initdb": "a PostgreSQL server"}
 """Markers that need the program of the same name."""
 
+ASKED_FOR = {"slow": {"slow"}, "check": {"check", *PROGRAMS}}
+"""Markers of tests that run only if they are asked for: by the option of that name, or by -m and one of these names."""
+
 LONGEST = "test_documents.py"
 """It runs every command of the README."""
 
@@ -35,10 +41,15 @@ SEARCHED = os.pathsep.join([os.environ.get("PATH", ""), *sorted(glob.glob("/usr/
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--slow", action="store_true", help="run the tests marked slow as well")
+    for marker in ASKED_FOR:
+        parser.addoption(f"--{marker}", action="store_true", help=f"run the tests marked {marker} as well")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest looks for the markers that -m asks for
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if any(item.get_closest_marker(program) for program in PROGRAMS):
+            item.add_marker("check")
     for program, words in PROGRAMS.items():
         if shutil.which(program, path=SEARCHED) is None:
             reason = f"needs {words}: there is no {program} on the path"
@@ -46,15 +57,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 if item.get_closest_marker(program):
                     item.add_marker(pytest.mark.skip(reason=reason))
     items.sort(key=lambda item: item.path.name != LONGEST)  # first, so that no worker waits for it in the end
-    if not config.getoption("--slow") and "slow" not in config.getoption("markexpr"):
-        _deselect_slow(config, items)
+    asked = set(re.findall(r"(?<!not )\b\w+", config.getoption("markexpr")))
+    for marker, names in ASKED_FOR.items():
+        if not config.getoption(f"--{marker}") and not asked & names:
+            _deselect(marker, config, items)
 
 
-def _deselect_slow(config: pytest.Config, items: list[pytest.Item]) -> None:
-    slow = [item for item in items if item.get_closest_marker("slow")]
-    if slow:
-        config.hook.pytest_deselected(items=slow)
-        items[:] = [item for item in items if item not in slow]
+def _deselect(marker: str, config: pytest.Config, items: list[pytest.Item]) -> None:
+    marked = [item for item in items if item.get_closest_marker(marker)]
+    if marked:
+        config.hook.pytest_deselected(items=marked)
+        items[:] = [item for item in items if not item.get_closest_marker(marker)]
 
 
 @pytest.hookimpl(wrapper=True)

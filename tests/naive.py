@@ -18,9 +18,9 @@ def cell_of_text(attribute: Attribute, raw: bytes | None) -> int:
     """The fine code of one text cell, read by itself."""
     text = "" if raw is None else raw.decode("utf-8", "replace")
     if isinstance(attribute, Categorical | Boolean):
-        found = None if raw is None else _place_in_list(attribute, text)
-        if found is not None:
-            return found
+        result = None if raw is None else _index_in_list(attribute, text)
+        if result is not None:
+            return result
         return attribute.null_cell if raw is None or _means_nothing(attribute, text) else attribute.other_cell
     assert isinstance(attribute, Ranged)
     if _means_nothing(attribute, text):
@@ -53,7 +53,7 @@ def _equals_a_null(attribute: Attribute, text: str) -> bool:
     return value is not None and value in [read(spelling.strip()) for spelling in attribute.null_spellings]
 
 
-def _place_in_list(attribute: Categorical | Boolean, text: str) -> int | None:
+def _index_in_list(attribute: Categorical | Boolean, text: str) -> int | None:
     if isinstance(attribute, Boolean):
         words = {"true": 1, "t": 1, "yes": 1, "y": 1, "1": 1, "1.0": 1, "on": 1}
         words |= {"false": 0, "f": 0, "no": 0, "n": 0, "0": 0, "0.0": 0, "off": 0}
@@ -65,7 +65,7 @@ def _place_in_list(attribute: Categorical | Boolean, text: str) -> int | None:
             return texts.index(candidate)
     if all(isinstance(value, int | float) for value in values):
         number = _exact(text.strip())
-        matches = [place for place, value in enumerate(values) if number is not None and Fraction(value) == number]
+        matches = [index for index, value in enumerate(values) if number is not None and Fraction(value) == number]
         return matches[0] if matches else None
     return None
 
@@ -105,10 +105,10 @@ def _date(attribute: Datetime, text: str) -> int | None:
 
 def count(rows: list[list[int]], clique: tuple[int, ...], sizes: tuple[int, ...]) -> list[int]:
     """The contingency table of rows of codes over a clique, flat, one row after the other."""
-    shape = [sizes[place] for place in clique]
+    shape = [sizes[position] for position in clique]
     cells = [0] * math.prod(shape)
     for row in rows:
-        cells[_cell_number([row[place] for place in clique], shape)] += 1
+        cells[_cell_number([row[position] for position in clique], shape)] += 1
     return cells
 
 

@@ -28,7 +28,7 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Py
     """A folder with the project's conftest, on a machine without a browser and without Java."""
     empty = pytester.mkdir("empty")
     pytester.makeconftest(CONFTEST)
-    pytester.makeini("[pytest]\naddopts = --strict-markers\nmarkers =\n  slow\n  chromium\n  java\n")
+    pytester.makeini("[pytest]\naddopts = --strict-markers\nmarkers =\n  check\n  slow\n  chromium\n  java\n")
     monkeypatch.setenv("PATH", str(empty))
     monkeypatch.delenv("DPSYN_FAIL_ON_SKIP", raising=False)
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # a second saved per run
@@ -38,7 +38,7 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Py
 def test_tests_that_need_an_absent_program_are_skipped_with_the_reason(run: pytest.Pytester) -> None:
     run.makepyfile(MARKED)
 
-    result = run.runpytest("-rs")
+    result = run.runpytest("-rs", "--check")
 
     result.assert_outcomes(passed=1, skipped=2, deselected=1)
     result.stdout.fnmatch_lines_random(
@@ -54,7 +54,7 @@ def test_tests_that_need_a_present_program_are_run(run: pytest.Pytester, monkeyp
     monkeypatch.setenv("PATH", str(programs))
     run.makepyfile(MARKED)
 
-    result = run.runpytest()
+    result = run.runpytest("--check")
 
     result.assert_outcomes(passed=3, deselected=1)
 
@@ -81,6 +81,64 @@ def test_slow_tests_are_deselected_unless_asked_for(
 
     result.assert_outcomes(passed=passed, deselected=deselected)
     assert ("test_slow PASSED" in result.stdout.str()) == (options in (["--slow"], ["-m", "slow"]))
+
+
+@pytest.mark.parametrize(
+    ("options", "ran"),
+    [
+        ([], "plain"),
+        (["--check"], "plain killed spark"),
+        (["--slow"], "plain slow"),
+        (["--check", "--slow"], "plain killed spark slow both"),
+        (["-m", "check"], "killed spark"),
+        (["--check", "-m", "check"], "killed spark"),
+        (["-m", "not check"], "plain"),
+        (["-m", "java"], "spark"),
+        (["-m", "not java"], "plain"),
+        (["--check", "-m", "not java"], "plain killed"),
+    ],
+)
+def test_tests_marked_check_and_those_that_need_a_program_are_deselected_unless_asked_for(
+    run: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, options: list[str], ran: str
+) -> None:
+    programs = run.mkdir("programs")
+    (programs / "java").touch(0o755)
+    monkeypatch.setenv("PATH", str(programs))
+    run.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.check
+        def test_killed(): pass
+
+        @pytest.mark.java
+        def test_spark(): pass
+
+        @pytest.mark.slow
+        def test_slow(): pass
+
+        @pytest.mark.check
+        @pytest.mark.slow
+        def test_both(): pass
+
+        def test_plain(): pass
+        """
+    )
+
+    result = run.runpytest("-v", *options)
+
+    names = ran.split()
+    result.assert_outcomes(passed=len(names), deselected=5 - len(names))
+    result.stdout.fnmatch_lines_random([f"*::test_{name} PASSED*" for name in names])
+
+
+def test_what_is_left_out_is_no_skip(run: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DPSYN_FAIL_ON_SKIP", "1")
+    run.makepyfile(MARKED)
+
+    result = run.runpytest()
+
+    result.assert_outcomes(passed=1, deselected=3)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +181,7 @@ def test_an_absent_program_fails_the_run_where_skips_are_forbidden(
     monkeypatch.setenv("DPSYN_FAIL_ON_SKIP", "1")
     run.makepyfile("import pytest\n\n@pytest.mark.java\ndef test_spark(): pass")
 
-    result = run.runpytest()
+    result = run.runpytest("--check")
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["*needs a Java runtime*"])

@@ -1,17 +1,22 @@
-"""The documents say what is true: their code runs, and nothing that a schema can say is left out."""
+"""The documents are true: their code and commands run, and they list every field of a schema and of a plan."""
 
 from __future__ import annotations
 
+import ast
+import doctest
+import importlib
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pyarrow.parquet as parquet
 import pytest
 
 import dpsyn
+from dpsyn.cli.main import dpsyn as dpsyn_command
 from dpsyn.cli.main import run
 from dpsyn.plan import Plan
 from dpsyn.plan import yaml_io as plan_files
@@ -20,21 +25,34 @@ from dpsyn.schema.files import ATTRIBUTE_KINDS, RULE_KINDS, SCHEMA_KEY
 from dpsyn.schema.ranges import NUMPY_UNITS
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text("utf-8")
-REFERENCE = (ROOT / "docs" / "schema.md").read_text("utf-8")
+SOURCE = Path(dpsyn.__file__).parent
+PAGES = {"README.md": ROOT / "README.md", **{page.name: page for page in sorted((ROOT / "docs").glob("*.md"))}}
+TEXTS = {name: page.read_text("utf-8") for name, page in PAGES.items()}
+README, REFERENCE, PLANS, GLOSSARY = (TEXTS[name] for name in ("README.md", "schema.md", "plans.md", "glossary.md"))
+
+MAX_README_LINES = 150
+"""A newcomer reads all of it; the rest is in docs/."""
 
 
-def blocks(text: str, language: str) -> list[str]:
-    found = re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    assert found
-    return found
+def find_blocks(text: str, language: str) -> list[str]:
+    """The code blocks of a page in a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
+def find_commands(text: str) -> list[list[str]]:
+    """The commands of a page, as words; a command may continue on the next line."""
+    lines = "".join(find_blocks(text, "console")).replace("\\\n", " ").splitlines()
+    return [shlex.split(line.removeprefix("$ "), comments=True) for line in lines]
+
+
+# ── code, commands and files that the pages show ─────────────────────────────────────────────────────────────
+
+
+@pytest.mark.check
 def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
-    code = "\n".join(blocks(README, "python"))
-
+    """In a process of its own, as a newcomer would run it."""
     done = subprocess.run(
-        [sys.executable, "-W", "error::DeprecationWarning", "-c", code],
+        [sys.executable, "-W", "error::DeprecationWarning", "-c", "\n".join(find_blocks(README, "python"))],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -42,34 +60,88 @@ def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
     )
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert "Certified: the promise is kept." in done.stdout
+    assert "Certified: the guarantee holds." in done.stdout
     assert dpsyn.Synopsis.load(tmp_path / "people.dpsyn").rows > 0
     assert len(parquet.read_table(tmp_path / "synthetic.parquet")) == 10_000
 
 
-def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
-    lines = [line for block in blocks(README, "console") for line in block.splitlines()]
-    commands = [shlex.split(line.removeprefix("$ "), comments=True) for line in lines]
-    programs = {"dpsyn": [sys.executable, "-m", "dpsyn"], "cp": ["cp"]}
-    known = [command for command in commands if command[0] in programs]
+@pytest.mark.check
+@pytest.mark.parametrize(
+    "page", [name for name, text in TEXTS.items() if name != "README.md" and find_blocks(text, "python")]
+)
+def test_the_examples_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The blocks of a page are one program, which needs no other page."""
+    monkeypatch.chdir(tmp_path)
+    code = compile("\n".join(find_blocks(TEXTS[page], "python")), page, "exec")
 
-    for command in known:
+    exec(code, {"__name__": "__main__"})
+
+
+@pytest.mark.check
+def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """Those of the README as programs; then those of the pages, in the folder that the README's left behind."""
+    programs = {"dpsyn": [sys.executable, "-m", "dpsyn"], "cp": ["cp"]}
+    commands = [command for command in find_commands(README) if command[0] in programs]
+    for command in commands:
         words = [*programs[command[0]], *command[1:]]
         done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
 
-        told = [line for line in done.stderr.splitlines() if not line.startswith("… ")]
-        assert (done.returncode, told) == (0, []), command
-    assert len(known) >= 12
+        assert (done.returncode, find_messages(done.stderr)) == (0, []), command
+    assert len(commands) >= 10
+
+    monkeypatch.chdir(tmp_path)
+    for page, text in TEXTS.items():
+        if page == "README.md":
+            continue
+        for command in find_commands(text):
+            assert command[0] == "dpsyn", f"{page}: {command}"
+            code = run(command[1:])
+
+            assert (code, find_messages(capfd.readouterr().err)) == (0, []), f"{page}: {command}"
 
 
-def test_the_readme_names_the_two_commands() -> None:
+def find_messages(stderr: str) -> list[str]:
+    """What a command printed besides its progress: warnings and errors."""
+    return [line for line in stderr.splitlines() if not line.startswith("… ")]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [pytest.param(line, id=line) for text in TEXTS.values() for line in re.findall(r"`(dpsyn [a-z-]+ [^`…]*)`", text)],
+)
+def test_commands_in_the_text_have_options_that_exist(line: str) -> None:
+    """Commands that are quoted in a sentence are not run, for their files may not exist; their options are parsed."""
+    words = shlex.split(line, comments=True)[1:]
+    context = click.Context(dpsyn_command)
+    command = dpsyn_command.get_command(context, words[0])
+    while isinstance(command, click.Group) and words[1:]:
+        context, words = click.Context(command, parent=context), words[1:]
+        command = command.get_command(context, words[0])
+
+    assert command is not None
+    options = {name for parameter in command.params for name in parameter.opts}
+    assert {word for word in words[1:] if re.fullmatch(r"--?[a-z][a-z-]*", word)} <= options
+
+
+def test_the_readme_is_short_and_names_the_two_commands() -> None:
+    assert len(README.splitlines()) <= MAX_README_LINES
     assert "make demo" in README
     assert "make test" in README
 
 
-@pytest.mark.parametrize("text", blocks(README, "yaml") + blocks(REFERENCE, "yaml"))
-def test_schemas_in_the_documents_are_valid(text: str) -> None:
-    Schema.from_yaml(text)
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(block, id=f"{page} {number}")
+        for page, text in TEXTS.items()
+        for number, block in enumerate(find_blocks(text, "yaml"), 1)
+    ],
+)
+def test_schemas_and_plans_in_the_documents_are_valid(text: str) -> None:
+    if text.startswith(plan_files.KEY):
+        Plan.from_yaml(text)
+    else:
+        Schema.from_yaml(text)
 
 
 def test_the_reference_names_every_kind_rule_field_and_resolution() -> None:
@@ -83,23 +155,16 @@ def test_the_reference_names_every_kind_rule_field_and_resolution() -> None:
     assert set(NUMPY_UNITS) >= {"year", "microsecond"}
 
 
-PLANS = (ROOT / "docs" / "plans.md").read_text("utf-8")
-
-
-@pytest.mark.parametrize("text", blocks(PLANS, "yaml"))
-def test_plans_in_the_documents_are_valid(text: str) -> None:
-    Plan.from_yaml(text)
-
-
-def test_the_commands_of_the_document_of_plans_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After those of the README: under a schema without the name of a dataset, or an expected size."""
+def test_the_commands_of_the_page_of_plans_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under a schema without the name of a dataset or an expected size."""
     monkeypatch.chdir(tmp_path)
     rows = [f"{n % 40 + 20},{'fm'[n % 2]},{n % 7}" for n in range(300)]
     Path("people.csv").write_text("\n".join(["age,sex,street", *rows]), "utf-8")
     for name in ("draft people.csv -o schema.yaml", "approve schema.yaml --all --because book"):
         assert run(["schema", *name.split()]) == 0
     inline = re.findall(r"`(dpsyn explore [^`]*)`", PLANS)
-    lines = [*"".join(blocks(PLANS, "console")).splitlines(), *(line.replace("sample", "people") for line in inline)]
+    quoted = [line.replace("sample", "people") for line in inline]
+    lines = [*"".join(find_blocks(PLANS, "console")).splitlines(), *quoted]
 
     for line in lines:
         words = shlex.split(line.removeprefix("$ "), comments=True)
@@ -108,7 +173,7 @@ def test_the_commands_of_the_document_of_plans_run(tmp_path: Path, monkeypatch: 
     assert len(lines) == 6
 
 
-def test_the_document_of_plans_names_every_transform_and_field() -> None:
+def test_the_page_of_plans_names_every_transform_and_field() -> None:
     words = {
         plan_files.KEY,
         *plan_files.TRANSFORMS,
@@ -139,22 +204,97 @@ def test_the_plans_of_the_examples_fit_their_schemas(plan: Path, schema: Path) -
     Plan.load(plan, Schema.load(schema))
 
 
-def test_every_link_between_documents_leads_somewhere() -> None:
-    for document in (
-        ROOT / "README.md",
-        ROOT / "CONTRIBUTING.md",
-        ROOT / "docs" / "schema.md",
-        ROOT / "docs" / "plans.md",
-    ):
-        for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text("utf-8")):
-            assert (document.parent / target).exists(), f"{document.name} → {target}"
+# ── the map of the pages ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "document", [*PAGES.values(), ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"], ids=lambda p: p.name
+)
+def test_every_link_between_documents_leads_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text("utf-8")):
+        assert (document.parent / target).exists(), f"{document.name} → {target}"
+
+
+def test_every_page_is_linked_from_another() -> None:
+    targets = {target for text in TEXTS.values() for target in re.findall(r"\]\((?:docs/)?(\w+\.md)\)", text)}
+
+    assert set(TEXTS) - {"README.md"} <= targets
+
+
+def find_glossary_entries() -> list[tuple[str, str]]:
+    """The terms of the glossary, each with its last column: where the concept is in the source."""
+    rows = [line.strip("| ").split(" | ") for line in GLOSSARY.splitlines() if line.startswith("| ")]
+    return [(row[0], row[-1]) for row in rows if row[0] != "term"]
+
+
+def test_the_glossary_defines_each_term_once() -> None:
+    terms = [term for term, _ in find_glossary_entries()]
+
+    assert len(terms) > 50
+    assert len(terms) == len(set(terms))
+
+
+@pytest.mark.parametrize(("term", "where"), find_glossary_entries())
+def test_a_term_of_the_glossary_is_where_it_says(term: str, where: str) -> None:
+    paths = re.findall(r"`([^`]+)`", where)
+
+    assert paths or where == "–", term
+    for path in paths:
+        assert (SOURCE / path.split("/")[0] / "__init__.py").is_file(), f"{term}: no package {path}"
+        assert (SOURCE / path).exists(), f"{term}: no {path}"
+
+
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+
+
+def test_the_table_of_packages_lists_all_of_them() -> None:
+    listed = [
+        name
+        for row in re.findall(r"^\| (`.*?) \|", CONTRIBUTING, re.MULTILINE)
+        for name in re.findall(r"`([\w./]+)`", row)
+    ]
+    packages = {f"{path.parent.name}/" for path in SOURCE.glob("*/__init__.py")}
+    modules = {path.name for path in SOURCE.glob("*.py")} - {"__init__.py", "__main__.py"}
+
+    assert sorted(listed) == sorted(packages | modules)
+
+
+# ── the examples in docstrings, and the public names ─────────────────────────────────────────────────────────
+
+
+def find_modules_with_examples() -> list[str]:
+    """The modules of dpsyn with an example in a docstring, by their dotted names."""
+    paths = [path for path in sorted(SOURCE.rglob("*.py")) if ">>> " in path.read_text("utf-8")]
+    return [".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__") for path in paths]
+
+
+@pytest.mark.parametrize("name", find_modules_with_examples())
+def test_the_examples_of_a_module_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+    result = doctest.testmod(importlib.import_module(name), optionflags=flags, raise_on_error=False)
+
+    assert result.attempted > 0
+    assert result.failed == 0, "the examples that failed are printed above"
 
 
 def test_every_public_name_exists_and_is_listed() -> None:
     for name in dpsyn.__all__:
         assert getattr(dpsyn, name) is not None
         assert name in dir(dpsyn)
-    assert len(dpsyn.__all__) <= 28
+
+
+def test_type_checkers_see_exactly_the_public_names() -> None:
+    tree = ast.parse(Path(dpsyn.__file__).read_text("utf-8"))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module != "__future__"]
+    homes = {alias.name: node.module for node in imports for alias in node.names}
+
+    public = [name for name in dpsyn.__all__ if name != "__version__"]
+    assert sorted(public) == sorted(set(homes) - {"TYPE_CHECKING", "Any"})
+    assert len(public) == len(set(public))
+    for name in public:
+        assert getattr(importlib.import_module(str(homes[name])), name) is getattr(dpsyn, name)
 
 
 def test_an_unknown_name_of_the_package_is_an_attribute_error() -> None:

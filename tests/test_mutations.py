@@ -1,4 +1,4 @@
-"""The mutations that show which tests would notice a broken guarantee still fit the source."""
+"""The mutations of ``bench.mutations`` still fit the source."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from bench.mutations import MUTATIONS, Mutation
 from bench.syntax import Change, Drop, Force, PlaceError, Replace, change_source
 
 SOURCE = ROOT / "src" / "dpsyn"
-OF_NUMPY = {"isin", "laplace"}
-"""What new code calls though the source does not."""
+NUMPY_NAMES = {"isin", "laplace"}
+"""Attributes of numpy that new code uses although the source does not."""
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
-def test_a_mutation_changes_one_place_of_the_source(mutation: Mutation) -> None:
+def test_a_mutation_changes_one_definition_of_the_source(mutation: Mutation) -> None:
     before = ast.parse((SOURCE / mutation.file).read_text("utf-8")).body
 
     after = ast.parse(apply_mutation(mutation, SOURCE)).body
@@ -28,17 +28,17 @@ def test_a_mutation_changes_one_place_of_the_source(mutation: Mutation) -> None:
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
-def test_new_code_calls_only_what_there_is(mutation: Mutation) -> None:
+def test_new_code_uses_only_existing_names(mutation: Mutation) -> None:
     new = ast.parse(dedent(mutation.change.new)) if isinstance(mutation.change, Replace) else ast.Module([], [])
 
     attributes = {node.attr for node in ast.walk(new) if isinstance(node, ast.Attribute)}
     keywords = {node.arg for node in ast.walk(new) if isinstance(node, ast.keyword) and node.arg}
 
-    assert attributes | keywords <= names_of_the_source() | OF_NUMPY
+    assert attributes | keywords <= source_names() | NUMPY_NAMES
 
 
 @cache
-def names_of_the_source() -> frozenset[str]:
+def source_names() -> frozenset[str]:
     trees = [ast.parse(path.read_text("utf-8")) for path in SOURCE.rglob("*.py")]
     fields = (field for tree in trees for node in ast.walk(tree) for field in ast.iter_fields(node))
     return frozenset(
@@ -80,7 +80,7 @@ def test_a_mutation_of_a_file_that_moved_is_an_error() -> None:
         ('a = "ρ"; return a', Replace('"ρ"', '"σ"'), 'a = "σ"; return a'),
     ],
 )
-def test_a_change_is_made_where_its_pattern_fits(old: str, change: Change, new: str) -> None:
+def test_a_change_is_made_where_its_pattern_matches(old: str, change: Change, new: str) -> None:
     def within(body: str) -> str:
         lines = "\n".join(f"    {line}" for line in body.splitlines())
         return f"# ρ\ndef f(a, b):  # kept\n{lines}\n\n\ndef g(a, b): return a < b  # kept\n"
@@ -93,7 +93,7 @@ def test_a_change_is_made_where_its_pattern_fits(old: str, change: Change, new: 
 
 
 @pytest.mark.parametrize(
-    ("change", "places"),
+    ("change", "matches"),
     [
         (Replace("A > B", "A"), 0),
         (Replace("A < A", "A"), 0),
@@ -109,7 +109,7 @@ def test_a_change_is_made_where_its_pattern_fits(old: str, change: Change, new: 
         (Force("A < B < C", True), 0),
     ],
 )
-def test_a_place_that_is_not_there_once_is_an_error(change: Change, places: int) -> None:
+def test_a_pattern_that_does_not_match_once_is_an_error(change: Change, matches: int) -> None:
     source = """
         def f(a, b):
             if a < b:
@@ -121,7 +121,7 @@ def test_a_place_that_is_not_there_once_is_an_error(change: Change, places: int)
             return c, d
         """
 
-    with pytest.raises(PlaceError, match=f"fits {places} places of f, not one"):
+    with pytest.raises(PlaceError, match=f"fits {matches} places of f, not one"):
         change_source(dedent(source), "f", change)
 
 
@@ -181,7 +181,7 @@ def test_other_functions_are_not_searched(function: str, pattern: str) -> None:
 
 
 @pytest.mark.parametrize(("function", "times"), [("g", 0), ("Case.g", 0), ("Case.f.g", 0), ("Deep.f", 0), ("h", 2)])
-def test_a_function_that_is_not_there_once_is_an_error(function: str, times: int) -> None:
+def test_a_function_that_is_not_defined_once_is_an_error(function: str, times: int) -> None:
     with pytest.raises(PlaceError, match=f"{function} is defined {times} times"):
         change_source(NESTED, function, Replace("return X", "7"))
 
@@ -196,7 +196,7 @@ def test_a_function_that_is_not_there_once_is_an_error(function: str, times: int
         (Drop("A + X"), "cannot be left out"),
     ],
 )
-def test_a_change_that_would_leave_no_mutant_is_an_error(change: Change, words: str) -> None:
+def test_a_change_that_makes_no_mutant_is_an_error(change: Change, words: str) -> None:
     with pytest.raises(PlaceError, match=words):
         change_source(NESTED, "f", change)
 
@@ -207,6 +207,6 @@ def test_names_of_the_function_and_of_its_module_are_known() -> None:
     )
 
 
-def test_what_cannot_be_written_into_its_line_is_an_error() -> None:
+def test_code_that_does_not_fit_into_its_line_is_an_error() -> None:
     with pytest.raises(PlaceError, match="cannot be written"):
         change_source("def f(a): print(a); return a\n", "f", Replace("print(A)", "if A:\n    print(A)"))

@@ -1,4 +1,4 @@
-"""The package starts fast: heavy libraries wait until they are needed."""
+"""The package starts fast: heavy libraries are loaded only when they are needed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HEAVY = {
 
 
 def loaded_by(code: str) -> set[str]:
-    """The top-level modules a fresh interpreter holds after running some code."""
+    """The top-level modules that are loaded in a fresh interpreter after running some code."""
     report = f"{code}\nimport json, sys\nprint(json.dumps(sorted({{name.split('.')[0] for name in sys.modules}})))"
     done = subprocess.run([sys.executable, "-c", report], capture_output=True, text=True, check=True, timeout=60)
     return set(json.loads(done.stdout.splitlines()[-1]))
@@ -48,7 +48,7 @@ def test_reading_a_schema_loads_no_heavy_library() -> None:
     assert loaded & HEAVY == set()
 
 
-def test_a_heavy_library_that_is_loaded_would_be_seen() -> None:
+def test_a_heavy_library_that_is_loaded_is_detected() -> None:
     loaded = loaded_by("import pyarrow")
 
     assert "pyarrow" in loaded

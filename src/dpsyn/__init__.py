@@ -1,12 +1,14 @@
 """DPSyn: synthetic tables with a differential-privacy guarantee that can be checked.
 
 >>> import dpsyn
->>> schema = dpsyn.Schema.load("schema.yaml")                        # what is public about the table
->>> synopsis = dpsyn.measure("people.csv", schema, epsilon=1.0)      # noisy counts, paid for
->>> table = synopsis.generate(rows=100_000, seed=7)                  # costs nothing
->>> scores = dpsyn.evaluate("people.csv", table, schema)             # for the steward's eyes only
+>>> from dpsyn.demo import people, people_schema
+>>> synopsis = dpsyn.measure(people(rows=500), people_schema(), epsilon=1.0)    # noisy marginals; spends the budget
+>>> table = synopsis.generate(rows=100, seed=7)                                # free, as often as you like
+>>> synopsis.count(sex="female").source                                        # any count, with an error bar
+'covered'
 
-The names below are the public API; they are loaded when first used.
+The names below are the public API: every function that users call, every type that these return, and every error.
+They are loaded when first used.
 """
 
 from __future__ import annotations
@@ -14,11 +16,35 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from dpsyn.errors import DPSynError
+from dpsyn.errors import (
+    BudgetError,
+    DocumentError,
+    DPSynError,
+    InternalError,
+    JournalError,
+    LedgerError,
+    MissingExtraError,
+    OutputError,
+    PlanError,
+    QueryError,
+    SchemaError,
+    SourceError,
+    SynopsisError,
+    UserError,
+)
 
 if TYPE_CHECKING:
+    from dpsyn.accounting import Budget as Budget
     from dpsyn.accounting import Cap as Cap
+    from dpsyn.accounting import Certificate as Certificate
+    from dpsyn.accounting import DatasetAccount as DatasetAccount
     from dpsyn.accounting import Ledger as Ledger
+    from dpsyn.accounting import LedgerCheckpoint as LedgerCheckpoint
+    from dpsyn.accounting import LedgerHead as LedgerHead
+    from dpsyn.accounting import LedgerVerification as LedgerVerification
+    from dpsyn.accounting import NoiseChoice as NoiseChoice
+    from dpsyn.accounting import PrivacyUnit as PrivacyUnit
+    from dpsyn.accounting import RunAccount as RunAccount
     from dpsyn.accounting import compare_noise_mechanisms as compare_noise_mechanisms
     from dpsyn.accounting import laplace_gaussian_crossover as laplace_gaussian_crossover
     from dpsyn.accounting import read_ledger_checkpoint as read_ledger_checkpoint
@@ -29,16 +55,28 @@ if TYPE_CHECKING:
     from dpsyn.diagnose import draft_schema as draft_schema
     from dpsyn.diagnose import explore_public_data as explore_public_data
     from dpsyn.encoding import write_table as write_table
+    from dpsyn.evaluation import Evaluation as Evaluation
+    from dpsyn.evaluation import IncomeColumns as IncomeColumns
     from dpsyn.evaluation import evaluate as evaluate
     from dpsyn.inference import GUM as GUM
     from dpsyn.inference import MCF as MCF
+    from dpsyn.inference import ConstantDecay as ConstantDecay
+    from dpsyn.inference import ExponentialDecay as ExponentialDecay
     from dpsyn.inference import Gibbs as Gibbs
+    from dpsyn.inference import LinearDecay as LinearDecay
+    from dpsyn.inference import SquareRootDecay as SquareRootDecay
+    from dpsyn.inference import StepDecay as StepDecay
+    from dpsyn.itemsets import AssociationRule as AssociationRule
+    from dpsyn.itemsets import FrequentItemsets as FrequentItemsets
+    from dpsyn.itemsets import Itemset as Itemset
     from dpsyn.itemsets import frequent_itemsets as frequent_itemsets
+    from dpsyn.marginals import Estimate as Estimate
     from dpsyn.options import Option as Option
     from dpsyn.options import list_options as list_options
     from dpsyn.plan import Exploration as Exploration
     from dpsyn.plan import Plan as Plan
-    from dpsyn.plan import explore_synopsis as explore_synopsis
+    from dpsyn.plan import PredictedMarginal as PredictedMarginal
+    from dpsyn.query import Answer as Answer
     from dpsyn.recipes import MWEM as MWEM
     from dpsyn.recipes import RECIPES as RECIPES
     from dpsyn.recipes import AdaptiveSelection as AdaptiveSelection
@@ -51,69 +89,239 @@ if TYPE_CHECKING:
     from dpsyn.recipes import PriView as PriView
     from dpsyn.recipes import PrivSyn as PrivSyn
     from dpsyn.recipes import Recipe as Recipe
+    from dpsyn.recipes import ResourceEstimate as ResourceEstimate
     from dpsyn.recipes import Synthesizer as Synthesizer
     from dpsyn.recipes import estimate_resources as estimate_resources
     from dpsyn.recipes import find_recipe as find_recipe
     from dpsyn.recipes import find_synthesis as find_synthesis
     from dpsyn.recipes import measure as measure
+    from dpsyn.report.release_report import publishable_report as publishable_report
+    from dpsyn.schema import Boolean as Boolean
+    from dpsyn.schema import Categorical as Categorical
+    from dpsyn.schema import Datetime as Datetime
+    from dpsyn.schema import Identifier as Identifier
+    from dpsyn.schema import Integer as Integer
+    from dpsyn.schema import Open as Open
+    from dpsyn.schema import Ordinal as Ordinal
+    from dpsyn.schema import Real as Real
     from dpsyn.schema import Schema as Schema
     from dpsyn.schema import parse_conditions as parse_conditions
     from dpsyn.schema.approval import approve_schema as approve_schema
     from dpsyn.schema.importers import import_schema as import_schema
+    from dpsyn.selection import AllViews as AllViews
+    from dpsyn.selection import CoveringViews as CoveringViews
+    from dpsyn.selection import RandomViews as RandomViews
     from dpsyn.sources import read_table as read_table
+    from dpsyn.synopsis import ReleaseComparison as ReleaseComparison
     from dpsyn.synopsis import Synopsis as Synopsis
 
 __version__ = "0.1.0.dev0"
 
-_HOMES = {
-    "RECIPES": "dpsyn.recipes",
-    "find_recipe": "dpsyn.recipes",
-    "find_synthesis": "dpsyn.recipes",
-    "Recipe": "dpsyn.recipes",
-    "DPSyn": "dpsyn.recipes",
-    "PrivSyn": "dpsyn.recipes",
-    "PriView": "dpsyn.recipes",
-    "Planned": "dpsyn.recipes",
-    "Independent": "dpsyn.recipes",
-    "Explore": "dpsyn.recipes",
-    "Direct": "dpsyn.recipes",
-    "Fourier": "dpsyn.recipes",
-    "MWEM": "dpsyn.recipes",
-    "AdaptiveSelection": "dpsyn.recipes",
-    "Gibbs": "dpsyn.inference",
-    "GUM": "dpsyn.inference",
-    "MCF": "dpsyn.inference",
-    "list_options": "dpsyn.options",
-    "Option": "dpsyn.options",
-    "PRIVATE_NOTICE": "dpsyn.diagnose",
-    "AttributeCheck": "dpsyn.diagnose",
-    "Cap": "dpsyn.accounting",
-    "Exploration": "dpsyn.plan",
-    "SchemaCheck": "dpsyn.diagnose",
-    "Ledger": "dpsyn.accounting",
-    "Plan": "dpsyn.plan",
-    "Schema": "dpsyn.schema",
-    "Synopsis": "dpsyn.synopsis",
-    "Synthesizer": "dpsyn.recipes",
-    "approve_schema": "dpsyn.schema.approval",
-    "check_table": "dpsyn.diagnose",
-    "draft_schema": "dpsyn.diagnose",
-    "evaluate": "dpsyn.evaluation",
-    "explore_public_data": "dpsyn.diagnose",
-    "explore_synopsis": "dpsyn.plan",
-    "frequent_itemsets": "dpsyn.itemsets",
-    "import_schema": "dpsyn.schema.importers",
-    "measure": "dpsyn.recipes",
-    "compare_noise_mechanisms": "dpsyn.accounting",
-    "laplace_gaussian_crossover": "dpsyn.accounting",
-    "parse_conditions": "dpsyn.schema",
-    "read_ledger_checkpoint": "dpsyn.accounting",
-    "read_table": "dpsyn.sources",
-    "estimate_resources": "dpsyn.recipes",
-    "write_table": "dpsyn.encoding",
+_EXPORTS = {
+    "dpsyn.accounting": (
+        "Budget",
+        "Cap",
+        "Certificate",
+        "DatasetAccount",
+        "Ledger",
+        "LedgerCheckpoint",
+        "LedgerHead",
+        "LedgerVerification",
+        "NoiseChoice",
+        "PrivacyUnit",
+        "RunAccount",
+        "compare_noise_mechanisms",
+        "laplace_gaussian_crossover",
+        "read_ledger_checkpoint",
+    ),
+    "dpsyn.diagnose": (
+        "PRIVATE_NOTICE",
+        "AttributeCheck",
+        "SchemaCheck",
+        "check_table",
+        "draft_schema",
+        "explore_public_data",
+    ),
+    "dpsyn.encoding": ("write_table",),
+    "dpsyn.evaluation": (
+        "Evaluation",
+        "IncomeColumns",
+        "evaluate",
+    ),
+    "dpsyn.inference": (
+        "GUM",
+        "MCF",
+        "ConstantDecay",
+        "ExponentialDecay",
+        "Gibbs",
+        "LinearDecay",
+        "SquareRootDecay",
+        "StepDecay",
+    ),
+    "dpsyn.marginals": ("Estimate",),
+    "dpsyn.itemsets": (
+        "AssociationRule",
+        "FrequentItemsets",
+        "Itemset",
+        "frequent_itemsets",
+    ),
+    "dpsyn.options": (
+        "Option",
+        "list_options",
+    ),
+    "dpsyn.plan": (
+        "Exploration",
+        "Plan",
+        "PredictedMarginal",
+    ),
+    "dpsyn.query": ("Answer",),
+    "dpsyn.recipes": (
+        "MWEM",
+        "RECIPES",
+        "AdaptiveSelection",
+        "Direct",
+        "DPSyn",
+        "Explore",
+        "Fourier",
+        "Independent",
+        "Planned",
+        "PriView",
+        "PrivSyn",
+        "Recipe",
+        "ResourceEstimate",
+        "Synthesizer",
+        "estimate_resources",
+        "find_recipe",
+        "find_synthesis",
+        "measure",
+    ),
+    "dpsyn.report.release_report": ("publishable_report",),
+    "dpsyn.schema": (
+        "Boolean",
+        "Categorical",
+        "Datetime",
+        "Identifier",
+        "Integer",
+        "Open",
+        "Ordinal",
+        "Real",
+        "Schema",
+        "parse_conditions",
+    ),
+    "dpsyn.schema.approval": ("approve_schema",),
+    "dpsyn.schema.importers": ("import_schema",),
+    "dpsyn.selection": (
+        "AllViews",
+        "CoveringViews",
+        "RandomViews",
+    ),
+    "dpsyn.sources": ("read_table",),
+    "dpsyn.synopsis": (
+        "ReleaseComparison",
+        "Synopsis",
+    ),
 }
+"""The public names by the module they are loaded from."""
 
-__all__ = ["DPSynError", "__version__", *_HOMES]
+_HOMES = {name: module for module, names in _EXPORTS.items() for name in names}
+
+__all__ = [
+    "GUM",
+    "MCF",
+    "MWEM",
+    "PRIVATE_NOTICE",
+    "RECIPES",
+    "AdaptiveSelection",
+    "AllViews",
+    "Answer",
+    "AssociationRule",
+    "AttributeCheck",
+    "Boolean",
+    "Budget",
+    "BudgetError",
+    "Cap",
+    "Categorical",
+    "Certificate",
+    "ConstantDecay",
+    "CoveringViews",
+    "DPSyn",
+    "DPSynError",
+    "DatasetAccount",
+    "Datetime",
+    "Direct",
+    "DocumentError",
+    "Estimate",
+    "Evaluation",
+    "Exploration",
+    "Explore",
+    "ExponentialDecay",
+    "Fourier",
+    "FrequentItemsets",
+    "Gibbs",
+    "Identifier",
+    "IncomeColumns",
+    "Independent",
+    "Integer",
+    "InternalError",
+    "Itemset",
+    "JournalError",
+    "Ledger",
+    "LedgerCheckpoint",
+    "LedgerError",
+    "LedgerHead",
+    "LedgerVerification",
+    "LinearDecay",
+    "MissingExtraError",
+    "NoiseChoice",
+    "Open",
+    "Option",
+    "Ordinal",
+    "OutputError",
+    "Plan",
+    "PlanError",
+    "Planned",
+    "PredictedMarginal",
+    "PriView",
+    "PrivSyn",
+    "PrivacyUnit",
+    "QueryError",
+    "RandomViews",
+    "Real",
+    "Recipe",
+    "ReleaseComparison",
+    "ResourceEstimate",
+    "RunAccount",
+    "Schema",
+    "SchemaCheck",
+    "SchemaError",
+    "SourceError",
+    "SquareRootDecay",
+    "StepDecay",
+    "Synopsis",
+    "SynopsisError",
+    "Synthesizer",
+    "UserError",
+    "__version__",
+    "approve_schema",
+    "check_table",
+    "compare_noise_mechanisms",
+    "draft_schema",
+    "estimate_resources",
+    "evaluate",
+    "explore_public_data",
+    "find_recipe",
+    "find_synthesis",
+    "frequent_itemsets",
+    "import_schema",
+    "laplace_gaussian_crossover",
+    "list_options",
+    "measure",
+    "parse_conditions",
+    "publishable_report",
+    "read_ledger_checkpoint",
+    "read_table",
+    "write_table",
+]
 
 
 def __getattr__(name: str) -> Any:

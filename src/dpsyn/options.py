@@ -47,16 +47,18 @@ class Option:
     description: str
 
 
-def text_option(default: Any, *, parse: Callable[[str], Any], type: str, to_data: Callable[[Any], Any] = str) -> Any:
+def text_option(
+    default: Any, *, parse: Callable[[str], Any], type_words: str, to_data: Callable[[Any], Any] = str
+) -> Any:
     """A field whose value has a text form of its own, such as ``views=covering:2x8``.
 
     Args:
         default: the default of the field; ``dataclasses.MISSING`` if there is none.
         parse: reads the text form; a UserError says what is wrong with it.
-        type: what the text looks like, for lists of options.
+        type_words: what the text looks like, for lists of options.
         to_data: turns a value into plain data for JSON.
     """
-    return dataclasses.field(default=default, metadata={"parse": parse, "type": type, "to_data": to_data})
+    return dataclasses.field(default=default, metadata={"parse": parse, "type": type_words, "to_data": to_data})
 
 
 def list_options(target: Any) -> list[Option]:
@@ -64,7 +66,7 @@ def list_options(target: Any) -> list[Option]:
 
     >>> from dpsyn.recipes import PriView
     >>> [option.path for option in list_options(PriView)][:2]
-    ['synthesis', 'synthesis.records']
+    ['synthesis', 'synthesis.max_sweeps']
     """
     return list(_list_options(_instance(target), ""))
 
@@ -136,7 +138,7 @@ def _parse_value(value: Any, hint: Any, field: dataclasses.Field[Any], path: str
             return field.metadata["parse"](value)
         return _parse_text(value, hint)
     except (ValueError, ZeroDivisionError):
-        raise UserError(f"option {path}: {value!r} is not a {_type_words(hint, field)}") from None
+        raise UserError(f"option {path} is {value!r}; it takes: {_type_words(hint, field)}") from None
 
 
 def _parse_text(text: str, hint: Any) -> Any:
@@ -171,7 +173,7 @@ def _family(hint: Any) -> dict[str, type]:
     """The option classes that a field takes, by name; empty if it takes a plain value."""
     members = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
     classes = [m for m in members if isinstance(m, type) and dataclasses.is_dataclass(m) and hasattr(m, "name")]
-    return {member.name: member for member in classes}  # type: ignore[attr-defined]
+    return {member.name: member for member in classes}
 
 
 # ── listing ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -201,7 +203,7 @@ def _instance(target: Any) -> Any:
     ]
     if not required:
         return target()
-    blank = object.__new__(target)
+    blank: Any = object.__new__(target)
     for field in dataclasses.fields(target):
         default = None if field.name in required else field.default
         factory = field.default_factory
@@ -237,8 +239,8 @@ def _value_text(value: Any) -> str:
         return "none"
     if isinstance(value, bool):
         return str(value).lower()
-    if hasattr(value, "name") and dataclasses.is_dataclass(value):
-        return str(value.name)
+    if dataclasses.is_dataclass(value):
+        return str(getattr(value, "name", type(value).__name__))
     if isinstance(value, tuple):
         return ",".join(str(part) for part in value)
     if isinstance(value, Mapping):

@@ -11,7 +11,7 @@ from dpsyn.errors import LedgerError
 
 
 def open_until_refused(path: Path, budget: Budget, worker: int, results: Queue[int]) -> None:
-    """Reserve, draw, and close every other run until the cap refuses; report how many were opened."""
+    """Reserve, measure, and close every other run until the cap refuses; report how many were opened."""
     ledger, opened = Ledger(path), 0
     while True:
         run = f"{worker}-{opened}"
@@ -29,11 +29,11 @@ def open_until_refused(path: Path, budget: Budget, worker: int, results: Queue[i
 
 
 def record_for_ever(path: Path, name: str) -> None:
-    """Record draws, and say how many after each, until the process is killed."""
+    """Record measurements, and print their number after each, until the process is killed."""
     run = Run.resume(Ledger(path), name)
-    spend = Gaussian.for_rho(run.account.budget.rho / 100_000, 1)
+    cost = Gaussian.for_rho(run.account.budget.rho / 100_000, 1)
     while True:
-        run.charge("marginal", spend)
+        run.charge("marginal", cost)
         print(len(run.account.measurements), flush=True)
 
 

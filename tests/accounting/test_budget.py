@@ -48,16 +48,16 @@ PLANS = [
 
 
 @pytest.mark.parametrize("plan", PLANS)
-def test_the_worst_case_of_a_plan_is_certified_within_the_promise(
+def test_the_worst_case_of_a_budget_is_certified_within_the_guarantee(
     plan: tuple[float, float, tuple[float], bool],
 ) -> None:
     budget = Budget.for_guarantee(plan[0], plan[1], pure_epsilons=plan[2], thresholds=plan[3])
 
     check_budget(budget)
 
-    figures = budget.worst_case.epsilon_bounds(budget.epsilon, budget.delta)
-    assert figures.epsilon <= budget.epsilon
-    assert budget.delta * budget.epsilon == 0 or plan[1] < 1e-12 or figures.epsilon > float(budget.epsilon) * 0.9999
+    bounds = budget.worst_case.epsilon_bounds(budget.epsilon, budget.delta)
+    assert bounds.epsilon <= budget.epsilon
+    assert budget.delta * budget.epsilon == 0 or plan[1] < 1e-12 or bounds.epsilon > float(budget.epsilon) * 0.9999
 
 
 @settings(max_examples=8, deadline=None)
@@ -67,12 +67,10 @@ def test_the_worst_case_of_a_plan_is_certified_within_the_promise(
     st.lists(st.sampled_from([0.01, 0.02, 0.05, 0.1]), max_size=6),
     st.booleans(),
 )
-def test_any_plan_is_certified_within_its_promise(
+def test_any_budget_is_certified_within_its_guarantee(
     epsilon: float, delta: float, pure: list[float], thresholds: bool
 ) -> None:
-    budget = Budget.for_guarantee(
-        epsilon, delta, pure_epsilons=[share * epsilon for share in pure], thresholds=thresholds
-    )
+    budget = Budget.for_guarantee(epsilon, delta, pure_epsilons=[rho * epsilon for rho in pure], thresholds=thresholds)
 
     check_budget(budget)
 
@@ -100,7 +98,7 @@ def test_pure_shares_add_up_to_epsilon_exactly() -> None:
 
 @pytest.mark.parametrize("steps", [(0.3,), (0.3, 0.3, 0.3), (0.5, 0.2, 0.2, 0.1)])
 @pytest.mark.parametrize("epsilon", [0.0, 0.25, 0.6])
-def test_pure_steps_compose_as_all_outcomes_say(steps: tuple[float, ...], epsilon: float) -> None:
+def test_pure_steps_compose_as_by_enumerating_all_outcomes(steps: tuple[float, ...], epsilon: float) -> None:
     pure = tuple(Fraction(str(step)) for step in steps)
     expected = naive.responses_delta(epsilon, steps)
 
@@ -117,8 +115,8 @@ def test_the_formula_of_calibration_agrees_with_dp_accounting() -> None:
         gaussian = gaussian.compose(privacy_loss_distribution.from_privacy_parameters(parameters, 1e-5))
 
     for epsilon in (0.1, 0.4, 0.9):
-        found = math.exp(log_delta(epsilon, 1 / 8, pure))
-        assert found == pytest.approx(gaussian.get_delta_for_epsilon(epsilon), rel=2e-3)
+        result = math.exp(log_delta(epsilon, 1 / 8, pure))
+        assert result == pytest.approx(gaussian.get_delta_for_epsilon(epsilon), rel=2e-3)
     assert pld_epsilon(Fraction(1, 64), pure, 1e-6, 1e-5) == pytest.approx(
         gaussian.get_epsilon_for_delta(1e-6), rel=1e-4
     )
@@ -140,20 +138,20 @@ def test_many_gaussians_are_one() -> None:
 def test_replacing_is_the_composition_of_two_shifts(neighbors: str, unit_shifts: int) -> None:
     shift = privacy_loss_distribution.from_gaussian_mechanism(10.0, sensitivity=3.0, value_discretization_interval=1e-4)
 
-    found = pld_epsilon(Fraction(9 * unit_shifts, 100), (), 1e-9, 1e-4)
+    result = pld_epsilon(Fraction(9 * unit_shifts, 100), (), 1e-9, 1e-4)
 
-    assert found == pytest.approx(shift.self_compose(unit_shifts).get_epsilon_for_delta(1e-9), rel=1e-5)
+    assert result == pytest.approx(shift.self_compose(unit_shifts).get_epsilon_for_delta(1e-9), rel=1e-5)
 
 
 def test_discrete_gaussian_steps_certify_at_most_what_is_charged() -> None:
     discrete = privacy_loss_distribution.from_discrete_gaussian_mechanism(
         1024.0, sensitivity=256, value_discretization_interval=1e-5
     )
-    spend = Gaussian(sensitivity_squared=Fraction(1), sigma=4.0, lattice=8)
+    cost = Gaussian(sensitivity_squared=Fraction(1), sigma=4.0, lattice=8)
 
-    figures = Composition.of([spend]).epsilon_bounds(Fraction(2), Fraction(1, 10**9))
+    bounds = Composition.of([cost]).epsilon_bounds(Fraction(2), Fraction(1, 10**9))
 
-    assert figures.pld == pytest.approx(discrete.get_epsilon_for_delta(1e-9), rel=1e-4)
+    assert bounds.pld == pytest.approx(discrete.get_epsilon_for_delta(1e-9), rel=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -172,17 +170,17 @@ def test_discrete_gaussian_steps_certify_at_most_what_is_charged() -> None:
         ({"epsilon": 1, "delta": 0, "pure_epsilons": [1], "thresholds": True}, "δ is 0"),
     ],
 )
-def test_an_impossible_promise_is_refused(arguments: dict[str, float], words: str) -> None:
+def test_an_impossible_guarantee_is_refused(arguments: dict[str, float], words: str) -> None:
     with pytest.raises(BudgetError, match=words):
         Budget.for_guarantee(**arguments)  # type: ignore[arg-type]
 
 
-def test_a_budget_made_by_hand_that_breaks_its_promise_is_refused() -> None:
+def test_a_budget_that_exceeds_its_guarantee_is_refused() -> None:
     honest = Budget.for_guarantee(1, 1e-9)
     greedy = Budget(epsilon=honest.epsilon, delta=honest.delta, rho=honest.rho * Fraction(11, 10))
 
     for use in (check_budget, lambda budget: Run.open(budget, PrivacyUnit())):
-        with pytest.raises(BudgetError, match="more than the promised"):
+        with pytest.raises(BudgetError, match="more than the guarantee"):
             use(greedy)
 
 
@@ -192,55 +190,55 @@ def test_a_budget_survives_json() -> None:
     assert Budget.from_data(json.loads(json.dumps(budget.to_data()))) == budget
 
 
-def drawn(spend: MechanismCost) -> MeasurementRecord:
-    return MeasurementRecord(purpose="a marginal", cost=spend)
+def measurement_of(cost: MechanismCost) -> MeasurementRecord:
+    return MeasurementRecord(purpose="a marginal", cost=cost)
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.floats(0.01, 100), min_size=1, max_size=40), st.integers(1, 18))
-def test_all_shares_of_a_budget_can_be_drawn_and_nothing_more(weights: list[float], squared: int) -> None:
+def test_all_of_a_budget_can_be_spent_and_nothing_more(weights: list[float], squared: int) -> None:
     budget = Budget.for_guarantee(1, 1e-9)
     account = Account(budget=budget)
 
-    for share in budget.split_rho(weights):
-        account = account.charge(drawn(Gaussian.for_rho(share, squared)))
+    for rho in budget.split_rho(weights):
+        account = account.charge(measurement_of(Gaussian.for_rho(rho, squared)))
 
     assert account.total.rho <= budget.rho
     assert account.total.mu_squared <= budget.worst_case.mu_squared
     with pytest.raises(BudgetError, match="ρ of Gaussian noise"):
-        account.charge(drawn(Gaussian.for_rho(budget.rho / 10**6, squared)))
+        account.charge(measurement_of(Gaussian.for_rho(budget.rho / 10**6, squared)))
 
 
 def test_pure_steps_must_match_planned_ones() -> None:
     account = Account(budget=Budget.for_guarantee(1, 1e-9, pure_epsilons=["0.2", "0.1"]))
 
-    after = account.charge(drawn(Laplace.for_epsilon(Fraction("0.15"), 1)))
+    after = account.charge(measurement_of(Laplace.for_epsilon(Fraction("0.15"), 1)))
 
-    assert after.charge(drawn(Laplace.for_epsilon(Fraction("0.1"), 1)))
+    assert after.charge(measurement_of(Laplace.for_epsilon(Fraction("0.1"), 1)))
     with pytest.raises(BudgetError, match="pure ε"):
-        after.charge(drawn(Laplace.for_epsilon(Fraction("0.15"), 1)))
+        after.charge(measurement_of(Laplace.for_epsilon(Fraction("0.15"), 1)))
     with pytest.raises(BudgetError, match="pure ε"):
-        account.charge(drawn(Exponential.for_epsilon(Fraction("0.03"), 1, selections=3)))
+        account.charge(measurement_of(Exponential.for_epsilon(Fraction("0.03"), 1, selections=3)))
 
 
 def test_any_number_of_pure_steps_may_share_the_only_one_that_is_planned() -> None:
     account = Account(budget=Budget.for_guarantee(1, 0, pure_epsilons=[1]))
 
-    account = account.charge(drawn(Exponential.for_epsilon(Fraction("0.4"), 1, selections=7)))
-    account = account.charge(drawn(Laplace.for_epsilon(Fraction("0.6"), 1)))
+    account = account.charge(measurement_of(Exponential.for_epsilon(Fraction("0.4"), 1, selections=7)))
+    account = account.charge(measurement_of(Laplace.for_epsilon(Fraction("0.6"), 1)))
 
     assert sum(account.total.pure_epsilons) == 1
     assert account.total.epsilon_bounds(account.budget.epsilon, account.budget.delta).epsilon == 1
     with pytest.raises(BudgetError, match="pure ε"):
-        account.charge(drawn(Laplace.for_epsilon(Fraction(1, 10**30), 1)))
+        account.charge(measurement_of(Laplace.for_epsilon(Fraction(1, 10**30), 1)))
 
 
-def test_pure_steps_that_share_a_planned_one_keep_the_promise_beside_gaussian_noise() -> None:
+def test_pure_steps_that_share_a_planned_one_keep_the_guarantee_beside_gaussian_noise() -> None:
     budget = Budget.for_guarantee(1, 1e-9, pure_epsilons=["0.7"], thresholds=True)
-    account = Account(budget=budget).charge(drawn(Gaussian.for_rho(budget.rho, 1)))
+    account = Account(budget=budget).charge(measurement_of(Gaussian.for_rho(budget.rho, 1)))
 
-    account = account.charge(drawn(Exponential.for_epsilon(Fraction("0.3"), 1, selections=60)))
-    account = account.charge(drawn(Laplace.for_epsilon(Fraction("0.4"), 1)))
+    account = account.charge(measurement_of(Exponential.for_epsilon(Fraction("0.3"), 1, selections=60)))
+    account = account.charge(measurement_of(Laplace.for_epsilon(Fraction("0.4"), 1)))
 
     assert account.total.epsilon_bounds(budget.epsilon, budget.delta).epsilon <= 1
 
@@ -250,10 +248,10 @@ def test_thresholds_must_fit_their_delta() -> None:
     account = Account(budget=budget)
     half = PartitionSelection.for_delta(budget.threshold_delta / 2, Gaussian.for_rho(budget.rho / 4, 1))
 
-    account = account.charge(drawn(half)).charge(drawn(half))
+    account = account.charge(measurement_of(half)).charge(measurement_of(half))
 
-    with pytest.raises(BudgetError, match="δ of thresholds"):
-        account.charge(drawn(half))
+    with pytest.raises(BudgetError, match="δ of partition selection"):
+        account.charge(measurement_of(half))
 
 
 def test_losses_of_many_different_pure_steps_are_merged_and_stay_pessimistic() -> None:
@@ -266,7 +264,7 @@ def test_losses_of_many_different_pure_steps_are_merged_and_stay_pessimistic() -
 
 
 @pytest.mark.parametrize(
-    ("protection", "spend"),
+    ("unit", "cost"),
     [
         (PrivacyUnit(neighbors="replace"), Exponential.for_epsilon(Fraction(1), 1, monotone=True)),
         (PrivacyUnit(id="person", max_rows=3), Exponential.for_epsilon(Fraction(1), 2, monotone=True)),
@@ -274,11 +272,11 @@ def test_losses_of_many_different_pure_steps_are_merged_and_stay_pessimistic() -
     ],
 )
 def test_a_pure_step_that_is_charged_for_less_than_a_unit_changes_is_refused(
-    protection: PrivacyUnit, spend: Exponential | Laplace
+    unit: PrivacyUnit, cost: Exponential | Laplace
 ) -> None:
-    run = Run.open(Budget.for_guarantee(1, 0, pure_epsilons=[1]), protection)
+    run = Run.open(Budget.for_guarantee(1, 0, pure_epsilons=[1]), unit)
 
     with pytest.raises(BudgetError):
-        run.charge("frequent items", spend)
+        run.charge("frequent items", cost)
 
     assert run.account.measurements == ()

@@ -7,6 +7,7 @@ import sys
 import time
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -24,16 +25,15 @@ from dpsyn.accounting import (
     PrivacyUnit,
     Run,
 )
-from dpsyn.accounting.privacy_unit import NeighboringRelation
 from dpsyn.errors import BudgetError, InternalError
 
 PEOPLE = PrivacyUnit(neighbors="replace", id="person", max_rows=3)
 
 
-def mixed_run(*, noise_is_private: bool = True) -> Run:
+def mixed_run(*, uses_real_noise: bool = True) -> Run:
     """A run with one step of every kind."""
     budget = Budget.for_guarantee(1, 1e-9, pure_epsilons=["0.1", "0.05", "0.05"], thresholds=True)
-    run = Run.open(budget, PEOPLE, uses_real_noise=noise_is_private)
+    run = Run.open(budget, PEOPLE, uses_real_noise=uses_real_noise)
     first, second = budget.split_rho([1, 2])
     run.charge("frequent items", Exponential.for_epsilon(Fraction("0.1"), PEOPLE.score_sensitivity(), selections=2))
     run.charge(
@@ -47,17 +47,26 @@ def mixed_run(*, noise_is_private: bool = True) -> Run:
     return run
 
 
-def test_a_hundred_and_fifty_different_scales_certify_within_the_promise_in_seconds() -> None:
+def test_150_different_scales_are_certified_within_the_guarantee_in_seconds() -> None:
     budget = Budget.for_guarantee(0.1, 1e-9)
     run = Run.open(budget, PrivacyUnit())
-    for i, share in enumerate(budget.split_rho([1 + i**1.5 for i in range(150)])):
-        run.charge(f"marginal {i}", Gaussian.for_rho(share, 1))
+    for i, rho in enumerate(budget.split_rho([1 + i**1.5 for i in range(150)])):
+        run.charge(f"marginal {i}", Gaussian.for_rho(rho, 1))
 
     start = time.monotonic()
     certificate = run.certificate()
 
     assert time.monotonic() - start < 10  # a few seconds on a busy machine
-    assert len({draw.cost.sigma for draw in run.account.measurements if isinstance(draw.cost, Gaussian)}) == 150
+    assert (
+        len(
+            {
+                measurement.cost.sigma
+                for measurement in run.account.measurements
+                if isinstance(measurement.cost, Gaussian)
+            }
+        )
+        == 150
+    )
     assert certificate.epsilon_bounds.pld is not None
     assert 0.0999 < certificate.epsilon_bounds.pld <= 0.1
     assert certificate.epsilon_bounds.zcdp == pytest.approx(0.1060, abs=1e-4)
@@ -65,16 +74,16 @@ def test_a_hundred_and_fifty_different_scales_certify_within_the_promise_in_seco
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 @pytest.mark.parametrize("rows", [1, 4])
-def test_neighbors_and_rows_scale_the_noise_and_not_the_certificate(neighbors: NeighboringRelation, rows: int) -> None:
-    protection = PrivacyUnit(neighbors=neighbors, id="person", max_rows=rows)
+def test_neighbors_and_rows_scale_the_noise_and_not_the_certificate(neighbors: str, rows: int) -> None:
+    unit = PrivacyUnit(neighbors=neighbors, id="person", max_rows=rows)
     budget = Budget.for_guarantee(1, 1e-9)
-    run = Run.open(budget, protection)
+    run = Run.open(budget, unit)
 
-    spend = Gaussian.for_rho(budget.rho, protection.l2_sensitivity_squared)
-    run.charge("marginal", spend)
+    cost = Gaussian.for_rho(budget.rho, unit.l2_sensitivity_squared)
+    run.charge("marginal", cost)
 
     factor = rows * (1 if neighbors == "add-remove" else 2**0.5)
-    assert spend.sigma == pytest.approx(5.4953 * factor, rel=1e-4)
+    assert cost.sigma == pytest.approx(5.4953 * factor, rel=1e-4)
     assert 0.9999 < run.certificate().epsilon_bounds.epsilon <= 1
 
 
@@ -100,16 +109,16 @@ def test_pure_steps_alone_are_added_up() -> None:
     assert "by adding up the pure steps" in certificate.text()
 
 
-def test_above_fifty_the_zcdp_figure_is_the_certificate() -> None:
+def test_above_fifty_the_certified_epsilon_is_that_of_zcdp() -> None:
     budget = Budget.for_guarantee(1000, 1e-9)
     run = Run.open(budget, PrivacyUnit())
     run.charge("marginal", Gaussian.for_rho(budget.rho, 1))
 
-    figures = run.certificate().epsilon_bounds
+    bounds = run.certificate().epsilon_bounds
 
-    assert figures.pld is None
-    assert 999.99 < figures.epsilon <= 1000
-    assert figures.epsilon == figures.zcdp
+    assert bounds.pld is None
+    assert 999.99 < bounds.epsilon <= 1000
+    assert bounds.epsilon == bounds.zcdp
 
 
 def test_an_overspend_is_refused_and_not_recorded() -> None:
@@ -122,10 +131,10 @@ def test_an_overspend_is_refused_and_not_recorded() -> None:
     assert run.account is before
 
 
-def test_draws_beyond_the_promise_are_never_certified() -> None:
+def test_measurements_beyond_the_guarantee_are_never_certified() -> None:
     budget = Budget.for_guarantee(1, 1e-9)
-    draw = MeasurementRecord(purpose="marginal", cost=Gaussian.for_rho(budget.rho * 2, 1))
-    forged = Account(budget=budget, measurements=(draw,), total=Composition.of([draw.cost]))
+    measurement = MeasurementRecord(purpose="marginal", cost=Gaussian.for_rho(budget.rho * 2, 1))
+    forged = Account(budget=budget, measurements=(measurement,), total=Composition.of([measurement.cost]))
 
     with pytest.raises(InternalError, match="do not publish"):
         Certificate.from_account(forged, PrivacyUnit())
@@ -139,29 +148,30 @@ def test_a_threshold_for_fewer_rows_than_a_person_has_is_refused() -> None:
         run.charge("places", PartitionSelection.for_delta(budget.threshold_delta, Gaussian.for_rho(budget.rho, 18), 1))
 
 
-@pytest.mark.parametrize("noise_is_private", [True, False])
-def test_a_certificate_survives_json_and_so_does_its_stamp(noise_is_private: bool) -> None:
+@pytest.mark.parametrize("uses_real_noise", [True, False])
+def test_a_certificate_survives_json_and_so_does_its_privacy_flag(uses_real_noise: bool) -> None:
     certificate = replace(
-        mixed_run(noise_is_private=noise_is_private).certificate(["age: 0 to 120"]),
+        mixed_run(uses_real_noise=uses_real_noise).certificate(["age: 0 to 120"]),
         ledger_head=LedgerHead(7, "ab" * 32),
     )
 
     again = Certificate.from_data(json.loads(json.dumps(certificate.to_data())))
 
     assert again == certificate
-    assert ("NOT PRIVATE" in again.text()) is not noise_is_private
+    assert ("NOT PRIVATE" in again.text()) is not uses_real_noise
 
 
-@pytest.mark.parametrize(("stamps", "private"), [((True,), True), ((False,), False), ((True, False), False)])
-def test_the_first_name_of_the_stamp_is_still_read(stamps: tuple[bool, ...], private: bool) -> None:
-    data = mixed_run().certificate().to_data()
-    del data["differentially_private"]
-    data |= dict(zip(("private", "differentially_private"), stamps, strict=False))
+@pytest.mark.parametrize("flag", [False, None, 0, 1, "true", [True]])
+def test_only_true_marks_a_certificate_as_private(flag: object) -> None:
+    data = mixed_run().certificate().to_data() | {"differentially_private": flag}
 
-    assert Certificate.from_data(data).uses_real_noise is private
+    certificate = Certificate.from_data(data)
+
+    assert certificate.uses_real_noise is False
+    assert "NOT PRIVATE" in certificate.text()
 
 
-def test_a_certificate_without_a_stamp_is_refused() -> None:
+def test_a_certificate_without_a_privacy_flag_is_refused() -> None:
     data = mixed_run().certificate().to_data()
     del data["differentially_private"]
 
@@ -181,7 +191,7 @@ def test_a_certificate_that_was_edited_is_refused() -> None:
     for edited, words in (
         (cheaper, "changed"),
         (smaller, "changed"),
-        (looser, "does not keep its promise"),
+        (looser, "exceeds its guarantee"),
         (nobody, "unit"),
         (garbled, "guarantee"),
         (newer, "format 99"),
@@ -190,9 +200,9 @@ def test_a_certificate_that_was_edited_is_refused() -> None:
             Certificate.from_data(edited)
 
 
-@pytest.mark.parametrize("noise_is_private", [True, False])
-def test_a_certificate_is_proved_again_by_a_closed_formula(noise_is_private: bool) -> None:
-    certificate = mixed_run(noise_is_private=noise_is_private).certificate()
+@pytest.mark.parametrize("uses_real_noise", [True, False])
+def test_a_certificate_is_proved_again_by_a_closed_formula(uses_real_noise: bool) -> None:
+    certificate = mixed_run(uses_real_noise=uses_real_noise).certificate()
 
     assert Certificate.from_data(certificate.to_data(), recompute=False) == certificate
 
@@ -200,21 +210,21 @@ def test_a_certificate_is_proved_again_by_a_closed_formula(noise_is_private: boo
 @pytest.mark.parametrize("epsilon", [0.01, 1, 30])
 @pytest.mark.parametrize("delta", [1e-6, 1e-12])
 @pytest.mark.parametrize("pure", [(), (0.1, 0.1, 0.05)])
-def test_the_closed_formula_bears_out_the_true_figure_and_none_below_it(
+def test_the_closed_formula_proves_the_true_epsilon_and_none_below_it(
     epsilon: float, delta: float, pure: tuple[float, ...]
 ) -> None:
-    budget = Budget.for_guarantee(epsilon, delta, pure_epsilons=[share * epsilon for share in pure])
+    budget = Budget.for_guarantee(epsilon, delta, pure_epsilons=[rho * epsilon for rho in pure])
     total = budget.worst_case
-    figure = total.epsilon_bounds(budget.epsilon, budget.delta).pld
+    epsilon_by_pld = total.epsilon_bounds(budget.epsilon, budget.delta).pld
     enough = math.nextafter(epsilon, 0)
-    assert figure is not None
+    assert epsilon_by_pld is not None
 
     kept = total.epsilon_bounds(budget.epsilon, budget.delta, stated_epsilon=enough)
-    denied = total.epsilon_bounds(budget.epsilon, budget.delta, stated_epsilon=figure * 0.98)
+    denied = total.epsilon_bounds(budget.epsilon, budget.delta, stated_epsilon=epsilon_by_pld * 0.98)
     beyond = total.epsilon_bounds(budget.epsilon, budget.delta, stated_epsilon=epsilon * 1.01)
 
     assert kept.pld == enough
-    assert denied.pld == beyond.pld == figure
+    assert denied.pld == beyond.pld == epsilon_by_pld
 
 
 @pytest.mark.parametrize(
@@ -228,7 +238,7 @@ def test_the_closed_formula_bears_out_the_true_figure_and_none_below_it(
         Budget.for_pure_steps(1, [1, 4, 5]),
     ],
 )
-def test_closed_formulas_show_that_a_plan_keeps_its_promise_and_not_one_of_half(budget: Budget) -> None:
+def test_closed_formulas_prove_the_guarantee_of_a_budget_and_not_half_of_it(budget: Budget) -> None:
     worst = budget.worst_case
 
     assert worst.satisfies(budget.epsilon, budget.delta)
@@ -247,7 +257,7 @@ def test_absurd_budgets_are_judged_at_once() -> None:
 
 
 @pytest.mark.parametrize("stated", [0.0, -1.0, float("inf"), float("nan")])
-def test_a_figure_that_is_none_is_computed(stated: float) -> None:
+def test_a_stated_epsilon_that_is_not_valid_is_computed(stated: float) -> None:
     budget = Budget.for_guarantee(1, 1e-9)
 
     assert budget.worst_case.epsilon_bounds(budget.epsilon, budget.delta, stated) == budget.worst_case.epsilon_bounds(
@@ -268,25 +278,57 @@ def test_a_certificate_that_was_edited_is_refused_by_the_closed_formula_too() ->
             Certificate.from_data(edited, recompute=False)
 
 
-def test_the_draws_can_be_left_out_of_the_text() -> None:
+def test_the_recipe_is_recorded_as_data_and_shown_in_one_line() -> None:
+    recipe: dict[str, Any] = {
+        "name": "privsyn",
+        "budget_shares": (1, 1, 8),
+        "synthesis": {"name": "gum"},
+        "extends": [],
+        "plan": None,
+    }
+    run = Run.open(Budget.for_guarantee(1, 1e-9), PrivacyUnit(), recipe=recipe)
+
+    certificate = run.certificate()
+
+    assert certificate.to_data()["recipe"] == recipe | {"budget_shares": [1, 1, 8]}
+    assert Certificate.from_data(json.loads(json.dumps(certificate.to_data()))) == certificate
+    assert 'Recipe: privsyn\n  budget_shares=[1,1,8], synthesis={"name":"gum"}\n\n' in certificate.text()
+    assert "Recipe" not in mixed_run().certificate().text()
+
+
+@pytest.mark.parametrize("recipe", ["privsyn", ["privsyn"], {"name": {1}}, {"rho": Fraction(1, 3)}, None])
+def test_a_recipe_that_is_no_plain_data_is_refused(recipe: Any) -> None:
+    deep: Any = []
+    for _ in range(900):
+        deep = [deep]
+
+    for wrong in (recipe, {"name": "deep", "options": deep}):
+        with pytest.raises(BudgetError, match="a recipe"):
+            Run.open(Budget.for_guarantee(1, 1e-9), PrivacyUnit(), recipe=wrong)
+        with pytest.raises(BudgetError, match="a recipe"):
+            Certificate.from_data(mixed_run().certificate().to_data() | {"recipe": wrong})
+
+
+def test_the_measurements_can_be_left_out_of_the_text() -> None:
     certificate = mixed_run().certificate()
 
-    assert "Draws: " in certificate.text()
-    assert "Draws: " not in certificate.text(measurements=False)
+    assert "Measurements: " in certificate.text()
+    assert "Measurements: " not in certificate.text(measurements=False)
 
 
-def test_the_text_says_what_a_steward_must_know() -> None:
+def test_the_text_states_what_a_data_owner_must_know() -> None:
     text = mixed_run().certificate(["sex: F, M (code book 2024)"]).text()
 
     for words in (
         "ε = 1, δ = 1e-09",
-        "replacing all rows of one person",
+        "Privacy unit: all rows with the same person (at most 3 rows per person are used).",
+        "Neighboring tables differ by replacing the rows of one person.",
         "at most 2.72 times as likely",
-        "the promise is kept",
+        "Certified: the guarantee holds.",
         "privacy loss distributions",
         "tight conversion",
         "marginal age, sex: Gaussian noise",
-        "sex: F, M (code book 2024)",
+        "Declared public by the data owner, and not protected:\n  sex: F, M (code book 2024)",
         "this run only",
     ):
         assert words in text
@@ -300,7 +342,7 @@ def test_the_text_rounds_epsilon_up() -> None:
     assert float(line.split()[0]) >= certificate.epsilon_bounds.pld
 
 
-def test_an_unused_promise_costs_nothing() -> None:
+def test_an_unused_budget_costs_nothing() -> None:
     run = Run.open(Budget.for_guarantee(1, 1e-9), PrivacyUnit())
 
     assert run.certificate().epsilon_bounds.epsilon == 0

@@ -54,16 +54,14 @@ def test_a_head_is_found_in_json_and_in_the_manifest_of_a_zip(tmp_path: Path, da
         CERTIFICATE | {"releases": [], "head": {"sequence": 1}},
     ],
 )
-def test_a_certificate_is_found_with_its_own_head_whatever_stands_beside_it(
-    tmp_path: Path, data: dict[str, Any]
-) -> None:
+def test_a_certificate_is_read_with_its_own_head_whatever_is_beside_it(tmp_path: Path, data: dict[str, Any]) -> None:
     path = tmp_path / "certificate.json"
     path.write_text(json.dumps(data), "utf-8")
 
-    witness = read_ledger_checkpoint(path)
+    checkpoint = read_ledger_checkpoint(path)
 
-    assert witness.head == HEAD
-    assert [found["run"] for found in witness.certificates] == ["9f86d081"]
+    assert checkpoint.head == HEAD
+    assert [certificate["run"] for certificate in checkpoint.certificates] == ["9f86d081"]
 
 
 def test_a_head_alone_has_no_certificates(tmp_path: Path) -> None:
@@ -73,20 +71,20 @@ def test_a_head_alone_has_no_certificates(tmp_path: Path) -> None:
     assert read_ledger_checkpoint(path).certificates == ()
 
 
-def test_a_certificate_without_its_head_is_no_witness_whatever_stands_beside_it(tmp_path: Path) -> None:
+def test_a_certificate_without_a_head_is_no_checkpoint_whatever_is_beside_it(tmp_path: Path) -> None:
     path = tmp_path / "certificate.json"
     path.write_text(json.dumps({"run": "9f86d081", "head": HEAD.to_data()}), "utf-8")
 
-    with pytest.raises(LedgerError, match="kept none"):
+    with pytest.raises(LedgerError, match="kept no ledger"):
         read_ledger_checkpoint(path)
 
 
-def test_a_release_without_a_ledger_is_no_witness(tmp_path: Path) -> None:
+def test_a_release_without_a_ledger_is_no_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "certificate.json"
     for data in ({"ledger_head": None}, {"releases": [{"certificate": None}, {"certificate": {"ledger_head": None}}]}):
         path.write_text(json.dumps(data), "utf-8")
 
-        with pytest.raises(LedgerError, match="kept none"):
+        with pytest.raises(LedgerError, match="kept no ledger"):
             read_ledger_checkpoint(path)
 
 
@@ -108,7 +106,7 @@ def test_a_release_without_a_ledger_is_no_witness(tmp_path: Path) -> None:
         "[" * 100_000,
     ],
 )
-def test_what_names_no_entry_is_refused_with_what_to_give(tmp_path: Path, text: str) -> None:
+def test_a_file_without_an_entry_is_refused_with_what_to_give(tmp_path: Path, text: str) -> None:
     plain = tmp_path / "x.json"
     plain.write_text(text, "utf-8")
     synopsis = zipped(tmp_path / "x.dpsyn", "manifest.json", text)

@@ -13,19 +13,18 @@ from dpsyn.accounting import Exponential, Gaussian, Laplace, MechanismCost, Part
 from dpsyn.accounting.conversion import gaussian_log_delta
 from dpsyn.accounting.costs import LATTICE_OVERHEAD, MIN_LATTICE_SIGMA, SMOOTHING_VARIANCE, cost_from_data, lattice_for
 from dpsyn.accounting.exact_numbers import GRAINS
-from dpsyn.accounting.privacy_unit import NeighboringRelation
 from dpsyn.errors import BudgetError
 from tests.accounting import naive
 
-shares = st.integers(10**20, 10**40).map(lambda n: Fraction(n, GRAINS))
+rhos = st.integers(10**20, 10**40).map(lambda n: Fraction(n, GRAINS))
 
 
-@given(shares, st.integers(1, 50))
-def test_gaussian_noise_costs_at_most_its_share_and_hardly_less(share: Fraction, squared: int) -> None:
-    spend = Gaussian.for_rho(share, squared)
+@given(rhos, st.integers(1, 50))
+def test_gaussian_noise_costs_at_most_its_share_and_hardly_less(rho: Fraction, squared: int) -> None:
+    cost = Gaussian.for_rho(rho, squared)
 
-    assert share * (1 - Fraction(1, 10**12)) <= spend.rho + Fraction(2, GRAINS)
-    assert spend.rho <= share
+    assert rho * (1 - Fraction(1, 10**12)) <= cost.rho + Fraction(2, GRAINS)
+    assert cost.rho <= rho
 
 
 @given(st.floats(1e-6, 1e9))
@@ -36,12 +35,12 @@ def test_a_lattice_is_fine_enough_and_no_finer(sigma: float) -> None:
     assert s == 0 or sigma * 2 ** (s - 1) < MIN_LATTICE_SIGMA
 
 
-@given(shares)
-def test_the_lattice_costs_three_parts_in_a_million_at_most(share: Fraction) -> None:
-    spend = Gaussian.for_rho(share, 1)
+@given(rhos)
+def test_the_lattice_costs_three_parts_in_a_million_at_most(rho: Fraction) -> None:
+    cost = Gaussian.for_rho(rho, 1)
 
-    assert 2 * spend.rho <= spend.mu_squared + Fraction(2, GRAINS)
-    assert spend.mu_squared <= 2 * spend.rho * (1 + LATTICE_OVERHEAD) + Fraction(1, GRAINS)
+    assert 2 * cost.rho <= cost.mu_squared + Fraction(2, GRAINS)
+    assert cost.mu_squared <= 2 * cost.rho * (1 + LATTICE_OVERHEAD) + Fraction(1, GRAINS)
 
 
 @pytest.mark.parametrize("steps", [2, 3, 5, 20])
@@ -79,7 +78,7 @@ def test_pure_steps_cost_at_most_their_epsilon(epsilon: Fraction, sensitivity: i
         assert step.rho >= step.pure_epsilons[0] ** 2 / 2
 
 
-def test_laplace_noise_costs_what_its_scale_says_unless_more_is_paid() -> None:
+def test_laplace_noise_costs_what_follows_from_its_scale_unless_more_is_charged() -> None:
     assert Laplace(sensitivity=Fraction(1), scale=4.0).pure_epsilons == (Fraction(1, 4),)
     assert Laplace(sensitivity=Fraction(1), scale=4.0, charged_epsilon=Fraction(1, 3)).pure_epsilons == (
         Fraction(1, 3),
@@ -96,7 +95,9 @@ def test_the_exponential_mechanism_charges_both_sides_unless_monotone() -> None:
 
 
 @given(st.fractions(Fraction(1, 100), 100), st.integers(1, 300), st.booleans())
-def test_draws_without_replacement_cost_their_epsilon_together_exactly(epsilon: Fraction, n: int, one: bool) -> None:
+def test_selections_without_replacement_cost_their_epsilon_together_exactly(
+    epsilon: Fraction, n: int, one: bool
+) -> None:
     paid = Fraction(int(epsilon * GRAINS), GRAINS)
 
     step = Exponential.for_epsilon(paid, 3, monotone=one, selections=n)
@@ -111,7 +112,7 @@ def test_draws_without_replacement_cost_their_epsilon_together_exactly(epsilon: 
     [("add-remove", 1, 1, 1, 4), ("replace", 1, 2, 2, 8), ("add-remove", 3, 3, 9, 12), ("replace", 3, 6, 18, 24)],
 )
 def test_sensitivities_follow_neighbors_and_unit(
-    neighbors: NeighboringRelation, rows: int, l1: int, l2_squared: int, score: int
+    neighbors: str, rows: int, l1: int, l2_squared: int, score: int
 ) -> None:
     protection = PrivacyUnit(neighbors=neighbors, id="person", max_rows=rows)
 
@@ -126,10 +127,23 @@ def test_a_laplace_threshold_is_the_smallest_that_holds(scale: float, rows: int)
     noise = Laplace(sensitivity=Fraction(rows), scale=scale)
     weights = -np.abs(np.arange(-4000, 4001)) / scale
 
-    found = PartitionSelection.for_delta(1e-6, noise, rows).threshold
+    threshold = PartitionSelection.for_delta(1e-6, noise, rows).threshold
 
-    assert rows * naive.discrete_tail(weights, found - rows) <= 1e-6
-    assert rows * naive.discrete_tail(weights, found - 1 - rows) > 1e-6
+    assert rows * naive.discrete_tail(weights, threshold - rows) <= 1e-6
+    assert rows * naive.discrete_tail(weights, threshold - 1 - rows) > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("unit", "public"),
+    [
+        (PrivacyUnit(), False),
+        (PrivacyUnit(neighbors="replace"), True),
+        (PrivacyUnit(id="person"), False),
+        (PrivacyUnit(neighbors="replace", id="person"), False),
+    ],
+)
+def test_the_number_of_rows_is_public_only_if_one_row_is_replaced(unit: PrivacyUnit, public: bool) -> None:
+    assert unit.row_count_is_public is public
 
 
 @pytest.mark.parametrize("rows", [1, 3])
@@ -138,18 +152,18 @@ def test_a_gaussian_threshold_is_the_smallest_that_holds(rows: int) -> None:
     points = np.arange(-12 * MIN_LATTICE_SIGMA, 12 * MIN_LATTICE_SIGMA + 1, dtype=np.float64)
     weights = -(points**2) / (2 * MIN_LATTICE_SIGMA**2)
 
-    found = PartitionSelection.for_delta(1e-9, noise, rows).threshold
+    threshold = PartitionSelection.for_delta(1e-9, noise, rows).threshold
 
-    assert rows * naive.discrete_tail(weights, (found - rows) * 2**8) <= 1e-9
-    assert rows * naive.discrete_tail(weights, (found - 1 - rows) * 2**8) > 1e-9
+    assert rows * naive.discrete_tail(weights, (threshold - rows) * 2**8) <= 1e-9
+    assert rows * naive.discrete_tail(weights, (threshold - 1 - rows) * 2**8) > 1e-9
 
 
 def test_a_threshold_costs_its_noise_and_its_delta() -> None:
     noise = Gaussian.for_rho(Fraction(1, 100), 1)
 
-    spend = PartitionSelection.for_delta(1e-10, noise)
+    cost = PartitionSelection.for_delta(1e-10, noise)
 
-    assert (spend.rho, spend.mu_squared, spend.delta) == (noise.rho, noise.mu_squared, Fraction(1, 10**10))
+    assert (cost.rho, cost.mu_squared, cost.delta) == (noise.rho, noise.mu_squared, Fraction(1, 10**10))
 
 
 def test_a_threshold_that_fails_too_often_is_refused() -> None:
@@ -180,10 +194,10 @@ def test_coarse_gaussian_noise_is_refused() -> None:
         lambda: Exponential.for_epsilon(Fraction(1), 1, selections=10**15),
         lambda: Laplace.for_epsilon(Fraction(0), 1),
         lambda: PrivacyUnit(max_rows=2),
-        lambda: PrivacyUnit(neighbors="swap"),  # type: ignore[arg-type]
+        lambda: PrivacyUnit(neighbors="swap"),
     ],
 )
-def test_a_step_cannot_be_built_wrong(build: object) -> None:
+def test_an_invalid_cost_cannot_be_built(build: object) -> None:
     with pytest.raises(BudgetError):
         build()  # type: ignore[operator]
 
@@ -191,16 +205,16 @@ def test_a_step_cannot_be_built_wrong(build: object) -> None:
 @settings(deadline=None)
 @given(
     st.one_of(
-        shares.map(lambda share: Gaussian.for_rho(share, 2)),
-        shares.map(lambda epsilon: Laplace.for_epsilon(epsilon, 1)),
+        rhos.map(lambda rho: Gaussian.for_rho(rho, 2)),
+        rhos.map(lambda epsilon: Laplace.for_epsilon(epsilon, 1)),
         st.builds(
-            lambda epsilon, n: Exponential.for_epsilon(epsilon, Fraction(1, 3), selections=n), shares, st.integers(1, 9)
+            lambda epsilon, n: Exponential.for_epsilon(epsilon, Fraction(1, 3), selections=n), rhos, st.integers(1, 9)
         ),
-        shares.map(lambda share: PartitionSelection.for_delta("1e-10", Gaussian.for_rho(share, 1), 2)),
+        rhos.map(lambda rho: PartitionSelection.for_delta("1e-10", Gaussian.for_rho(rho, 1), 2)),
     )
 )
-def test_a_step_survives_json(spend: MechanismCost) -> None:
-    assert cost_from_data(json.loads(json.dumps(spend.to_data()))) == spend
+def test_a_step_survives_json(cost: MechanismCost) -> None:
+    assert cost_from_data(json.loads(json.dumps(cost.to_data()))) == cost
 
 
 @pytest.mark.parametrize("data", [{}, {"kind": "gumbel"}, {"kind": "laplace"}, {"kind": "gaussian", "sigma": 1}])

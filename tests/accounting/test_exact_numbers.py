@@ -55,7 +55,7 @@ def test_exact_numbers_survive_as_text(value: Fraction) -> None:
     assert exact_fraction(format_exact(value)) == value
 
 
-def test_a_number_is_what_is_written() -> None:
+def test_a_number_is_exactly_as_written() -> None:
     assert exact_fraction(0.1) == Fraction(1, 10)
     assert exact_fraction("1e-9") == exact_fraction(1e-9) == Fraction(1, 10**9)
 
@@ -63,7 +63,7 @@ def test_a_number_is_what_is_written() -> None:
 @pytest.mark.parametrize(
     "nonsense", ["one", float("nan"), float("inf"), "1/0", "1e999999999", "1E-99_9999", "1" * 2000]
 )
-def test_nonsense_is_refused(nonsense: float | str) -> None:
+def test_invalid_values_are_refused(nonsense: float | str) -> None:
     with pytest.raises(BudgetError, match="number"):
         exact_fraction(nonsense)
 

@@ -44,11 +44,11 @@ def ledger(tmp_path: Path) -> Ledger:
     return Ledger(tmp_path / "l.db")
 
 
-def spend_all(ledger: Ledger, dataset: str = "survey", draws: int = 3) -> Run:
-    """A run that draws its whole budget and stays open."""
+def spend_all(ledger: Ledger, dataset: str = "survey", measurements: int = 3) -> Run:
+    """A run that spends its whole budget and stays open."""
     run = Run.open(SMALL, ROWS, dataset=dataset, ledger=ledger)
-    for i, share in enumerate(SMALL.split_rho([1] * draws)):
-        run.charge(f"marginal {i}", Gaussian.for_rho(share, 1))
+    for i, rho in enumerate(SMALL.split_rho([1] * measurements)):
+        run.charge(f"marginal {i}", Gaussian.for_rho(rho, 1))
     return run
 
 
@@ -61,10 +61,10 @@ def tamper(ledger: Ledger, *statements: str) -> None:
     connection.close()
 
 
-# ── promises ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── reserved budgets ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_an_open_run_holds_its_whole_promise_and_a_closed_one_what_it_drew(ledger: Ledger) -> None:
+def test_an_open_run_holds_its_whole_budget_and_a_closed_one_what_it_spent(ledger: Ledger) -> None:
     run = Run.open(SMALL, ROWS, dataset="survey", ledger=ledger)
     run.charge("marginal", Gaussian.for_rho(SMALL.rho / 4, 1))
     (before,) = ledger.datasets()
@@ -100,25 +100,25 @@ def test_a_release_beyond_the_cap_is_refused_and_leaves_no_trace(ledger: Ledger)
     assert ledger.verify() == before
 
 
-def test_a_refusal_says_what_was_asked_for_and_an_epsilon_that_is_granted(ledger: Ledger) -> None:
+def test_a_refusal_states_what_was_requested_and_an_epsilon_that_is_granted(ledger: Ledger) -> None:
     ledger.set_cap("clinic", Cap.for_guarantee(3, 1e-8))
     Run.open(Budget.for_guarantee(2, 1e-9), ROWS, dataset="clinic", ledger=ledger)
 
     with pytest.raises(LedgerError) as refused:
         Run.open(Budget.for_guarantee("2.5", 1e-9), ROWS, dataset="clinic", ledger=ledger)
 
-    words = str(refused.value)
-    assert words.startswith("this release asks for ε = 2.5 at δ = 1e-09, more than is left of the cap of 'clinic'")
-    assert "which is ε = 3 at δ = 1e-08 for all releases together" in words
-    left = re.search(r"may promise up to ε = (\S+) at δ = 1e-08, or (\S+) at the δ of this one", words)
+    message = str(refused.value)
+    assert message.startswith("this release asks for ε = 2.5 at δ = 1e-09, more than is left of the cap of 'clinic'")
+    assert "which is ε = 3 at δ = 1e-08 for all releases together" in message
+    left = re.search(r"may use up to ε = (\S+) at δ = 1e-08, or (\S+) at the δ of this one", message)
     assert left is not None
-    assert 2 < float(left[1]) < float(left[2]) < 2.5  # at a smaller δ the same noise promises a larger ε
+    assert 2 < float(left[1]) < float(left[2]) < 2.5  # at a smaller δ the same noise has a larger ε
     with pytest.raises(LedgerError, match="cap of"):
         Run.open(Budget.for_guarantee(float(left[2]) + 0.01, 1e-9), ROWS, dataset="clinic", ledger=ledger)
     Run.open(Budget.for_guarantee(left[2], 1e-9), ROWS, dataset="clinic", ledger=ledger)
 
 
-def test_a_refusal_says_that_nothing_is_left(ledger: Ledger) -> None:
+def test_a_refusal_states_that_nothing_is_left(ledger: Ledger) -> None:
     ledger.set_cap("survey", Cap(rho=SMALL.rho, delta=Fraction(1, 10**9)))
     spend_all(ledger)
 
@@ -138,7 +138,7 @@ def test_thresholds_beyond_the_cap_are_refused(ledger: Ledger) -> None:
     budget = Budget.for_guarantee(0.1, "1e-9", thresholds=True)
     Run.open(budget, ROWS, dataset="survey", ledger=ledger)
 
-    with pytest.raises(LedgerError, match=r"δ of thresholds .* Lower its δ"):
+    with pytest.raises(LedgerError, match=r"δ for partition selection .* Lower its δ"):
         Run.open(budget, ROWS, dataset="survey", ledger=ledger)
 
 
@@ -155,7 +155,7 @@ def test_closing_makes_room_and_raising_the_cap_does(ledger: Ledger) -> None:
         crashed.charge("marginal", Gaussian.for_rho(SMALL.rho, 1))
 
 
-def test_datasets_have_caps_of_their_own(ledger: Ledger) -> None:
+def test_each_dataset_has_its_own_cap(ledger: Ledger) -> None:
     ledger.set_cap("survey", Cap(rho=SMALL.rho / 2, delta=Fraction(1, 10**9)))
 
     Run.open(SMALL, ROWS, dataset="census", ledger=ledger)
@@ -177,7 +177,7 @@ def test_more_rows_of_the_same_person_are_the_same_unit(ledger: Ledger) -> None:
     assert Run.open(SMALL, PrivacyUnit(id="person", max_rows=5), dataset="survey", ledger=ledger)
 
 
-def test_a_cap_is_shown_as_the_promise_it_came_from() -> None:
+def test_a_cap_is_shown_as_the_guarantee_it_came_from() -> None:
     cap = Cap.for_guarantee(10, 1e-8)
 
     assert cap.epsilon == pytest.approx(10, rel=1e-8)
@@ -190,13 +190,13 @@ def test_a_cap_whose_delta_is_no_probability_is_refused(delta: float) -> None:
         Cap.for_guarantee(4, delta)
 
 
-def test_a_cap_that_bounds_nothing_cannot_be_made() -> None:
+def test_an_invalid_cap_cannot_be_made() -> None:
     for rho, delta in ((Fraction(0), Fraction(1, 9)), (Fraction(1), Fraction(1)), (Fraction(1), Fraction(0))):
-        with pytest.raises(BudgetError, match="bounds nothing"):
+        with pytest.raises(BudgetError, match="is not valid"):
             Cap(rho=rho, delta=delta)
 
 
-def test_spends_are_shown_as_epsilon(ledger: Ledger) -> None:
+def test_costs_are_shown_as_epsilon(ledger: Ledger) -> None:
     for _ in range(4):
         spend_all(ledger).close()
 
@@ -206,7 +206,7 @@ def test_spends_are_shown_as_epsilon(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1, 20, 100])
-def test_what_is_left_can_be_promised_by_one_more_release_and_hardly_more(ledger: Ledger, epsilon: float) -> None:
+def test_what_is_left_can_be_used_by_one_more_release_and_hardly_more(ledger: Ledger, epsilon: float) -> None:
     ledger.set_cap("survey", Cap.for_guarantee(epsilon, 1e-9))
     first = Budget.for_guarantee(epsilon / 2, 1e-9)
     Run.open(first, ROWS, dataset="survey", ledger=ledger)
@@ -221,7 +221,7 @@ def test_what_is_left_can_be_promised_by_one_more_release_and_hardly_more(ledger
     assert 0 < left < epsilon
 
 
-def test_nothing_is_left_where_the_cap_was_lowered_and_without_a_cap_it_is_unknown(ledger: Ledger) -> None:
+def test_nothing_is_left_if_the_cap_was_lowered_and_without_a_cap_it_is_unknown(ledger: Ledger) -> None:
     spend_all(ledger)
     (free,) = ledger.datasets()
     ledger.set_cap("survey", Cap.for_guarantee(0.001, 1e-9))
@@ -248,7 +248,7 @@ def test_a_run_is_resumed_where_it_was(ledger: Ledger) -> None:
     run.charge("two", Gaussian.for_rho(second, 1))
     run.close()
 
-    assert [draw.purpose for draw in run.account.measurements] == ["one", "two"]
+    assert [measurement.purpose for measurement in run.account.measurements] == ["one", "two"]
     assert run.uses_real_noise is False
     with pytest.raises(LedgerError, match="closed"):
         crashed.charge("two", Gaussian.for_rho(second, 1))
@@ -261,7 +261,7 @@ def test_two_processes_cannot_go_on_with_one_run(ledger: Ledger) -> None:
     theirs = Run.resume(ledger, mine.name)
     theirs.charge("marginal", Gaussian.for_rho(SMALL.rho, 1))
 
-    with pytest.raises(LedgerError, match="used twice"):
+    with pytest.raises(LedgerError, match="two processes use the same run"):
         mine.charge("marginal", Gaussian.for_rho(SMALL.rho, 1))
 
 
@@ -275,23 +275,25 @@ def test_an_overspend_is_refused_and_not_recorded(ledger: Ledger) -> None:
     assert ledger.verify() == before
 
 
-def test_draws_are_paid_for_together_or_not_at_all(ledger: Ledger) -> None:
-    draws = [MeasurementRecord(purpose=f"marginal {i}", cost=Gaussian.for_rho(SMALL.rho / 4, 1)) for i in range(5)]
+def test_measurements_are_charged_together_or_not_at_all(ledger: Ledger) -> None:
+    measurements = [
+        MeasurementRecord(purpose=f"marginal {i}", cost=Gaussian.for_rho(SMALL.rho / 4, 1)) for i in range(5)
+    ]
     run = Run.open(SMALL, ROWS, dataset="survey", ledger=ledger)
     before = ledger.verify()
 
     with pytest.raises(BudgetError, match="marginal 4"):
-        run.charge_all(draws)
+        run.charge_all(measurements)
 
     assert ledger.verify() == before
     assert run.account.measurements == ()
-    run.charge_all(draws[:4])
+    run.charge_all(measurements[:4])
     assert ledger.verify().head == run.ledger_head
     assert len(ledger.datasets()[0].runs[0].measurements) == 4
 
 
-def test_a_closed_run_can_be_certified_again_as_it_was_and_draws_nothing(ledger: Ledger) -> None:
-    run = spend_all(ledger, draws=1)
+def test_a_closed_run_can_be_certified_again_as_it_was_and_measures_nothing(ledger: Ledger) -> None:
+    run = spend_all(ledger, measurements=1)
     before = run.certificate()
     run.close()
 
@@ -311,7 +313,7 @@ def test_the_certificate_names_the_last_entry(ledger: Ledger) -> None:
     certificate = run.certificate()
 
     assert certificate.ledger_head == ledger.verify().head
-    assert "recorded in the ledger as far as entry 5" in certificate.text()
+    assert "recorded in the ledger up to entry 5" in certificate.text()
 
 
 def test_unknown_runs_and_ledgers_are_named(ledger: Ledger) -> None:
@@ -326,7 +328,7 @@ def test_unknown_runs_and_ledgers_are_named(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize(
-    ("statement", "words"),
+    ("statement", "message"),
     [
         ("UPDATE entries SET payload = replace(payload, '0', '1') WHERE sequence = 3", "entry 3 was changed"),
         ("UPDATE entries SET time = '2001-01-01' WHERE sequence = 2", "entry 2 was changed"),
@@ -340,12 +342,12 @@ def test_unknown_runs_and_ledgers_are_named(ledger: Ledger) -> None:
         ("INSERT INTO entries VALUES (6, '', '', '', 'draw', '{}', 'x', 'y')", "entry 6 does not follow"),
     ],
 )
-def test_a_change_or_a_deletion_is_found(ledger: Ledger, statement: str, words: str) -> None:
+def test_a_change_or_a_deletion_is_found(ledger: Ledger, statement: str, message: str) -> None:
     spend_all(ledger).close()
 
     tamper(ledger, statement)
 
-    assert any(words in fault for fault in ledger.verify().faults)
+    assert any(message in fault for fault in ledger.verify().faults)
     with pytest.raises(LedgerError, match="tampered"):
         Run.open(SMALL, ROWS, dataset="survey", ledger=ledger)
 
@@ -408,7 +410,7 @@ def test_a_consistent_forgery_of_an_overspend_is_found(ledger: Ledger) -> None:
     run = spend_all(ledger)
     ledger.record(run.name, [MeasurementRecord(purpose="smuggled", cost=Gaussian.for_rho(SMALL.rho, 1))], 3)
 
-    assert "spent more than its promise" in ledger.verify().faults[0]
+    assert "spent more than its budget" in ledger.verify().faults[0]
 
 
 def test_an_entry_that_makes_no_sense_is_found(ledger: Ledger) -> None:
@@ -476,7 +478,8 @@ def test_eight_processes_at_once_never_exceed_the_cap(ledger: Ledger) -> None:
     assert ledger.verify().faults == ()
 
 
-def test_a_killed_process_leaves_its_spends_and_a_sound_ledger(ledger: Ledger) -> None:
+@pytest.mark.check
+def test_a_killed_process_leaves_its_charges_and_an_intact_ledger(ledger: Ledger) -> None:
     chance = random.Random(7)
     run = Run.open(SMALL, ROWS, dataset="survey", ledger=ledger)
 
@@ -487,9 +490,9 @@ def test_a_killed_process_leaves_its_spends_and_a_sound_ledger(ledger: Ledger) -
         process.stdout.readline()
         time.sleep(chance.uniform(0, 0.05))
         process.send_signal(signal.SIGKILL)
-        told = [int(line) for line in process.communicate()[0].split()]
+        reported = [int(line) for line in process.communicate()[0].split()]
         recorded = len(ledger.find_run(run.name)[1].measurements)
-        assert recorded >= max(told, default=1)
+        assert recorded >= max(reported, default=1)
         assert ledger.verify().faults == ()
 
     resumed = Run.resume(ledger, run.name)
@@ -543,8 +546,8 @@ def open_many(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("extra", [0, 4096])
-def test_a_full_disk_refuses_the_release_and_leaves_the_ledger_sound(ledger: Ledger, extra: int) -> None:
-    run = spend_all(ledger, draws=30)
+def test_a_full_disk_refuses_the_release_and_leaves_the_ledger_intact(ledger: Ledger, extra: int) -> None:
+    run = spend_all(ledger, measurements=30)
     before = ledger.verify()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (ledger.path.stat().st_size + extra, limits[1]))
@@ -570,17 +573,17 @@ def test_a_threshold_is_charged_its_delta(ledger: Ledger) -> None:
     assert ledger.datasets()[0].delta == budget.threshold_delta / 4
 
 
-def test_threads_that_share_a_run_pay_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_that_share_a_run_are_charged_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
     budget = Budget.for_guarantee(1, 1e-9)
     run = Run.open(budget, PrivacyUnit())
     charge = Account.charge
 
-    def slowly(account: Account, draw: MeasurementRecord) -> Account:
-        after = charge(account, draw)
+    def slowly(account: Account, measurement: MeasurementRecord) -> Account:
+        after = charge(account, measurement)
         time.sleep(0.01)  # time for another thread to see the old account
         return after
 
-    def pay(_: int) -> bool:
+    def charge_once(_: int) -> bool:
         try:
             run.charge("marginal", Gaussian.for_rho(budget.rho, 1))
         except BudgetError:
@@ -589,9 +592,9 @@ def test_threads_that_share_a_run_pay_one_after_another(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(Account, "charge", slowly)
     with ThreadPoolExecutor(8) as pool:
-        paid = sum(pool.map(pay, range(8)))
+        charged = sum(pool.map(charge_once, range(8)))
 
-    assert paid == 1
+    assert charged == 1
     assert len(run.account.measurements) == 1
 
 
@@ -609,5 +612,5 @@ def test_a_name_that_looks_like_a_known_one_is_refused(tmp_path: Path, name: str
     ledger = Ledger(tmp_path / "l.db")
     ledger.set_cap("people", Cap.for_guarantee(1, 1e-9))
 
-    with pytest.raises(LedgerError, match=r"spaces around it|knows this dataset as"):
+    with pytest.raises(LedgerError, match=r"spaces around it|has this dataset as"):
         Run.open(Budget.for_guarantee(1, 1e-9), PrivacyUnit(), dataset=name, ledger=ledger)

@@ -13,7 +13,7 @@ FIGURE = [(0.01, 1e-8, 18), (0.01, 1e-12, 28), (1.0, 1e-8, 19), (1.0, 1e-12, 28)
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "expected"), FIGURE)
-def test_the_crossings_of_the_seeds_figure(epsilon: float, delta: float, expected: int) -> None:
+def test_the_crossovers_of_the_original_figure(epsilon: float, delta: float, expected: int) -> None:
     assert round(laplace_gaussian_crossover(epsilon, delta, "loose")) == expected
 
 
@@ -30,13 +30,13 @@ def test_laplace_advanced_and_zcdp_differ_by_less_than_ten(epsilon: float, delta
         assert abs(difference) < 10
 
 
-def test_the_recommendation_follows_the_crossing() -> None:
+def test_the_recommendation_follows_the_crossover() -> None:
     for k in (1, 15, 16, 50):
         best = next(choice.name for choice in compare_noise_mechanisms(1, 1e-9, k) if choice.recommended)
         assert best == ("Laplace, basic composition" if k <= 15 else "Gaussian, exact")
 
 
-def test_all_six_ways_are_shown_and_exact_is_the_least_gaussian() -> None:
+def test_all_six_methods_are_shown_and_exact_is_the_smallest_gaussian() -> None:
     choices = {choice.name: choice.std for choice in compare_noise_mechanisms(1, 1e-9, 50)}
 
     assert len(choices) == len(NOISE_METHODS) == 6
@@ -46,7 +46,7 @@ def test_all_six_ways_are_shown_and_exact_is_the_least_gaussian() -> None:
     assert choices["Gaussian, advanced composition"] > choices["Gaussian, zCDP"] > choices["Gaussian, exact"]
 
 
-def test_advanced_composition_spends_what_is_promised() -> None:
+def test_advanced_composition_spends_the_whole_epsilon() -> None:
     step = math.sqrt(2) / laplace_advanced(1, 1e-9, 50)
 
     total = math.sqrt(2 * 50 * math.log(1e9)) * step + 50 * step * math.expm1(step)
@@ -54,7 +54,7 @@ def test_advanced_composition_spends_what_is_promised() -> None:
     assert total == pytest.approx(1, rel=1e-12)
 
 
-def test_without_delta_only_basic_composition_is_left() -> None:
+def test_without_delta_only_basic_composition_applies() -> None:
     (choice,) = compare_noise_mechanisms(1, 0, 1000)
 
     assert choice.name == "Laplace, basic composition"
@@ -75,14 +75,14 @@ def test_without_delta_only_basic_composition_is_left() -> None:
         (1, 1e-9, 0),
     ],
 )
-def test_nonsense_is_refused(epsilon: float, delta: float, marginals: int) -> None:
+def test_invalid_values_are_refused(epsilon: float, delta: float, marginals: int) -> None:
     with pytest.raises(BudgetError, match="give"):
         compare_noise_mechanisms(epsilon, delta, marginals)
 
 
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 0.1, 10, 1e6])
 @pytest.mark.parametrize("delta", [1e-36, 1e-9, 0.1, 0.999])
-def test_within_the_allowed_range_every_way_is_finite_and_the_best_follows_the_crossing(
+def test_within_the_allowed_range_every_method_is_finite_and_the_best_follows_the_crossover(
     epsilon: float, delta: float
 ) -> None:
     for k in (1, 20, 10**9):

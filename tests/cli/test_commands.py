@@ -1,4 +1,4 @@
-"""The command line as a person meets it: what it prints, what it writes, how it ends."""
+"""The command line as a user meets it: help, schema commands, the demo, exit codes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 import dpsyn
 from dpsyn import demo
 from dpsyn.cli.main import COMMANDS, run
+from dpsyn.cli.main import dpsyn as dpsyn_command
 from dpsyn.diagnose import PRIVATE_NOTICE
 from dpsyn.errors import UserError
 from dpsyn.schema import Schema
@@ -38,8 +40,9 @@ def test_help_is_fast_and_names_every_command(capsys: pytest.CaptureFixture[str]
                 ["--help"],
                 *(
                     [n, "--help"]
-                    for n in ("noise", "ledger", "synthesize", "generate", "evaluate", "simulate", "itemsets")
+                    for n in ("compare-noise", "ledger", "synthesize", "generate", "evaluate", "simulate", "itemsets")
                 ),
+                ["recipes", "--help"],
             )
         )
     )
@@ -52,33 +55,77 @@ def test_help_is_fast_and_names_every_command(capsys: pytest.CaptureFixture[str]
     assert all(f"  {name}" in shown for name in COMMANDS)
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["demo"],
-        *([name] for name in ("synthesize", "measure", "generate", "inspect", "evaluate", "simulate", "itemsets")),
-        ["noise"],
-        ["schema"],
-        *(["schema", n] for n in ("draft", "import", "approve", "check", "json-schema")),
-        ["ledger"],
-        *(["ledger", n] for n in ("show", "verify", "cap", "close")),
-    ],
-)
-def test_every_command_explains_itself(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    code = run([*command, "--help"])
+def all_commands() -> dict[tuple[str, ...], click.Command]:
+    """Every command and subcommand, by its words."""
+    context = click.Context(dpsyn_command)
+    commands: dict[tuple[str, ...], click.Command] = {}
+    for name in COMMANDS:
+        command = dpsyn_command.get_command(context, name)
+        assert command is not None
+        commands[name,] = command
+        for inner, subcommand in command.commands.items() if isinstance(command, click.Group) else ():
+            commands[name, inner] = subcommand
+    return commands
+
+
+@pytest.mark.parametrize("words", all_commands(), ids=" ".join)
+def test_every_command_explains_itself_with_an_example(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = run([*words, "--help"])
 
     shown = capsys.readouterr().out
     assert code == 0
     assert len(shown.splitlines()) > 8
     assert "\\b" not in shown
+    assert f"  dpsyn {' '.join(words)}" in shown
 
 
-def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_option_has_a_help_text_and_one_declaration() -> None:
+    for words, command in all_commands().items():
+        options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+        names = [name for option in options for name in option.opts]
+        assert len(names) == len(set(names)), words
+        assert all(option.help for option in options), words
+
+
+def test_quiet_and_force_mean_the_same_in_every_command() -> None:
+    helps: dict[str, set[str | None]] = {"quiet": set(), "force": set(), "as_json": set()}
+    for command in all_commands().values():
+        for option in command.params:
+            if isinstance(option, click.Option) and option.name in helps:
+                helps[option.name].add(option.help)
+
+    assert helps == {
+        "quiet": {"Print nothing but errors and the results asked for."},
+        "force": {"Overwrite files that exist."},
+        "as_json": {"Print JSON."},
+    }
+
+
+def test_the_help_lists_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--help"]) == 0
+
+    shown = capsys.readouterr().out
+    assert [line.split()[0] for line in shown.partition("Exit codes:")[2].splitlines() if line.strip()] == [
+        "0", "1", "2", "130",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["synthesize", "measure"])
+def test_the_help_lists_baselines_apart_from_recipes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([name, "--help"]) == 0
+
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "dpsyn, privsyn, priview, planned, explore; see dpsyn recipes. Baselines, for comparisons only: " in shown
+
+
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--version"]) == 0
     assert "dpsyn, version 0." in capsys.readouterr().out
 
 
-# ── the steward's way through the schema ─────────────────────────────────────────────────────────────────────
+# ── from a table to its schema ───────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_draft_is_approved_and_checked(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,7 +151,7 @@ def test_a_draft_goes_to_standard_output_by_default(people: Path, capsys: pytest
     assert Schema.from_yaml(capsys.readouterr().out).names == ("name", "age", "sex")
 
 
-def test_a_draft_of_a_table_without_rows_says_so(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_draft_of_a_table_without_rows_has_a_note(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("empty.csv").write_text("age,sex\n", "utf-8")
 
     assert run(["schema", "draft", "empty.csv", "-o", "schema.yaml"]) == 0
@@ -114,7 +161,7 @@ def test_a_draft_of_a_table_without_rows_says_so(people: Path, capsys: pytest.Ca
 
 
 @pytest.mark.parametrize("command", [["check", ""], ["import", ""], ["approve", "", "a", "--because", "book"]])
-def test_an_empty_path_is_told(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_path_is_refused(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["schema", *command]) == 2
 
     assert capsys.readouterr().err == "dpsyn: no path was given; give the name of a file\n"
@@ -126,20 +173,20 @@ def test_a_draft_in_a_file_is_for_its_owner_only(people: Path) -> None:
     assert Path("schema.yaml").stat().st_mode & 0o777 == 0o600
 
 
-def test_work_is_not_overwritten_unless_forced(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    mine = Path("schema.yaml")
-    mine.write_text("mine", "utf-8")
+def test_a_file_is_not_overwritten_without_force(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    existing = Path("schema.yaml")
+    existing.write_text("mine", "utf-8")
 
     refused = run(["schema", "draft", "people.csv", "-o", "schema.yaml"])
-    kept = mine.read_text("utf-8")
+    kept = existing.read_text("utf-8")
     forced = run(["schema", "draft", "people.csv", "-o", "schema.yaml", "--force"])
 
     assert (refused, kept, forced) == (2, "mine", 0)
     assert "--force" in capsys.readouterr().err
-    assert Schema.load(mine)
+    assert Schema.load(existing)
 
 
-def test_a_check_counts_cells_outside_and_says_where_they_go(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_check_counts_cells_outside_and_what_they_become(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("schema.yaml").write_text(
         "dpsyn_schema: 1\nattributes:\n"
         "  age: {kind: integer, low: 30, high: 40}\n  sex: {kind: categorical, values: [F]}\n",
@@ -191,7 +238,7 @@ def test_the_demo_writes_a_table_its_schema_and_a_release(people: Path, capsys: 
     assert sorted(path.name for path in Path("shown").iterdir()) == ["people.csv", "release", "schema.yaml"]
     assert {"synthetic.csv", "synopsis.dpsyn", "certificate.txt"} <= {p.name for p in Path("shown/release").iterdir()}
     shown = capsys.readouterr().out
-    assert "Certified: the promise is kept." in shown
+    assert "Certified: the guarantee holds." in shown
     assert "synthetic people" in shown
 
 
@@ -204,7 +251,7 @@ def test_the_demo_can_be_repeated_and_be_quiet(people: Path, capsys: pytest.Capt
     assert capsys.readouterr().err == ""
 
 
-def test_a_check_says_what_it_does_not_compare(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_check_lists_what_it_does_not_compare(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dpsyn.write_table(demo.people(50), "table.csv", synthetic=False)
     Path("schema.yaml").write_text(demo.people_schema_text(), "utf-8")
 
@@ -223,7 +270,9 @@ def test_a_table_fits_in_eighty_columns(people: Path, capsys: pytest.CaptureFixt
     assert max(len(line) for line in lines) <= 80
 
 
-def test_a_check_tells_the_line_that_breaks_off(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_check_names_the_first_line_with_another_number_of_cells(
+    people: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("schema.yaml").write_text("dpsyn_schema: 1\nattributes:\n  age: {kind: integer, low: 0, high: 99}\n", "utf-8")
     people.write_text(CSV + "one,two\n", "utf-8")
 
@@ -244,7 +293,7 @@ def test_a_query_reads_from_a_database(people: Path, capsys: pytest.CaptureFixtu
     assert Schema.from_yaml(capsys.readouterr().out).names == ("age",)
 
 
-# ── how it ends ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── exit codes ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -279,7 +328,7 @@ def test_a_mistake_of_the_user_ends_with_2_and_a_message(
     assert sorted(people.parent.iterdir()) == before
 
 
-def test_a_mistake_of_ours_ends_with_1_and_does_not_quote_rows(
+def test_an_internal_error_ends_with_1_and_does_not_quote_rows(
     people: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(*_: object, **__: object) -> str:
@@ -291,7 +340,7 @@ def test_a_mistake_of_ours_ends_with_1_and_does_not_quote_rows(
 
     shown = capsys.readouterr()
     assert code == 1
-    assert "RuntimeError in test_commands.py" in shown.err
+    assert "internal error (RuntimeError in test_commands.py" in shown.err
     assert SECRET not in shown.err + shown.out
 
 
@@ -307,7 +356,7 @@ def test_errors_of_every_kind_are_shown_as_one_line(
     assert capsys.readouterr().err == "dpsyn: this is wrong; do that\n"
 
 
-def test_a_reader_that_has_enough_ends_the_command_quietly(people: Path) -> None:
+def test_a_closed_pipe_ends_the_command_quietly(people: Path) -> None:
     read, write = os.pipe()
     os.close(read)
 

@@ -1,4 +1,4 @@
-"""``dpsyn evaluate`` as a person meets it."""
+"""``dpsyn evaluate`` against a real table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from dpsyn.cli import evaluate
 from dpsyn.cli.main import run
-from dpsyn.evaluation import EVALUATION_NOTICE, IDENTICAL_ROWS_NOTE, PRESETS
+from dpsyn.evaluation import EVALUATION_NOTICE, IDENTICAL_ROWS_NOTE, PRESETS, IncomeColumns
 
 SCHEMA = """
 dpsyn_schema: 1
@@ -23,7 +23,7 @@ attributes:
   wage: {kind: integer, low: 0, high: 100000}
 """
 SCORES = ["evaluate", "people.csv", "synthetic.csv", "-s", "schema.yaml", "-q"]
-INCOME = ["--region", "town", "--sex", "sex", "--income", "wage"]
+INCOME = ["--nist-income", "region=town,sex=sex,income=wage"]
 
 
 @pytest.fixture(autouse=True)
@@ -38,17 +38,17 @@ def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def rows_shown(text: str) -> dict[str, list[str]]:
-    """The lines of the tables: what stands in the first column, and the cells after it."""
+def printed_rows(text: str) -> dict[str, list[str]]:
+    """The lines of the tables: first column → the cells after it."""
     cells = [re.split(r"\s{2,}", line.strip()) for line in text.splitlines()]
     return {first: rest for first, *rest in cells if len(rest) >= 3}
 
 
-def test_every_figure_is_shown_beside_its_yardsticks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_figure_is_printed_beside_its_references(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*SCORES, *INCOME, "--target", "sex"]) == 0
 
     shown = capsys.readouterr().out
-    rows = rows_shown(shown)
+    rows = printed_rows(shown)
     assert "synthetic.csv against people.csv: 200 rows against 300, 4 attributes" in shown
     for name in (
         "distance of 4 1-way marginals",
@@ -80,7 +80,7 @@ def test_the_notice_comes_first_and_identical_rows_are_explained(capsys: pytest.
 def test_identical_tables_score_a_million(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["evaluate", "people.csv", "people.csv", "-s", "schema.yaml", "-q"]) == 0
 
-    rows = rows_shown(capsys.readouterr().out)
+    rows = printed_rows(capsys.readouterr().out)
     assert rows["NIST mean (preset paper)"][0] == "1,000,000"
     assert rows["distance of 6 2-way marginals"][0] == "0.0000"
 
@@ -95,7 +95,7 @@ def test_json_holds_everything_and_is_for_its_owner_only(capsys: pytest.CaptureF
     assert EVALUATION_NOTICE in capsys.readouterr().out
 
 
-def test_json_on_standard_output_is_all_there(capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_else_goes_to_standard_output_with_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*SCORES, "--json", "-"]) == 0
 
     shown = capsys.readouterr()
@@ -123,12 +123,12 @@ def test_several_tables_are_scored_together(capsys: pytest.CaptureFixture[str]) 
     assert shown.count("rows against 300") == 2
 
 
-def test_progress_is_told_in_phases_unless_asked_to_be_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_printed_in_phases_unless_quiet(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(SCORES[:-1]) == 0
 
     assert capsys.readouterr().err.splitlines() == [
         "… reading both tables",
-        "… scoring as the contest did",
+        "… computing the NIST scores",
         "… comparing marginals",
     ]
 
@@ -139,11 +139,13 @@ def test_progress_is_told_in_phases_unless_asked_to_be_quiet(capsys: pytest.Capt
         ("age,sex,wage\n1,F,2\n", "synthetic.csv does not fit the schema: there is no column 'town'"),
         ("age,sex,town,wage\n", "synthetic.csv has no rows; there is nothing to compare"),
         ("", "synthetic.csv is empty; its first line should name the columns"),
-        ("age,sex,town,wage\nold,F,Ur,2\n", "synthetic.csv: no cell of column 'age' can be read as the schema says"),
-        ("age,sex,town,wage\n1,0,Ur,2\n", "synthetic.csv: no cell of column 'sex' can be read as the schema says"),
+        ("age,sex,town,wage\nold,F,Ur,2\n", "synthetic.csv: no cell of column 'age' can be read as integer"),
+        ("age,sex,town,wage\n1,0,Ur,2\n", "synthetic.csv: no cell of column 'sex' can be read as categorical"),
     ],
 )
-def test_a_table_that_does_not_fit_is_told(synthetic: str, complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_that_does_not_fit_is_refused(
+    synthetic: str, complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("synthetic.csv").write_text(synthetic, "utf-8")
 
     code = run([*SCORES, "--json", "scores.json"])
@@ -158,11 +160,16 @@ def test_a_table_that_does_not_fit_is_told(synthetic: str, complaint: str, capsy
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--target", "wealth"], "there is no column 'wealth' to compare; there are age, sex, town, wage"),
-        (["--region", "wealth", "--sex", "sex", "--income", "wage"], "there is no column 'wealth' to compare"),
-        (["--region", "town"], "needs three columns: a region, a sex and an income"),
-        ([*INCOME, "--sexes", "F"], "give two values with a comma between them"),
-        ([*INCOME, "--sexes", "F,X"], "'sex' to compare must be among F, M"),
+        (
+            ["--target", "wealth"],
+            "there is no column 'wealth' to compare; the compared columns are age, sex, town, wage",
+        ),
+        (["--nist-income", "region=wealth,sex=sex,income=wage"], "there is no column 'wealth' to compare"),
+        (["--nist-income", "region=town"], "give three columns, such as region=district,sex=sex,income=wage"),
+        (["--nist-income", "town,sex=sex,income=wage"], "give three columns"),
+        (["--nist-income", "region=town,region=town,sex=sex,income=wage"], "give three columns"),
+        (["--nist-income", "region=town,sex=sex,income=wage,sexes=F"], "give two values with a bar between"),
+        (["--nist-income", "region=town,sex=sex,income=wage,sexes=F|X"], "'sex' to compare must be two of F, M"),
         (["--preset", "match2"], "'match2' is not one of"),
         (["--seed", "-1"], "-1 is not in the range"),
         (["--json", "people.csv"], "people.csv is given twice, as data and as --json"),
@@ -170,13 +177,13 @@ def test_a_table_that_does_not_fit_is_told(synthetic: str, complaint: str, capsy
         (["--json", "nowhere/scores.json"], "there is no folder nowhere"),
     ],
 )
-def test_a_mistake_of_the_user_is_told(options: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistake_is_refused(options: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*SCORES, *options]) == 2
 
     assert complaint in capsys.readouterr().err
 
 
-def test_a_column_that_is_not_there_is_told_before_anything_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_column_is_refused_before_anything_is_read(capsys: pytest.CaptureFixture[str]) -> None:
     Path("people.csv").unlink()
 
     assert run([*SCORES, "--target", "wealth"]) == 2
@@ -184,20 +191,21 @@ def test_a_column_that_is_not_there_is_told_before_anything_is_read(capsys: pyte
     assert "there is no column 'wealth'" in capsys.readouterr().err
 
 
-def test_cells_that_a_wrong_schema_counts_as_others_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_cells_that_a_wrong_schema_counts_as_other_values_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     wrong = SCHEMA.replace("high: 99, bins: 10", "high: 29, bins: 10")
     Path("schema.yaml").write_text(wrong, "utf-8")
 
     assert run([*SCORES, "--html", "report.html"]) == 0
 
-    told = (
-        "counted as another value (real / synthetic cells): age (60.0 % / 30.0 %). If that is much, correct the schema"
+    note = (
+        "counted as another value (real / synthetic cells): age (60.0 % / 30.0 %). "
+        "If the shares are large, correct the schema"
     )
-    assert told in capsys.readouterr().out
-    assert told in Path("report.html").read_text("utf-8")
+    assert note in capsys.readouterr().out
+    assert note in Path("report.html").read_text("utf-8")
 
 
-def test_a_name_makes_the_terminal_do_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_control_characters_in_a_name_do_not_reach_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     for file in ("schema.yaml", "people.csv", "synthetic.csv"):
         text, named = Path(file).read_text("utf-8"), '"w\\x1B[31m"' if file == "schema.yaml" else "w\x1b[31m"
         Path(file).write_text(text.replace("wage", named), "utf-8")
@@ -210,12 +218,12 @@ def test_a_name_makes_the_terminal_do_nothing(capsys: pytest.CaptureFixture[str]
 
 
 def test_two_sexes_may_be_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*SCORES, *INCOME, "--sexes", "M, F", "--json", "-"]) == 0
+    assert run([*SCORES, INCOME[0], f"{INCOME[1]}, sexes=M | F", "--json", "-"]) == 0
 
     assert json.loads(capsys.readouterr().out)["contest"]["income"]["sexes"] == ["M", "F"]
 
 
-def test_a_file_of_scores_is_not_overwritten_unless_forced(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_of_scores_is_not_overwritten_without_force(capsys: pytest.CaptureFixture[str]) -> None:
     Path("scores.json").write_text("mine", "utf-8")
 
     refused = run([*SCORES, "--json", "scores.json"])
@@ -227,7 +235,7 @@ def test_a_file_of_scores_is_not_overwritten_unless_forced(capsys: pytest.Captur
     assert json.loads(Path("scores.json").read_text("utf-8"))
 
 
-def test_without_scikit_learn_it_is_said_what_to_install(
+def test_without_scikit_learn_the_message_names_the_extra(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
@@ -235,6 +243,13 @@ def test_without_scikit_learn_it_is_said_what_to_install(
     assert run([*SCORES, "--target", "sex"]) == 2
 
     assert "pip install 'dpsyn[ml]'" in capsys.readouterr().err
+
+
+def test_column_names_of_the_income_metric_may_contain_commas_and_equals_signs() -> None:
+    columns = evaluate.parse_income_columns("region=a,b,sex=x=y,income=z")
+
+    assert columns == IncomeColumns(region="a,b", sex="x=y", income="z")
+    assert evaluate.parse_income_columns(None) is None
 
 
 def test_the_help_names_the_presets_of_the_library() -> None:

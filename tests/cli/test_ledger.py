@@ -1,4 +1,4 @@
-"""``dpsyn ledger`` as a steward meets it."""
+"""``dpsyn ledger`` as the owner of a dataset meets it."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def say(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
-    """Run a command and give its exit code and all it printed."""
+def invoke(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
+    """Run a ledger command; return its exit code and all it printed."""
 
     def command(*arguments: str) -> tuple[int, str]:
         capsys.readouterr()
@@ -40,11 +40,11 @@ def say(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
     return command
 
 
-Say = Callable[..., tuple[int, str]]
+Invoke = Callable[..., tuple[int, str]]
 
 
 def release(dataset: str = "people", *, part: int = 2, real: bool = True, closed: bool = True) -> Run:
-    """A run that draws a part of its budget."""
+    """A run that spends a part of its budget."""
     made = Run.open(SMALL, PERSON, dataset=dataset, ledger=Ledger(FILE), uses_real_noise=real)
     made.charge("marginal age", Gaussian.for_rho(SMALL.rho / part, PERSON.l2_sensitivity_squared))
     if closed:
@@ -52,8 +52,8 @@ def release(dataset: str = "people", *, part: int = 2, real: bool = True, closed
     return made
 
 
-def cap(say: Say, epsilon: str = "4", delta: str = "1e-8", dataset: str = "people") -> tuple[int, str]:
-    return say("cap", "ledger.db", "--dataset", dataset, "--epsilon", epsilon, "--delta", delta)
+def cap(invoke: Invoke, epsilon: str = "4", delta: str = "1e-8", dataset: str = "people") -> tuple[int, str]:
+    return invoke("set-cap", "ledger.db", "--dataset", dataset, "--epsilon", epsilon, "--delta", delta)
 
 
 def tamper(*statements: str) -> None:
@@ -67,17 +67,17 @@ def tamper(*statements: str) -> None:
 # ── caps ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_cap_makes_the_file_and_says_what_is_left(say: Say) -> None:
-    code, shown = cap(say)
+def test_a_cap_creates_the_file_and_shows_what_is_left(invoke: Invoke) -> None:
+    code, shown = cap(invoke)
 
     assert code == 0
     assert "Cap: ε = 4 at δ = 1e-8 for all releases together." in shown
-    assert "Left: one more release may promise up to ε = 3.77 at δ = 1e-8." in shown
+    assert "Left: one more release can have a budget of up to ε = 3.77 at δ = 1e-8." in shown
     assert FILE.is_file()
 
 
-def test_what_the_cap_leaves_can_be_promised(say: Say) -> None:
-    _, shown = cap(say)
+def test_what_the_cap_leaves_can_be_released(invoke: Invoke) -> None:
+    _, shown = cap(invoke)
     left = shown.partition("up to ε = ")[2].split()[0]
 
     Run.open(Budget.for_guarantee(left, 1e-8), PERSON, dataset="people", ledger=Ledger(FILE))
@@ -86,10 +86,10 @@ def test_what_the_cap_leaves_can_be_promised(say: Say) -> None:
         release()
 
 
-def test_a_lowered_cap_leaves_nothing(say: Say) -> None:
+def test_a_lowered_cap_leaves_nothing(invoke: Invoke) -> None:
     release()
 
-    code, shown = cap(say, "0.01")
+    code, shown = cap(invoke, "0.01")
 
     assert code == 0
     assert "Left: nothing; a release is refused until the cap is raised" in shown
@@ -110,10 +110,10 @@ def test_a_lowered_cap_leaves_nothing(say: Say) -> None:
         ("1", "1e-9", ""),
     ],
 )
-def test_a_cap_that_is_nonsense_is_refused_and_nothing_is_written(
-    say: Say, epsilon: str, delta: str, dataset: str
+def test_an_invalid_cap_is_refused_and_nothing_is_written(
+    invoke: Invoke, epsilon: str, delta: str, dataset: str
 ) -> None:
-    code, shown = cap(say, epsilon, delta, dataset)
+    code, shown = cap(invoke, epsilon, delta, dataset)
 
     assert code == 2
     assert "Traceback" not in shown
@@ -123,11 +123,11 @@ def test_a_cap_that_is_nonsense_is_refused_and_nothing_is_written(
 # ── show ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_dataset_is_shown_with_its_cap_its_use_and_its_runs(say: Say) -> None:
-    cap(say)
+def test_a_dataset_is_shown_with_its_cap_its_use_and_its_runs(invoke: Invoke) -> None:
+    cap(invoke)
     first, second = release(), release(part=1)
 
-    code, shown = say("show", "ledger.db")
+    code, shown = invoke("show", "ledger.db")
 
     rows = {line.split()[0]: line.split() for line in shown.splitlines() if line.strip()}
     assert code == 0
@@ -139,41 +139,41 @@ def test_a_dataset_is_shown_with_its_cap_its_use_and_its_runs(say: Say) -> None:
     assert "abandoned" not in shown
 
 
-def test_an_open_run_is_pointed_out_with_how_to_close_it(say: Say) -> None:
+def test_an_open_run_is_pointed_out_with_how_to_close_it(invoke: Invoke) -> None:
     crashed = release(closed=False)
 
-    code, shown = say("show", "ledger.db")
+    code, shown = invoke("show", "ledger.db")
 
     assert code == 0
-    assert "1 open run counted with the whole promise" in shown
+    assert "1 open run counted with the whole budget" in shown
     assert f"dpsyn ledger close ledger.db {crashed.name}" in shown
     assert "Cap: none" in shown
 
 
-def test_a_run_with_noise_of_a_test_is_stamped(say: Say) -> None:
+def test_a_run_with_noise_of_a_test_is_stamped(invoke: Invoke) -> None:
     fake = release(real=False)
 
-    _, shown = say("show", "ledger.db")
+    _, shown = invoke("show", "ledger.db")
 
     assert "closed, NOT PRIVATE" in shown
     assert f"the noise of {fake.name} came from a test" in shown
 
 
-def test_the_sum_of_pure_promises_is_shown_as_it_is(say: Say) -> None:
+def test_the_sum_of_pure_promises_is_shown_as_it_is(invoke: Invoke) -> None:
     for _ in range(2):
         Run.open(Budget.for_pure_steps("0.25", [1, 1]), PERSON, dataset="people", ledger=Ledger(FILE))
 
-    _, shown = say("show", "ledger.db")
+    _, shown = invoke("show", "ledger.db")
 
     assert "Used: ε = 0.5 at δ = 1e-9" in shown
 
 
-def test_one_dataset_can_be_asked_for(say: Say) -> None:
+def test_one_dataset_can_be_shown_alone(invoke: Invoke) -> None:
     release("people")
     release("shops")
 
-    _, shown = say("show", "ledger.db", "--dataset", "shops")
-    code, refused = say("show", "ledger.db", "--dataset", "houses")
+    _, shown = invoke("show", "ledger.db", "--dataset", "shops")
+    code, refused = invoke("show", "ledger.db", "--dataset", "houses")
 
     assert "Dataset shops" in shown
     assert "people" not in shown
@@ -181,12 +181,12 @@ def test_one_dataset_can_be_asked_for(say: Say) -> None:
     assert "there is no dataset 'houses' in ledger.db; it has: people, shops" in refused
 
 
-def test_json_tells_the_same(say: Say) -> None:
-    cap(say)
+def test_json_has_the_same_figures(invoke: Invoke) -> None:
+    cap(invoke)
     made = release()
     release("shops", closed=False, real=False)
 
-    code, shown = say("show", "ledger.db", "--json")
+    code, shown = invoke("show", "ledger.db", "--json")
 
     people, shops = json.loads(shown)
     assert code == 0
@@ -206,14 +206,14 @@ def test_json_tells_the_same(say: Say) -> None:
 # ── verify ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_sound_ledger_is_told_so_with_its_last_entry(say: Say) -> None:
+def test_an_intact_ledger_is_reported_with_its_last_entry(invoke: Invoke) -> None:
     made = release()
 
-    code, shown = say("verify", "ledger.db")
+    code, shown = invoke("verify", "ledger.db")
 
     assert code == 0
     assert made.ledger_head is not None
-    assert "ledger.db is sound: 3 entries" in shown
+    assert "ledger.db is intact: 3 entries" in shown
     assert made.ledger_head.hash in shown
 
 
@@ -224,136 +224,137 @@ def test_a_sound_ledger_is_told_so_with_its_last_entry(say: Say) -> None:
         ("DELETE FROM entries WHERE sequence = 2", "entry 2 is missing"),
     ],
 )
-def test_tampering_is_reported_and_nothing_else_works_on(say: Say, statement: str, fault: str) -> None:
+def test_tampering_is_reported_and_other_commands_refuse_the_ledger(invoke: Invoke, statement: str, fault: str) -> None:
     made = release(closed=False)
     release()
     tamper(statement)
 
-    code, shown = say("verify", "ledger.db")
-    as_json = say("verify", "ledger.db", "--json")
+    code, shown = invoke("verify", "ledger.db")
+    as_json = invoke("verify", "ledger.db", "--json")
     others = [
-        say("show", "ledger.db"),
-        cap(say),
-        say("close", "ledger.db", made.name, "--yes"),
+        invoke("show", "ledger.db"),
+        cap(invoke),
+        invoke("close", "ledger.db", made.name, "--yes"),
     ]
 
     assert code == as_json[0] == 2
-    assert "NOT sound" in shown
+    assert "NOT intact" in shown
     assert fault in shown
     assert fault in json.loads(as_json[1])["faults"][0]
     assert [other for other, _ in others] == [2, 2, 2]
-    assert all("tampered with" in words for _, words in others)
+    assert all("tampered with" in message for _, message in others)
 
 
-def test_a_ledger_whose_end_was_cut_off_is_found_by_a_certificate_and_by_a_synopsis(say: Say) -> None:
+def test_a_ledger_whose_end_was_cut_off_disagrees_with_a_certificate_and_a_synopsis(invoke: Invoke) -> None:
     made = release()
     data = made.certificate().to_data()
     Path("certificate.json").write_text(json.dumps(data), "utf-8")
     synopsis(made.certificate()).save("s.dpsyn")
-    witnesses = ["--against", "certificate.json", "--against", "s.dpsyn"]
-    sound = say("verify", "ledger.db", *witnesses)
+    records = ["--against", "certificate.json", "--against", "s.dpsyn"]
+    intact = invoke("verify", "ledger.db", *records)
     tamper("DELETE FROM entries WHERE sequence = 3")
 
-    alone = say("verify", "ledger.db")
-    compared = say("verify", "ledger.db", *witnesses)
+    alone = invoke("verify", "ledger.db")
+    compared = invoke("verify", "ledger.db", *records)
 
-    assert sound[0] == 0
-    assert "agrees with certificate.json, s.dpsyn" in sound[1]
+    assert intact[0] == 0
+    assert "agrees with certificate.json, s.dpsyn" in intact[1]
     assert alone[0] == 0
     assert compared[0] == 2
     assert "certificate.json: entry 3 is not the one a release recorded" in compared[1]
     assert "s.dpsyn: entry 3 is not the one a release recorded" in compared[1]
 
 
-def test_a_certificate_that_was_changed_is_refused_with_what_differs(say: Say) -> None:
+def test_a_certificate_that_was_changed_is_refused_with_what_differs(invoke: Invoke) -> None:
     data = release().certificate().to_data()
     data["guarantee"]["epsilon"] = "0.1"
     Path("forged.json").write_text(json.dumps(data), "utf-8")
 
-    code, shown = say("verify", "ledger.db", "--against", "forged.json")
-    as_json = say("verify", "ledger.db", "--against", "forged.json", "--json")
+    code, shown = invoke("verify", "ledger.db", "--against", "forged.json")
+    as_json = invoke("verify", "ledger.db", "--against", "forged.json", "--json")
 
     assert code == as_json[0] == 2
-    assert f"forged.json: run {data['run']}: promise epsilon is '0.1' in it and '0.5' by the ledger" in shown
+    assert (
+        f"forged.json: run {data['run']}: guarantee epsilon is '0.1' in the certificate and '0.5' in the ledger"
+        in shown
+    )
     assert "the certificate was changed" in shown
     assert "guarantee epsilon" in json.loads(as_json[1])["faults"][0]
 
 
-def test_a_certificate_of_another_ledger_may_be_just_that(say: Say) -> None:
+def test_a_certificate_of_another_ledger_may_be_just_that(invoke: Invoke) -> None:
     Path("certificate.json").write_text(json.dumps(release().certificate().to_data()), "utf-8")
     FILE.unlink()
     release()
 
-    code, shown = say("verify", "ledger.db", "--against", "certificate.json")
+    code, shown = invoke("verify", "ledger.db", "--against", "certificate.json")
 
     assert code == 2
-    assert "which this ledger does not know" in shown
+    assert "which is not in this ledger" in shown
     assert "it may be a certificate of another ledger" in shown
 
 
-def test_what_verify_prints_as_json_is_a_witness(say: Say) -> None:
+def test_what_verify_prints_as_json_is_a_record_to_compare_with(invoke: Invoke) -> None:
     release()
-    Path("head.json").write_text(say("verify", "ledger.db", "--json")[1], "utf-8")
+    Path("head.json").write_text(invoke("verify", "ledger.db", "--json")[1], "utf-8")
     release()
 
-    later = say("verify", "ledger.db", "--against", "head.json")
+    later = invoke("verify", "ledger.db", "--against", "head.json")
     FILE.unlink()
     release()
-    rewritten = say("verify", "ledger.db", "--against", "head.json")
+    rewritten = invoke("verify", "ledger.db", "--against", "head.json")
 
     assert later[0] == 0
     assert rewritten[0] == 2
 
 
-def test_a_witness_that_says_nothing_is_refused(say: Say) -> None:
+def test_a_file_that_records_no_entry_is_refused(invoke: Invoke) -> None:
     release()
     Path("other.json").write_text("[]", "utf-8")
 
-    for witness in ("other.json", "none.json", "ledger.db"):
-        code, shown = say("verify", "ledger.db", "--against", witness)
+    for record in ("other.json", "none.json", "ledger.db"):
+        code, shown = invoke("verify", "ledger.db", "--against", record)
 
         assert code == 2
-        assert f"{witness} cannot be compared with the ledger" in shown
+        assert f"{record} cannot be compared with the ledger" in shown
 
 
 # ── close ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_run_is_closed_and_what_it_drew_stays_spent(say: Say) -> None:
+def test_a_run_is_closed_and_what_it_measured_stays_spent(invoke: Invoke) -> None:
     crashed = release(closed=False)
 
-    code, shown = say("close", "ledger.db", crashed.name, "--yes")
-    again = say("close", "ledger.db", crashed.name, "--yes")
+    code, shown = invoke("close", "ledger.db", crashed.name, "--yes")
+    again = invoke("close", "ledger.db", crashed.name, "--yes")
 
     (account,) = Ledger(FILE).datasets()
     assert code == 0
-    assert "the cost of 1 draw stays spent; the rest of its promise is free again" in shown
+    assert "the cost of 1 noisy measurement stays spent; the rest of its budget is free again" in shown
     assert account.rho == crashed.account.total.rho
     assert again[0] == 0
     assert "closed already" in again[1]
 
 
-def test_closing_asks_on_a_terminal_and_refuses_where_nobody_can_be_asked(
-    say: Say, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_closing_asks_on_a_terminal_and_is_refused_without_one(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     crashed = release(closed=False)
-    nobody = say("close", "ledger.db", crashed.name)
+    unattended = invoke("close", "ledger.db", crashed.name)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     answers: list[bool] = []
     monkeypatch.setattr("click.confirm", lambda text, abort: answers.append(abort))
 
-    asked = say("close", "ledger.db", crashed.name)
+    asked = invoke("close", "ledger.db", crashed.name)
 
-    assert nobody[0] == 2
-    assert "--yes" in nobody[1]
+    assert unattended[0] == 2
+    assert "--yes" in unattended[1]
     assert asked[0] == 0
     assert answers == [True]
 
 
-def test_an_unknown_run_is_named(say: Say) -> None:
+def test_an_unknown_run_is_named(invoke: Invoke) -> None:
     release()
 
-    code, shown = say("close", "ledger.db", "nobody", "--yes")
+    code, shown = invoke("close", "ledger.db", "nobody", "--yes")
 
     assert code == 2
     assert "there is no run nobody in ledger.db" in shown
@@ -385,34 +386,36 @@ FILES: dict[str, Callable[[], object]] = {
 
 @pytest.mark.parametrize("kind", FILES)
 @pytest.mark.parametrize("command", [["show"], ["verify"], ["show", "--json"], ["close", "x", "--yes"]])
-def test_no_ledger_is_a_clear_message_and_the_file_stays_as_it_was(say: Say, kind: str, command: list[str]) -> None:
+def test_no_ledger_is_a_clear_message_and_the_file_stays_as_it_was(
+    invoke: Invoke, kind: str, command: list[str]
+) -> None:
     FILES[kind]()
     before = FILE.read_bytes() if FILE.is_file() else None
 
-    code, shown = say(command[0], "ledger.db", *command[1:])
+    code, shown = invoke(command[0], "ledger.db", *command[1:])
 
     assert code == 2
     assert "ledger.db" in shown
     assert "Traceback" not in shown
-    assert "mistake of DPSyn" not in shown
+    assert "internal error" not in shown
     assert (FILE.read_bytes() if FILE.is_file() else None) == before
     assert {path.name for path in Path().iterdir()} <= {"ledger.db"}
 
 
 @pytest.mark.parametrize("kind", ["text", "foreign", "damaged", "folder"])
-def test_a_cap_is_not_written_into_another_file(say: Say, kind: str) -> None:
+def test_a_cap_is_not_written_into_another_file(invoke: Invoke, kind: str) -> None:
     FILES[kind]()
     before = FILE.read_bytes() if FILE.is_file() else None
 
-    code, shown = cap(say)
+    code, shown = cap(invoke)
 
     assert code == 2
-    assert "mistake of DPSyn" not in shown
+    assert "internal error" not in shown
     assert (FILE.read_bytes() if FILE.is_file() else None) == before
 
 
-def test_a_cap_in_a_folder_that_is_not_there_is_refused(say: Say) -> None:
-    code, shown = say("cap", "nowhere/l.db", "--dataset", "people", "--epsilon", "1", "--delta", "1e-9")
+def test_a_cap_in_a_folder_that_is_not_there_is_refused(invoke: Invoke) -> None:
+    code, shown = invoke("set-cap", "nowhere/l.db", "--dataset", "people", "--epsilon", "1", "--delta", "1e-9")
 
     assert code == 2
     assert "nowhere/l.db cannot be written: the folder nowhere does not exist; make it" in shown

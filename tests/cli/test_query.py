@@ -1,4 +1,4 @@
-"""Questions on the command line."""
+"""``dpsyn query``: counts from a synopsis."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     people_synopsis(people_rows(), 10.0, np.random.default_rng(0)).save("s.dpsyn")
 
 
-def test_a_table_of_counts_is_shown_with_errors_and_how_it_was_come_by(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_of_counts_is_printed_with_errors_and_its_source(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["query", "s.dpsyn", "age,sex", "--where", "age=0..34"]) == 0
 
     shown = capsys.readouterr().out
@@ -31,17 +31,17 @@ def test_a_table_of_counts_is_shown_with_errors_and_how_it_was_come_by(capsys: p
     assert [line[:2] for line in lines if line[:1] in (["0..17"], ["18..34"])] == [
         ["0..17", "F"], ["0..17", "M"], ["18..34", "F"], ["18..34", "M"],
     ]  # fmt: skip
-    assert "Covered: a released table holds all of these attributes." in shown
+    assert "Covered: a released marginal contains all of these attributes." in shown
     assert "Guarantee not verified here." in shown  # the counts were imported
 
 
-def test_what_is_reconstructed_is_said_so_with_its_model_error_apart(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["query", "s.dpsyn", "age,job", "--level", "0.8"]) == 0
+def test_a_reconstructed_answer_reports_its_model_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["query", "s.dpsyn", "age,job", "--confidence", "0.8"]) == 0
 
     shown = capsys.readouterr().out
     assert "80 % interval" in shown
     assert "Reconstructed by maximum entropy" in shown or "From the fitted model" in shown
-    assert "Nothing that was released tells how far counts are off besides." in shown
+    assert "The release does not allow an estimate of the model error, which comes in addition." in shown
 
 
 def test_a_range_that_cuts_a_bin_is_labelled(capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,8 +50,8 @@ def test_a_range_that_cuts_a_bin_is_labelled(capsys: pytest.CaptureFixture[str])
     shown = capsys.readouterr().out
     assert "30..34" in shown
     assert "35..39" in shown
-    assert "age: asked for more finely than measured with others." in shown
-    assert "Covered, but more finely than measured" in shown
+    assert "age: the query is finer than what was measured together with the other attributes." in shown
+    assert "Covered, but finer than measured" in shown
     assert "has the true count in it" not in shown
 
 
@@ -73,8 +73,8 @@ def test_json_holds_everything(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(cell["low"] < cell["high"] for cell in data["counts"])
 
 
-def test_cells_are_listed_if_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["query", "s.dpsyn", "age", "--cells", "--json"]) == 0
+def test_the_finest_cells_are_listed_with_finest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["query", "s.dpsyn", "age", "--finest", "--json"]) == 0
 
     assert len(json.loads(capsys.readouterr().out)["counts"]) == 101
 
@@ -82,7 +82,7 @@ def test_cells_are_listed_if_asked_for(capsys: pytest.CaptureFixture[str]) -> No
 def test_long_answers_are_cut_on_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpsyn.cli.query.MOST_SHOWN", 3)
+    monkeypatch.setattr("dpsyn.cli.query.MAX_SHOWN_COUNTS", 3)
 
     assert run(["query", "s.dpsyn", "age,sex"]) == 0
 
@@ -94,7 +94,7 @@ def test_long_answers_are_cut_on_a_terminal(
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        ([], "nothing is asked for"),
+        ([], "the query is empty"),
         (["agee"], "there is no attribute 'agee'; did you mean age?"),
         (["age,age"], "named twice"),
         (["age,"], "there is no attribute ''"),
@@ -102,8 +102,8 @@ def test_long_answers_are_cut_on_a_terminal(
         (["age", "--where", "age>=30"], "age=30..HIGH"),
         (["age", "--where", "sex=X"], "'X' is not a value of 'sex'"),
         (["age", "--where", "age=39..30"], "ends before it begins"),
-        (["age", "--level", "95"], "between 0 and 1"),
-        (["age", "--level", "much"], "not a valid float"),
+        (["age", "--confidence", "95"], "between 0 and 1"),
+        (["age", "--confidence", "much"], "not a valid float"),
     ],
 )
 def test_a_mistake_ends_with_2_and_a_message(
@@ -166,16 +166,16 @@ def test_the_original_table_is_not_needed(capsys: pytest.CaptureFixture[str]) ->
     assert "30..39" in capsys.readouterr().out
 
 
-def test_views_are_given_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_views_are_an_option_of_the_recipe(capsys: pytest.CaptureFixture[str]) -> None:
     Path("schema.yaml").write_text(
         "dpsyn_schema: 1\nexpected_size: 500\nattributes:\n"
-        + "".join(f"  x{place}: {{kind: categorical, codes: 2}}\n" for place in range(6)),
+        + "".join(f"  x{number}: {{kind: categorical, codes: 2}}\n" for number in range(6)),
         "utf-8",
     )
     Path("t.csv").write_text(",".join(f"x{p}" for p in range(6)) + "\n" + "0,1,1,0,1,0\n1,1,0,0,1,1\n" * 200, "utf-8")
     release = ["measure", "t.csv", "-s", "schema.yaml", "--epsilon", "1", "--recipe", "priview", "-o", "v.dpsyn"]
 
-    assert run([*release, "--views", "random:5x3"]) == 0
+    assert run([*release, "--set", "views=random:5x3"]) == 0
     assert "measuring 5 views of up to 3 attributes, taken at random" in capsys.readouterr().err
-    assert run([*release, "--views", "5x3", "--force"]) == 2
-    assert "views '5x3' are not known" in capsys.readouterr().err
+    assert run([*release, "--set", "views=5x3", "--force"]) == 2
+    assert "views '5x3' are unknown" in capsys.readouterr().err

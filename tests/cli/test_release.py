@@ -1,4 +1,4 @@
-"""A release on the command line: what it writes, what it says, and that nothing is lost when it fails."""
+"""``dpsyn synthesize``, ``measure``, ``generate``: what they write and print, and that nothing is lost on failure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow.parquet as papq
 import pytest
 
 import dpsyn
-from dpsyn.cli import release_run
+from dpsyn.cli import common_options, generate, release_run
 from dpsyn.cli.main import run
 from dpsyn.errors import JournalError, LedgerError, OutputError
 from dpsyn.private.journal import Journal
@@ -42,8 +42,9 @@ def files() -> set[str]:
 
 
 def test_the_help_names_the_recipes_of_the_library() -> None:
-    assert set(release_run.RECIPE_NAMES) == set(RECIPES)
-    assert release_run.RECIPE_NAMES[0] == dpsyn.recipes.DEFAULT_RECIPE
+    assert [name for name, recipe in RECIPES.items() if not recipe.is_baseline] == list(common_options.RECIPES)
+    assert [name for name, recipe in RECIPES.items() if recipe.is_baseline] == list(common_options.BASELINES)
+    assert common_options.DEFAULT_RECIPE == dpsyn.recipes.DEFAULT_RECIPE
 
 
 def test_a_table_becomes_a_synthetic_one(capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,12 +56,12 @@ def test_a_table_becomes_a_synthetic_one(capsys: pytest.CaptureFixture[str]) -> 
     assert table.column_names == ["age", "sex"]
     assert table.num_rows == 500
     assert "Wrote synthetic.csv." in shown.out
-    assert "Certified: the promise is kept." in shown.out
+    assert "Certified: the guarantee holds." in shown.out
     assert "… measuring every attribute" in shown.err
     assert files() == {"synthetic.csv"}
 
 
-def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["synthesize", *RELEASE, "-o", "synthetic.parquet", "--quiet"]) == 0
 
     assert capsys.readouterr() == ("", "")
@@ -74,7 +75,7 @@ def test_rows_go_to_standard_output_and_nothing_else_does() -> None:
 
     assert len(done.stdout.splitlines()) == 4
     assert done.stdout.startswith('"age","sex"')
-    assert "Certified: the promise is kept." in done.stderr
+    assert "Certified: the guarantee holds." in done.stderr
 
 
 def test_a_folder_holds_the_whole_release() -> None:
@@ -118,7 +119,7 @@ def test_rows_are_generated_under_conditions(capsys: pytest.CaptureFixture[str])
     assert "wrong.csv" not in files()
 
 
-def test_folders_say_under_which_conditions_rows_were_drawn() -> None:
+def test_folders_name_the_conditions_of_their_rows() -> None:
     assert run(["measure", *RELEASE, "-o", "s.dpsyn", "-q"]) == 0
 
     assert run(["generate", "s.dpsyn", "--where", "sex=F", "--rows", "20", "-o", "some/"]) == 0
@@ -126,11 +127,13 @@ def test_folders_say_under_which_conditions_rows_were_drawn() -> None:
     assert run(["generate", "s.dpsyn", "--rows", "20", "-o", "all/"]) == 0
 
     for name in ("README.txt", "datapackage.json"):
-        told = ["drawn to meet sex=F" in Path(folder, name).read_text("utf-8") for folder in ("some", "each-1", "all")]
+        told = [
+            "sampled to meet sex=F" in Path(folder, name).read_text("utf-8") for folder in ("some", "each-1", "all")
+        ]
         assert told == [True, True, False]
 
 
-def test_replicates_are_numbered_and_say_what_they_do_not_show(capsys: pytest.CaptureFixture[str]) -> None:
+def test_replicates_are_numbered_and_printed_with_what_they_do_not_show(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["measure", *RELEASE, "-o", "s.dpsyn", "-q"]) == 0
 
     assert run(["generate", "s.dpsyn", "--replicates", "3", "--rows", "9", "--seed", "1", "-o", "r.csv.gz"]) == 0
@@ -141,13 +144,90 @@ def test_replicates_are_numbered_and_say_what_they_do_not_show(capsys: pytest.Ca
     assert run(["generate", "s.dpsyn", "--replicates", "2", "-o", "r.csv.gz"]) == 2  # two of them are there
 
 
-def test_a_workload_is_a_name_or_a_name_and_a_weight(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_weight_is_a_name_or_a_name_and_a_number(capsys: pytest.CaptureFixture[str]) -> None:
     assert release_run.parse_weights(["income", "age=2", "a=b=0.5"]) == {"income": 4.0, "age": 2.0, "a=b": 0.5}
 
-    assert run(["synthesize", *RELEASE, "-o", "a.csv", "--workload", "sex"]) == 0
-    for wrong in (["sex=much"], ["height"], ["sex=0"], ["sex", "--recipe", "privsyn"]):
-        assert run(["synthesize", *RELEASE, "-o", "b.csv", "--workload", *wrong]) == 2
+    assert run(["synthesize", *RELEASE, "-o", "a.csv", "--weight", "sex", "--weight", "age=2"]) == 0
+    for wrong in (["sex=much"], ["height"], ["sex=0"], ["sex", "--recipe", "magic"]):
+        assert run(["synthesize", *RELEASE, "-o", "b.csv", "--weight", *wrong]) == 2
     assert "b.csv" not in files()
+    assert "there is no recipe 'magic'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ["--recipe", "privsyn", "--weight", "sex"],
+            "recipe 'privsyn' has no weights; leave out --weight, or use recipe ",
+        ),
+        (["--weight", "sex", "--set", "weights=age=2"], "--set weights=… and --weight are the same option"),
+        (["--recipe", "planned"], "give the plan with --plan FILE"),
+        (["--set", "rare_sigmas"], "write PATH=VALUE, such as synthesis=gum"),
+        (["--set", "=3"], "write PATH=VALUE"),
+        (["--set", "rare_sigmas=3", "--set", "rare_sigmas=4"], "--set gives rare_sigmas twice, as '3' and as '4'"),
+        (["--set", "rare_sigmas=many"], "option rare_sigmas is 'many'; it takes: number"),
+        (["--set", "rarity=3"], "dpsyn has no option 'rarity'; its options are"),
+        (["--recipe", "privsyn", "--set", "selection.max_triples=3"], "privsyn has no option 'selection.max_triples'"),
+        (["--recipe", "mwem-practical"], "there is no recipe 'mwem-practical'"),
+    ],
+)
+def test_options_of_recipes_are_checked_before_any_budget_is_spent(
+    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["measure", *RELEASE, "-o", "s.dpsyn", "--ledger", "ledger.db", *options]) == 2
+
+    assert message in capsys.readouterr().err
+    assert files() == set()
+
+
+def test_options_of_a_recipe_are_set_by_their_paths() -> None:
+    schema = dpsyn.Schema.load("schema.yaml")
+
+    chosen = release_run.choose_recipe(None, ["selection.max_triples=7", "rare_sigmas=4"], ["sex"], None, schema)
+
+    assert isinstance(chosen, dpsyn.DPSyn)
+    assert (chosen.selection.max_triples, chosen.rare_sigmas, chosen.weights) == (7, 4.0, {"sex": 4.0})
+    assert run(["measure", *RELEASE, "-o", "s.dpsyn", "--recipe", "privsyn", "--set", "rare_rows=800", "-q"]) == 0
+
+
+def test_a_plan_selects_the_recipe_planned() -> None:
+    Path("plan.yaml").write_text("dpsyn_plan: 1\nmarginals: [[age, sex]]\n", "utf-8")
+    schema = dpsyn.Schema.load("schema.yaml")
+
+    chosen = release_run.choose_recipe(None, [], ["sex=2"], Path("plan.yaml"), schema)
+
+    assert isinstance(chosen, dpsyn.Planned)
+    assert chosen.plan.marginals[0].of == ("age", "sex")
+    assert chosen.weights == {"sex": 2.0}
+    assert release_run.choose_recipe("planned", [], [], Path("plan.yaml"), schema).name == "planned"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["rare_sigmas=3"], "rows are sampled from what was released, so only synthesis"),
+        (["synthesis.decay.start=0.2"], "name the method too, such as --set synthesis=gum"),
+        (["synthesis=magic"], "there is no synthesis method 'magic'"),
+        (["synthesis=gum", "synthesis.decay.begin=1"], "has no option 'decay.begin'"),
+    ],
+)
+def test_only_the_synthesis_can_be_chosen_again_for_rows(
+    settings: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [word for setting in settings for word in ("--set", setting)]
+
+    assert run(["generate", "s.dpsyn", "-o", "a.csv", *words]) == 2
+
+    assert message in capsys.readouterr().err
+
+
+def test_the_synthesis_of_rows_is_set_by_paths() -> None:
+    assert generate.choose_synthesis([]) is None
+    synthesis = generate.choose_synthesis(["synthesis.decay.start=0.2", "synthesis=gum"])
+
+    assert isinstance(synthesis, dpsyn.GUM)
+    assert synthesis.decay.start == 0.2
 
 
 def test_the_synopsis_of_a_synthesis_is_kept_if_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
@@ -167,7 +247,7 @@ def test_a_synopsis_is_extended_and_inspected(capsys: pytest.CaptureFixture[str]
     assert len(json.loads(capsys.readouterr().out)["releases"]) == 2
 
 
-def test_a_release_is_recorded_in_a_ledger_that_its_synopsis_witnesses() -> None:
+def test_a_release_is_recorded_in_a_ledger_that_agrees_with_its_synopsis() -> None:
     release = ["measure", *RELEASE, "-o", "s.dpsyn", "--ledger", "ledger.db"]
 
     assert run(release) == 0
@@ -181,7 +261,7 @@ def test_a_release_is_recorded_in_a_ledger_that_its_synopsis_witnesses() -> None
 # ── runs that were interrupted ───────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_was_paid_for_is_used_again_when_rows_could_not_be_made(
+def test_a_run_whose_output_failed_is_resumed_at_no_cost(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     release = ["synthesize", *RELEASE, "-o", "a.csv", "--ledger", "ledger.db", "--seed", "1"]
@@ -200,8 +280,9 @@ def test_what_was_paid_for_is_used_again_when_rows_could_not_be_made(
     assert run(["ledger", "verify", "ledger.db"]) == 0
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("phase", ["scoring", r"measuring \d", "making tables agree", "fitting records"])
-def test_a_killed_run_goes_on_or_says_what_was_lost(phase: str) -> None:
+def test_a_killed_run_continues_or_reports_what_was_lost(phase: str) -> None:
     command = [sys.executable, "-m", "dpsyn", "synthesize", *RELEASE, "-o", "a.csv", "--ledger", "ledger.db"]
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert running.stderr is not None
@@ -215,8 +296,8 @@ def test_a_killed_run_goes_on_or_says_what_was_lost(phase: str) -> None:
 
     done = subprocess.run([*command, "--resume"], capture_output=True, text=True, check=False)
 
-    if done.returncode == 2:  # it was killed between paying and storing
-        assert "answers were lost that it had paid for" in done.stderr
+    if done.returncode == 2:  # it was killed between the charge and the journal
+        assert "answers were lost: " in done.stderr
     else:
         assert done.returncode == 0, done.stderr
         assert pacsv.read_csv("a.csv").column_names == ["age", "sex"]
@@ -238,21 +319,21 @@ def test_a_synopsis_that_the_interrupted_run_wrote_is_no_obstacle(monkeypatch: p
     assert files() == {"a.csv", "s.dpsyn"}
 
 
-def test_an_interrupted_run_says_how_to_go_on(
+def test_an_interrupted_run_prints_how_to_continue(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupted(*_: object, **__: object) -> None:
+    def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dpsyn.synopsis.Synopsis.write", interrupted)
+    monkeypatch.setattr("dpsyn.synopsis.Synopsis.write", interrupt)
 
     assert run(["synthesize", *RELEASE, "-o", "a.csv"]) == 130
 
-    assert "is kept in a.csv.journal; the same command with --resume goes on" in capsys.readouterr().err
+    assert "are kept in a.csv.journal; run the same command with --resume to continue" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("place", "error"),
+    ("method", "error"),
     [
         ("dpsyn.synopsis.Synopsis.write", OutputError("a.csv cannot be written: no space left on device")),
         (
@@ -262,8 +343,8 @@ def test_an_interrupted_run_says_how_to_go_on(
         ("dpsyn.accounting.Ledger.close", LedgerError("the ledger l.db cannot be written: disk is full")),
     ],
 )
-def test_a_full_disk_is_an_interruption_after_which_the_run_goes_on(
-    place: str, error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_run_continues_after_a_full_disk(
+    method: str, error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def full(written: object, *_: object, **__: object) -> None:
         if isinstance(written, Journal):
@@ -272,18 +353,18 @@ def test_a_full_disk_is_an_interruption_after_which_the_run_goes_on(
 
     release = ["synthesize", *RELEASE, "-o", "a.csv", "--ledger", "l.db", "--recipe", "independent"]
     with monkeypatch.context() as disk:
-        disk.setattr(place, full)
+        disk.setattr(method, full)
         assert run(release) == 2
     shown = capsys.readouterr().err
-    paid = dpsyn.Ledger(Path("l.db")).datasets()[0].runs[0].measurements
+    charged = dpsyn.Ledger(Path("l.db")).datasets()[0].runs[0].measurements
 
     assert run([*release, "--resume"]) == 0
 
-    assert "--resume goes on without paying for it again" in shown
-    assert [account.measurements for account in dpsyn.Ledger(Path("l.db")).datasets()[0].runs] == [paid]
+    assert "with --resume to continue without spending their budget again" in shown
+    assert [account.measurements for account in dpsyn.Ledger(Path("l.db")).datasets()[0].runs] == [charged]
 
 
-def test_a_run_that_is_refused_is_not_told_to_go_on(
+def test_a_run_that_is_refused_is_not_asked_to_continue(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     release = ["synthesize", *RELEASE, "-o", "a.csv", "--recipe", "independent"]
@@ -296,7 +377,7 @@ def test_a_run_that_is_refused_is_not_told_to_go_on(
 
     shown = capsys.readouterr().err
     assert "belongs to a run for which something was different: the budget" in shown
-    assert "--resume goes on" not in shown
+    assert "--resume to continue" not in shown
 
 
 def test_the_refusal_of_a_draft_names_the_file_that_was_given(capsys: pytest.CaptureFixture[str]) -> None:
@@ -311,11 +392,11 @@ def test_the_refusal_of_a_draft_names_the_file_that_was_given(capsys: pytest.Cap
 def test_a_synopsis_is_written_to_a_file_only(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["measure", *RELEASE, "-o", name]) == 2
 
-    assert "no place for a synopsis" in capsys.readouterr().err
+    assert "a synopsis cannot be written to" in capsys.readouterr().err
     assert files() == set()
 
 
-def test_a_run_is_resumed_with_what_it_was_given_at_first(
+def test_a_run_is_resumed_with_the_options_it_began_with(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     release = ["measure", *RELEASE, "-o", "s.dpsyn"]
@@ -324,7 +405,7 @@ def test_a_run_is_resumed_with_what_it_was_given_at_first(
         assert run(release) == 1
 
     assert run([*release, "--resume", "--recipe", "independent"]) == 2
-    assert "something was different: the plan" in capsys.readouterr().err
+    assert "something was different: the recipe" in capsys.readouterr().err
     assert run([*release, "--resume"]) == 0
 
     assert files() == {"s.dpsyn"}
@@ -366,7 +447,7 @@ def test_a_large_delta_is_noted(capsys: pytest.CaptureFixture[str]) -> None:
         (["-o", "a.csv", "--recipe", "magic"], "there is no recipe 'magic'"),
         (["-o", "a.csv", "--delta", "0.5"], "small probability"),
         (["-o", "a.csv", "--synopsis", "people.csv"], "people.csv is given twice"),
-        (["-o", ".."], "a folder with files in it"),
+        (["-o", ".."], "the folder .. is not empty"),
         (["-o", "-", "--resume"], "keeps no journal"),
         (["-o", "a.csv", "--synopsis", "a.csv"], "a.csv is given twice, as --output and as --synopsis"),
         (["-o", "ledger.db", "--force"], "ledger.db is given twice"),
@@ -374,7 +455,7 @@ def test_a_large_delta_is_noted(capsys: pytest.CaptureFixture[str]) -> None:
         (["-o", "a.csv", "--synopsis", "schema.yaml", "--force"], "schema.yaml is given twice"),
     ],
 )
-def test_mistakes_are_told_before_anything_is_paid(
+def test_mistakes_are_refused_before_any_budget_is_spent(
     options: list[str], words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = run(["synthesize", *RELEASE, "--ledger", "ledger.db", *options])
@@ -386,7 +467,9 @@ def test_mistakes_are_told_before_anything_is_paid(
 
 @pytest.mark.parametrize("name", ["none.dpsyn", "people.csv"])
 @pytest.mark.parametrize("command", [["generate", "-o", "a.csv"], ["inspect"]])
-def test_what_is_no_synopsis_is_told_so(name: str, command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_no_synopsis_is_refused(
+    name: str, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     code = run([command[0], name, *command[1:]])
 
     assert code == 2
@@ -394,7 +477,7 @@ def test_what_is_no_synopsis_is_told_so(name: str, command: list[str], capsys: p
     assert files() == set()
 
 
-def test_a_draft_is_refused_and_nothing_is_paid(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_draft_is_refused_and_no_budget_is_spent(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["schema", "draft", "people.csv", "-o", "draft.yaml"]) == 0
 
     code = run(["synthesize", "people.csv", "-s", "draft.yaml", "--epsilon", "1", "-o", "a.csv", "--ledger", "l.db"])
@@ -422,7 +505,7 @@ def test_spark_counts_the_files_of_a_folder() -> None:
 
 
 @pytest.mark.parametrize("data", ["private", "private/*.csv", "priv*/*.csv", "**/*.csv", "private/**", "**/private/*"])
-def test_nothing_is_written_among_the_files_of_the_private_table(
+def test_no_output_is_written_among_the_files_of_the_private_table(
     data: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "private").mkdir()
@@ -430,11 +513,11 @@ def test_nothing_is_written_among_the_files_of_the_private_table(
 
     assert run(["synthesize", str(tmp_path / data), "-s", "schema.yaml", "--epsilon", "1", "-o", target]) == 2
 
-    assert "would be among the files of the private table next time" in capsys.readouterr().err
+    assert "so the next run would read it as private data; choose another path" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("data", ["private/*/*.csv", "private/**/*.parquet", "priv*/**/*.txt", "**/*.json"])
-def test_no_release_folder_is_written_where_the_pattern_of_the_private_table_finds_its_files(
+def test_no_release_folder_is_written_where_the_pattern_of_the_private_table_matches_its_files(
     data: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("private").mkdir()
@@ -442,12 +525,12 @@ def test_no_release_folder_is_written_where_the_pattern_of_the_private_table_fin
     code = run(["synthesize", data, *RELEASE[1:], "-o", "private/release/", "--ledger", "ledger.db"])
 
     assert code == 2
-    assert "would be among the files of the private table next time" in capsys.readouterr().err
+    assert "so the next run would read it as private data; choose another path" in capsys.readouterr().err
     assert files() == {"private"}
 
 
 @pytest.mark.parametrize("data", ["private/*.csv", "private/**/*.csv", "private/*/*"])
-def test_a_release_may_lie_where_the_pattern_does_not_find_it(data: str) -> None:
+def test_a_release_may_be_written_where_the_pattern_does_not_match_it(data: str) -> None:
     Path("private/one").mkdir(parents=True)
     for name in ("private/a.csv", "private/one/b.csv"):
         Path(name).write_bytes(Path("people.csv").read_bytes())
@@ -455,7 +538,7 @@ def test_a_release_may_lie_where_the_pattern_does_not_find_it(data: str) -> None
     assert run(["synthesize", data, *RELEASE[1:], "--recipe", "independent", "-o", "private/rows.parquet"]) == 0
 
 
-def test_the_files_of_a_release_folder_are_those_that_patterns_are_tried_on() -> None:
+def test_the_files_of_a_release_folder_are_those_that_patterns_are_compared_with() -> None:
     synopsis = dpsyn.measure("people.csv", "schema.yaml", 1.0, recipe="independent")
     synopsis.write("small/", 10)
     synopsis.write("large/", 1_100_000)
@@ -473,7 +556,7 @@ def test_the_files_of_a_release_folder_are_those_that_patterns_are_tried_on() ->
         ("postgresql://steward@nowhere/census", None),
     ],
 )
-def test_spark_is_given_no_query_and_nothing_is_tried(
+def test_spark_takes_no_query_and_nothing_is_read(
     data: str, query: str | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = [] if query is None else ["--query", query]
@@ -481,7 +564,7 @@ def test_spark_is_given_no_query_and_nothing_is_tried(
     code = run(["synthesize", data, *RELEASE[1:], *asked, "--engine", "spark", "-o", "a.csv", "--ledger", "ledger.db"])
 
     assert code == 2
-    assert "not the answer of a query; leave the engine at auto, or say stream" in capsys.readouterr().err
+    assert "not the result of a query; set the engine to auto or stream" in capsys.readouterr().err
     assert files() == set()
 
 
@@ -493,7 +576,7 @@ def test_spark_is_given_no_query_and_nothing_is_tried(
         ("people.parquet", "there is no file or folder people.parquet"),
     ],
 )
-def test_files_that_are_not_there_are_missed_before_spark_is_started(
+def test_missing_files_are_reported_before_spark_is_started(
     data: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("folder").mkdir()
@@ -506,7 +589,7 @@ def test_files_that_are_not_there_are_missed_before_spark_is_started(
 
 
 @pytest.mark.parametrize("data", ["people.csv", "census.people"])
-def test_a_missing_spark_is_told_and_nothing_is_spent(
+def test_a_missing_spark_is_reported_and_nothing_is_spent(
     data: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
@@ -520,7 +603,7 @@ def test_a_missing_spark_is_told_and_nothing_is_spent(
 
 @pytest.mark.java
 @pytest.mark.parametrize("data", ["nothing_here", "census.nothing_here"])
-def test_a_table_that_spark_does_not_know_is_told(data: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_that_spark_does_not_know_is_refused(data: str, capsys: pytest.CaptureFixture[str]) -> None:
     from tests.engines.engines import spark_session
 
     spark_session()
@@ -528,7 +611,7 @@ def test_a_table_that_spark_does_not_know_is_told(data: str, capsys: pytest.Capt
     code = run(["synthesize", data, *RELEASE[1:], "--engine", "spark", "-o", "a.csv", "--ledger", "ledger.db"])
 
     assert code == 2
-    assert "Spark knows no such table, and there is no such file" in capsys.readouterr().err
+    assert "Spark has no such table, and there is no such file" in capsys.readouterr().err
     assert files() == set()
 
 

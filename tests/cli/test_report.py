@@ -24,7 +24,7 @@ attributes:
 """
 RELEASE = ["synthesize", "people.csv", "-s", "schema.yaml", "--epsilon", "1", "--recipe", "independent", "-q"]
 PRIVATE = ["evaluate", "people.csv", "synthetic.csv", "-s", "schema.yaml", "-q"]
-PUBLIC = ["evaluate", "--from-synopsis", "s.dpsyn", "synthetic.csv", "-q"]
+PUBLIC = ["evaluate", "--against-release", "s.dpsyn", "synthetic.csv", "-q"]
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +45,7 @@ def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_report_on_the_real_table_is_private_and_for_its_owner_only(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*PRIVATE, "--html", "report.html", "--synopsis", "s.dpsyn"]) == 0
+    assert run([*PRIVATE, "--html", "report.html", "--certificate", "s.dpsyn"]) == 0
 
     page = Path("report.html").read_text("utf-8")
     assert EVALUATION_NOTICE in page
@@ -67,7 +67,7 @@ def test_rows_are_compared_with_what_was_released_without_the_real_table(capsys:
     assert "Guarantee not verified here." in shown
     assert "distance of pairs (1)" in shown
     assert data["notice"] == comparison.PUBLISHABLE_NOTICE
-    assert (data["rows"], len(data["marginals"]), len(data["pairs"])) == (200, 3, 1)
+    assert (data["synthetic_rows"], len(data["marginals"]), len(data["pairs"])) == (200, 3, 1)
     assert "people.csv" not in page
     assert "synthetic.csv" not in page
     assert Path("report.html").stat().st_mode & 0o777 != 0o600
@@ -78,7 +78,7 @@ def test_a_release_writes_the_report_that_may_be_published(capsys: pytest.Captur
 
     page = Path("report.html").read_text("utf-8")
     assert "May be published: this page was made from the released counts" in page
-    assert "Certified: the promise is kept." in page
+    assert "Certified: the guarantee holds." in page
     assert "Wrote report.html" in capsys.readouterr().out
     assert not list(Path().glob("*.journal"))
 
@@ -88,9 +88,9 @@ def test_the_certificate_of_another_table_does_not_join_a_report(capsys: pytest.
     schema = Schema.load("other.yaml")
     Synopsis.from_marginals(schema, {"age": [1.0] * 10, "gender": [5.0, 5.0]}, std=1.0, source="x").save("o.dpsyn")
 
-    assert run([*PRIVATE, "--html", "report.html", "--synopsis", "o.dpsyn"]) == 2
+    assert run([*PRIVATE, "--html", "report.html", "--certificate", "o.dpsyn"]) == 2
 
-    assert "o.dpsyn is not about the columns of schema.yaml" in capsys.readouterr().err
+    assert "o.dpsyn does not have the columns of schema.yaml" in capsys.readouterr().err
     assert not Path("report.html").exists()
 
 
@@ -112,7 +112,7 @@ def test_a_private_report_that_replaces_a_published_one_is_not_for_everybody() -
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
-def test_an_output_that_takes_no_more_is_told() -> None:
+def test_a_full_standard_output_is_an_error() -> None:
     command = [sys.executable, "-m", "dpsyn", *PUBLIC]
     with open("/dev/full", "wb") as full:
         finished = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
@@ -137,9 +137,10 @@ def test_a_page_goes_to_standard_output_alone(capsys: pytest.CaptureFixture[str]
         ([*PUBLIC, "people.csv"], "reads no real table; give the synthetic one alone"),
         ([*PUBLIC, "-s", "schema.yaml"], "--schema needs the real table"),
         ([*PUBLIC, "--target", "sex"], "--target needs the real table"),
-        ([*PUBLIC, "--synopsis", "s.dpsyn"], "--synopsis needs the real table"),
+        ([*PUBLIC, "--certificate", "s.dpsyn"], "--certificate needs the real table"),
         ([*PUBLIC, "--preset", "paper"], "--preset needs the real table"),
         ([*PUBLIC, "--seed", "0"], "--seed needs the real table"),
+        ([*PUBLIC, "--nist-income", "region=x"], "--nist-income needs the real table"),
         ([*PRIVATE, "people.csv", "--html", "r.html"], "--html makes a report of one synthetic table"),
         ([*PRIVATE, "--html", "people.csv"], "people.csv is given twice"),
         ([*PRIVATE, "--html", "x", "--json", "x"], "x is given twice"),
@@ -153,10 +154,10 @@ def test_a_page_goes_to_standard_output_alone(capsys: pytest.CaptureFixture[str]
         ([*RELEASE, "-o", "rows.csv", "--report", "-"], "--report cannot go to standard output"),
         ([*RELEASE, "-o", "rows.csv", "--synopsis", "-"], "--synopsis cannot go to standard output"),
         ([*RELEASE, "-o", "rows.csv", "--report", "nowhere/r.html"], "there is no folder nowhere"),
-        (["evaluate", "--from-synopsis", "schema.yaml", "synthetic.csv"], "schema.yaml is not a synopsis"),
+        (["evaluate", "--against-release", "schema.yaml", "synthetic.csv"], "schema.yaml is not a synopsis"),
     ],
 )
-def test_mistakes_are_told_before_work_is_done(
+def test_mistakes_are_refused_before_any_work(
     command: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = set(Path().iterdir())
@@ -171,7 +172,7 @@ def test_mistakes_are_told_before_work_is_done(
     "command",
     [[*PRIVATE, "--html", "r.html"], [*PUBLIC, "--html", "r.html"], [*RELEASE, "-o", "rows.csv", "--report", "r.html"]],
 )
-def test_without_the_library_it_is_said_what_to_install_before_anything_is_paid(
+def test_without_the_library_the_extra_is_named_before_any_budget_is_spent(
     command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "vl_convert", None)

@@ -1,4 +1,4 @@
-"""``dpsyn simulate`` as a person meets it."""
+"""``dpsyn simulate``: artificial tables for a schema."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def schema(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_a_table_is_written_with_its_seed_and_the_strength_of_its_relations(
+def test_a_table_is_written_with_its_seed_and_the_strength_of_its_dependences(
     schema: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = run(["simulate", str(schema), "--rows", "200", "--seed", "7", "-o", "table.parquet"])
 
     shown = capsys.readouterr().out
     assert code == 0
-    assert "200 made-up rows, seed 7" in shown
+    assert "200 artificial rows, seed 7" in shown
     assert "from independence" in shown
     assert parquet.read_table("table.parquet").num_rows == 200
 
@@ -50,7 +50,7 @@ def test_the_same_seed_writes_the_same_file(schema: Path) -> None:
         (["schema.yaml", "-o", "table.csv", "--rows", "1", "--seed", "x"], "--seed"),
     ],
 )
-def test_mistakes_are_told_in_words_and_write_nothing(
+def test_mistakes_are_refused_and_write_nothing(
     schema: Path, words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = run(["simulate", *words])
@@ -60,7 +60,7 @@ def test_mistakes_are_told_in_words_and_write_nothing(
     assert [path.name for path in Path().iterdir()] == ["schema.yaml"]
 
 
-def test_an_unknown_size_must_be_said(schema: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_size_must_be_given(schema: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [line for line in people_schema_text().splitlines() if not line.startswith("expected_size")]
     schema.write_text("\n".join(lines), "utf-8")
 

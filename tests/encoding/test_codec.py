@@ -1,4 +1,4 @@
-"""Whole tables become codes and come back; bins become cells and come back."""
+"""Whole tables are encoded and decoded; tables whose structure does not fit are refused."""
 
 from __future__ import annotations
 
@@ -103,13 +103,13 @@ def test_decoding_is_reproducible_from_its_generator() -> None:
     assert not first.equals(other)
 
 
-def test_open_values_have_no_codes_and_must_be_bought_before_decoding() -> None:
+def test_open_attributes_have_no_codes_and_must_be_discovered_before_decoding() -> None:
     codec = Codec(Schema(attributes=(Open(name="city"), Boolean(name="b"))))
 
     codes = codec.encode(pa.table({"city": ["x"], "b": [True]}))
 
     assert codes.tolist() == [[1]]
-    with pytest.raises(SchemaError, match="bought before decoding"):
+    with pytest.raises(SchemaError, match="discovered privately before decoding"):
         codec.decode(codes, np.random.default_rng(0))
 
 
@@ -132,7 +132,7 @@ def test_a_missing_column_is_named_with_a_likely_one() -> None:
         check_structure(PEOPLE, table, "people.csv")
 
 
-def test_a_column_that_stands_twice_is_refused() -> None:
+def test_a_column_that_occurs_twice_is_refused() -> None:
     with pytest.raises(SourceError, match="there are 2 columns 'age'"):
         check_structure(PEOPLE, FOUR.append(pa.field("age", pa.int8())), "people.csv")
 
@@ -176,7 +176,7 @@ def test_listed_values_that_a_column_can_hold_are_not_refused(kind: pa.DataType,
     check_structure(schema, pa.schema([("ward", kind)]), "people.parquet")
 
 
-def test_extra_columns_and_derived_ones_do_not_matter() -> None:
+def test_extra_columns_are_ignored_and_derived_ones_are_not_needed() -> None:
     check_structure(PEOPLE, FOUR.append(pa.field("extra", pa.int8())), "people.csv")
 
 
@@ -184,17 +184,19 @@ def test_extra_columns_and_derived_ones_do_not_matter() -> None:
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=30), st.data(), st.integers(0, 2**32))
-def test_drawn_members_belong_to_their_group_and_have_weight(labels: list[int], data: st.DataObject, seed: int) -> None:
+def test_sampled_members_belong_to_their_group_and_have_weight(
+    labels: list[int], data: st.DataObject, seed: int
+) -> None:
     group_of = np.unique(labels, return_inverse=True)[1]
     grouping = Grouping(group_of)
     weights = np.array(data.draw(st.lists(st.floats(0, 1e6), min_size=len(labels), max_size=len(labels))))
     groups = np.array(data.draw(st.lists(st.integers(0, grouping.size - 1), max_size=40)), np.int64)
 
-    drawn = grouping.sample_members(groups, weights, np.random.default_rng(seed))
+    members = grouping.sample_members(groups, weights, np.random.default_rng(seed))
 
-    assert grouping.merge(drawn).tolist() == groups.tolist()
+    assert grouping.merge(members).tolist() == groups.tolist()
     heavy = grouping.sums(weights) > 0
-    assert all(weights[member] > 0 for member in drawn if heavy[group_of[member]])
+    assert all(weights[member] > 0 for member in members if heavy[group_of[member]])
 
 
 @pytest.mark.parametrize("labels", [[0, 2], [1, 1]])

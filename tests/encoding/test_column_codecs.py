@@ -1,4 +1,4 @@
-"""Cells of every kind become codes, whatever they hold, and codes become cells of the right type."""
+"""Every entry has a code, whatever it holds, and codes are decoded to values of the right type."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ NASTY = (
     b"2016-01-05T10:11:60", b"0000-01-01", b"0001-01-01", b"0001-01-01T00:00:00+14:00", b"9999-12-31T23:59:59-14:00",
     b"2016-W01-2", b"2016", b"2016-07", b"2016-01-05T10", b"01/05/2016", b"10:30",
 )  # fmt: skip
-"""What people, programs and accidents write into cells."""
+"""What people, programs and accidents write into tables."""
 
 
-def cells() -> st.SearchStrategy[bytes | None]:
-    """Text cells, the likely and the unlikely."""
+def entries() -> st.SearchStrategy[bytes | None]:
+    """Text entries, both usual and unusual."""
     numbers = st.integers(-(10**20), 10**20).map(str) | st.floats().map(repr) | st.decimals(places=2).map(str)
     dates = st.datetimes().map(dt.datetime.isoformat) | st.dates().map(dt.date.isoformat)
     texts = numbers | dates | strategies.texts()
@@ -43,17 +43,17 @@ def cells() -> st.SearchStrategy[bytes | None]:
 
 def read(attribute: Attribute, values: list[Any], kind: pa.DataType | None = None) -> list[int]:
     """The fine codes of some values."""
-    found: list[int] = column_codec_for(attribute).read(pa.array(values, kind)).codes.tolist()
-    return found
+    codes: list[int] = column_codec_for(attribute).read(pa.array(values, kind)).codes.tolist()
+    return codes
 
 
-def fates(attribute: Attribute, values: list[Any], kind: pa.DataType | None = None) -> list[int]:
-    """What became of some values."""
-    found: list[int] = column_codec_for(attribute).read(pa.array(values, kind)).statuses.tolist()
-    return found
+def read_statuses(attribute: Attribute, values: list[Any], kind: pa.DataType | None = None) -> list[int]:
+    """The statuses of some values."""
+    statuses: list[int] = column_codec_for(attribute).read(pa.array(values, kind)).statuses.tolist()
+    return statuses
 
 
-# ── there and back ───────────────────────────────────────────────────────────────────────────────────────────
+# ── round trips ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 @given(strategies.coded(), st.integers(0, 2**32))
@@ -80,7 +80,7 @@ def test_every_code_survives_a_text_file(attribute: Attribute, seed: int) -> Non
 
 
 @given(strategies.categoricals(), st.data())
-def test_listed_values_come_back_as_they_were(attribute: Categorical, data: st.DataObject) -> None:
+def test_listed_values_survive_a_round_trip(attribute: Categorical, data: st.DataObject) -> None:
     column = column_codec_for(attribute)
     value = data.draw(st.sampled_from(attribute.all_values()))
     kind = column.write(np.array([0]), np.random.default_rng(0)).type
@@ -92,7 +92,7 @@ def test_listed_values_come_back_as_they_were(attribute: Categorical, data: st.D
 
 
 @given(st.integers(-500, 500), st.integers(0, 900), st.data())
-def test_whole_numbers_of_a_short_range_come_back_as_they_were(low: int, length: int, data: st.DataObject) -> None:
+def test_integers_of_a_short_range_survive_a_round_trip(low: int, length: int, data: st.DataObject) -> None:
     attribute = Integer(name="a", low=low, high=low + length)
     value = data.draw(st.integers(low, low + length))
     column = column_codec_for(attribute)
@@ -104,7 +104,7 @@ def test_whole_numbers_of_a_short_range_come_back_as_they_were(low: int, length:
 
 
 @given(st.integers(0, 900), st.data())
-def test_decimals_of_a_short_range_come_back_as_they_were(length: int, data: st.DataObject) -> None:
+def test_decimals_of_a_short_range_survive_a_round_trip(length: int, data: st.DataObject) -> None:
     attribute = Real(name="a", low=0.0, high=length / 100, decimals=2)
     value = data.draw(st.integers(0, length)) / 100
     column = column_codec_for(attribute)
@@ -114,18 +114,18 @@ def test_decimals_of_a_short_range_come_back_as_they_were(length: int, data: st.
     assert back.to_pylist() == [value]
 
 
-@given(strategies.rangeds(), st.lists(cells(), max_size=20))
-def test_the_step_of_a_cell_lies_in_the_cell_of_its_code(attribute: Any, values: list[bytes | None]) -> None:
+@given(strategies.rangeds(), st.lists(entries(), max_size=20))
+def test_the_step_of_an_entry_lies_in_the_cell_of_its_code(attribute: Any, values: list[bytes | None]) -> None:
     column = column_codec_for(attribute)
     assert isinstance(column, RangedCodec)
     array = pa.array(values, pa.binary())
 
-    steps, fates = column.read_steps(array)
+    steps, statuses = column.read_steps(array)
 
     missing = steps == MISSING_STEP
     codes = np.where(missing, attribute.proper_cells, attribute.grid().cell_of(steps))
     assert codes.tolist() == column.read(array).codes.tolist()
-    assert fates.tolist() == column.read(array).statuses.tolist()
+    assert statuses.tolist() == column.read(array).statuses.tolist()
     assert column.read_steps(array.dictionary_encode())[0].tolist() == steps.tolist()
 
 
@@ -152,11 +152,11 @@ def test_a_value_of_a_wide_range_stays_in_its_cell(attribute: Any, data: st.Data
     assert column.read(back).codes.tolist() == code.tolist()
 
 
-# ── encoding is total, and a cell is read by itself ──────────────────────────────────────────────────────────
+# ── encoding is total, and an entry is read by itself ────────────────────────────────────────────────────────
 
 
-@given(strategies.coded(), st.lists(cells(), max_size=12))
-def test_every_text_cell_is_read_as_the_naive_reader_does(attribute: Attribute, values: list[bytes | None]) -> None:
+@given(strategies.coded(), st.lists(entries(), max_size=12))
+def test_every_text_entry_is_read_as_by_the_naive_reader(attribute: Attribute, values: list[bytes | None]) -> None:
     assume(not (isinstance(attribute, Datetime) and attribute.format))
 
     codes = read(attribute, values, pa.binary())
@@ -164,8 +164,8 @@ def test_every_text_cell_is_read_as_the_naive_reader_does(attribute: Attribute, 
     assert codes == [naive.cell_of_text(attribute, value) for value in values]
 
 
-@given(strategies.coded(), st.lists(cells(), min_size=2, max_size=8))
-def test_a_cell_does_not_change_its_neighbors(attribute: Attribute, values: list[bytes | None]) -> None:
+@given(strategies.coded(), st.lists(entries(), min_size=2, max_size=8))
+def test_an_entry_does_not_change_the_codes_of_others(attribute: Attribute, values: list[bytes | None]) -> None:
     together = read(attribute, values, pa.binary())
 
     alone = [read(attribute, [value], pa.binary())[0] for value in values]
@@ -188,7 +188,7 @@ def test_a_cell_does_not_change_its_neighbors(attribute: Attribute, values: list
     ],
     ids=lambda attribute: f"{attribute.kind}-{getattr(attribute, 'resolution', '')}",
 )
-def test_a_nasty_cell_among_plain_ones_is_read_and_changes_none(attribute: Attribute, value: bytes) -> None:
+def test_a_nasty_entry_is_read_and_changes_no_code_of_plain_ones(attribute: Attribute, value: bytes) -> None:
     plain = [b"7", b"2016-03-04", b"01/05/2016", b"x", b"true", b"12.5"]
 
     codes = read(attribute, [*plain, value], pa.binary())
@@ -198,7 +198,7 @@ def test_a_nasty_cell_among_plain_ones_is_read_and_changes_none(attribute: Attri
 
 
 @given(strategies.coded(), st.lists(st.integers(-(2**63), 2**63 - 1) | st.none(), max_size=6))
-def test_time_stamps_and_dates_of_any_size_have_a_code(attribute: Attribute, ticks: list[int | None]) -> None:
+def test_timestamps_and_dates_of_any_size_have_a_code(attribute: Attribute, ticks: list[int | None]) -> None:
     column = column_codec_for(attribute)
     kinds = [pa.timestamp(unit, tz) for unit in ("s", "ms", "us", "ns") for tz in (None, "UTC")]
     arrays = [pa.array(ticks, kind) for kind in kinds if column.accepts(kind)]
@@ -228,10 +228,10 @@ def test_numbers_beyond_64_bits_go_to_the_bound() -> None:
     assert read(attribute, [Decimal(10) ** 30, Decimal(3)], pa.decimal128(38, 0)) == [10, 3]
 
 
-# ── where cells go ───────────────────────────────────────────────────────────────────────────────────────────
+# ── the cell of an entry ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_null_goes_to_missing_where_declared_and_else_to_other() -> None:
+def test_a_null_goes_to_missing_if_declared_and_otherwise_to_other() -> None:
     assert read(Integer(name="a", low=0, high=9, missing=True), [None, ""], pa.string()) == [10, 10]
     assert read(Integer(name="a", low=0, high=9), [None, ""], pa.string()) == [0, 0]
     assert read(Integer(name="a", low=0, high=9, other=5), [None, ""], pa.string()) == [5, 5]
@@ -251,12 +251,12 @@ def test_out_of_range_goes_to_the_nearest_bound() -> None:
     attribute = Integer(name="a", low=0, high=9, missing=True)
 
     assert read(attribute, ["-3", "12", "-inf", "inf"]) == [0, 9, 0, 9]
-    assert fates(attribute, ["-3", "12", "-inf", "inf", "4", "", "x"]) == [
+    assert read_statuses(attribute, ["-3", "12", "-inf", "inf", "4", "", "x"]) == [
         BELOW, ABOVE, BELOW, ABOVE, IN_DOMAIN, EMPTY, UNREADABLE,
     ]  # fmt: skip
 
 
-def test_a_number_or_date_can_spell_missing_in_files_and_typed_tables_alike() -> None:
+def test_a_number_or_date_can_be_a_spelling_of_missing_in_files_and_in_typed_tables() -> None:
     number = Integer(name="a", low=0, high=9, missing=("-1", "?"))
     date = Datetime(name="a", start="2000-01-01", end="2000-12-31", missing="9999-12-31")
 
@@ -266,7 +266,7 @@ def test_a_number_or_date_can_spell_missing_in_files_and_typed_tables_alike() ->
     assert read(date, [dt.date(9999, 12, 31), dt.date(9999, 12, 30)]) == [366, 365]
 
 
-def test_many_spellings_of_missing_do_not_let_cells_change_their_neighbors() -> None:
+def test_many_spellings_of_missing_do_not_let_entries_change_others() -> None:
     years = tuple(f"18{k:02}-01-01" for k in range(30))
     date = column_codec_for(Datetime(name="d", start="1990-01-01", end="2024-12-31", missing=years))
     numbers = (*(str(-k) for k in range(2, 14)), "-0.6")
@@ -281,24 +281,24 @@ def test_many_spellings_of_missing_do_not_let_cells_change_their_neighbors() -> 
         assert EMPTY not in together.statuses
 
 
-def test_a_fraction_is_not_the_number_that_spells_missing() -> None:
+def test_a_fraction_is_not_a_spelling_of_missing() -> None:
     attribute = Integer(name="a", low=0, high=9, missing="-1")
 
-    assert fates(attribute, ["-1", "-1.2", "-1.0"]) == [EMPTY, BELOW, EMPTY]
-    assert fates(attribute, [-1.0, -1.2]) == [EMPTY, BELOW]
+    assert read_statuses(attribute, ["-1", "-1.2", "-1.0"]) == [EMPTY, BELOW, EMPTY]
+    assert read_statuses(attribute, [-1.0, -1.2]) == [EMPTY, BELOW]
 
 
-def test_a_day_after_the_last_hour_lies_beyond_it() -> None:
+def test_a_date_after_the_last_hour_is_above_the_range() -> None:
     attribute = Datetime(name="h", start="2020-01-01T08", end="2024-12-31T10", resolution="hour")
 
-    assert fates(attribute, [dt.date(2025, 12, 16), dt.date(2024, 12, 31), dt.date(2019, 12, 31)]) == [
+    assert read_statuses(attribute, [dt.date(2025, 12, 16), dt.date(2024, 12, 31), dt.date(2019, 12, 31)]) == [
         ABOVE,
         IN_DOMAIN,
         BELOW,
     ]
 
 
-def test_time_stamps_of_an_unknown_zone_and_small_decimals_are_listed_values_too() -> None:
+def test_timestamps_of_an_unknown_zone_and_small_decimals_match_listed_values() -> None:
     attribute = Categorical(name="a", values=("1970-01-01 00:00:00", "1.5"), other="1.5")
     strange = pa.array([0]).view(pa.timestamp("s", tz="Bogus/X"))
 
@@ -312,7 +312,7 @@ def test_a_long_list_is_read_like_a_short_one() -> None:
     assert read(attribute, ["59999", " 7 ", "", "x"]) == [59_999, 7, 60_000, 60_000]
 
 
-def test_whole_numbers_beside_fractions_that_no_float_holds_are_text() -> None:
+def test_lists_of_integers_and_fractions_that_floats_cannot_hold_are_text() -> None:
     column = column_codec_for(Categorical(name="a", values=(2**53 + 1, 0.5)))
 
     assert column.write(np.array([0, 1]), np.random.default_rng(0)).to_pylist() == [str(2**53 + 1), "0.5"]
@@ -347,7 +347,7 @@ def test_iso_dates_in_their_usual_forms_mean_the_same_day() -> None:
     assert read(attribute, forms) == [4] * len(forms)
 
 
-def test_an_offset_is_turned_into_utc() -> None:
+def test_an_offset_is_converted_to_utc() -> None:
     attribute = Datetime(name="a", start="2016-01-01", end="2016-12-31")
 
     assert read(attribute, ["2016-01-05T00:30:00+02:00", "2016-01-05T23:30:00-02:00"]) == [3, 5]
@@ -373,7 +373,7 @@ def test_a_declared_format_with_a_clock_is_read() -> None:
     assert codes == [cell, cell, 0]
 
 
-def test_days_before_1970_fall_on_their_own_day() -> None:
+def test_times_before_1970_fall_on_the_right_day() -> None:
     attribute = Datetime(name="a", start="1960-01-01", end="1960-12-31")
 
     assert read(attribute, [dt.datetime(1960, 1, 2, 23, 59, 59)]) == [1]
@@ -421,7 +421,7 @@ def test_decoded_columns_have_the_type_of_their_kind_and_missing_is_null(
 @pytest.mark.parametrize(
     "attribute", [Integer(name="a", low=0, high=9, missing=True), Categorical(name="a", codes=10, missing=True)]
 )
-def test_text_is_read_from_every_layout(attribute: Attribute, kind: pa.DataType) -> None:
+def test_text_is_read_from_every_arrow_layout(attribute: Attribute, kind: pa.DataType) -> None:
     texts = pa.array(["7", None, "3", "x"])
     array = texts.dictionary_encode().cast(kind) if pa.types.is_dictionary(kind) else texts.cast(kind)
 
@@ -429,14 +429,14 @@ def test_text_is_read_from_every_layout(attribute: Attribute, kind: pa.DataType)
     assert column_codec_for(attribute).read(array).codes.tolist() == [7, 10, 3, 10]
 
 
-def test_a_slice_of_an_array_is_read_as_itself() -> None:
+def test_a_slice_of_an_array_is_read_without_the_rest() -> None:
     attribute = Integer(name="a", low=0, high=99)
     array = pa.array(["1", "2", " 3", "4", "5"])
 
     assert column_codec_for(attribute).read(array.slice(1, 3)).codes.tolist() == [2, 3, 4]
 
 
-def test_types_that_cannot_meet_do_not_fit() -> None:
+def test_types_that_do_not_fit_are_not_accepted() -> None:
     number, date = Integer(name="a", low=0, high=9), Datetime(name="a", start="2000-01-01", end="2001-01-01")
 
     assert not column_codec_for(number).accepts(pa.list_(pa.int64()))
@@ -449,26 +449,26 @@ def test_types_that_cannot_meet_do_not_fit() -> None:
 
 
 @given(st.sets(st.integers(1, 2**40), max_size=60), st.integers(1, 2**40), st.data())
-def test_the_lookup_finds_what_a_search_finds(cuts: set[int], last: int, data: st.DataObject) -> None:
+def test_the_lookup_gives_the_cells_of_a_binary_search(cuts: set[int], last: int, data: st.DataObject) -> None:
     edges = np.array(sorted({0, last + 2**40} | cuts), np.int64)
     steps = np.array(
         data.draw(st.lists(st.integers(0, int(edges[-1]) - 1) | st.sampled_from(edges[:-1].tolist()))), np.int64
     )
 
-    found = CellLookup(edges)(steps)
+    cells = CellLookup(edges)(steps)
 
-    assert found.tolist() == (np.searchsorted(edges, steps, side="right") - 1).tolist()
+    assert cells.tolist() == (np.searchsorted(edges, steps, side="right") - 1).tolist()
 
 
 @pytest.mark.parametrize("form", ["%Y-%m-%d %H:%M %z", "%F %R %z", "%d.%m.%Y %I:%M %p %z", "%D %T %z"])
-def test_times_with_an_offset_become_utc_and_odd_cells_stay_cells(form: str) -> None:
+def test_times_with_an_offset_become_utc_next_to_any_other_entry(form: str) -> None:
     attribute = Datetime(name="a", start="2016-01-01", end="2016-12-31", resolution="hour", format=form, missing=True)
     instant = dt.datetime(2016, 5, 4, 23, 0, tzinfo=dt.timezone(dt.timedelta(hours=-3)))
-    cells = [instant.strftime(form), "unknown", "", None, "(", "05/04/16 23:00:00"]
+    texts = [instant.strftime(form), "unknown", "", None, "(", "05/04/16 23:00:00"]
 
-    for length in range(len(cells) + 1):
-        found = column_codec_for(attribute).read(pa.array(cells[:length], pa.string())).codes.tolist()
+    for length in range(len(texts) + 1):
+        codes = column_codec_for(attribute).read(pa.array(texts[:length], pa.string())).codes.tolist()
 
         expected = column_codec_for(attribute).read(pa.array(["2016-05-05 02:00"], pa.string())).codes.tolist()
-        assert found[:1] == expected[:length]
-        assert len(found) == length
+        assert codes[:1] == expected[:length]
+        assert len(codes) == length

@@ -1,4 +1,4 @@
-"""Cliques are counted as larger tables and summed from them; nobody can tell."""
+"""Cliques that are counted as larger tables have the same counts as those that are counted one by one."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ def test_counts_do_not_depend_on_threads_batches_and_types(threads: int, dtype: 
     rng = np.random.default_rng(threads)
     codes = np.stack([rng.integers(0, size, 70_001) for size in SIZES], axis=1)
     cliques = [clique for length in range(4) for clique in combinations(range(5), length)]
-    tally = MarginalCounter([clique[::-1] for clique in cliques], SIZES, threads)
+    counter = MarginalCounter([clique[::-1] for clique in cliques], SIZES, threads)
 
     for batch in (codes[:1], codes[1:1], codes[1:300], codes[300:]):
-        tally.add(batch.astype(dtype))
+        counter.add(batch.astype(dtype))
 
-    for clique, table in zip(cliques, tally.tables(), strict=True):
-        shape = tuple(SIZES[place] for place in clique)
+    for clique, table in zip(cliques, counter.tables(), strict=True):
+        shape = tuple(SIZES[axis] for axis in clique)
         flat = np.ravel_multi_index(tuple(codes[:, clique].T), shape) if clique else np.zeros(len(codes), np.int64)
         assert np.array_equal(table.T, np.bincount(flat, minlength=math.prod(shape)).reshape(shape))
 
 
 def test_many_small_cliques_share_tables() -> None:
-    tally = MarginalCounter(list(combinations(range(12), 2)), [2] * 12)
+    counter = MarginalCounter(list(combinations(range(12), 2)), [2] * 12)
 
-    tally.add(np.ones((3, 12), np.uint8))
+    counter.add(np.ones((3, 12), np.uint8))
 
-    assert len(tally._covers) < 20  # of 66
-    assert all(table.ravel().tolist() == naive.count([[1, 1]] * 3, (0, 1), (2, 2)) for table in tally.tables())
+    assert len(counter._covers) < 20  # of 66
+    assert all(table.ravel().tolist() == naive.count([[1, 1]] * 3, (0, 1), (2, 2)) for table in counter.tables())
 
 
 @pytest.mark.parametrize("rows", [5, 70_000])
-def test_nothing_to_count_is_no_trouble(rows: int) -> None:
-    tally = MarginalCounter([], [3])
+def test_no_cliques_give_no_tables(rows: int) -> None:
+    counter = MarginalCounter([], [3])
 
-    tally.add(np.zeros((rows, 1), np.uint8))
+    counter.add(np.zeros((rows, 1), np.uint8))
 
-    assert tally.tables() == []
+    assert counter.tables() == []
 
 
-def test_a_table_that_no_index_reaches_is_refused() -> None:
+def test_a_table_that_is_too_large_for_its_index_is_refused() -> None:
     with pytest.raises(InternalError, match="4,294,967,296 cells"):
         MarginalCounter([(0, 1)], [2**16, 2**16])

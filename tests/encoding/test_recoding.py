@@ -1,4 +1,4 @@
-"""A recoding is table look-up, row by row, however it was composed."""
+"""A recoding is a table look-up, row by row, however it was composed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_coarse_recoding_gives_bins() -> None:
 
 
 @given(st.integers(1, 3), st.integers(1, 15), st.integers(0, 1000), st.booleans())
-def test_merging_and_joining_in_any_order_is_the_same_as_doing_it_by_hand(
+def test_merging_and_joining_in_any_order_give_the_codes_computed_by_hand(
     few: int, joint: int, seed: int, merge_first: bool
 ) -> None:
     recoding = Recoding.coarse(CODEC)
@@ -86,7 +86,7 @@ def test_a_joint_attribute_that_does_not_fit_in_memory_is_refused() -> None:
 
 
 @given(st.integers(0, 10**6))
-def test_expanding_undoes_any_recoding_up_to_the_draw(seed: int) -> None:
+def test_a_recoding_maps_expanded_codes_back(seed: int) -> None:
     rng = np.random.default_rng(seed)
     coarse = Recoding.coarse(CODEC)
     joint = coarse.join("both", ["sex", "job"])
@@ -99,7 +99,7 @@ def test_expanding_undoes_any_recoding_up_to_the_draw(seed: int) -> None:
     assert recoding.apply(fine).tolist() == codes.tolist()
 
 
-def test_expanding_draws_by_the_weights() -> None:
+def test_expanding_samples_by_the_weights() -> None:
     recoding = Recoding.coarse(CODEC)
     weights = [np.ones(size) for size in CODEC.fine_sizes]
     weights[0] = np.zeros(CODEC.fine_sizes[0])
@@ -132,11 +132,11 @@ def test_values_inside_a_bin_follow_the_fine_histogram() -> None:
     fine = Recoding.coarse(codec).expand(bins, [histogram], np.random.default_rng(0))
 
     assert set(fine[:4000, 0]) == {7}
-    share = np.mean(fine[4000:, 0] == 70)
-    assert abs(share - 0.75) < 0.04  # six standard deviations: a false alarm in 10⁹ runs
+    fraction = np.mean(fine[4000:, 0] == 70)
+    assert abs(fraction - 0.75) < 0.04  # six standard deviations: a false alarm in 10⁹ runs
 
 
-def test_a_bin_whose_histogram_is_empty_is_filled_evenly() -> None:
+def test_a_bin_whose_histogram_is_empty_is_sampled_uniformly() -> None:
     codec = Codec(Schema(attributes=(Integer(name="a", low=0, high=9, bins=(0, 5)),)))
     histogram = np.array([0.0, 0, 0, 0, 0, 1, 1, 1, 1, 1])
 

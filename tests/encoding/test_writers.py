@@ -1,4 +1,4 @@
-"""Tables are written by suffix, marked as synthetic, and never half."""
+"""Tables are written in the format of their suffix, marked as synthetic, and never incomplete."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def test_a_written_table_is_read_back(tmp_path: Path, suffix: str) -> None:
 
     write_table(TABLE, path, synthetic=True)
 
-    found = pa.Table.from_batches(open_source(path).batches(["a", "b"]))
+    table = pa.Table.from_batches(open_source(path).batches(["a", "b"]))
     texts = [
         None
-        if cell in (b"", None)
-        else str(cell if isinstance(cell, int) else cell.decode() if isinstance(cell, bytes) else cell)
-        for cell in found["a"].to_pylist()
+        if entry in (b"", None)
+        else str(entry if isinstance(entry, int) else entry.decode() if isinstance(entry, bytes) else entry)
+        for entry in table["a"].to_pylist()
     ]
     assert texts == ["1", None, "3"]
-    assert found.num_rows == 3
+    assert table.num_rows == 3
 
 
 def test_batches_are_written_one_after_another(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_batches_are_written_one_after_another(tmp_path: Path) -> None:
     assert papq.read_table(path).to_pylist() == TABLE.to_pylist()
 
 
-def test_synthetic_files_say_so(tmp_path: Path) -> None:
+def test_synthetic_files_are_marked(tmp_path: Path) -> None:
     write_table(TABLE, tmp_path / "a.parquet", synthetic=True)
     write_table(TABLE, tmp_path / "b.parquet", synthetic=False)
     write_table(TABLE, tmp_path / "a.arrow", synthetic=True)
@@ -89,13 +89,13 @@ def test_an_unknown_suffix_is_refused_before_anything_is_written(tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nothing_at_all_cannot_be_written(tmp_path: Path) -> None:
+def test_a_table_without_columns_and_rows_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="nothing to write"):
         write_table(iter(()), tmp_path / "table.csv", synthetic=True)
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
-def test_frames_are_written_as_tables(kind: str, tmp_path: Path) -> None:
+def test_data_frames_are_written(kind: str, tmp_path: Path) -> None:
     import polars
 
     table = pa.table({"a": [1, 2], "b": ["x", None]})

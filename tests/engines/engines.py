@@ -28,7 +28,7 @@ Opener = Callable[..., Engine]
 
 
 class InBatches:
-    """A source that gives another one's rows in batches of a few."""
+    """A source of the rows of a table, in small batches; it counts its readings."""
 
     rereadable = True
     byte_size: int | None = None
@@ -56,31 +56,30 @@ def streamed_at_once(data: Any, schema: Schema, key: bytes = KEY) -> Engine:
     return open_engine(_source(data), schema, kind="stream", key=key)
 
 
-def sparked(data: Any, schema: Schema, key: bytes = KEY) -> Engine:
+def counted_by_spark(data: Any, schema: Schema, key: bytes = KEY) -> Engine:
     """The rows in two files, which Spark's workers read."""
     if not isinstance(data, pa.Table):
         return open_engine(_source(data), schema, kind="spark", key=key)
     spark_session()
     folder = Path(tempfile.mkdtemp(dir=FOLDER.name))
     half = len(data) // 2
-    for number, part in enumerate((data[:half], data[half:])):
-        papq.write_table(part, folder / f"{number}.parquet") if _plain(data) else _write_arrow(part, folder, number)
+    for index, part in enumerate((data[:half], data[half:])):
+        if _survives_parquet(data):
+            papq.write_table(part, folder / f"{index}.parquet")
+        else:
+            with paipc.new_file(folder / f"{index}.arrow", part.schema) as writer:
+                writer.write_table(part)
     return open_engine(open_source(folder / "*.*"), schema, kind="spark", key=key)
 
 
-def _plain(table: pa.Table) -> bool:
-    """Whether Parquet gives back the types as they are."""
+def _survives_parquet(table: pa.Table) -> bool:
+    """Whether Parquet keeps the types of a table."""
     return not any(pa.types.is_null(kind) or pa.types.is_timestamp(kind) for kind in table.schema.types)
-
-
-def _write_arrow(table: pa.Table, folder: Path, number: int) -> None:
-    with paipc.new_file(folder / f"{number}.arrow", table.schema) as writer:
-        writer.write_table(table)
 
 
 @functools.cache
 def spark_session() -> Any:
-    """One session for the whole test run: two cores, four tries, and no results above four megabytes to the driver."""
+    """One session for all tests: two cores, four attempts, and results for the driver of at most four megabytes."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -103,13 +102,13 @@ def spark_session() -> Any:
 
 
 def kill_a_worker_once(monkeypatch: pytest.MonkeyPatch, name: str, marker: Path) -> None:
-    """Make a task kill the worker that runs it when it has read its rows, once; the marker tells that it did."""
+    """Make a task kill its worker once, after it has read its rows; the marker file then exists."""
     task, path = getattr(tasks, name), str(marker)
 
     def run(*arguments: Any) -> Any:
         *others, batches = arguments
 
-        def then_die(batches: Iterable[Any]) -> Iterator[Any]:
+        def read_and_die(batches: Iterable[Any]) -> Iterator[Any]:
             yield from batches
             try:
                 os.close(os.open(path, os.O_CREAT | os.O_EXCL))
@@ -117,7 +116,7 @@ def kill_a_worker_once(monkeypatch: pytest.MonkeyPatch, name: str, marker: Path)
                 return
             os.kill(os.getpid(), signal.SIGKILL)
 
-        return task(*others, then_die(batches))
+        return task(*others, read_and_die(batches))
 
     others = {other: getattr(tasks, other) for other in dir(tasks) if not other.startswith("__")}
     monkeypatch.setattr(spark, "tasks", types.SimpleNamespace(**{**others, name: run}))
@@ -131,7 +130,7 @@ def _source(data: Any) -> Source:
 
 
 ALL: tuple[Opener, ...] = (in_memory, streamed_by_three, streamed_at_once)
-"""Engines of this process, which can be tried on many tables."""
+"""Engines in this process, which are fast enough for many tables."""
 
 every_local_engine = pytest.mark.parametrize("opened", ALL)
-every_engine = pytest.mark.parametrize("opened", [*ALL, pytest.param(sparked, marks=pytest.mark.java)])
+every_engine = pytest.mark.parametrize("opened", [*ALL, pytest.param(counted_by_spark, marks=pytest.mark.java)])

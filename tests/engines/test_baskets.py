@@ -1,4 +1,4 @@
-"""The engine of baskets counts what its slow twin counts, whatever the file looks like."""
+"""The engine of baskets counts what its slow twin counts, in whatever form the baskets come."""
 
 from __future__ import annotations
 
@@ -47,35 +47,34 @@ def test_supports_of_items_and_pairs_are_those_of_the_twin(baskets: list[frozens
 def test_bins_are_those_of_the_twin_and_hold_every_basket(baskets: list[frozenset[str]]) -> None:
     bases = [("a",), ("b", "f", "c"), ("f", "a", "b", "c", "d")]
 
-    found = engine(lists(baskets)).count_bins([[ITEMS.index(item) for item in basis] for basis in bases])
+    tables = engine(lists(baskets)).count_bins([[ITEMS.index(item) for item in basis] for basis in bases])
 
-    for basis, table in zip(bases, found, strict=True):
+    for basis, table in zip(bases, tables, strict=True):
         assert table.shape == (2,) * len(basis)
         assert table.ravel().tolist() == naive.bins(baskets, basis)
         assert table.sum() == len(baskets)
 
 
 @given(baskets_of_items, st.integers(1, 80))
-def test_the_nth_support_is_that_of_the_twin(baskets: list[frozenset[str]], number: int) -> None:
-    ranked = naive.top([basket & {*ITEMS} for basket in baskets], number)
+def test_the_nth_support_is_that_of_the_twin(baskets: list[frozenset[str]], n: int) -> None:
+    ranked = naive.top([basket & {*ITEMS} for basket in baskets], n)
 
-    found = engine(lists(baskets)).nth_support(number)
+    support = engine(lists(baskets)).nth_support(n)
 
-    assert found == (ranked[-1][1] if len(ranked) == number else 0)
+    assert support == (ranked[-1][1] if len(ranked) == n else 0)
 
 
-@pytest.mark.parametrize("number", [1, 2, 63, 64, 100, 500])
-def test_equal_baskets_of_many_items_are_mined_like_others(number: int) -> None:
-    """All 2^200 itemsets are equally frequent; the queue takes short ones first, so it ends."""
+@pytest.mark.parametrize("n", [1, 2, 63, 64, 100, 500])
+def test_equal_baskets_of_many_items_are_mined_like_others(n: int) -> None:
+    """All 2^200 itemsets are equally frequent; short ones leave the queue first, so the search ends."""
     items = tuple(map(str, range(200)))
-    counting = engine([list(items)] * 130, items)
 
-    found = counting.nth_support(number)
+    support = engine([list(items)] * 130, items).nth_support(n)
 
-    assert found == 130
+    assert support == 130
 
 
-def test_what_is_not_an_item_of_the_universe_is_ignored() -> None:
+def test_items_outside_the_universe_are_ignored() -> None:
     data = [["a", "a", " b ", "zzz", None, "", "nan", float("nan"), b"\xff\xfe"], [], None, ["b", "b"], 7, "a"]
 
     counting = engine(data)
@@ -91,7 +90,7 @@ def test_items_are_compared_by_their_text() -> None:
 
 
 def long_table(baskets: list[frozenset[str]], seed: int, **columns: list[Any]) -> pa.Table:
-    """Baskets as a long table with its rows in any order, some of them twice; empty baskets have a row without item."""
+    """Baskets in the long form, in any order, some rows twice; an empty basket is a row without an item."""
     none: list[Any] = [None]
     rows: list[tuple[int, str | None]] = [
         (number, item) for number, basket in enumerate(baskets) for item in [*sorted(basket)] or none
@@ -106,14 +105,16 @@ def long_table(baskets: list[frozenset[str]], seed: int, **columns: list[Any]) -
 
 
 @given(baskets_of_items, st.integers(0, 5))
-def test_a_long_table_has_the_counts_of_its_baskets_in_whatever_order(baskets: list[frozenset[str]], seed: int) -> None:
+def test_counts_of_a_table_in_the_long_form_do_not_depend_on_the_order(
+    baskets: list[frozenset[str]], seed: int
+) -> None:
     counting = engine(long_table(baskets, seed))
 
     assert counting.count() == len(baskets)
     assert counting.count_bins([(0, 1, 2)])[0].ravel().tolist() == naive.bins(baskets, ITEMS[:3])
 
 
-def test_rows_without_a_basket_or_without_a_person_are_left_out() -> None:
+def test_rows_without_a_basket_or_without_a_unit_are_left_out() -> None:
     table = pa.table(
         {
             "basket": ["1", None, "  ", "1", "2", "1"],
@@ -122,7 +123,7 @@ def test_rows_without_a_basket_or_without_a_person_are_left_out() -> None:
         }
     )
 
-    plain, bounded = engine(table), engine(table, unit=UnitDeclaration(id="who", max_rows=5))
+    plain, bounded = engine(table), engine(table, privacy_unit=UnitDeclaration(id="who", max_rows=5))
 
     assert (plain.count(), plain.supports().tolist()) == (2, [1, 0, 0, 1, 1, 1])
     assert (bounded.count(), bounded.supports().tolist()) == (2, [1, 0, 0, 1, 1, 0])
@@ -130,60 +131,60 @@ def test_rows_without_a_basket_or_without_a_person_are_left_out() -> None:
 
 @settings(max_examples=40)
 @given(baskets_of_items, st.integers(1, 3), st.integers(0, 3), st.randoms(use_true_random=False))
-def test_at_most_so_many_baskets_of_a_person_count_whatever_the_order(
-    baskets: list[frozenset[str]], rows: int, seed: int, rng: random.Random
+def test_at_most_k_baskets_of_a_unit_count_in_whatever_order(
+    baskets: list[frozenset[str]], max_rows: int, seed: int, rng: random.Random
 ) -> None:
-    persons = [rng.choice("PQR") for _ in baskets]
-    unit = UnitDeclaration(id="who", max_rows=rows)
+    ids = [rng.choice("PQR") for _ in baskets]
+    unit = UnitDeclaration(id="who", max_rows=max_rows)
 
-    found = [engine(long_table(baskets, order, who=persons), unit=unit) for order in (seed, seed + 1)]
+    one, other = (engine(long_table(baskets, order, who=ids), privacy_unit=unit) for order in (seed, seed + 1))
 
-    assert found[0].count() == sum(min(rows, persons.count(person)) for person in set(persons))
-    assert found[0].count_bins([(0, 1, 2, 3)])[0].tolist() == found[1].count_bins([(0, 1, 2, 3)])[0].tolist()
+    assert one.count() == sum(min(max_rows, ids.count(unit_id)) for unit_id in set(ids))
+    assert one.count_bins([(0, 1, 2, 3)])[0].tolist() == other.count_bins([(0, 1, 2, 3)])[0].tolist()
 
 
-def test_which_baskets_of_a_person_count_depends_on_the_key() -> None:
+def test_which_baskets_of_a_unit_count_depends_on_the_key() -> None:
     baskets = [frozenset(item) for item in ITEMS]
     table = long_table(baskets, 0, who=["p"] * 6)
 
-    kept = {
-        tuple(engine(table, unit=UnitDeclaration(id="who"), key=bytes([number]) * 16).supports().tolist())
+    counts = {
+        tuple(engine(table, privacy_unit=UnitDeclaration(id="who"), key=bytes([number]) * 16).supports().tolist())
         for number in range(40)
     }
 
-    assert len(kept) == 6
+    assert len(counts) == 6
 
 
-def test_the_same_number_in_two_persons_baskets_makes_two_baskets() -> None:
+def test_the_same_basket_id_of_two_units_makes_two_baskets() -> None:
     table = pa.table({"basket": [1, 1], "item": ["a", "b"], "who": ["p", "q"]})
 
-    counting = engine(table, unit=UnitDeclaration(id="who", max_rows=3))
+    counting = engine(table, privacy_unit=UnitDeclaration(id="who", max_rows=3))
 
     assert (counting.count(), counting.pair_supports([0, 1]).tolist()) == (2, [0])
 
 
 @given(baskets_of_items, st.integers(1, 4), st.integers(0, 3))
-def test_of_a_long_basket_only_so_many_items_are_counted_whatever_the_order(
-    baskets: list[frozenset[str]], longest: int, seed: int
+def test_at_most_max_items_of_a_basket_count_in_whatever_order(
+    baskets: list[frozenset[str]], max_items: int, seed: int
 ) -> None:
-    found = [engine(long_table(baskets, order), None).count_items(longest) for order in (seed, seed + 1)]
+    one, other = (engine(long_table(baskets, order), None).count_items(max_items) for order in (seed, seed + 1))
 
-    assert sum(found[0].values()) == sum(min(longest, len(basket)) for basket in baskets)
-    assert found[0] == found[1]
-    assert all(0 < count <= naive.support(baskets, [item]) for item, count in found[0].items())
+    assert sum(one.values()) == sum(min(max_items, len(basket)) for basket in baskets)
+    assert one == other
+    assert all(0 < count <= naive.support(baskets, [item]) for item, count in one.items())
 
 
-def test_a_bought_universe_is_counted_without_reading_again() -> None:
+def test_a_discovered_universe_is_counted_without_reading_again() -> None:
     source = open_basket_source(pa.table({"basket": [1, 2, 2], "item": ["a", "a", "b"]}).to_reader())  # readable once
     counting = BasketEngine(source, BasketSchema(items=None), KEY)
 
     assert counting.count_items(5) == {"a": 2, "b": 1}
     assert counting.with_items(("b",)).supports().tolist() == [1]
-    with pytest.raises(InternalError, match="not been bought"):
+    with pytest.raises(InternalError, match="not been discovered"):
         counting.supports()
 
 
-def test_no_basket_at_all_is_counted_like_any_number() -> None:
+def test_an_empty_list_of_baskets_is_counted() -> None:
     counting = engine([])
 
     assert counting.count() == 0
@@ -200,10 +201,10 @@ def test_a_table_without_the_columns_is_refused_before_it_is_read() -> None:
     with pytest.raises(SourceError, match="cannot be read as open"):
         engine(pa.table({"basket": [1], "item": [[1]]}))
     with pytest.raises(SourceError, match="there is no column 'who'"):
-        engine([["a"]], unit=UnitDeclaration(id="who"))
+        engine([["a"]], privacy_unit=UnitDeclaration(id="who"))
 
 
-def test_the_engine_shows_nothing_and_cannot_be_copied() -> None:
+def test_the_engine_reveals_nothing_and_cannot_be_copied() -> None:
     counting = engine([["secret"]])
     counting.prepare()
 
@@ -214,7 +215,7 @@ def test_the_engine_shows_nothing_and_cannot_be_copied() -> None:
         copy.copy(counting._baskets)
 
 
-def test_one_basket_more_moves_every_count_by_one_at_most_and_the_same_way() -> None:
+def test_adding_a_basket_changes_every_count_by_at_most_one_and_in_the_same_direction() -> None:
     rng = random.Random(3)
     for _ in range(40):
         baskets = [[item for item in ITEMS if rng.random() < 0.5] for _ in range(rng.randrange(12))]
@@ -239,6 +240,6 @@ def test_pairs_of_few_items_of_a_large_universe_take_little_memory() -> None:
     items = tuple(map(str, range(100_000)))
     counting = engine([["7", "99999", "5"], ["7", "5"]], items)
 
-    found = counting.pair_supports([7, 99_999, 5])
+    supports = counting.pair_supports([7, 99_999, 5])
 
-    assert found.tolist() == [1, 2, 1]
+    assert supports.tolist() == [1, 2, 1]

@@ -1,4 +1,4 @@
-"""What every engine does, whatever it is: exact counts, and nothing else to be seen."""
+"""The contract of all engines: exact counts, and nothing else of the rows is revealed."""
 
 from __future__ import annotations
 
@@ -36,15 +36,13 @@ def tables(draw: st.DrawFn, widest: int = 300) -> tuple[Schema, list[list[int]]]
 
 
 def table_of(schema: Schema, rows: list[list[int]]) -> pa.Table:
-    return pa.table(
-        {name: pa.array([row[place] for row in rows], pa.int64()) for place, name in enumerate(schema.names)}
-    )
+    return pa.table({name: pa.array([row[axis] for row in rows], pa.int64()) for axis, name in enumerate(schema.names)})
 
 
-def cliques_of(sizes: tuple[int, ...], most_cells: int = 3000) -> st.SearchStrategy[list[tuple[int, ...]]]:
-    """Cliques of any length, the empty one and repeated ones included, whose naive counting does not take ages."""
+def cliques_of(sizes: tuple[int, ...], max_cells: int = 3000) -> st.SearchStrategy[list[tuple[int, ...]]]:
+    """Cliques of any length, with the empty one and repeated ones, that are small enough for naive counting."""
     clique = st.lists(st.sampled_from(range(len(sizes))), unique=True).map(tuple)
-    return st.lists(clique.filter(lambda c: math.prod(sizes[p] for p in c) <= most_cells), max_size=6)
+    return st.lists(clique.filter(lambda c: math.prod(sizes[p] for p in c) <= max_cells), max_size=6)
 
 
 # ── count ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -95,7 +93,7 @@ def test_counts_follow_merged_and_joint_attributes(
 
 
 @every_engine
-def test_ten_attributes_are_counted_together_in_the_order_asked_for(opened: Opener) -> None:
+def test_ten_attributes_are_counted_together_in_the_order_of_the_clique(opened: Opener) -> None:
     schema = Schema(attributes=tuple(Categorical(name=f"a{n}", codes=2 + n % 2) for n in range(10)))
     rng = np.random.default_rng(5)
     rows = [[int(rng.integers(0, 2 + n % 2)) for n in range(10)] for _ in range(40)]
@@ -103,9 +101,9 @@ def test_ten_attributes_are_counted_together_in_the_order_asked_for(opened: Open
 
     (counted,) = opened(table_of(schema, rows), schema).count([clique], Recoding.fine(Codec(schema)))
 
-    expected = Counter(tuple(row[place] for place in clique) for row in rows)
+    expected = Counter(tuple(row[axis] for axis in clique) for row in rows)
     assert {tuple(map(int, cell)): int(counted[tuple(cell)]) for cell in np.argwhere(counted)} == expected
-    assert counted.shape == tuple(2 + place % 2 for place in clique)
+    assert counted.shape == tuple(2 + axis % 2 for axis in clique)
 
 
 @every_engine
@@ -120,7 +118,7 @@ def test_many_rows_and_cliques_are_counted_as_numpy_does(opened: Opener) -> None
     counted = opened(source, schema).count(cliques, Recoding.fine(Codec(schema)))
 
     for clique, table in zip(cliques, counted, strict=True):
-        shape = tuple(sizes[place] for place in clique)
+        shape = tuple(sizes[axis] for axis in clique)
         flat = np.ravel_multi_index(codes[:, list(clique)].T, shape) if clique else np.zeros(len(codes), np.int64)
         assert np.array_equal(table.ravel(), np.bincount(flat, minlength=table.size))
 
@@ -136,7 +134,7 @@ def test_a_repeated_clique_gets_a_table_of_its_own(opened: Opener) -> None:
 
 
 @every_engine
-def test_what_is_no_clique_and_what_was_recoded_elsewhere_is_refused(opened: Opener) -> None:
+def test_invalid_cliques_and_recodings_of_another_schema_are_refused(opened: Opener) -> None:
     schema = Schema(attributes=(Categorical(name="a0", codes=2), Categorical(name="a1", codes=3)))
     wider = Schema(attributes=(Categorical(name="a0", codes=4),))
     engine = opened(table_of(schema, [[1, 2]]), schema)
@@ -170,7 +168,7 @@ TOWNS = pa.table(
 
 
 @every_engine
-def test_texts_are_counted_without_spaces_and_without_what_is_empty(opened: Opener) -> None:
+def test_texts_are_counted_without_spaces_and_without_empty_entries(opened: Opener) -> None:
     counted = opened(TOWNS, OPEN).count_texts("town")
 
     assert counted == {"Ur": 2, "�": 1}
@@ -190,7 +188,7 @@ def test_texts_are_counted_without_spaces_and_without_what_is_empty(opened: Open
         (pa.array([], pa.string()), {}),
     ],
 )
-def test_texts_of_any_type_are_those_that_categories_are_compared_with(
+def test_texts_of_any_type_are_spelled_as_listed_values_are_compared(
     opened: Opener, array: pa.Array, texts: dict[str, int]
 ) -> None:
     schema = Schema(attributes=(Open(name="x"),))
@@ -201,8 +199,8 @@ def test_texts_of_any_type_are_those_that_categories_are_compared_with(
 
     assert counted == texts
     engine = opened(table, schema).with_schema(schema.replace_attribute(listed))
-    (found,) = engine.count([(0,)], Recoding.fine(Codec(Schema(attributes=(listed,)))))
-    assert found[: len(texts)].tolist() == list(texts.values())
+    (histogram,) = engine.count([(0,)], Recoding.fine(Codec(Schema(attributes=(listed,)))))
+    assert histogram[: len(texts)].tolist() == list(texts.values())
 
 
 @every_engine
@@ -231,19 +229,19 @@ def test_rows_are_counted_even_if_all_attributes_are_open(opened: Opener) -> Non
 
 
 @every_engine
-def test_a_bought_attribute_is_counted_with_the_others_after_reopening(opened: Opener) -> None:
+def test_a_discovered_attribute_is_counted_with_the_others_under_a_new_schema(opened: Opener) -> None:
     town = OPEN["town"]
     assert isinstance(town, Open)
-    bought = OPEN.replace_attribute(town.to_categorical(["Ur"]))
+    discovered = OPEN.replace_attribute(town.to_categorical(["Ur"]))
 
-    engine = opened(TOWNS, OPEN).with_schema(bought)
-    (counted,) = engine.count([(0, 1)], Recoding.fine(Codec(bought)))
+    engine = opened(TOWNS, OPEN).with_schema(discovered)
+    (counted,) = engine.count([(0, 1)], Recoding.fine(Codec(discovered)))
 
     assert counted.tolist() == [[1, 0, 3], [1, 1, 1]]  # Ur, other, missing
 
 
 @every_engine
-def test_a_column_is_counted_under_another_reading(opened: Opener) -> None:
+def test_a_column_is_counted_in_another_encoding(opened: Opener) -> None:
     powers = Integer(name="age", low=-4, high=2048, bins=(-4, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024))
     cells = powers.cells
 
@@ -266,11 +264,11 @@ def test_a_column_that_does_not_fit_or_gives_other_codes_is_refused(opened: Open
         opened(pa.table({"day": [9]}), schema).count_column("day", number, 3)
 
 
-# ── what is not to be seen, and what is refused ──────────────────────────────────────────────────────────────
+# ── what is not revealed, and what is refused ────────────────────────────────────────────────────────────────
 
 
 @every_engine
-def test_an_engine_shows_nothing_of_its_rows(opened: Opener) -> None:
+def test_an_engine_reveals_nothing_of_its_rows(opened: Opener) -> None:
     engine: Any = opened(TOWNS, OPEN)
     engine.count([(0,)], Recoding.fine(Codec(OPEN)))
 
@@ -290,13 +288,13 @@ def test_the_structure_is_checked_before_a_row_is_read(opened: Opener) -> None:
     assert source.readings == 0
 
 
-def once() -> pa.RecordBatchReader:
+def one_time_reader() -> pa.RecordBatchReader:
     return TOWNS.to_reader()
 
 
 def test_a_source_that_can_be_read_once_is_held_in_memory_if_nothing_is_open() -> None:
     schema = CODED
-    engine = in_memory(once(), schema)
+    engine = in_memory(one_time_reader(), schema)
     recoding = Recoding.fine(Codec(schema))
 
     assert [engine.count([(0,)], recoding)[0].tolist() for _ in range(2)] == [[4, 3], [4, 3]]
@@ -306,16 +304,16 @@ def test_a_source_that_can_be_read_once_is_held_in_memory_if_nothing_is_open() -
         engine.count_column("age", column_codec_for(schema["age"]), 100)
 
 
-def test_a_source_that_can_be_read_once_is_refused_before_it_is_read_if_it_will_be_needed_again() -> None:
-    reader = once()
+def test_a_source_that_can_be_read_once_is_refused_before_it_is_read_if_more_readings_are_needed() -> None:
+    reader = one_time_reader()
 
-    for kind, schema, why in [("memory", OPEN, "values of town"), ("stream", CODED, "streaming")]:
+    for kind, schema, why in [("memory", OPEN, "values of town"), ("stream", CODED, "the stream engine")]:
         with pytest.raises(SourceError, match=f"read only once, but .*{why}"):
             open_engine(open_source(reader), schema, kind=kind, key=KEY)  # type: ignore[arg-type]
     assert reader.read_all().num_rows == len(TOWNS)
 
 
-def test_each_question_is_one_reading_and_memory_reads_once() -> None:
+def test_each_query_is_one_reading_and_memory_reads_once() -> None:
     schema = CODED
     recoding = Recoding.fine(Codec(schema))
     held, streamed = InBatches(TOWNS, 3), InBatches(TOWNS, 3)
@@ -329,9 +327,9 @@ def test_each_question_is_one_reading_and_memory_reads_once() -> None:
     assert (held.readings, streamed.readings) == (1, 2)
 
 
-def test_another_unit_under_the_same_rows_is_refused() -> None:
+def test_another_privacy_unit_of_the_same_rows_is_refused() -> None:
     schema = Schema(attributes=(Identifier(name="town"), Categorical(name="sex", values=("F", "M"))))
     with_unit = Schema(attributes=schema.attributes, privacy_unit=UnitDeclaration(id="town"))
 
-    with pytest.raises(InternalError, match="same unit"):
+    with pytest.raises(InternalError, match="same privacy unit"):
         in_memory(TOWNS, schema).with_schema(with_unit)

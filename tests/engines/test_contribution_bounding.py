@@ -1,4 +1,4 @@
-"""At most k rows of each person count, chosen by that person's rows and the key alone."""
+"""At most k rows of each privacy unit count, and the choice depends only on the unit's own rows and the key."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ PEOPLE = st.sampled_from(["ann", "bob", "cy", "", " ", None])
 ROWS: st.SearchStrategy[list[Row]] = st.lists(
     st.tuples(PEOPLE, st.integers(0, 2), st.integers(0, 1), st.sampled_from(["x", " x", "y", None])), max_size=20
 )
-MOST = st.integers(1, 3)
+MAX_ROWS = st.integers(1, 3)
 
 
-def schema_of(rows: int) -> Schema:
+def schema_of(max_rows: int) -> Schema:
     return Schema(
         attributes=(
             Identifier(name="who"),
@@ -48,7 +48,7 @@ def schema_of(rows: int) -> Schema:
             Categorical(name="b", codes=2),
             Open(name="town"),
         ),
-        privacy_unit=UnitDeclaration(id="who", max_rows=rows),
+        privacy_unit=UnitDeclaration(id="who", max_rows=max_rows),
     )
 
 
@@ -57,17 +57,17 @@ def table_of(rows: list[Row]) -> pa.Table:
     return pa.table({name: pa.array([row[n] for row in rows], kind) for n, (name, kind) in enumerate(kinds.items())})
 
 
-def counted(opened: Opener, rows: list[Row], most: int, key: bytes = KEY) -> list[int]:
-    schema = schema_of(most)
+def count_codes(opened: Opener, rows: list[Row], max_rows: int, key: bytes = KEY) -> list[int]:
+    schema = schema_of(max_rows)
     (table,) = opened(table_of(rows), schema, key).count([(0, 1)], Recoding.fine(Codec(schema)))
     return [int(count) for count in table.ravel()]
 
 
-def persons(rows: list[Row]) -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = defaultdict(list)
+def rows_by_unit(rows: list[Row]) -> dict[str, list[Row]]:
+    units: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        found[(row[0] or "").strip()].append(row)
-    return found
+        units[(row[0] or "").strip()].append(row)
+    return units
 
 
 # ── the rule ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -75,55 +75,60 @@ def persons(rows: list[Row]) -> dict[str, list[Row]]:
 
 @every_local_engine
 @few
-@given(ROWS, MOST)
-def test_of_each_person_all_rows_count_or_exactly_k(opened: Opener, rows: list[Row], most: int) -> None:
-    for name, theirs in persons(rows).items():
+@given(ROWS, MAX_ROWS)
+def test_all_rows_of_a_unit_count_or_exactly_k(opened: Opener, rows: list[Row], max_rows: int) -> None:
+    for name, theirs in rows_by_unit(rows).items():
         expected = [naive.count([[row[1], row[2]] for row in theirs], (0, 1), (3, 2))]
 
-        found = counted(opened, theirs, most)
+        counts = count_codes(opened, theirs, max_rows)
 
-        assert sum(found) == (min(len(theirs), most) if name else 0)  # rows without an id do not count
-        assert all(count <= whole for count, whole in zip(found, expected[0], strict=True))
+        assert sum(counts) == (min(len(theirs), max_rows) if name else 0)  # rows without an id do not count
+        assert all(count <= whole for count, whole in zip(counts, expected[0], strict=True))
 
 
 @few
-@given(ROWS, MOST, st.randoms(use_true_random=False), st.binary(min_size=16, max_size=16))
-def test_engines_orders_and_batches_make_no_difference(rows: list[Row], most: int, random: object, key: bytes) -> None:
+@given(ROWS, MAX_ROWS, st.randoms(use_true_random=False), st.binary(min_size=16, max_size=16))
+def test_engines_orders_and_batches_make_no_difference(
+    rows: list[Row], max_rows: int, random: object, key: bytes
+) -> None:
     shuffled = list(rows)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
 
-    found = [
-        (counted(opened, order, most, key), opened(table_of(order), schema_of(most), key).count_texts("town"))
+    answers = [
+        (
+            count_codes(opened, order, max_rows, key),
+            opened(table_of(order), schema_of(max_rows), key).count_texts("town"),
+        )
         for opened in ALL
         for order in (rows, shuffled)
     ]
 
-    assert all(one == found[0] for one in found)
+    assert all(answer == answers[0] for answer in answers)
 
 
 @every_local_engine
 @few
-@given(ROWS, MOST)
-def test_a_person_who_leaves_changes_the_counts_by_at_most_k_and_only_by_own_rows(
-    opened: Opener, rows: list[Row], most: int
+@given(ROWS, MAX_ROWS)
+def test_removing_a_unit_changes_the_counts_by_at_most_k_and_only_by_its_own_rows(
+    opened: Opener, rows: list[Row], max_rows: int
 ) -> None:
-    everyone = np.array(counted(opened, rows, most))
+    everyone = np.array(count_codes(opened, rows, max_rows))
 
-    for name, theirs in persons(rows).items():
+    for name, theirs in rows_by_unit(rows).items():
         others = [row for row in rows if (row[0] or "").strip() != name]
-        without = np.array(counted(opened, others, most))
+        without = np.array(count_codes(opened, others, max_rows))
 
-        assert np.abs(everyone - without).sum() <= most
-        assert (everyone - without).tolist() == counted(opened, theirs, most)
+        assert np.abs(everyone - without).sum() <= max_rows
+        assert (everyone - without).tolist() == count_codes(opened, theirs, max_rows)
 
 
 @every_local_engine
 @few
-@given(ROWS, MOST)
-def test_texts_and_other_readings_are_bounded_too(opened: Opener, rows: list[Row], most: int) -> None:
-    engine = opened(table_of(rows), schema_of(most))
+@given(ROWS, MAX_ROWS)
+def test_texts_and_other_encodings_are_bounded_too(opened: Opener, rows: list[Row], max_rows: int) -> None:
+    engine = opened(table_of(rows), schema_of(max_rows))
     other = column_codec_for(Categorical(name="a", codes=3, other=2))
-    kept = sum(min(len(theirs), most) for name, theirs in persons(rows).items() if name)
+    kept = sum(min(len(theirs), max_rows) for name, theirs in rows_by_unit(rows).items() if name)
 
     texts, column = engine.count_texts("town"), engine.count_column("a", other, 3)
 
@@ -133,36 +138,36 @@ def test_texts_and_other_readings_are_bounded_too(opened: Opener, rows: list[Row
 
 @every_local_engine
 @few
-@given(ROWS, MOST)
-def test_the_same_rows_count_after_values_are_bought(opened: Opener, rows: list[Row], most: int) -> None:
-    schema = schema_of(most)
+@given(ROWS, MAX_ROWS)
+def test_the_same_rows_count_after_values_are_discovered(opened: Opener, rows: list[Row], max_rows: int) -> None:
+    schema = schema_of(max_rows)
     town = schema["town"]
     assert isinstance(town, Open)
     engine = opened(table_of(rows), schema)
     texts = engine.count_texts("town")
-    bought = schema.replace_attribute(town.to_categorical(["x", "y"]))
+    discovered = schema.replace_attribute(town.to_categorical(["x", "y"]))
 
-    (table,) = engine.with_schema(bought).count([(0, 1, 2)], Recoding.fine(Codec(bought)))
+    (table,) = engine.with_schema(discovered).count([(0, 1, 2)], Recoding.fine(Codec(discovered)))
 
-    assert table.sum(axis=2).ravel().tolist() == counted(opened, rows, most)
+    assert table.sum(axis=2).ravel().tolist() == count_codes(opened, rows, max_rows)
     assert table.sum(axis=(0, 1))[:2].tolist() == [texts.get("x", 0), texts.get("y", 0)]
 
 
 @every_engine
-def test_rows_that_one_reading_sees_alike_are_kept_by_what_another_sees(opened: Opener) -> None:
+def test_rows_that_the_schema_encodes_alike_are_chosen_by_the_other_encoding(opened: Opener) -> None:
     schema = Schema(
         attributes=(Identifier(name="who"), Integer(name="age", low=0, high=9)), privacy_unit=UnitDeclaration(id="who")
     )
     ages = [50, 60, 70, 80, 90, 100, 110, 120]
     wide = column_codec_for(Integer(name="age", low=0, high=127, bins=128))
 
-    found = [
+    counts = [
         opened(pa.table({"who": ["ann"] * 8, "age": order}), schema).count_column("age", wide, 128).tolist()
         for order in (ages, ages[::-1])
     ]
 
-    assert found[0] == found[1]
-    assert sum(found[0]) == 1
+    assert counts[0] == counts[1]
+    assert sum(counts[0]) == 1
 
 
 # ── the key ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -171,23 +176,23 @@ def test_rows_that_one_reading_sees_alike_are_kept_by_what_another_sees(opened: 
 def test_which_rows_count_depends_on_the_key() -> None:
     rows: list[Row] = [("ann", number % 3, number % 2, None) for number in range(6)]
 
-    found = {tuple(counted(in_memory, rows, 1, bytes([number] * 16))) for number in range(64)}
+    counts = {tuple(count_codes(in_memory, rows, 1, bytes([number] * 16))) for number in range(64)}
 
-    assert len(found) == 6
+    assert len(counts) == 6
 
 
-def test_every_row_of_a_person_is_as_likely_to_count() -> None:
+def test_every_row_of_a_unit_is_equally_likely_to_count() -> None:
     rows: list[Row] = [("ann", number, 0, None) for number in range(3)]
 
-    totals = np.sum([counted(in_memory, rows, 1, number.to_bytes(16)) for number in range(600)], axis=0)
+    totals = np.sum([count_codes(in_memory, rows, 1, number.to_bytes(16)) for number in range(600)], axis=0)
 
     assert totals.reshape(3, 2)[:, 0].min() > 150  # 200 expected; below 150 with probability 10⁻⁵
 
 
-def test_persons_are_bounded_independently_of_each_other() -> None:
-    rows: list[Row] = [(f"p{person}", code, 0, "x") for person in range(1_000) for code in (0, 1)]
+def test_units_are_bounded_independently_of_each_other() -> None:
+    rows: list[Row] = [(f"p{unit}", code, 0, "x") for unit in range(1_000) for code in (0, 1)]
 
-    kept = counted(in_memory, rows, 1)
+    kept = count_codes(in_memory, rows, 1)
 
     assert kept[0] + kept[2] == 1_000
     assert abs(kept[0] - 500) < 100  # six standard deviations: a false alarm in 10⁹ keys
@@ -199,7 +204,7 @@ def test_a_key_of_another_length_is_refused() -> None:
 
 
 @pytest.mark.parametrize("length", [0, 1, 7, 8, 9, 15, 63, 300])
-def test_texts_are_hashed_as_the_paper_says(length: int) -> None:
+def test_texts_are_hashed_as_in_the_paper(length: int) -> None:
     text, key = bytes(number % 256 for number in range(length)), np.frombuffer(KEY, "<u8").copy()
     hashes = np.empty(2, np.uint64)
 
@@ -209,7 +214,7 @@ def test_texts_are_hashed_as_the_paper_says(length: int) -> None:
     assert hashes.tolist() == [naive.siphash(text, KEY), naive.siphash(b"after", KEY)]
 
 
-def test_the_hash_is_that_of_the_papers_example() -> None:
+def test_the_hash_of_the_example_in_the_paper_is_correct() -> None:
     assert naive.siphash(bytes(range(15)), bytes(range(16))) == 0xA129CA6149BE45E5
 
 
@@ -227,7 +232,7 @@ def test_rows_are_hashed_as_words_of_two_codes(attributes: int) -> None:
         assert int(hashes[row]) == naive.siphash(message, KEY)
 
 
-# ── persons ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── ids ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -250,7 +255,7 @@ def test_rows_are_hashed_as_words_of_two_codes(attributes: int) -> None:
         (pa.array(["skipped", "42", "x"])[1:], [b"42", b"x"]),
     ],
 )
-def test_ids_of_any_type_are_told_apart_by_their_text(array: pa.Array, ids: list[bytes | None]) -> None:
+def test_ids_of_any_type_are_compared_by_their_text(array: pa.Array, ids: list[bytes | None]) -> None:
     assert normalize_ids(array, Identifier(name="who", missing="?")).to_pylist() == ids
 
 
@@ -263,17 +268,17 @@ def test_ids_of_a_slice_are_hashed_like_ids_of_a_whole() -> None:
     assert part.tolist() == whole[:, 1:3].tolist()
 
 
-@pytest.mark.parametrize("most", [1, 3])
-def test_many_persons_in_many_batches_are_kept_alike(most: int) -> None:
+@pytest.mark.parametrize("max_rows", [1, 3])
+def test_memory_and_streams_count_the_same_rows_of_many_units(max_rows: int) -> None:
     rng = np.random.default_rng(9)
     table = pa.table(
         {"who": rng.integers(0, 30_000, 90_000), "a": rng.integers(0, 3, 90_000), "b": rng.integers(0, 2, 90_000)}
     ).append_column("town", pa.nulls(90_000, pa.string()))
-    schema = schema_of(most)
+    schema = schema_of(max_rows)
     recoding = Recoding.fine(Codec(schema))
-    expected = sum(min(rows, most) for rows in Counter(table["who"].to_pylist()).values())
+    expected = sum(min(rows, max_rows) for rows in Counter(table["who"].to_pylist()).values())
 
-    found = [
+    tables = [
         engine.count([(0, 1)], recoding)[0]
         for engine in (
             in_memory(table, schema),
@@ -282,12 +287,12 @@ def test_many_persons_in_many_batches_are_kept_alike(most: int) -> None:
         )
     ]
 
-    assert found[0].sum() == expected
-    assert np.array_equal(found[0], found[1])
-    assert np.array_equal(found[0], found[2])
+    assert tables[0].sum() == expected
+    assert np.array_equal(tables[0], tables[1])
+    assert np.array_equal(tables[0], tables[2])
 
 
-def test_a_table_that_grows_between_two_readings_still_keeps_at_most_k() -> None:
+def test_in_a_table_that_grows_between_two_readings_at_most_k_rows_still_count() -> None:
     rows: list[Row] = [("ann", number % 3, 0, None) for number in range(3)]
     grown: list[Row] = [*rows * 5, ("bob", 1, 1, None)]
     schema = schema_of(2)

@@ -1,4 +1,4 @@
-"""Which engine is opened depends on public facts alone."""
+"""The choice of an engine depends on public facts only."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_small_files_are_held_in_memory_and_large_ones_streamed(
     assert source.byte_size == (tmp_path / "t.parquet").stat().st_size
 
     small = factory.open_engine(source, SCHEMA, key=KEY)
-    monkeypatch.setattr(factory, "MOST_BYTES", source.byte_size - 1)
+    monkeypatch.setattr(factory, "MAX_IN_MEMORY_BYTES", source.byte_size - 1)
     large = factory.open_engine(source, SCHEMA, key=KEY)
 
     assert isinstance(small, MemoryEngine)
@@ -37,7 +37,7 @@ def test_small_files_are_held_in_memory_and_large_ones_streamed(
 
 
 def test_frames_and_tables_are_held_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(factory, "MOST_BYTES", 0)
+    monkeypatch.setattr(factory, "MAX_IN_MEMORY_BYTES", 0)
 
     for data in (TABLE, TABLE.to_pandas(), TABLE.to_reader()):
         assert isinstance(factory.open_engine(open_source(data), SCHEMA, key=KEY), MemoryEngine)

@@ -1,4 +1,4 @@
-"""Spark counts what other engines count, wherever rows lie and whatever happens to workers; only sums come back."""
+"""Spark counts what the other engines count, wherever the rows are, even if workers die; only sums reach the driver."""
 
 from __future__ import annotations
 
@@ -47,23 +47,23 @@ def people(rows: int = ROWS) -> pa.Table:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three files of several groups of rows."""
-    found = tmp_path_factory.mktemp("people")
+    """A folder of three files with several row groups."""
+    folder = tmp_path_factory.mktemp("people")
     for part in range(3):
         start, stop = part * ROWS // 3, (part + 1) * ROWS // 3
-        papq.write_table(people()[start:stop], found / f"{part}.parquet", row_group_size=3_000)
-    return found
+        papq.write_table(people()[start:stop], folder / f"{part}.parquet", row_group_size=3_000)
+    return folder
 
 
 def without_unit() -> Schema:
     return Schema(attributes=PEOPLE.attributes)
 
 
-def counted(engine: Any, schema: Schema) -> list[list[int]]:
+def count_pairs(engine: Any, schema: Schema) -> list[list[int]]:
     return [table.ravel().tolist() for table in engine.count(PAIRS, Recoding.fine(Codec(schema)))]
 
 
-def opened(data: Any, schema: Schema) -> Any:
+def open_spark_engine(data: Any, schema: Schema) -> Any:
     return open_engine(open_table(data, kind="spark"), schema, kind="spark", key=KEY)
 
 
@@ -75,7 +75,7 @@ def reader_of(table: pa.Table, schema: Schema) -> tasks.PartitionReader:
 
 
 @pytest.mark.parametrize(
-    "question",
+    "query",
     [
         MarginalsQuery.of(PAIRS, Recoding.fine(Codec(without_unit()))),
         MarginalsQuery.of([()], Recoding.fine(Codec(without_unit()))),
@@ -84,44 +84,46 @@ def reader_of(table: pa.Table, schema: Schema) -> tasks.PartitionReader:
     ],
     ids=["marginals", "rows", "texts", "readings"],
 )
-def test_rows_that_are_keyed_ordered_and_counted_are_those_that_count(question: Any) -> None:
+def test_workers_count_the_rows_that_count(query: Any) -> None:
     table = people(3_000)
-    keyed = pa.Table.from_batches(tasks.key_partition(reader_of(table, PEOPLE), question, table.to_batches(700)))
+    keyed = pa.Table.from_batches(tasks.key_partition(reader_of(table, PEOPLE), query, table.to_batches(700)))
     ordered = keyed.sort_by([(name, "ascending") for name in tasks.ROW_KEY_COLUMNS])
 
-    sums = list(tasks.count_sorted(question, 2, "the test's table", ordered.to_batches(300)))
+    sums = list(tasks.count_sorted(query, 2, "the test's table", ordered.to_batches(300)))
 
-    found = question.answer((sums[0].column(tasks.KEY_COLUMN), sums[0].column(tasks.COUNT_COLUMN).to_numpy()))
+    answer = query.answer((sums[0].column(tasks.KEY_COLUMN), sums[0].column(tasks.COUNT_COLUMN).to_numpy()))
     engine = in_memory(table, PEOPLE)
-    if isinstance(question, TextsQuery):
-        assert found == engine.count_texts("town")
-    elif isinstance(question, ColumnCodesQuery):
-        assert found.tolist() == engine.count_column("age", question.column, 100).tolist()
+    if isinstance(query, TextsQuery):
+        assert answer == engine.count_texts("town")
+    elif isinstance(query, ColumnCodesQuery):
+        assert answer.tolist() == engine.count_column("age", query.column, 100).tolist()
     else:
-        cliques = PAIRS if len(question.cliques) > 1 else [()]
+        cliques = PAIRS if len(query.cliques) > 1 else [()]
         expected = engine.count(cliques, Recoding.fine(Codec(PEOPLE)))
-        assert [part.tolist() for part in found] == [part.tolist() for part in expected]
-    assert keyed.num_rows < len(table)  # no batch hands on more than two rows of a person
+        assert [table.tolist() for table in answer] == [table.tolist() for table in expected]
+    assert keyed.num_rows < len(table)  # at most two rows of each unit in a batch
 
 
-def test_ranks_run_on_from_batch_to_batch() -> None:
+def test_ranks_continue_from_batch_to_batch() -> None:
     keys = np.array([[1, 1, 1, 1, 2, 2, 7], [0, 0, 0, 0, 0, 0, 0], [3, 4, 5, 6, 1, 1, 0]], np.uint64)
     ranks = RunningRanks()
 
-    found = [ranks.next_ranks(keys[:, first:stop]).tolist() for first, stop in [(0, 2), (2, 3), (3, 3), (3, 5), (5, 7)]]
+    batches = [
+        ranks.next_ranks(keys[:, first:stop]).tolist() for first, stop in [(0, 2), (2, 3), (3, 3), (3, 5), (5, 7)]
+    ]
 
-    assert found == [[0, 1], [2], [], [3, 0], [1, 0]]
+    assert batches == [[0, 1], [2], [], [3, 0], [1, 0]]
 
 
-def test_a_worker_tells_its_errors_in_our_words() -> None:
+def test_the_error_of_a_worker_quotes_no_entry() -> None:
     def broken() -> Iterator[pa.RecordBatch]:
         yield from people(10).to_batches()
         raise ValueError("cell 'secret' is wrong")
 
-    question = TextsQuery(PEOPLE["town"])
+    query = TextsQuery(PEOPLE["town"])
 
     with pytest.raises(SourceError) as caught:
-        list(tasks.count_partition(reader_of(people(10), without_unit()), question, broken()))
+        list(tasks.count_partition(reader_of(people(10), without_unit()), query, broken()))
 
     assert "secret" not in f"{caught.value}{caught.value.__context__}{caught.value.__cause__}"
 
@@ -141,9 +143,9 @@ def test_counts_from_files_and_frames_are_those_of_memory(folder: Path, schema: 
     frame = session.read.parquet(str(folder))
     held = in_memory(people(), schema)
 
-    by_files, by_frame = opened(str(folder / "*.parquet"), schema), opened(frame, schema)
+    by_files, by_frame = open_spark_engine(str(folder / "*.parquet"), schema), open_spark_engine(frame, schema)
 
-    assert counted(by_files, schema) == counted(by_frame, schema) == counted(held, schema)
+    assert count_pairs(by_files, schema) == count_pairs(by_frame, schema) == count_pairs(held, schema)
     assert by_frame.count_texts("town") == held.count_texts("town")
 
 
@@ -151,47 +153,47 @@ def test_counts_from_files_and_frames_are_those_of_memory(folder: Path, schema: 
 def test_tables_by_name_and_files_by_address_are_counted(folder: Path) -> None:
     session, schema = spark_session(), without_unit()
     session.read.parquet(str(folder)).createOrReplaceTempView("persons")
-    expected = counted(in_memory(people(), schema), schema)
+    expected = count_pairs(in_memory(people(), schema), schema)
 
-    found = [counted(opened(data, schema), schema) for data in ("persons", folder.as_uri())]
+    counts = [count_pairs(open_spark_engine(data, schema), schema) for data in ("persons", folder.as_uri())]
 
-    assert found == [expected, expected]
+    assert counts == [expected, expected]
 
 
 @pytest.mark.java
 def test_only_sums_reach_the_driver() -> None:
-    """The session lets four megabytes of results through; so it fails on the rows, and not on their counts."""
+    """The session limits results to four megabytes, so collecting the rows fails but collecting their counts works."""
     rng = np.random.default_rng(1)
     table = pa.table({name: rng.integers(0, 2**62, 200_000) % 1_000_003 for name in "abcd"})
     schema = Schema(attributes=tuple(Integer(name=name, low=0, high=2_000_000, bins=10) for name in "abcd"))
     frame = spark_session().createDataFrame(table)
     recoding = Recoding.coarse(Codec(schema))
 
-    (found,) = opened(frame, schema).count([(0, 1)], recoding)
+    (counts,) = open_spark_engine(frame, schema).count([(0, 1)], recoding)
 
-    assert found.sum() == len(table)
+    assert counts.sum() == len(table)
     with pytest.raises(Exception, match="maxResultSize"):
         frame.toArrow()
 
 
 @pytest.mark.java
-@pytest.mark.parametrize("task", ["count_part", "count_ordered"])
+@pytest.mark.parametrize("task", ["count_partition", "count_sorted"])
 def test_a_killed_worker_changes_no_count(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: str
 ) -> None:
     spark_session()
-    schema = without_unit() if task == "count_part" else PEOPLE
-    expected = counted(in_memory(people(), schema), schema)
+    schema = without_unit() if task == "count_partition" else PEOPLE
+    expected = count_pairs(in_memory(people(), schema), schema)
     kill_a_worker_once(monkeypatch, task, tmp_path / "killed")
 
-    found = counted(opened(str(folder), schema), schema)
+    counts = count_pairs(open_spark_engine(str(folder), schema), schema)
 
     assert (tmp_path / "killed").exists()
-    assert found == expected
+    assert counts == expected
 
 
 @pytest.mark.java
-def test_a_broken_file_is_named_in_our_words(folder: Path, tmp_path: Path) -> None:
+def test_a_broken_file_is_named_and_nothing_is_quoted(folder: Path, tmp_path: Path) -> None:
     spark_session()
     for name in ("0.parquet", "1.parquet"):
         content = bytearray((folder / name).read_bytes())
@@ -199,23 +201,23 @@ def test_a_broken_file_is_named_in_our_words(folder: Path, tmp_path: Path) -> No
             content[4 : len(content) // 2] = bytes(len(content) // 2 - 4)  # the rows; the footer is as it was
         (tmp_path / name).write_bytes(content)
     schema = without_unit()
-    engine = opened(str(tmp_path), schema)
+    engine = open_spark_engine(str(tmp_path), schema)
 
     with pytest.raises(SourceError, match=r"1\.parquet cannot be read.*cut off") as caught:
-        counted(engine, schema)
+        count_pairs(engine, schema)
 
     assert caught.value.__context__ is None
 
 
 @pytest.mark.java
-def test_files_that_do_not_fit_each_other_are_refused_at_an_address_too(tmp_path: Path) -> None:
+def test_files_with_different_columns_are_refused_at_an_address_too(tmp_path: Path) -> None:
     spark_session()
     papq.write_table(people(9), tmp_path / "0.parquet")
     papq.write_table(people(9).drop_columns("age"), tmp_path / "1.parquet")
 
     for data in (str(tmp_path), tmp_path.as_uri()):
         with pytest.raises(SourceError, match="column 'age'"):
-            opened(data, without_unit())
+            open_spark_engine(data, without_unit())
 
 
 @pytest.mark.java
@@ -233,7 +235,7 @@ def test_what_spark_cannot_count_is_refused() -> None:
 
 
 @pytest.mark.java
-def test_a_frame_is_spark_s_alone() -> None:
+def test_a_spark_frame_is_counted_by_spark_only() -> None:
     frame = spark_session().createDataFrame([("F", 3, "Ur", 1)], "sex string, age int, town string, who int")
     source = open_table(frame)
 

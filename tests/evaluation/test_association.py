@@ -52,7 +52,7 @@ def test_spearmans_correlation_by_hand(table: list[list[int]], expected: float) 
     assert spearman(cells(table), 3, 3) == pytest.approx(expected)
 
 
-def test_what_has_no_order_is_left_out_of_spearmans_correlation() -> None:
+def test_unordered_codes_are_left_out_of_spearmans_correlation() -> None:
     table = [[4, 0, 9], [0, 4, 0], [9, 9, 9]]
 
     assert spearman(cells(table), 2, 2) == 1.0
@@ -64,12 +64,12 @@ def test_what_has_no_order_is_left_out_of_spearmans_correlation() -> None:
 def test_cramers_v_is_that_of_the_textbook(rows: Any) -> None:
     comparison = tables_from_rows(LETTERS, rows, rows)
 
-    (found,) = compute_associations(comparison, [(0, 1)])
+    (association,) = compute_associations(comparison, [(0, 1)])
 
-    for number, value in enumerate(found.cramers_v):
-        pairs = [(a, b) for a, b, _ in rows_of(comparison, number)]
+    for table, value in enumerate(association.cramers_v):
+        pairs = [(a, b) for a, b, _ in rows_of(comparison, table)]
         assert value == pytest.approx(naive.cramers_v(pairs), abs=1e-7)
-    assert found.spearman is None
+    assert association.spearman is None
 
 
 @few
@@ -79,10 +79,10 @@ def test_spearmans_correlation_is_that_of_the_textbook(rows: Any) -> None:
         attributes=(Ordinal(name="o", values=(1, 2, 3), missing=True), Integer(name="n", low=0, high=9, missing=True))
     )
 
-    (found,) = compute_associations(tables_from_rows(schema, rows, rows), [(0, 1)])
+    (association,) = compute_associations(tables_from_rows(schema, rows, rows), [(0, 1)])
 
-    assert found.spearman is not None
-    assert found.spearman[0] == found.spearman[1] == pytest.approx(naive.spearman(rows), abs=1e-9)
+    assert association.spearman is not None
+    assert association.spearman[0] == association.spearman[1] == pytest.approx(naive.spearman(rows), abs=1e-9)
 
 
 def test_differences_are_averaged_over_all_pairs() -> None:
@@ -96,19 +96,20 @@ def test_differences_are_averaged_over_all_pairs() -> None:
     real, synthetic = [(0, 0, "a"), (1, 1, "b")] * 50, [(0, 1, "a"), (1, 0, "b")] * 50
     comparison = tables_from_rows(schema, real, synthetic)
 
-    found = summarize_correlations(compute_associations(comparison, [(0, 1), (0, 2), (1, 2)]))
+    correlations = summarize_correlations(compute_associations(comparison, [(0, 1), (0, 2), (1, 2)]))
 
-    assert found.cramers_v is not None
-    assert found.spearman is not None
-    assert found.cramers_v.synthetic == pytest.approx(0.0, abs=1e-7)  # as strong as before, in the other direction
-    assert found.spearman.synthetic == pytest.approx(2.0)
-    assert found.spearman.floor < 0.1
+    assert correlations.cramers_v is not None
+    assert correlations.spearman is not None
+    # the dependence is as strong as in the real table, in the other direction
+    assert correlations.cramers_v.synthetic == pytest.approx(0.0, abs=1e-7)
+    assert correlations.spearman.synthetic == pytest.approx(2.0)
+    assert correlations.spearman.floor < 0.1
     # of 100 shuffled rows the correlation is about 0 ± 0.1
-    assert found.spearman.independent == pytest.approx(1.0, abs=0.45)
-    assert math.isclose(found.cramers_v.independent, 1.0, abs_tol=0.45)
+    assert correlations.spearman.independent == pytest.approx(1.0, abs=0.45)
+    assert math.isclose(correlations.cramers_v.independent, 1.0, abs_tol=0.45)
 
 
-def test_without_pairs_there_is_no_figure() -> None:
-    found = summarize_correlations([])
+def test_without_pairs_there_are_no_correlations() -> None:
+    correlations = summarize_correlations([])
 
-    assert (found.cramers_v, found.spearman) == (None, None)
+    assert (correlations.cramers_v, correlations.spearman) == (None, None)

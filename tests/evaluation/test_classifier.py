@@ -1,4 +1,4 @@
-"""A classifier learns from synthetic rows and is tested on real ones."""
+"""A classifier is trained on synthetic rows and tested on real ones."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ SCHEMA = Schema(
 
 
 def people(rows: int, seed: int, rule: bool = True) -> list[tuple[Any, ...]]:
-    """People of whom those over fifty with a job are rich; or anybody."""
+    """People who are rich if they are over fifty and have a job, or at random."""
     rng = np.random.default_rng(seed)
-    found = []
+    table = []
     for age, job, chance in zip(rng.integers(0, 100, rows), rng.integers(0, 4, rows), rng.random(rows), strict=True):
         work = ("none", "smith", "baker", None)[job]
         rich = age > 50 and work not in ("none", None) if rule else chance < 0.25
-        found.append((None if age == 17 else int(age), work, bool(rich)))
-    return found
+        table.append((None if age == 17 else int(age), work, bool(rich)))
+    return table
 
 
-def test_what_the_synthetic_rows_teach_is_seen() -> None:
+def test_the_score_shows_what_synthetic_rows_preserve() -> None:
     real = people(1000, 0)
 
     good, bad = (
@@ -52,14 +52,14 @@ def test_what_the_synthetic_rows_teach_is_seen() -> None:
     assert (good.real_auc, good.auc.floor) == (bad.real_auc, bad.auc.floor)
 
 
-def test_the_classifiers_of_real_rows_do_not_see_those_they_are_tested_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_classifier_is_trained_on_held_out_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[Any, Any]] = []
 
     def look(task: Any, train: Any, test: Any) -> tuple[float, float]:
         seen.append((train, test))
         return 0.5, 0.5
 
-    monkeypatch.setattr(classifier, "_tested", look)
+    monkeypatch.setattr(classifier, "_train_and_test", look)
     schema = Schema(attributes=(Integer(name="n", low=0, high=999), Boolean(name="b")))
     rows = [(n, n % 2 == 0) for n in range(1000)]
 
@@ -84,7 +84,7 @@ def test_a_number_is_predicted_as_above_the_median_or_not() -> None:
     assert score.tested_on == 300
 
 
-def test_more_than_two_classes_are_told_apart_one_against_the_others() -> None:
+def test_more_than_two_classes_are_scored_one_against_the_others() -> None:
     schema = Schema(attributes=(Categorical(name="c", codes=4), Categorical(name="d", codes=4)))
     real = [(n % 3, n % 3) for n in range(300)]
 
@@ -98,7 +98,7 @@ def test_more_than_two_classes_are_told_apart_one_against_the_others() -> None:
     assert swapped.auc.synthetic == pytest.approx(0.25, abs=0.01)
 
 
-def test_one_class_alone_teaches_nothing() -> None:
+def test_a_classifier_of_one_class_scores_one_half() -> None:
     synthetic = [(age, job, False) for age, job, _ in people(200, 1)]
 
     score = score_classifier(tables_from_rows(SCHEMA, people(200, 0), synthetic), "rich")
@@ -118,8 +118,8 @@ def test_the_order_of_rows_does_not_matter_and_the_seed_does() -> None:
     assert first == second != third
 
 
-def test_long_tables_are_cut_to_what_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(classifier, "MOST_ROWS", 100)
+def test_long_tables_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(classifier, "MAX_CLASSIFIER_ROWS", 100)
 
     score = score_classifier(tables_from_rows(SCHEMA, people(500, 0), people(400, 1)), "rich")
 
@@ -127,7 +127,7 @@ def test_long_tables_are_cut_to_what_is_needed(monkeypatch: pytest.MonkeyPatch) 
 
 
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from([0.0, 0.1, 0.5, 0.9])), min_size=2, max_size=30))
-def test_the_area_is_how_often_the_class_is_found_likelier(rows: list[tuple[bool, float]]) -> None:
+def test_the_area_under_the_curve_is_that_of_its_definition(rows: list[tuple[bool, float]]) -> None:
     positive, chances = [yes for yes, _ in rows], [chance for _, chance in rows]
     if len({*positive}) < 2:
         positive[0] = not positive[0]
@@ -140,12 +140,12 @@ def test_the_area_is_how_often_the_class_is_found_likelier(rows: list[tuple[bool
 @pytest.mark.parametrize(
     ("real", "target", "complaint"),
     [
-        (people(50, 0), "wealth", "there is no column 'wealth' to predict; there are age, job, rich"),
-        ([(1, "none", True)] * 50, "rich", "too few rows of different values"),
+        (people(50, 0), "wealth", "there is no column 'wealth' to predict; the compared columns are age, job, rich"),
+        ([(1, "none", True)] * 50, "rich", "too few rows of different classes"),
         ([(None, "none", True)] * 50, "age", "'age' is empty in the real table"),
     ],
 )
-def test_a_target_that_cannot_be_learned_is_refused(real: Any, target: str, complaint: str) -> None:
+def test_an_unsuitable_target_is_refused(real: Any, target: str, complaint: str) -> None:
     with pytest.raises(UserError, match=complaint):
         score_classifier(tables_from_rows(SCHEMA, real, people(50, 0)), target)
 
@@ -153,18 +153,18 @@ def test_a_target_that_cannot_be_learned_is_refused(real: Any, target: str, comp
 def test_a_target_of_many_values_is_refused() -> None:
     schema = Schema(attributes=(Categorical(name="c", codes=21), Boolean(name="b")))
 
-    with pytest.raises(UserError, match="'c' has 21 values; a target has at most 20, or is a number"):
+    with pytest.raises(UserError, match="'c' has 21 values; a target must be a number or date, or have at most 20"):
         score_classifier(tables_from_rows(schema, [(0, True)], [(0, True)]), "c")
 
 
-def test_a_single_column_predicts_nothing() -> None:
+def test_a_table_of_one_column_is_refused() -> None:
     schema = Schema(attributes=(Boolean(name="b"),))
 
-    with pytest.raises(UserError, match="'b' is the only column"):
+    with pytest.raises(UserError, match="'b' is the only compared column"):
         score_classifier(tables_from_rows(schema, [(True,)], [(True,)]), "b")
 
 
-def test_without_scikit_learn_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_scikit_learn_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
 
     with pytest.raises(MissingExtraError, match=r"needs scikit-learn.*pip install 'dpsyn\[ml\]'"):

@@ -53,22 +53,22 @@ def test_the_score_is_one_minus_the_mean_distance_of_triples(real: Any, syntheti
     assert score.synthetic == pytest.approx(float(1_000_000 * (1 - sum(apart) / 2)))
 
 
-def test_the_paper_draws_300_triples_of_all_columns_and_the_match_100_without_the_last() -> None:
-    schema = Schema(attributes=tuple(Boolean(name=f"b{number}") for number in range(20)))
+def test_the_paper_samples_300_triples_and_the_match_100_without_the_last_column() -> None:
+    schema = Schema(attributes=tuple(Boolean(name=f"b{index}") for index in range(20)))
     comparison = tables_from_rows(schema, [(True,) * 20], [(False,) * 20])
 
     paper, match = (sample_density_triples(comparison, preset, np.random.default_rng(0)) for preset in (PAPER, MATCH3))
 
     assert (len({*paper}), len({*match})) == (300, 100)
-    assert {place for triple in paper for place in triple} == set(range(20))
-    assert {place for triple in match for place in triple} == set(range(19))
+    assert {axis for triple in paper for axis in triple} == set(range(20))
+    assert {axis for triple in match for axis in triple} == set(range(19))
 
 
 @pytest.mark.parametrize(
     ("columns", "paper", "match"), [(1, [(0,)], [(0,)]), (2, [(0, 1)], [(0,)]), (3, [(0, 1, 2)], [(0, 1)])]
 )
-def test_few_columns_are_taken_together(columns: int, paper: Any, match: Any) -> None:
-    schema = Schema(attributes=tuple(Boolean(name=f"b{number}") for number in range(columns)))
+def test_fewer_than_three_columns_form_one_set(columns: int, paper: Any, match: Any) -> None:
+    schema = Schema(attributes=tuple(Boolean(name=f"b{index}") for index in range(columns)))
     comparison = tables_from_rows(schema, [(True,) * columns], [(False,) * columns])
     rng = np.random.default_rng(0)
 
@@ -77,25 +77,25 @@ def test_few_columns_are_taken_together(columns: int, paper: Any, match: Any) ->
 
 
 def test_random_triples_are_different_sets_and_equally_likely() -> None:
-    drawn = [triple for seed in range(400) for triple in sample_triples(5, 3, np.random.default_rng(seed))]
+    triples = [triple for seed in range(400) for triple in sample_triples(5, 3, np.random.default_rng(seed))]
 
-    counts = np.unique(np.array(drawn), axis=0, return_counts=True)[1]
+    counts = np.unique(np.array(triples), axis=0, return_counts=True)[1]
     assert len(counts) == 10
-    assert all(len({*triple}) == 3 for triple in drawn)
+    assert all(len({*triple}) == 3 for triple in triples)
     # 120 expected of each; χ² with 9 degrees of freedom is above 33.7 by chance once in 10 000 times
     assert ((counts - 120) ** 2 / 120).sum() < 33.7
 
 
-def test_all_triples_are_taken_if_there_are_few() -> None:
+def test_all_triples_are_used_if_there_are_few() -> None:
     assert len(sample_triples(5, 10, np.random.default_rng(0))) == 10
     assert len(sample_triples(5, 9, np.random.default_rng(0))) == 9
 
 
-def test_below_three_attributes_there_is_no_triple_to_compare() -> None:
+def test_below_three_attributes_no_triple_is_compared() -> None:
     schema = Schema(attributes=(Boolean(name="a"), Boolean(name="b")))
 
-    found = compute_triple_distances(
+    distances = compute_triple_distances(
         tables_from_rows(schema, [(True, True)], [(True, False)]), np.random.default_rng(0)
     )
 
-    assert found == []
+    assert distances == []

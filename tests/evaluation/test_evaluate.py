@@ -1,7 +1,8 @@
-"""All scores together: what identical tables get, that nothing depends on chance or order, and JSON."""
+"""An evaluation as a whole: identical tables, independence of the order of rows, JSON, and refused options."""
 
 from __future__ import annotations
 
+import doctest
 import json
 import sys
 from pathlib import Path
@@ -14,12 +15,13 @@ import pytest
 import dpsyn
 from dpsyn.demo import people, people_schema
 from dpsyn.errors import MissingExtraError, SchemaError, UserError
-from dpsyn.evaluation import EVALUATION_NOTICE, Evaluation, Metric
+from dpsyn.evaluation import EVALUATION_NOTICE, Evaluation, IncomeColumns, results
+from dpsyn.marginals import Metric
 from dpsyn.schema import Boolean, Schema
 from tests.evaluation.small_tables import LETTERS, table_of
 from tests.test_start import loaded_by
 
-INCOME: dict[str, Any] = {"region": "district", "sex": "sex", "income": "income"}
+INCOME = IncomeColumns(region="district", sex="sex", income="income")
 
 
 @pytest.fixture(scope="module")
@@ -35,33 +37,33 @@ def shuffled(table: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def evaluation(table: Any, shuffled: Any) -> Evaluation:
-    return dpsyn.evaluate(table, shuffled, people_schema(), **INCOME, target="employed")
+    return dpsyn.evaluate(table, shuffled, people_schema(), income_columns=INCOME, target="employed")
 
 
 @pytest.mark.parametrize("preset", ["paper", "match3"])
 def test_identical_tables_score_a_million_and_no_error(preset: str, table: Any) -> None:
-    found = dpsyn.evaluate(table, table, people_schema(), preset=preset, **INCOME)
+    result = dpsyn.evaluate(table, table, people_schema(), preset=preset, income_columns=INCOME)
 
-    assert found.contest.preset == preset
-    assert found.contest.mean.synthetic == 1_000_000
-    assert found.contest.density.synthetic == found.contest.range_queries.synthetic == 1_000_000
-    assert found.distances.one_way.synthetic == 0
-    assert found.distances.two_way is not None
-    assert found.distances.three_way is not None
-    assert found.distances.two_way.synthetic == found.distances.three_way.synthetic == 0
-    assert found.correlations.cramers_v is not None
-    assert found.correlations.spearman is not None
-    assert found.correlations.cramers_v.synthetic == found.correlations.spearman.synthetic == 0
-    assert found.identical.count == len(table)
-    assert all(attribute.real == attribute.synthetic for attribute in found.attributes)
-    assert all(pair.distance.synthetic == 0 for pair in found.pairs)
+    assert result.contest.preset == preset
+    assert result.contest.mean.synthetic == 1_000_000
+    assert result.contest.density.synthetic == result.contest.range_queries.synthetic == 1_000_000
+    assert result.distances.one_way.synthetic == 0
+    assert result.distances.two_way is not None
+    assert result.distances.three_way is not None
+    assert result.distances.two_way.synthetic == result.distances.three_way.synthetic == 0
+    assert result.correlations.cramers_v is not None
+    assert result.correlations.spearman is not None
+    assert result.correlations.cramers_v.synthetic == result.correlations.spearman.synthetic == 0
+    assert result.identical.count == len(table)
+    assert all(attribute.reference == attribute.synthetic for attribute in result.attributes)
+    assert all(pair.distance.synthetic == 0 for pair in result.pairs)
 
 
-def test_shuffled_columns_are_as_good_as_the_independent_model(evaluation: Evaluation) -> None:
-    for figure in (evaluation.distances.two_way, evaluation.distances.three_way, evaluation.correlations.cramers_v):
-        assert figure is not None
-        assert figure.synthetic == pytest.approx(figure.independent, rel=0.05)
-        assert figure.floor < figure.synthetic / 2
+def test_shuffled_columns_score_like_the_independent_baseline(evaluation: Evaluation) -> None:
+    for metric in (evaluation.distances.two_way, evaluation.distances.three_way, evaluation.correlations.cramers_v):
+        assert metric is not None
+        assert metric.synthetic == pytest.approx(metric.independent, rel=0.05)
+        assert metric.floor < metric.synthetic / 2
     contest = evaluation.contest
     assert contest.density.synthetic == pytest.approx(contest.density.independent, rel=0.02)
     assert contest.density.floor > contest.density.synthetic
@@ -70,7 +72,7 @@ def test_shuffled_columns_are_as_good_as_the_independent_model(evaluation: Evalu
     assert evaluation.classifier.auc.synthetic < evaluation.classifier.auc.floor
 
 
-def test_everything_of_the_schema_is_there_once(evaluation: Evaluation) -> None:
+def test_every_attribute_of_the_schema_is_either_compared_or_left_out(evaluation: Evaluation) -> None:
     names = [attribute.name for attribute in evaluation.attributes]
 
     assert sorted([*names, *evaluation.left_out]) == sorted(people_schema().names)
@@ -85,24 +87,24 @@ def test_the_order_of_rows_does_not_matter(table: Any, shuffled: Any, evaluation
     rng = np.random.default_rng(1)
     real, synthetic = (rows.take(rng.permutation(len(rows))) for rows in (table, shuffled))
 
-    again = dpsyn.evaluate(real, synthetic, people_schema(), **INCOME, target="employed")
+    again = dpsyn.evaluate(real, synthetic, people_schema(), income_columns=INCOME, target="employed")
 
     assert again == evaluation
 
 
-def test_another_seed_draws_other_triples_and_yardsticks(table: Any, shuffled: Any, evaluation: Evaluation) -> None:
+def test_another_seed_gives_other_triples_and_baselines(table: Any, shuffled: Any, evaluation: Evaluation) -> None:
     other = dpsyn.evaluate(table, shuffled, people_schema(), seed=1)
 
     assert other.seed == 1
     assert other.distances.two_way is not None
     assert evaluation.distances.two_way is not None
-    assert other.distances.two_way.synthetic == evaluation.distances.two_way.synthetic  # all pairs: nothing is drawn
+    assert other.distances.two_way.synthetic == evaluation.distances.two_way.synthetic
     assert other.distances.two_way.floor != evaluation.distances.two_way.floor
     assert other.distances.three_way != evaluation.distances.three_way
     assert other.contest.density.synthetic != evaluation.contest.density.synthetic
 
 
-def test_the_plain_data_is_json_and_says_first_that_it_is_private(evaluation: Evaluation) -> None:
+def test_the_plain_data_is_json_with_the_private_notice_first(evaluation: Evaluation) -> None:
     data = evaluation.to_dict()
 
     again = json.loads(json.dumps(data, allow_nan=False))
@@ -120,60 +122,63 @@ def test_the_notice_forbids_publishing_and_choosing() -> None:
     assert "do not choose among releases" in EVALUATION_NOTICE
 
 
-def test_its_repr_shows_no_figure(evaluation: Evaluation) -> None:
+def test_the_repr_shows_no_private_number(evaluation: Evaluation) -> None:
     assert repr(evaluation) == "<Evaluation of the given Table against the given Table: private; see its attributes>"
 
 
-def test_the_schema_may_be_a_path_and_progress_is_told(tmp_path: Path) -> None:
+def test_the_schema_may_be_a_path_and_progress_is_reported(tmp_path: Path) -> None:
     LETTERS.save(tmp_path / "schema.yaml")
     rows = table_of(LETTERS, [("x", "p", 1), ("y", "q", 2)])
     phases: list[str] = []
 
-    found = dpsyn.evaluate(rows, rows, tmp_path / "schema.yaml", progress=lambda phase, done: phases.append(phase))
+    result = dpsyn.evaluate(rows, rows, tmp_path / "schema.yaml", progress=lambda phase, done: phases.append(phase))
 
-    assert found.distances.triples == 1
-    assert phases == ["reading both tables", "scoring as the contest did", "comparing marginals"]
+    assert result.distances.triples == 1
+    assert phases == ["reading both tables", "computing the NIST scores", "comparing marginals"]
 
 
 def test_a_table_of_one_column_has_no_pairs() -> None:
     schema = Schema(attributes=(Boolean(name="b"),))
 
-    found = dpsyn.evaluate(pa.table({"b": [True, False]}), pa.table({"b": [True]}), schema)
+    result = dpsyn.evaluate(pa.table({"b": [True, False]}), pa.table({"b": [True]}), schema)
 
-    assert found.distances.one_way.synthetic == 0.5
-    assert (found.distances.two_way, found.distances.three_way, found.distances.triples) == (None, None, 0)
-    assert (found.correlations.cramers_v, found.pairs, found.worst_pairs) == (None, (), ())
-    assert found.contest.density.synthetic == 500_000
-    json.dumps(found.to_dict(), allow_nan=False)
+    assert result.distances.one_way.synthetic == 0.5
+    assert (result.distances.two_way, result.distances.three_way, result.distances.triples) == (None, None, 0)
+    assert (result.correlations.cramers_v, result.pairs, result.worst_pairs) == (None, (), ())
+    assert result.contest.density.synthetic == 500_000
+    json.dumps(result.to_dict(), allow_nan=False)
 
 
 @pytest.mark.parametrize(
     ("options", "error", "complaint"),
     [
         ({"preset": "match2"}, UserError, "there is no preset 'match2'"),
-        ({"region": "a"}, UserError, "needs three columns: a region, a sex and an income"),
-        ({"sexes": ("1", "2")}, UserError, "needs three columns"),
+        (
+            {"income_columns": IncomeColumns(region="q", sex="a", income="n")},
+            UserError,
+            "there is no column 'q' to compare; the compared columns are a, b, n",
+        ),
         ({"seed": -1}, UserError, "the seed is -1"),
         ({"seed": True}, UserError, "the seed is True"),
-        ({"schema": {"a": 3}}, SchemaError, "a dict is not a schema"),
+        ({"schema": {"a": 3}}, SchemaError, "a schema was expected, but a dict was given"),
         ({"target": "q"}, UserError, "there is no column 'q' to compare"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options: Any, error: type[Exception], complaint: str) -> None:
+def test_invalid_options_are_refused(options: Any, error: type[Exception], complaint: str) -> None:
     rows = table_of(LETTERS, [("x", "p", 1)])
 
     with pytest.raises(error, match=complaint):
         dpsyn.evaluate(rows, rows, **{"schema": LETTERS, **options})
 
 
-def test_without_scikit_learn_a_target_is_refused_before_anything_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_scikit_learn_a_target_is_refused_before_any_row_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
 
     with pytest.raises(MissingExtraError, match=r"dpsyn\[ml\]"):
         dpsyn.evaluate("nowhere.csv", "nowhere.csv", LETTERS, target="a")
 
 
-def test_scikit_learn_is_loaded_for_a_target_only() -> None:
+def test_scikit_learn_is_loaded_only_for_a_target() -> None:
     code = (
         "import dpsyn, pyarrow as pa\n"
         "schema = dpsyn.Schema.from_yaml('dpsyn_schema: 1\\nattributes:\\n  b: {kind: boolean}\\n')\n"
@@ -186,5 +191,13 @@ def test_scikit_learn_is_loaded_for_a_target_only() -> None:
     assert "sklearn" not in loaded
 
 
-def test_a_mean_of_no_figures_is_zero() -> None:
+def test_the_mean_of_no_metrics_is_zero() -> None:
     assert Metric.mean([]) == Metric(synthetic=0, floor=0, independent=0)
+
+
+def test_the_example_in_the_docstring_runs() -> None:
+    (example,) = (case for case in doctest.DocTestFinder().find(results.Evaluation, "Evaluation") if case.examples)
+
+    outcome = doctest.DocTestRunner().run(example)
+
+    assert (outcome.failed, outcome.attempted) == (0, 10)

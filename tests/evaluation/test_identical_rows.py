@@ -14,25 +14,25 @@ from tests.evaluation.small_tables import LETTERS, few, letters, tables_from_row
 
 @few
 @given(letters(), letters())
-def test_a_row_is_identical_if_a_real_one_has_all_its_values(real: Any, synthetic: Any) -> None:
-    found = count_identical_rows(tables_from_rows(LETTERS, real, synthetic))
+def test_a_row_is_identical_if_a_real_row_has_all_of_its_values(real: Any, synthetic: Any) -> None:
+    identical = count_identical_rows(tables_from_rows(LETTERS, real, synthetic))
 
     expected = sum(row in real for row in synthetic)
-    assert found.count == expected
-    assert found.share.synthetic == expected / len(synthetic)
-    assert found.share.floor == 1
+    assert identical.count == expected
+    assert identical.share.synthetic == expected / len(synthetic)
+    assert identical.share.floor == 1
 
 
-def test_numbers_are_compared_exactly_although_their_cells_are_wide() -> None:
+def test_numbers_are_compared_exactly_even_if_their_cells_are_wide() -> None:
     schema = Schema(attributes=(Integer(name="n", low=0, high=10**9),))
 
-    found = count_identical_rows(tables_from_rows(schema, [(5_000_000,)], [(5_000_001,), (5_000_000,)]))
+    identical = count_identical_rows(tables_from_rows(schema, [(5_000_000,)], [(5_000_001,), (5_000_000,)]))
 
-    assert found.count == 1
+    assert identical.count == 1
 
 
-def test_it_is_said_that_this_is_not_the_guarantee() -> None:
-    found = count_identical_rows(tables_from_rows(LETTERS, [("x", "p", 1)], [("x", "p", 1)]))
+def test_the_note_states_that_this_is_not_the_guarantee() -> None:
+    identical = count_identical_rows(tables_from_rows(LETTERS, [("x", "p", 1)], [("x", "p", 1)]))
 
-    assert found.note == IDENTICAL_ROWS_NOTE
-    assert "not the privacy guarantee" in found.note
+    assert identical.note == IDENTICAL_ROWS_NOTE
+    assert "not the privacy guarantee" in identical.note

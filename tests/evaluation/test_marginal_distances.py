@@ -1,4 +1,4 @@
-"""Marginals are compared as their definition says, laid out or sorted."""
+"""Distances of dense and sparse marginals equal those of their definition."""
 
 from __future__ import annotations
 
@@ -24,46 +24,46 @@ CLIQUES = [clique for length in (1, 2, 3) for clique in combinations(range(3), l
 @pytest.mark.parametrize("cells_per_row", [0, 4, 1000])
 def test_distances_are_half_the_sum_of_differences_of_shares(cells_per_row: int, real: Any, synthetic: Any) -> None:
     comparison = tables_from_rows(LETTERS, real, synthetic)
-    rows = [rows_of(comparison, number) for number in range(4)]
+    rows = [rows_of(comparison, index) for index in range(4)]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(marginal_distances, "_CELLS_PER_ROW", cells_per_row)
-        patch.setattr(marginal_distances, "_CELLS_AT_ONCE", 50)
-        found = total_variation_distances(comparison.exact, CLIQUES)
+        patch.setattr(marginal_distances, "_MAX_BATCH_CELLS", 50)
+        distances = total_variation_distances(comparison.exact, CLIQUES)
 
-    for clique, figure in zip(CLIQUES, found, strict=True):
+    for clique, distance in zip(CLIQUES, distances, strict=True):
         expected = [float(naive.distance(rows[0], other, clique)) for other in rows[1:]]
-        assert [figure.synthetic, figure.floor, figure.independent] == expected
+        assert [distance.synthetic, distance.floor, distance.independent] == expected
 
 
 @few
 @given(letters(), letters())
 @pytest.mark.parametrize("cells_per_row", [0, 1000])
-def test_cells_of_pairs_are_those_that_are_not_empty(cells_per_row: int, real: Any, synthetic: Any) -> None:
+def test_the_cells_of_a_pair_are_the_non_empty_ones(cells_per_row: int, real: Any, synthetic: Any) -> None:
     view = tables_from_rows(LETTERS, real, synthetic).exact
     pairs = [(0, 1), (0, 2), (1, 2)]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(marginal_distances, "_CELLS_PER_ROW", cells_per_row)
-        patch.setattr(marginal_distances, "_CELLS_AT_ONCE", 20)
-        found = list(count_pair_cells(view, pairs))
+        patch.setattr(marginal_distances, "_MAX_BATCH_CELLS", 20)
+        marginals = list(count_pair_cells(view, pairs))
 
-    for pair, tables in zip(pairs, found, strict=True):
+    for pair, tables in zip(pairs, marginals, strict=True):
         for cells, table in zip(tables, view.tables, strict=True):
-            full = np.zeros([view.sizes[place] for place in pair], np.int64)
+            full = np.zeros([view.sizes[axis] for axis in pair], np.int64)
             full[cells.first, cells.second] = cells.counts
             assert full.ravel().tolist() == naive_counts.count(table.T.tolist(), pair, view.sizes)
             assert cells.counts.all()
 
 
-def test_a_table_of_very_many_cells_is_compared_without_laying_it_out() -> None:
+def test_a_marginal_of_very_many_cells_is_compared_without_a_dense_array() -> None:
     size = 1_000_000
     columns = [np.array([[0, size - 1]] * 3, np.uint32), np.array([[0, 1]] * 3, np.uint32)]
     view = CodedTables((size,) * 3, (columns[0], columns[1], columns[0], columns[1]))
 
-    (found,) = total_variation_distances(view, [(0, 1, 2)])
+    (distance,) = total_variation_distances(view, [(0, 1, 2)])
 
-    assert (found.synthetic, found.floor, found.independent) == (0.5, 0.0, 0.5)
+    assert (distance.synthetic, distance.floor, distance.independent) == (0.5, 0.0, 0.5)
 
 
 def test_no_clique_gives_no_distance() -> None:

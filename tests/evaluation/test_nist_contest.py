@@ -53,7 +53,7 @@ def test_presets_have_the_official_parameters() -> None:
     assert [find_preset(name) for name in PRESETS] == [PAPER, MATCH3]
 
 
-def test_an_unknown_preset_is_told_with_those_there_are() -> None:
+def test_an_unknown_preset_is_refused_with_a_list_of_presets() -> None:
     with pytest.raises(UserError, match="there is no preset 'match4'; there are paper, match3"):
         find_preset("match4")
 
@@ -83,7 +83,7 @@ def test_the_mean_is_that_of_the_metrics(preset: Preset) -> None:
     assert three.density.synthetic < 1_000_000
 
 
-def test_the_match_does_not_look_at_the_densities_of_the_last_column() -> None:
+def test_the_match_ignores_the_density_of_the_last_column() -> None:
     other = [(*row[:3], not row[3]) for row in REAL]
 
     paper, match = (score_contest(tables_from_rows(SCHEMA, REAL, other), preset) for preset in (PAPER, MATCH3))
@@ -110,7 +110,7 @@ def test_several_files_score_the_mean_of_all_metrics() -> None:
     assert combined.synthetic == pytest.approx((3_000_000 + sum(metrics)) / 6)
 
 
-def test_scores_that_were_made_differently_are_not_combined() -> None:
+def test_scores_with_different_parameters_are_not_combined() -> None:
     comparison = tables_from_rows(SCHEMA, REAL, OTHER)
     paper, match, richer = (
         score_contest(comparison, preset, income) for preset, income in ((PAPER, None), (MATCH3, None), (PAPER, INCOME))

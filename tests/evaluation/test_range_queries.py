@@ -1,4 +1,4 @@
-"""The contest's range queries: how they are drawn, answered and scored."""
+"""The contest's range queries: how they are sampled, answered and scored."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ presets = pytest.mark.parametrize("preset", [PAPER, MATCH3])
 
 
 def admitted_labels(comparison: EvaluationTables, query: RangeQuery) -> list[tuple[int, set[str]]]:
-    """The labels that a query admits, attribute by attribute."""
-    found = []
+    """The labels that a query accepts, for each attribute."""
+    labels = []
     for condition in query:
         domain = comparison.domains[condition.axis]
         codes = [code for code in range(domain.size) if condition.low <= code <= condition.high]
         chosen = condition.code_mask
-        found.append((condition.axis, {domain.labels()[code] for code in codes if chosen is None or chosen[code]}))
-    return found
+        labels.append((condition.axis, {domain.labels()[code] for code in codes if chosen is None or chosen[code]}))
+    return labels
 
 
 # ── scoring ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -57,9 +57,9 @@ def test_a_score_by_hand() -> None:
     assert score.synthetic == pytest.approx(1e6 * (1 - math.log(2) / math.log(1000)))
 
 
-def test_an_answer_of_nothing_counts_as_a_millionth_and_no_score_is_negative() -> None:
+def test_an_answer_of_zero_counts_as_a_millionth_and_no_score_is_negative() -> None:
     real, synthetic = [("x", "p", 0)] * 4, [("y", "p", 0)] * 4
-    x, p = (RangeCondition(place, 0, size - 1, np.arange(size) == 0) for place, size in ((0, 3), (1, 3)))
+    x, p = (RangeCondition(axis, 0, size - 1, np.arange(size) == 0) for axis, size in ((0, 3), (1, 3)))
     comparison = tables_from_rows(LETTERS, real, synthetic)
 
     nothing, half = score_range_queries(comparison, [(x,)]), score_range_queries(comparison, [(x,), *[(p,)] * 7])
@@ -81,7 +81,7 @@ def test_identical_tables_score_a_million(preset: Preset) -> None:
 @presets
 @few
 @given(letters(), letters(), st.integers(0, 100))
-def test_answers_are_those_of_looking_at_every_row(preset: Preset, real: Any, synthetic: Any, seed: int) -> None:
+def test_answers_equal_those_of_a_scan_of_all_rows(preset: Preset, real: Any, synthetic: Any, seed: int) -> None:
     comparison = tables_from_rows(LETTERS, real, synthetic)
     queries = sample_range_queries(comparison, preset, np.random.default_rng(seed))
 
@@ -111,7 +111,7 @@ def test_answers_of_many_rows_are_counted_block_by_block() -> None:
 @presets
 @few
 @given(letters(), st.integers(0, 100))
-def test_every_query_starts_from_a_real_row_which_meets_it(preset: Preset, real: Any, seed: int) -> None:
+def test_every_query_is_satisfied_by_the_real_row_it_is_built_around(preset: Preset, real: Any, seed: int) -> None:
     comparison = tables_from_rows(LETTERS, real, real)
 
     queries = sample_range_queries(comparison, preset, np.random.default_rng(seed))
@@ -122,7 +122,7 @@ def test_every_query_starts_from_a_real_row_which_meets_it(preset: Preset, real:
 
 
 @presets
-def test_at_most_300_queries_are_drawn_from_different_rows(preset: Preset) -> None:
+def test_at_most_300_queries_are_sampled_from_different_rows(preset: Preset) -> None:
     schema = Schema(attributes=(Integer(name="n", low=0, high=999),))
     comparison = tables_from_rows(schema, [(n,) for n in range(1000)], [(0,)])
     point = dataclasses.replace(preset, chance=1.0)
@@ -150,7 +150,7 @@ def test_each_column_has_a_condition_with_the_chance_of_the_preset(preset: Prese
 
 
 @given(st.integers(0, 9), st.integers(0, 2**32))
-def test_a_number_is_asked_for_within_a_random_reach(value: int, seed: int) -> None:
+def test_a_condition_on_a_number_is_a_range_of_random_width(value: int, seed: int) -> None:
     comparison = tables_from_rows(LETTERS, [("x", "p", n) for n in (0, 2, 3, 5, 9, value)], [("x", "p", None)])
     domain = comparison.domains[2]
     code = domain.labels().index(str(value))
@@ -163,7 +163,7 @@ def test_a_number_is_asked_for_within_a_random_reach(value: int, seed: int) -> N
 
 
 @presets
-def test_what_is_empty_must_be_empty(preset: Preset) -> None:
+def test_a_condition_on_a_missing_value_accepts_only_missing(preset: Preset) -> None:
     comparison = tables_from_rows(LETTERS, [("x", None, None)], [("y", "p", 3)])
     every = dataclasses.replace(preset, chance=1.0)
 
@@ -172,31 +172,31 @@ def test_what_is_empty_must_be_empty(preset: Preset) -> None:
     assert admitted_labels(comparison, query)[1:] == [(1, {"missing"}), (2, {"missing"})]
 
 
-def test_the_paper_draws_subsets_of_every_size_alike() -> None:
+def test_the_paper_samples_subsets_of_every_size_equally() -> None:
     rng = np.random.default_rng(7)
 
-    drawn = [frozenset(nist_contest._sample_other_categories(5, 2, "subset", rng)) for _ in range(2_000)]
+    samples = [frozenset(nist_contest._sample_other_categories(5, 2, "subset", rng)) for _ in range(2_000)]
 
-    sizes = np.bincount([len(others) for others in drawn], minlength=5)
-    singles = np.bincount([next(iter(others)) for others in drawn if len(others) == 1], minlength=5)
+    sizes = np.bincount([len(others) for others in samples], minlength=5)
+    singles = np.bincount([next(iter(others)) for others in samples if len(others) == 1], minlength=5)
     # χ² with 4 and 3 degrees of freedom is above 23.5 and 21.1 by chance once in 10 000 times
     assert ((sizes - 400) ** 2 / 400).sum() < 23.5
     assert singles[2] == 0
     assert ((singles[[0, 1, 3, 4]] - sizes[1] / 4) ** 2 / (sizes[1] / 4)).sum() < 21.1
 
 
-def test_the_match_draws_codes_until_one_repeats() -> None:
+def test_the_match_samples_codes_until_one_repeats() -> None:
     rng = np.random.default_rng(7)
 
-    drawn = [nist_contest._sample_other_categories(3, 0, "until a repeat", rng) for _ in range(2_700)]
+    samples = [nist_contest._sample_other_categories(3, 0, "until a repeat", rng) for _ in range(2_700)]
 
-    sizes = np.bincount([len(others) for others in drawn], minlength=3)
+    sizes = np.bincount([len(others) for others in samples], minlength=3)
     # the first draw repeats with 1/3, else the second with 2/3, else the third: 1/3, 4/9, 2/9 of all
     expected = np.array([900, 1200, 600])
     assert ((sizes - expected) ** 2 / expected).sum() < 18.4  # 2 degrees of freedom, once in 10 000 times
-    assert all(0 not in others for others in drawn)
+    assert all(0 not in others for others in samples)
 
 
-def test_an_attribute_of_one_value_admits_that_value() -> None:
+def test_a_condition_on_an_attribute_of_one_value_accepts_it() -> None:
     assert nist_contest._sample_other_categories(1, 0, "subset", np.random.default_rng(0)) == []
     assert nist_contest._sample_other_categories(1, 0, "until a repeat", np.random.default_rng(0)) == []

@@ -1,4 +1,4 @@
-"""Rows are sorted and compared as a whole, however many columns they have."""
+"""Rows of any number of columns are sorted and compared."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def tables() -> st.SearchStrategy[Any]:
 
 
 @given(tables())
-def test_sorting_keeps_the_rows_and_forgets_their_order(table: Any) -> None:
+def test_sorting_keeps_the_rows_in_an_order_of_their_values(table: Any) -> None:
     again = sort_rows(table[:, ::-1], SIZES)
 
     assert sorted(map(tuple, again.T.tolist())) == sorted(map(tuple, table.T.tolist()))
@@ -29,7 +29,7 @@ def test_sorting_keeps_the_rows_and_forgets_their_order(table: Any) -> None:
 
 @given(tables(), tables())
 def test_rows_are_shared_if_all_their_codes_are_equal(first: Any, second: Any) -> None:
-    found = find_shared_rows(first, second, SIZES)
+    shared = find_shared_rows(first, second, SIZES)
 
     known = {*map(tuple, first.T.tolist())}
-    assert found.tolist() == [tuple(row) in known for row in second.T.tolist()]
+    assert shared.tolist() == [tuple(row) in known for row in second.T.tolist()]

@@ -16,7 +16,7 @@ def integer_domain(steps: list[int], low: int = 0, high: int = 100) -> Domain:
     return Domain(Integer(name="n", low=low, high=high, missing=True), "integer", np.array(steps))
 
 
-def test_numbers_fall_into_a_hundred_buckets_a_little_wider_than_a_hundredth_of_the_range() -> None:
+def test_numbers_have_a_hundred_buckets_slightly_wider_than_a_hundredth_of_the_range() -> None:
     domain = integer_domain([0, 1, 2, 50, 99, 100])
 
     buckets = domain.bucket_of_code()
@@ -25,7 +25,7 @@ def test_numbers_fall_into_a_hundred_buckets_a_little_wider_than_a_hundredth_of_
 
 
 @given(st.integers(-1000, 1000), st.integers(1, 10**6), st.data())
-def test_a_bucket_holds_what_lies_between_its_bounds(low: int, length: int, data: st.DataObject) -> None:
+def test_a_bucket_contains_the_values_between_its_bounds(low: int, length: int, data: st.DataObject) -> None:
     step = data.draw(st.integers(0, length))
 
     bucket = integer_domain([step], low, low + length).bucket_of_code()[0]
@@ -61,7 +61,7 @@ def test_bins_are_those_of_the_schema() -> None:
         (Domain(Integer(name="n", low=0, high=9, bins=2, missing=True), "integer", np.array([3])), 2),
     ],
 )
-def test_ordered_bins_come_first_and_leave_out_what_has_no_order(domain: Domain, ordered: int) -> None:
+def test_ordered_bins_come_first(domain: Domain, ordered: int) -> None:
     assert domain.ordered_bins == ordered
 
 

@@ -1,4 +1,4 @@
-"""Everything that was released becomes one model, by inverse variance."""
+"""All released marginals become one model, combined by inverse variance."""
 
 from __future__ import annotations
 
@@ -26,74 +26,74 @@ ROWS = np.stack([np.random.default_rng(3).integers(0, size, 1000) for size in CO
 )
 
 
-def counted(recoding: Recoding, *clique: str, deviation: float = 1.0) -> Marginal:
-    places = [recoding.index_of(name) for name in clique]
-    counts: NDArray[np.int64] = np.zeros([recoding.sizes[place] for place in places], np.int64)
-    np.add.at(counts, tuple(recoding.apply(ROWS)[:, place] for place in places), 1)
-    return Marginal(clique, counts, 0, deviation)
+def count_marginal(recoding: Recoding, *clique: str, std: float = 1.0) -> Marginal:
+    axes = [recoding.index_of(name) for name in clique]
+    counts: NDArray[np.int64] = np.zeros([recoding.sizes[axis] for axis in axes], np.int64)
+    np.add.at(counts, tuple(recoding.apply(ROWS)[:, axis] for axis in axes), 1)
+    return Marginal(clique, counts, 0, std)
 
 
-def released(recoding: Recoding, *marginals: Marginal) -> Release:
-    return Release("test", (MeasurementRound(recoding, marginals),))
+def make_release(recoding: Recoding, *marginals: Marginal) -> Release:
+    return Release((MeasurementRound(recoding, marginals),))
 
 
-def test_exact_marginals_are_modelled_as_they_are() -> None:
-    cells = released(FINE, counted(FINE, "age", deviation=0.1))
-    bins = released(COARSE, counted(COARSE, "age", "sex"), counted(COARSE, "sex", "job"))
+def test_exact_marginals_are_reproduced() -> None:
+    cells = make_release(FINE, count_marginal(FINE, "age", std=0.1))
+    bins = make_release(COARSE, count_marginal(COARSE, "age", "sex"), count_marginal(COARSE, "sex", "job"))
 
     model = fit_model(SCHEMA, COARSE, [cells, bins])
 
     assert {table.clique for table in model.tables} == {("age", "sex"), ("sex", "job")}
     for table in model.tables:
-        np.testing.assert_allclose(table.values, counted(COARSE, *table.clique).counts, atol=1e-6)
-    np.testing.assert_allclose(model.histograms["age"], counted(FINE, "age").counts, atol=1e-6)
+        np.testing.assert_allclose(table.values, count_marginal(COARSE, *table.clique).counts, atol=1e-6)
+    np.testing.assert_allclose(model.histograms["age"], count_marginal(FINE, "age").counts, atol=1e-6)
     assert model.total == pytest.approx(1000)
 
 
 def test_measurements_of_the_same_marginal_are_averaged_by_inverse_variance() -> None:
-    true = counted(COARSE, "job")
-    off = Marginal(("job",), true.raw + np.array([50, 50, 50, 50]), 0, 3.0)
+    true = count_marginal(COARSE, "job")
+    shifted = Marginal(("job",), true.raw + np.array([50, 50, 50, 50]), 0, 3.0)
 
-    single = estimate_one_way([released(COARSE, true), released(COARSE, off)], COARSE, "job")
+    one_way = estimate_one_way([make_release(COARSE, true), make_release(COARSE, shifted)], COARSE, "job")
 
-    np.testing.assert_allclose(single.values, true.counts + 50 * 0.1)
-    assert single.variance == pytest.approx(0.9)
+    np.testing.assert_allclose(one_way.values, true.counts + 50 * 0.1)
+    assert one_way.variance == pytest.approx(0.9)
 
 
-def test_cells_are_moved_to_agree_with_bins_that_were_measured_better() -> None:
-    bins, cells = counted(COARSE, "age", deviation=0.0001), counted(FINE, "age", deviation=0.5)
+def test_cells_are_shifted_to_agree_with_more_precise_bins() -> None:
+    bins, cells = count_marginal(COARSE, "age", std=0.0001), count_marginal(FINE, "age", std=0.5)
     shifted = Marginal(("age",), cells.raw + 2, 0, 0.5)
-    others = counted(COARSE, "sex", "job")
+    others = count_marginal(COARSE, "sex", "job")
 
-    model = fit_model(SCHEMA, COARSE, [released(FINE, shifted), released(COARSE, bins, others)])
+    model = fit_model(SCHEMA, COARSE, [make_release(FINE, shifted), make_release(COARSE, bins, others)])
 
     np.testing.assert_allclose(model.histograms["age"], cells.counts, atol=1e-3)
 
 
 def test_bins_without_cells_are_spread_evenly_over_values() -> None:
-    model = fit_model(SCHEMA, COARSE, [released(COARSE, *(counted(COARSE, name) for name in COARSE.names))])
+    model = fit_model(SCHEMA, COARSE, [make_release(COARSE, *(count_marginal(COARSE, name) for name in COARSE.names))])
 
-    minors = counted(COARSE, "age").counts[0]
+    minors = count_marginal(COARSE, "age").counts[0]
     np.testing.assert_allclose(model.histograms["age"][:18], minors / 18)
 
 
-def test_rare_values_are_drawn_apart_by_their_own_noisy_counts() -> None:
+def test_rare_values_are_weighted_by_their_own_noisy_counts() -> None:
     merged = COARSE.merge("job", Grouping(np.array([0, 1, 1, 1])))
     noisy = Marginal(("job",), np.array([900, 60, -20, 40]), 0, 10.0)
-    first = released(COARSE, counted(COARSE, "age"), counted(COARSE, "sex"), noisy)
+    first = make_release(COARSE, count_marginal(COARSE, "age"), count_marginal(COARSE, "sex"), noisy)
 
     model = fit_model(SCHEMA, merged, [first])
 
     weights = model.histograms["job"]
-    assert weights[:2].tolist() == [900, 60]  # six standard deviations above zero, these are as they were measured
+    assert weights[:2].tolist() == [900, 60]  # six standard deviations above zero, these are not shrunk
     assert 0 < weights[2] < 5
     assert 35 < weights[3] < 45
 
 
 def test_a_code_that_counts_as_empty_is_zero_in_every_table() -> None:
-    marginals = [counted(COARSE, "age"), counted(COARSE, "sex", "job")]
+    marginals = [count_marginal(COARSE, "age"), count_marginal(COARSE, "sex", "job")]
 
-    model = fit_model(SCHEMA, COARSE, [released(COARSE, *marginals)], zeroed_attributes={"job"})
+    model = fit_model(SCHEMA, COARSE, [make_release(COARSE, *marginals)], zeroed_attributes={"job"})
 
     table = next(table for table in model.tables if "job" in table.clique)
     assert table.values.shape == (2, 4)
@@ -101,24 +101,24 @@ def test_a_code_that_counts_as_empty_is_zero_in_every_table() -> None:
     assert table.values[:, :-1].all()
 
 
-def test_what_was_measured_under_a_recoding_that_does_not_fit_is_left_out() -> None:
+def test_marginals_under_a_recoding_that_does_not_fit_are_left_out() -> None:
     merged = COARSE.merge("job", Grouping(np.array([0, 0, 1, 1])))
-    coarser = released(merged, counted(merged, "sex", "job"))
-    singles = released(COARSE, *(counted(COARSE, name) for name in COARSE.names))
+    coarser = make_release(merged, count_marginal(merged, "sex", "job"))
+    one_way = make_release(COARSE, *(count_marginal(COARSE, name) for name in COARSE.names))
 
-    model = fit_model(SCHEMA, COARSE, [singles, coarser])
+    model = fit_model(SCHEMA, COARSE, [one_way, coarser])
 
     assert all(len(table.clique) == 1 for table in model.tables)
 
 
 def test_the_public_number_of_rows_is_the_total() -> None:
-    singles = released(COARSE, *(counted(COARSE, name, deviation=20.0) for name in COARSE.names))
+    one_way = make_release(COARSE, *(count_marginal(COARSE, name, std=20.0) for name in COARSE.names))
 
-    model = fit_model(SCHEMA, COARSE, [singles], total=1234)
+    model = fit_model(SCHEMA, COARSE, [one_way], total=1234)
 
     assert model.total == pytest.approx(1234)
 
 
-def test_an_attribute_that_no_marginal_speaks_of_is_refused() -> None:
-    with pytest.raises(SchemaError, match="anything about job"):
-        fit_model(SCHEMA, COARSE, [released(COARSE, counted(COARSE, "age", "sex"))])
+def test_an_attribute_without_a_marginal_is_refused() -> None:
+    with pytest.raises(SchemaError, match="no marginal has job"):
+        fit_model(SCHEMA, COARSE, [make_release(COARSE, count_marginal(COARSE, "age", "sex"))])

@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpsyn.errors import UserError
-from dpsyn.inference.mcf import MCF, find_cheapest_moves, iterate_mcf_passes, run_mcf, sample_uniform_records
+from dpsyn.inference.mcf import (
+    find_cheapest_moves,
+    iterate_mcf_passes,
+    require_solvable_flows,
+    run_mcf,
+    sample_uniform_records,
+)
+from dpsyn.inference.methods import MCF
 from dpsyn.marginals import Estimate
 from tests.inference.gum import naive, tables
 
@@ -26,7 +33,7 @@ def test_two_flows_of_a_tenth_are_the_cheapest() -> None:
 
 @st.composite
 def recounts(draw: st.DrawFn) -> tuple[NDArray[np.int64], ...]:
-    """Counts of a few records, and where they should be."""
+    """Counts of a few records, and their targets."""
     shape = draw(st.sampled_from([(2, 2), (3, 2), (2, 2, 2), (4,), (3, 1, 2)]))
     rows = draw(st.sampled_from([6, 6, 6, 2, 0]))
     rng = np.random.default_rng(draw(st.integers(0, 10_000)))
@@ -74,21 +81,41 @@ def test_the_table_of_the_last_turn_is_matched_and_the_others_nearly() -> None:
     records = run_mcf(targets, tables.names(sizes), sizes, 2000, rng=np.random.default_rng(0))
 
     assert (records.shape, str(records.dtype)) == ((2000, 4), "int32")
-    found = tables.distances(records, targets)
-    assert found[-1] == 0
-    assert found.mean() < 0.01
+    result = tables.distances(records, targets)
+    assert result[-1] == 0
+    assert result.mean() < 0.01
 
 
 def test_passes_end_when_few_records_change() -> None:
-    told: list[float] = []
+    reported: list[float] = []
     target = Estimate(("0",), np.array([9.0, 1.0]), 1.0)
 
-    run_mcf([target], ["0"], [2], 10, rng=np.random.default_rng(0), progress=lambda _, done: told.append(done))
+    run_mcf([target], ["0"], [2], 10, rng=np.random.default_rng(0), progress=lambda _, done: reported.append(done))
 
-    assert told == [0.01, 0.02, 1.0]  # the second pass changes nothing
+    assert reported == [0.01, 0.02, 1.0]  # the second pass changes nothing
 
 
-@pytest.mark.parametrize("options", [{"passes": -1}, {"few": -0.1}, {"few": 2}])
-def test_options_that_make_no_sense_are_refused(options: dict[str, int]) -> None:
-    with pytest.raises(UserError, match="give 0 or more"):
-        MCF(**options)
+def test_no_passes_leave_random_records() -> None:
+    target = Estimate(("0",), np.array([9.0, 1.0]), 1.0)
+
+    records = run_mcf([target], ["0"], [2], 10, rng=np.random.default_rng(0), options=MCF(passes=0))
+
+    assert np.array_equal(records, sample_uniform_records([2], 10, np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize(("sizes", "rows"), [([2, 3], 0), ([], 5), ([], 0)])
+def test_records_without_rows_or_attributes_are_empty(sizes: list[int], rows: int) -> None:
+    target = [Estimate(("0", "1"), np.ones((2, 3)), 1.0)] if sizes else []
+
+    records = run_mcf(target, tables.names(sizes), sizes, rows, rng=np.random.default_rng(0))
+
+    assert records.shape == (rows, len(sizes))
+
+
+def test_a_table_with_too_large_a_flow_network_is_refused() -> None:
+    small = Estimate(("a", "b"), np.ones((100, 100)), 1.0)
+    large = Estimate(("a", "b", "c"), np.ones((25, 25, 25)), 1.0)
+
+    require_solvable_flows([small])
+    with pytest.raises(UserError, match=r"table of a, b, c: .* 15,625 cells .* 109,375 edges.*use GUM\(\) or Gibbs"):
+        require_solvable_flows([small, large])

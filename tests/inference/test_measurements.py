@@ -1,4 +1,4 @@
-"""A model that could not give rows cannot be built."""
+"""Models that cannot be sampled cannot be built; releases report their recipe."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from dpsyn.errors import InternalError
-from dpsyn.inference import Model
+from dpsyn.inference import Model, Release
 from dpsyn.marginals import Estimate
 from tests.synopsis.synopses import certificate, synopsis
 
 
-def sound() -> Model:
+def valid_model() -> Model:
     return synopsis(certificate()).model
 
 
@@ -39,16 +39,24 @@ def with_table(model: Model, value: float) -> dict[str, Any]:
         (lambda model: {"recoding": replace(model.recoding, columns=model.recoding.columns[:2])}, "fit its recoding"),
     ],
 )
-def test_a_model_that_could_not_give_rows_is_refused(change: Any, words: str) -> None:
-    model = sound()
+def test_an_invalid_model_is_refused(change: Any, words: str) -> None:
+    model = valid_model()
 
     with pytest.raises(InternalError, match=words):
         replace(model, **change(model))
 
 
 def test_a_model_that_loses_an_attribute_is_refused() -> None:
-    model = sound()
+    model = valid_model()
     fewer = replace(model.recoding, columns=model.recoding.columns[:2])
 
     with pytest.raises(InternalError, match="its codes would be lost"):
         replace(model, recoding=fewer, tables=model.tables[:1])
+
+
+def test_a_release_reports_the_recipe_of_its_certificate() -> None:
+    certified = Release((), certificate=replace(certificate(), recipe={"name": "dpsyn", "max_triples": 3}))
+    imported = Release((), source="the statistics office")
+
+    assert (certified.title, certified.recipe) == ("recipe dpsyn", {"name": "dpsyn", "max_triples": 3})
+    assert (imported.title, imported.recipe) == ("imported", {})

@@ -1,4 +1,4 @@
-"""The recipe finds the frequent itemsets: exactly if nothing is hidden, and the better the more may be told."""
+"""PrivBasis lists the frequent itemsets: exactly at an enormous ε, and more of them the larger ε is."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ ENORMOUS = 1e6
 UNIVERSE = tuple(f"i{number}" for number in range(60))
 
 
-def made_up(baskets: int = 3000, seed: int = 5) -> list[frozenset[str]]:
-    """Baskets with items of falling popularity and a few combinations that are often bought together."""
+def make_baskets(count: int = 3000, seed: int = 5) -> list[frozenset[str]]:
+    """Baskets with items of falling popularity and a few frequent combinations."""
     rng = np.random.default_rng(seed)
     popular = 0.5 / np.arange(1, len(UNIVERSE) + 1) ** 0.8
     together = [(0, 3, 7), (1, 5), (2, 9, 12, 14), (20, 21), (4, 6, 8)]
-    found = []
-    for _ in range(baskets):
+    baskets = []
+    for _ in range(count):
         held = {*np.flatnonzero(rng.random(len(UNIVERSE)) < popular).tolist()}
         for combination, chance in zip(together, (0.3, 0.25, 0.2, 0.15, 0.2), strict=True):
             held |= {*combination} if rng.random() < chance else set()
-        found.append(frozenset(UNIVERSE[item] for item in held))
-    return found
+        baskets.append(frozenset(UNIVERSE[item] for item in held))
+    return baskets
 
 
-BASKETS = made_up()
+BASKETS = make_baskets()
 LISTS = [sorted(basket) for basket in BASKETS]
-TRUE = naive.top(BASKETS, 400, longest=5)
+TRUE = naive.top(BASKETS, 400, max_items=5)
 
 
-def false_negatives(found: FrequentItemsets, number: int) -> float:
-    """The part of the true top itemsets that is not listed; those as frequent as the last are interchangeable."""
-    least = TRUE[number - 1][1]
-    listed = [naive.support(BASKETS, itemset.items) for itemset in found.itemsets]
-    return 1 - sum(support >= least for support in listed) / number
+def false_negatives(result: FrequentItemsets, top: int) -> float:
+    """The share of the true top itemsets that is not listed; those as frequent as the last are interchangeable."""
+    least = TRUE[top - 1][1]
+    listed = [naive.support(BASKETS, itemset.items) for itemset in result.itemsets]
+    return 1 - sum(support >= least for support in listed) / top
 
 
 # ── utility ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -55,28 +55,30 @@ def false_negatives(found: FrequentItemsets, number: int) -> float:
 
 @pytest.mark.parametrize("top", [1, 5, 30, 100])
 def test_at_an_enormous_epsilon_the_top_itemsets_are_those_of_a_miner_and_come_from_the_bases(top: int) -> None:
-    found = frequent_itemsets(LISTS, UNIVERSE, ENORMOUS, top=top)
+    result = frequent_itemsets(LISTS, UNIVERSE, ENORMOUS, top=top)
 
-    listed = {itemset.items: itemset.count for itemset in found.itemsets}
+    listed = {itemset.items: itemset.count for itemset in result.itemsets}
     assert len(listed) == top
     assert all(count == naive.support(BASKETS, items) for items, count in listed.items())
     assert sorted(listed.values(), reverse=True) == [count for _, count in TRUE[:top]]
-    certain = {items for items, count in TRUE[:top] if count > TRUE[top][1]}  # others share the last place
+    certain = {
+        items for items, count in TRUE[:top] if count > TRUE[top][1]
+    }  # the others have the same count as the last
     assert certain <= {tuple(sorted(items)) for items in listed}
-    for items, count in listed.items():  # the published bases are where the counts are from
-        holding = [basis for basis in found.bases if {*items} <= {*basis.clique}]
+    for items, count in listed.items():  # the counts come from the published bases
+        holding = [basis for basis in result.bases if {*items} <= {*basis.clique}]
         assert holding
         for basis in holding:
             where = tuple(slice(1, 2) if item in items else slice(None) for item in basis.clique)
             assert basis.counts[where].sum() == count
 
 
-def test_at_an_enormous_epsilon_all_itemsets_of_a_frequency_are_found() -> None:
-    found = frequent_itemsets(LISTS, UNIVERSE, ENORMOUS, min_support=0.15)
+def test_at_an_enormous_epsilon_all_itemsets_of_a_support_are_listed() -> None:
+    result = frequent_itemsets(LISTS, UNIVERSE, ENORMOUS, min_support=0.15)
 
     expected = {items for items, count in TRUE if count >= 0.15 * len(BASKETS)}
-    assert {tuple(sorted(itemset.items)) for itemset in found.itemsets} == expected
-    assert len(found.bases) > 1
+    assert {tuple(sorted(itemset.items)) for itemset in result.itemsets} == expected
+    assert len(result.bases) > 1
 
 
 def test_false_negatives_become_fewer_as_epsilon_grows() -> None:
@@ -92,33 +94,34 @@ def test_false_negatives_become_fewer_as_epsilon_grows() -> None:
 
 def test_standard_errors_are_those_of_the_counts() -> None:
     """Of 200 counts with Laplace-like noise nearly all lie within five standard errors, and most within two."""
-    found = [frequent_itemsets(LISTS, UNIVERSE, 2.0, top=20) for _ in range(10)]
+    results = [frequent_itemsets(LISTS, UNIVERSE, 2.0, top=20) for _ in range(10)]
 
-    off = np.array([(s.count - naive.support(BASKETS, s.items)) / s.std for one in found for s in one.itemsets])
-    assert (np.abs(off) < 5).all()
-    assert 0.85 < np.mean(np.abs(off) < 2) <= 1
-    assert 0.3 < np.mean(np.abs(off) < 0.67) < 0.75
+    errors = np.array([(s.count - naive.support(BASKETS, s.items)) / s.std for one in results for s in one.itemsets])
+    assert (np.abs(errors) < 5).all()
+    assert 0.85 < np.mean(np.abs(errors) < 2) <= 1
+    assert 0.3 < np.mean(np.abs(errors) < 0.67) < 0.75
 
 
-# ── what it spends and what it says ──────────────────────────────────────────────────────────────────────────
+# ── cost and certificate ─────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 1 / 7, 12.5])
-@pytest.mark.parametrize("question", [{"top": 5}, {"top": 40}, {"min_support": 0.25}, {"min_support": 0.45}])
+@pytest.mark.parametrize("query", [{"top": 5}, {"top": 40}, {"min_support": 0.25}, {"min_support": 0.45}])
 def test_the_entries_of_the_ledger_are_pure_and_add_up_to_epsilon(
-    tmp_path: Path, epsilon: float, question: dict[str, Any]
+    tmp_path: Path, epsilon: float, query: dict[str, Any]
 ) -> None:
     ledger = Ledger(tmp_path / "l.db")
 
-    found = frequent_itemsets(LISTS[:300], UNIVERSE, epsilon, ledger=ledger, dataset="shop", **question)
+    result = frequent_itemsets(LISTS[:300], UNIVERSE, epsilon, ledger=ledger, dataset="shop", **query)
 
     (dataset,) = ledger.datasets()
-    draws = found.certificate.account.measurements
-    assert [draw.to_data() for draw in draws] == list(dataset.runs[0].measurements)
-    assert sum(pure for draw in draws for pure in draw.cost.pure_epsilons) == found.certificate.account.budget.epsilon
-    assert found.certificate.account.budget.epsilon <= Fraction(repr(epsilon))
-    assert all(draw.cost.mu_squared == 0 and draw.cost.delta == 0 for draw in draws)
-    assert found.certificate.uses_real_noise
+    measurements = result.certificate.account.measurements
+    assert [measurement.to_data() for measurement in measurements] == list(dataset.runs[0].measurements)
+    epsilons = [pure for measurement in measurements for pure in measurement.cost.pure_epsilons]
+    assert sum(epsilons) == result.certificate.account.budget.epsilon
+    assert result.certificate.account.budget.epsilon <= Fraction(repr(epsilon))
+    assert all(m.cost.mu_squared == 0 and m.cost.delta == 0 for m in measurements)
+    assert result.certificate.uses_real_noise
     assert dataset.runs[0].closed
 
 
@@ -129,38 +132,38 @@ def test_the_certificate_lists_the_steps() -> None:
     assert "frequent items: exponential mechanism" in text
     assert "frequent pairs: exponential mechanism" in text
     assert "marginal of " in text
-    assert "against adding or removing one basket" in text
+    assert "Neighboring tables differ by adding or removing one basket." in text
     assert "the universe of 60 items: as listed" in text
 
 
-def test_the_paper_s_shares_go_to_its_steps() -> None:
+def test_the_steps_have_the_budget_shares_of_the_paper() -> None:
     noise = RecordingNoise()
     with open_baskets(
         LISTS, BasketSchema(items=UNIVERSE), Budget.for_guarantee(1, 0, pure_epsilons=[1]), mechanisms=noise
     ) as baskets:
         privbasis(baskets, top=100)
 
-    paid = [sum(answer.cost.pure_epsilons) for answer in noise.answers]
-    number, pairs = (len(noise.answers[place].released) for place in (1, 2))
-    others = 110 - number
-    assert paid[0] == Fraction(1, 10)
-    assert sum(paid[1:3]) == Fraction(4, 10)
-    assert sum(paid[3:]) == Fraction(5, 10)
-    assert pairs == round(others / max(1, others / number) ** 0.5)
-    assert float(paid[1]) == pytest.approx(0.4 * number / (number + pairs))
+    epsilons = [sum(answer.cost.pure_epsilons) for answer in noise.answers]
+    items, pairs = (len(noise.answers[index].released) for index in (1, 2))
+    others = 110 - items
+    assert epsilons[0] == Fraction(1, 10)
+    assert sum(epsilons[1:3]) == Fraction(4, 10)
+    assert sum(epsilons[3:]) == Fraction(5, 10)
+    assert pairs == round(others / max(1, others / items) ** 0.5)
+    assert float(epsilons[1]) == pytest.approx(0.4 * items / (items + pairs))
 
 
-def test_bought_items_lead_to_the_same_itemsets() -> None:
-    found = frequent_itemsets(LISTS, None, 40, top=30, delta=1e-6, max_items=20)
+def test_privately_discovered_items_lead_to_the_same_itemsets() -> None:
+    result = frequent_itemsets(LISTS, None, 40, top=30, delta=1e-6, max_items=20)
 
-    assert false_negatives(found, 30) < 0.1
-    assert found.certificate.account.budget.delta == Fraction(1, 10**6)
-    assert found.certificate.epsilon_bounds.epsilon <= 40
-    assert found.certificate.declared_public == ()
+    assert false_negatives(result, 30) < 0.1
+    assert result.certificate.account.budget.delta == Fraction(1, 10**6)
+    assert result.certificate.epsilon_bounds.epsilon <= 40
+    assert result.certificate.declared_public == ()
 
 
-def test_whatever_is_frequent_can_be_bought(tmp_path: Path) -> None:
-    """Odd texts are bought like others, or ignored where no list of items could hold them; the synopsis holds them."""
+def test_any_frequent_item_can_be_discovered(tmp_path: Path) -> None:
+    """Unusual texts are discovered like others and saved, or ignored if no list of items could hold them."""
     odd = [
         "caf\xe9\xa0noir",
         "yes",
@@ -175,22 +178,22 @@ def test_whatever_is_frequent_can_be_bought(tmp_path: Path) -> None:
         "a\nb",
         "\ud800",
     ]
-    found = frequent_itemsets([odd] * 5000, None, 20, top=1000, delta=1e-6, max_items=20)
-    found.to_synopsis().save(tmp_path / "s.dpsyn")
+    result = frequent_itemsets([odd] * 5000, None, 20, top=1000, delta=1e-6, max_items=20)
+    result.to_synopsis().save(tmp_path / "s.dpsyn")
 
-    assert {*found.items} == {*odd[:8], "\ufffd", "?"}
-    assert dpsyn.Synopsis.load(tmp_path / "s.dpsyn").schema.names == found.items
-
-
-def test_nothing_is_bought_where_nothing_is_frequent() -> None:
-    found = frequent_itemsets([["a"], ["b"]], None, 1, delta=1e-9, max_items=3)
-
-    assert found.itemsets == ()
-    assert found.bases == ()
-    assert len(found.certificate.account.measurements) == 1
+    assert {*result.items} == {*odd[:8], "\ufffd", "?"}
+    assert dpsyn.Synopsis.load(tmp_path / "s.dpsyn").schema.names == result.items
 
 
-# ── odd baskets ──────────────────────────────────────────────────────────────────────────────────────────────
+def test_nothing_is_discovered_if_nothing_is_frequent() -> None:
+    result = frequent_itemsets([["a"], ["b"]], None, 1, delta=1e-9, max_items=3)
+
+    assert result.itemsets == ()
+    assert result.bases == ()
+    assert len(result.certificate.account.measurements) == 1
+
+
+# ── unusual baskets─────────────────────────────────────────────────────────────────────────────────────────────
 
 ODD: dict[str, list[Any]] = {
     "none": [],
@@ -204,41 +207,41 @@ ODD: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("data", ODD.values(), ids=ODD.keys())
 @pytest.mark.parametrize("universe", [("a",), ("a", "b"), tuple("abcdefghijklmnopqrst")])
-@pytest.mark.parametrize("question", [{"top": 1}, {"top": 100}, {"min_support": 0.5}])
-def test_odd_baskets_are_answered_like_any_others(data: list[Any], universe: tuple[str, ...], question: Any) -> None:
-    found = frequent_itemsets(data, universe, 1.0, **question)
+@pytest.mark.parametrize("query", [{"top": 1}, {"top": 100}, {"min_support": 0.5}])
+def test_unusual_baskets_are_processed_like_others(data: list[Any], universe: tuple[str, ...], query: Any) -> None:
+    result = frequent_itemsets(data, universe, 1.0, **query)
 
-    known = {frozenset(x) for basis in found.bases for n in range(1, 13) for x in combinations(basis.clique, n)}
-    assert len(found.itemsets) == min(question["top"], len(known)) if "top" in question else len(found.itemsets) >= 0
-    assert sum(pure for draw in found.certificate.account.measurements for pure in draw.cost.pure_epsilons) == 1
-    assert {item for itemset in found.itemsets for item in itemset.items} <= {*universe}
+    known = {frozenset(x) for basis in result.bases for n in range(1, 13) for x in combinations(basis.clique, n)}
+    assert len(result.itemsets) == min(query["top"], len(known)) if "top" in query else len(result.itemsets) >= 0
+    assert sum(pure for m in result.certificate.account.measurements for pure in m.cost.pure_epsilons) == 1
+    assert {item for itemset in result.itemsets for item in itemset.items} <= {*universe}
 
 
-def test_counts_do_not_depend_on_what_is_outside_or_repeated() -> None:
+def test_counts_do_not_depend_on_unknown_or_repeated_items() -> None:
     plain = [["a", "b"], ["a"]] * 20
     messy = [["a", "b", "a", "x y z", None, "nan"], [" a ", "b\u0301"]] * 20
 
-    found = [frequent_itemsets(data, ("a", "b"), ENORMOUS, top=3) for data in (plain, messy)]
+    results = [frequent_itemsets(data, ("a", "b"), ENORMOUS, top=3) for data in (plain, messy)]
 
-    assert [(s.items, s.count) for s in found[0].itemsets] == [(s.items, s.count) for s in found[1].itemsets]
-    assert found[0].count("a").count == 40
+    assert [(s.items, s.count) for s in results[0].itemsets] == [(s.items, s.count) for s in results[1].itemsets]
+    assert results[0].count("a").count == 40
 
 
-def test_more_itemsets_than_there_are_is_a_shorter_list() -> None:
-    found = frequent_itemsets([["a", "b"]] * 9, ("a", "b"), 10, top=2000)
+def test_a_list_is_shorter_if_there_are_fewer_itemsets() -> None:
+    result = frequent_itemsets([["a", "b"]] * 9, ("a", "b"), 10, top=2000)
 
-    assert {itemset.items for itemset in found.itemsets} == {("a",), ("b",), ("a", "b")}
+    assert {itemset.items for itemset in result.itemsets} == {("a",), ("b",), ("a", "b")}
 
 
 def test_a_malformed_line_changes_only_its_basket(tmp_path: Path) -> None:
     (tmp_path / "b.dat").write_bytes(b"1 2\n" * 30 + b"1 \xff\xfe\x00 2,3 ;;; 99999999999999999999 -\n" + b"2\n" * 10)
 
-    found = frequent_itemsets(tmp_path / "b.dat", "1..3", ENORMOUS, top=3)
+    result = frequent_itemsets(tmp_path / "b.dat", "1..3", ENORMOUS, top=3)
 
-    assert {itemset.items: itemset.count for itemset in found.itemsets} == {("2",): 40, ("1",): 31, ("1", "2"): 30}
+    assert {itemset.items: itemset.count for itemset in result.itemsets} == {("2",): 40, ("1",): 31, ("1", "2"): 30}
 
 
-def test_all_forms_of_baskets_give_the_same(tmp_path: Path) -> None:
+def test_all_forms_of_baskets_give_the_same_result(tmp_path: Path) -> None:
     import pyarrow.parquet as papq
 
     lists = [["1", "2"], ["2", "3"], ["2"]] * 30
@@ -249,7 +252,7 @@ def test_all_forms_of_baskets_give_the_same(tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_text("order,product\n" + "".join(f"{a},{b}\n" for a, b in rows), "utf-8")
     long: Any = {"basket": "order", "item": "product"}
 
-    found = [
+    results = [
         frequent_itemsets(lists, range(1, 4), ENORMOUS, top=4),
         frequent_itemsets(tmp_path / "b.dat", "1..3", ENORMOUS, top=4),
         frequent_itemsets(tmp_path / "b.parquet", "1..3", ENORMOUS, top=4, **long),
@@ -257,26 +260,26 @@ def test_all_forms_of_baskets_give_the_same(tmp_path: Path) -> None:
         frequent_itemsets(table.to_pandas(), "1..3", ENORMOUS, top=4, **long),
     ]
 
-    assert len({tuple((s.items, s.count) for s in one.itemsets) for one in found}) == 1
-    assert found[0].itemsets[0].items == ("2",)
+    assert len({tuple((s.items, s.count) for s in one.itemsets) for one in results}) == 1
+    assert results[0].itemsets[0].items == ("2",)
 
 
-def test_a_person_s_baskets_are_bounded() -> None:
+def test_the_baskets_of_a_person_are_bounded() -> None:
     table = pa.table({"basket": range(100), "item": ["a"] * 100, "who": ["greedy"] * 90 + [f"p{i}" for i in range(10)]})
 
-    found = frequent_itemsets(table, ("a", "b"), ENORMOUS, top=1, unit="who", max_baskets=3)
+    result = frequent_itemsets(table, ("a", "b"), ENORMOUS, top=1, unit="who", max_baskets=3)
 
-    assert found.itemsets[0].count == 13
-    assert "all baskets of one who (at most 3 of them are used)" in found.certificate.text()
+    assert result.itemsets[0].count == 13
+    assert "all baskets with the same who (at most 3 baskets per who are used)" in result.certificate.text()
 
 
 def test_a_public_number_of_baskets_makes_frequencies_exact() -> None:
-    found = frequent_itemsets([["a"], []] * 10, ("a", "b"), 1.0, top=1, neighbors="replace")
+    result = frequent_itemsets([["a"], []] * 10, ("a", "b"), 1.0, top=1, neighbors="replace")
 
-    assert found.baskets == 20
+    assert result.baskets == 20
 
 
-# ── refusals, which depend on public facts alone ─────────────────────────────────────────────────────────────
+# ── refusals, which depend on public facts only ──────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -284,28 +287,28 @@ def test_a_public_number_of_baskets_makes_frequencies_exact() -> None:
     [
         ({"top": 0}, UserError, "from 1 to 2,000"),
         ({"top": 10**6}, UserError, "from 1 to 2,000"),
-        ({"min_support": 0}, UserError, "part of the baskets"),
-        ({"min_support": 1.5}, UserError, "part of the baskets"),
+        ({"min_support": 0}, UserError, "fraction of the baskets"),
+        ({"min_support": 1.5}, UserError, "fraction of the baskets"),
         ({"epsilon": 0}, BudgetError, "positive number"),
         ({"delta": 1e-9}, UserError, "leave both out"),
-        ({"items": None}, UserError, "must be bought"),
-        ({"items": None, "delta": 1e-9}, UserError, "must be bought"),
-        ({"items": None, "delta": 1e-9, "max_basket": 0}, UserError, "from 1"),
-        ({"items": None, "delta": 1e-9, "max_basket": 5, "epsilon": 1e6}, BudgetError, "at most 50"),
+        ({"items": None}, UserError, "must be discovered privately"),
+        ({"items": None, "delta": 1e-9}, UserError, "must be discovered privately"),
+        ({"items": None, "delta": 1e-9, "max_items": 0}, UserError, "from 1"),
+        ({"items": None, "delta": 1e-9, "max_items": 5, "epsilon": 1e6}, BudgetError, "at most 50"),
         ({"items": ["a", "a"]}, SchemaError, "listed twice"),
-        ({"rows": 3}, UserError, "no column names the person"),
+        ({"max_baskets": 3}, UserError, "no column names the person"),
         ({"unit": "who"}, SourceError, "there is no column 'who'"),
         ({"neighbors": "swap"}, BudgetError, "use add-remove or replace"),
     ],
 )
-def test_what_cannot_be_done_is_refused(options: dict[str, Any], error: type[Exception], complaint: str) -> None:
+def test_invalid_options_are_refused(options: dict[str, Any], error: type[Exception], complaint: str) -> None:
     arguments: dict[str, Any] = {"items": ("a",), "epsilon": 1.0, **options}
 
     with pytest.raises(error, match=complaint):
         frequent_itemsets([["a"]], **arguments)
 
 
-def test_the_public_name_is_this_function() -> None:
+def test_the_public_api_exports_this_function() -> None:
     assert dpsyn.frequent_itemsets is frequent_itemsets
     assert frequent.DEFAULT_TOP == 100
     assert len(frequent_itemsets(LISTS, UNIVERSE, ENORMOUS).itemsets) == 100

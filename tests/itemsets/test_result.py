@@ -1,4 +1,4 @@
-"""Frequent itemsets as they are published: lists, tables, rules, and the synopsis of their bases."""
+"""Frequent itemsets as published: lists, tables, association rules, and the synopsis of their bases."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def bases() -> list[Marginal]:
     ]
 
 
-def found(**options: Any) -> FrequentItemsets:
+def make_result(**options: Any) -> FrequentItemsets:
     return FrequentItemsets.from_bases(bases(), UNIVERSE, certificate(), dataset="shop", **options)
 
 
 def test_the_top_itemsets_are_listed_with_counts_errors_and_frequencies() -> None:
-    itemsets = found(top=3)
+    itemsets = make_result(top=3)
 
     assert [(itemset.items, itemset.count) for itemset in itemsets.itemsets] == [
         (("tea",), 70),
@@ -61,20 +61,20 @@ def test_the_top_itemsets_are_listed_with_counts_errors_and_frequencies() -> Non
     assert itemsets.baskets == pytest.approx(100)
 
 
-def test_itemsets_of_a_frequency_are_all_of_them() -> None:
-    itemsets = found(min_support=0.3)
+def test_all_itemsets_of_a_support_are_listed() -> None:
+    itemsets = make_result(min_support=0.3)
 
     expected = [items for items, count in naive.top(BASKETS, 99) if count >= 30]
     assert {frozenset(itemset.items) for itemset in itemsets.itemsets} == {frozenset(items) for items in expected}
-    assert len(found(min_support=0.3, top=2).itemsets) == 2
+    assert len(make_result(min_support=0.3, top=2).itemsets) == 2
 
 
 def test_a_public_number_of_baskets_is_used() -> None:
-    assert found(top=1, baskets=140).itemsets[0].frequency == 0.5
+    assert make_result(top=1, baskets=140).itemsets[0].frequency == 0.5
 
 
 def test_any_itemset_within_a_basis_can_be_counted() -> None:
-    itemsets = found(top=1)
+    itemsets = make_result(top=1)
 
     assert itemsets.count("tea", "9").count == 40
     assert itemsets.count().count == pytest.approx(100)
@@ -83,7 +83,7 @@ def test_any_itemset_within_a_basis_can_be_counted() -> None:
 
 
 def test_marginals_within_a_basis_can_be_queried() -> None:
-    itemsets = found(top=1)
+    itemsets = make_result(top=1)
 
     one, two = itemsets.marginal("9", "10"), itemsets.marginal("tea")
 
@@ -96,8 +96,8 @@ def test_marginals_within_a_basis_can_be_queried() -> None:
             itemsets.marginal(*items)
 
 
-def test_rules_are_those_of_the_counts() -> None:
-    rules = found(top=100).association_rules(0.6)
+def test_association_rules_are_those_of_the_counts() -> None:
+    rules = make_result(top=100).association_rules(0.6)
 
     expected = {
         (given, tuple(x for x in items if x not in given))
@@ -116,30 +116,32 @@ def test_rules_are_those_of_the_counts() -> None:
 
 
 def test_the_error_of_a_confidence_is_that_of_its_bins_to_first_order() -> None:
-    """A quotient a/b moves by (da − c·db)/b; both counts are linear in the bins, whose weights are found by probing."""
-    rule = next(r for r in found(top=100).association_rules(0.5) if (r.antecedent, r.consequent) == (("tea",), ("9",)))
+    """A quotient a/b changes by (da − c·db)/b; both counts are linear in the bins, whose weights come from probing."""
+    rule = next(
+        r for r in make_result(top=100).association_rules(0.5) if (r.antecedent, r.consequent) == (("tea",), ("9",))
+    )
     empty = [Marginal(basis.clique, np.zeros_like(basis.raw), 0, basis.std) for basis in bases()]
     variance = 0.0
     for number, basis in enumerate(bases()):
-        for place in range(basis.raw.size):
+        for index in range(basis.raw.size):
             raw = np.zeros_like(basis.raw)
-            raw.flat[place] = 1
+            raw.flat[index] = 1
             probe = [*empty[:number], Marginal(basis.clique, raw, 0, basis.std), *empty[number + 1 :]]
             itemsets = FrequentItemsets.from_bases(probe, UNIVERSE, certificate(), top=1)
-            moved = itemsets.count("tea", "9").count - rule.confidence * itemsets.count("tea").count
-            variance += (moved * basis.std) ** 2
+            change = itemsets.count("tea", "9").count - rule.confidence * itemsets.count("tea").count
+            variance += (change * basis.std) ** 2
 
     assert rule.confidence == pytest.approx(40 / 70)
     assert rule.standard_error == pytest.approx(variance**0.5 / 70)
 
 
-def test_an_absurd_confidence_is_refused() -> None:
+def test_an_impossible_confidence_is_refused() -> None:
     with pytest.raises(UserError, match="from 0 to 1"):
-        found(top=3).association_rules(2)
+        make_result(top=3).association_rules(2)
 
 
 def test_tables_hold_lists_or_texts() -> None:
-    itemsets = found(top=20)
+    itemsets = make_result(top=20)
 
     table, text, rules = itemsets.table(), itemsets.table("pandas", as_text=True), itemsets.association_rules_table(0.9)
 
@@ -151,7 +153,7 @@ def test_tables_hold_lists_or_texts() -> None:
 
 
 def test_plain_data_is_json_and_holds_the_certificate() -> None:
-    data = json.loads(json.dumps(found(top=2).to_data(0.9), allow_nan=False))
+    data = json.loads(json.dumps(make_result(top=2).to_data(0.9), allow_nan=False))
 
     assert [itemset["items"] for itemset in data["itemsets"]] == [["tea"], ["10"]]
     assert data["certificate"]["privacy_unit"] == {
@@ -164,8 +166,8 @@ def test_plain_data_is_json_and_holds_the_certificate() -> None:
     assert data["rules"] == []
 
 
-def test_the_bases_are_a_synopsis_that_is_saved_loaded_and_drawn_from(tmp_path: Path) -> None:
-    found(top=5).to_synopsis().save(tmp_path / "s.dpsyn")
+def test_the_bases_are_a_synopsis_that_is_saved_loaded_and_sampled(tmp_path: Path) -> None:
+    make_result(top=5).to_synopsis().save(tmp_path / "s.dpsyn")
 
     loaded = dpsyn.Synopsis.load(tmp_path / "s.dpsyn", recompute=True)
     rows = loaded.generate(rows=1000, seed=1)
@@ -179,13 +181,13 @@ def test_the_bases_are_a_synopsis_that_is_saved_loaded_and_drawn_from(tmp_path: 
 
 
 @pytest.mark.parametrize("baskets", [None, 200])
-def test_more_itemsets_come_from_a_kept_synopsis_for_nothing(tmp_path: Path, baskets: int | None) -> None:
-    found(top=1, baskets=baskets).to_synopsis().save(tmp_path / "s.dpsyn")
+def test_more_itemsets_come_from_a_saved_synopsis_at_no_cost(tmp_path: Path, baskets: int | None) -> None:
+    make_result(top=1, baskets=baskets).to_synopsis().save(tmp_path / "s.dpsyn")
 
-    again = FrequentItemsets.from_synopsis(dpsyn.Synopsis.load(tmp_path / "s.dpsyn"), top=4)
+    loaded = FrequentItemsets.from_synopsis(dpsyn.Synopsis.load(tmp_path / "s.dpsyn"), top=4)
 
-    assert again.itemsets == found(top=4).itemsets
-    assert again.dataset == "shop"
+    assert loaded.itemsets == make_result(top=4).itemsets
+    assert loaded.dataset == "shop"
 
 
 def test_a_synopsis_of_rows_has_no_itemsets() -> None:
@@ -194,18 +196,18 @@ def test_a_synopsis_of_rows_has_no_itemsets() -> None:
 
 
 def certificate_without_run(loaded: dpsyn.Synopsis) -> Certificate:
-    """The certificate that was saved; only the random name of its run differs from a new one."""
+    """The saved certificate; only the random name of its run differs from a new one."""
     saved = loaded.certificates[0]
     assert saved is not None
     assert saved.account == certificate().account
     return saved
 
 
-def test_nothing_found_is_an_empty_list_and_no_synopsis() -> None:
-    nothing = FrequentItemsets.from_bases([], (), certificate(), top=5)
+def test_a_result_without_bases_is_an_empty_list_and_no_synopsis() -> None:
+    empty = FrequentItemsets.from_bases([], (), certificate(), top=5)
 
-    assert nothing.itemsets == ()
-    assert nothing.table().num_rows == 0
-    assert nothing.association_rules() == ()
-    with pytest.raises(UserError, match="nothing to keep"):
-        nothing.to_synopsis()
+    assert empty.itemsets == ()
+    assert empty.table().num_rows == 0
+    assert empty.association_rules() == ()
+    with pytest.raises(UserError, match="no synopsis to save"):
+        empty.to_synopsis()

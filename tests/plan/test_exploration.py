@@ -10,7 +10,7 @@ import pytest
 import dpsyn
 from dpsyn.diagnose import explore_public_data
 from dpsyn.errors import UserError
-from dpsyn.plan import Exploration, Plan, entries, explore_synopsis
+from dpsyn.plan import Exploration, Plan, entries
 from dpsyn.schema import JointAttribute, Total
 from tests.plan.schemas import CALLS, calls
 
@@ -23,7 +23,7 @@ def test_a_public_table_is_looked_at_exactly() -> None:
     assert found.exact
     assert frozenset({"received", "entered"}) in strongest
     assert ("month", "received") in follows
-    assert all(d.deviation == 0 for d in found.dependences)
+    assert all(d.std == 0 for d in found.dependences)
     assert len(found.dependences) == 28
     by_pair = {frozenset(d.pair): d for d in found.dependences}
     perfect = by_pair[frozenset({"received", "month"})]
@@ -54,7 +54,7 @@ def test_an_exploration_that_was_paid_for_becomes_a_plan_that_fits(tmp_path: obj
     certificate = synopsis.certificates[0]
     assert certificate is not None
     assert {draw.purpose.split(" of ")[0] for draw in certificate.account.measurements} == {"marginal", "dependence"}
-    assert explore_synopsis(synopsis).rows == pytest.approx(20_000, rel=0.1)
+    assert Exploration.from_synopsis(synopsis).rows == pytest.approx(20_000, rel=0.1)
 
 
 def test_what_the_schema_declares_as_one_is_drafted_by_its_parts() -> None:
@@ -91,7 +91,7 @@ def test_a_synopsis_without_scores_is_refused() -> None:
 )
 def test_a_synopsis_in_which_attributes_are_told_by_others_is_refused(entry: str) -> None:
     plan = Plan.from_yaml(f"dpsyn_plan: 1\nselection: true\ntransforms:\n  - {entry}\n")
-    synopsis = dpsyn.measure(calls(2_000), CALLS, 2.0, plan=plan)
+    synopsis = dpsyn.measure(calls(2_000), CALLS, 2.0, recipe=dpsyn.Planned(plan=plan))
     assert synopsis.releases[0].scores
 
     with pytest.raises(UserError, match="dpsyn explore"):

@@ -97,11 +97,11 @@ def test_plans_that_differ_have_other_digests() -> None:
         ("marginals:\n  - {of: [a], when: epsilon is small}", "line 3: marginal 1: 'epsilon is small' is not a cond"),
         ("marginals:\n  - {of: [a], share: 1.5}", "share is 1.5; give a part"),
         ("marginals:\n  - {of: [a], share: lots}", "'lots' is not a number"),
-        ("marginals:\n  - {of: [a], mechanism: laplace}", "laplace noise needs a share"),
+        ("marginals:\n  - {of: [a], mechanism: laplace}", "Laplace noise needs a share"),
         ("marginals:\n  - {of: [a], mechanism: cauchy, share: 0.1}", "there is no 'cauchy'; use gaussian, laplace"),
         ("marginals:\n  - {of: [a, a]}", "names an attribute twice"),
         ("marginals:\n  - {of: [a], pairs: [b, c]}", "either of: [...]"),
-        ("marginals:\n  - {pairs: [b]}", "two attributes at least"),
+        ("marginals:\n  - {pairs: [b]}", "at least two attributes"),
         ("marginals:\n  - {of: [b], with: [c]}", "with: belongs to pairs:"),
         ("marginals:\n  - 7", "line 3: marginal 1 needs of:"),
         ("groups: [a]", "line 2: groups is a mapping"),
@@ -153,31 +153,31 @@ def test_several_mistakes_are_told_at_once() -> None:
         (
             "transforms:\n  - transform: random\n    when: epsilon < 1\n"
             "    of: [received, entered, arrived, unit, kind, month, address, wage]",
-            "line 5: at ε = 0.5 all attributes would be drawn evenly",
+            "line 5: at ε = 0.5 no attribute would be measured",
         ),
         (
             "transforms:\n  - {transform: availability, to: t, of: [month], anchor: kind}",
-            "cannot be told by their diff",
+            "their difference is not defined",
         ),
         (
             "transforms:\n  - {transform: availability, to: t, of: [arrived], anchor: received}\n"
             "  - {transform: availability, to: u, of: [entered], anchor: arrived}",
-            "line 4: 'arrived' is itself told by another attribute",
+            "line 4: 'arrived' is itself coded relative to another attribute",
         ),
         (
             "transforms:\n  - {transform: availability, to: u, of: [entered], anchor: arrived}\n"
             "  - {transform: availability, to: t, of: [arrived], anchor: received}",
-            "line 4: 'entered' is told by 'arrived', which then cannot be told by 'received'",
+            "line 4: 'entered' is coded relative to 'arrived', which then cannot be relative to 'received'",
         ),
         (
             "transforms:\n  - {transform: mapping, of: kind, from: unit}\n"
             "  - {transform: mapping, of: unit, from: month}",
-            "line 4: 'kind' is told by 'unit', which then cannot be told by 'month'",
+            "line 4: 'kind' is coded relative to 'unit', which then cannot be relative to 'month'",
         ),
         (
             "transforms:\n  - {transform: recode, to: x, of: [received, unit]}\n"
             "  - {transform: mapping, of: month, from: received}",
-            "line 4: 'received' is not an attribute by itself here",
+            "line 4: 'received' is part of a joint attribute or not measured",
         ),
         *(
             (
@@ -199,7 +199,7 @@ def test_several_mistakes_are_told_at_once() -> None:
         ("marginals:\n  - {of: [unit], share: 0.7}\n  - {of: [kind], share: 0.7}", "add up to 1.4 of ρ"),
         ("marginals:\n  - {of: [unit], share: 1}", "line 2: the shares of the plan add up to 1 of ρ"),
         ("one_way: 0.5\nmarginals:\n  - {of: [unit], share: 0.5}\n  - [kind]", "nothing is left for marginals without"),
-        ("marginals:\n  - {of: [unit], share: 1, mechanism: laplace}", "line 2: the marginals with laplace noise take"),
+        ("marginals:\n  - {of: [unit], share: 1, mechanism: laplace}", "line 2: the marginals with Laplace noise take"),
         ("groups:\n  g: [unit]\n  h: [unit, kind]", "line 4: 'unit' is in group 'h' and in one before it"),
         (
             "groups:\n  g: [unit]\n  h: {attributes: [kind, month], join: kind}",
@@ -211,7 +211,7 @@ def test_several_mistakes_are_told_at_once() -> None:
         (
             "transforms:\n  - {transform: recode, to: x, of: [unit, kind], when: epsilon < 1}\n"
             "marginals:\n  - [x, month]",
-            "'x' does not exist here at ε = 1",
+            "'x' does not exist at ε = 1",
         ),
     ],
 )

@@ -221,7 +221,7 @@ def test_predicted_noise_costs_what_the_budget_allows() -> None:
     assert sum(1 / (2 * entry.std**2) for entry in gaussian) == pytest.approx(float(rho) * 0.9)  # less selection
     laplace = [entry for entry in found if entry.mechanism == "laplace"]
     assert [entry.std for entry in laplace] == pytest.approx([math.sqrt(2) * 10])
-    assert {entry.kind for entry in found} == {"1-way", "histogram", "recoding", "mapping", "marginal"}
+    assert {entry.kind for entry in found} == {"one-way", "histogram", "recoding", "mapping", "marginal"}
 
 
 def test_noise_falls_with_the_budget_and_tables_drown_only_where_it_is_small() -> None:
@@ -251,4 +251,4 @@ def test_a_laplace_share_that_tells_nothing_is_warned_of(share: str, warned: boo
     words = laplace_noise_warning(Plan.from_yaml(text), CALLS, 1.0)
 
     assert bool(words) == warned
-    assert not warned or "1,414,214, exceeds the 20,000 rows" in str(words)
+    assert not warned or "1,414,214, exceeds the 20,000 expected rows" in str(words)

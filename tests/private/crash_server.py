@@ -1,11 +1,12 @@
 """A program that starts releases and kills them, for the tests of what a killed release leaves behind.
 
-    python -m tests.private.dying
+    python -m tests.private.crash_server
 
-It reads orders, one JSON object a line: a release is started that tells its draws in the file ``told``; when it has
-told of ``draws`` of them, and ``delay`` more seconds have passed, it is killed. Without ``draws`` it may end by itself.
-The answer is the signal that ended it. What a release was given by the gate it tells in ``used``, and how it ended in
-``outcome``. Everything is loaded and compiled once and each release is a fork, so that fifty of them take seconds.
+It reads orders, one JSON object per line. For each it starts a release that logs its measurements in the file ``log``.
+When ``kill_after`` of them are logged, and ``delay`` more seconds have passed, the release is killed. Without
+``kill_after`` it may end by itself. The answer is the signal that ended it. A release logs the answers of the gate in
+``used``, and how it ended in ``outcome``. Everything is loaded and compiled once and each release is a fork, so fifty
+of them take seconds.
 """
 
 from __future__ import annotations
@@ -50,17 +51,17 @@ TABLE = pa.table(
     }
 )
 BUDGET = Budget.for_guarantee(10, 1e-6, pure_epsilons=[0.5, 0.5], thresholds=True)
-"""More than a release needs, so that most of what is lost can be paid for again."""
-DRAWS = 9
-"""How many answers a release gives before it waits for its end."""
+"""More than a release needs, so most lost answers can be measured again."""
+MEASUREMENTS = 9
+"""The number of answers of a release before it waits to be killed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     """A release to start, and when to kill it."""
 
-    told: Path
-    draws: int | None = None
+    log: Path
+    kill_after: int | None = None
     delay: float = 0.0
     ledger: Path | None = None
     journal: Path | None = None
@@ -68,39 +69,37 @@ class Order:
 
     @property
     def used(self) -> Path:
-        """Where the release tells what the gate gave it."""
-        return self.told.with_suffix(".used")
+        """Where the release logs the answers of the gate."""
+        return self.log.with_suffix(".used")
 
     @property
     def outcome(self) -> Path:
-        """Where the release tells how it ended: an error, or the certificate if it is not to be killed."""
-        return self.told.with_suffix(".outcome")
+        """Where the release logs how it ended: an error, or the certificate if it is not to be killed."""
+        return self.log.with_suffix(".outcome")
 
     def to_json(self) -> str:
         """One line."""
-        fields = {
-            name: getattr(self, name) for name in ("told", "measurements", "delay", "ledger", "journal", "resume")
-        }
+        fields = {name: getattr(self, name) for name in ("log", "kill_after", "delay", "ledger", "journal", "resume")}
         return json.dumps(fields, default=str)
 
     @classmethod
     def from_json(cls, line: str) -> Order:
         """Read it back."""
         fields: dict[str, Any] = json.loads(line)
-        return cls(**fields | {name: Path(fields[name]) for name in ("told", "ledger", "journal") if fields[name]})
+        return cls(**fields | {name: Path(fields[name]) for name in ("log", "ledger", "journal") if fields[name]})
 
 
 class LoggedNoise:
-    """Real noise; every spend is on disk as soon as its noise is drawn."""
+    """Real noise; every cost is on disk as soon as its noise is sampled."""
 
-    def __init__(self, told: Path) -> None:
+    def __init__(self, log: Path) -> None:
         self._noise = SystemNoise()
-        self._file = os.open(told, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        self._file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     def add_noise(self, answers: Sequence[ChargedAnswer]) -> list[NDArray[np.int64]]:
         released = self._noise.add_noise(answers)
-        for _, spend in answers:
-            self._log_cost(spend)
+        for _, cost in answers:
+            self._log_cost(cost)
         return released
 
     def select_partitions(self, counts: Mapping[str, int], cost: PartitionSelection) -> dict[str, int]:
@@ -119,7 +118,7 @@ class LoggedNoise:
 
 
 class AnswerLog:
-    """Writes down what the gate gave, as soon as it has."""
+    """Logs the answers of the gate, as soon as they are returned."""
 
     def __init__(self, used: Path) -> None:
         self._file = os.open(used, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -131,44 +130,51 @@ class AnswerLog:
 
 def ask(table: PrivateTable, use: Callable[..., None]) -> None:
     """Ask everything the gate answers, and use it."""
-    share = BUDGET.rho / 10
-    table = table.discover_range("age", share)
+    rho = BUDGET.rho / 10
+    table = table.discover_range("age", rho)
     age: Any = table.schema["age"]
     use([age.low, age.high])
-    table = table.discover_values("city", share, BUDGET.threshold_delta / 2)
+    table = table.discover_values("city", rho, BUDGET.threshold_delta / 2)
     city: Any = table.schema["city"]
     use(list(city.values))
-    use(table.measure_fine_histogram("age", share).raw.tolist())
-    use(*(found.raw.tolist() for found in table.measure([("job",), ("age", "job")], [share, share])))
-    use(*(found.raw.tolist() for found in table.measure_laplace([("ok", "job")], [BUDGET.pure_epsilons[0]])))
-    use(table.score_predictions([("job",), ("ok",)], [np.zeros(40), np.zeros(2)], share).tolist())
-    use(table.score_indif([("job", "city"), ("ok", "job")], share).tolist())
-    use(*(found.raw.tolist() for found in table.measure([("city", "ok")], [share])))
+    use(table.measure_fine_histogram("age", rho).raw.tolist())
+    use(*(marginal.raw.tolist() for marginal in table.measure([("job",), ("age", "job")], [rho, rho])))
+    use(*(marginal.raw.tolist() for marginal in table.measure_laplace([("ok", "job")], [BUDGET.pure_epsilons[0]])))
+    use(table.score_predictions([("job",), ("ok",)], [np.zeros(40), np.zeros(2)], rho).tolist())
+    use(table.score_indif([("job", "city"), ("ok", "job")], rho).tolist())
+    use(*(marginal.raw.tolist() for marginal in table.measure([("city", "ok")], [rho])))
 
 
 def release(order: Order) -> None:
     """A whole release; without a journal it is never closed."""
     ledger = Ledger(order.ledger) if order.ledger else None
-    noise, use = LoggedNoise(order.told), AnswerLog(order.used)
+    noise, use = LoggedNoise(order.log), AnswerLog(order.used)
     table = open_private(
-        TABLE, SCHEMA, BUDGET, ledger, mechanisms=noise, journal=order.journal, resume=order.resume, recipe="everything"
+        TABLE,
+        SCHEMA,
+        BUDGET,
+        ledger,
+        mechanisms=noise,
+        journal=order.journal,
+        resume=order.resume,
+        recipe={"name": "everything"},
     )
     if not order.journal:
         ask(table, use)
         return
     with table:
         ask(table, use)
-        outcome = table.certificate().to_data() if order.draws is None else {}
+        outcome = table.certificate().to_data() if order.kill_after is None else {}
     write_text(order.outcome, json.dumps(outcome))
 
 
 def start(order: Order) -> int:
-    """A process that gives a whole release and then waits to be killed, or ends; its number."""
+    """Start a process that makes a whole release and then waits to be killed, or ends; its id."""
     process = os.fork()
     if process == 0:
         try:
             release(order)
-            if order.draws is not None:
+            if order.kill_after is not None:
                 signal.pause()
         except DPSynError as error:
             write_text(order.outcome, json.dumps({"error": str(error)}))
@@ -178,11 +184,11 @@ def start(order: Order) -> int:
 
 
 def kill(process: int, order: Order) -> int:
-    """Kill a release so long after so many draws; the signal that ended it, 0 if it ended by itself."""
-    if order.draws is None:
+    """Kill a release at the ordered moment; the signal that ended it, 0 if it ended by itself."""
+    if order.kill_after is None:
         return os.WTERMSIG(os.waitpid(process, 0)[1])
     ended = 0
-    while not ended and _lines(order.told) < order.draws and not order.outcome.exists():
+    while not ended and _lines(order.log) < order.kill_after and not order.outcome.exists():
         time.sleep(0.0005)
         ended, status = os.waitpid(process, os.WNOHANG)
     if not ended:

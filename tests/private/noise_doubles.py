@@ -1,4 +1,4 @@
-"""Noise for tests: drawn from a seed, scaled, or replayed from an earlier run. None of it is private."""
+"""Noise for tests: from a seed, scaled, or replayed from an earlier run. None of it is private."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpsyn.private.mechanisms import ChargedAnswer
 
 @dataclass(frozen=True)
 class RecordedAnswer:
-    """One answer of the gate: what it was before noise, what was paid, what was released."""
+    """One answer of the gate: before noise, its cost, and as released."""
 
     exact: Any
     cost: Gaussian | Laplace | PartitionSelection | Exponential
@@ -43,9 +43,7 @@ class RecordingNoise:
         return np.asarray(released, np.int64)
 
     def select_partitions(self, counts: Mapping[str, int], cost: PartitionSelection) -> dict[str, int]:
-        released = {
-            key: number for key, number in sorted(counts.items()) if number + self._rng.normal() >= cost.threshold
-        }
+        released = {key: count for key, count in sorted(counts.items()) if count + self._rng.normal() >= cost.threshold}
         self.answers.append(RecordedAnswer(dict(counts), cost, released))
         return released
 
@@ -64,13 +62,13 @@ class ReplayedNoise:
         self._earlier = earlier.answers
 
     def _next(self, exact: Any, cost: Gaussian | Laplace | PartitionSelection | Exponential) -> Any:
-        before = self._earlier[len(self.answers)]
-        assert cost == before.cost
-        self.answers.append(RecordedAnswer(exact, cost, before.released))
-        return before.released
+        earlier = self._earlier[len(self.answers)]
+        assert cost == earlier.cost
+        self.answers.append(RecordedAnswer(exact, cost, earlier.released))
+        return earlier.released
 
     def add_noise(self, answers: Sequence[ChargedAnswer]) -> list[NDArray[np.int64]]:
-        return [self._next(exact.copy(), spend) for exact, spend in answers]
+        return [self._next(exact.copy(), cost) for exact, cost in answers]
 
     def select_partitions(self, counts: Mapping[str, int], cost: PartitionSelection) -> dict[str, int]:
         released: dict[str, int] = self._next(dict(counts), cost)
@@ -85,9 +83,7 @@ class NoNoise:
     """No noise at all: what the gate would answer for an infinite budget."""
 
     def add_noise(self, answers: Sequence[ChargedAnswer]) -> list[NDArray[np.int64]]:
-        return [
-            np.asarray(exact * 2**spend.lattice if isinstance(spend, Gaussian) else exact) for exact, spend in answers
-        ]
+        return [np.asarray(exact * 2**cost.lattice if isinstance(cost, Gaussian) else exact) for exact, cost in answers]
 
     def select_partitions(self, counts: Mapping[str, int], cost: PartitionSelection) -> dict[str, int]:
         return {key: counts[key] for key in sorted(counts) if counts[key] >= cost.threshold}
@@ -97,7 +93,7 @@ class NoNoise:
 
 
 class InventedNoise:
-    """Releases what it was told to, whatever the exact answers are: what follows must follow from that alone."""
+    """Releases given values instead of the exact answers, so everything that follows must depend on them alone."""
 
     def __init__(self, *, full: int, value: str) -> None:
         self._full, self._value = full, value
@@ -124,9 +120,9 @@ class ScaledNoise(SystemNoise):
         self.factor = factor
 
     def add_noise(self, answers: Sequence[ChargedAnswer]) -> list[NDArray[np.int64]]:
-        noisy = super().add_noise([(exact, self._scale_cost(spend)) for exact, spend in answers])
+        noisy = super().add_noise([(exact, self._scale_cost(cost)) for exact, cost in answers])
         pairs = zip(noisy, answers, strict=True)
-        return [released // 2 if isinstance(spend, Gaussian) else released for released, (_, spend) in pairs]
+        return [released // 2 if isinstance(cost, Gaussian) else released for released, (_, cost) in pairs]
 
     def _scale_cost(self, cost: Gaussian | Laplace) -> Gaussian | Laplace:
         if isinstance(cost, Gaussian):

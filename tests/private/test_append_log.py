@@ -32,7 +32,7 @@ def read(path: Path) -> list[bytes]:
     return list(lines.texts)
 
 
-def test_what_was_appended_is_read_back_and_more_can_follow(tmp_path: Path) -> None:
+def test_appended_lines_are_read_back_and_more_can_follow(tmp_path: Path) -> None:
     path = tmp_path / "l"
     written(path, *TEXTS[:2])
     lines = AppendLog.reopen(path)
@@ -43,7 +43,7 @@ def test_what_was_appended_is_read_back_and_more_can_follow(tmp_path: Path) -> N
     assert read(path) == TEXTS
 
 
-def test_a_line_that_was_cut_anywhere_is_as_if_it_had_never_been_written(tmp_path: Path) -> None:
+def test_an_incomplete_last_line_is_cut_off(tmp_path: Path) -> None:
     path = tmp_path / "l"
     whole = written(path, *TEXTS)
     last = whole[: -len(whole.rsplit(b"\n", 2)[1]) - 1]
@@ -58,7 +58,7 @@ def test_a_line_that_was_cut_anywhere_is_as_if_it_had_never_been_written(tmp_pat
         assert read(path) == [*TEXTS[:3], b"next"]
 
 
-def test_a_file_cut_anywhere_has_the_lines_that_were_whole(tmp_path: Path) -> None:
+def test_a_file_cut_anywhere_keeps_its_complete_lines(tmp_path: Path) -> None:
     path = tmp_path / "l"
     whole = written(path, *TEXTS)
 
@@ -69,12 +69,12 @@ def test_a_file_cut_anywhere_has_the_lines_that_were_whole(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("change", [1, 128, ord("\n")])
-def test_a_changed_byte_is_found_wherever_it_is(change: int, tmp_path: Path) -> None:
+def test_a_changed_byte_is_detected_anywhere(change: int, tmp_path: Path) -> None:
     path = tmp_path / "l"
     whole = written(path, *TEXTS)
 
-    for place in range(len(whole) - 1):  # without the last line break the last line is not whole
-        changed = bytes([*whole[:place], whole[place] ^ change, *whole[place + 1 :]])
+    for position in range(len(whole) - 1):  # without the last line break the last line is not whole
+        changed = bytes([*whole[:position], whole[position] ^ change, *whole[position + 1 :]])
         path.write_bytes(changed)
 
         with pytest.raises(JournalError, match="is damaged"):
@@ -86,7 +86,7 @@ def test_a_changed_byte_is_found_wherever_it_is(change: int, tmp_path: Path) -> 
     "change",
     [lambda lines: lines[1:], lambda lines: [lines[0], *lines[2:]], lambda lines: [*lines[:2], lines[1], *lines[2:]]],
 )
-def test_lines_that_were_removed_or_doubled_are_found(tmp_path: Path, change: Any) -> None:
+def test_removed_and_duplicated_lines_are_detected(tmp_path: Path, change: Any) -> None:
     path = tmp_path / "l"
     lines = written(path, *TEXTS).splitlines(keepends=True)
     path.write_bytes(b"".join(change(lines)))
@@ -100,7 +100,7 @@ def test_another_file_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
         path = tmp_path / "table"
         path.write_bytes(content)
 
-        with pytest.raises(JournalError, match=r"no whole line|is no journal"):
+        with pytest.raises(JournalError, match=r"no complete line|is no journal"):
             AppendLog.reopen(path)
 
         assert path.read_bytes() == content
@@ -117,7 +117,7 @@ def test_only_the_owner_can_read_it_and_it_replaces_nothing(tmp_path: Path) -> N
     assert path.read_bytes() == before
 
 
-def test_only_one_can_have_it_open(tmp_path: Path) -> None:
+def test_only_one_process_can_have_it_open(tmp_path: Path) -> None:
     path = tmp_path / "l"
     first = AppendLog.create(path)
     first.append([b"a"])
@@ -131,7 +131,7 @@ def test_only_one_can_have_it_open(tmp_path: Path) -> None:
         first.append([b"b"])
 
 
-def test_where_it_cannot_be_made_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cannot_be_created_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

@@ -25,7 +25,7 @@ from tests.private.noise_doubles import RecordedAnswer, RecordingNoise, Replayed
 
 ITEMS = tuple("abcdefgh")
 SMALL = PrivBasis(max_basis_items=3)
-"""So that pairs are drawn for a few items already."""
+"""Small, so pairs are chosen even for a few items."""
 
 Row = tuple[str, str, str | None]
 """Person, basket, item."""
@@ -52,8 +52,8 @@ class Neighbors:
 def rows_of(baskets: list[list[list[str | None]]]) -> list[Row]:
     return [
         (f"p{who}", f"b{who}-{number}", item)
-        for who, own in enumerate(baskets)
-        for number, basket in enumerate(own)
+        for who, unshared in enumerate(baskets)
+        for number, basket in enumerate(unshared)
         for item in basket
     ]
 
@@ -73,32 +73,32 @@ def answers(rows: list[Row], schema: BasketSchema, recipe: Any, noise: Any, budg
     }
     with open_baskets(pa.table(columns), schema, budget, mechanisms=noise) as baskets:
         recipe(baskets)
-    found: list[RecordedAnswer] = noise.answers
-    return found
+    pairs: list[RecordedAnswer] = noise.answers
+    return pairs
 
 
 def check(one: RecordedAnswer, other: RecordedAnswer) -> None:
-    spend = one.cost
-    if isinstance(spend, PartitionSelection):
-        check_listing(one.exact, other.exact, spend)
+    cost = one.cost
+    if isinstance(cost, PartitionSelection):
+        check_listing(one.exact, other.exact, cost)
         return
     difference = np.asarray(one.exact, np.int64) - np.asarray(other.exact, np.int64)
-    if isinstance(spend, Laplace):
-        assert np.abs(difference).sum() <= spend.sensitivity
-    elif isinstance(spend, Exponential):
-        assert np.abs(difference).max() <= spend.sensitivity
-        assert not spend.monotone or (difference >= 0).all() or (difference <= 0).all()
+    if isinstance(cost, Laplace):
+        assert np.abs(difference).sum() <= cost.sensitivity
+    elif isinstance(cost, Exponential):
+        assert np.abs(difference).max() <= cost.sensitivity
+        assert not cost.monotone or (difference >= 0).all() or (difference <= 0).all()
     else:
-        raise AssertionError(f"nothing is known about {spend}")
+        raise AssertionError(f"nothing is known about {cost}")
 
 
-def check_listing(one: dict[str, int], other: dict[str, int], spend: PartitionSelection) -> None:
-    assert isinstance(spend.noise, Gaussian)
-    assert sum((one[key] - other[key]) ** 2 for key in one.keys() & other.keys()) <= spend.noise.sensitivity_squared
-    for mine, theirs in ((one, other), (other, one)):
-        own = mine.keys() - theirs.keys()
-        assert len(own) <= spend.max_rows
-        assert all(mine[key] <= spend.max_rows for key in own)
+def check_listing(one: dict[str, int], other: dict[str, int], cost: PartitionSelection) -> None:
+    assert isinstance(cost.noise, Gaussian)
+    assert sum((one[key] - other[key]) ** 2 for key in one.keys() & other.keys()) <= cost.noise.sensitivity_squared
+    for one_side, other_side in ((one, other), (other, one)):
+        unshared = one_side.keys() - other_side.keys()
+        assert len(unshared) <= cost.max_rows
+        assert all(one_side[key] <= cost.max_rows for key in unshared)
 
 
 @pytest.fixture(autouse=True)
@@ -141,7 +141,7 @@ def test_answers_on_neighbors_differ_by_no_more_than_was_charged(recipe: str, re
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("kept", [None, 2])
-def test_bought_items_differ_by_no_more_than_was_charged(relation: Any, kept: int | None) -> None:
+def test_discovered_items_differ_by_no_more_than_was_charged(relation: Any, kept: int | None) -> None:
     schema = BasketSchema(
         items=None, neighbors=relation, privacy_unit=UnitDeclaration(id="who", max_rows=kept) if kept else None
     )
@@ -169,7 +169,7 @@ def test_a_neighbor_can_reach_what_is_charged(kept: int | None) -> None:
     empty: list[list[str | None]] = [[None]] * (kept or 1)
     pair = Neighbors(rows_of([[["a"]], full]), rows_of([[["a"]], empty]))
 
-    found = compared(pair, schema, RECIPES["top"], Budget.for_guarantee(2, 0, pure_epsilons=[2]))
+    pairs = compared(pair, schema, RECIPES["top"], Budget.for_guarantee(2, 0, pure_epsilons=[2]))
 
     reached = [
         (
@@ -177,7 +177,7 @@ def test_a_neighbor_can_reach_what_is_charged(kept: int | None) -> None:
             if isinstance(one.cost, Laplace)
             else np.abs(one.exact - other.exact).max()
         )
-        for one, other in found
+        for one, other in pairs
     ]
-    charged = [one.cost.sensitivity for one, _ in found if isinstance(one.cost, Laplace | Exponential)]
-    assert [r == c for r, c in zip(reached[1:], charged[1:], strict=True)] == [True] * (len(found) - 1)
+    charged = [one.cost.sensitivity for one, _ in pairs if isinstance(one.cost, Laplace | Exponential)]
+    assert [r == c for r, c in zip(reached[1:], charged[1:], strict=True)] == [True] * (len(pairs) - 1)

@@ -1,4 +1,4 @@
-"""A release that is killed at any moment leaves a ledger that knows of everything it drew, and can be resumed."""
+"""A release that is killed at any moment leaves a ledger with all of its measurements, and can be resumed."""
 
 from __future__ import annotations
 
@@ -22,15 +22,17 @@ from dpsyn.accounting.ledger import DatasetAccount
 from dpsyn.marginals import Marginal
 from dpsyn.private.approximate_bounds import narrow_bounds
 from dpsyn.private.journal import AnswerRecord, ChargeRecord, JournalRecord, parse_record
-from tests.private.crash_server import BUDGET, DRAWS, SCHEMA, Order
+from tests.private.crash_server import BUDGET, MEASUREMENTS, SCHEMA, Order
+
+pytestmark = pytest.mark.check
 
 KILLS = 50
-MOMENTS = (0, 0, 0, *range(1, DRAWS + 1))
-"""How many draws a release may tell of before the time to its end runs; the start takes as long as three draws."""
+MOMENTS = (0, 0, 0, *range(1, MEASUREMENTS + 1))
+"""The number of measurements that are logged before the delay begins; the start takes as long as three of them."""
 RESUMED = 12
 """Releases that are killed up to three times each, every other one with a ledger."""
 LONGEST = 0.03
-"""Seconds after that within which the kill falls; the next draw or two take as long."""
+"""The longest delay in seconds; the next one or two measurements take as long."""
 
 
 def capped(path: Path) -> Ledger:
@@ -56,57 +58,57 @@ def killer() -> Iterator[subprocess.Popen[str]]:
 
 
 def killed(killer: subprocess.Popen[str], order: Order) -> list[dict[str, Any]]:
-    """Start a release, kill it unless it may end by itself, and return the spends that it told of."""
+    """Start a release, kill it unless it may end by itself, and return the costs that it logged."""
     assert killer.stdin is not None
     assert killer.stdout is not None
     killer.stdin.write(order.to_json() + "\n")
     killer.stdin.flush()
     ended_by = int(killer.stdout.readline())
     assert ended_by == signal.SIGKILL or order.outcome.exists()
-    return told(order.told)
+    return read_lines(order.log)
 
 
-def told(path: Path) -> list[Any]:
-    """The whole lines of a file."""
+def read_lines(path: Path) -> list[Any]:
+    """The complete lines of a file."""
     lines = path.read_text("utf-8").split("\n")[:-1] if path.exists() else []
     return [json.loads(line) for line in lines]
 
 
 def account(ledger: Ledger) -> DatasetAccount:
-    """The only dataset of a sound ledger."""
+    """The only dataset of an intact ledger."""
     assert ledger.verify().faults == ()
     (dataset,) = ledger.datasets()
     return dataset
 
 
-def cost(spends: list[dict[str, Any]]) -> tuple[Fraction, Fraction]:
-    """What spends cost together, recomputed."""
-    steps = [cost_from_data(spend) for spend in spends]
+def total_cost(costs: list[dict[str, Any]]) -> tuple[Fraction, Fraction]:
+    """The total ρ and δ of costs, recomputed."""
+    steps = [cost_from_data(cost) for cost in costs]
     return sum((step.rho for step in steps), Fraction(0)), sum((step.delta for step in steps), Fraction(0))
 
 
-def check(ledger: Ledger, drawn: list[dict[str, Any]], before: DatasetAccount) -> DatasetAccount:
-    """Hold what a killed release left against what it drew, and close it."""
+def check(ledger: Ledger, measured: list[dict[str, Any]], before: DatasetAccount) -> DatasetAccount:
+    """Compare the ledger of a killed release with what it measured, and close the run."""
     held = account(ledger)
     runs = held.runs[len(before.runs) :]
     if not runs:  # it was killed before it reserved anything
-        assert (drawn, held) == ([], before)
+        assert (measured, held) == ([], before)
         return held
     (run,) = runs
-    paid = [draw["mechanism"] for draw in run.measurements]
-    assert paid[: len(drawn)] == drawn
+    paid = [measurement["mechanism"] for measurement in run.measurements]
+    assert paid[: len(measured)] == measured
     assert not run.closed
     assert (held.rho - before.rho, held.delta - before.delta) == (BUDGET.reserved_rho, BUDGET.threshold_delta)
 
     ledger.close(run.run)
 
     after = account(ledger)
-    assert (after.rho - before.rho, after.delta - before.delta) == cost(paid) >= cost(drawn)
+    assert (after.rho - before.rho, after.delta - before.delta) == total_cost(paid) >= total_cost(measured)
     assert after.rho - before.rho <= BUDGET.reserved_rho
     return after
 
 
-def test_a_release_killed_at_any_moment_has_paid_for_all_it_drew(
+def test_a_release_killed_at_any_moment_was_charged_for_all_its_measurements(
     ledger: Ledger, killer: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     chance = random.Random(50)
@@ -114,17 +116,17 @@ def test_a_release_killed_at_any_moment_has_paid_for_all_it_drew(
     before = account(ledger)
 
     for number in range(KILLS):
-        moment = {"measurements": chance.choice(MOMENTS), "delay": chance.uniform(0, LONGEST)}
-        drawn = killed(killer, Order(told=tmp_path / f"{number}.told", ledger=ledger.path, **moment))
-        after = check(ledger, drawn, before)
+        moment = {"kill_after": chance.choice(MOMENTS), "delay": chance.uniform(0, LONGEST)}
+        measured = killed(killer, Order(log=tmp_path / f"{number}.told", ledger=ledger.path, **moment))
+        after = check(ledger, measured, before)
         paid = sum(len(run.measurements) for run in after.runs[len(before.runs) :])
-        points.append((len(drawn), paid))
+        points.append((len(measured), paid))
         before = after
 
-    assert (0, 0) in points  # before anything was paid
-    assert any(0 < drawn < DRAWS for drawn, _ in points)
-    assert any(drawn < paid for drawn, paid in points)  # while it counted or drew
-    assert (DRAWS, DRAWS) in points
+    assert (0, 0) in points  # before anything was charged
+    assert any(0 < measured < MEASUREMENTS for measured, _ in points)
+    assert any(measured < charged for measured, charged in points)  # while it counted or added noise
+    assert (MEASUREMENTS, MEASUREMENTS) in points
 
 
 # ── resumed ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -138,33 +140,33 @@ def records(journal: Path) -> list[JournalRecord]:
 
 def seen(record: AnswerRecord) -> Any:
     """What a release uses of an answer."""
-    spend: Any = cost_from_data(record.measurement["mechanism"])
+    cost: Any = cost_from_data(record.measurement["mechanism"])
     answer, purpose = record.answer, record.measurement["purpose"]
     if isinstance(answer, tuple):
         return sorted(answer)
     if purpose.startswith("range of"):
-        age: Any = narrow_bounds(SCHEMA["age"], Marginal(("age",), answer, spend.lattice, spend.sigma))  # type: ignore[arg-type]
+        age: Any = narrow_bounds(SCHEMA["age"], Marginal(("age",), answer, cost.lattice, cost.sigma))  # type: ignore[arg-type]
         return [age.low, age.high]
     if purpose.startswith(("distances", "dependence")):
-        return (answer / np.float64(2**spend.lattice)).tolist()
+        return (answer / np.float64(2**cost.lattice)).tolist()
     return answer.tolist()
 
 
 def paid(ledger: Ledger | None, journal: Path) -> list[dict[str, Any]]:
-    """The spends that a run paid for, by the ledger or else by the journal."""
+    """The costs that were charged to a run, by the ledger or else by the journal."""
     if ledger is None:
         return [record.measurement["mechanism"] for record in records(journal) if isinstance(record, ChargeRecord)]
     runs = account(ledger).runs
-    return [draw["mechanism"] for draw in runs[-1].measurements] if runs else []
+    return [measurement["mechanism"] for measurement in runs[-1].measurements] if runs else []
 
 
-def contained(some: Sequence[Any], all_: Sequence[Any]) -> bool:
+def is_contained(some: Sequence[Any], all_: Sequence[Any]) -> bool:
     """Whether each item is there at least as often."""
     counted = [Counter(json.dumps(item, sort_keys=True) for item in items) for items in (some, all_)]
     return counted[0] <= counted[1]
 
 
-def test_a_release_killed_at_any_moment_can_be_resumed_or_says_what_was_lost(
+def test_a_release_killed_at_any_moment_can_be_resumed_or_reports_what_was_lost(
     killer: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     chance = random.Random(51)
@@ -176,56 +178,56 @@ def test_a_release_killed_at_any_moment_can_be_resumed_or_says_what_was_lost(
         outcomes.append(killed_and_resumed(killer, tmp_path / f"{number}", ledger, chance, points))
 
     assert "done" in outcomes
-    assert any(0 < stored < DRAWS for stored, _ in points)
-    assert any(stored < paid for stored, paid in points)  # something was lost
-    assert (DRAWS, DRAWS) in points
+    assert any(0 < stored < MEASUREMENTS for stored, _ in points)
+    assert any(stored < charged for stored, charged in points)  # something was lost
+    assert (MEASUREMENTS, MEASUREMENTS) in points
 
 
 def killed_and_resumed(
     killer: subprocess.Popen[str],
-    place: Path,
+    stem: Path,
     ledger: Ledger | None,
     chance: random.Random,
     points: list[tuple[int, int]],
 ) -> str:
     """Kill a release three times and resume it each time; then let it end. How it did; where it was killed."""
-    journal = place.with_suffix(".journal")
-    drawn: list[Any] = []
+    journal = stem.with_suffix(".journal")
+    measured: list[Any] = []
     held: list[Any] = []
     for part in range(4):
         resume = bool(records(journal))
         if not resume:  # it was killed before its first line was whole
             journal.unlink(missing_ok=True)
         order = Order(
-            told=place.with_suffix(f".{part}.told"),
-            draws=chance.choice(MOMENTS) if part < 3 else None,
+            log=stem.with_suffix(f".{part}.told"),
+            kill_after=chance.choice(MOMENTS) if part < 3 else None,
             delay=chance.uniform(0, LONGEST),
             ledger=ledger.path if ledger else None,
             journal=journal,
             resume=resume,
         )
 
-        drawn += killed(killer, order)
+        measured += killed(killer, order)
 
         answers = [seen(record) for record in records(journal) if isinstance(record, AnswerRecord)]
-        used, spends = told(order.used), paid(ledger, journal)
+        used, costs = read_lines(order.used), paid(ledger, journal)
         assert used == answers[: len(used)]  # nothing is used that is not stored
         assert answers[: len(held)] == held  # what was stored stays what it was
-        assert contained(drawn, spends)  # nothing is drawn that was not paid for
+        assert is_contained(measured, costs)  # nothing is measured that was not charged
         held = answers
-        points.append((len(answers), len(spends)))
+        points.append((len(answers), len(costs)))
         outcome = json.loads(order.outcome.read_text("utf-8")) if order.outcome.exists() else {}
         if "error" in outcome:
             break
-    return judged(outcome, spends, held)
+    return judged(outcome, costs, held)
 
 
-def judged(outcome: dict[str, Any], spends: list[dict[str, Any]], answers: list[Any]) -> str:
-    """Whether a release was completed within its promise, or stopped because too much was lost."""
+def judged(outcome: dict[str, Any], costs: list[dict[str, Any]], answers: list[Any]) -> str:
+    """Whether a release was completed within its budget, or stopped because too much was lost."""
     if "error" in outcome:
-        assert "answers were lost that it had paid for" in outcome["error"]
+        assert "answers were lost: " in outcome["error"]
         return "lost"
-    assert [draw["mechanism"] for draw in outcome["measurements"]] == spends
+    assert [measurement["mechanism"] for measurement in outcome["measurements"]] == costs
     assert outcome["certified_epsilon"] <= BUDGET.epsilon
-    assert len(answers) == DRAWS
+    assert len(answers) == MEASUREMENTS
     return "done"

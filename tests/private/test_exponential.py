@@ -1,4 +1,4 @@
-"""The exponential mechanism has exactly the probabilities it is charged for, whatever the scores.
+"""The exponential mechanism has exactly the probabilities that are charged, for all scores.
 
 Statistical tests compare counts with exact probabilities by χ²; limits lie where a sound sampler fails once in a
 million runs, and scales that are off by a tenth are rejected as surely.
@@ -32,35 +32,37 @@ def chi_squared(counts: Counter[tuple[int, ...]], probabilities: dict[tuple[int,
     return sum((counts[key] - total * p) ** 2 / (total * p) for key, p in probabilities.items())
 
 
-def peeling_probabilities(scores: list[int], scale: float, draws: int) -> dict[tuple[int, ...], float]:
+def peeling_probabilities(scores: list[int], scale: float, selections: int) -> dict[tuple[int, ...], float]:
     """The probability of every order: P ∝ e^(score/scale) among those that are left."""
     weights = np.exp(np.array(scores) / scale)
-    found = {}
-    for order in permutations(range(len(scores)), draws):
+    selected = {}
+    for order in permutations(range(len(scores)), selections):
         left, probability = weights.sum(), 1.0
-        for place in order:
-            probability *= weights[place] / left
-            left -= weights[place]
-        found[order] = float(probability)
-    return found
+        for position in order:
+            probability *= weights[position] / left
+            left -= weights[position]
+        selected[order] = float(probability)
+    return selected
 
 
 @pytest.mark.parametrize("factor", [1.0, 0.9, 1.1])
 def test_orders_have_their_exact_probabilities_and_other_scales_are_rejected(factor: float) -> None:
     scores = [0, 5, 10, 10]
-    spend = Exponential(sensitivity=Fraction(1), scale=4.0 * factor, charged_epsilon=Fraction(3), selections=3)
-    expected = peeling_probabilities(scores, 4.0, spend.selections)
+    cost = Exponential(sensitivity=Fraction(1), scale=4.0 * factor, charged_epsilon=Fraction(3), selections=3)
+    expected = peeling_probabilities(scores, 4.0, cost.selections)
 
-    drawn = Counter(tuple(SystemNoise().choose_candidates(np.array(scores), spend).tolist()) for _ in range(RUNS))
+    outcomes = Counter(tuple(SystemNoise().choose_candidates(np.array(scores), cost).tolist()) for _ in range(RUNS))
 
-    accepted = chi_squared(drawn, expected) < chi2.isf(1e-6, len(expected) - 1)
+    accepted = chi_squared(outcomes, expected) < chi2.isf(1e-6, len(expected) - 1)
     assert accepted == (factor == 1)
 
 
-def test_a_single_draw_among_many_ties_is_even() -> None:
-    drawn = Counter(tuple(sample_exponential_mechanism(np.full(10, 10**12), 0.001, 1).tolist()) for _ in range(10_000))
+def test_a_single_selection_among_many_ties_is_uniform() -> None:
+    outcomes = Counter(
+        tuple(sample_exponential_mechanism(np.full(10, 10**12), 0.001, 1).tolist()) for _ in range(10_000)
+    )
 
-    assert chi_squared(drawn, {(place,): 0.1 for place in range(10)}) < chi2.isf(1e-6, 9)
+    assert chi_squared(outcomes, {(position,): 0.1 for position in range(10)}) < chi2.isf(1e-6, 9)
 
 
 def test_huge_scores_and_tiny_scales_leave_nothing_to_chance() -> None:
@@ -93,64 +95,64 @@ def test_the_order_is_that_of_arithmetic_in_a_hundred_digits(
 ) -> None:
     """The middle of what 52 bits leave open lies in the same order, unless more bits are asked for."""
     scores, words = [score for score, _ in candidates], [word for _, word in candidates]
-    draws = data.draw(st.integers(1, len(scores)))
-    asked: list[int] = []
+    selections = data.draw(st.integers(1, len(scores)))
+    requested: list[int] = []
 
     def counted(number: int) -> NDArray[np.uint64]:
-        asked.append(number)
-        return system_random_words(number) if len(asked) > 1 else np.array(words, np.uint64)
+        requested.append(number)
+        return system_random_words(number) if len(requested) > 1 else np.array(words, np.uint64)
 
-    found = sample_exponential_mechanism(np.array(scores), scale, draws, counted).tolist()
+    selected = sample_exponential_mechanism(np.array(scores), scale, selections, counted).tolist()
 
     keys = exact_keys(scores, scale, words)
-    if len(asked) == 1:
-        assert found == sorted(range(len(scores)), key=lambda place: -keys[place])[:draws]
-    assert len(set(found)) == draws
+    if len(requested) == 1:
+        assert selected == sorted(range(len(scores)), key=lambda position: -keys[position])[:selections]
+    assert len(set(selected)) == selections
 
 
 @pytest.mark.parametrize("begin", [0, 2**63, 2**64 - 1])
 @pytest.mark.parametrize("rounds", [1, 2, 3])
-def test_candidates_that_look_alike_are_told_apart_by_more_bits(begin: int, rounds: int) -> None:
+def test_candidates_that_are_close_are_ordered_by_more_bits(begin: int, rounds: int) -> None:
     """Equal scores and equal first bits: the order is that of the bits that follow, larger ones first."""
     later = [5, 2**40, 3, 2**64 - 1]
     words = [begin] * 4 * rounds + later
 
-    found = sample_exponential_mechanism(np.zeros(4, np.int64), 1.0, 3, stream(words)).tolist()
+    selected = sample_exponential_mechanism(np.zeros(4, np.int64), 1.0, 3, stream(words)).tolist()
 
-    assert found == [3, 1, 0]
+    assert selected == [3, 1, 0]
 
 
-def test_candidates_that_cannot_be_drawn_any_more_get_no_more_bits() -> None:
-    scores, asked = np.array([0, 0, -(10**9)]), []
+def test_candidates_that_cannot_be_selected_get_no_more_bits() -> None:
+    scores, requested = np.array([0, 0, -(10**9)]), []
 
     def words(number: int) -> NDArray[np.uint64]:
-        asked.append(number)
+        requested.append(number)
         return (
             np.full(number, 2**63, np.uint64)
-            if len(asked) == 1
+            if len(requested) == 1
             else np.arange(number, dtype=np.uint64) << np.uint64(60)
         )
 
-    found = sample_exponential_mechanism(scores, 1.0, 1, words).tolist()
+    selected = sample_exponential_mechanism(scores, 1.0, 1, words).tolist()
 
-    assert asked == [3, 2]
-    assert found == [1]
+    assert requested == [3, 2]
+    assert selected == [1]
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
-def test_all_candidates_can_be_drawn(size: int) -> None:
+def test_all_candidates_can_be_selected(size: int) -> None:
     assert sorted(sample_exponential_mechanism(np.zeros(size, np.int64), 1.0, size).tolist()) == list(range(size))
 
 
 def test_the_operating_system_is_asked_for_every_bit(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
+    requested: list[int] = []
 
     def given(size: int) -> bytes:
-        asked.append(size)
+        requested.append(size)
         return bytes(range(size))
 
     monkeypatch.setattr("secrets.token_bytes", given)
 
     sample_exponential_mechanism(np.zeros(5, np.int64), 1.0, 2)
 
-    assert asked == [40]
+    assert requested == [40]

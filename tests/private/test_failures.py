@@ -19,7 +19,7 @@ from tests.engines.engines import kill_a_worker_once, spark_session
 from tests.private.noise_doubles import RecordingNoise
 
 SCHEMA = Schema(attributes=(Categorical(name="a", codes=4), Categorical(name="b", codes=3)), dataset="failing")
-SHARE = Fraction(1, 1000)
+RHO = Fraction(1, 1000)
 every_kind = pytest.mark.parametrize("kind", ["memory", "stream", pytest.param("spark", marks=pytest.mark.java)])
 
 
@@ -30,11 +30,11 @@ def table(rows: int = 20_000) -> pa.Table:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    found = tmp_path / "parts"
-    found.mkdir()
+    parts = tmp_path / "parts"
+    parts.mkdir()
     for part in range(3):
-        papq.write_table(table(), found / f"{part}.parquet", compression="none")
-    return found
+        papq.write_table(table(), parts / f"{part}.parquet", compression="none")
+    return parts
 
 
 @pytest.fixture
@@ -51,43 +51,45 @@ def open_(folder: Path, ledger: Ledger, kind: Any, **options: Any) -> Any:
 
 
 @every_kind
-def test_a_file_with_other_columns_is_refused_before_anything_is_promised(
+def test_a_file_with_other_columns_is_refused_before_anything_is_reserved(
     folder: Path, ledger: Ledger, kind: str
 ) -> None:
     papq.write_table(table(9).set_column(1, "b", pa.array(["x"] * 9)), folder / "1.parquet")
 
-    with pytest.raises(SourceError, match="column 'b' has another type in some files"):
+    with pytest.raises(SourceError, match="column 'b' has different types in different files"):
         open_(folder, ledger, kind)
 
     assert not ledger.path.exists()
 
 
 @every_kind
-def test_a_broken_file_is_named_and_only_what_was_paid_for_is_spent(folder: Path, ledger: Ledger, kind: str) -> None:
+def test_a_broken_file_is_named_and_only_what_was_charged_is_spent(folder: Path, ledger: Ledger, kind: str) -> None:
     content = bytearray((folder / "2.parquet").read_bytes())
     content[4 : len(content) // 2] = bytes(len(content) // 2 - 4)  # the rows; the footer is as it was
     (folder / "2.parquet").write_bytes(content)
 
     with pytest.raises(SourceError, match=r"2\.parquet cannot be read"), open_(folder, ledger, kind) as private:
-        private.measure([("a",)], [SHARE])
+        private.measure([("a",)], [RHO])
 
     (account,) = ledger.datasets()
     (run,) = account.runs
     assert run.closed
-    assert float(run.rho) == pytest.approx(0.001 if kind == "spark" else 0)  # others read all before anything is paid
+    assert float(run.rho) == pytest.approx(
+        0.001 if kind == "spark" else 0
+    )  # others read all rows before the first charge
     assert run.rho == run.spent_rho
     assert ledger.verify()
 
 
 @pytest.mark.java
-def test_noise_is_drawn_and_paid_for_once_though_a_worker_is_killed(
+def test_noise_is_added_and_charged_once_although_a_worker_is_killed(
     folder: Path, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kill_a_worker_once(monkeypatch, "count_part", tmp_path / "killed")
+    kill_a_worker_once(monkeypatch, "count_partition", tmp_path / "killed")
     noise = RecordingNoise()
 
     with open_(folder, ledger, "spark", mechanisms=noise) as private:
-        private.measure([("a",), ("a", "b")], [SHARE, SHARE])
+        private.measure([("a",), ("a", "b")], [RHO, RHO])
 
     assert (tmp_path / "killed").exists()
     assert [answer.exact.sum() for answer in noise.answers] == [60_000, 60_000]

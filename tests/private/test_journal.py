@@ -1,4 +1,4 @@
-"""An interrupted run goes on from its journal: what is stored is given again, what was lost is paid for again."""
+"""An interrupted run is resumed from its journal: stored answers are returned again, lost ones are charged again."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ TABLE = pa.table(
     }
 )
 BUDGET = Budget.for_guarantee(10, 1e-6, pure_epsilons=[0.5], thresholds=True)
-SHARE = BUDGET.rho / 8
+RHO = BUDGET.rho / 8
 STEPS = 8
 """Questions that ``ask`` asks; one of them has two answers."""
 
@@ -58,44 +58,44 @@ class Stop(Exception):  # noqa: N818
 
 
 def ask(table: PrivateTable, until: int = STEPS) -> list[Any]:
-    """Ask everything the gate answers and spend the whole budget, or the first few questions; what the answers were."""
+    """Ask all questions of the gate, which spends the whole budget, or the first few of them; return the answers."""
     found: list[Any] = []
 
-    def bought(name: str, buy: Callable[[PrivateTable], PrivateTable]) -> None:
+    def discover(name: str, step: Callable[[PrivateTable], PrivateTable]) -> None:
         nonlocal table
-        table = buy(table)
+        table = step(table)
         found.append(table.schema[name])
 
     questions: list[Callable[[], Any]] = [
-        lambda: bought("age", lambda t: t.discover_range("age", SHARE)),
-        lambda: bought("city", lambda t: t.discover_values("city", SHARE, BUDGET.threshold_delta)),
-        lambda: found.append(table.measure_fine_histogram("age", SHARE).raw.tolist()),
-        lambda: found.extend(m.raw.tolist() for m in table.measure([("ok",), ("sex", "city")], [SHARE, SHARE])),
+        lambda: discover("age", lambda t: t.discover_range("age", RHO)),
+        lambda: discover("city", lambda t: t.discover_values("city", RHO, BUDGET.threshold_delta)),
+        lambda: found.append(table.measure_fine_histogram("age", RHO).raw.tolist()),
+        lambda: found.extend(m.raw.tolist() for m in table.measure([("ok",), ("sex", "city")], [RHO, RHO])),
         lambda: found.append(table.measure_laplace([("ok", "sex")], BUDGET.pure_epsilons)[0].raw.tolist()),
-        lambda: found.append(table.score_predictions([("ok",)], [np.array([50, 150])], SHARE).tolist()),
-        lambda: found.append(table.score_indif([("ok", "sex"), ("sex", "city")], SHARE).tolist()),
-        lambda: found.append(table.measure([("age",)], [SHARE])[0].counts.tolist()),
+        lambda: found.append(table.score_predictions([("ok",)], [np.array([50, 150])], RHO).tolist()),
+        lambda: found.append(table.score_indif([("ok", "sex"), ("sex", "city")], RHO).tolist()),
+        lambda: found.append(table.measure([("age",)], [RHO])[0].counts.tolist()),
     ]
     for question in questions[:until]:
         question()
     return found
 
 
-def opened(place: Path, *, ledger: bool = True, **options: Any) -> PrivateTable:
+def opened(folder: Path, *, ledger: bool = True, **options: Any) -> PrivateTable:
     """A run with a journal; its noise is not the real one, but fast."""
-    book = Ledger(place / "l.db") if ledger else None
+    book = Ledger(folder / "l.db") if ledger else None
     given: dict[str, Any] = {
-        "mechanisms": RecordingNoise(len(list(place.iterdir()))),
-        "journal": place / "j",
-        "recipe": "all",
+        "mechanisms": RecordingNoise(len(list(folder.iterdir()))),
+        "journal": folder / "j",
+        "recipe": {"name": "all", "rounds": [1, 2]},
     } | options
     data, schema, budget = given.pop("data", TABLE), given.pop("schema", SCHEMA), given.pop("budget", BUDGET)
     return open_private(data, schema, budget, book, **given)
 
 
-def interrupted(place: Path, asked: int | Callable[[PrivateTable], object], **options: Any) -> None:
+def interrupted(folder: Path, asked: int | Callable[[PrivateTable], object], **options: Any) -> None:
     """A run that was interrupted after some questions."""
-    with contextlib.suppress(Stop), opened(place, **options) as table:
+    with contextlib.suppress(Stop), opened(folder, **options) as table:
         if isinstance(asked, int):
             ask(table, asked)
         else:
@@ -103,13 +103,13 @@ def interrupted(place: Path, asked: int | Callable[[PrivateTable], object], **op
         raise Stop
 
 
-def journal_lines(place: Path) -> list[bytes]:
-    return (place / "j").read_bytes().splitlines(keepends=True)
+def journal_lines(folder: Path) -> list[bytes]:
+    return (folder / "j").read_bytes().splitlines(keepends=True)
 
 
-def keep_lines(place: Path, number: int) -> None:
+def keep_lines(folder: Path, number: int) -> None:
     """Cut the last lines off, as if the process had been killed before it stored them."""
-    (place / "j").write_bytes(b"".join(journal_lines(place)[:number]))
+    (folder / "j").write_bytes(b"".join(journal_lines(folder)[:number]))
 
 
 class Untouchable:
@@ -127,12 +127,12 @@ class Untouchable:
         yield from TABLE.to_batches()
 
 
-# ── going on ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── resuming ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("ledger", [True, False])
 @pytest.mark.parametrize("until", range(1, STEPS))
-def test_a_run_goes_on_where_it_was_interrupted(until: int, ledger: bool, tmp_path: Path) -> None:
+def test_a_run_continues_where_it_was_interrupted(until: int, ledger: bool, tmp_path: Path) -> None:
     first, second = RecordingNoise(1), RecordingNoise(2)
     interrupted(tmp_path, until, ledger=ledger, mechanisms=first)
 
@@ -140,17 +140,19 @@ def test_a_run_goes_on_where_it_was_interrupted(until: int, ledger: bool, tmp_pa
         answers = ask(table)
         certificate = table.certificate()
 
-    drawn = [*first.answers, *second.answers]
-    assert [draw.cost for draw in certificate.account.measurements] == [answer.cost for answer in drawn]
-    assert len(drawn) == len(answers) == 9
-    assert answers[2] == drawn[2].released.tolist()
-    assert answers[3] == drawn[3].released.tolist()
-    assert answers[5] == drawn[5].released.tolist()
+    recorded = [*first.answers, *second.answers]
+    assert [measurement.cost for measurement in certificate.account.measurements] == [
+        answer.cost for answer in recorded
+    ]
+    assert len(recorded) == len(answers) == 9
+    assert answers[2] == recorded[2].released.tolist()
+    assert answers[3] == recorded[3].released.tolist()
+    assert answers[5] == recorded[5].released.tolist()
     assert certificate.epsilon_bounds.epsilon <= BUDGET.epsilon
 
 
 @pytest.mark.parametrize("ledger", [True, False])
-def test_all_answers_of_a_run_that_ended_are_given_again_without_rows_or_payment(ledger: bool, tmp_path: Path) -> None:
+def test_all_answers_of_a_complete_run_are_returned_again_without_rows_or_charges(ledger: bool, tmp_path: Path) -> None:
     with opened(tmp_path, ledger=ledger) as table:
         before, inside = ask(table), table.certificate()
     after = table.certificate()
@@ -165,37 +167,37 @@ def test_all_answers_of_a_run_that_ended_are_given_again_without_rows_or_payment
     assert noise.answers == []
 
 
-def test_the_rows_of_a_run_that_ended_are_not_read_again(tmp_path: Path) -> None:
+def test_the_rows_of_a_complete_run_are_not_read_again(tmp_path: Path) -> None:
     schema = msgspec.structs.replace(SCHEMA, attributes=SCHEMA.attributes[:-1])
     with opened(tmp_path, schema=schema) as table:
-        before = table.measure([("ok",)], [SHARE])[0].raw.tolist()
+        before = table.measure([("ok",)], [RHO])[0].raw.tolist()
     data = Untouchable()
 
     with opened(tmp_path, schema=schema, data=data, resume=True) as again:
-        assert again.measure([("ok",)], [SHARE])[0].raw.tolist() == before
+        assert again.measure([("ok",)], [RHO])[0].raw.tolist() == before
 
     assert data.reads == 0
 
 
 @pytest.mark.parametrize("ledger", [True, False])
-def test_a_run_that_ended_draws_nothing_more(ledger: bool, tmp_path: Path) -> None:
+def test_a_complete_run_measures_nothing_more(ledger: bool, tmp_path: Path) -> None:
     with opened(tmp_path, ledger=ledger) as table:
-        table.measure([("ok",)], [SHARE])
+        table.measure([("ok",)], [RHO])
 
     with opened(tmp_path, ledger=ledger, resume=True) as again:
-        again.measure([("ok",)], [SHARE])
+        again.measure([("ok",)], [RHO])
         with pytest.raises(BudgetError, match="this run is closed"):
-            again.measure([("sex",)], [SHARE])
+            again.measure([("sex",)], [RHO])
 
 
-def test_a_run_that_ended_but_could_not_close_in_the_ledger_is_closed_when_it_is_resumed(
+def test_a_complete_run_that_could_not_be_closed_in_the_ledger_is_closed_when_it_is_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object) -> None:
         raise LedgerError("no room")
 
     table = opened(tmp_path)
-    before = table.measure([("ok",)], [SHARE])[0].raw.tolist()
+    before = table.measure([("ok",)], [RHO])[0].raw.tolist()
     with monkeypatch.context() as patched:
         patched.setattr(Ledger, "close", fails)
         with pytest.raises(LedgerError, match="no room"):
@@ -203,14 +205,14 @@ def test_a_run_that_ended_but_could_not_close_in_the_ledger_is_closed_when_it_is
     inside = table.certificate()
 
     with opened(tmp_path, resume=True) as again:
-        assert again.measure([("ok",)], [SHARE])[0].raw.tolist() == before
+        assert again.measure([("ok",)], [RHO])[0].raw.tolist() == before
         assert again.certificate() == inside
 
     (run,) = Ledger(tmp_path / "l.db").datasets()[0].runs
     assert run.closed
 
 
-def test_an_answer_is_on_disk_before_it_is_used_and_paid_for_before_it_is_drawn(tmp_path: Path) -> None:
+def test_an_answer_is_charged_before_it_is_measured_and_on_disk_before_it_is_used(tmp_path: Path) -> None:
     kinds: list[list[str]] = []
 
     class Watching(RecordingNoise):
@@ -219,24 +221,24 @@ def test_an_answer_is_on_disk_before_it_is_used_and_paid_for_before_it_is_drawn(
             return super().add_noise(answers)
 
     with opened(tmp_path, ledger=False, mechanisms=Watching()) as table:
-        (first, _) = table.measure([("ok",), ("sex",)], [SHARE, SHARE])
+        (first, _) = table.measure([("ok",), ("sex",)], [RHO, RHO])
         stored = msgspec.json.decode(journal_lines(tmp_path)[3][65:])
-        table.measure([("age",)], [SHARE])
+        table.measure([("age",)], [RHO])
 
     two = ["charge", "charge"]
     assert kinds == [["run", *two], ["run", *two, "answer", "answer", "charge"]]
     assert msgspec.json.decode(msgspec.json.encode(stored["numbers"]), type=bytes) == first.raw.tobytes()
 
 
-def test_which_rows_of_a_person_count_is_decided_anew_and_the_key_is_not_stored(
+def test_a_resumed_run_generates_a_new_key_and_the_key_is_not_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys: list[bytes] = []
 
     def token(size: int) -> bytes:
-        drawn = os.urandom(size)
-        keys.extend([drawn] if size == 16 else [])  # the name of a run is shorter, and public
-        return drawn
+        key = os.urandom(size)
+        keys.extend([key] if size == 16 else [])  # the name of a run is shorter, and public
+        return key
 
     monkeypatch.setattr("secrets.token_bytes", token)
     schema = msgspec.structs.replace(SCHEMA, privacy_unit=UnitDeclaration(id="person", max_rows=2))
@@ -256,17 +258,17 @@ def test_which_rows_of_a_person_count_is_decided_anew_and_the_key_is_not_stored(
 
 
 @pytest.mark.parametrize("ledger", [True, False])
-def test_what_was_paid_for_and_not_stored_is_paid_for_again(ledger: bool, tmp_path: Path) -> None:
+def test_an_answer_that_was_charged_and_not_stored_is_charged_again(ledger: bool, tmp_path: Path) -> None:
     first, second = RecordingNoise(1), RecordingNoise(2)
     cliques = [("ok",), ("sex",), ("ok", "sex")]
-    interrupted(tmp_path, lambda t: t.measure(cliques, [SHARE] * 3), ledger=ledger, mechanisms=first)
+    interrupted(tmp_path, lambda t: t.measure(cliques, [RHO] * 3), ledger=ledger, mechanisms=first)
     keep_lines(tmp_path, -2)  # of three answers one is stored
 
     with opened(tmp_path, ledger=ledger, resume=True, mechanisms=second) as again:
-        found = again.measure(cliques, [SHARE] * 3)
+        found = again.measure(cliques, [RHO] * 3)
         certificate = again.certificate()
 
-    purposes = [draw.purpose for draw in certificate.account.measurements]
+    purposes = [measurement.purpose for measurement in certificate.account.measurements]
     names = [purpose.removeprefix("marginal of ").partition(" (")[0] for purpose in purposes]
     assert names == ["ok", "sex", "ok, sex", "sex", "ok, sex"]
     assert found[0].raw.tolist() == first.answers[0].released.tolist()
@@ -276,7 +278,7 @@ def test_what_was_paid_for_and_not_stored_is_paid_for_again(ledger: bool, tmp_pa
 
 
 @pytest.mark.parametrize("ledger", [True, False])
-def test_where_the_budget_does_not_allow_that_the_run_stops_and_says_what_was_lost(
+def test_if_the_budget_does_not_allow_that_the_run_stops_and_reports_what_was_lost(
     ledger: bool, tmp_path: Path
 ) -> None:
     interrupted(tmp_path, 4, ledger=ledger)
@@ -285,7 +287,7 @@ def test_where_the_budget_does_not_allow_that_the_run_stops_and_says_what_was_lo
 
     with (
         pytest.raises(
-            BudgetError, match=r"lost that it had paid for: marginal of sex, city \(\d+ cells\)\..* costs ρ = "
+            BudgetError, match=r"answers were lost: marginal of sex, city \(\d+ cells\)\..* costs ρ = "
         ) as caught,
         opened(tmp_path, ledger=ledger, resume=True, mechanisms=noise) as table,
     ):
@@ -293,11 +295,11 @@ def test_where_the_budget_does_not_allow_that_the_run_stops_and_says_what_was_lo
 
     expected = f"dpsyn ledger close {tmp_path / 'l.db'} "
     assert (expected in str(caught.value)) == ledger
-    assert f"remove {tmp_path / 'j'}, and start anew" in str(caught.value)
+    assert f"remove {tmp_path / 'j'}, and start a new run" in str(caught.value)
     assert len(noise.answers) == 4  # what there was room for: all but the last
 
 
-def test_the_price_of_lost_values_has_a_delta(tmp_path: Path) -> None:
+def test_the_cost_of_lost_values_has_a_delta(tmp_path: Path) -> None:
     interrupted(tmp_path, 2)
     keep_lines(tmp_path, -1)
 
@@ -308,7 +310,7 @@ def test_the_price_of_lost_values_has_a_delta(tmp_path: Path) -> None:
         ask(table)
 
 
-def test_payments_are_refused_together_so_that_nothing_is_lost_in_vain(tmp_path: Path) -> None:
+def test_measurements_are_charged_together_or_not_at_all(tmp_path: Path) -> None:
     with opened(tmp_path) as table:
         with pytest.raises(BudgetError):
             table.measure([("ok",), ("sex",)], [BUDGET.rho * 3 / 4] * 2)
@@ -323,17 +325,19 @@ def test_payments_are_refused_together_so_that_nothing_is_lost_in_vain(tmp_path:
     ("options", "words"),
     [
         ({"schema": msgspec.structs.replace(SCHEMA, expected_size=100)}, "different: the schema. "),
-        ({"recipe": "some"}, "different: the recipe. "),
+        ({"recipe": {"name": "some", "rounds": [1, 2]}}, r"different: the recipe \(name\)\. "),
+        ({"recipe": {"name": "all", "rounds": [2], "extends": ["a"]}}, r"the recipe \(rounds, extends\)\. "),
+        ({"recipe": {}}, r"different: the recipe \(name, rounds\)\. "),
         ({"budget": Budget.for_guarantee(11, 1e-6, pure_epsilons=[0.5], thresholds=True)}, "different: the budget. "),
         ({"schema": msgspec.structs.replace(SCHEMA, dataset="others")}, "the schema, the name of the dataset"),
         (
             {"schema": msgspec.structs.replace(SCHEMA, privacy_unit=UnitDeclaration(id="person", max_rows=2))},
-            "the schema, whom it protects",
+            "the schema, the privacy unit",
         ),
         ({"ledger": False}, "different: whether there is a ledger. "),
     ],
 )
-def test_a_run_is_resumed_only_with_what_it_was_given(options: dict[str, Any], words: str, tmp_path: Path) -> None:
+def test_a_run_is_resumed_only_with_the_same_arguments(options: dict[str, Any], words: str, tmp_path: Path) -> None:
     interrupted(tmp_path, 3)
     before = (tmp_path / "j").read_bytes(), Ledger(tmp_path / "l.db").verify()
 
@@ -349,7 +353,7 @@ def test_a_new_run_is_refused_where_there_is_a_journal(tmp_path: Path) -> None:
     interrupted(tmp_path, 3)
     before = (tmp_path / "j").read_bytes(), Ledger(tmp_path / "l.db").verify()
 
-    with pytest.raises(JournalError, match="go on with --resume, or remove it to start and pay anew"):
+    with pytest.raises(JournalError, match="continue it with --resume, or remove the journal and start a new run"):
         opened(tmp_path)
 
     assert before == ((tmp_path / "j").read_bytes(), Ledger(tmp_path / "l.db").verify())
@@ -358,7 +362,7 @@ def test_a_new_run_is_refused_where_there_is_a_journal(tmp_path: Path) -> None:
 def test_without_a_journal_there_is_nothing_to_resume(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match="no interrupted run to resume"):
         opened(tmp_path, resume=True)
-    with pytest.raises(JournalError, match="say where"):
+    with pytest.raises(JournalError, match="give the path of the journal"):
         opened(tmp_path, resume=True, journal=None)
 
     assert list(tmp_path.iterdir()) == []
@@ -367,22 +371,22 @@ def test_without_a_journal_there_is_nothing_to_resume(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        pytest.param(lambda t: t.measure([("sex",)], [SHARE]), id="another marginal"),
-        pytest.param(lambda t: t.measure([("ok",)], [SHARE / 2]), id="another share"),
-        pytest.param(lambda t: t.measure([("ok",), ("sex",)], [SHARE, SHARE]), id="another table in between"),
-        pytest.param(lambda t: t.fine_histogram("ok", SHARE), id="another method"),
+        pytest.param(lambda t: t.measure([("sex",)], [RHO]), id="another marginal"),
+        pytest.param(lambda t: t.measure([("ok",)], [RHO / 2]), id="another share"),
+        pytest.param(lambda t: t.measure([("ok",), ("sex",)], [RHO, RHO]), id="another table in between"),
+        pytest.param(lambda t: t.measure_fine_histogram("ok", RHO), id="another method"),
         pytest.param(
-            lambda t: t.recode(t.recoding.merge("ok", Grouping(np.array([1, 0])))).measure([("ok",)], [SHARE]),
+            lambda t: t.recode(t.recoding.merge("ok", Grouping(np.array([1, 0])))).measure([("ok",)], [RHO]),
             id="other codes",
         ),
     ],
 )
-def test_a_stored_answer_is_never_given_to_another_question(other: Any, tmp_path: Path) -> None:
-    interrupted(tmp_path, lambda t: (t.measure([("ok",)], [SHARE]), t.measure([("age",)], [SHARE])))
+def test_a_stored_answer_is_never_returned_for_another_question(other: Any, tmp_path: Path) -> None:
+    interrupted(tmp_path, lambda t: (t.measure([("ok",)], [RHO]), t.measure([("age",)], [RHO])))
     before = Ledger(tmp_path / "l.db").verify()
 
     with (
-        pytest.raises(JournalError, match=r"asks other questions .* Nothing was paid"),
+        pytest.raises(JournalError, match=r"asks other questions .* Nothing was charged"),
         opened(tmp_path, resume=True) as t,
     ):
         other(t)
@@ -390,14 +394,14 @@ def test_a_stored_answer_is_never_given_to_another_question(other: Any, tmp_path
     assert Ledger(tmp_path / "l.db").verify() == before
 
 
-def test_a_stored_score_is_never_given_to_another_prediction(tmp_path: Path) -> None:
-    interrupted(tmp_path, lambda t: t.score_predictions([("ok",)], [np.array([50, 150])], SHARE))
+def test_a_stored_score_is_never_returned_for_another_prediction(tmp_path: Path) -> None:
+    interrupted(tmp_path, lambda t: t.score_predictions([("ok",)], [np.array([50, 150])], RHO))
 
     with pytest.raises(JournalError, match="asks other questions"), opened(tmp_path, resume=True) as again:
-        again.score_predictions([("ok",)], [np.array([50, 151])], SHARE)
+        again.score_predictions([("ok",)], [np.array([50, 151])], RHO)
 
 
-def test_questions_that_differ_have_different_fingerprints() -> None:
+def test_different_questions_have_different_hashes() -> None:
     questions: list[object] = [
         "",
         [],
@@ -417,7 +421,7 @@ def test_questions_that_differ_have_different_fingerprints() -> None:
     assert hash_question((1, [np.arange(3)])) == hash_question([1, (np.arange(3),)])
 
 
-def test_a_run_that_somebody_closed_is_not_resumed(tmp_path: Path) -> None:
+def test_a_run_that_was_closed_in_the_ledger_is_not_resumed(tmp_path: Path) -> None:
     interrupted(tmp_path, 3)
     ledger = Ledger(tmp_path / "l.db")
     (run,) = ledger.datasets()[0].runs
@@ -427,13 +431,13 @@ def test_a_run_that_somebody_closed_is_not_resumed(tmp_path: Path) -> None:
         opened(tmp_path, resume=True)
 
 
-def test_answers_that_the_ledger_does_not_know_of_are_refused(tmp_path: Path) -> None:
+def test_answers_without_a_charge_in_the_ledger_are_refused(tmp_path: Path) -> None:
     with opened(tmp_path) as table:
         backup = (tmp_path / "l.db").read_bytes()
         ask(table)
     (tmp_path / "l.db").write_bytes(backup)
 
-    with pytest.raises(LedgerError, match=r"holds answers that run .* did not pay for"):
+    with pytest.raises(LedgerError, match=r"holds answers that were not charged to run"):
         opened(tmp_path, resume=True)
 
 
@@ -448,8 +452,8 @@ def test_the_run_of_another_ledger_is_refused(tmp_path: Path) -> None:
 
 def test_a_journal_is_used_by_one_process_and_free_again_when_that_is_killed(tmp_path: Path) -> None:
     interrupted(tmp_path, 3)
-    holder = "import sys; from pathlib import Path; from dpsyn.private.lines import Lines; "
-    holder += "lines = Lines.reopen(Path(sys.argv[1])); print('open', flush=True); sys.stdin.read()"
+    holder = "import sys; from pathlib import Path; from dpsyn.private.append_log import AppendLog; "
+    holder += "lines = AppendLog.reopen(Path(sys.argv[1])); print('open', flush=True); sys.stdin.read()"
     command = [sys.executable, "-c", holder, str(tmp_path / "j")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None
@@ -491,7 +495,7 @@ def test_a_journal_that_cannot_be_written_stops_the_release_before_rows_are_read
     assert not path.exists()
 
 
-def test_rows_that_cannot_be_read_leave_no_journal_and_give_the_promise_back(tmp_path: Path) -> None:
+def test_rows_that_cannot_be_read_leave_no_journal_and_no_reserved_budget(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     path.write_text(f"person,age,sex,ok,city\np,1,F,true,Oslo\n{SECRET}\n", "utf-8")
 
@@ -514,7 +518,7 @@ def test_rows_that_cannot_be_read_any_more_leave_the_run_as_it_was(tmp_path: Pat
         assert len(ask(table)) == 9
 
 
-def test_an_answer_that_cannot_be_stored_is_not_given_and_stays_paid_for(
+def test_an_answer_that_cannot_be_stored_is_not_returned_and_stays_charged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Filling(RecordingNoise):
@@ -523,17 +527,17 @@ def test_an_answer_that_cannot_be_stored_is_not_given_and_stays_paid_for(
             return super().add_noise(answers)
 
     with pytest.raises(JournalError, match="no space left"), opened(tmp_path, mechanisms=Filling()) as table:
-        table.measure([("ok",)], [SHARE])
+        table.measure([("ok",)], [RHO])
     monkeypatch.undo()
 
     (dataset,) = Ledger(tmp_path / "l.db").datasets()
     assert dataset.rho == BUDGET.reserved_rho  # the run is open
     with pytest.raises(JournalError, match="is closed"):
-        table.measure([("ok",)], [SHARE])
+        table.measure([("ok",)], [RHO])
     assert len(Ledger(tmp_path / "l.db").datasets()[0].runs[0].measurements) == 1
 
 
-def test_an_exception_before_anything_was_paid_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_an_exception_before_the_first_charge_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(Stop), opened(tmp_path):
         raise Stop
 
@@ -577,7 +581,7 @@ def test_a_run_is_private_only_if_all_its_parts_are(parts: str, private: bool, l
         asked = cliques[:number]
         interrupted(
             tmp_path,
-            lambda t, asked=asked: [t.measure([clique], [SHARE]) for clique in asked],  # type: ignore[misc]
+            lambda t, asked=asked: [t.measure([clique], [RHO]) for clique in asked],  # type: ignore[misc]
             ledger=ledger,
             resume=number > 1,
             mechanisms=noise,
@@ -589,7 +593,7 @@ def test_a_run_is_private_only_if_all_its_parts_are(parts: str, private: bool, l
     assert certificate.uses_real_noise == private
 
 
-def test_half_a_line_at_the_end_is_as_if_its_answer_had_never_been_stored(tmp_path: Path) -> None:
+def test_an_incomplete_last_line_is_an_answer_that_was_never_stored(tmp_path: Path) -> None:
     interrupted(tmp_path, 3)
     whole = (tmp_path / "j").read_bytes()
     last = len(whole) - len(journal_lines(tmp_path)[-1])

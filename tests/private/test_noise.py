@@ -1,4 +1,4 @@
-"""The noise has the scale that was paid for: not less, and not more.
+"""The noise has the scale that was charged: not less, and not more.
 
 One body judges the right scale and scales that are off by a tenth, through what the gate releases. With N draws the
 variance of Gaussian noise is known to √(2/N); the limits lie five standard errors away on either side, so a sound
@@ -35,59 +35,59 @@ np.add.at(EXACT, (ROWS % CODES, ROWS % 2), 1)
 BUDGET = Budget.for_guarantee(1, 1e-6, pure_epsilons=[0.2])
 
 
-def deviations_of_marginals(table: PrivateTable) -> NDArray[np.float64]:
-    """Noise of a marginal, in units of what was paid for; most cells are empty."""
-    (found,) = table.measure([("a", "b")], [table.budget.rho])
-    spend = Gaussian.for_rho(table.budget.rho, 1)
-    assert found.std == spend.sigma
-    return ((found.counts - EXACT) / spend.sigma).ravel()
+def errors_of_marginals(table: PrivateTable) -> NDArray[np.float64]:
+    """Noise of a marginal, in units of the charged σ; most cells are empty."""
+    (result,) = table.measure([("a", "b")], [table.budget.rho])
+    cost = Gaussian.for_rho(table.budget.rho, 1)
+    assert result.std == cost.sigma
+    return ((result.counts - EXACT) / cost.sigma).ravel()
 
 
-def deviations_of_pure_marginals(table: PrivateTable) -> NDArray[np.float64]:
+def errors_of_laplace_marginals(table: PrivateTable) -> NDArray[np.float64]:
     """Laplace noise of a marginal, in units of its standard deviation."""
-    (found,) = table.measure_laplace([("a", "b")], table.budget.pure_epsilons)
+    (result,) = table.measure_laplace([("a", "b")], table.budget.pure_epsilons)
     scale = Laplace.for_epsilon(table.budget.pure_epsilons[0], 1).scale
-    return ((found.counts - EXACT) / (math.sqrt(2) * scale)).ravel()
+    return ((result.counts - EXACT) / (math.sqrt(2) * scale)).ravel()
 
 
-def deviations_of_histograms(table: PrivateTable) -> NDArray[np.float64]:
+def errors_of_histograms(table: PrivateTable) -> NDArray[np.float64]:
     """Noise of a fine histogram."""
-    found = table.measure_fine_histogram("a", table.budget.rho)
-    return (found.counts - 2) / Gaussian.for_rho(table.budget.rho, 1).sigma
+    result = table.measure_fine_histogram("a", table.budget.rho)
+    return (result.counts - 2) / Gaussian.for_rho(table.budget.rho, 1).sigma
 
 
-def deviations_of_scores(table: PrivateTable) -> NDArray[np.float64]:
+def errors_of_scores(table: PrivateTable) -> NDArray[np.float64]:
     """Noise of many scores at once: Δ² grows with their number."""
-    number = 6_000
-    found = table.score_predictions([("b",)] * number, [np.array([CODES, CODES])] * number, table.budget.rho)
-    return found / Gaussian.for_rho(table.budget.rho, number).sigma
+    count = 6_000
+    result = table.score_predictions([("b",)] * count, [np.array([CODES, CODES])] * count, table.budget.rho)
+    return result / Gaussian.for_rho(table.budget.rho, count).sigma
 
 
-def deviations_of_dependence(table: PrivateTable) -> NDArray[np.float64]:
+def errors_of_indif_scores(table: PrivateTable) -> NDArray[np.float64]:
     """Noise of many InDif scores: a row changes each by up to 4."""
-    number = 6_000
-    found = table.score_indif([("b", "c")] * number, table.budget.rho)
+    count = 6_000
+    result = table.score_indif([("b", "c")] * count, table.budget.rho)
     counts = np.array([[CODES, 0], [CODES / 2, CODES / 2]])
     expected = np.outer(counts.sum(1), counts.sum(0)) / counts.sum()
     exact = int(np.abs(counts - expected).sum())
-    return (found - exact) / Gaussian.for_rho(table.budget.rho, number * 16).sigma
+    return (result - exact) / Gaussian.for_rho(table.budget.rho, count * 16).sigma
 
 
 Question = Callable[[PrivateTable], NDArray[np.float64]]
 QUESTIONS: dict[str, tuple[Question, float]] = {
-    "measure": (deviations_of_marginals, 3),
-    "measure_purely": (deviations_of_pure_marginals, 6),
-    "fine_histogram": (deviations_of_histograms, 3),
-    "score": (deviations_of_scores, 3),
-    "dependence": (deviations_of_dependence, 3),
+    "measure": (errors_of_marginals, 3),
+    "measure_laplace": (errors_of_laplace_marginals, 6),
+    "measure_fine_histogram": (errors_of_histograms, 3),
+    "score_predictions": (errors_of_scores, 3),
+    "score_indif": (errors_of_indif_scores, 3),
 }
 """What to ask, and the kurtosis of its noise: 3 for Gaussian, 6 for Laplace."""
 
 
-def is_of_the_right_scale(deviations: NDArray[np.float64], kurtosis: float) -> bool:
+def is_of_the_right_scale(errors: NDArray[np.float64], kurtosis: float) -> bool:
     """Whether the variance is 1 within five standard errors; their number shrinks with heavier tails."""
-    error = math.sqrt((kurtosis - 1) / len(deviations))
-    return bool(abs(np.mean(deviations**2) - 1) < 5 * error and abs(deviations.mean()) < 5 / math.sqrt(len(deviations)))
+    error = math.sqrt((kurtosis - 1) / len(errors))
+    return bool(abs(np.mean(errors**2) - 1) < 5 * error and abs(errors.mean()) < 5 / math.sqrt(len(errors)))
 
 
 @pytest.mark.parametrize("factor", [1.0, 0.9, 1.1])
@@ -96,9 +96,9 @@ def test_the_scale_is_accepted_and_others_are_rejected(question: str, factor: fl
     ask, kurtosis = QUESTIONS[question]
     noise: Any = SystemNoise() if factor == 1 else ScaledNoise(factor)
     with open_private(TABLE, SCHEMA, BUDGET, mechanisms=noise) as table:
-        deviations = ask(table)
+        errors = ask(table)
 
-    accepted = is_of_the_right_scale(deviations, kurtosis)
+    accepted = is_of_the_right_scale(errors, kurtosis)
 
     assert accepted == (factor == 1)
 
@@ -108,72 +108,72 @@ def test_listed_values_reach_the_threshold_as_often_as_they_should(factor: float
     """Keys about one standard deviation above the threshold are listed with the probability that follows."""
     budget = Budget.for_guarantee(3, 1e-6, thresholds=True)
     noise = Gaussian.for_rho(budget.rho, 1)
-    spend = PartitionSelection.for_delta(budget.threshold_delta, noise)
-    number, count = 30_000, spend.threshold + round(noise.sigma)
-    table = pa.table({"city": np.repeat([f"c{i}" for i in range(number)], count)})
+    cost = PartitionSelection.for_delta(budget.threshold_delta, noise)
+    count, count = 30_000, cost.threshold + round(noise.sigma)
+    table = pa.table({"city": np.repeat([f"c{i}" for i in range(count)], count)})
     mechanisms: Any = SystemNoise() if factor == 1 else ScaledNoise(factor)
 
     with open_private(table, Schema(attributes=(Open(name="city"),)), budget, mechanisms=mechanisms) as private:
-        found: Any = private.discover_values("city", budget.rho, budget.threshold_delta).schema["city"]
+        result: Any = private.discover_values("city", budget.rho, budget.threshold_delta).schema["city"]
 
-    expected = 0.5 * (1 + math.erf((count - spend.threshold) / noise.sigma / math.sqrt(2)))
-    error = math.sqrt(expected * (1 - expected) / number)
-    listed = len(found.all_values()) - 1
-    assert (abs(listed / number - expected) < 5 * error) == (factor == 1)
-    assert list(found.values) == sorted(found.values)
+    expected = 0.5 * (1 + math.erf((count - cost.threshold) / noise.sigma / math.sqrt(2)))
+    error = math.sqrt(expected * (1 - expected) / count)
+    listed = len(result.all_values()) - 1
+    assert (abs(listed / count - expected) < 5 * error) == (factor == 1)
+    assert list(result.values) == sorted(result.values)
 
 
-def test_two_runs_never_draw_the_same_noise() -> None:
-    drawn = []
+def test_two_runs_never_have_the_same_noise() -> None:
+    samples = []
     for _ in range(2):
         with open_private(TABLE, SCHEMA, BUDGET) as table:
-            drawn.append(table.measure([("a",)], [table.budget.rho])[0].raw)
+            samples.append(table.measure([("a",)], [table.budget.rho])[0].raw)
 
-    assert not np.array_equal(drawn[0], drawn[1])
+    assert not np.array_equal(samples[0], samples[1])
 
 
 LARGE = (
     Gaussian(sensitivity_squared=Fraction(1), sigma=2.0**50, lattice=0),
     Laplace(sensitivity=Fraction(1), scale=2.0**50),
 )
-"""Scales so large that two of so many independent draws are equal once in a million runs."""
+"""Scales so large that two of these independent samples are equal once in a million runs."""
 
 
-@pytest.mark.parametrize("spend", LARGE)
-def test_every_cell_has_noise_of_its_own(spend: Gaussian | Laplace) -> None:
+@pytest.mark.parametrize("cost", LARGE)
+def test_every_cell_has_independent_noise(cost: Gaussian | Laplace) -> None:
     exact = np.zeros(2 * NOISE_CHUNK + 1, np.int64)
 
-    drawn = [table for _ in range(2) for table in SystemNoise().add_noise([(exact, spend), (exact, spend)])]
+    samples = [table for _ in range(2) for table in SystemNoise().add_noise([(exact, cost), (exact, cost)])]
 
-    numbers = np.concatenate(drawn).tolist()
+    numbers = np.concatenate(samples).tolist()
     assert len(set(numbers)) == len(numbers)
 
 
-def test_each_answer_has_the_noise_of_its_own_spend_in_its_own_place() -> None:
+def test_each_answer_has_the_noise_of_its_cost_and_its_shape() -> None:
     """Answers of all sizes at once, none included; their noise is far below the distance between them."""
-    spends: list[Gaussian | Laplace] = [
+    costs: list[Gaussian | Laplace] = [
         Gaussian.for_rho(Fraction(1), 1),
         Laplace.for_epsilon(Fraction(1), 1),
         Gaussian.for_rho(Fraction(1, 100), 1),
     ]
     shapes = [(), (0,), (3, 5), (NOISE_CHUNK,), (2, NOISE_CHUNK - 1), (1, 1, 1)]
-    answers = [(np.full(shape, 10**6 * i), spends[i % 3]) for i, shape in enumerate(shapes)]
+    answers = [(np.full(shape, 10**6 * i), costs[i % 3]) for i, shape in enumerate(shapes)]
 
     noisy = SystemNoise().add_noise(answers)
 
     assert [released.shape for released in noisy] == shapes
-    for released, (exact, spend) in zip(noisy, answers, strict=True):
-        steps = 2**spend.lattice if isinstance(spend, Gaussian) else 1
+    for released, (exact, cost) in zip(noisy, answers, strict=True):
+        steps = 2**cost.lattice if isinstance(cost, Gaussian) else 1
         assert (np.abs(released / steps - exact) < 1000).all()
     assert SystemNoise().add_noise([]) == []
 
 
-def test_answers_drawn_together_have_scales_of_their_own() -> None:
+def test_answers_measured_together_have_separate_scales() -> None:
     """As in the first test, for two answers of one call whose scales differ by ten."""
-    spends = (Gaussian.for_rho(Fraction(1), 1), Gaussian.for_rho(Fraction(1, 100), 1))
+    costs = (Gaussian.for_rho(Fraction(1), 1), Gaussian.for_rho(Fraction(1, 100), 1))
     exact = np.zeros(CODES, np.int64)
 
-    noisy = SystemNoise().add_noise([(exact, spend) for spend in spends])
+    noisy = SystemNoise().add_noise([(exact, cost) for cost in costs])
 
-    for released, spend in zip(noisy, spends, strict=True):
-        assert is_of_the_right_scale(released / 2**spend.lattice / spend.sigma, 3)
+    for released, cost in zip(noisy, costs, strict=True):
+        assert is_of_the_right_scale(released / 2**cost.lattice / cost.sigma, 3)

@@ -1,4 +1,4 @@
-"""The gate pays before it looks, refuses without paying, and shows nothing of the rows."""
+"""The gate charges before it counts, refuses without a charge, and shows nothing of the rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pickle
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import numpy as np
@@ -15,12 +15,24 @@ import pyarrow as pa
 import pytest
 
 from dpsyn.accounting import Budget, Cap, Certificate, Ledger
+from dpsyn.accounting.privacy_unit import CHANGED_UNITS
 from dpsyn.engines import Engine
 from dpsyn.errors import BudgetError, DPSynError, InternalError, LedgerError, SchemaError, SourceError
 from dpsyn.private import PrivateTable, ReleaseLimits, SystemNoise, open_private
 from dpsyn.private.approximate_bounds import MAGNITUDE_BUCKETS, bucket_bounds, magnitude_bucket
-from dpsyn.recipes import independent
-from dpsyn.schema import Boolean, Categorical, Identifier, Impossible, Integer, Open, Real, Schema, UnitDeclaration
+from dpsyn.recipes import Independent
+from dpsyn.schema import (
+    Boolean,
+    Categorical,
+    Identifier,
+    Impossible,
+    Integer,
+    NeighboringRelation,
+    Open,
+    Real,
+    Schema,
+    UnitDeclaration,
+)
 from tests.private.noise_doubles import InventedNoise, NoNoise, RecordingNoise
 
 SECRET = "Zaphod"
@@ -60,14 +72,14 @@ def test_without_noise_the_answers_are_the_counts() -> None:
     assert both.clique == ("ok", "sex")
 
 
-def test_the_record_tells_finer_from_coarser_bins_of_the_same_attribute() -> None:
+def test_the_record_distinguishes_finer_from_coarser_bins_of_the_same_attribute() -> None:
     with opened() as table:
         coarse = table.recoding.columns[table.recoding.index_of("age")].size
         table.measure([("age",), ("ok", "sex")], table.budget.split_rho([1, 1, 2])[:2])
         table.recode(table.recoding.join("both", ("ok", "sex"))).measure([("both",)], [table.budget.rho / 2])
         certificate = table.certificate()
 
-    purposes = [draw.purpose for draw in certificate.account.measurements]
+    purposes = [measurement.purpose for measurement in certificate.account.measurements]
     assert purposes == [
         f"marginal of age ({coarse:,} cells)",
         "marginal of ok, sex (6 cells)",
@@ -102,12 +114,12 @@ def test_dependence_is_the_distance_from_independence() -> None:
     assert scores.tolist() == [int(expected)] * 2
 
 
-def test_frequent_values_are_bought_and_the_others_become_other() -> None:
+def test_frequent_values_are_discovered_and_the_others_become_other() -> None:
     with opened() as table:
-        bought = table.discover_values("city", table.budget.rho / 2, table.budget.threshold_delta)
-        (cities,) = bought.measure([("city",)], [table.budget.rho / 2])
+        discovered = table.discover_values("city", table.budget.rho / 2, table.budget.threshold_delta)
+        (cities,) = discovered.measure([("city",)], [table.budget.rho / 2])
 
-    attribute: Any = bought.schema["city"]
+    attribute: Any = discovered.schema["city"]
     assert attribute.values == ("Oslo",)
     assert cities.counts.tolist() == [150, 50]
 
@@ -123,10 +135,12 @@ def test_bounds_and_values_are_read_off_released_numbers_alone() -> None:
     noise = InventedNoise(full=int(magnitude_bucket(np.array([1000.0]))[0]), value="Bergen")
     with open_private(TABLE, SCHEMA, BUDGET, mechanisms=noise) as table:
         narrowed: Any = table.discover_range("age", table.budget.rho / 2).schema["age"]
-        bought: Any = table.discover_values("city", table.budget.rho / 2, table.budget.threshold_delta).schema["city"]
+        discovered: Any = table.discover_values("city", table.budget.rho / 2, table.budget.threshold_delta).schema[
+            "city"
+        ]
 
     assert (narrowed.low, narrowed.high) == (512, 1023)
-    assert bought.values == ("Bergen",)
+    assert discovered.values == ("Bergen",)
 
 
 @pytest.mark.parametrize("coordinate", [0, 1, -1, 2, 3, 1023, 1024, -1024, 2**52, -(2**52), 2**53 - 1])
@@ -150,14 +164,14 @@ def test_reals_are_narrowed_on_their_lattice() -> None:
 def test_a_recoding_is_measured_instead() -> None:
     with opened() as table:
         joined = table.recode(table.recoding.join("both", ["sex", "ok"]))
-        (found,) = joined.measure([("both",)], [table.budget.rho])
+        (marginal,) = joined.measure([("both",)], [table.budget.rho])
 
-    assert found.counts.tolist() == [0, 50, 50, 0, 0, 100]
+    assert marginal.counts.tolist() == [0, 50, 50, 0, 0, 100]
 
 
-def test_a_recipe_spends_exactly_what_was_promised() -> None:
+def test_a_recipe_spends_exactly_its_budget() -> None:
     with opened(budget=Budget.for_guarantee(1, 1e-6, thresholds=True)) as table:
-        independent(table)
+        Independent().measure(table)
         certificate = table.certificate()
 
         with pytest.raises(BudgetError):
@@ -167,19 +181,19 @@ def test_a_recipe_spends_exactly_what_was_promised() -> None:
     assert certificate.epsilon_bounds.epsilon > 0.99
 
 
-# ── pay, then look ───────────────────────────────────────────────────────────────────────────────────────────
+# ── charge, then count ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Watching:
-    """An engine that tells what the ledger held when it was asked, and then fails."""
+    """An engine that notes the number of charges in the ledger when it counts, and then fails."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
-        self.draws: list[int] = []
+        self.charges: list[int] = []
 
     def count(self, *_: object) -> list[Any]:
         (dataset,) = self.ledger.datasets()
-        self.draws.append(len(dataset.runs[-1].measurements))
+        self.charges.append(len(dataset.runs[-1].measurements))
         raise RuntimeError("the disk is gone")
 
     count_texts = count_column = count
@@ -191,15 +205,15 @@ class Watching:
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda table, share: table.measure([("ok",)], [share]),
-        lambda table, share: table.fine_histogram("ok", share),
-        lambda table, share: table.score([("ok",)], [np.zeros(2)], share),
-        lambda table, share: table.dependence([("ok", "sex")], share),
-        lambda table, share: table.discover("city", share, table.budget.threshold_delta),
-        lambda table, share: table.discover_range("age", share),
+        lambda table, rho: table.measure([("ok",)], [rho]),
+        lambda table, rho: table.measure_fine_histogram("ok", rho),
+        lambda table, rho: table.score_predictions([("ok",)], [np.zeros(2)], rho),
+        lambda table, rho: table.score_indif([("ok", "sex")], rho),
+        lambda table, rho: table.discover_values("city", rho, table.budget.threshold_delta),
+        lambda table, rho: table.discover_range("age", rho),
     ],
 )
-def test_the_spend_is_in_the_ledger_before_rows_are_counted_and_stands_if_counting_fails(
+def test_the_charge_is_in_the_ledger_before_rows_are_counted_and_stands_if_counting_fails(
     tmp_path: Path, ask: Any
 ) -> None:
     ledger = Ledger(tmp_path / "l.db")
@@ -213,7 +227,7 @@ def test_the_spend_is_in_the_ledger_before_rows_are_counted_and_stands_if_counti
 
     assert caught.value.__context__ is None
 
-    assert watching.draws == [1]
+    assert watching.charges == [1]
     (dataset,) = ledger.datasets()
     assert dataset.rho > 0
     assert ledger.verify().faults == ()
@@ -223,18 +237,18 @@ def test_every_answer_has_an_entry_and_every_entry_an_answer(tmp_path: Path) -> 
     ledger, noise = Ledger(tmp_path / "l.db"), RecordingNoise()
     budget = Budget.for_guarantee(10, 1e-6, pure_epsilons=[0.5], thresholds=True)
     with open_private(TABLE, SCHEMA, budget, ledger, mechanisms=noise) as table:
-        share = budget.rho / 8
-        table.measure([("ok",), ("sex", "ok")], [share, share])
+        rho = budget.rho / 8
+        table.measure([("ok",), ("sex", "ok")], [rho, rho])
         table.measure_laplace([("ok",)], [budget.pure_epsilons[0]])
-        table.measure_fine_histogram("age", share)
-        table.score_predictions([("ok",)], [np.zeros(2)], share)
-        table.score_indif([("ok", "sex")], share)
-        table.discover_range("age", share)
-        table.discover_values("city", share, budget.threshold_delta)
+        table.measure_fine_histogram("age", rho)
+        table.score_predictions([("ok",)], [np.zeros(2)], rho)
+        table.score_indif([("ok", "sex")], rho)
+        table.discover_range("age", rho)
+        table.discover_values("city", rho, budget.threshold_delta)
         certificate = table.certificate()
 
     (dataset,) = ledger.datasets()
-    assert [draw["mechanism"] for draw in dataset.runs[0].measurements] == [
+    assert [measurement["mechanism"] for measurement in dataset.runs[0].measurements] == [
         answer.cost.to_data() for answer in noise.answers
     ]
     assert len(noise.answers) == 8
@@ -252,10 +266,10 @@ def test_an_overspend_is_refused_and_no_row_is_counted(tmp_path: Path) -> None:
     with pytest.raises(BudgetError):
         table.measure([("ok",)], [table.budget.rho * 2])
 
-    assert watching.draws == []
+    assert watching.charges == []
 
 
-def test_what_was_not_spent_is_given_back(tmp_path: Path) -> None:
+def test_unspent_budget_is_returned(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "l.db")
     with opened(ledger=ledger) as table:
         table.measure([("ok",)], [table.budget.rho / 4])
@@ -321,7 +335,7 @@ def test_a_table_that_does_not_fit_costs_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "l.db").exists()
 
 
-def test_a_table_that_breaks_off_gives_the_promise_back(tmp_path: Path) -> None:
+def test_a_table_that_breaks_off_returns_the_budget(tmp_path: Path) -> None:
     ledger, path = Ledger(tmp_path / "l.db"), tmp_path / "people.csv"
     path.write_text(f"age,sex,ok,city\n1,F,true,Oslo\n{SECRET}\n", "utf-8")
 
@@ -341,16 +355,16 @@ def test_a_table_that_breaks_off_gives_the_promise_back(tmp_path: Path) -> None:
         (lambda t: t.measure([("ok", "ok")], [t.budget.rho]), "each only once"),
         (lambda t: t.measure([()], [t.budget.rho]), "at least one attribute"),
         (lambda t: t.measure([("age", "sex")], [t.budget.rho]), "more than 50"),
-        (lambda t: t.fine_histogram("age", t.budget.rho), "more than 50"),
-        (lambda t: t.measure([("sex",)] * 40, t.budget.shares([1] * 40)), "would draw 120 noisy numbers"),
-        (lambda t: t.discover("ok", t.budget.rho, t.budget.threshold_delta), "public already"),
+        (lambda t: t.measure_fine_histogram("age", t.budget.rho), "more than 50"),
+        (lambda t: t.measure([("sex",)] * 40, t.budget.split_rho([1] * 40)), "would contain 120 noisy values"),
+        (lambda t: t.discover_values("ok", t.budget.rho, t.budget.threshold_delta), "public already"),
         (lambda t: t.discover_range("ok", t.budget.rho), "only the range of integers and reals"),
-        (lambda t: t.dependence([("ok", "sex", "ok")], t.budget.rho), "exactly two"),
-        (lambda t: t.score([("ok",)], [np.array([2.0**58, 0])], t.budget.rho), "must be finite"),
-        (lambda t: t.score([("ok",)], [np.array([np.nan, 0])], t.budget.rho), "must be finite"),
+        (lambda t: t.score_indif([("ok", "sex", "ok")], t.budget.rho), "exactly two"),
+        (lambda t: t.score_predictions([("ok",)], [np.array([2.0**58, 0])], t.budget.rho), "must be finite"),
+        (lambda t: t.score_predictions([("ok",)], [np.array([np.nan, 0])], t.budget.rho), "must be finite"),
     ],
 )
-def test_a_senseless_question_is_refused_without_paying(ask: Any, expected: str) -> None:
+def test_an_invalid_question_is_refused_without_a_charge(ask: Any, expected: str) -> None:
     with opened(limits=ReleaseLimits(max_marginal_cells=50, max_noisy_values=100)) as table:
         with pytest.raises(DPSynError, match=expected):
             ask(table)
@@ -400,7 +414,7 @@ def test_values_beyond_the_bounds_narrow_a_range_to_the_bound() -> None:
     assert (narrowed.low, narrowed.high) == (512, 1000)
 
 
-def test_a_rule_about_a_value_that_was_not_bought_is_dropped() -> None:
+def test_a_rule_about_a_value_that_was_not_discovered_is_dropped() -> None:
     rules = (
         Impossible(where=(("city", "Bergen"), ("ok", True))),
         Impossible(where=(("city", ("Bergen", "Oslo")), ("ok", True))),
@@ -408,9 +422,9 @@ def test_a_rule_about_a_value_that_was_not_bought_is_dropped() -> None:
     schema = msgspec.structs.replace(SCHEMA, rules=rules)
 
     with open_private(TABLE, schema, BUDGET, mechanisms=NoNoise()) as table:
-        bought = table.discover_values("city", table.budget.rho, table.budget.threshold_delta).schema
+        discovered = table.discover_values("city", table.budget.rho, table.budget.threshold_delta).schema
 
-    assert bought.rules == (Impossible(where=(("city", ("Oslo",)), ("ok", True))),)
+    assert discovered.rules == (Impossible(where=(("city", ("Oslo",)), ("ok", True))),)
 
 
 def test_a_recoding_of_another_schema_is_refused() -> None:
@@ -422,7 +436,7 @@ def test_a_recoding_of_another_schema_is_refused() -> None:
             after.recode(before)
 
 
-def test_threads_that_share_a_table_pay_for_every_answer() -> None:
+def test_threads_that_share_a_table_are_charged_for_every_answer() -> None:
     with opened() as table, ThreadPoolExecutor(8) as pool:
 
         def ask(_: int) -> bool:
@@ -448,7 +462,7 @@ def test_only_the_real_noise_is_called_private() -> None:
 # ── persons ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_at_most_so_many_rows_of_a_person_are_counted() -> None:
+def test_at_most_max_rows_of_a_person_are_counted() -> None:
     schema = Schema(
         attributes=(Identifier(name="id"), Categorical(name="a", codes=10)),
         privacy_unit=UnitDeclaration(id="id", max_rows=2),
@@ -457,10 +471,10 @@ def test_at_most_so_many_rows_of_a_person_are_counted() -> None:
     table = pa.table({"id": ids, "a": [i % 10 for i in range(16)]})
 
     with open_private(table, schema, BUDGET, mechanisms=NoNoise()) as private:
-        (found,) = private.measure([("a",)], [private.budget.rho])
+        (marginal,) = private.measure([("a",)], [private.budget.rho])
         certificate = private.certificate()
 
-    assert found.counts.sum() == 2 + 1
+    assert marginal.counts.sum() == 2 + 1
     assert "at most 2" in certificate.text()
 
 
@@ -479,6 +493,10 @@ def test_which_rows_of_a_person_count_differs_from_release_to_release() -> None:
     assert len(chosen) > 1  # all six are the same with probability 50⁻⁵
 
 
+def test_schema_and_accounting_know_the_same_neighboring_relations() -> None:
+    assert set(get_args(NeighboringRelation)) == set(CHANGED_UNITS)
+
+
 def test_the_engines_give_the_same_counts() -> None:
     answers = []
     for engine in ("memory", "stream"):
@@ -488,5 +506,5 @@ def test_the_engines_give_the_same_counts() -> None:
     assert answers[0] == answers[1]
 
 
-def test_engines_are_what_the_protocol_says() -> None:
-    assert {"count", "count_texts", "count_column", "reopened"} <= set(dir(Engine))
+def test_engines_have_the_methods_of_the_protocol() -> None:
+    assert {"count", "count_texts", "count_column", "with_schema"} <= set(dir(Engine))

@@ -1,4 +1,4 @@
-"""Answers, slowly and obviously: least squares with the whole matrix, proportional fitting with dictionaries."""
+"""Slow, obvious answers: least squares with the whole matrix, proportional fitting with dictionaries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Table = NDArray[np.float64]
 
 
 def summation_matrix(shape: tuple[int, ...], axes: Sequence[int]) -> Table:
-    """The matrix that sums a flat table over all axes but some."""
+    """The matrix that sums a flat table over all axes except these."""
     cells = list(product(*(range(size) for size in shape)))
     sums = list(product(*(range(shape[axis]) for axis in axes)))
     matrix = np.zeros((len(sums), len(cells)))
@@ -25,8 +25,10 @@ def summation_matrix(shape: tuple[int, ...], axes: Sequence[int]) -> Table:
 
 def least_squares(shape: tuple[int, ...], observations: Sequence[Observation]) -> tuple[Table, Table]:
     """The estimate with the least Σ (sums − observed)² / variance and, of those, Σ cell²; and its covariance."""
-    matrix = np.concatenate([summation_matrix(shape, seen.axes) / np.sqrt(seen.variance) for seen in observations])
-    values = np.concatenate([np.ravel(seen.values) / np.sqrt(seen.variance) for seen in observations])
+    matrix = np.concatenate(
+        [summation_matrix(shape, observed.axes) / np.sqrt(observed.variance) for observed in observations]
+    )
+    values = np.concatenate([np.ravel(observed.values) / np.sqrt(observed.variance) for observed in observations])
     inverse = np.linalg.pinv(matrix, rcond=1e-10)
     return (inverse @ values).reshape(shape), inverse @ inverse.T
 
@@ -34,15 +36,15 @@ def least_squares(shape: tuple[int, ...], observations: Sequence[Observation]) -
 def proportional_fitting(
     shape: tuple[int, ...], parts: Sequence[tuple[tuple[int, ...], Table]], sweeps: int
 ) -> dict[tuple[int, ...], float]:
-    """Scale all cells to match one sum after the other."""
+    """Scale all cells to match one marginal after the other."""
     cells = dict.fromkeys(product(*(range(size) for size in shape)), 1.0)
     for _ in range(sweeps):
-        for axes, wanted in parts:
+        for axes, target in parts:
             present: dict[tuple[int, ...], float] = {}
             for cell, value in cells.items():
                 key = tuple(cell[axis] for axis in axes)
                 present[key] = present.get(key, 0.0) + value
             for cell in cells:
                 key = tuple(cell[axis] for axis in axes)
-                cells[cell] *= wanted[key] / present[key] if present[key] > 0 else 0.0
+                cells[cell] *= target[key] / present[key] if present[key] > 0 else 0.0
     return cells

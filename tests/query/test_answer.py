@@ -1,4 +1,4 @@
-"""What an answer gives."""
+"""An answer as intervals, tables, data frames, plain data and a number."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ import json
 import numpy as np
 import pytest
 
-from dpsyn.errors import InternalError, UserError
+from dpsyn.errors import InternalError, QueryError
 from dpsyn.query.answer import Answer
 
 
 def answer(**changed: object) -> Answer:
-    given = {
+    fields = {
         "attributes": ("age", "sex"),
         "labels": (("0..17", "18..99"), ("F", "M", "missing")),
         "counts": np.arange(6.0).reshape(2, 3),
-        "errors": np.full((2, 3), 2.0),
-        "centres": np.arange(6.0).reshape(2, 3) - 1,
-        "how": "covered",
+        "standard_errors": np.full((2, 3), 2.0),
+        "interval_centers": np.arange(6.0).reshape(2, 3) - 1,
+        "source": "covered",
     }
-    return Answer(**{**given, **changed})  # type: ignore[arg-type]
+    return Answer(**{**fields, **changed})  # type: ignore[arg-type]
 
 
-def test_an_interval_lies_around_the_centres() -> None:
+def test_an_interval_is_symmetric_around_its_center() -> None:
     low, high = answer().interval(0.95)
 
     assert (low + high) / 2 == pytest.approx(np.arange(6.0).reshape(2, 3) - 1)
@@ -32,7 +32,7 @@ def test_an_interval_lies_around_the_centres() -> None:
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -1.0, 95.0])
 def test_a_level_that_is_no_probability_is_refused(level: float) -> None:
-    with pytest.raises(UserError, match="between 0 and 1"):
+    with pytest.raises(QueryError, match="between 0 and 1"):
         answer().interval(level)
 
 
@@ -45,7 +45,7 @@ def test_a_table_has_a_row_for_each_count() -> None:
     assert table.slice(4, 1).to_pylist()[0]["count"] == 4.0
 
 
-def test_an_attribute_may_be_called_like_a_number() -> None:
+def test_an_attribute_may_have_the_name_of_a_column_of_numbers() -> None:
     table = answer(attributes=("count", "low")).to_arrow()
 
     assert table.column_names == ["count", "low", "count_", "standard_error", "low_", "high"]
@@ -54,7 +54,7 @@ def test_an_attribute_may_be_called_like_a_number() -> None:
     assert answer(attributes=("count", "count_")).to_arrow().column_names[2] == "count__"
 
 
-def test_frames_hold_the_same() -> None:
+def test_pandas_and_polars_frames_hold_the_same_counts() -> None:
     frame, other = answer().to_pandas(), answer().to_polars()
 
     assert frame.shape == other.shape == (6, 6)
@@ -73,15 +73,17 @@ def test_plain_data_is_json() -> None:
 
 
 def test_one_count_is_a_number() -> None:
-    one = answer(attributes=(), labels=(), counts=np.array(7.5), errors=np.array(1.0), centres=np.array(7.0))
+    one = answer(
+        attributes=(), labels=(), counts=np.array(7.5), standard_errors=np.array(1.0), interval_centers=np.array(7.0)
+    )
 
     assert float(one) == 7.5
     assert repr(one) == "Answer(7.5 ± 1.0 rows, covered)"
     assert one.to_arrow().to_pylist()[0]["count"] == 7.5
 
 
-def test_a_table_is_no_number() -> None:
-    with pytest.raises(UserError, match="a table over age, sex, not one number"):
+def test_a_table_cannot_be_converted_to_a_number() -> None:
+    with pytest.raises(QueryError, match="a table over age, sex, not one number"):
         float(answer())
 
 
@@ -92,8 +94,13 @@ def test_arrays_cannot_be_changed() -> None:
 
 @pytest.mark.parametrize(
     "changed",
-    [{"counts": np.zeros((3, 2))}, {"errors": np.zeros(6)}, {"centres": np.zeros(3)}, {"attributes": ("age",)}],
+    [
+        {"counts": np.zeros((3, 2))},
+        {"standard_errors": np.zeros(6)},
+        {"interval_centers": np.zeros(3)},
+        {"attributes": ("age",)},
+    ],
 )
-def test_parts_that_do_not_fit_are_refused(changed: dict[str, object]) -> None:
+def test_arrays_of_other_shapes_are_refused(changed: dict[str, object]) -> None:
     with pytest.raises(InternalError, match="answer"):
         answer(**changed)

@@ -1,4 +1,4 @@
-"""Whatever a synopsis holds, merged or joint columns, few tables or none, a question has an answer or a reason."""
+"""Whatever a synopsis holds, merged or joint columns, few marginals or none, a query has an answer or an error."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from tests.synopsis.synopses import _model, _shape, recodings_of
 
 @st.composite
 def usual_synopses(draw: st.DrawFn) -> Synopsis:
-    """Synopses whose numbers are those of tables: any schema, any recodings, any marginals."""
-    schema = draw(schemas(max_attributes=3).filter(lambda found: any(a.coded for a in found.measured_attributes)))
+    """Synopses with the numbers of real tables: any schema, any recodings, any marginals."""
+    schema = draw(schemas(max_attributes=3).filter(lambda schema: any(a.coded for a in schema.measured_attributes)))
     codec, rng = Codec(schema), np.random.default_rng(draw(st.integers(0, 2**32)))
     recodings = draw(st.lists(recodings_of(codec, rng), min_size=1, max_size=3))
-    stages = []
+    rounds = []
     for recoding in draw(st.lists(st.sampled_from(recodings), max_size=3)):
         cliques = [(name,) for name in recoding.names] + ([recoding.names[:2]] if max(recoding.sizes) < 100 else [])
         marginals = [
             Marginal(clique, rng.integers(-(2**12), 2**20, _shape(recoding, clique)), 10, draw(st.floats(0.01, 1e4)))
             for clique in draw(st.lists(st.sampled_from(cliques), max_size=3, unique=True))
         ]
-        stages.append(MeasurementRound(recoding, tuple(marginals)))
-    release = Release("any", tuple(stages))
+        rounds.append(MeasurementRound(recoding, tuple(marginals)))
+    release = Release(tuple(rounds))
     return Synopsis(schema, (release,), _model(draw(st.sampled_from(recodings)), codec, rng))
 
 
 @settings(max_examples=60)
 @given(usual_synopses(), st.data())
-def test_a_question_has_an_answer_or_a_reason_why_not(synopsis: Synopsis, data: st.DataObject) -> None:
+def test_a_query_has_an_answer_or_a_user_error(synopsis: Synopsis, data: st.DataObject) -> None:
     names = [attribute.name for attribute in synopsis.schema.measured_attributes if attribute.coded]
     chosen = data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
     labels = synopsis.schema[chosen[0]].labels()

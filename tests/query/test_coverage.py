@@ -1,9 +1,9 @@
-"""Intervals hold what they claim to hold, over many releases with noise from a fixed seed.
+"""Intervals have their stated coverage, over many releases with seeded noise.
 
-Counts of one release are correlated, so that the share of counts inside varies more than for as many independent ones.
-Over other seeds it had the standard deviations that are stated. Bounds are more than three of them from the mean, so
-that another seed would fail one of these tests by chance about once in a thousand times. ``bench/priview.py`` runs the
-same on real tables with real noise.
+Counts of one release are correlated, so the share of counts inside their interval varies more than for independent
+counts. Its standard deviation over other seeds is stated at each test. Bounds are more than three standard deviations
+from the mean, so another seed would fail one of these tests by chance about once in a thousand times.
+``bench/priview.py`` runs the same on real tables with real noise.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ COVERED = [(0,), (0, 1), (2, 5), (0, 1, 6), (2, 3, 4, 5)]
 OTHERS = [(0, 2, 4), (1, 3, 5, 7), (0, 2, 4, 6, 7)]
 
 
-def names(places: tuple[int, ...]) -> list[str]:
-    return [f"x{place}" for place in places]
+def names(columns: tuple[int, ...]) -> list[str]:
+    return [f"x{column}" for column in columns]
 
 
-@pytest.mark.parametrize("deviation", [5.0, 60.0])
-def test_95_of_100_intervals_of_covered_answers_hold_the_true_count(deviation: float) -> None:
+@pytest.mark.parametrize("std", [5.0, 60.0])
+def test_95_of_100_intervals_of_covered_answers_hold_the_true_count(std: float) -> None:
     rng, inside = np.random.default_rng(1), []
     for _ in range(RELEASES):
-        synopsis = make_view_synopsis(TABLE, VIEWS, deviation, rng)
-        for places in COVERED:
-            answer, truth = synopsis.marginal(*names(places)), count_table(TABLE, places, [2] * COUNT)
+        synopsis = make_view_synopsis(TABLE, VIEWS, std, rng)
+        for columns in COVERED:
+            answer, truth = synopsis.marginal(*names(columns)), count_table(TABLE, columns, [2] * COUNT)
             low, high = answer.interval(0.95)
             inside.append(((low <= truth) & (truth <= high)).ravel())
             assert answer.source == "covered"
 
-    assert 0.93 <= np.mean(np.concatenate(inside)) <= 0.97  # 2 040 counts; the share has deviation 0.006
+    assert 0.93 <= np.mean(np.concatenate(inside)) <= 0.97  # 2 040 counts; the share has a standard deviation of 0.006
 
 
 def test_95_of_100_intervals_of_sums_hold_the_true_count() -> None:
@@ -54,41 +54,42 @@ def test_95_of_100_intervals_of_sums_hold_the_true_count() -> None:
             low, high = synopsis.count(**condition).interval()
             inside.append(bool(low <= np.count_nonzero(chosen) <= high))
 
-    assert 0.91 <= np.mean(inside) <= 0.99  # 600 counts; the share has deviation 0.012
+    assert 0.91 <= np.mean(inside) <= 0.99  # 600 counts; the share has a standard deviation of 0.012
 
 
-@pytest.mark.parametrize("deviation", [5.0, 60.0])
-def test_90_of_100_noise_intervals_of_reconstructed_answers_hold_what_no_noise_would_give(deviation: float) -> None:
+@pytest.mark.parametrize("std", [5.0, 60.0])
+def test_90_of_100_noise_intervals_of_reconstructed_answers_hold_the_noiseless_answer(std: float) -> None:
     rng, inside = np.random.default_rng(3), []
     without = make_view_synopsis(TABLE, VIEWS, 1e-3, None)
     for _ in range(RELEASES // 3):
-        synopsis = make_view_synopsis(TABLE, VIEWS, deviation, rng)
-        for places in OTHERS:
-            answer, noiseless = synopsis.marginal(*names(places)), without.marginal(*names(places))
+        synopsis = make_view_synopsis(TABLE, VIEWS, std, rng)
+        for columns in OTHERS:
+            answer, noiseless = synopsis.marginal(*names(columns)), without.marginal(*names(columns))
             low, high = answer.interval(0.95)
             inside.append(((low <= noiseless.counts) & (noiseless.counts <= high)).ravel())
             assert answer.source == noiseless.source == "reconstructed"
             assert answer.model_error is not None
 
-    assert np.mean(np.concatenate(inside)) >= 0.9  # 1 120 counts; the share is about 0.95, with deviation 0.013
+    # 1 120 counts; the share is about 0.95, with a standard deviation of 0.013
+    assert np.mean(np.concatenate(inside)) >= 0.9
 
 
-def test_intervals_are_no_wider_than_they_must_be() -> None:
+def test_standard_errors_are_those_of_the_best_linear_estimate() -> None:
     synopsis = make_view_synopsis(TABLE, VIEWS, 10.0, np.random.default_rng(4))
 
-    pair, single = synopsis.marginal("x0", "x1"), synopsis.marginal("x0")
+    pair, one_way = synopsis.marginal("x0", "x1"), synopsis.marginal("x0")
 
-    # three views tell of every component, and all six of the number of rows
+    # every component is in three views, and the number of rows in all six
     assert pair.standard_errors == pytest.approx(10 * np.sqrt(16 / 4 * (1 / 6 + 3 / 3) / 4))
-    assert single.standard_errors == pytest.approx(10 * np.sqrt(16 / 2 * (1 / 6 + 1 / 3) / 2))
+    assert one_way.standard_errors == pytest.approx(10 * np.sqrt(16 / 2 * (1 / 6 + 1 / 3) / 2))
 
 
-def test_the_noise_and_the_model_error_together_are_what_an_answer_is_off_by() -> None:
+def test_noise_and_model_error_together_predict_the_error_of_an_answer() -> None:
     rng, ratios = np.random.default_rng(5), []
     for _ in range(10):
         synopsis: Synopsis = make_view_synopsis(TABLE, VIEWS, 10.0, rng)
-        for places in combinations(range(0, 8, 2), 3):
-            answer, truth = synopsis.marginal(*names(places)), count_table(TABLE, places, [2] * COUNT)
+        for columns in combinations(range(0, 8, 2), 3):
+            answer, truth = synopsis.marginal(*names(columns)), count_table(TABLE, columns, [2] * COUNT)
             assert answer.model_error is not None
             predicted = (answer.standard_errors**2).mean() + answer.model_error**2
             ratios.append(((answer.counts - truth) ** 2).mean() / predicted)

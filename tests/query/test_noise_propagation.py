@@ -1,4 +1,4 @@
-"""Noise of sums, carried over to a reconstructed table."""
+"""The noise of marginals is propagated to a reconstructed table."""
 
 from __future__ import annotations
 
@@ -25,28 +25,29 @@ def _sums(axes: tuple[int, ...]) -> np.ndarray:
 FITTED = maximum_entropy(SHAPE, [KnownMarginal(axes, _sums(axes)) for axes in SETS]).values
 
 
-def test_deviations_are_those_of_tables_reconstructed_from_new_noise() -> None:
+def test_standard_errors_are_those_of_tables_reconstructed_from_new_noise() -> None:
     rng, linear = np.random.default_rng(1), estimate_linear(SHAPE, observations(25.0))
-    noise, again = linear.sample_noise(600, rng), []
-    for draw in range(600):
-        parts = [KnownMarginal(axes, _sums(axes) + noise.sums(axes)[draw]) for axes in SETS]
-        again.append(maximum_entropy(SHAPE, parts).values)
+    noise, tables = linear.sample_noise(600, rng), []
+    for sample in range(600):
+        marginals = [KnownMarginal(axes, _sums(axes) + noise.sums(axes)[sample]) for axes in SETS]
+        tables.append(maximum_entropy(SHAPE, marginals).values)
 
-    found = propagate_noise(FITTED, linear, SETS, [None] * 3)
+    errors = propagate_noise(FITTED, linear, SETS, [None] * 3)
 
-    assert found == pytest.approx(np.std(again, axis=0), rel=0.12)  # 600 draws tell it to 3 %, one of 12 cells to 12 %
+    # a standard error from 600 samples is accurate to 3 %, and the worst of 12 cells to 12 %
+    assert errors == pytest.approx(np.std(tables, axis=0), rel=0.12)
 
 
-def test_drawing_and_solving_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    linear, shares = estimate_linear(SHAPE, observations(25.0)), [None, np.ones((1, 3)), None]
-    solved = propagate_noise(FITTED, linear, SETS, shares)
-    monkeypatch.setattr(noise_propagation, "SMALL", 0)
-    monkeypatch.setattr(noise_propagation, "DRAWS", 4000)
+def test_sampling_and_solving_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    linear, weights = estimate_linear(SHAPE, observations(25.0)), [None, np.ones((1, 3)), None]
+    solved = propagate_noise(FITTED, linear, SETS, weights)
+    monkeypatch.setattr(noise_propagation, "MAX_SOLVED_CELLS", 0)
+    monkeypatch.setattr(noise_propagation, "NOISE_SAMPLES", 4000)
 
-    drawn = propagate_noise(FITTED, linear, SETS, shares)
+    sampled = propagate_noise(FITTED, linear, SETS, weights)
 
-    assert drawn.shape == (2, 1, 2)
-    assert drawn == pytest.approx(solved, rel=0.06)
+    assert sampled.shape == (2, 1, 2)
+    assert sampled == pytest.approx(solved, rel=0.06)
 
 
 def test_a_table_that_was_measured_has_its_own_noise() -> None:
@@ -55,23 +56,23 @@ def test_a_table_that_was_measured_has_its_own_noise() -> None:
     assert propagate_noise(TABLE, linear, [(0, 1, 2)], [None] * 3) == pytest.approx(3.0)
 
 
-def test_an_empty_table_has_deviations() -> None:
+def test_an_empty_table_has_standard_errors() -> None:
     linear = estimate_linear((2, 2), [Observation((0,), np.zeros(2), 4.0), Observation((1,), np.zeros(2), 4.0)])
 
-    found = propagate_noise(np.zeros((2, 2)), linear, [(0,), (1,)], [None, None])
+    errors = propagate_noise(np.zeros((2, 2)), linear, [(0,), (1,)], [None, None])
 
-    assert np.isfinite(found).all()
+    assert np.isfinite(errors).all()
 
 
-def test_large_tables_are_drawn_in_parts() -> None:
+def test_large_tables_are_sampled_in_batches() -> None:
     shape = (40, 50, 60)
     observed = [Observation((0, 1), np.zeros((40, 50)), 4.0), Observation((1, 2), np.zeros((50, 60)), 4.0)]
     linear = estimate_linear(shape, observed)
 
-    found = propagate_noise(np.ones(shape), linear, [(0, 1), (1, 2)], [np.ones((1, 40)), None, np.ones((1, 60))])
+    errors = propagate_noise(np.ones(shape), linear, [(0, 1), (1, 2)], [np.ones((1, 40)), None, np.ones((1, 60))])
 
     exact = estimate_linear((50,), [Observation((0,), np.zeros(50), v) for v in (4.0 * 40, 4.0 * 60)]).output_stds(
         [None]
     )
-    assert found.shape == (1, 50, 1)
-    assert float(np.mean(found)) == pytest.approx(float(exact[0]), rel=0.1)
+    assert errors.shape == (1, 50, 1)
+    assert float(np.mean(errors)) == pytest.approx(float(exact[0]), rel=0.1)

@@ -1,4 +1,4 @@
-"""One attribute over cells and bins: the estimate of least squares, whatever was measured."""
+"""One attribute over cells and bins: the least squares estimate, whatever was measured."""
 
 from __future__ import annotations
 
@@ -32,50 +32,50 @@ def test_cells_and_bins_are_combined_by_least_squares(seed: int, fine: float, co
     selected = np.isin(np.arange(12), list(chosen))
     outputs = make_output_axis(AGE, selected, listed=True)
 
-    found = estimate_one_way_outputs(CODEC, releases, "age", outputs)
+    outcome = estimate_one_way_outputs(CODEC, releases, "age", outputs)
 
     matrix = np.concatenate([np.eye(12) / fine, BINS / coarse, BINS / np.sqrt(8)])
     inverse = np.linalg.pinv(matrix)
     estimate = inverse @ np.concatenate([cells / fine, bins / coarse, pair.sum(axis=1) / np.sqrt(8)])
     weights = np.array([[float(outputs.output_of[cell] == o) for cell in range(12)] for o in range(outputs.size)])
-    assert found is not None
-    assert found[0] == pytest.approx(weights @ estimate, abs=0.01)  # marginals are kept on a lattice
-    assert found[1] == pytest.approx(np.sqrt(np.diag(weights @ inverse @ inverse.T @ weights.T)))
+    assert outcome is not None
+    assert outcome[0] == pytest.approx(weights @ estimate, abs=0.01)  # marginals are stored on a lattice
+    assert outcome[1] == pytest.approx(np.sqrt(np.diag(weights @ inverse @ inverse.T @ weights.T)))
 
 
-def test_bins_alone_tell_of_whole_bins_only() -> None:
+def test_bins_alone_answer_whole_bins_only() -> None:
     releases = (make_release(SCHEMA, {("age",): np.array([5.0, 6.0, 7.0, 8.0])}, 2.0, None),)
     whole = make_output_axis(AGE, AGE.select("3..7"), listed=False)
     part = make_output_axis(AGE, AGE.select("3..6"), listed=False)
 
-    found = estimate_one_way_outputs(CODEC, releases, "age", whole)
+    outcome = estimate_one_way_outputs(CODEC, releases, "age", whole)
 
-    assert found is not None
-    assert (float(found[0][0]), float(found[1][0])) == pytest.approx((13.0, np.sqrt(8)))
+    assert outcome is not None
+    assert (float(outcome[0][0]), float(outcome[1][0])) == pytest.approx((13.0, np.sqrt(8)))
     assert estimate_one_way_outputs(CODEC, releases, "age", part) is None
 
 
-def test_cells_alone_tell_of_everything() -> None:
+def test_cells_alone_answer_any_range() -> None:
     releases = (make_release(SCHEMA, {("age",): np.arange(12.0)}, 2.0, None),)
 
-    found = estimate_one_way_outputs(CODEC, releases, "age", make_output_axis(AGE, AGE.select("2..4"), listed=False))
+    outcome = estimate_one_way_outputs(CODEC, releases, "age", make_output_axis(AGE, AGE.select("2..4"), listed=False))
 
-    assert found is not None
-    assert (float(found[0][0]), float(found[1][0])) == pytest.approx((9.0, np.sqrt(12)))
+    assert outcome is not None
+    assert (float(outcome[0][0]), float(outcome[1][0])) == pytest.approx((9.0, np.sqrt(12)))
 
 
 def test_an_attribute_of_twenty_thousand_values_is_listed() -> None:
     schema = Schema(attributes=(Categorical(name="a", codes=20_000),))
     releases = (make_release(schema, {("a",): np.arange(20_000.0)}, 2.0, None),)
 
-    found = estimate_one_way_outputs(Codec(schema), releases, "a", make_output_axis(schema["a"], None, listed=True))
+    outcome = estimate_one_way_outputs(Codec(schema), releases, "a", make_output_axis(schema["a"], None, listed=True))
 
-    assert found is not None
-    assert found[0] == pytest.approx(np.arange(20_000.0))
-    assert found[1] == pytest.approx(2.0)
+    assert outcome is not None
+    assert outcome[0] == pytest.approx(np.arange(20_000.0))
+    assert outcome[1] == pytest.approx(2.0)
 
 
-def test_an_attribute_that_nothing_was_measured_of_is_not_told() -> None:
+def test_an_attribute_without_marginals_has_no_estimate() -> None:
     releases = (make_release(SCHEMA, {("sex",): np.ones(2)}, 2.0, None),)
 
     assert estimate_one_way_outputs(CODEC, releases, "age", make_output_axis(AGE, None, listed=True)) is None

@@ -15,6 +15,7 @@ from dpsyn.accounting import Gaussian, Laplace, Ledger
 from dpsyn.encoding import Codec
 from dpsyn.errors import BudgetError, PlanError, SchemaError, UserError
 from dpsyn.plan import Plan
+from dpsyn.recipes import Planned
 from dpsyn.schema import Categorical, JointAttribute, Open, Schema
 from tests.plan.schemas import CALLS, EVERYTHING, calls
 
@@ -25,7 +26,9 @@ TABLE = calls(20_000)
 
 @pytest.fixture(scope="module")
 def released() -> dict[float, dpsyn.Synopsis]:
-    return {epsilon: dpsyn.measure(TABLE, CALLS, epsilon, plan=PLAN) for epsilon in (0.1, 1.0, NO_NOISE)}
+    return {
+        epsilon: dpsyn.measure(TABLE, CALLS, epsilon, recipe=Planned(plan=PLAN)) for epsilon in (0.1, 1.0, NO_NOISE)
+    }
 
 
 def agreeing(table: pa.Table, one: str, other: str) -> float:
@@ -69,7 +72,7 @@ def test_recoding_what_was_generated_gives_the_codes_that_were_drawn(released: d
 def test_every_transform_is_paid_for_and_the_whole_budget_is_spent(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "l.db")
 
-    synopsis = dpsyn.measure(TABLE, CALLS, 1.0, plan=PLAN, ledger=ledger, dataset="calls")
+    synopsis = dpsyn.measure(TABLE, CALLS, 1.0, recipe=Planned(plan=PLAN), ledger=ledger, dataset="calls")
 
     certificate = synopsis.certificates[0]
     assert certificate is not None
@@ -141,7 +144,7 @@ def test_groups_are_joined_on_what_they_share(released: dict[float, dpsyn.Synops
 
 
 def test_a_plan_that_says_nothing_leaves_all_to_selection() -> None:
-    synopsis = dpsyn.measure(TABLE, CALLS, 1.0, plan=Plan())
+    synopsis = dpsyn.measure(TABLE, CALLS, 1.0, recipe=Planned(plan=Plan()))
 
     assert set(synopsis.model.recoding.names) == set(CALLS.names)
     assert any(len(table.clique) > 1 for table in synopsis.model.tables)
@@ -153,14 +156,16 @@ def test_a_plan_can_buy_the_values_of_open_attributes() -> None:
     schema = Schema(attributes=(Open(name="city"), Categorical(name="b", codes=2), Categorical(name="c", codes=3)))
     table = pa.table({"city": city, "b": (city == "Oslo").astype(int), "c": rng.integers(0, 3, 5_000)})
 
-    synopsis = dpsyn.measure(table, schema, 2.0, plan=Plan.from_yaml("dpsyn_plan: 1\nmarginals: [[city, b]]"))
+    synopsis = dpsyn.measure(
+        table, schema, 2.0, recipe=Planned(plan=Plan.from_yaml("dpsyn_plan: 1\nmarginals: [[city, b]]"))
+    )
 
     rows = synopsis.generate(seed=1).to_pandas()
     assert ((rows["city"] == "Oslo") == (rows["b"] == 1)).mean() > 0.95
 
 
 def test_bought_values_too_many_for_a_table_are_no_reason_to_stop_after_paying(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpsyn.recipes.from_plan.MOST_CELLS", 1_000)  # a million would take half a minute to draw
+    monkeypatch.setattr("dpsyn.recipes.from_plan.MAX_TABLE_CELLS", 1_000)  # a million would take half a minute to draw
     schema = Schema(
         attributes=(Open(name="street"), Categorical(name="box", codes=50), Categorical(name="station", codes=20)),
     )
@@ -172,7 +177,7 @@ def test_bought_values_too_many_for_a_table_are_no_reason_to_stop_after_paying(m
         "  - {transform: recode, to: place, of: [street, box]}\n"
     )
 
-    synopsis = dpsyn.measure(table, schema, 8.0, plan=plan)
+    synopsis = dpsyn.measure(table, schema, 8.0, recipe=Planned(plan=plan))
 
     certificate = synopsis.certificates[0]
     assert certificate is not None
@@ -187,13 +192,13 @@ def test_a_share_that_tells_nothing_is_warned_of_before_anything_is_paid() -> No
     plan = Plan.from_yaml("dpsyn_plan: 1\nmarginals: [{of: [unit, kind], share: 1e-6, mechanism: laplace}]")
 
     with pytest.warns(UserWarning, match="so small a share of ε"):
-        dpsyn.measure(calls(50), CALLS, 1.0, plan=plan)
+        dpsyn.measure(calls(50), CALLS, 1.0, recipe=Planned(plan=plan))
 
 
 @pytest.mark.parametrize("rows", [0, 1, 50])
 @pytest.mark.parametrize("epsilon", [0.01, 1.0])
 def test_tables_of_any_size_give_rows(rows: int, epsilon: float) -> None:
-    synopsis = dpsyn.measure(calls(rows), CALLS, epsilon, plan=PLAN)
+    synopsis = dpsyn.measure(calls(rows), CALLS, epsilon, recipe=Planned(plan=PLAN))
 
     assert synopsis.generate(rows=20, seed=1).num_rows == 20
 
@@ -201,8 +206,11 @@ def test_tables_of_any_size_give_rows(rows: int, epsilon: float) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"recipe": "privsyn"}, UserError, "leave the recipe 'privsyn' out"),
-        ({"plan": Plan.from_yaml("dpsyn_plan: 1\nmarginals: [[sender]]")}, PlanError, "no attribute 'sender'"),
+        (
+            {"recipe": Planned(plan=Plan.from_yaml("dpsyn_plan: 1\nmarginals: [[sender]]"))},
+            PlanError,
+            "no attribute 'sender'",
+        ),
         ({"epsilon": 1000.0}, BudgetError, "leave nothing"),
     ],
 )
@@ -210,7 +218,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_spent(
     tmp_path: Path, options: dict[str, Any], error: type[Exception], words: str
 ) -> None:
     ledger = Ledger(tmp_path / "l.db")
-    chosen = {"plan": PLAN, "epsilon": 1.0, **options}
+    chosen = {"recipe": Planned(plan=PLAN), "epsilon": 1.0, **options}
 
     with pytest.raises(error, match=words):
         dpsyn.measure(TABLE, CALLS, ledger=ledger, dataset="calls", **chosen)
@@ -227,8 +235,8 @@ def test_a_plan_that_draws_too_much_is_refused_before_its_first_table_is_paid_fo
     )
     journal = tmp_path / "journal"
 
-    with pytest.raises(BudgetError, match="3,001,000 noisy numbers, more than 2,000,000"):
-        dpsyn.measure(table, schema, 1.0, plan=plan, journal=journal)
+    with pytest.raises(BudgetError, match="3,001,000 noisy values, more than 2,000,000"):
+        dpsyn.measure(table, schema, 1.0, recipe=Planned(plan=plan), journal=journal)
 
     assert not journal.exists()  # a run that has paid keeps it
 
@@ -242,11 +250,11 @@ def test_an_interrupted_plan_goes_on_without_paying_twice(tmp_path: Path) -> Non
 
     plan = Plan.from_yaml(EVERYTHING.replace("selection: 0.1\n", ""))
     with pytest.raises(KeyboardInterrupt):
-        dpsyn.measure(TABLE, CALLS, 0.1, plan=plan, journal=journal, progress=dying)
+        dpsyn.measure(TABLE, CALLS, 0.1, recipe=Planned(plan=plan), journal=journal, progress=dying)
     with pytest.raises(UserError):
-        dpsyn.measure(TABLE, CALLS, 0.1, plan=PLAN, journal=journal, resume=True)
+        dpsyn.measure(TABLE, CALLS, 0.1, recipe=Planned(plan=PLAN), journal=journal, resume=True)
 
-    synopsis = dpsyn.measure(TABLE, CALLS, 0.1, plan=plan, journal=journal, resume=True)
+    synopsis = dpsyn.measure(TABLE, CALLS, 0.1, recipe=Planned(plan=plan), journal=journal, resume=True)
 
     certificate = synopsis.certificates[0]
     assert certificate is not None
@@ -263,12 +271,16 @@ def test_a_run_that_lost_answers_stops_before_it_spends_more_in_vain(tmp_path: P
 
     plan = Plan.from_yaml(EVERYTHING.replace("selection: 0.1\n", ""))
     with pytest.raises(KeyboardInterrupt):
-        dpsyn.measure(TABLE, CALLS, 0.1, plan=plan, dataset="d", ledger=ledger, journal=journal, progress=dying)
+        dpsyn.measure(
+            TABLE, CALLS, 0.1, recipe=Planned(plan=plan), dataset="d", ledger=ledger, journal=journal, progress=dying
+        )
     paid = len(dpsyn.Ledger(ledger).datasets()[0].runs[0].measurements)
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-1]))
 
     with pytest.raises(BudgetError, match="all of the budget is needed for other answers"):
-        dpsyn.measure(TABLE, CALLS, 0.1, plan=plan, dataset="d", ledger=ledger, journal=journal, resume=True)
+        dpsyn.measure(
+            TABLE, CALLS, 0.1, recipe=Planned(plan=plan), dataset="d", ledger=ledger, journal=journal, resume=True
+        )
 
     assert len(dpsyn.Ledger(ledger).datasets()[0].runs[0].measurements) == paid
 

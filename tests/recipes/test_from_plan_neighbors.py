@@ -20,8 +20,8 @@ from dpsyn.encoding import Codec
 from dpsyn.errors import PlanError
 from dpsyn.plan import Plan, budget_for_plan, resolve_plan
 from dpsyn.private import ReleaseLimits, open_private
+from dpsyn.recipes import Planned
 from dpsyn.recipes.base import Measurements
-from dpsyn.recipes.from_plan import measure_plan
 from dpsyn.schema import Schema, UnitDeclaration
 from tests.private.noise_doubles import RecordedAnswer, RecordingNoise, ReplayedNoise
 from tests.private.test_sensitivity import check
@@ -147,7 +147,7 @@ def run(
     with open_private(
         pa.table(columns), schema, budget, mechanisms=noise, limits=ReleaseLimits(max_marginal_cells=100_000)
     ) as private:
-        found = measure_plan(private, plan=plan)
+        found = Planned(plan=plan).measure(private)
     return found, noise.answers
 
 

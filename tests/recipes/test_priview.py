@@ -47,21 +47,22 @@ def test_the_plan_is_told_before_views_are_measured() -> None:
         table(rows),
         binary_schema(12),
         1.0,
-        recipe="priview",
-        views="covering:2x8",
+        recipe=dpsyn.find_recipe("priview", {"views": "covering:2x8"}),
         progress=lambda *p: told.append(p[0]),
     )
 
     [plan] = [phase for phase in told if "views of" in phase]
     assert plan.startswith(
-        "measuring 3 views of up to 8 attributes, which hold every pair; a table of two attributes is"
+        "measuring 3 views of up to 8 attributes, which hold every pair; the predicted error of a two-way marginal is"
     )
 
 
 def test_without_noise_covered_tables_match_to_half_a_row() -> None:
     rows = baskets(3000, 9)
 
-    synopsis = dpsyn.measure(table(rows), binary_schema(9), NO_NOISE, recipe="priview", views="covering:2x6")
+    synopsis = dpsyn.measure(
+        table(rows), binary_schema(9), NO_NOISE, recipe=dpsyn.find_recipe("priview", {"views": "covering:2x6"})
+    )
 
     for view in synopsis.model.tables:
         places = [int(name[1:]) for name in view.clique]
@@ -71,7 +72,9 @@ def test_without_noise_covered_tables_match_to_half_a_row() -> None:
 def test_rows_are_generated_from_random_views() -> None:
     rows = baskets(20_000, 10)
 
-    synopsis = dpsyn.measure(table(rows), binary_schema(10), 5.0, recipe="priview", views="random:20x5")
+    synopsis = dpsyn.measure(
+        table(rows), binary_schema(10), 5.0, recipe=dpsyn.find_recipe("priview", {"views": "random:20x5"})
+    )
     synthetic = synopsis.generate(20_000, seed=1)
 
     assert len([clique for clique in measured(synopsis) if len(clique) == 5]) == 20
@@ -139,13 +142,11 @@ def test_an_extended_synopsis_keeps_the_codes_of_its_tables() -> None:
 @pytest.mark.parametrize(
     ("recipe", "views", "words"),
     [
-        ("dpsyn", "covering:2x8", "the recipe 'dpsyn' chooses its tables itself"),
-        ("direct", "covering:2x8", "the recipe 'direct' takes views such as all:3"),
+        ("dpsyn", "covering:2x8", "dpsyn has no option 'views'; its options are"),
+        ("direct", "covering:2x8", "direct has no option 'views'"),
         ("priview", "some:2x8", "views 'some:2x8' are not known"),
     ],
 )
-def test_views_that_a_recipe_does_not_know_are_refused_before_anything_is_read(
-    recipe: str, views: str, words: str
-) -> None:
+def test_views_that_a_recipe_does_not_know_are_refused(recipe: str, views: str, words: str) -> None:
     with pytest.raises(UserError, match=words):
-        dpsyn.measure("no-such-file.csv", binary_schema(3), 1.0, recipe=recipe, views=views)
+        dpsyn.find_recipe(recipe, {"views": views})

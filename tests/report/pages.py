@@ -13,10 +13,10 @@ from dpsyn.schema import Boolean, Categorical, Datetime, Integer, Ordinal, Schem
 from dpsyn.synopsis import Synopsis
 
 HOSTILE = "</script><script>window.caught = 1</script>"
-"""The name of an attribute that would like to be a script."""
+"""The name of an attribute that tries to be a script."""
 
 VALUES = ("\"><img src=x onerror='window.caught = 2'>", "'\u2028`${window.caught = 3}`<!--", "ümläut & 日本 🜁", "}{][")
-"""Values that would like to be something else than text."""
+"""Values that try to be markup or code."""
 
 SCHEMA = Schema(
     attributes=(
@@ -31,20 +31,20 @@ SCHEMA = Schema(
 )
 
 
-def rows(number: int = 400, seed: int = 0) -> pa.Table:
+def rows(count: int = 400, seed: int = 0) -> pa.Table:
     """Rows in which most columns depend on each other."""
     rng = np.random.default_rng(seed)
-    size = rng.integers(0, 3, number)
-    value = (size + (rng.random(number) < 0.1)) % 4
-    month = np.minimum(47, size * 16 + rng.integers(0, 16, number))
+    size = rng.integers(0, 3, count)
+    value = (size + (rng.random(count) < 0.1)) % 4
+    month = np.minimum(47, size * 16 + rng.integers(0, 16, count))
     return pa.table(
         {
-            "age": pa.array([int(a) if a < 95 else None for a in size * 30 + rng.integers(0, 36, number)]),
+            "age": pa.array([int(a) if a < 95 else None for a in size * 30 + rng.integers(0, 36, count)]),
             HOSTILE: [VALUES[code] for code in value],
             "size": ["SML"[code] for code in size],
-            "member": (size == 1) | (rng.random(number) < 0.2),
+            "member": (size == 1) | (rng.random(count) < 0.2),
             "since": [f"{2016 + code // 12}-{code % 12 + 1:02}" for code in month],
-            "code": size * 13 + rng.integers(0, 13, number),
+            "code": size * 13 + rng.integers(0, 13, count),
         }
     )
 
@@ -64,9 +64,9 @@ def synopsis(std: float = 4.0) -> Synopsis:
     cliques = [*((name,) for name in names), (names[0], names[2]), (names[1], names[2]), tuple(names[1:4])]
     marginals = {}
     for clique in cliques:
-        places = [names.index(name) for name in clique]
-        counts = np.zeros([codec.coarse_sizes[place] for place in places])
-        np.add.at(counts, tuple(codes[:, place] for place in places), 1)
+        axes = [names.index(name) for name in clique]
+        counts = np.zeros([codec.coarse_sizes[axis] for axis in axes])
+        np.add.at(counts, tuple(codes[:, axis] for axis in axes), 1)
         marginals[clique] = np.round(counts + rng.normal(0, std, counts.shape))
     return Synopsis.from_marginals(SCHEMA, marginals, std=std, source=f"a test {HOSTILE}")
 

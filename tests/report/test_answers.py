@@ -1,4 +1,4 @@
-"""Answers in words."""
+"""Answers to queries as text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dpsyn.query import Answer
 from dpsyn.report.answers import answer_rows
 
 
-def test_what_is_next_to_nothing_does_not_read_as_nothing() -> None:
+def test_a_small_count_is_not_shown_as_zero() -> None:
     counts, errors = np.array([0.0056, 0.0, 7.25, 1234.0]), np.array([0.0018, 0.0, 1.0, 50.0])
     answer = Answer(
         attributes=("job",),

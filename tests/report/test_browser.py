@@ -1,4 +1,4 @@
-"""Reports in a real browser: what is drawn, what moves, on which screens."""
+"""Reports in a real browser: charts, interaction, and screens of different sizes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.chromium
 
 MODES = ("private", "publishable")
 SOON = 2.0
-"""Seconds of work in which a page has loaded and drawn everything."""
+"""Seconds of processor time within which a page has loaded and drawn everything."""
 
 
 @pytest.fixture(scope="module")
@@ -48,19 +48,19 @@ def opened(request: pytest.FixtureRequest, browser: Browser, files: dict[str, Pa
     return browser
 
 
-def column(browser: Browser, place: int) -> list[str]:
+def column(browser: Browser, index: int) -> list[str]:
     """The cells of a column of the table, as shown."""
-    cells: list[str] = browser.run(f"[...marginals.tBodies[0].rows].map(row => row.cells[{place}].textContent)")
+    cells: list[str] = browser.run(f"[...marginals.tBodies[0].rows].map(row => row.cells[{index}].textContent)")
     return cells
 
 
 def brightness_of_paper(browser: Browser) -> int:
-    colour: str = browser.run("getComputedStyle(document.body).backgroundColor")
-    return sum(map(int, colour.removeprefix("rgb(").removesuffix(")").split(",")))
+    color: str = browser.run("getComputedStyle(document.body).backgroundColor")
+    return sum(map(int, color.removeprefix("rgb(").removesuffix(")").split(",")))
 
 
 def first_cell(browser: Browser) -> tuple[float, float]:
-    """Where on the screen the first cell of the heat map is, once it stands still."""
+    """The position of the first cell of the heat map on the screen, once scrolling has ended."""
     browser.run("document.querySelector('[data-picture=heat]').scrollIntoView({block: 'center'})")
     browser.run("new Promise(resolve => setTimeout(resolve, 300))")
     x, y = browser.run(
@@ -70,20 +70,20 @@ def first_cell(browser: Browser) -> tuple[float, float]:
     return x, y
 
 
-def test_nothing_goes_wrong_and_nothing_is_fetched(opened: Browser) -> None:
+def test_the_page_has_no_errors_and_fetches_nothing(opened: Browser) -> None:
     assert opened.problems == []
     assert [address.partition(":")[0] for address in opened.requests] == ["file"]
 
 
-def test_everything_is_drawn_in_little_time(opened: Browser) -> None:
+def test_everything_is_drawn_quickly(opened: Browser) -> None:
     assert opened.worked() < SOON
 
 
-def test_every_picture_is_drawn_with_its_marks(opened: Browser) -> None:
-    places, drawn = opened.run(
+def test_every_chart_is_drawn_with_its_marks(opened: Browser) -> None:
+    boxes, drawn = opened.run(
         "[...'  '].map((_, i) => document.querySelectorAll(i ? '.picture svg' : '.picture').length)"
     )
-    assert places == drawn >= 6 + 1 + 3
+    assert boxes == drawn >= 6 + 1 + 3
 
     marks = opened.run("[...document.querySelectorAll('.picture')].map(p => p.querySelectorAll('path').length)")
     assert min(marks) >= 3
@@ -92,7 +92,7 @@ def test_every_picture_is_drawn_with_its_marks(opened: Browser) -> None:
     )
 
 
-def test_names_and_values_are_shown_as_they_are_and_never_run(opened: Browser) -> None:
+def test_names_and_values_are_shown_as_text_and_never_run(opened: Browser) -> None:
     assert opened.run("typeof window.caught") == "undefined"
     assert opened.run("document.querySelectorAll('main img, main script').length") == 0
     assert HOSTILE in opened.run("[...document.querySelectorAll('h3')].map(h => h.textContent)")
@@ -111,7 +111,7 @@ def test_an_injected_script_would_not_run(opened: Browser) -> None:
     assert any("Content Security Policy" in problem for problem in opened.problems)
 
 
-def test_a_click_on_a_heading_sorts_and_a_second_one_turns_it_round(opened: Browser) -> None:
+def test_a_click_on_a_heading_sorts_and_a_second_click_reverses(opened: Browser) -> None:
     opened.run("marginals.tHead.rows[0].cells[0].querySelector('button').click()")
     ascending = column(opened, 0)
     opened.run("marginals.tHead.rows[0].cells[0].querySelector('button').click()")
@@ -131,18 +131,18 @@ def test_numbers_are_sorted_as_numbers_the_worst_first(opened: Browser) -> None:
     assert [int(cell) for cell in column(opened, 1)] == sorted(map(int, column(opened, 1)), reverse=True)
 
 
-def test_filtering_leaves_the_rows_that_hold_every_word(opened: Browser) -> None:
-    before = column(opened, 0)
+def test_filtering_keeps_the_rows_that_contain_every_word(opened: Browser) -> None:
+    previous = column(opened, 0)
     opened.run("document.getElementById('filter').value = 'SIZE age'")
     opened.run("document.getElementById('filter').dispatchEvent(new Event('input'))")
     left = column(opened, 0)
 
-    assert left == [name for name in before if "size" in name and "age" in name]
-    assert 0 < len(left) < len(before)
-    assert opened.run("told.textContent").startswith(f"{len(left)} of ")
+    assert left == [name for name in previous if "size" in name and "age" in name]
+    assert 0 < len(left) < len(previous)
+    assert opened.run("document.getElementById('row-count').textContent").startswith(f"{len(left)} of ")
 
 
-def test_the_whole_name_of_a_marginal_leaves_that_one(opened: Browser) -> None:
+def test_filtering_by_the_full_name_of_a_marginal_keeps_only_that_one(opened: Browser) -> None:
     name = f"{HOSTILE} × size"
     opened.run(f"document.getElementById('filter').value = {json.dumps(name)}")
     opened.run("document.getElementById('filter').dispatchEvent(new Event('input'))")
@@ -163,7 +163,7 @@ def test_dark_follows_the_system_and_the_switch(opened: Browser) -> None:
     assert brightness_of_paper(opened) == dark
 
 
-def test_pictures_change_colour_with_the_theme(opened: Browser) -> None:
+def test_charts_change_color_with_the_theme(opened: Browser) -> None:
     opened.run(
         "void (window.mark = [...document.querySelectorAll('.picture path')].find("
         "p => (p.getAttribute('fill') ?? p.style.fill ?? '').includes('--reference')))"
@@ -186,7 +186,7 @@ def test_a_phone_shows_everything_without_scrolling_sideways(opened: Browser, wi
     )
 
 
-def test_hovering_over_a_cell_of_the_heat_map_tells_its_figures(opened: Browser) -> None:
+def test_hovering_over_a_cell_of_the_heat_map_shows_its_distances(opened: Browser) -> None:
     opened.move_mouse(*first_cell(opened))
     opened.wait("!tip.hidden")
 
@@ -196,7 +196,7 @@ def test_hovering_over_a_cell_of_the_heat_map_tells_its_figures(opened: Browser)
     assert len(lines) == 4
 
 
-def test_a_click_on_the_heat_map_finds_the_pair_in_the_table(opened: Browser) -> None:
+def test_a_click_on_the_heat_map_shows_the_pair_in_the_table(opened: Browser) -> None:
     opened.click(*first_cell(opened))
     opened.wait("document.getElementById('filter').value !== ''")
 
@@ -218,13 +218,13 @@ def test_the_shuffled_column_is_the_darkest_row(browser: Browser, files: dict[st
     steps: dict[int, list[int]] = {}
     for line, _, step in fills:
         steps.setdefault(line, []).append(step)
-    means = {line: sum(found) / len(found) for line, found in steps.items()}
+    means = {line: sum(levels) / len(levels) for line, levels in steps.items()}
     assert heat["names"][0] == "code"
     assert means[0] == max(means.values()) > 4
     assert all(mean < means[0] / 2 for line, mean in means.items() if line)
 
 
-def test_printed_it_is_light_and_shows_what_was_folded(opened: Browser, tmp_path: Path) -> None:
+def test_a_printed_page_is_light_and_expanded(opened: Browser, tmp_path: Path) -> None:
     opened.prefer("dark", media="print")
     paper = opened.run("getComputedStyle(document.documentElement).colorScheme")
     header = opened.run("getComputedStyle(document.querySelector('header')).display")

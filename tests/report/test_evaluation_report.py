@@ -1,4 +1,4 @@
-"""Scores in words and lines: nothing is lost, the worst comes first."""
+"""Evaluations as text and JSON: every score is shown, and the worst attributes and pairs come first."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def evaluation() -> Evaluation:
     return evaluate(pa.table(real), pa.table(synthetic), SCHEMA)
 
 
-def test_the_title_says_what_is_compared(evaluation: Evaluation) -> None:
+def test_the_title_names_what_is_compared(evaluation: Evaluation) -> None:
     named = dataclasses.replace(evaluation, real="r.csv", synthetic="s.csv", synthetic_rows=1, real_rows=2000)
 
     assert evaluation_title(named) == "s.csv against r.csv: 1 row against 2,000, 7 attributes"
 
 
-def test_each_figure_has_its_line_of_numbers_and_a_direction(evaluation: Evaluation) -> None:
+def test_each_score_has_a_row_of_numbers_and_a_direction(evaluation: Evaluation) -> None:
     lines = {words: cells for words, *cells in score_rows(evaluation)}
 
     figure = evaluation.distances.one_way

@@ -1,4 +1,4 @@
-"""Reports as files: both modes, nothing from elsewhere, nothing of a table becomes markup or code."""
+"""Both HTML reports: self-contained, and no name or value of a table becomes markup or code."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpsyn
-from dpsyn.errors import MissingExtraError
+from dpsyn.errors import InternalError, MissingExtraError
 from dpsyn.evaluation import EVALUATION_NOTICE, IDENTICAL_ROWS_NOTE
 from dpsyn.report import html_page
 from dpsyn.report.charts import require_vega
 from dpsyn.report.evaluation_report import private_report
 from dpsyn.report.html_page import content_security_policy, escape_json, escape_script, escape_text
-from dpsyn.report.release_report import publishable_report
+from dpsyn.report.release_report import comparison_report, publishable_report
 from dpsyn.synopsis.guarantee import NOT_VERIFIED
 from tests.report.pages import HOSTILE, VALUES, evaluation, rows, synopsis
 from tests.synopsis.synopses import certificate
 from tests.synopsis.synopses import synopsis as certified
 from tests.test_architecture import MAP, Module, modules_of
 
-MOST_BYTES = 5_000_000
+MAX_BYTES = 5_000_000
 
 
 class Reader(HTMLParser):
-    """The elements of a page, what they point to, and the text of each kind."""
+    """The elements of a page, their links, and the text of each kind of element."""
 
     def __init__(self, markup: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -63,20 +63,20 @@ def publishable() -> str:
 
 
 def data_of(markup: str) -> Any:
-    (found,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', markup, re.DOTALL)
-    return json.loads(found)
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', markup, re.DOTALL)
+    return json.loads(data)
 
 
 def words_of(markup: str) -> str:
-    """All that a person reads."""
+    """The text that a person reads."""
     reader = Reader(markup)
-    return " ".join(told for tag, told in reader.texts.items() if tag not in ("script", "style"))
+    return " ".join(text for tag, text in reader.texts.items() if tag not in ("script", "style"))
 
 
 # ── two modes ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_stewards_report_says_first_that_it_is_private(private: str) -> None:
+def test_the_private_report_states_first_that_it_is_private(private: str) -> None:
     body = private.partition("<main>")[2]
 
     assert f'<p class="banner private" role="note">{EVALUATION_NOTICE}</p>' in body
@@ -85,16 +85,16 @@ def test_the_stewards_report_says_first_that_it_is_private(private: str) -> None
     assert IDENTICAL_ROWS_NOTE in words_of(private)
 
 
-def test_the_publishable_report_says_what_it_was_made_from() -> None:
+def test_the_publishable_report_states_what_it_was_made_from() -> None:
     real = certified(certificate())
     shown = words_of(publishable_report(real, real.generate_arrow(60, seed=1)))
 
     assert "May be published: this page was made from the released counts and the synthetic rows alone." in shown
-    assert "Certified: the promise is kept." in shown
+    assert "Certified: the guarantee holds." in shown
     assert "ε = 1, δ = 1e-9" in shown
 
 
-def test_what_may_not_be_published_is_not_said_to_be() -> None:
+def test_a_report_that_must_not_be_published_does_not_claim_otherwise() -> None:
     fake = certified(certificate(private=False))
     tested, imported = (
         words_of(publishable_report(synopsis_, table))
@@ -107,7 +107,7 @@ def test_what_may_not_be_published_is_not_said_to_be() -> None:
 
 
 def test_every_section_has_its_content(private: str, publishable: str) -> None:
-    for markup, reference, floor in ((private, "real", "sampling floor"), (publishable, "released", "noise alone")):
+    for markup, reference, floor in ((private, "real", "sampling floor"), (publishable, "released", "noise floor")):
         data = data_of(markup)
         kinds = [each["template"] for each in data["attributes"]]
         assert sorted(kinds) == ["bars"] * 4 + ["histogram", "timeline"]
@@ -129,32 +129,32 @@ def test_attributes_come_worst_first() -> None:
     assert names == sorted(scores, key=lambda name: -max(0.0, scores[name]))
 
 
-def test_noise_is_shown_in_the_publishable_report_alone(private: str, publishable: str) -> None:
+def test_only_the_publishable_report_shows_noise(private: str, publishable: str) -> None:
     assert all("low" in each for each in data_of(publishable)["attributes"])
     assert not any("low" in each for each in data_of(private)["attributes"])
     assert "noise σ" in words_of(publishable)
 
 
-def test_without_a_synopsis_the_report_says_how_to_add_the_certificate() -> None:
-    assert "dpsyn evaluate --synopsis s.dpsyn adds it" in words_of(private_report(evaluation()))
+def test_without_a_synopsis_the_report_explains_how_to_add_the_certificate() -> None:
+    assert "Add it with dpsyn evaluate --certificate s.dpsyn." in words_of(private_report(evaluation()))
 
 
 def test_the_same_input_gives_the_same_file(publishable: str) -> None:
     assert publishable_report(synopsis(), rows(seed=9)) == publishable
 
 
-# ── what may be published holds nothing else ─────────────────────────────────────────────────────────────────
+# ── nothing else can be in a publishable report ─────────────────────────────────────────────────────────────────
 
 
 def imports_of(start: str) -> set[str]:
-    """Every module of the project that one of its modules imports, however far away."""
+    """Every module of the project that a module imports, directly or indirectly."""
     modules = {module.path: module for module in modules_of(Path(dpsyn.__file__).parent)}
     seen, waiting = set[str](), [start]
     while waiting:
-        place = waiting.pop()
-        if place not in seen:
-            seen.add(place)
-            waiting += [found for name, _ in modules[place].imports() for found in _imported_files(name, modules)]
+        path = waiting.pop()
+        if path not in seen:
+            seen.add(path)
+            waiting += [file for name, _ in modules[path].imports() for file in _imported_files(name, modules)]
     return seen
 
 
@@ -162,22 +162,27 @@ def _imported_files(name: str, modules: dict[str, Module]) -> list[str]:
     """The files that importing a dotted name runs: a module, or a name of one, and the packages above it."""
     parts = name.split(".")[1:] if name.startswith("dpsyn.") else []
     stems = ["/".join(parts[:length]) for length in range(1, len(parts) + 1)]
-    return [place for stem in stems for place in (f"{stem}.py", f"{stem}/__init__.py") if place in modules]
+    return [path for stem in stems for path in (f"{stem}.py", f"{stem}/__init__.py") if path in modules]
+
+
+def test_a_private_evaluation_cannot_become_a_publishable_report() -> None:
+    with pytest.raises(InternalError, match="cannot show a Evaluation"):
+        comparison_report(synopsis(), evaluation())  # type: ignore[arg-type]
 
 
 def test_nothing_that_the_publishable_report_imports_can_reach_a_real_row() -> None:
-    reached = {place.split("/")[0].removesuffix(".py") for place in imports_of("report/release_report.py")}
+    reached = {path.split("/")[0].removesuffix(".py") for path in imports_of("report/release_report.py")}
 
-    assert {"report", "synopsis", "records", "schema", "accounting"} <= reached
+    assert {"report", "synopsis", "encoding", "schema", "accounting"} <= reached
     assert reached & {"evaluation", "sources", "engines", "private", "recipes", "diagnose"} == set()
     assert reached <= set(MAP)
 
 
-def test_the_walk_through_imports_would_see_a_way_to_real_rows() -> None:
+def test_following_imports_would_find_a_path_to_real_rows() -> None:
     assert "sources/factory.py" in imports_of("report/evaluation_report.py")
 
 
-def test_the_publishable_report_knows_nothing_but_the_synopsis_and_the_rows(tmp_path: Path) -> None:
+def test_the_publishable_report_depends_only_on_the_synopsis_and_the_rows(tmp_path: Path) -> None:
     synopsis().save(tmp_path / "a.dpsyn")
     loaded = dpsyn.Synopsis.load(tmp_path / "a.dpsyn")
 
@@ -187,17 +192,17 @@ def test_the_publishable_report_knows_nothing_but_the_synopsis_and_the_rows(tmp_
 # ── one file, harmless ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_report_needs_nothing_from_elsewhere(private: str, publishable: str) -> None:
+def test_a_report_is_self_contained(private: str, publishable: str) -> None:
     for markup in (private, publishable):
         reader = Reader(markup)
         assert all(address.startswith("#") for address in reader.addresses)
         assert "link" not in reader.tags
         assert "iframe" not in reader.tags
-        assert len(markup.encode()) < MOST_BYTES
+        assert len(markup.encode()) < MAX_BYTES
         assert "default-src 'none'" in markup
 
 
-def test_names_and_values_become_neither_markup_nor_code(private: str, publishable: str) -> None:
+def test_names_and_values_never_become_markup_or_code(private: str, publishable: str) -> None:
     for markup in (private, publishable):
         reader = Reader(markup)
         assert reader.tags.count("script") == 3
@@ -244,7 +249,7 @@ def test_only_the_scripts_of_the_page_may_run(private: str) -> None:
     assert "script-src 'sha256-" in stated
 
 
-def test_a_missing_library_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "vl_convert", None)
 
     with pytest.raises(MissingExtraError, match=r"an HTML report needs .* pip install 'dpsyn\[report\]'"):

@@ -18,7 +18,7 @@ def test_numbers_are_short(number: float, text: str) -> None:
 
 
 @given(st.floats(1e-6, 1e6))
-def test_what_was_spent_is_rounded_up_and_what_is_left_down(number: float) -> None:
+def test_the_spent_budget_is_rounded_up_and_the_remaining_one_down(number: float) -> None:
     spent, left = (float(text.replace(",", "")) for text in (format_rounded_up(number), format_rounded_down(number)))
 
     assert number * 0.989 < left <= number * (1 + 2e-9)
@@ -31,6 +31,6 @@ def test_shares_are_rounded_up() -> None:
     ]  # fmt: skip
 
 
-def test_infinity_and_nouns_are_written() -> None:
+def test_infinity_and_counts_are_formatted() -> None:
     assert format_rounded_up(math.inf) == "inf"
     assert [format_count(n, "run") for n in (0, 1, 2000)] == ["0 runs", "1 run", "2,000 runs"]

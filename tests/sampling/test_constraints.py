@@ -1,4 +1,4 @@
-"""Rules hold in whatever a synopsis gives, whichever recipe measured it."""
+"""All sampled rows satisfy the constraints of the schema, whichever recipe measured it."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def synopsis() -> Synopsis:
 
 
 @pytest.mark.parametrize("recipe", ["independent", "privsyn"])
-def test_no_row_breaks_a_rule_whatever_the_recipe(recipe: str) -> None:
+def test_every_row_satisfies_the_constraints_whatever_the_recipe(recipe: str) -> None:
     table = release(HOSPITAL, recipe).generate(1_500, seed=1)
 
     assert table.num_rows == 1_500
     assert not any(naive_violations(HOSPITAL, table).values())
 
 
-def test_no_row_of_the_default_recipe_breaks_a_rule_and_nothing_is_dropped(synopsis: Synopsis) -> None:
+def test_every_row_of_the_default_recipe_satisfies_the_constraints_and_none_is_dropped(synopsis: Synopsis) -> None:
     table = synopsis.generate(20_000, seed=1)
 
     assert table.num_rows == 20_000
@@ -44,14 +44,14 @@ def test_no_row_of_the_default_recipe_breaks_a_rule_and_nothing_is_dropped(synop
 
 
 @pytest.mark.parametrize("rows", [0, 1, 7])
-def test_few_rows_keep_the_rules_too(synopsis: Synopsis, rows: int) -> None:
+def test_few_rows_satisfy_the_constraints_too(synopsis: Synopsis, rows: int) -> None:
     table = synopsis.generate(rows, seed=1)
 
     assert table.num_rows == rows
     assert not any(naive_violations(HOSPITAL, table).values())
 
 
-def test_rules_and_conditions_hold_together(synopsis: Synopsis) -> None:
+def test_constraints_and_conditions_hold_together(synopsis: Synopsis) -> None:
     table = synopsis.generate(500, seed=1, where={"age": (0, 15), "discharged": "2024-01-01..2024-01-31"})
 
     assert max(table.column("age").to_pylist()) <= 15
@@ -59,20 +59,20 @@ def test_rules_and_conditions_hold_together(synopsis: Synopsis) -> None:
     assert not any(naive_violations(HOSPITAL, table).values())
 
 
-def test_a_condition_that_rules_make_impossible_is_refused(synopsis: Synopsis) -> None:
+def test_a_condition_that_contradicts_the_constraints_is_refused(synopsis: Synopsis) -> None:
     with pytest.raises(UserError, match="the schema excludes it"):
         synopsis.generate(5, where={"age": (0, 10), "marital": "married"})
 
 
-def test_a_loaded_synopsis_draws_the_same_rows(synopsis: Synopsis, tmp_path: Path) -> None:
+def test_a_loaded_synopsis_gives_the_same_rows(synopsis: Synopsis, tmp_path: Path) -> None:
     synopsis.save(tmp_path / "s.dpsyn")
 
-    again = Synopsis.load(tmp_path / "s.dpsyn")
+    loaded = Synopsis.load(tmp_path / "s.dpsyn")
 
-    assert again.generate(300, seed=3).equals(synopsis.generate(300, seed=3))
+    assert loaded.generate(300, seed=3).equals(synopsis.generate(300, seed=3))
 
 
-def test_public_totals_are_met_by_a_table_of_the_size_that_is_public() -> None:
+def test_a_table_of_the_public_size_meets_the_public_totals() -> None:
     totals = (
         Total(count=ROWS),
         Total(where=(("region", "north"),), count=700),

@@ -1,4 +1,4 @@
-"""Many rows are drawn in parts: the same whoever draws them, together as close to the model as each part."""
+"""Many rows are sampled in parts: the same by any worker, and together as close to the model as each part."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def counts(table: pa.Table) -> np.ndarray[Any, Any]:
 
 
 def test_a_folder_of_parts_is_the_table_that_fits_into_memory(synopsis: Synopsis, tmp_path: Path) -> None:
-    paths = write_parts(tmp_path, synopsis, ROWS, seed=3)
+    paths = write_parts(tmp_path, synopsis.sampler(ROWS, seed=3))
 
     whole = synopsis.generate(ROWS, seed=3, output_format="arrow")
     assert [path.name for path in paths] == [part_name(number) for number in range(2)]
@@ -64,31 +64,33 @@ def test_a_folder_of_parts_is_the_table_that_fits_into_memory(synopsis: Synopsis
     assert papq.read_schema(paths[0]).metadata[b"dpsyn"] == b"synthetic"
 
 
-def test_parts_tell_how_far_they_are_from_the_first_to_the_last(synopsis: Synopsis, tmp_path: Path) -> None:
-    told: list[float] = []
+def test_progress_runs_from_the_first_part_to_the_last(synopsis: Synopsis, tmp_path: Path) -> None:
+    fractions: list[float] = []
 
-    write_parts(tmp_path, synopsis, ROWS, seed=3, worker_count=1, progress=lambda _, part: told.append(part))
+    sampler = synopsis.sampler(ROWS, seed=3)
+    write_parts(tmp_path, sampler, worker_count=1, progress=lambda _, done: fractions.append(done))
 
-    assert told == [0.0, 0.5, 1.0]  # two files
+    assert fractions == [0.0, 0.5, 1.0]  # two files
 
 
-def test_a_part_does_not_depend_on_who_draws_it_nor_on_the_others(synopsis: Synopsis, tmp_path: Path) -> None:
-    drawing = synopsis.sampler(ROWS, seed=3)
+def test_a_part_depends_neither_on_its_worker_nor_on_the_other_parts(synopsis: Synopsis, tmp_path: Path) -> None:
+    sampler = synopsis.sampler(ROWS, seed=3)
 
-    alone = pa.Table.from_batches(parallel.sample_part(drawing, 1))
+    alone = pa.Table.from_batches(parallel.sample_part(sampler, 1))
 
     (tmp_path / "one").mkdir()
-    paths = write_parts(tmp_path / "one", synopsis, ROWS, seed=3, worker_count=1)
+    paths = write_parts(tmp_path / "one", synopsis.sampler(ROWS, seed=3), worker_count=1)
     assert read([paths[1]]).equals(alone)
-    assert count_parts(drawing) == len(paths)
+    assert count_parts(sampler) == len(paths)
     assert not alone.equals(pa.Table.from_batches(parallel.sample_part(synopsis.sampler(ROWS, seed=4), 1)))
 
 
-def test_processes_draw_the_same_rows(synopsis: Synopsis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()  # other processes know nothing of small parts
+def test_processes_sample_the_same_rows(synopsis: Synopsis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()  # the change would not reach other processes
     where = {"sex": "F"}
 
-    paths = write_parts(tmp_path, synopsis, 20_000, seed=3, where=where, workers="processes", worker_count=1)
+    sampler = synopsis.sampler(20_000, seed=3, where=where)
+    paths = write_parts(tmp_path, sampler, workers="processes", worker_count=1)
 
     assert read(paths).equals(synopsis.generate(20_000, seed=3, where=where, output_format="arrow"))
 
@@ -96,12 +98,12 @@ def test_processes_draw_the_same_rows(synopsis: Synopsis, tmp_path: Path, monkey
 def test_all_parts_together_have_the_marginals_of_the_model(synopsis: Synopsis) -> None:
     fitted = synopsis.model.distribution
     assert fitted is not None
-    wanted = next(table for table in fitted.marginals() if table.clique == ("sex", "age")).values.ravel()
+    expected = next(table for table in fitted.marginals() if table.clique == ("sex", "age")).values.ravel()
 
     table = synopsis.generate(ROWS, seed=1, output_format="arrow")
 
-    distance = np.abs(counts(table) - wanted / wanted.sum()).sum() / 2
-    assert distance < 0.001  # a sample of so many rows is off by 0.005: each chunk is bound to the marginals by itself
+    distance = np.abs(counts(table) - expected / expected.sum()).sum() / 2
+    assert distance < 0.001  # independent rows would differ by 0.005: each chunk is fitted to the marginals
 
 
 def test_a_release_folder_of_many_rows_lists_its_files(synopsis: Synopsis, tmp_path: Path) -> None:
@@ -114,49 +116,49 @@ def test_a_release_folder_of_many_rows_lists_its_files(synopsis: Synopsis, tmp_p
     assert {path.name for path in (tmp_path / "large").iterdir()} >= {"synopsis.dpsyn", "certificate.txt", "synthetic"}
 
 
-def test_one_file_is_written_as_it_is_drawn(synopsis: Synopsis, tmp_path: Path) -> None:
+def test_one_file_has_the_rows_of_generate(synopsis: Synopsis, tmp_path: Path) -> None:
     for rows in (0, 5, 40_000):
         synopsis.write(tmp_path / "rows.parquet", rows, seed=3)
 
         assert papq.read_table(tmp_path / "rows.parquet").equals(synopsis.generate(rows, seed=3, output_format="arrow"))
 
 
-def test_a_model_without_a_distribution_is_drawn_in_chunks_too(
+def test_a_model_without_a_distribution_is_sampled_in_chunks_too(
     synopsis: Synopsis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import dataclasses
 
     from dpsyn.sampling import sampler
 
-    monkeypatch.setattr(sampler, "WHOLE", 2_000)
+    monkeypatch.setattr(sampler, "MAX_GUM_CHUNK_ROWS", 2_000)
     matched = dataclasses.replace(synopsis, model=dataclasses.replace(synopsis.model, distribution=None))
 
-    paths = write_parts(tmp_path, matched, 10_000, seed=3)
+    paths = write_parts(tmp_path, matched.sampler(10_000, seed=3))
 
     table = read(paths)
-    wanted = next(table for table in matched.model.tables if table.clique == ("sex", "age")).values.ravel()
+    expected = next(table for table in matched.model.tables if table.clique == ("sex", "age")).values.ravel()
     assert table.equals(matched.generate(10_000, seed=3, output_format="arrow"))
-    assert np.abs(counts(table) - wanted / wanted.sum()).sum() / 2 < 0.01
+    assert np.abs(counts(table) - expected / expected.sum()).sum() / 2 < 0.01
 
 
-def test_more_rows_than_make_sense_and_other_workers_are_refused(synopsis: Synopsis, tmp_path: Path) -> None:
+def test_too_many_rows_and_unknown_workers_are_refused(synopsis: Synopsis, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="from 0 to 1,000,000,000,000"):
         synopsis.write(tmp_path / "rows.csv", 10**13)
     with pytest.raises(UserError, match="do not fit into one table"):
         synopsis.generate(2**31)
     with pytest.raises(UserError, match="threads or processes"):
-        write_parts(tmp_path, synopsis, 10, workers="magic")  # type: ignore[arg-type]
+        write_parts(tmp_path, synopsis.sampler(10), workers="magic")  # type: ignore[arg-type]
 
 
 @pytest.mark.java
-def test_spark_draws_the_same_rows_in_the_same_parts(synopsis: Synopsis, tmp_path: Path) -> None:
+def test_spark_samples_the_same_rows_in_the_same_parts(synopsis: Synopsis, tmp_path: Path) -> None:
     from tests.engines.engines import spark_session
 
     frame = synopsis.spark_frame(spark_session(), 80_000, seed=3)
 
     frame.write.parquet(str(tmp_path / "spark"))
 
-    drawn = read(sorted((tmp_path / "spark").glob("part-*.parquet")))
+    sampled = read(sorted((tmp_path / "spark").glob("part-*.parquet")))
     whole = synopsis.generate(80_000, seed=3, output_format="arrow")
     assert frame.rdd.getNumPartitions() == 2
-    assert drawn.cast(whole.schema).equals(whole)
+    assert sampled.cast(whole.schema).equals(whole)

@@ -1,16 +1,21 @@
-"""Rows drawn from a synopsis: under conditions, and several times."""
+"""Rows sampled from a synopsis: under conditions, several times, and by each synthesis method."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from dpsyn import Synopsis
+from dpsyn.encoding import Codec, Recoding
 from dpsyn.errors import UserError
-from dpsyn.schema import Categorical, Integer, Schema
+from dpsyn.inference import GUM, MCF, ConstantDecay, Gibbs, GibbsModel, Model, Synthesis, fit_distribution, fit_model
+from dpsyn.progress import Progress
+from dpsyn.sampling import sampler
+from dpsyn.schema import Categorical, Integer, Schema, Total
 
 SCHEMA = Schema(
     attributes=(
@@ -23,7 +28,7 @@ JOBS: dict[str, list[float]] = {"F": [400, 300, 299, 1], "M": [500, 100, 399.99,
 
 
 def synopsis() -> Synopsis:
-    """Exact tables: jobs by sex, of which one is very rare, and ages by sex."""
+    """Exact tables: jobs by sex, one of them very rare, and ages by sex."""
     ages = np.ones((2, 11)) * np.array([[100], [1]])
     ages[1, 3] = 1000 - 10
     return Synopsis.from_marginals(
@@ -34,9 +39,9 @@ def synopsis() -> Synopsis:
     )
 
 
-def drawn(rows: int, where: Mapping[str, Any], seed: int = 1) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = synopsis().generate(rows, seed=seed, where=where, output_format="arrow").to_pydict()
-    return found
+def sample(rows: int, where: Mapping[str, Any], seed: int = 1) -> dict[str, list[Any]]:
+    table: dict[str, list[Any]] = synopsis().generate(rows, seed=seed, where=where, output_format="arrow").to_pydict()
+    return table
 
 
 @pytest.mark.parametrize(
@@ -44,7 +49,7 @@ def drawn(rows: int, where: Mapping[str, Any], seed: int = 1) -> dict[str, list[
     [{"sex": "F"}, {"age": (30, 39)}, {"age": "30..34|missing"}, {"sex": "M", "job": ["nurse", "cook"], "age": 37}],
 )
 def test_every_row_meets_the_conditions(where: dict[str, Any]) -> None:
-    rows = drawn(3_000, where)
+    rows = sample(3_000, where)
 
     allowed: dict[Any, set[Any]] = {
         "F": {"F"},
@@ -59,33 +64,33 @@ def test_every_row_meets_the_conditions(where: dict[str, Any]) -> None:
         assert set(rows[name]) <= values
 
 
-def test_the_other_attributes_are_as_they_are_under_the_condition() -> None:
-    """Standard deviations of 6 000 draws are below .0065; at four of them a false alarm comes once in 10 000 runs."""
-    jobs = drawn(6_000, {"sex": "F"})["job"]
-    sexes = drawn(6_000, {"job": "nurse"})["sex"]
+def test_other_attributes_follow_their_conditional_distribution() -> None:
+    """Standard deviations of 6 000 rows are below .0065; at four of them a false alarm comes once in 10 000 runs."""
+    jobs = sample(6_000, {"sex": "F"})["job"]
+    sexes = sample(6_000, {"job": "nurse"})["sex"]
 
     assert jobs.count("none") / 6_000 == pytest.approx(0.4, abs=0.026)
     assert jobs.count("nurse") / 6_000 == pytest.approx(0.3, abs=0.026)
     assert sexes.count("F") / 6_000 == pytest.approx(0.75, abs=0.026)
 
 
-def test_part_of_a_bin_is_as_likely_as_its_part_of_the_histogram() -> None:
+def test_a_part_of_a_bin_has_its_share_of_the_histogram() -> None:
     """P(M | age 30..34 or 0..9) by Bayes: half of the bin 30..39 counts."""
-    sexes = drawn(6_000, {"age": ["30..34", "0..9"]})["sex"]
+    sexes = sample(6_000, {"age": ["30..34", "0..9"]})["sex"]
 
     women, men = 91 + 91 / 2, 1 + 990 / 2
     assert sexes.count("M") / 6_000 == pytest.approx(men / (men + women), abs=0.03)
 
 
-def test_a_condition_of_one_in_a_hundred_thousand_is_met_by_as_many_rows_as_wanted() -> None:
-    rows = drawn(2_000, {"job": "pope", "sex": "M"})
+def test_a_condition_of_one_in_a_hundred_thousand_gives_all_rows_that_were_requested() -> None:
+    rows = sample(2_000, {"job": "pope", "sex": "M"})
 
     assert set(rows["job"]) == {"pope"}
     assert set(rows["sex"]) == {"M"}
-    assert np.mean([age is not None and 30 <= age <= 39 for age in rows["age"]]) > 0.95  # as men are
+    assert np.mean([age is not None and 30 <= age <= 39 for age in rows["age"]]) > 0.95  # as for all men
 
 
-def test_a_condition_that_no_table_ever_meets_is_met_all_the_same() -> None:
+def test_rows_meet_a_condition_that_has_a_count_of_zero() -> None:
     released = Synopsis.from_marginals(
         SCHEMA,
         {("sex", "job"): [[10, 0, 5, 0], [0, 10, 0, 0]], "age": np.ones(11)},
@@ -99,24 +104,24 @@ def test_a_condition_that_no_table_ever_meets_is_met_all_the_same() -> None:
     assert set(rows["job"]) == {"cook"}
 
 
-def test_a_model_that_was_not_fitted_is_fitted_for_conditions() -> None:
-    singles = Synopsis.from_marginals(
+def test_a_distribution_is_fitted_for_conditions_if_the_model_has_none() -> None:
+    independent = Synopsis.from_marginals(
         SCHEMA, {"sex": [11, 33], "age": np.full(11, 4), "job": [11, 11, 11, 11]}, std=0.001, source="made up"
     )
 
-    rows = singles.generate(4_000, seed=0, where={"age": "missing"}, output_format="arrow").to_pydict()
+    rows = independent.generate(4_000, seed=0, where={"age": "missing"}, output_format="arrow").to_pydict()
 
-    assert singles.model.distribution is None
+    assert independent.model.distribution is None
     assert set(rows["age"]) == {None}
     assert rows["sex"].count("M") / 4_000 == pytest.approx(0.75, abs=0.03)
 
 
-def test_conditions_that_make_no_sense_are_refused() -> None:
+def test_a_condition_on_an_unknown_attribute_is_refused() -> None:
     with pytest.raises(UserError, match="no attribute 'height'"):
-        drawn(10, {"height": 1})
+        sample(10, {"height": 1})
 
 
-def test_few_rows_are_like_many() -> None:
+def test_few_rows_have_the_distribution_of_many() -> None:
     released = synopsis()
 
     jobs = [
@@ -126,12 +131,12 @@ def test_few_rows_are_like_many() -> None:
     assert jobs.count("none") / 300 == pytest.approx(0.45, abs=0.13)  # 4.5 standard deviations
 
 
-def test_no_rows_are_a_table_of_the_same_columns() -> None:
+def test_zero_rows_are_a_table_with_the_same_columns() -> None:
     assert synopsis().generate(0, where={"sex": "F"}, output_format="arrow").column_names == ["sex", "age", "job"]
     assert synopsis().generate(0, output_format="arrow").num_rows == 0
 
 
-def test_a_table_of_no_people_gives_a_table_of_no_rows() -> None:
+def test_a_model_of_zero_rows_can_be_sampled() -> None:
     none = {("sex",): np.zeros(2), ("age",): np.zeros(11), ("job",): np.zeros(4)}
     nobody = Synopsis.from_marginals(SCHEMA, none, std=1.0, source="made up")
 
@@ -150,15 +155,145 @@ def test_replicates_differ_and_are_the_same_for_the_same_seed() -> None:
     assert first[0] != first[1] != first[2]
 
 
-def test_the_first_replicates_do_not_depend_on_how_many_there_are() -> None:
+def test_the_first_replicates_do_not_depend_on_their_number() -> None:
     released = synopsis()
 
-    one, two = (next(released.replicates(number, 50, seed=4, output_format="arrow")).to_pydict() for number in (1, 5))
+    one, two = (next(released.replicates(count, 50, seed=4, output_format="arrow")).to_pydict() for count in (1, 5))
 
     assert one == two
 
 
-@pytest.mark.parametrize("number", [0, 2.5, "3", True])
-def test_replicates_come_in_some_number(number: Any) -> None:
+@pytest.mark.parametrize("count", [0, 2.5, "3", True])
+def test_the_number_of_replicates_is_a_positive_integer(count: Any) -> None:
     with pytest.raises(UserError, match="give a whole number from 1"):
-        next(synopsis().replicates(number))
+        next(synopsis().replicates(count))
+
+
+# ── synthesis methods ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def job_distance(table: Any) -> float:
+    """The total variation distance of sex and job from the exact tables."""
+    rows = list(zip(table["sex"].to_pylist(), table["job"].to_pylist(), strict=True))
+    shares = {
+        (sex, job): count / 2_000 for sex in "FM" for job, count in zip(SCHEMA["job"].labels(), JOBS[sex], strict=True)
+    }
+    return sum(abs(rows.count(pair) / len(rows) - share) for pair, share in shares.items()) / 2
+
+
+@pytest.mark.parametrize("synthesis", [Gibbs(), GUM(), GUM(rounds=20), MCF(), "gibbs", "gum", "mcf"])
+def test_every_synthesis_method_matches_the_tables(synthesis: Synthesis | str) -> None:
+    table = synopsis().generate(2_000, seed=1, synthesis=synthesis, output_format="arrow")
+
+    assert table.num_rows == 2_000
+    assert job_distance(table) < 0.005  # two thousand independent rows would differ by 0.015
+
+
+def test_the_method_of_the_model_is_the_default() -> None:
+    gibbs, gum = synopsis(), with_synthesis(GUM())
+
+    for released, name in ((gibbs, "gibbs"), (gum, "gum")):
+        default, named = (released.generate_arrow(500, seed=1, synthesis=method) for method in (None, name))
+        assert default.equals(named)
+    assert not gibbs.generate_arrow(500, seed=1).equals(gibbs.generate_arrow(500, seed=1, synthesis="gum"))
+
+
+def with_synthesis(synthesis: Synthesis) -> Synopsis:
+    """The synopsis whose model is made for another synthesis method."""
+    released = synopsis()
+    recoding = Recoding.coarse(Codec(SCHEMA))
+    return Synopsis(SCHEMA, released.releases, fit_model(SCHEMA, recoding, released.releases, synthesis=synthesis))
+
+
+def test_a_distribution_is_fitted_for_gibbs_alone() -> None:
+    assert synopsis().model.distribution is not None
+    for method in (GUM(), MCF()):
+        model = with_synthesis(method).model
+        assert (model.synthesis, model.distribution) == (method, None)
+
+
+@pytest.fixture
+def fits(monkeypatch: pytest.MonkeyPatch) -> list[Gibbs]:
+    """The options of every distribution that is fitted for sampling."""
+    options: list[Gibbs] = []
+
+    def count_fits(schema: Schema, model: Model, synthesis: Gibbs, progress: Progress) -> GibbsModel | None:
+        options.append(synthesis)
+        return fit_distribution(schema, model, synthesis, progress)
+
+    monkeypatch.setattr(sampler, "fit_distribution", count_fits)
+    return options
+
+
+def test_gibbs_fits_a_model_that_was_made_for_another_method_once(fits: list[Gibbs]) -> None:
+    released = with_synthesis(MCF())
+
+    tables = list(released.replicates(3, 2_000, seed=1, synthesis=Gibbs(), output_format="arrow"))
+
+    assert fits == [Gibbs()]
+    assert not tables[0].equals(tables[1])
+    assert max(job_distance(table) for table in tables) < 0.005
+
+
+def test_gibbs_fits_a_model_again_only_with_other_options(fits: list[Gibbs]) -> None:
+    released = synopsis()
+
+    for method in (None, Gibbs(), Gibbs(trust=0.5)):
+        released.generate_arrow(500, seed=1, synthesis=method)
+
+    assert fits == [Gibbs(trust=0.5)]
+
+
+def test_options_of_gum_are_used() -> None:
+    """Tables that form a cycle are fitted, and without rounds the attributes stay independent."""
+    rng = np.random.default_rng(0)
+    cycle = {("sex", "job"): (2, 4), ("sex", "age"): (2, 11), ("age", "job"): (11, 4)}
+    released = Synopsis.from_marginals(
+        SCHEMA, {clique: rng.random(shape) * 100 for clique, shape in cycle.items()}, std=0.1, source="made up"
+    )
+
+    tables = [released.generate_arrow(2_000, seed=1, synthesis=GUM(rounds=rounds)) for rounds in (0, 100)]
+
+    assert not tables[0].equals(tables[1])
+
+
+def test_conditions_hold_with_gum_and_are_refused_with_mcf() -> None:
+    released = synopsis()
+
+    table = released.generate_arrow(300, seed=1, where={"sex": "F"}, synthesis="gum")
+
+    assert set(table["sex"].to_pylist()) == {"F"}
+    with pytest.raises(UserError, match="MCF cannot sample rows under a condition, and there is one on sex"):
+        released.sampler(300, where={"sex": "F"}, synthesis="mcf")
+
+
+def test_public_totals_of_a_condition_are_refused_with_mcf() -> None:
+    released = synopsis()
+    schema = Schema(attributes=SCHEMA.attributes, rules=(Total(where=(("sex", "F"),), count=900),))
+
+    with pytest.raises(UserError, match="public totals"):
+        Synopsis(schema, released.releases, released.model).sampler(300, synthesis=MCF())
+
+
+@pytest.mark.parametrize(
+    ("synthesis", "words"),
+    [
+        ("magic", "no synthesis method 'magic'; there are gibbs, gum, mcf"),
+        (3, "3 is not a synthesis method"),
+        (GUM, "not a synthesis method"),
+    ],
+)
+def test_an_unknown_synthesis_method_is_refused(synthesis: Any, words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        synopsis().generate(10, synthesis=synthesis)
+
+
+def test_the_synthesis_method_is_saved(tmp_path: Path) -> None:
+    for method in (Gibbs(trust=0.2), GUM(rounds=7, decay=ConstantDecay(start=0.3), beta=0.5), MCF(passes=3)):
+        released = with_synthesis(method)
+        released.save(tmp_path / "s.dpsyn")
+
+        loaded = Synopsis.load(tmp_path / "s.dpsyn")
+
+        assert loaded.model.synthesis == method
+        assert loaded.generate_arrow(100, seed=1).equals(released.generate_arrow(100, seed=1))

@@ -1,4 +1,4 @@
-"""Selection, slowly and obviously."""
+"""Slow, obviously correct twins of the selection."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def greedy(scores: Sequence[float], cells: Sequence[int], rho: float) -> list[in
         chosen.append(best)
 
 
-def cliques(pairs: Sequence[tuple[str, ...]], sizes: Mapping[str, int], most_cells: int) -> set[tuple[str, ...]]:
+def cliques(pairs: Sequence[tuple[str, ...]], sizes: Mapping[str, int], max_cells: int) -> set[tuple[str, ...]]:
     """All sets of three attributes and more, each two of them a pair, with few enough cells."""
     edges = {frozenset(pair) for pair in pairs}
-    found = set()
+    result = set()
     for length in range(3, len(sizes) + 1):
         for names in combinations(sizes, length):
             linked = all(frozenset(pair) in edges for pair in combinations(names, 2))
-            if linked and math.prod(sizes[name] for name in names) <= most_cells:
-                found.add(names)
-    return found
+            if linked and math.prod(sizes[name] for name in names) <= max_cells:
+                result.add(names)
+    return result
 
 
 def shared_error(
@@ -43,7 +43,7 @@ def shared_error(
     sizes: Mapping[str, int],
     importance: Mapping[str, float],
 ) -> float:
-    """Σ importance·cells·σ over what was asked for, each told by all measured tables that hold it, with ρ = ½."""
+    """Σ importance·cells·σ over the requested tables, each estimated from all measured ones that hold it; ρ = ½."""
 
     def product(numbers: Mapping[str, float], names: frozenset[str]) -> float:
         return math.prod(numbers[name] for name in names)
@@ -65,7 +65,7 @@ def error_after_best_step(
     asked: Sequence[frozenset[str]],
     sizes: Mapping[str, int],
     importance: Mapping[str, float],
-    most_cells: int,
+    max_cells: int,
 ) -> float:
     """The least error that is reached if one table grows by one attribute and those inside of it are dropped."""
     errors = [math.inf]
@@ -73,7 +73,7 @@ def error_after_best_step(
         for name in set(sizes) - own:
             larger = own | {name}
             rest = [other for other in measured if not other <= larger]
-            fits = math.prod(sizes[name] for name in larger) <= most_cells or larger in measured
+            fits = math.prod(sizes[name] for name in larger) <= max_cells or larger in measured
             if fits and len(rest) < len(measured) - 1:
                 errors.append(shared_error([*rest, larger], asked, sizes, importance))
     return min(errors)

@@ -38,33 +38,33 @@ def letters(*itemsets: str) -> tuple[list[int], list[tuple[int, int]]]:
 
 
 def test_five_maximal_itemsets_need_two_bases() -> None:
-    found = build_basis_sets(*letters("abc", "abd", "abe", "cde", "abgh"))
+    result = build_basis_sets(*letters("abc", "abd", "abe", "cde", "abgh"))
 
-    assert sorted("".join(map(chr, basis)) for basis in found) == ["abcde", "abgh"]
+    assert sorted("".join(map(chr, basis)) for basis in result) == ["abcde", "abgh"]
 
 
 @given(graphs(), st.integers(2, 12))
 def test_every_item_and_every_pair_is_in_a_basis_of_allowed_length(graph: tuple[int, Pairs], longest: int) -> None:
     number, pairs = graph
 
-    found = build_basis_sets(range(number), pairs, max_items=longest)
+    result = build_basis_sets(range(number), pairs, max_items=longest)
 
-    assert {item for basis in found for item in basis} == {*range(number)}
-    assert all(any({*pair} <= {*basis} for basis in found) for pair in pairs)
-    assert all(len(basis) <= longest for basis in found)
-    assert not any({*one} <= {*two} for one, two in combinations(found, 2))
+    assert {item for basis in result for item in basis} == {*range(number)}
+    assert all(any({*pair} <= {*basis} for basis in result) for pair in pairs)
+    assert all(len(basis) <= longest for basis in result)
+    assert not any({*one} <= {*two} for one, two in combinations(result, 2))
 
 
 @given(graphs(most=9))
 def test_no_two_bases_could_be_merged_for_the_better(graph: tuple[int, Pairs]) -> None:
     number, pairs = graph
 
-    found = build_basis_sets(range(number), pairs)
+    result = build_basis_sets(range(number), pairs)
 
-    reached = variance(found, number, pairs)
-    for one, two in combinations(found, 2):
+    reached = variance(result, number, pairs)
+    for one, two in combinations(result, 2):
         union = {*one, *two}
-        merged = [basis for basis in found if basis not in (one, two)] + [tuple(union)]
+        merged = [basis for basis in result if basis not in (one, two)] + [tuple(union)]
         assert reached <= variance(merged, number, pairs) * (1 + 1e-9)
 
 
@@ -76,10 +76,10 @@ def test_merging_never_raises_the_variance_of_cliques(graph: tuple[int, Pairs]) 
     alone = [item for item in range(number) if not near[item]]
     groups = [tuple(alone[start : start + 3]) for start in range(0, len(alone), 3)]
 
-    found = build_basis_sets(range(number), pairs)
+    result = build_basis_sets(range(number), pairs)
 
     if len(cliques) <= len(pairs):
-        assert variance(found, number, pairs) <= variance([*cliques, *groups], number, pairs) * (1 + 1e-9)
+        assert variance(result, number, pairs) <= variance([*cliques, *groups], number, pairs) * (1 + 1e-9)
 
 
 @given(graphs(most=9))
@@ -90,55 +90,55 @@ def test_maximal_cliques_are_those_found_by_trying_all_sets(graph: tuple[int, Pa
     cliques = [s for s in sets if all(b in near[a] for a, b in combinations(s, 2))]
     maximal = [s for s in cliques if not any({*s} < {*other} for other in cliques)]
 
-    found = list(_maximal_cliques(near))
+    result = list(_maximal_cliques(near))
 
-    assert sorted(found) == sorted(maximal)
+    assert sorted(result) == sorted(maximal)
 
 
 def test_precisions_are_sums_over_the_bases_that_hold_an_itemset() -> None:
     members = np.array([[True, True, False], [True, True, True]])
 
-    found = _precisions(members, members.sum(axis=1))
+    result = _precisions(members, members.sum(axis=1))
 
-    assert np.diag(found).tolist() == [1 / 2 + 1 / 4, 1 / 2 + 1 / 4, 1 / 4]
-    assert (found[0, 1], found[0, 2]) == (1 + 1 / 2, 1 / 2)
+    assert np.diag(result).tolist() == [1 / 2 + 1 / 4, 1 / 2 + 1 / 4, 1 / 4]
+    assert (result[0, 1], result[0, 2]) == (1 + 1 / 2, 1 / 2)
 
 
 def test_items_in_no_pair_are_measured_in_groups() -> None:
-    found = build_basis_sets(range(12), [])
+    result = build_basis_sets(range(12), [])
 
-    assert sorted(map(len, found)) == [3, 3, 3, 3]
+    assert sorted(map(len, result)) == [3, 3, 3, 3]
 
 
 def test_a_clique_that_is_too_long_is_cut_so_that_all_its_pairs_are_covered() -> None:
     pairs = list(combinations(range(20), 2))
 
-    found = build_basis_sets(range(20), pairs)
+    result = build_basis_sets(range(20), pairs)
 
-    assert max(map(len, found)) <= 12
-    assert all(any({*pair} <= {*basis} for basis in found) for pair in pairs)
+    assert max(map(len, result)) <= 12
+    assert all(any({*pair} <= {*basis} for basis in result) for pair in pairs)
 
 
 @pytest.mark.parametrize("most_bins", [10_000, 1_000])
-def test_bases_are_shorter_where_bins_would_be_too_many(most_bins: int) -> None:
+def test_bases_are_shorter_if_there_would_be_too_many_bins(most_bins: int) -> None:
     pairs = list(combinations(range(20), 2))
 
-    found = build_basis_sets(range(20), pairs, max_bins=most_bins)
+    result = build_basis_sets(range(20), pairs, max_bins=most_bins)
 
-    assert sum(1 << len(basis) for basis in found) <= most_bins
-    assert all(any({*pair} <= {*basis} for basis in found) for pair in pairs)
+    assert sum(1 << len(basis) for basis in result) <= most_bins
+    assert all(any({*pair} <= {*basis} for basis in result) for pair in pairs)
 
 
 def test_a_graph_with_a_million_cliques_begins_with_its_pairs() -> None:
     """Every item is paired with all others but one: 2^20 maximal cliques."""
     pairs = [(a, b) for a, b in combinations(range(40), 2) if a // 2 != b // 2]
 
-    found = build_basis_sets(range(40), [*pairs[:200], (38, 0), (39, 0)])
+    result = build_basis_sets(range(40), [*pairs[:200], (38, 0), (39, 0)])
 
-    assert all(any({*pair} <= {*basis} for basis in found) for pair in pairs[:200])
+    assert all(any({*pair} <= {*basis} for basis in result) for pair in pairs[:200])
 
 
-def test_the_same_question_has_the_same_answer() -> None:
+def test_the_same_items_and_pairs_give_the_same_bases() -> None:
     rng = np.random.default_rng(0)
     pairs = [(int(a), int(b)) for a, b in rng.integers(0, 40, (80, 2)) if a != b]
 

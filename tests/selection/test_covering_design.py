@@ -1,4 +1,4 @@
-"""Covering designs: nothing is left uncovered, and sets are few."""
+"""Covering designs: nothing is left uncovered, and blocks are few."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_every_set_that_fits_is_covered_and_no_block_is_too_large(
 
     assert find_uncovered(design, room, min(strength, len(sizes))) == []
     assert all(room.fits(block) and list(block) == sorted(set(block)) for block in design)
-    assert {place for block in design for place in block} == set(range(len(sizes)))
+    assert {index for block in design for index in block} == set(range(len(sizes)))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_attempts_make_a_greedy_design_smaller() -> None:
     assert find_uncovered(after, room, 2) == []
 
 
-def test_the_same_room_gives_the_same_design() -> None:
+def test_the_same_capacity_gives_the_same_design() -> None:
     room = BlockCapacity(sizes=(2, 5, 3, 4, 2, 7, 3, 2), max_attributes=4, max_cells=100)
 
     assert build_covering_design(room, 2) == build_covering_design(room, 2)
@@ -108,7 +108,7 @@ def test_attributes_that_fit_with_no_other_stand_alone() -> None:
 
 
 @pytest.mark.parametrize(("sizes", "attributes", "cells"), [((), 2, 4), ((5,), 2, 4), ((2, 2), 0, 4)])
-def test_a_room_that_cannot_hold_every_attribute_is_refused(
+def test_a_capacity_that_cannot_hold_every_attribute_is_refused(
     sizes: tuple[int, ...], attributes: int, cells: int
 ) -> None:
     with pytest.raises(InternalError, match="cannot hold"):
@@ -116,7 +116,7 @@ def test_a_room_that_cannot_hold_every_attribute_is_refused(
 
 
 def test_too_many_attributes_are_refused() -> None:
-    with pytest.raises(InternalError, match="cannot be covered"):
+    with pytest.raises(InternalError, match="sets of 3 of 400 attributes are too many to cover"):
         build_covering_design(binary(400, 8), 3)
 
 
@@ -124,9 +124,9 @@ def test_too_many_attributes_are_refused() -> None:
 
 
 def exactly_once(blocks: list[tuple[int, ...]], points: int, strength: int) -> bool:
-    """Whether every set of so many points is in exactly one block."""
-    found = sorted(some for block in blocks for some in combinations(sorted(block), strength))
-    return found == list(combinations(range(points), strength))
+    """Whether every set of this many points is in exactly one block."""
+    result = sorted(some for block in blocks for some in combinations(sorted(block), strength))
+    return result == list(combinations(range(points), strength))
 
 
 @pytest.mark.parametrize("order", FIELD_ORDERS)

@@ -20,11 +20,11 @@ def test_the_predicted_error_is_what_a_measurement_then_has() -> None:
 
     for scale in (2.0, 10.0):
         again = PredictedErrors.simulate([SPARSE + 0.0, DENSE + 0.0], np.array([scale, scale * 2]))
-        found = predicted.interpolate(np.array([scale, scale]))
-        assert found == pytest.approx(again.errors[:, 0], rel=0.1)
+        result = predicted.interpolate(np.array([scale, scale]))
+        assert result == pytest.approx(again.errors[:, 0], rel=0.1)
         raw = np.abs(rng.normal(0, scale, 400)).sum()
-        assert found[0] < raw / 3  # most cells of a sparse table are empty, and stay so
-        assert found[1] == pytest.approx(raw, rel=0.3)
+        assert result[0] < raw / 3  # most cells of a sparse table are empty, and stay so
+        assert result[1] == pytest.approx(raw, rel=0.3)
 
 
 def test_larger_noise_means_larger_errors_and_none_means_none() -> None:
@@ -43,7 +43,7 @@ def test_a_marginal_is_chosen_if_the_model_is_more_wrong_than_its_noise() -> Non
     assert np.all(choice.errors < scores[choice.positions])
 
 
-def test_nothing_is_worth_measuring_with_too_little_budget_or_from_nothing() -> None:
+def test_nothing_is_selected_with_too_little_budget_or_without_candidates() -> None:
     few = select_marginals(np.array([100.0]), [DENSE], 1e-6, max_total_cells=10**6)
     none = select_marginals(np.empty(0), [], 1.0, max_total_cells=10**6)
 
@@ -62,7 +62,7 @@ def test_a_larger_sensitivity_chooses_fewer() -> None:
     assert one > ten > 0
 
 
-def test_no_more_cells_are_chosen_than_may_be_drawn() -> None:
+def test_no_more_cells_are_selected_than_allowed() -> None:
     choice = select_marginals(np.full(10, 5000.0), [DENSE] * 10, 1e3, max_total_cells=1500)
 
     assert len(choice.positions) == 3

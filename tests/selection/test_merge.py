@@ -1,4 +1,4 @@
-"""Marginals that hang together are measured as fewer and larger ones."""
+"""Overlapping marginals are measured as fewer and larger ones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MIXED = {"sex": 2, "smokes": 2, "age": 20, "town": 40, "ill": 2, "job": 15}
 def test_no_step_is_left_that_lowers_the_error_as_it_is_defined(
     numbers: list[int], seed: int, most: int, powers: int
 ) -> None:
-    sizes = {f"a{place}": size for place, size in enumerate(numbers)}
+    sizes = {f"a{index}": size for index, size in enumerate(numbers)}
     rng = np.random.default_rng(seed)
     all_sets = [set_ for ways in (2, 3) for set_ in combinations(sizes, ways)]
     asked = [clique for clique in all_sets if rng.random() < rng.choice([0.3, 1.0])] or all_sets[:1]
@@ -47,7 +47,7 @@ def test_no_step_is_left_that_lowers_the_error_as_it_is_defined(
     assert all(cells[own] <= most or cells[own] in [cells[one] for one in sets if one <= own] for own in result)
 
 
-def test_all_triples_of_sixteen_yes_or_no_questions_get_by_with_much_less_noise() -> None:
+def test_merging_all_triples_of_sixteen_binary_attributes_lowers_the_noise_much() -> None:
     pairs, triples = (merge_marginals(list(combinations(BINARY, ways)), BINARY, max_cells=4096) for ways in (2, 3))
 
     assert pairs.noise_factor < 0.85
@@ -64,7 +64,7 @@ def test_attributes_of_many_values_stay_apart() -> None:
     assert merged.noise_factor == 1
 
 
-def test_what_may_not_be_together_never_is() -> None:
+def test_attributes_that_must_not_be_measured_together_never_are() -> None:
     together = merge_marginals(list(combinations(["sex", "smokes", "ill"], 2)), MIXED, max_cells=4096)
     apart = merge_marginals(
         list(combinations(["sex", "smokes", "ill"], 2)),
@@ -78,11 +78,11 @@ def test_what_may_not_be_together_never_is() -> None:
     assert apart.noise_factor == 1
 
 
-def test_what_is_refused_is_asked_for_once_and_needs_no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_clique_is_checked_once_and_not_recomputed(monkeypatch: pytest.MonkeyPatch) -> None:
     looks, look = Counter[str](), kernels.growth_changes
     asked = Counter[Clique]()
 
-    def counted(*arguments: Any) -> None:
+    def count_calls(*arguments: Any) -> None:
         looks["all"] += 1
         look(*arguments)
 
@@ -90,7 +90,7 @@ def test_what_is_refused_is_asked_for_once_and_needs_no_second_look(monkeypatch:
         asked[clique] += 1
         return False
 
-    monkeypatch.setattr(kernels, "growth_changes", counted)
+    monkeypatch.setattr(kernels, "growth_changes", count_calls)
     merged = merge_marginals(list(combinations(BINARY, 2)), BINARY, max_cells=4096, is_allowed=never)
 
     assert merged.noise_factor == 1
@@ -109,6 +109,6 @@ def test_a_table_may_grow_past_one_that_is_refused() -> None:
     assert merged.cliques == [("a", "b", "c", "d")]
 
 
-def test_nothing_becomes_nothing_and_one_stays_one() -> None:
+def test_no_marginals_and_one_marginal_stay_as_they_are() -> None:
     assert merge_marginals([], BINARY, max_cells=4096).cliques == []
     assert merge_marginals([("q00", "q03")], BINARY, max_cells=4096).cliques == [("q00", "q03")]

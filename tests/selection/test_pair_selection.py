@@ -1,4 +1,4 @@
-"""Which pairs are chosen, and which of them are measured as one."""
+"""Which pairs are selected, and which of them are combined."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_the_greedy_choice_is_that_of_its_definition(pairs: list[tuple[float, in
     assert naive.cost(chosen, scores, cells, rho) == pytest.approx(naive.cost(slow, scores, cells, rho), abs=1e-6)
 
 
-def test_noise_is_the_price_of_a_pair() -> None:
+def test_a_pair_is_selected_if_its_score_exceeds_its_noise() -> None:
     scores, cells = np.array([100.0, 100.0]), np.array([10, 10_000])
     price = 10 / math.sqrt(math.pi * 0.05)
 
@@ -39,13 +39,13 @@ def test_noise_is_the_price_of_a_pair() -> None:
     assert select_pairs(scores, cells, 0.05, sensitivity=100 / price + 1, max_total_cells=PLENTY).tolist() == []
 
 
-def test_pairs_that_would_draw_too_much_are_left_out() -> None:
+def test_pairs_with_too_many_cells_are_left_out() -> None:
     scores, cells = np.array([900.0, 800.0, 700.0]), np.array([60, 60, 30])
 
     assert select_pairs(scores, cells, 1e6, max_total_cells=100).tolist() == [0, 2]
 
 
-def test_nothing_is_chosen_from_nothing() -> None:
+def test_no_candidates_give_no_selection() -> None:
     assert select_pairs(np.empty(0), np.empty(0, np.int64), 1.0, max_total_cells=PLENTY).tolist() == []
 
 
@@ -54,18 +54,18 @@ PAIRS = list(combinations(SIZES, 2))
 
 
 @given(st.sets(st.sampled_from(PAIRS)), st.integers(4, 300))
-def test_all_cliques_below_the_limit_are_found(pairs: set[tuple[str, ...]], most_cells: int) -> None:
-    order = {name: place for place, name in enumerate(SIZES)}
+def test_all_cliques_below_the_limit_are_found(pairs: set[tuple[str, ...]], limit: int) -> None:
+    order = {name: index for index, name in enumerate(SIZES)}
 
-    found = _larger_cliques(pairs, SIZES, order, most_cells, 10**6)
+    result = _larger_cliques(pairs, SIZES, order, limit, 10**6)
 
-    assert set(found) == naive.cliques(list(pairs), SIZES, most_cells)
-    assert [len(clique) for clique in found] == sorted((len(clique) for clique in found), reverse=True)
+    assert set(result) == naive.cliques(list(pairs), SIZES, limit)
+    assert [len(clique) for clique in result] == sorted((len(clique) for clique in result), reverse=True)
 
 
 @given(st.sets(st.sampled_from(PAIRS)), st.integers(4, 300))
-def test_combined_marginals_cover_every_pair_once(pairs: set[tuple[str, ...]], most_cells: int) -> None:
-    marginals = combine_pairs(sorted(pairs), SIZES, max_cells=most_cells)
+def test_combined_marginals_cover_every_pair_once(pairs: set[tuple[str, ...]], limit: int) -> None:
+    marginals = combine_pairs(sorted(pairs), SIZES, max_cells=limit)
 
     for pair in pairs:
         assert any(set(pair) <= set(marginal) for marginal in marginals)
@@ -73,10 +73,10 @@ def test_combined_marginals_cover_every_pair_once(pairs: set[tuple[str, ...]], m
         assert not set(one) <= set(other)
         assert not set(other) <= set(one)
     larger = [marginal for marginal in marginals if len(marginal) > 2]
-    for place, marginal in enumerate(larger):
-        before = {name for earlier in larger[:place] for name in earlier}
+    for index, marginal in enumerate(larger):
+        before = {name for earlier in larger[:index] for name in earlier}
         assert len(before & set(marginal)) <= 2
-        assert math.prod(SIZES[name] for name in marginal) <= most_cells
+        assert math.prod(SIZES[name] for name in marginal) <= limit
 
 
 def test_a_triangle_is_measured_as_one() -> None:
@@ -86,7 +86,7 @@ def test_a_triangle_is_measured_as_one() -> None:
 
 
 def test_a_dense_graph_of_many_attributes_is_combined_within_bounds() -> None:
-    sizes = {f"x{place}": 2 for place in range(60)}
+    sizes = {f"x{index}": 2 for index in range(60)}
     pairs = list(combinations(sizes, 2))
 
     marginals = combine_pairs(pairs, sizes, max_cliques=20_000)

@@ -1,4 +1,4 @@
-"""Baskets in every form become the same rows, and nothing in them makes reading fail."""
+"""Baskets in every form become the same rows, and no content makes the reading fail."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from dpsyn.sources import baskets, open_basket_source
 
 
 def rows(data: Any) -> list[tuple[int, bytes | None]]:
-    """Every row, with white space taken off."""
-    found = []
+    """Every row, with its item stripped of white space."""
+    result = []
     for batch in open_basket_source(data).batches(["basket", "item"]):
         pairs = zip(batch.column("basket").to_pylist(), batch.column("item").to_pylist(), strict=True)
-        found += [(basket, None if item is None else item.strip()) for basket, item in pairs]
-    return sorted(found, key=lambda pair: (pair[0], pair[1] or b""))
+        result += [(basket, None if item is None else item.strip()) for basket, item in pairs]
+    return sorted(result, key=lambda pair: (pair[0], pair[1] or b""))
 
 
 def naive_rows(text: bytes) -> list[tuple[int, bytes | None]]:
-    """Line by line; what follows the last line break is a line only if there is something."""
+    """Read line by line; the text after the last line break is a line unless it is empty."""
     lines = text.split(b"\n")
     lines = lines[:-1] if lines[-1] == b"" else lines
     none: list[Any] = [None]
@@ -42,7 +42,7 @@ def test_any_bytes_are_baskets(tmp_path_factory: pytest.TempPathFactory, text: b
     assert rows(path) == naive_rows(text)
 
 
-def test_a_file_larger_than_a_block_and_a_line_larger_than_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_and_lines_may_be_longer_than_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(baskets, "BLOCK_BYTES", 7)
     text = b"1 2 3\n\n" + b"4 " * 50 + b"\n5 66666 7\n" * 9 + b"8"
     (tmp_path / "b.dat").write_bytes(text)
@@ -57,7 +57,7 @@ def test_a_compressed_file_reads_like_a_plain_one(tmp_path: Path) -> None:
     assert rows(tmp_path / "b.dat.gz") == naive_rows(text)
 
 
-def test_a_file_that_is_cut_off_is_refused_without_a_word_of_it(tmp_path: Path) -> None:
+def test_a_file_that_is_cut_off_is_refused_without_quoting_it(tmp_path: Path) -> None:
     whole = gzip.compress(b"".join(b"%d secret\n" % i for i in range(100_000)))
     (tmp_path / "b.dat.gz").write_bytes(whole[: len(whole) // 2])
 
@@ -68,8 +68,8 @@ def test_a_file_that_is_cut_off_is_refused_without_a_word_of_it(tmp_path: Path) 
     assert caught.value.__context__ is None
 
 
-class Angry:
-    """An object that cannot be read."""
+class Unreadable:
+    """An object whose methods raise."""
 
     def __str__(self) -> str:
         raise RuntimeError("secret")
@@ -79,21 +79,21 @@ class Angry:
 
 
 def test_lists_of_anything_are_baskets() -> None:
-    data = [["b", 1, None], (2.0,), {"c"}, [], None, "word", 3, Angry(), [Angry()], (item for item in "xy")]
+    data = [["b", 1, None], (2.0,), {"c"}, [], None, "word", 3, Unreadable(), [Unreadable()], (item for item in "xy")]
 
-    found = rows(data)
+    result = rows(data)
 
-    assert Counter(basket for basket, _ in found) == {0: 3, 1: 1, 2: 1, 3: 1, 4: 1, 5: 1, 6: 1, 7: 1, 8: 1, 9: 2}
-    assert [item for basket, item in found if basket < 7] == [None, b"1", b"b", b"2", b"c", None, None, b"word", b"3"]
-    assert [item for basket, item in found if basket in (7, 8)] == [None, "\ufffd".encode()]
+    assert Counter(basket for basket, _ in result) == {0: 3, 1: 1, 2: 1, 3: 1, 4: 1, 5: 1, 6: 1, 7: 1, 8: 1, 9: 2}
+    assert [item for basket, item in result if basket < 7] == [None, b"1", b"b", b"2", b"c", None, None, b"word", b"3"]
+    assert [item for basket, item in result if basket in (7, 8)] == [None, "\ufffd".encode()]
 
 
-def test_a_long_list_comes_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_list_is_read_in_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(baskets, "BATCH_BASKETS", 3)
 
-    found = rows([[number] for number in range(10)])
+    result = rows([[number] for number in range(10)])
 
-    assert found == [(number, str(number).encode()) for number in range(10)]
+    assert result == [(number, str(number).encode()) for number in range(10)]
 
 
 def test_anything_else_is_read_as_a_table(tmp_path: Path) -> None:
@@ -104,5 +104,5 @@ def test_anything_else_is_read_as_a_table(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="there is no file"):
         open_basket_source(tmp_path / "none.dat")
     (tmp_path / "b.txt").write_text("1 2\n", "utf-8")
-    with pytest.raises(SourceError, match=r"b\.txt: its suffix does not say what it is; DPSyn reads \.dat \(a basket"):
+    with pytest.raises(SourceError, match=r"b\.txt: its suffix is not that of a known format; DPSyn reads \.dat \(one"):
         open_basket_source(tmp_path / "b.txt")

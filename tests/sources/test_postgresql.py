@@ -1,4 +1,4 @@
-"""A real PostgreSQL server: its rows are read in batches, and nothing is written or quoted."""
+"""Tables of a real PostgreSQL server are read in batches; nothing is written, and no entry is quoted."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ SCHEMA = Schema(attributes=(Categorical(name="sex", values=("F", "M")), Integer(
 
 
 def program(name: str) -> str:
-    found = shutil.which(name, path=SEARCHED)
-    assert found is not None
-    return found
+    path = shutil.which(name, path=SEARCHED)
+    assert path is not None
+    return path
 
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    """A server of its own on a free port of this machine, with a table of persons."""
+    """The address of a new server on a free local port, with a table of persons."""
     with tempfile.TemporaryDirectory() as folder, socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -50,11 +50,11 @@ def address() -> Iterator[str]:
         options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
         server("pg_ctl", "-w", "-l", log, "-o", options, "start")
         try:
-            found = f"postgresql://steward:secret-word@127.0.0.1:{port}/postgres"
+            url = f"postgresql://steward:secret-word@127.0.0.1:{port}/postgres"
             table = f"""create table people as select case when i % 3 = 0 then 'F' else 'M' end as sex, i % 90 as age,
                 (i % 7)::numeric(5, 2) as pay, 'cell-' || i as note from generate_series(1, {ROWS}) as i"""
-            subprocess.run([program("psql"), "-q", found, "-c", table], check=True)
-            yield found
+            subprocess.run([program("psql"), "-q", url, "-c", table], check=True)
+            yield url
         finally:
             server("pg_ctl", "-m", "immediate", "stop")
 
@@ -83,7 +83,7 @@ def test_a_query_may_end_with_a_comment(address: str) -> None:
     assert sum(batch.num_rows for batch in source.batches(["age"])) == ROWS
 
 
-def test_what_the_server_says_of_a_query_is_told_but_no_cell_and_no_password(address: str) -> None:
+def test_errors_of_the_query_are_shown_without_entries_or_passwords(address: str) -> None:
     with pytest.raises(SourceError, match='column "income" does not exist') as planned:
         open_source(address, query="SELECT income FROM people")
     with pytest.raises(SourceError, match="the query failed") as ran:
@@ -98,14 +98,14 @@ def test_what_the_server_says_of_a_query_is_told_but_no_cell_and_no_password(add
     "query",
     ["DROP TABLE people", "SELECT 1; DROP TABLE people", "DELETE FROM people RETURNING age", "", "nothing_here"],
 )
-def test_nothing_but_a_select_is_run(address: str, query: str) -> None:
+def test_only_a_select_is_run(address: str, query: str) -> None:
     with pytest.raises(SourceError):
         list(open_source(address, query=query).batches(["age"]))
 
     assert sum(batch.num_rows for batch in open_source(address, query="people").batches(["age"])) == ROWS
 
 
-def test_mistakes_on_the_command_line_are_told_before_anything_is_paid(
+def test_mistakes_on_the_command_line_are_reported_before_anything_is_charged(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -123,7 +123,7 @@ def test_mistakes_on_the_command_line_are_told_before_anything_is_paid(
 
     shown = capsys.readouterr().err
     assert codes == [2, 2, 2]
-    assert "say which table or query" in shown
+    assert "name a table or give a SELECT" in shown
     assert 'relation "nowhere" does not exist' in shown
     assert "secret-word" not in shown
     assert not Path("l.db").exists()

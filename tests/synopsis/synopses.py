@@ -1,4 +1,4 @@
-"""Small synopses for tests, whether they are equal, and Hypothesis strategies that draw them."""
+"""Small synopses for tests, their content for comparison, and Hypothesis strategies that generate them."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def certificate(*, private: bool = True, with_pure_step: bool = False, head: Led
     pure = ["0.1"] if with_pure_step else []
     budget = Budget.for_guarantee(1, 1e-9, pure_epsilons=pure)
     run = Run.open(budget, PrivacyUnit(), dataset="people", uses_real_noise=private)
-    for purpose, share in zip(("age, sex", "job", "employed"), budget.split_rho([2, 1, 1]), strict=True):
-        run.charge(f"marginal of {purpose}", Gaussian.for_rho(share, 1))
+    for purpose, rho in zip(("age, sex", "job", "employed"), budget.split_rho([2, 1, 1]), strict=True):
+        run.charge(f"marginal of {purpose}", Gaussian.for_rho(rho, 1))
     if with_pure_step:
         run.charge("marginal of sex", Laplace.for_epsilon(budget.pure_epsilons[0], 1))
     run.ledger_head = head
@@ -52,22 +52,21 @@ def synopsis(*certificates: Certificate | None, seed: int = 0) -> Synopsis:
     merged = coarse.join("work", ["job", "employed"]).merge("work", Grouping(np.arange(10) // 3))
     releases = [
         Release(
-            recipe="dpsyn" if found else "imported",
             rounds=(
                 MeasurementRound(
                     coarse,
                     (
-                        _marginal_of_certificate(found, coarse, ("age", "sex"), rng),
-                        _marginal_of_certificate(found, coarse, ("job",), rng),
+                        _marginal_of_certificate(each, coarse, ("age", "sex"), rng),
+                        _marginal_of_certificate(each, coarse, ("job",), rng),
                     ),
                 ),
-                MeasurementRound(merged, (_marginal_of_certificate(found, merged, ("work",), rng),)),
+                MeasurementRound(merged, (_marginal_of_certificate(each, merged, ("work",), rng),)),
             ),
             scores=(Scores("distance", (("age", "sex"), ("sex", "job")), rng.normal(size=2), 3.5),),
-            certificate=found,
-            source="" if found else "the statistics office",
+            certificate=each,
+            source="" if each else "the statistics office",
         )
-        for found in certificates
+        for each in certificates
     ]
     return Synopsis(SCHEMA, tuple(releases), _model(merged, codec, rng))
 
@@ -75,11 +74,11 @@ def synopsis(*certificates: Certificate | None, seed: int = 0) -> Synopsis:
 def _marginal_of_certificate(
     certificate: Certificate | None, recoding: Recoding, clique: Clique, rng: np.random.Generator
 ) -> Marginal:
-    """A marginal with the noise that the certificate has a draw for."""
-    noises = [draw.cost for draw in certificate.account.measurements] if certificate else []
-    found = [noise for noise in noises if isinstance(noise, Gaussian)][: 1 if len(clique) > 1 else None]
-    lattice, deviation = (found[-1].lattice, found[-1].sigma) if found else (8, 4.0)
-    return Marginal(clique, rng.integers(-(2**20), 2**40, _shape(recoding, clique)), lattice, deviation)
+    """A marginal with noise that the certificate has a measurement for."""
+    costs = [measurement.cost for measurement in certificate.account.measurements] if certificate else []
+    gaussians = [cost for cost in costs if isinstance(cost, Gaussian)][: 1 if len(clique) > 1 else None]
+    lattice, std = (gaussians[-1].lattice, gaussians[-1].sigma) if gaussians else (8, 4.0)
+    return Marginal(clique, rng.integers(-(2**20), 2**40, _shape(recoding, clique)), lattice, std)
 
 
 def _shape(recoding: Recoding, clique: Clique) -> tuple[int, ...]:
@@ -110,7 +109,7 @@ def _distribution(recoding: Recoding, tables: tuple[Estimate, ...], rng: np.rand
 @st.composite
 def synopses(draw: st.DrawFn) -> Synopsis:
     """Synopses of any schema: merged and joined recodings, several releases, every kind of certificate."""
-    schema = draw(schemas(max_attributes=3).filter(lambda found: any(a.coded for a in found.measured_attributes)))
+    schema = draw(schemas(max_attributes=3).filter(lambda schema: any(a.coded for a in schema.measured_attributes)))
     codec, rng = Codec(schema), np.random.default_rng(draw(st.integers(0, 2**32)))
     recodings = draw(st.lists(recodings_of(codec, rng), min_size=1, max_size=3))
     releases = draw(st.lists(_releases(recodings, rng), max_size=2))
@@ -134,7 +133,7 @@ def recodings_of(draw: st.DrawFn, codec: Codec, rng: np.random.Generator) -> Rec
 @st.composite
 def _releases(draw: st.DrawFn, recodings: list[Recoding], rng: np.random.Generator) -> Release:
     certificates = [None, certificate(), certificate(private=False), certificate(with_pure_step=True, head=HEAD)]
-    stages = []
+    rounds = []
     for recoding in draw(st.lists(st.sampled_from(recodings), max_size=2)):
         cliques = [(name,) for name in recoding.names] + ([recoding.names[:2]] if max(recoding.sizes) < 100 else [])
         marginals = [
@@ -146,11 +145,10 @@ def _releases(draw: st.DrawFn, recodings: list[Recoding], rng: np.random.Generat
             )
             for clique in draw(st.lists(st.sampled_from(cliques), max_size=3, unique=True))
         ]
-        stages.append(MeasurementRound(recoding, tuple(marginals)))
+        rounds.append(MeasurementRound(recoding, tuple(marginals)))
     scored = draw(st.lists(st.lists(texts(), max_size=2).map(tuple), max_size=3))
     return Release(
-        recipe=draw(texts()),
-        rounds=tuple(stages),
+        rounds=tuple(rounds),
         scores=(Scores(draw(texts()), tuple(scored), rng.normal(size=len(scored)), draw(st.floats(0, 1e9))),),
         certificate=draw(st.sampled_from(certificates)),
         source=draw(texts()),
@@ -161,32 +159,32 @@ def _releases(draw: st.DrawFn, recodings: list[Recoding], rng: np.random.Generat
 
 
 def content(synopsis: Synopsis) -> Any:
-    """All that a synopsis says, as plain data that can be compared."""
+    """The content of a synopsis as plain data that can be compared."""
     return [synopsis.schema, [_release_content(release) for release in synopsis.releases], _model_content(synopsis)]
 
 
 def _release_content(release: Release) -> Any:
-    stages = [
+    rounds = [
         [
-            _recoding_content(stage.recoding),
-            [(m.clique, _bytes(m.raw), m.lattice, m.std) for m in stage.marginals],
+            _recoding_content(each.recoding),
+            [(m.clique, _bytes(m.raw), m.lattice, m.std) for m in each.marginals],
         ]
-        for stage in release.rounds
+        for each in release.rounds
     ]
     scores = [(s.kind, s.cliques, _bytes(s.values), s.std) for s in release.scores]
-    return [release.recipe, release.source, release.certificate, stages, scores]
+    return [release.title, release.source, release.certificate, rounds, scores]
 
 
 def _model_content(synopsis: Synopsis) -> Any:
     model = synopsis.model
     tables = [(table.clique, _bytes(table.values), table.variance) for table in model.tables]
     histograms = {name: _bytes(weights) for name, weights in model.histograms.items()}
-    fitted = model.distribution and (
+    distribution = model.distribution and (
         model.distribution.cliques,
         _bytes(model.distribution.parameters),
         _bytes(model.distribution.expected_shares),
     )
-    return [_recoding_content(model.recoding), tables, histograms, model.total, fitted]
+    return [_recoding_content(model.recoding), tables, histograms, model.total, distribution, model.synthesis]
 
 
 def _recoding_content(recoding: Recoding) -> Any:

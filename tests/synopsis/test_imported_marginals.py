@@ -1,4 +1,4 @@
-"""Marginals that were measured elsewhere become a release that says so."""
+"""Marginals that were measured in another system become a release without a certificate."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SCHEMA = Schema(
 )
 
 
-def test_marginals_over_bins_and_over_cells_become_two_stages() -> None:
+def test_marginals_over_bins_and_over_cells_become_two_rounds() -> None:
     codec = Codec(SCHEMA)
     ages = np.linspace(-5, 5, 100)
 
@@ -41,7 +41,7 @@ def test_marginals_over_bins_and_over_cells_become_two_stages() -> None:
     )
 
     coarse, fine = release.rounds
-    assert (release.recipe, release.certificate, release.source) == ("imported", None, "them")
+    assert (release.title, release.recipe, release.certificate, release.source) == ("imported", {}, None, "them")
     assert [marginal.clique for marginal in coarse.marginals] == [("sex", "age"), ("sex",)]
     assert [marginal.clique for marginal in fine.marginals] == [("age",)]
     assert (coarse.recoding.sizes, fine.recoding.sizes) == (codec.coarse_sizes, codec.fine_sizes)
@@ -53,12 +53,12 @@ def test_marginals_over_bins_and_over_cells_become_two_stages() -> None:
     arrays.arrays(np.float64, 3, elements=st.floats(-MAX_IMPORTED_COUNT, MAX_IMPORTED_COUNT)),
     st.floats(1e-300, 1e300),
 )
-def test_counts_are_kept_to_a_thousandth_of_their_noise_or_to_the_last_bit(counts: Any, deviation: float) -> None:
-    marginal = import_marginals(SCHEMA, {"sex": counts}, std=deviation, source="them").rounds[0].marginals[0]
+def test_counts_are_kept_to_a_thousandth_of_their_noise_or_to_the_last_bit(counts: Any, std: float) -> None:
+    marginal = import_marginals(SCHEMA, {"sex": counts}, std=std, source="them").rounds[0].marginals[0]
 
     last_bit = np.spacing(max(1.0, np.abs(counts).max()))
-    assert np.abs(marginal.counts - counts).max() <= max(deviation / 1000, last_bit)
-    assert marginal.std == deviation
+    assert np.abs(marginal.counts - counts).max() <= max(std / 1000, last_bit)
+    assert marginal.std == std
     assert 0 <= marginal.lattice <= 1000
 
 
@@ -70,7 +70,7 @@ def test_whole_counts_stay_what_they_are() -> None:
     assert release.rounds[0].marginals[0].counts.tolist() == counts.tolist()
 
 
-def test_each_marginal_can_have_its_own_deviation() -> None:
+def test_each_marginal_can_have_its_own_standard_deviation() -> None:
     tables: dict[Any, Any] = {("sex",): [1, 2, 3], "employed": [4.0, 5.0]}
 
     release = import_marginals(SCHEMA, tables, std={"sex": 3, ("employed",): 4.0}, source="them")
@@ -112,24 +112,24 @@ def test_marginals_that_do_not_fit_are_refused_with_what_would(marginals: Any, w
 
 
 @pytest.mark.parametrize(
-    ("deviation", "words"),
+    ("std", "words"),
     [
-        (0, "its deviation is 0"),
+        (0, "its standard deviation is 0"),
         (-1.0, "positive"),
         (float("nan"), "positive"),
         (float("inf"), "positive"),
         ("1", "positive"),
-        ({}, "the marginal of sex has no deviation"),
+        ({}, "the marginal of sex has no standard deviation"),
         ({"sex": 0}, "positive"),
         ({"sex": 1, "age": 2}, "no marginal for"),
     ],
 )
-def test_noise_that_cannot_be_is_refused(deviation: Any, words: str) -> None:
+def test_noise_that_cannot_be_is_refused(std: Any, words: str) -> None:
     with pytest.raises(SynopsisError, match=words):
-        import_marginals(SCHEMA, {"sex": [1, 2, 3]}, std=deviation, source="them")
+        import_marginals(SCHEMA, {"sex": [1, 2, 3]}, std=std, source="them")
 
 
 @pytest.mark.parametrize("source", ["", "  ", None])
 def test_a_source_must_be_named(source: Any) -> None:
-    with pytest.raises(SynopsisError, match="say who measured"):
+    with pytest.raises(SynopsisError, match="state who measured"):
         import_marginals(SCHEMA, {"sex": [1, 2, 3]}, std=1, source=source)

@@ -1,4 +1,4 @@
-"""A release folder is complete or not there, and other programs understand it."""
+"""A release folder is complete or absent, and other programs understand it."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from tests.synopsis.synopses import HEAD, SCHEMA, certificate, content, synopsis
 FILES = {"synthetic.csv", "synopsis.dpsyn", "certificate.json", "certificate.txt", "datapackage.json", "README.txt"}
 
 
-def rows(schema: Schema, number: int = 20) -> pa.Table:
+def rows(schema: Schema, count: int = 20) -> pa.Table:
     """Any rows of a schema."""
     codec, rng = Codec(schema), np.random.default_rng(1)
-    codes = np.stack([rng.integers(0, size, number) for size in codec.fine_sizes], axis=1)
+    codes = np.stack([rng.integers(0, size, count) for size in codec.fine_sizes], axis=1)
     return codec.decode(codes, rng)
 
 
 TABLE = rows(SCHEMA)
 
 
-def test_a_folder_holds_all_that_belongs_to_a_release(tmp_path: Path) -> None:
+def test_a_folder_holds_everything_that_belongs_to_a_release(tmp_path: Path) -> None:
     original = synopsis(certificate(head=HEAD))
 
     write_release(tmp_path / "release", TABLE, original)
@@ -57,14 +57,14 @@ def test_a_folder_holds_all_that_belongs_to_a_release(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [folder]
 
 
-def test_certificate_and_synopsis_are_witnesses_of_the_ledger(tmp_path: Path) -> None:
+def test_certificate_and_synopsis_are_checkpoints_of_the_ledger(tmp_path: Path) -> None:
     write_release(tmp_path / "release", TABLE, synopsis(certificate(head=HEAD)))
 
     assert read_ledger_checkpoint(tmp_path / "release" / "certificate.json").head == HEAD
     assert read_ledger_checkpoint(tmp_path / "release" / "synopsis.dpsyn").head == HEAD
 
 
-def test_noise_that_is_not_private_is_stamped_all_over_the_folder(tmp_path: Path) -> None:
+def test_test_noise_is_stamped_all_over_the_folder(tmp_path: Path) -> None:
     write_release(tmp_path / "release", TABLE, synopsis(certificate(), certificate(private=False)))
 
     for name in ("README.txt", "certificate.txt"):
@@ -72,7 +72,7 @@ def test_noise_that_is_not_private_is_stamped_all_over_the_folder(tmp_path: Path
     assert json.loads((tmp_path / "release" / "certificate.json").read_text("utf-8"))["differentially_private"] is False
 
 
-def test_numbers_that_were_measured_elsewhere_are_never_called_private(tmp_path: Path) -> None:
+def test_imported_numbers_are_never_called_private(tmp_path: Path) -> None:
     write_release(tmp_path / "release", TABLE, synopsis(None))
 
     for name in ("README.txt", "certificate.txt"):
@@ -80,15 +80,18 @@ def test_numbers_that_were_measured_elsewhere_are_never_called_private(tmp_path:
     assert json.loads((tmp_path / "release" / "certificate.json").read_text("utf-8"))["differentially_private"] is None
 
 
-def test_the_text_tells_of_every_release_and_of_all_together(tmp_path: Path) -> None:
+def test_the_text_states_the_cost_of_every_release_and_of_all_together(tmp_path: Path) -> None:
     write_release(tmp_path / "release", TABLE, synopsis(certificate(), certificate(with_pure_step=True), None))
 
     text = (tmp_path / "release" / "certificate.txt").read_text("utf-8")
 
-    assert text.count("the promise is kept") == 2
-    assert "Release 3 of 3, by the recipe imported" in text
-    assert "Guarantee not verified here. These numbers were measured elsewhere:\n  the statistics office" in text
-    assert "add up to ε = 2, δ = 2e-09, against adding or removing one row; what was measured elsewhere" in text
+    assert text.count("the guarantee holds") == 2
+    assert "Release 3 of 3: imported" in text
+    assert "Guarantee not verified here. These numbers were measured in another system:\n  the statistics off" in text
+    together = (
+        "The guarantees add up to ε = 2, δ = 2e-09, against adding or removing one row; imported numbers cost more"
+    )
+    assert together in text
 
 
 def test_the_description_fits_the_bytes_of_the_table(tmp_path: Path) -> None:
@@ -107,16 +110,16 @@ def test_other_formats_are_described_as_what_they_are(tmp_path: Path) -> None:
     described = [json.loads((tmp_path / name / "datapackage.json").read_text("utf-8")) for name in "ab"]
 
     assert papq.read_schema(tmp_path / "a" / "rows.parquet").metadata[b"dpsyn"] == b"synthetic"
-    assert [found["profile"] for found in described] == ["data-package", "tabular-data-package"]
-    assert [found["resources"][0]["format"] for found in described] == ["parquet", "csv"]
+    assert [package["profile"] for package in described] == ["data-package", "tabular-data-package"]
+    assert [package["resources"][0]["format"] for package in described] == ["parquet", "csv"]
     assert described[1]["resources"][0]["compression"] == "gz"
 
 
 # ── the columns ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def imported(schema: Schema, folder: Path) -> Schema:
-    """The schema that other metadata would have said, from the description of a table."""
+def import_description(schema: Schema, folder: Path) -> Schema:
+    """The schema that is imported from the description of a table."""
     table = rows(schema)
     path = folder / "datapackage.json"
     fields = describe_columns(schema, table.schema)
@@ -143,48 +146,52 @@ def test_every_kind_of_column_is_described() -> None:
         derive=(Derive(name="half", source="size", mapping=(("S", "lower"), ("M", "lower"), ("L", "upper"))),),
     )
 
-    found = describe_columns(schema, rows(schema).schema)
+    description = describe_columns(schema, rows(schema).schema)
 
-    enums = {field["name"]: field.get("constraints", {}).get("enum") for field in found["fields"]}
-    assert found["missingValues"] == [""]
-    assert found["fields"][0] == {
+    enums = {field["name"]: field.get("constraints", {}).get("enum") for field in description["fields"]}
+    assert description["missingValues"] == [""]
+    assert description["fields"][0] == {
         "name": "id",
         "type": "integer",
         "constraints": {"required": True, "unique": True},
     }
-    assert found["fields"][1] == {
+    assert description["fields"][1] == {
         "name": "age",
         "type": "integer",
         "description": "in years",
         "constraints": {"minimum": 0, "maximum": 99},
     }
-    assert found["fields"][2] == {
+    assert description["fields"][2] == {
         "name": "wage",
         "type": "number",
         "constraints": {"required": True, "minimum": -0.5, "maximum": 10.25},
     }
-    assert found["fields"][3]["categoriesOrdered"] is True
-    assert [field["type"] for field in found["fields"][3:7]] == ["string", "integer", "number", "string"]
+    assert description["fields"][3]["categoriesOrdered"] is True
+    assert [field["type"] for field in description["fields"][3:7]] == ["string", "integer", "number", "string"]
     assert enums["code"] == [1, 2]
     assert enums["rate"] == [0.5, 1.0]
     assert enums["mixed"] == ["1", "x", "else"]
-    assert found["fields"][7]["constraints"] == {"required": True, "minimum": "1990-01-01", "maximum": "2020-06-01"}
-    assert found["fields"][8] == {
+    assert description["fields"][7]["constraints"] == {
+        "required": True,
+        "minimum": "1990-01-01",
+        "maximum": "2020-06-01",
+    }
+    assert description["fields"][8] == {
         "name": "seen",
         "type": "datetime",
         "format": "%Y-%m-%d %H:%M:%S",
         "constraints": {"required": True, "minimum": "2020-01-01 08:00:00", "maximum": "2020-12-31 23:00:00"},
     }
-    assert found["fields"][9]["constraints"]["maximum"] == "2020-01-02 23:59:59.999"
+    assert description["fields"][9]["constraints"]["maximum"] == "2020-01-02 23:59:59.999"
     assert enums["half"] == ["lower", "upper"]
 
 
-def test_a_table_without_empty_cells_has_no_spelling_for_them() -> None:
+def test_a_table_without_missing_values_has_no_text_for_them() -> None:
     schema = Schema(attributes=(Categorical(name="word", values=("", "x")),))
 
-    found = describe_columns(schema, rows(schema).schema)
+    description = describe_columns(schema, rows(schema).schema)
 
-    assert found == {
+    assert description == {
         "fields": [{"name": "word", "type": "string", "constraints": {"enum": ["", "x"]}}],
         "missingValues": [],
     }
@@ -195,27 +202,27 @@ def test_a_table_without_empty_cells_has_no_spelling_for_them() -> None:
 def test_the_description_is_imported_as_the_same_names_and_kinds(tmp_path: Path, attributes: list[Integer]) -> None:
     schema = Schema(attributes=tuple(a for a in attributes if "" not in a.labels()) or SCHEMA.attributes)
 
-    found = imported(schema, tmp_path)
+    imported = import_description(schema, tmp_path)
 
-    assert [(a.name, a.kind) for a in found] == [(a.name, a.kind) for a in schema]
-    assert [a.has_missing for a in found] == [a.has_missing for a in schema]
+    assert [(a.name, a.kind) for a in imported] == [(a.name, a.kind) for a in schema]
+    assert [a.has_missing for a in imported] == [a.has_missing for a in schema]
 
 
-# ── complete or not there ────────────────────────────────────────────────────────────────────────────────────
+# ── complete or absent ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_failure_midway_leaves_nothing(tmp_path: Path) -> None:
-    def broken() -> Iterator[pa.RecordBatch]:
+    def fail_midway() -> Iterator[pa.RecordBatch]:
         yield TABLE.to_batches()[0]
         raise OutputError("the chunk failed")
 
     with pytest.raises(OutputError, match="the chunk failed"):
-        write_release(tmp_path / "release", broken(), synopsis(None))
+        write_release(tmp_path / "release", fail_midway(), synopsis(None))
 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_holds_something_is_refused_and_stays(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_empty_is_refused_and_unchanged(tmp_path: Path) -> None:
     (tmp_path / "release").mkdir()
     (tmp_path / "release" / "mine.txt").write_text("mine", "utf-8")
 
@@ -236,7 +243,7 @@ def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["synopsis.dpsyn", "Certificate.JSON", "a/b.csv", "../x.csv", ".hidden.csv", "", "rows.xlsx", "rows"]
 )
-def test_a_table_name_that_cannot_be_is_refused(tmp_path: Path, name: str) -> None:
+def test_an_invalid_table_name_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(OutputError, match=r"synthetic\.csv|its suffix is not that of a table"):
         write_release(tmp_path / "release", TABLE, synopsis(None), name)
 

@@ -1,4 +1,7 @@
-"""The arithmetic of privacy: costs of mechanisms, budgets, composition, the ledger and the certificate. It never sees data."""
+"""The arithmetic of privacy: costs of mechanisms, budgets, composition, the ledger and the certificate.
+
+It never sees data.
+"""
 
 from dpsyn.accounting.budget import Account, Budget, MeasurementRecord, check_budget, default_delta, delta_warning
 from dpsyn.accounting.certificate import Certificate

@@ -1,4 +1,7 @@
-"""The promise (ε, δ) and what it buys: ρ for Gaussian steps, pure steps, and δ for thresholds."""
+"""The privacy budget: a guarantee (ε, δ), what it allows to spend, and the account of what was spent.
+
+A budget consists of ρ for Gaussian noise, the ε of pure steps, and δ for partition selection.
+"""
 
 from __future__ import annotations
 
@@ -23,33 +26,33 @@ from dpsyn.accounting.exact_numbers import (
 from dpsyn.errors import BudgetError, InternalError
 
 CALIBRATION_ROOM = 1e-5
-"""The part of ε that calibration leaves free, so that the certificate, which rounds against us, keeps the promise."""
+"""The part of ε that calibration leaves free, because the certificate, which rounds up, must stay below ε."""
 
 THRESHOLD_SHARE = Fraction(1, 10)
-"""The part of δ that goes to thresholds where there are any; the rest is for noise."""
+"""The part of δ for partition selection, if there is any; the rest is for noise."""
 
 
 MAX_EPSILON = 10**6
-"""Beyond it the noise is below what 64 bits hold; tests of algorithms without noise use it."""
+"""Above it the noise is too small for 64-bit numbers. Tests of algorithms without noise use this value."""
 
 MAX_DELTA = 0.001
-"""A δ is a probability that somebody is not protected at all; a larger one is a slip of the finger."""
+"""δ is the probability that somebody is not protected at all; a larger one is surely a typing error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What one release promises and may spend; made by ``Budget.plan``.
+    """The guarantee of one release and what it may spend; made by ``Budget.for_guarantee``.
 
-    Whatever stays within the parts is certified within (ε, δ): Gaussian steps that cost at most ``rho``
+    Measurements that stay within all parts are certified within (ε, δ): Gaussian steps that cost at most ``rho``
     together, pure steps that can be matched to planned ones of at least their ε (or share the only one that is
-    planned), and thresholds that are charged at most ``threshold_delta`` together.
+    planned), and partition selections that are charged at most ``threshold_delta`` together.
 
     Attributes:
-        epsilon: the ε of the promise.
-        delta: the δ of the promise, thresholds included.
+        epsilon: the ε of the guarantee.
+        delta: the δ of the guarantee, partition selection included.
         rho: what Gaussian steps may cost together.
-        pure_epsilons: the ε of the pure steps, fixed before the first draw.
-        threshold_delta: the part of δ for thresholds.
+        pure_epsilons: the ε of the pure steps, fixed before the first measurement.
+        threshold_delta: the part of δ for partition selection.
     """
 
     epsilon: Fraction
@@ -61,48 +64,53 @@ class Budget:
     def __post_init__(self) -> None:
         parts = (self.epsilon, self.delta, self.rho, self.threshold_delta, *self.pure_epsilons)
         if any(round_down(part) != part or part < 0 for part in parts):
-            raise BudgetError("a budget consists of whole grains of 10⁻³⁶; make one with Budget.plan")
+            raise BudgetError("a budget consists of whole grains of 10⁻³⁶; make one with Budget.for_guarantee")
 
     @classmethod
     def for_guarantee(
         cls, epsilon: Number, delta: Number, *, pure_epsilons: Sequence[Number] = (), thresholds: bool = False
     ) -> Budget:
-        """The largest budget that keeps the promise (ε, δ).
+        """The largest budget with the guarantee (ε, δ).
 
         Args:
             epsilon: ε, more than 0.
             delta: δ, less than 1; 0 if all steps are pure.
             pure_epsilons: the ε of the Laplace and exponential steps that are mixed in.
-            thresholds: whether keys will be bought by thresholds, which take a tenth of δ.
+            thresholds: whether values are discovered by partition selection, which takes a tenth of δ.
         """
-        promise = round_down(exact_fraction(epsilon)), round_down(exact_fraction(delta))
+        whole_epsilon, whole_delta = round_down(exact_fraction(epsilon)), round_down(exact_fraction(delta))
         steps = tuple(sorted((round_down(exact_fraction(step)) for step in pure_epsilons), reverse=True))
-        _check_guarantee(*promise, steps, thresholds)
-        if exact_fraction(delta) > promise[1] == 0:
-            raise BudgetError(f"δ is {delta}, less than can be counted; give at least 1e-36, or 0 for pure steps")
-        kept = round_down(promise[1] * THRESHOLD_SHARE) if thresholds else Fraction(0)
-        rho = _gaussian_rho(promise[0], promise[1] - kept, steps)
-        return cls(epsilon=promise[0], delta=promise[1], rho=rho, pure_epsilons=steps, threshold_delta=kept)
+        _check_guarantee(whole_epsilon, whole_delta, steps, thresholds)
+        if exact_fraction(delta) > whole_delta == 0:
+            raise BudgetError(f"δ is {delta}, too small to be accounted for; give at least 1e-36, or 0 for pure steps")
+        threshold_delta = round_down(whole_delta * THRESHOLD_SHARE) if thresholds else Fraction(0)
+        return cls(
+            epsilon=whole_epsilon,
+            delta=whole_delta,
+            rho=_gaussian_rho(whole_epsilon, whole_delta - threshold_delta, steps),
+            pure_epsilons=steps,
+            threshold_delta=threshold_delta,
+        )
 
     @classmethod
     def for_pure_steps(cls, epsilon: Number, weights: Sequence[Number], delta: Number = 0, **options: bool) -> Budget:
-        """A budget of pure steps alone, whose ε are shares of the promised one."""
+        """A budget of pure steps alone, which split ε in proportion to the weights."""
         return cls.for_guarantee(
             epsilon, delta, pure_epsilons=split_exactly(round_down(exact_fraction(epsilon)), weights), **options
         )
 
     def split_rho(self, weights: Sequence[Number]) -> tuple[Fraction, ...]:
-        """Split ρ in proportion to the weights; the sum of shares is ρ, exactly."""
+        """Split ρ in proportion to the weights; the parts add up to ρ exactly."""
         return split_exactly(self.rho, weights)
 
     @property
     def reserved_rho(self) -> Fraction:
-        """What the ledger sets aside: ρ of the Gaussian steps and Σε²/2 of the pure ones."""
+        """The ρ that the ledger reserves: ρ of the Gaussian steps and Σε²/2 of the pure ones."""
         return self.rho + pure_rho(self.pure_epsilons)
 
     @property
     def worst_case(self) -> Composition:
-        """The costliest run within the budget, with Gaussian noise on the coarsest lattice allowed."""
+        """The most expensive run within the budget, with Gaussian noise on the coarsest allowed lattice."""
         mu_squared = round_up(2 * self.rho * (1 + LATTICE_OVERHEAD))
         return Composition(
             rho=self.reserved_rho, mu_squared=mu_squared, pure_epsilons=self.pure_epsilons, delta=self.threshold_delta
@@ -133,7 +141,7 @@ def _check_guarantee(epsilon: Fraction, delta: Fraction, pure_epsilons: tuple[Fr
     if any(step <= 0 for step in pure_epsilons):
         raise BudgetError(f"a pure step has ε = {format_exact(min(pure_epsilons))}; give each a positive one")
     if thresholds and delta == 0:
-        raise BudgetError("δ is 0, but values that are bought by a threshold need a δ, such as 1e-9")
+        raise BudgetError("δ is 0, but discovering values by partition selection needs a δ, such as 1e-9")
 
 
 def _gaussian_rho(epsilon: Fraction, delta: Fraction, pure_epsilons: tuple[Fraction, ...]) -> Fraction:
@@ -163,50 +171,50 @@ def _gaussian_rho(epsilon: Fraction, delta: Fraction, pure_epsilons: tuple[Fract
 
 def _pure_overspending_error(pure_epsilons: tuple[Fraction, ...], epsilon: Fraction) -> BudgetError:
     return BudgetError(
-        f"the pure steps cost ε = {float(sum(pure_epsilons)):.6g} together, more than the promised "
-        f"{float(epsilon):.6g} allows; give them smaller shares"
+        f"the pure steps cost ε = {float(sum(pure_epsilons)):.6g} together, more than the ε = {float(epsilon):.6g} of "
+        f"the guarantee allows; give them smaller shares"
     )
 
 
 def _largest_mu_beside_pure(epsilon: float, delta: float, pure_epsilons: tuple[Fraction, ...]) -> float:
-    """The largest μ of a Gaussian step that keeps (ε, δ) together with the pure steps; 0 if there is none."""
+    """The largest μ of a Gaussian step that is (ε, δ)-DP together with the pure steps; 0 if there is none."""
     if not pure_epsilons:
         return largest_mu(epsilon, delta * (1 - 2 * MARGIN))
-    goal = math.log(delta - 2 * FFT_ERROR)
-    mu = positive_boundary(lambda mu: log_delta(epsilon, mu, pure_epsilons) <= goal)[0]
-    return mu if log_delta(epsilon, mu, pure_epsilons) <= goal else 0.0
+    max_log_delta = math.log(delta - 2 * FFT_ERROR)
+    mu = positive_boundary(lambda mu: log_delta(epsilon, mu, pure_epsilons) <= max_log_delta)[0]
+    return mu if log_delta(epsilon, mu, pure_epsilons) <= max_log_delta else 0.0
 
 
-# ── A running account: what was drawn so far, and whether one more draw stays within the budget ──
+# ── the account of a run ─────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasurementRecord:
-    """One private step and what it was for, such as "marginal age, sex"."""
+    """One measurement: its mechanism and cost, and its purpose, such as "marginal of age, sex"."""
 
     purpose: str
     cost: MechanismCost
 
     def to_data(self) -> dict[str, Any]:
-        """Plain data for JSON, with the cost in the ledger's currency."""
+        """Plain data for JSON, with the cost as ρ and δ, which the ledger adds up."""
         cost = {"rho": format_exact(self.cost.rho), "delta": format_exact(self.cost.delta)}
         return {"purpose": self.purpose, "mechanism": self.cost.to_data(), **cost}
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> MeasurementRecord:
-        """Read a draw back; the cost it states must be the cost of its step."""
-        draw = cls(purpose=str(data["purpose"]), cost=cost_from_data(data["mechanism"]))
-        if draw.to_data() != data:
-            raise BudgetError(f"the draw for {draw.purpose!r} states a cost that is not that of its step")
-        return draw
+        """Read a measurement back; the cost it states must be the cost of its mechanism."""
+        record = cls(purpose=str(data["purpose"]), cost=cost_from_data(data["mechanism"]))
+        if record.to_data() != data:
+            raise BudgetError(f"the measurement of {record.purpose!r} states a cost that is not that of its mechanism")
+        return record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """A budget and what was drawn from it; start with ``Account(budget=…)`` and go on with ``charge``.
+    """A budget and the measurements charged to it; start with ``Account(budget=…)`` and continue with ``charge``.
 
-    The checks are sums of exact numbers. They suffice: whatever passes is dominated by the worst case of the
-    budget, whose certificate was computed before the first draw (``check_plan``).
+    The checks are sums of exact numbers. They suffice: whatever passes is dominated by the worst case of the budget,
+    which was certified before the first measurement (``check_budget``).
     """
 
     budget: Budget
@@ -214,14 +222,14 @@ class Account:
     total: Composition = field(default_factory=Composition)
 
     def charge(self, measurement: MeasurementRecord) -> Account:
-        """The account after one more draw, or a BudgetError that leaves this one as it was."""
+        """The account with one more measurement, or a BudgetError that leaves this one as it was."""
         total = self.total.compose(measurement.cost)
         planned = self.budget
         gaussian = total.rho - pure_rho(total.pure_epsilons)
         if gaussian > planned.rho:
             raise _overspending_error(measurement, "ρ of Gaussian noise", gaussian, planned.rho)
         if total.delta > planned.threshold_delta:
-            raise _overspending_error(measurement, "δ of thresholds", total.delta, planned.threshold_delta)
+            raise _overspending_error(measurement, "δ of partition selection", total.delta, planned.threshold_delta)
         if not _fits_pure_steps(total.pure_epsilons, planned.pure_epsilons):
             raise _overspending_error(
                 measurement, "pure ε", sum(total.pure_epsilons, Fraction(0)), sum(planned.pure_epsilons, Fraction(0))
@@ -230,31 +238,31 @@ class Account:
 
 
 def check_budget(budget: Budget) -> None:
-    """Recompute the certificate of the worst case of a budget; refuse a budget that does not keep its promise."""
-    figures = budget.worst_case.epsilon_bounds(budget.epsilon, budget.delta)
-    if budget.threshold_delta > budget.delta or figures.epsilon > budget.epsilon:
+    """Certify the worst case of a budget; refuse a budget whose worst case exceeds its guarantee."""
+    bounds = budget.worst_case.epsilon_bounds(budget.epsilon, budget.delta)
+    if budget.threshold_delta > budget.delta or bounds.epsilon > budget.epsilon:
         raise BudgetError(
-            f"this budget certifies ε = {float(figures.epsilon):.9g} at worst, more than the promised "
-            f"{float(budget.epsilon):.9g}; make it with Budget.plan"
+            f"the worst case of this budget costs ε = {float(bounds.epsilon):.9g}, more than the guarantee of "
+            f"{float(budget.epsilon):.9g}; make the budget with Budget.for_guarantee"
         )
 
 
 def replay(budget: Budget, measurements: tuple[MeasurementRecord, ...]) -> Account:
-    """The account of a run whose draws are known; draws beyond the budget are an InternalError."""
+    """The account of a recorded run; measurements beyond the budget are an InternalError."""
     account = Account(budget=budget)
-    for draw in measurements:
+    for measurement in measurements:
         try:
-            account = account.charge(draw)
+            account = account.charge(measurement)
         except BudgetError as error:
-            raise InternalError(f"a recorded run spent more than its promise: {error}") from None
+            raise InternalError(f"a recorded run spent more than its budget: {error}") from None
     return account
 
 
 def _fits_pure_steps(used: tuple[Fraction, ...], planned: tuple[Fraction, ...]) -> bool:
-    """Whether every used step can have a planned one of at least its ε; both are given largest first.
+    """Whether every used step can be matched to a planned one of at least its ε; both are given largest first.
 
-    If a single step is planned, any number of steps may share it, each chosen after the answers before it: whatever
-    they are, together they are one step of the sum of their ε (Rogers, Roth, Ullman and Vadhan 2016).
+    If only one step is planned, any number of steps may share it, each chosen after the earlier answers: whatever they
+    are, together they are one step with the sum of their ε (Rogers, Roth, Ullman and Vadhan 2016).
     """
     if len(planned) == 1:
         return sum(used) <= planned[0]
@@ -263,32 +271,32 @@ def _fits_pure_steps(used: tuple[Fraction, ...], planned: tuple[Fraction, ...]) 
 
 def _overspending_error(measurement: MeasurementRecord, what: str, would: Fraction, planned: Fraction) -> BudgetError:
     return BudgetError(
-        f"{measurement.purpose}: with it the run would spend {what} = {float(would):.9g}, but only {float(planned):.9g} "
-        f"is planned; ask for less, or plan a larger budget"
+        f"{measurement.purpose}: with it the run would spend {what} = {float(would):.9g}, but the budget is "
+        f"{float(planned):.9g}; measure less, or use a larger budget"
     )
 
 
-# ── Which δ to promise, given how many people a table is publicly expected to hold ──
+# ── which δ to use for a table of a publicly known size ──────────────────────────────────────────────────────
 
 
 DEFAULT_DELTA = 1e-9
-"""One in a thousand million; less where a table is expected to be larger than about 30 000 rows squared."""
+"""One in 10⁹; ``default_delta`` uses less for tables of more than about 30 000 expected rows."""
 
 
 def default_delta(expected_size: int | None) -> float:
-    """The δ of a release that does not say otherwise: min(1e-9, 1/expected²)."""
+    """The default δ of a release: min(1e-9, 1/expected²)."""
     return min(DEFAULT_DELTA, 1 / expected_size**2) if expected_size else DEFAULT_DELTA
 
 
 def delta_warning(delta: Number, expected_size: int | None) -> str | None:
-    """What is wrong with a δ that is large for so many rows; None if nothing is.
+    """A warning if δ is large for a table of the expected size, otherwise None.
 
-    δ is the probability that somebody is not protected at all; a mechanism that publishes a random row now and then
-    would be allowed if δ were near 1/rows.
+    δ is the probability that somebody is not protected at all. If δ were near 1/rows, a mechanism that sometimes
+    publishes a random row would be allowed.
     """
     if not expected_size or exact_fraction(delta) * expected_size**2 <= 1:
         return None
     return (
         f"δ = {float(exact_fraction(delta)):g} is large for a table of about {expected_size:,} rows: "
-        f"guarantee at most 1/{expected_size:,}² = {1 / expected_size**2:.1g}"
+        f"use at most 1/{expected_size:,}² = {1 / expected_size**2:.1g}"
     )

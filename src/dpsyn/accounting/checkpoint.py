@@ -1,4 +1,4 @@
-"""What a release recorded of a ledger: a witness that neither was changed since."""
+"""Reads the ledger entry recorded in a certificate or synopsis, to detect later changes to either."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from dpsyn.errors import LedgerError
 MANIFEST_FILE = "manifest.json"
 """The file of a synopsis that holds its certificate."""
 
-_MAX_CHECKPOINT_BYTES = 100_000_000  # a certificate of 100 000 draws takes a third of it
+_MAX_CHECKPOINT_BYTES = 100_000_000  # a certificate of 100 000 measurements takes a third of it
 _CERTIFICATE_KEYS = ("ledger_head", "run", "guarantee")
-"""By each of these a certificate is told from a head alone."""
+"""A document with any of these keys is a certificate, not a ledger head alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerCheckpoint:
-    """What a file tells of a ledger.
+    """What a file records about a ledger.
 
     Attributes:
-        head: an entry of it; of several releases that of the last one, a witness of all entries before it.
-        certificates: those of its releases, as plain data and unchecked: the ledger is to tell what is wrong in them.
+        head: an entry of the ledger, which also fixes all earlier entries; of several releases, that of the last one.
+        certificates: the certificates of the releases, as plain data and unchecked: ``Ledger.verify`` compares them.
     """
 
     head: LedgerHead
@@ -35,7 +35,7 @@ class LedgerCheckpoint:
 
 
 def read_ledger_checkpoint(path: Path) -> LedgerCheckpoint:
-    """What a certificate (JSON), a synopsis (a zip with a manifest), or the JSON of ``ledger verify`` tells."""
+    """Read the checkpoint in a certificate (JSON), a synopsis (a zip with a manifest), or ``ledger verify --json``."""
     document = _read_document(path)
     certificates = _find_certificates(document)
     if certificates is None:
@@ -45,7 +45,9 @@ def read_ledger_checkpoint(path: Path) -> LedgerCheckpoint:
         heads = [one.get("ledger_head") for one in certificates]
         head = next((head for head in reversed(heads) if head is not None), None)
     if head is None:
-        raise LedgerError(f"{path} records no entry of a ledger: its run kept none, so it cannot witness for this one")
+        raise LedgerError(
+            f"{path} records no ledger entry, because its run kept no ledger; it cannot be compared with one"
+        )
     return LedgerCheckpoint(_parse_head(head, path), certificates)
 
 
@@ -55,16 +57,18 @@ def _find_certificates(document: Any) -> tuple[dict[str, Any], ...] | None:
         return None
     releases = document.get("releases")
     holders = releases if isinstance(releases, list) and releases else [document]
-    found = [holder.get("certificate", holder) for holder in holders if isinstance(holder, dict)]
-    known = tuple(one for one in found if isinstance(one, dict) and any(key in one for key in _CERTIFICATE_KEYS))
-    return known if known or None in found else None
+    parts = [holder.get("certificate", holder) for holder in holders if isinstance(holder, dict)]
+    certificates = tuple(p for p in parts if isinstance(p, dict) and any(key in p for key in _CERTIFICATE_KEYS))
+    return certificates if certificates or None in parts else None
 
 
 def _parse_head(data: Any, path: Path) -> LedgerHead:
-    number, digest = (data.get("sequence"), data.get("hash")) if isinstance(data, dict) else (None, None)
-    if type(number) is not int or number < 1 or not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
-        raise _not_a_checkpoint_error(path, "it does not name an entry of a ledger")
-    return LedgerHead(number, digest)
+    sequence, digest = (data.get("sequence"), data.get("hash")) if isinstance(data, dict) else (None, None)
+    if type(sequence) is not int or sequence < 1:
+        raise _not_a_checkpoint_error(path, "it does not contain a ledger entry")
+    if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
+        raise _not_a_checkpoint_error(path, "it does not contain the hash of a ledger entry")
+    return LedgerHead(sequence, digest)
 
 
 def _read_document(path: Path) -> Any:
@@ -78,7 +82,7 @@ def _read_document(path: Path) -> Any:
     except (ValueError, RecursionError):
         raise _not_a_checkpoint_error(path, "it is neither JSON nor a zip with a manifest in JSON") from None
     except (KeyError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error):
-        raise _not_a_checkpoint_error(path, f"there is no {MANIFEST_FILE} in it that can be read") from None
+        raise _not_a_checkpoint_error(path, f"it contains no readable {MANIFEST_FILE}") from None
 
 
 def _read_whole_file(path: Path) -> bytes:
@@ -92,11 +96,11 @@ def _read_manifest(path: Path) -> bytes:
         if archive.getinfo(MANIFEST_FILE).file_size > _MAX_CHECKPOINT_BYTES:
             raise _not_a_checkpoint_error(path, f"its {MANIFEST_FILE} is too large")
         with archive.open(MANIFEST_FILE) as file:
-            return file.read(_MAX_CHECKPOINT_BYTES)  # however much more its compressed bytes hold than it says
+            return file.read(_MAX_CHECKPOINT_BYTES)  # the stated size may be wrong
 
 
 def _not_a_checkpoint_error(path: Path, why: str) -> LedgerError:
     return LedgerError(
         f"{path} cannot be compared with the ledger: {why}; give a certificate in JSON, a synopsis, "
-        f"or what dpsyn ledger verify --json printed"
+        f"or the output of dpsyn ledger verify --json"
     )

@@ -1,15 +1,15 @@
-"""What several steps cost together: ε by zCDP, by privacy loss distributions, and by adding pure steps.
+"""Composition: the cost of several steps together, by zCDP, by privacy loss distributions, and by adding pure ε.
 
-**Why one Gaussian and a list of pure steps suffice**, though a run chooses its steps adaptively: fix two neighboring
-tables and a bit that says which is the true one. A Brownian motion with unit drift if the bit is 1, watched for μ²
-units of time, can answer any sequence of Gaussian steps whose μᵢ² add up to at most μ², each chosen after the answers
-before it, by letting time run on for μᵢ² (Smith and Thakurta 2022). A randomized response to the bit with parameter ε
-can answer one ε-DP step, chosen as late as one likes (Kairouz, Oh and Viswanath 2015), and also several whose ε,
-chosen on the way, add up to no more than its own: together they are one interactive ε-DP mechanism (Rogers, Roth,
-Ullman and Vadhan 2016), and such a one is post-processing of the response whatever happens between its steps (Vadhan
-and Wang 2021). So the whole run is post-processing of one Gaussian with that μ and independent randomized responses
-with the ε that were fixed before the first draw, in whatever order they are used. The privacy loss distribution of
-that product is computed here by ``dp_accounting``, rounded against us.
+**Why one Gaussian and a list of pure steps suffice**, although a run chooses its steps adaptively: fix two neighboring
+tables and a bit that states which one is the true table. A Brownian motion with unit drift if the bit is 1, observed
+for μ² units of time, can answer any sequence of Gaussian steps whose μᵢ² add up to at most μ², each chosen after the
+earlier answers, by letting time continue for μᵢ² (Smith and Thakurta 2022). A randomized response to the bit with
+parameter ε can answer one ε-DP step, chosen as late as one likes (Kairouz, Oh and Viswanath 2015), and also several
+whose ε, chosen adaptively, add up to at most its own: together they are one interactive ε-DP mechanism (Rogers, Roth,
+Ullman and Vadhan 2016), and such a mechanism is post-processing of the response whatever happens between its steps
+(Vadhan and Wang 2021). So the whole run is post-processing of one Gaussian with that μ and of independent randomized
+responses with the ε that were fixed before the first measurement, in whatever order they are used. The privacy loss
+distribution of that product is computed here by ``dp_accounting``, rounded towards a larger ε.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from dpsyn.accounting.conversion import MARGIN, Floats, epsilon_for, gaussian_lo
 from dpsyn.accounting.costs import MechanismCost
 
 MAX_PLD_EPSILON = 50
-"""Above it no privacy loss distribution is computed: the zCDP figure is the certificate."""
+"""Above it no privacy loss distribution is computed: the certified ε is then that of zCDP."""
 
 PLD_INTERVAL = 1e-4
 """The grid of privacy losses, relative to ε."""
 
 FFT_ERROR = 1e-14
-"""What floating point may lose of δ when loss distributions are convolved; it is taken off δ."""
+"""The error in δ that floating point may cause when loss distributions are convolved; it is subtracted from δ."""
 
 _MAX_ATOMS = 2**17
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Composition:
-    """Several steps together, in whatever order and however adaptively they were chosen.
+    """Several steps together, in any order, chosen adaptively or not.
 
     Attributes:
         rho: the sum of costs in zCDP.
         mu_squared: the sum of (Δ/σ)² over the Gaussian steps.
         pure_epsilons: the ε of all pure steps, largest first.
-        delta: the sum of what thresholds are charged.
+        delta: the sum of δ over the partition selections.
     """
 
     rho: Fraction = Fraction(0)
@@ -59,8 +59,8 @@ class Composition:
     def of(cls, costs: Sequence[MechanismCost]) -> Composition:
         """The composition of these steps."""
         total = cls()
-        for spend in costs:
-            total = total.compose(spend)
+        for cost in costs:
+            total = total.compose(cost)
         return total
 
     def compose(self, cost: MechanismCost) -> Composition:
@@ -75,33 +75,32 @@ class Composition:
         )
 
     def epsilon_bounds(self, epsilon: Fraction, delta: Fraction, stated_epsilon: float | None = None) -> EpsilonBounds:
-        """The smallest ε that each way of counting certifies at δ, for a promise of ε.
+        """The smallest ε that each kind of accounting certifies at δ, for a guarantee of ε.
 
-        A ``stated_epsilon`` figure of the loss distribution is taken instead of computing it if the closed formula bears it
-        out: that takes milliseconds, where the library of loss distributions takes a second to import alone.
+        A ``stated_epsilon`` by the privacy loss distribution is accepted without computing it if a closed formula
+        proves it. That takes milliseconds, while importing the library of loss distributions takes a second alone.
         """
         left = float(delta - self.delta)
         if not self.mu_squared and not self.pure_epsilons:
             return EpsilonBounds(zcdp=0.0, pld=0.0, basic=Fraction(0))
-        added = None if self.mu_squared or delta < self.delta else sum(self.pure_epsilons, Fraction(0))
+        basic = None if self.mu_squared or delta < self.delta else sum(self.pure_epsilons, Fraction(0))
         if left <= 0:
-            return EpsilonBounds(zcdp=math.inf, pld=None, basic=added)
+            return EpsilonBounds(zcdp=math.inf, pld=None, basic=basic)
         zcdp = epsilon_for(self.rho, left * (1 - MARGIN), "zcdp")
-        small = min(zcdp, float(epsilon))
-        wanted = small > 0 and epsilon <= MAX_PLD_EPSILON
-        if not wanted:
-            return EpsilonBounds(zcdp=zcdp, pld=None, basic=added)
+        smaller = min(zcdp, float(epsilon))
+        if smaller <= 0 or epsilon > MAX_PLD_EPSILON:
+            return EpsilonBounds(zcdp=zcdp, pld=None, basic=basic)
         if (
             stated_epsilon is not None
             and 0 < stated_epsilon <= epsilon
             and self._satisfies_closed_form(stated_epsilon, left)
         ):
-            return EpsilonBounds(zcdp=zcdp, pld=stated_epsilon, basic=added)
-        pld = pld_epsilon(self.mu_squared, self.pure_epsilons, left * (1 - MARGIN), small * PLD_INTERVAL)
-        return EpsilonBounds(zcdp=zcdp, pld=pld, basic=added)
+            return EpsilonBounds(zcdp=zcdp, pld=stated_epsilon, basic=basic)
+        pld = pld_epsilon(self.mu_squared, self.pure_epsilons, left * (1 - MARGIN), smaller * PLD_INTERVAL)
+        return EpsilonBounds(zcdp=zcdp, pld=pld, basic=basic)
 
     def satisfies(self, epsilon: Fraction, delta: Fraction) -> bool:
-        """Whether a closed formula shows that the steps are (ε, δ)-DP, in milliseconds however absurd the numbers."""
+        """Whether a closed formula proves that the steps are (ε, δ)-DP; it takes milliseconds for any numbers."""
         left = float(delta - self.delta)
         if not self.mu_squared and sum(self.pure_epsilons) <= epsilon and delta >= self.delta:
             return True
@@ -112,7 +111,7 @@ class Composition:
         return epsilon_for(self.rho, left * (1 - MARGIN), "zcdp") <= epsilon
 
     def _satisfies_closed_form(self, epsilon: float, delta: float) -> bool:
-        """Whether the formula of one Gaussian and randomized responses shows (ε, δ)-DP."""
+        """Whether the formula of one Gaussian and randomized responses proves (ε, δ)-DP."""
         return bool(self.mu_squared) and log_delta(epsilon, math.sqrt(self.mu_squared), self.pure_epsilons) <= math.log(
             delta
         )
@@ -120,7 +119,7 @@ class Composition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpsilonBounds:
-    """What a composition costs, recomputed in several ways; each of them is a proof by itself.
+    """The ε of a composition, computed in several ways; each of them is a valid bound.
 
     Attributes:
         zcdp: ε by tight conversion of the sum of ρ; a theorem for discrete noise chosen adaptively.
@@ -134,8 +133,8 @@ class EpsilonBounds:
 
     @property
     def epsilon(self) -> float | Fraction:
-        """The certified ε: the smallest of the figures."""
-        return min(figure for figure in (self.zcdp, self.pld, self.basic) if figure is not None)
+        """The certified ε: the smallest of the bounds."""
+        return min(bound for bound in (self.zcdp, self.pld, self.basic) if bound is not None)
 
     def to_data(self) -> dict[str, Any]:
         """Plain data for JSON; infinity is written as null."""
@@ -149,7 +148,7 @@ def pld_epsilon(
 ) -> float | None:
     """The smallest ε at δ of a Gaussian step and pure steps together, by dp_accounting, rounded up.
 
-    None if floating point cannot tell because δ is too small.
+    None if δ is too small for floating point.
     """
     truncation = min(-50.0, math.log(delta) - 20)
     parts = [_gaussian_pld(math.sqrt(mu_squared), truncation, interval)] if mu_squared else []
@@ -200,7 +199,7 @@ def log_delta(epsilon: float, mu: float, pure_epsilons: tuple[Fraction, ...]) ->
 
 @lru_cache(maxsize=8)
 def pure_losses(pure_epsilons: tuple[Fraction, ...], grid: float) -> tuple[Floats, Floats]:
-    """The privacy losses of randomized responses and their probabilities, rounded up to a grid if they are many."""
+    """The privacy losses of randomized responses and their probabilities, rounded up to a grid if there are many."""
     from scipy.special import gammaln
 
     losses: Floats = np.zeros(1)

@@ -1,16 +1,16 @@
-"""From (ε, δ) to ρ and back, in three ways.
+"""Conversion from (ε, δ) to ρ and back, by three methods.
 
-A Gaussian step with sensitivity Δ (in L2) and standard deviation σ costs ρ = Δ²/2σ². The ways to read a total ρ:
+A Gaussian step with sensitivity Δ (in L2) and standard deviation σ costs ρ = Δ²/2σ². The methods to convert a total ρ:
 
 - ``exact``: all steps are Gaussian, so together they are one Gaussian with μ² = Σ(Δ/σ)² = 2ρ, and
   δ(ε) = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2)  (Balle and Wang 2018, theorem 8; equality, so nothing is lost);
 - ``zcdp``: any steps that are ρ-zCDP together:
   δ(ε) = min over α > 1 of e^((α−1)(αρ−ε)) / (α−1) · (1 − 1/α)^α  (Canonne, Kamath and Steinke 2020);
-- ``loose``: the seed's formula ε = ρ + 2√(ρ ln(1/δ))  (Bun and Steinke 2016, proposition 1.3).
+- ``loose``: the formula of the original DPSyn, ε = ρ + 2√(ρ ln(1/δ))  (Bun and Steinke 2016, proposition 1.3).
 
-Everything is computed as a logarithm of δ, so that ε from 10⁻³ to 10⁶ and δ down to 10⁻³⁰⁰ neither overflow nor
-cancel. A budget comes back rounded down and an ε rounded up, by a relative 10⁻¹⁰ (``MARGIN``) that is a
-thousand times what floating point loses.
+Everything is computed as a logarithm of δ, so ε from 10⁻³ to 10⁶ and δ down to 10⁻³⁰⁰ neither overflow nor cancel. A
+budget is rounded down and an ε rounded up, by a relative 10⁻¹⁰ (``MARGIN``), a thousand times the error of floating
+point.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ ConversionMethod = Literal["exact", "zcdp", "loose"]
 Floats = NDArray[np.float64]
 
 MARGIN = 1e-10
-"""What rounding gives away, relative."""
+"""The relative amount by which results are rounded to the safe side."""
 
 _GAUSS = ((-math.sqrt(0.6), 5 / 9), (0.0, 8 / 9), (math.sqrt(0.6), 5 / 9))
 """Nodes and weights of Gauss–Legendre quadrature with three points."""
 
 
 def rho_for(epsilon: Number, delta: Number, method: ConversionMethod = "exact") -> Fraction:
-    """The largest ρ that keeps the promise (ε, δ), rounded down."""
+    """The largest ρ with the guarantee (ε, δ), rounded down."""
     e, d = _parse_guarantee(epsilon, delta)
     if method == "loose":
         log = math.log(1 / d)
@@ -50,7 +50,7 @@ def rho_for(epsilon: Number, delta: Number, method: ConversionMethod = "exact") 
 
 
 def epsilon_for(rho: Number, delta: Number, method: ConversionMethod = "exact") -> float:
-    """The smallest ε that a total of ρ keeps at δ, rounded up."""
+    """The smallest ε that a total of ρ guarantees at δ, rounded up."""
     r, d = float(exact_fraction(rho)), _parse_delta(delta)
     if r < 0:
         raise BudgetError(f"ρ is {rho}; a cost is at least 0")
@@ -65,9 +65,9 @@ def epsilon_for(rho: Number, delta: Number, method: ConversionMethod = "exact") 
 
 
 def sigma_for(rho: Fraction, sensitivity_squared: Fraction) -> float:
-    """The smallest float σ with Δ²/2σ² ≤ share, in exact arithmetic."""
+    """The smallest float σ with Δ²/2σ² ≤ ρ, in exact arithmetic."""
     if rho <= 0:
-        raise BudgetError(f"a share of {rho} buys nothing; give every marginal a positive share")
+        raise BudgetError(f"ρ = {rho} is too little for any noise scale; give every marginal a positive share of ρ")
     target = sensitivity_squared / (2 * rho)
     sigma = math.sqrt(target)
     while Fraction(sigma) ** 2 < target:
@@ -78,7 +78,7 @@ def sigma_for(rho: Fraction, sensitivity_squared: Fraction) -> float:
 
 
 def largest_mu(epsilon: float, delta: float) -> float:
-    """The largest μ for which one Gaussian step with Δ/σ = μ is (ε, δ)-DP, to the last digits of a float."""
+    """The largest μ for which one Gaussian step with Δ/σ = μ is (ε, δ)-DP, to the precision of a float."""
     return positive_boundary(lambda mu: float(gaussian_log_delta(np.float64(epsilon), mu)) <= math.log(delta))[0]
 
 
@@ -104,8 +104,8 @@ def _mills_difference(x: Floats, mu: float) -> Floats:
     """m(x) − m(x+μ) for Mills' ratio m, without cancellation."""
     if mu > 0.01:
         return _mills(x) - _mills(x + mu)
-    half, centre = mu / 2, x + mu / 2
-    nodes = [(centre + half * node, weight) for node, weight in _GAUSS]
+    half, center = mu / 2, x + mu / 2
+    nodes = [(center + half * node, weight) for node, weight in _GAUSS]
     return np.asarray(half * np.sum([weight * (1 - t * _mills(t)) for t, weight in nodes], axis=0))
 
 
@@ -130,7 +130,7 @@ def zcdp_log_delta(epsilon: float, rho: float) -> float:
 
 
 def positive_boundary(holds: Callable[[float], bool]) -> tuple[float, float]:
-    """Where a condition on positive numbers that holds below ceases to: the last yes and the first no."""
+    """Bracket the boundary of a condition that holds for small positive numbers: last holds, next fails."""
     low, high = -200.0, 200.0  # natural logarithms
     for _ in range(64):
         middle = (low + high) / 2

@@ -1,13 +1,13 @@
-"""What a private step costs: one frozen value per mechanism, its docstring the whole statement.
+"""The costs of mechanisms: one frozen value per mechanism, whose docstring is the whole mathematical statement.
 
-Every spend answers four questions, each rounded up to whole grains:
+Every cost has four properties, each rounded up to whole grains:
 
 - ``rho``: the cost in zCDP, which the ledger adds up over releases;
-- ``mu_squared``: the step is no worse than a continuous Gaussian step with (Δ/σ)² = μ²;
-- ``pure``: the step is no worse than independent ε-DP steps with these ε;
-- ``delta``: the probability that a threshold fails.
+- ``mu_squared``: the step is at least as private as a continuous Gaussian step with (Δ/σ)² = μ²;
+- ``pure_epsilons``: the step is at least as private as independent ε-DP steps with these ε;
+- ``delta``: the probability that a threshold of partition selection fails.
 
-``mu_squared`` and ``pure`` exclude each other.
+At most one of ``mu_squared`` and ``pure_epsilons`` is not empty.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from dpsyn.accounting.exact_numbers import Number, exact_fraction, format_exact,
 from dpsyn.errors import BudgetError, InternalError
 
 MIN_LATTICE_SIGMA = 2**10
-"""The least standard deviation of Gaussian noise, counted in steps of its lattice."""
+"""The smallest standard deviation of Gaussian noise, in steps of its lattice."""
 
 SMOOTHING_VARIANCE = 3
 """The variance, in squared steps of the lattice, that makes a continuous Gaussian discrete; see ``Gaussian``."""
 
 LATTICE_OVERHEAD = Fraction(SMOOTHING_VARIANCE, MIN_LATTICE_SIGMA**2 - SMOOTHING_VARIANCE)
-"""How much the lattice adds to μ² at most, relative: three parts in a million."""
+"""The largest relative increase of μ² by the lattice: three parts in a million."""
 
 MAX_SELECTIONS = 1_000_000
-"""Of one exponential step: each is counted by itself, so a number read from a file must not fill the memory."""
+"""Of one exponential step: each selection takes memory, so a number that is read from a file must be bounded."""
 
 
 class MechanismCost:
-    """What all steps have; the costs that a mechanism does not mention are none."""
+    """The base class of costs; a property that a mechanism does not override is zero or empty."""
 
     __slots__ = ()
 
@@ -46,17 +46,17 @@ class MechanismCost:
 
     @property
     def mu_squared(self) -> Fraction:
-        """(Δ/σ)² of a continuous Gaussian step that is no better."""
+        """(Δ/σ)² of a continuous Gaussian step that is at most as private."""
         return Fraction(0)
 
     @property
     def pure_epsilons(self) -> tuple[Fraction, ...]:
-        """The ε of pure steps that are no better."""
+        """The ε of pure steps that are at most as private."""
         return ()
 
     @property
     def delta(self) -> Fraction:
-        """The probability that a threshold fails."""
+        """The probability that a threshold of partition selection fails."""
         return Fraction(0)
 
     def to_data(self) -> dict[str, Any]:
@@ -72,16 +72,16 @@ class Gaussian(MechanismCost):
     Noise: counts are multiplied by 2^s (``lattice`` is s), noise from the discrete Gaussian N_ℤ(0, (2^s σ)²)
     is added, and the sum is read as multiples of 2^−s. It needs 2^s σ ≥ 1024.
     Cost: ρ = Δ²/2σ² (Canonne, Kamath and Steinke 2020: the same as continuous noise).
-    Also: no worse than a continuous Gaussian step with μ² = Δ²/(σ² − 3/4^s). Proof, in steps of the lattice:
-    let S = 2^s σ. Draw y from N(0, S² − 3) and then x from the discrete Gaussian on ℤ with variance 3 around y;
-    its normaliser is √(6π)·(1 ± β) for every y with β = 2e^(−6π²) + … < 10⁻²⁵ (Poisson summation), so x has the
-    probabilities of N_ℤ(0, S²) up to a factor 1 ± 3β. The second draw moves along with whole shifts of y.
+    Also: at least as private as a continuous Gaussian step with μ² = Δ²/(σ² − 3/4^s). Proof, in steps of the lattice:
+    let S = 2^s σ. Sample y from N(0, S² − 3) and then x from the discrete Gaussian on ℤ with variance 3 around y;
+    its normalizer is √(6π)·(1 ± β) for every y with β = 2e^(−6π²) + … < 10⁻²⁵ (Poisson summation), so x has the
+    probabilities of N_ℤ(0, S²) up to a factor 1 ± 3β. The second sampling step commutes with integer shifts of y.
     Hence the discrete mechanism is, up to that factor, post-processing of the continuous one with variance
-    σ² − 3/4^s, whatever the shift looks like, and stays so when steps are chosen adaptively. The factor changes
-    ε by less than 10⁻¹² in 10⁹ steps and cells moved, which the rounding of figures covers.
+    σ² − 3/4^s, for every shift, also if steps are chosen adaptively. The factor changes ε by less than 10⁻¹² over 10⁹
+    steps and changed cells, which the rounding of ε covers.
 
     Attributes:
-        sensitivity_squared: Δ², exactly: 1 or 2 for a marginal, see ``Protection``.
+        sensitivity_squared: Δ², exactly: 1 or 2 for a marginal of rows, see ``PrivacyUnit``.
         sigma: σ in counts.
         lattice: s; the released numbers are multiples of 2^−s.
     """
@@ -100,7 +100,7 @@ class Gaussian(MechanismCost):
 
     @classmethod
     def for_rho(cls, rho: Fraction, sensitivity_squared: Number) -> Gaussian:
-        """The least noise that costs at most a share of ρ."""
+        """The smallest noise that costs at most ρ."""
         squared = exact_fraction(sensitivity_squared)
         sigma = sigma_for(rho, squared)
         return cls(sensitivity_squared=squared, sigma=sigma, lattice=lattice_for(sigma))
@@ -118,7 +118,7 @@ class Gaussian(MechanismCost):
         )
 
     def log_tail(self, count: int) -> float:
-        """An upper bound of ln P(noise ≥ count): the sum of the density lies below its integral one step earlier."""
+        """An upper bound of ln P(noise ≥ count): the sum of the density is below its integral from one step earlier."""
         from scipy.special import log_ndtr
 
         return float(log_ndtr(-(count * 2**self.lattice - 1) / (self.sigma * 2**self.lattice)))
@@ -139,9 +139,9 @@ class Laplace(MechanismCost):
     proposition 1.4). It enters compositions as (ε, 0), the worst of all ε-DP steps.
 
     Attributes:
-        sensitivity: Δ in L1: 1 or 2 for a marginal, see ``Protection``.
+        sensitivity: Δ in L1: 1 or 2 for a marginal of rows, see ``PrivacyUnit``.
         scale: b in counts.
-        charged_epsilon: the ε that is paid, at least Δ/b, so that shares of a budget add up although b is rounded; by
+        charged_epsilon: the ε that is charged, at least Δ/b, so parts of a budget add up although b is rounded; by
             default Δ/b.
     """
 
@@ -158,7 +158,7 @@ class Laplace(MechanismCost):
 
     @classmethod
     def for_epsilon(cls, epsilon: Fraction, sensitivity: Number) -> Laplace:
-        """The least noise that costs at most ε, for which ε is paid."""
+        """The smallest noise that costs at most ε; ε is charged."""
         _require_positive("Laplace", epsilon=epsilon)
         return cls(
             sensitivity=exact_fraction(sensitivity),
@@ -184,28 +184,28 @@ class Laplace(MechanismCost):
 
     def to_data(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        paid = {} if self.charged_epsilon is None else {"charged_epsilon": format_exact(self.charged_epsilon)}
-        return {"kind": "laplace", "sensitivity": format_exact(self.sensitivity), "scale": self.scale, **paid}
+        charged = {} if self.charged_epsilon is None else {"charged_epsilon": format_exact(self.charged_epsilon)}
+        return {"kind": "laplace", "sensitivity": format_exact(self.sensitivity), "scale": self.scale, **charged}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exponential(MechanismCost):
-    """The exponential mechanism: one of several candidates, or several, good scores more likely.
+    """The exponential mechanism: chooses one or several candidates, those with higher scores more likely.
 
     Sensitivity: two neighbors' scores of any candidate differ by at most Δ; monotone scores all change in the
     same direction.
-    Noise: P(candidate) ∝ e^(score/t). Several are drawn one after another without replacement, each from those that
-    are left (peeling).
-    Cost: pure ε = 2Δ/t per draw (McSherry and Talwar 2007), Δ/t if the scores are monotone: then the sum over the
-    candidates changes in the same direction as each of its parts. Draws compose; ρ = ε²/2 each.
+    Noise: P(candidate) ∝ e^(score/t). Several are selected one after another without replacement, each from the
+    remaining ones (peeling).
+    Cost: pure ε = 2Δ/t per selection (McSherry and Talwar 2007), Δ/t if the scores are monotone: then the sum over the
+    candidates changes in the same direction as each of its parts. Selections compose; ρ = ε²/2 each.
     (A bounded range would give ε²/8; the ledger charges every pure step alike.)
 
     Attributes:
         sensitivity: Δ of a score.
         scale: t, in units of the score.
-        charged_epsilon: the ε that is paid for all draws together.
-        monotone: whether one unit moves all scores in the same direction.
-        selections: how many candidates are drawn.
+        charged_epsilon: the ε that is charged for all selections together.
+        monotone: whether one unit changes all scores in the same direction.
+        selections: how many candidates are selected.
     """
 
     sensitivity: Fraction
@@ -216,12 +216,12 @@ class Exponential(MechanismCost):
 
     def __post_init__(self) -> None:
         _require_positive("Exponential", sensitivity=self.sensitivity, scale=self.scale)
-        _require_positive("Exponential", charged=self.charged_epsilon, draws=self.selections)
+        _require_positive("Exponential", charged_epsilon=self.charged_epsilon, selections=self.selections)
         if self.selections > MAX_SELECTIONS:
-            raise BudgetError(f"Exponential: draws is {self.selections:,}; give at most {MAX_SELECTIONS:,}")
+            raise BudgetError(f"Exponential: selections is {self.selections:,}; give at most {MAX_SELECTIONS:,}")
         if min(self.pure_epsilons) < self._sensitivity_factor * self.sensitivity / Fraction(self.scale):
             raise BudgetError(
-                f"{self.selections} draws by the exponential mechanism with scale {self.scale} cost more than "
+                f"{self.selections} selections by the exponential mechanism with scale {self.scale} cost more than "
                 f"ε = {format_exact(self.charged_epsilon)}"
             )
 
@@ -229,12 +229,12 @@ class Exponential(MechanismCost):
     def for_epsilon(
         cls, epsilon: Fraction, sensitivity: Number, *, monotone: bool = False, selections: int = 1
     ) -> Exponential:
-        """The sharpest choice that costs ε for all draws together."""
-        _require_positive("Exponential", epsilon=epsilon, draws=selections)
-        charged, sides = round_down(exact_fraction(epsilon)), 1 if monotone else 2
+        """The most accurate choice that costs ε for all selections together."""
+        _require_positive("Exponential", epsilon=epsilon, selections=selections)
+        charged, factor = round_down(exact_fraction(epsilon)), 1 if monotone else 2
         each = round_down(charged / min(selections, MAX_SELECTIONS))
         _require_positive("Exponential", epsilon=each)
-        scale = _round_up_to_float(sides * exact_fraction(sensitivity) / each)
+        scale = _round_up_to_float(factor * exact_fraction(sensitivity) / each)
         return cls(
             sensitivity=exact_fraction(sensitivity),
             scale=scale,
@@ -245,19 +245,24 @@ class Exponential(MechanismCost):
 
     @property
     def pure_epsilons(self) -> tuple[Fraction, ...]:
-        """Equal parts of ε, one for each draw; their sum is ε, exactly."""
+        """Equal parts of ε, one for each selection; their sum is exactly ε."""
         return split_exactly(self.charged_epsilon, [1] * self.selections)
 
     @property
     def rho(self) -> Fraction:
-        """ε²/2 per draw."""
+        """ε²/2 per selection."""
         return pure_rho(self.pure_epsilons)
 
     def to_data(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        paid = {"scale": self.scale, "charged_epsilon": format_exact(self.charged_epsilon)}
-        shape = {"monotone": self.monotone, "selections": self.selections}
-        return {"kind": "exponential", "sensitivity": format_exact(self.sensitivity), **paid, **shape}
+        return {
+            "kind": "exponential",
+            "sensitivity": format_exact(self.sensitivity),
+            "scale": self.scale,
+            "charged_epsilon": format_exact(self.charged_epsilon),
+            "monotone": self.monotone,
+            "selections": self.selections,
+        }
 
     @property
     def _sensitivity_factor(self) -> int:
@@ -266,20 +271,20 @@ class Exponential(MechanismCost):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionSelection(MechanismCost):
-    """Noisy counts of the keys that occur, listed only if they reach a threshold.
+    """Partition selection: noisy counts of the keys that occur; a key is listed if its count reaches a threshold.
 
-    Sensitivity: that of ``noise`` on the keys that occur in both tables; beyond these each table has at most k
-    keys of its own (those of the unit in which they differ), with counts of at most k.
+    Sensitivity: that of ``noise`` on the keys that occur in both tables; beyond these each table has at most k keys
+    that the other lacks (those of the unit in which they differ), with counts of at most k.
     Noise: ``noise`` on the count of each key that occurs; those below ``threshold`` are not listed.
-    Cost: that of the noise, and δ ≥ k·P(noise ≥ cut − k), the probability that a key of one table only is listed.
-    Unless that happens both tables show common keys alone, with equal probability of the rest: a step at total
-    variation distance δ, which adds to the δ of whatever it is composed with, under both neighbor relations.
+    Cost: that of the noise, and δ ≥ k·P(noise ≥ threshold − k), the probability that a key of one table only is
+    listed. Unless that happens both tables list common keys only, with equal probability of the rest: a step at total
+    variation distance δ, which adds to the δ of whatever it is composed with, under both neighboring relations.
 
     Attributes:
         noise: the noise on each count.
-        max_rows: k, the rows of one unit.
+        max_rows: k, the largest number of rows of one unit.
         threshold: the smallest noisy count that is listed.
-        charged_delta: the δ that is paid.
+        charged_delta: the δ that is charged.
     """
 
     noise: Gaussian | Laplace
@@ -288,22 +293,28 @@ class PartitionSelection(MechanismCost):
     charged_delta: Fraction
 
     def __post_init__(self) -> None:
-        _require_positive("Threshold", rows=self.max_rows, cut=self.threshold, charged=self.charged_delta)
+        _require_positive(
+            "PartitionSelection",
+            max_rows=self.max_rows,
+            threshold=self.threshold,
+            charged_delta=self.charged_delta,
+        )
         if not isinstance(self.noise, Gaussian | Laplace):
-            raise BudgetError(f"a threshold needs Gaussian or Laplace noise, not {type(self.noise).__name__}")
+            raise BudgetError(f"partition selection needs Gaussian or Laplace noise, not {type(self.noise).__name__}")
         if self.threshold <= self.max_rows or not self._is_high_enough(
             self.noise, self.max_rows, self.threshold, self.charged_delta
         ):
+            lowest = self._lowest_threshold(self.noise, self.max_rows, self.charged_delta)
             raise BudgetError(
-                f"a threshold of {self.threshold} lets a key of one unit with {self.max_rows} rows through too often for "
-                f"δ = {format_exact(self.charged_delta)}; use {self._lowest_threshold(self.noise, self.max_rows, self.charged_delta)}"
+                f"with a threshold of {self.threshold}, a key of one unit with {self.max_rows} rows is listed too "
+                f"often for δ = {format_exact(self.charged_delta)}; use {lowest}"
             )
 
     @classmethod
     def for_delta(cls, delta: Number, noise: Gaussian | Laplace, max_rows: int = 1) -> PartitionSelection:
-        """The lowest threshold that fails with probability δ at most."""
+        """Partition selection with the lowest threshold that fails with probability at most δ."""
         charged = exact_fraction(delta)
-        _require_positive("Threshold", delta=charged, rows=max_rows)
+        _require_positive("PartitionSelection", delta=charged, max_rows=max_rows)
         return cls(
             noise=noise,
             max_rows=max_rows,
@@ -328,25 +339,23 @@ class PartitionSelection(MechanismCost):
 
     @property
     def delta(self) -> Fraction:
-        """The δ that is paid."""
+        """The δ that is charged."""
         return self.charged_delta
 
     def to_data(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        charged = format_exact(self.charged_delta)
         return {
             "kind": "partition_selection",
             "noise": self.noise.to_data(),
             "max_rows": self.max_rows,
             "threshold": self.threshold,
-            "delta": charged,
+            "delta": format_exact(self.charged_delta),
         }
 
     @staticmethod
     def _is_high_enough(noise: Gaussian | Laplace, max_rows: int, threshold: int, delta: Fraction) -> bool:
-        return (
-            math.log(max_rows) + noise.log_tail(threshold - max_rows) <= math.log(delta) - 1e-9
-        )  # floating point loses 1e-13
+        floating_point_error = 1e-9  # relative; the true one is about 1e-13
+        return math.log(max_rows) + noise.log_tail(threshold - max_rows) <= math.log(delta) - floating_point_error
 
     @classmethod
     def _lowest_threshold(cls, noise: Gaussian | Laplace, max_rows: int, delta: Fraction) -> int:
@@ -360,7 +369,7 @@ class PartitionSelection(MechanismCost):
 
 
 def pure_rho(steps: tuple[Fraction, ...]) -> Fraction:
-    """What pure steps cost in zCDP: Σε²/2."""
+    """The cost of pure steps in zCDP: Σε²/2."""
     return sum((round_up(step**2 / 2) for step in steps), Fraction(0))
 
 
@@ -370,24 +379,24 @@ def lattice_for(sigma: float) -> int:
 
 
 def cost_from_data(data: dict[str, Any]) -> MechanismCost:
-    """Read a spend back from plain data; it is checked like any new one."""
+    """Read a cost back from plain data; it is checked like a new one."""
     fields = dict(data)
     kind = fields.pop("kind", None)
     try:
         if kind == "gaussian":
             return Gaussian(**fields | {"sensitivity_squared": exact_fraction(fields["sensitivity_squared"])})
         if kind in ("laplace", "exponential"):
-            known = Laplace if kind == "laplace" else Exponential
+            cost_type = Laplace if kind == "laplace" else Exponential
             numbers: dict[str, Any] = {
                 n: exact_fraction(fields[n]) for n in ("sensitivity", "charged_epsilon") if n in fields
             }
-            return known(**fields | numbers)
+            return cost_type(**fields | numbers)
         if kind == "partition_selection":
             noise, charged = cost_from_data(fields.pop("noise")), exact_fraction(fields.pop("delta"))
             return PartitionSelection(noise=noise, charged_delta=charged, **fields)  # type: ignore[arg-type]
     except (KeyError, TypeError) as error:
-        raise BudgetError(f"a {kind} step is not recorded as this DPSyn writes it: {error}") from None
-    raise BudgetError(f"there is no private step of kind {kind!r}; it may come from a newer DPSyn")
+        raise BudgetError(f"a {kind} step is not recorded as this version of DPSyn writes it: {error}") from None
+    raise BudgetError(f"there is no step of kind {kind!r}; it may come from a newer version of DPSyn")
 
 
 def _require_positive(what: str, **numbers: Fraction | float | int) -> None:

@@ -1,4 +1,4 @@
-"""Exact numbers: budgets are counted in whole grains, so that shares add up to the total as integers do."""
+"""Exact numbers: budgets are whole numbers of grains, so parts add up to the total exactly, as integers do."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from dpsyn.errors import BudgetError
 GRAINS = 10**36
 """Grains in one unit of ρ, ε or δ.
 
-Every share of a budget is a whole number of grains and every cost is rounded up to one. So a cost that is at
-most its share in real numbers is at most its share in grains, and a sum over thousands of steps stays a short
-number (sums of Δ²/2σ² as plain fractions would grow by a hundred digits with every new σ).
+Every part of a budget is a whole number of grains, and every cost is rounded up to one. So a cost that is at most its
+part in real numbers is also at most its part in grains, and a sum over thousands of steps stays a short number (sums of
+Δ²/2σ² as plain fractions would grow by a hundred digits with every new σ).
 """
 
 SIGNIFICANT_DIGITS = 12
@@ -24,17 +24,17 @@ Number = Fraction | int | float | str
 
 _MAX_NUMBER_CHARACTERS = 1000
 _HUGE_EXPONENT = re.compile(r"[eE][-+]?[0-9_]{4}")
-"""An exponent that a few letters of a file would have written out in gigabytes of digits."""
+"""An exponent of four digits or more: a few characters of a file would expand to gigabytes of digits."""
 
 
 def exact_fraction(number: Number) -> Fraction:
-    """The number as it is written: 0.1 is one tenth, not the nearest binary fraction."""
+    """The number as written: 0.1 is one tenth, not the nearest binary fraction."""
     if isinstance(number, float):
         if not math.isfinite(number):
-            raise BudgetError(f"{number} is not a number that can be spent; give a finite one")
+            raise BudgetError(f"{number} is not a finite number; give a finite one")
         return Fraction(repr(float(number)))
     if isinstance(number, str) and (len(number) > _MAX_NUMBER_CHARACTERS or _HUGE_EXPONENT.search(number)):
-        raise BudgetError(f"{number[:20]!r} … is not a number that can be spent; write it like 0.5, 1e-9 or 1/3")
+        raise BudgetError(f"{number[:20]!r} … is not a usable number; write it like 0.5, 1e-9 or 1/3")
     try:
         return Fraction(number)
     except (ValueError, ZeroDivisionError):
@@ -60,14 +60,14 @@ def round_down_to_digits(value: float) -> Fraction:
 
 
 def split_exactly(total: Fraction, weights: Sequence[Number]) -> tuple[Fraction, ...]:
-    """Shares of a total in proportion to the weights; their sum is the total, exactly.
+    """Split a total in proportion to the weights; the sum of the shares is exactly the total.
 
-    Every share is rounded down to whole grains and the grains left over go to the first shares with a
-    positive weight, one each.
+    Every share is rounded down to whole grains, and the remaining grains go to the first shares with a positive
+    weight, one each.
     """
     parts = [exact_fraction(weight) for weight in weights]
     if not parts or min(parts) < 0 or sum(parts) == 0:
-        raise BudgetError(f"a budget is split by weights of at least 0, not all 0; given were {list(weights)}")
+        raise BudgetError(f"a budget is split by weights of at least 0, not all 0; these were given: {list(weights)}")
     if round_down(total) != total or total < 0:
         raise BudgetError(f"{total} is not a whole number of grains of 10⁻³⁶, so it cannot be split exactly")
     whole = sum(parts)
@@ -79,7 +79,7 @@ def split_exactly(total: Fraction, weights: Sequence[Number]) -> tuple[Fraction,
 
 
 def format_exact(value: Fraction) -> str:
-    """An exact number as text that ``Fraction`` reads back: a decimal, or p/q if it has no short one."""
+    """An exact number as text that ``Fraction`` can read: a decimal, or p/q if there is no short decimal."""
     if (value * GRAINS).denominator != 1:
         return str(value)
     units, rest = divmod(abs(value.numerator) * GRAINS // value.denominator, GRAINS)

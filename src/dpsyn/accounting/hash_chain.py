@@ -1,11 +1,12 @@
 """An append-only SQLite file whose entries are chained by hashes.
 
-Entry n holds the hash of entry n−1, so a change, an exchange or a gap is found by reading; a file that was cut or
-rewritten as a whole is found by comparing with a head (number and hash of an entry) recorded elsewhere.
+Entry n holds the hash of entry n−1, so a changed, reordered or missing entry is detected by reading. A file that was
+cut, or rewritten from scratch, can only be detected by comparing it with a head (number and hash of an entry) that was
+recorded elsewhere.
 
-Durability: one connection per transaction, a rollback journal and ``synchronous=EXTRA``. When ``writing`` ends
-the entry is on disk; a process killed before that leaves the file as it was, rolled back by the next reader.
-A write-ahead log would be faster but spreads the truth over three files, and a copy of one of them forgets spends.
+Durability: one connection per transaction, a rollback journal and ``synchronous=EXTRA``. When ``open_transaction``
+ends, the entry is on disk; a process killed before that leaves the file as it was, rolled back by the next reader. A
+write-ahead log would be faster, but it spreads the data over three files, and a copy of one of them would lack charges.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ PRAGMA user_version = {LEDGER_FORMAT};
 
 @dataclass(frozen=True, slots=True)
 class LedgerHead:
-    """The number and the hash of an entry: a witness of the whole chain up to it."""
+    """The number and the hash of an entry; they fix the whole chain up to it."""
 
     sequence: int
     hash: str
@@ -74,7 +75,7 @@ class LedgerEntry:
 
     @property
     def head(self) -> LedgerHead:
-        """The witness of the chain up to here."""
+        """The number and the hash of this entry."""
         return LedgerHead(self.sequence, self.hash)
 
 
@@ -85,13 +86,13 @@ class LedgerTransaction:
     connection: sqlite3.Connection
 
     def entries(self, run: str | None = None) -> tuple[LedgerEntry, ...]:
-        """All entries, or those of one run, in their order."""
+        """All entries, or those of one run, in order."""
         where, values = ("", ()) if run is None else ("WHERE run = ?", (run,))
         rows = self.connection.execute(f"SELECT {_COLUMNS} FROM entries {where} ORDER BY sequence", values)
         return tuple(LedgerEntry(*row) for row in rows)
 
     def count_kinds(self, run: str) -> tuple[str, dict[str, int]]:
-        """The dataset of a run and how many entries of each kind it has; quick however many there are."""
+        """The dataset of a run and the number of its entries of each kind; fast for any number of entries."""
         query = "SELECT dataset, kind, count(*) FROM entries WHERE run = ? GROUP BY dataset, kind"
         rows = self.connection.execute(query, (run,)).fetchall()
         return (rows[0][0] if rows else ""), {kind: number for _, kind, number in rows}
@@ -109,7 +110,7 @@ class LedgerTransaction:
 
 @contextlib.contextmanager
 def open_transaction(path: Path) -> Iterator[LedgerTransaction]:
-    """A transaction that others wait for; it is on disk when the block ends and leaves no trace if it fails."""
+    """An exclusive transaction: it is on disk when the block ends, and leaves no trace if it fails."""
     with _explain_sqlite_errors(path, "written"), contextlib.closing(_connect(path, "rwc")) as connection:
         connection.execute("PRAGMA synchronous = EXTRA")
         connection.execute("BEGIN IMMEDIATE")
@@ -126,7 +127,9 @@ def open_transaction(path: Path) -> Iterator[LedgerTransaction]:
 def read_entries(path: Path) -> tuple[LedgerEntry, ...]:
     """All entries of a file."""
     if not path.is_file():
-        raise LedgerError(f"there is no ledger {path}; dpsyn ledger cap makes one, and so does a release with --ledger")
+        raise LedgerError(
+            f"there is no ledger {path}; dpsyn ledger cap creates one, and so does a release with --ledger"
+        )
     with _explain_sqlite_errors(path, "read"), contextlib.closing(_connect(path, "rw")) as connection:
         if _read_file_mark(connection) != (_APPLICATION_ID, LEDGER_FORMAT):
             raise _not_a_ledger_error(path)
@@ -139,26 +142,26 @@ def hash_entry(fields: Sequence[Any]) -> str:
 
 
 def find_faults(entries: Iterable[LedgerEntry], heads: Iterable[LedgerHead] = ()) -> list[str]:
-    """What is wrong with a chain, in sentences; heads recorded elsewhere must be part of it."""
-    found: list[str] = []
+    """The faults of a chain, in sentences; heads recorded elsewhere must be part of it."""
+    faults: list[str] = []
     previous, hashes = _GENESIS_HASH, {}
     for expected, entry in enumerate(entries, start=1):
         fields = [entry.sequence, entry.time, entry.dataset, entry.run, entry.kind, entry.payload, entry.previous]
         if entry.sequence != expected:
-            found.append(f"entry {expected} is missing: entry {entry.sequence} stands in its place")
+            faults.append(f"entry {expected} is missing: entry {entry.sequence} follows entry {expected - 1}")
             break
         if entry.previous != previous:
-            found.append(f"entry {expected} does not follow entry {expected - 1}: the chain was cut or reordered")
+            faults.append(f"entry {expected} does not follow entry {expected - 1}: the chain was cut or reordered")
         if entry.hash != hash_entry(fields):
-            found.append(f"entry {expected} was changed after it was written")
+            faults.append(f"entry {expected} was changed after it was written")
         previous, hashes[expected] = entry.hash, entry.hash
     for head in heads:
         if hashes.get(head.sequence) != head.hash:
-            found.append(
-                f"entry {head.sequence} is not the one a release recorded: the ledger was cut or rewritten, "
+            faults.append(
+                f"entry {head.sequence} is not the one that a release recorded: the ledger was cut or rewritten, "
                 f"or the release was recorded in another ledger"
             )
-    return found
+    return faults
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
@@ -167,7 +170,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def _initialize(connection: sqlite3.Connection, path: Path) -> None:
-    """Make the tables of a new file; refuse a file of somebody else."""
+    """Create the tables of a new file; refuse a file that is not a ledger."""
     if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         for statement in _split_statements(_CREATE_TABLES):
             connection.execute(statement)
@@ -176,7 +179,7 @@ def _initialize(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _split_statements(script: str) -> Iterator[str]:
-    """The statements of a script, one by one: sqlite3's own way to run a script would commit first."""
+    """The statements of a script, one by one, because ``sqlite3.executescript`` would commit first."""
     statement = ""
     for line in script.splitlines():
         statement += line + "\n"
@@ -191,7 +194,9 @@ def _read_file_mark(connection: sqlite3.Connection) -> tuple[int, int]:
 
 
 def _not_a_ledger_error(path: Path) -> LedgerError:
-    return LedgerError(f"{path} is not a ledger that this DPSyn can read (format {LEDGER_FORMAT}); give another file")
+    return LedgerError(
+        f"{path} is not a ledger that this version of DPSyn can read (format {LEDGER_FORMAT}); give another file"
+    )
 
 
 @contextlib.contextmanager
@@ -205,15 +210,15 @@ def _explain_sqlite_errors(path: Path, verb: str) -> Iterator[None]:
             raise _not_a_ledger_error(path) from None
         if not path.absolute().parent.is_dir():
             raise LedgerError(
-                f"the ledger {path} cannot be {verb}: the folder {path.parent} does not exist; make it, or give "
-                f"another place. Nothing was recorded or released"
+                f"the ledger {path} cannot be {verb}: the folder {path.parent} does not exist; create it, or give "
+                f"another path. Nothing was recorded or released"
             ) from None
         hint = _DAMAGED_HINT if name.startswith("SQLITE_CORRUPT") else _HINTS[verb]
         raise LedgerError(f"the ledger {path} cannot be {verb}: {error}; {hint}") from None
 
 
-_DAMAGED_HINT = "it is damaged: bring it back from a backup, and verify that against the certificates released since"
+_DAMAGED_HINT = "it is damaged: restore it from a backup, and verify that against the certificates released since"
 _HINTS = {
-    "written": "nothing was recorded, so nothing may be released; make room or allow writing, and run it again",
-    "read": "allow reading, or wait until no other program holds it",
+    "written": "nothing was recorded, so nothing may be released; free disk space or allow writing, and try again",
+    "read": "allow reading, or wait until no other program uses it",
 }

@@ -1,7 +1,7 @@
-"""Which noise for k marginals: the standard deviation per cell in six ways, and where they cross.
+"""Comparison of noise mechanisms for k marginals: the standard deviation per cell by six methods, and their crossover.
 
-All of them promise (ε, δ) for k marginals of sensitivity 1 with equal shares; under other neighbors or units
-Laplace noise grows with the L1 and Gaussian noise with the L2 sensitivity (``Protection``).
+All methods guarantee (ε, δ) for k marginals of sensitivity 1 with equal shares of the budget. For other privacy units
+or neighboring relations, Laplace noise grows with the L1 and Gaussian noise with the L2 sensitivity (``PrivacyUnit``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dpsyn.accounting.exact_numbers import exact_fraction
 from dpsyn.errors import BudgetError
 
 MIN_COMPARED_EPSILON, MAX_COMPARED_EPSILON, MIN_COMPARED_DELTA = 1e-9, 1e6, 1e-36
-"""Between these all six formulas are finite and in their right order; nobody promises less or more."""
+"""Between these bounds all six formulas are finite and in the right order; nobody needs smaller or larger values."""
 
 StdFunction = Callable[[float, float, float], float]
 
@@ -51,7 +51,7 @@ def gaussian_zcdp(epsilon: float, delta: float, k: float, method: ConversionMeth
 
 
 def gaussian_exact(epsilon: float, delta: float, k: float) -> float:
-    """Gaussian noise, all of it counted as one Gaussian: √k/μ. DPSyn's own way."""
+    """Gaussian noise, composed exactly as one Gaussian: √k/μ. This is the method of DPSyn."""
     return gaussian_zcdp(epsilon, delta, k, "exact")
 
 
@@ -67,7 +67,7 @@ NOISE_METHODS: dict[str, StdFunction] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseChoice:
-    """A way to measure k marginals and its standard deviation per cell; ``recommended`` marks the smallest."""
+    """A method to measure k marginals and its standard deviation per cell; ``recommended`` marks the smallest."""
 
     name: str
     std: float
@@ -75,17 +75,17 @@ class NoiseChoice:
 
 
 def compare_noise_mechanisms(epsilon: float, delta: float, marginals: int) -> tuple[NoiseChoice, ...]:
-    """All six ways for a number of marginals; with δ = 0 only basic composition remains."""
+    """All six methods for a number of marginals; with δ = 0 only Laplace noise with basic composition applies."""
     if marginals < 1:
         raise BudgetError(f"there are {marginals} marginals; give at least 1")
     if not MIN_COMPARED_EPSILON <= float(exact_fraction(epsilon)) <= MAX_COMPARED_EPSILON:
         raise BudgetError(f"ε is {epsilon}; give a number from 1e-9 to 1e6, such as 1")
     if delta != 0 and not MIN_COMPARED_DELTA <= delta < 1:
         raise BudgetError(f"δ is {delta}; give 0, or a probability from 1e-36 to below 1, such as 1e-9")
-    usable = NOISE_METHODS if delta else {"Laplace, basic composition": laplace_basic}
-    deviations = {name: way(epsilon, delta, marginals) for name, way in usable.items()}
-    best = min(deviations, key=lambda name: deviations[name])
-    return tuple(NoiseChoice(name=n, std=d, recommended=n == best) for n, d in deviations.items())
+    methods = NOISE_METHODS if delta else {"Laplace, basic composition": laplace_basic}
+    stds = {name: std_of(epsilon, delta, marginals) for name, std_of in methods.items()}
+    best = min(stds, key=lambda name: stds[name])
+    return tuple(NoiseChoice(name=name, std=std, recommended=name == best) for name, std in stds.items())
 
 
 def laplace_gaussian_crossover(epsilon: float, delta: float, method: ConversionMethod = "exact") -> float:
@@ -97,7 +97,7 @@ def laplace_gaussian_crossover(epsilon: float, delta: float, method: ConversionM
 
 
 def laplace_wins(epsilon: float, delta: float, marginals: int) -> bool:
-    """Whether Laplace noise is the smaller for this many marginals; it always is where δ is 0."""
+    """Whether Laplace noise is smaller for this number of marginals; if δ is 0, it always is."""
     return delta == 0 or marginals <= laplace_gaussian_crossover(epsilon, delta)
 
 

@@ -1,52 +1,59 @@
-"""Whom the guarantee protects: the neighbor relation and the unit, and what they do to sensitivities."""
+"""The privacy unit and the neighboring relation, and the sensitivities that follow from them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import Any
 
 from dpsyn.accounting.exact_numbers import Number, exact_fraction
 from dpsyn.errors import BudgetError
 
-NeighboringRelation = Literal["add-remove", "replace"]
+CHANGED_UNITS = {"add-remove": 1, "replace": 2}
+"""The neighboring relations, and the number of units by whose rows two neighboring tables differ: one is added or
+removed, or one is removed and another added."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivacyUnit:
-    """Two tables are neighbors if they differ in one unit: one row, or the rows of one person.
+    """Two tables are neighbors if they differ in one unit: one row, or all rows of one person.
 
-    A histogram (a marginal) over disjoint cells changes by the vector a − b, where a counts the rows that came
-    and b those that went. With at most k rows per unit ‖a‖₁, ‖b‖₁ ≤ k, hence ‖a‖₂, ‖b‖₂ ≤ k (all k in one cell):
+    A histogram (a marginal) over disjoint cells changes by the vector a − b, where a counts the rows that are added
+    and b those that are removed. With at most k rows per unit ‖a‖₁, ‖b‖₁ ≤ k, hence ‖a‖₂, ‖b‖₂ ≤ k (all k in one cell):
 
     ============  ==========================  ======  ===========
-    neighbors    one table has               L1      L2 squared
+    neighbors     one table has               L1      L2 squared
     ============  ==========================  ======  ===========
-    add-remove    one unit more  (b = 0)      k       k²
-    replace       one unit exchanged          2k      k² + k²
+    add-remove    one more unit  (b = 0)      k       k²
+    replace       one unit replaced           2k      k² + k²
     ============  ==========================  ======  ===========
 
     Attributes:
-        neighbors: ``add-remove`` hides how many units there are; ``replace`` takes their number as public.
-        id: the identifier that names a person; empty if a unit is one row.
-        max_rows: the rows k of one unit that a release uses at most.
-        record: what a row is, in words: a basket is one, however many lines of a file it takes.
+        neighbors: the neighboring relation. ``add-remove`` hides the number of units; ``replace`` makes it public.
+        id: the identifier attribute whose values are the units; empty if each row is a unit.
+        max_rows: k, the largest number of rows of one unit that a release uses.
+        record: what a row is called: a basket is one record, however many lines of a file it takes.
     """
 
-    neighbors: NeighboringRelation = "add-remove"
+    neighbors: str = "add-remove"
     id: str = ""
     max_rows: int = 1
     record: str = "row"
 
     def __post_init__(self) -> None:
-        if self.neighbors not in get_args(NeighboringRelation):
-            raise BudgetError(f"neighbors is {self.neighbors!r}; use add-remove or replace")
+        if self.neighbors not in tuple(CHANGED_UNITS):
+            raise BudgetError(f"neighbors is {self.neighbors!r}; use {' or '.join(CHANGED_UNITS)}")
         if not isinstance(self.id, str) or not isinstance(self.max_rows, int) or not isinstance(self.record, str):
-            raise BudgetError(f"a unit of {self.max_rows!r} rows of {self.id!r} is none; give a number and a name")
+            raise BudgetError(
+                f"a privacy unit with id {self.id!r} and max_rows {self.max_rows!r} is not valid; id is the name of an "
+                "attribute, max_rows a whole number"
+            )
         if self.max_rows < 1:
-            raise BudgetError(f"rows is {self.max_rows}; a unit has at least 1 row")
+            raise BudgetError(f"max_rows is {self.max_rows}; a release uses at least 1 row of each unit")
         if not self.id and self.max_rows != 1:
-            raise BudgetError(f"rows is {self.max_rows} without a unit; name the identifier whose rows these are")
+            raise BudgetError(
+                f"max_rows is {self.max_rows}, but no id is given; give the identifier attribute of the privacy unit"
+            )
 
     @property
     def row_count_is_public(self) -> bool:
@@ -59,25 +66,41 @@ class PrivacyUnit:
 
     @property
     def l1_sensitivity(self) -> Fraction:
-        """How much a marginal changes at most, in the sum over cells."""
+        """The largest change of a marginal in L1: summed over cells."""
         return Fraction(self.max_rows * self._changed_units)
 
     @property
     def l2_sensitivity_squared(self) -> Fraction:
-        """How much a marginal changes at most, in the sum of squares over cells."""
+        """The square of the largest change of a marginal in L2: squares summed over cells."""
         return Fraction(self.max_rows**2 * self._changed_units)
 
     def score_sensitivity(self, per_row: Number = 1) -> Fraction:
-        """How much a score changes at most that changes by ``per_row`` when one row comes or goes."""
+        """The largest change of a score that changes by at most ``per_row`` when one row is added or removed."""
         return exact_fraction(per_row) * self.max_rows * self._changed_units
 
     @property
     def description(self) -> str:
-        """The relation in words: "adding or removing one row"."""
+        """The neighboring relation in words: "adding or removing one row"."""
         verb = "adding or removing" if self.neighbors == "add-remove" else "replacing"
         if not self.id:
             return f"{verb} one {self.record}"
         return f"{verb} all {self.record}s of one {self.id} (at most {self.max_rows} of them are used)"
+
+    @property
+    def statement(self) -> str:
+        """The privacy unit and the neighboring tables in two sentences, as a certificate states them."""
+        verb = "adding or removing" if self.neighbors == "add-remove" else "replacing"
+        if not self.id:
+            unit, changed = f"one {self.record}", f"one {self.record}"
+        else:
+            used = (
+                f"1 {self.record} per {self.id} is"
+                if self.max_rows == 1
+                else (f"{self.max_rows} {self.record}s per {self.id} are")
+            )
+            unit = f"all {self.record}s with the same {self.id} (at most {used} used)"
+            changed = f"one {self.id}" if self.neighbors == "add-remove" else f"the {self.record}s of one {self.id}"
+        return f"Privacy unit: {unit}.\nNeighboring tables differ by {verb} {changed}."
 
     def to_data(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -86,4 +109,4 @@ class PrivacyUnit:
 
     @property
     def _changed_units(self) -> int:
-        return 1 if self.neighbors == "add-remove" else 2
+        return CHANGED_UNITS[self.neighbors]

@@ -1,4 +1,4 @@
-"""Whether a certificate says of its run what the ledger recorded of it."""
+"""Compare a certificate with what the ledger recorded about its run."""
 
 from __future__ import annotations
 
@@ -13,45 +13,58 @@ if TYPE_CHECKING:
     from dpsyn.accounting.hash_chain import LedgerEntry
     from dpsyn.accounting.ledger import DatasetAccount, RunAccount
 
-COMPARED_KEYS = ("dataset", "guarantee", "privacy_unit", "measurements", "certified_epsilon", "epsilon_bounds")
-"""What a certificate states that follows from the ledger; what was declared public is not in there."""
+COMPARED_KEYS = (
+    "dataset",
+    "recipe",
+    "guarantee",
+    "privacy_unit",
+    "measurements",
+    "certified_epsilon",
+    "epsilon_bounds",
+)
+"""The parts of a certificate that follow from the ledger; facts that were declared public are not recorded there."""
 
-_RELATIVE_TOLERANCE = 1e-6  # as where a certificate is read
-_MAX_SHOWN_DIFFERENCES = 3  # differences of one part
+_RELATIVE_TOLERANCE = 1e-6  # the same as when a certificate is read
+_MAX_SHOWN_DIFFERENCES = 3  # of one part
 _MAX_SHOWN_CHARACTERS = 60
 
 
 def find_disagreements(
     certificate: Mapping[str, Any], entries: Iterable[LedgerEntry], accounts: Mapping[str, DatasetAccount]
 ) -> list[str]:
-    """Where a certificate, as plain data, and the ledger differ, in sentences; none if it says what was recorded.
+    """The differences between a certificate, as plain data, and the ledger, in sentences; none if they agree.
 
-    The ledger's own certificate of the run is computed anew, from its promise and all of its draws, and held against
-    the other part by part. So nothing that the certificate computed is taken on its word.
+    The certificate of the run is computed again from the ledger, from its budget and all of its measurements, and the
+    two are compared part by part. So no computed value of the certificate is trusted.
     """
     name = certificate.get("run")
-    found = next(((dataset, run) for dataset in accounts.values() for run in dataset.runs if run.run == name), None)
-    if found is None and certificate.get("ledger_head") is None:
+    recorded = next(((dataset, run) for dataset in accounts.values() for run in dataset.runs if run.run == name), None)
+    if recorded is None and certificate.get("ledger_head") is None:
         return []  # one of several releases, which kept no ledger
-    if found is None:
-        return [f"it is the certificate of run {_format_value(name)}, which this ledger does not know"]
+    if recorded is None:
+        return [f"it is the certificate of run {_format_value(name)}, which is not in this ledger"]
     try:
-        expected = _certificate_from_ledger(found[0].dataset, found[1])
+        expected = _certificate_from_ledger(recorded[0].dataset, recorded[1])
     except DPSynError as error:
-        return [f"what the ledger recorded of run {name} cannot be certified: {error}"]
+        return [f"the ledger's record of run {name} cannot be certified: {error}"]
     differences = [
         line for part in COMPARED_KEYS for line in _limit_differences(part, certificate.get(part), expected[part])
     ]
     differences += _find_differences(PRIVACY_FLAG, _privacy_flag(certificate), expected[PRIVACY_FLAG])
     if not _is_end_of_run(certificate.get("ledger_head"), [entry for entry in entries if entry.run == name]):
-        differences.append("the entry of the ledger that it names is not the end of this run")
+        differences.append("the ledger entry that it names is not the last one of this run")
     return [f"run {name}: {line}" for line in differences]
 
 
 def _certificate_from_ledger(dataset: str, run: RunAccount) -> dict[str, Any]:
     account = replay(run.budget, tuple(MeasurementRecord.from_data(data) for data in run.measurements))
     return Certificate.from_account(
-        account, run.privacy_unit, dataset=dataset, run=run.run, uses_real_noise=run.uses_real_noise
+        account,
+        run.privacy_unit,
+        dataset=dataset,
+        run=run.run,
+        uses_real_noise=run.uses_real_noise,
+        recipe=run.recipe,
     ).to_data()
 
 
@@ -63,9 +76,9 @@ def _privacy_flag(certificate: Mapping[str, Any]) -> bool | None:
 
 
 def _is_end_of_run(head: Any, entries: list[LedgerEntry]) -> bool:
-    """Whether a head is that of a run's last draw or of what came after it: then it covers all draws."""
-    after = next((i for i in reversed(range(len(entries))) if entries[i].kind == "measurement"), 0)
-    return head in [entry.head.to_data() for entry in entries[after:]]
+    """Whether a head is that of a run's last measurement or of a later entry, so that it covers all measurements."""
+    last = next((i for i in reversed(range(len(entries))) if entries[i].kind == "measurement"), 0)
+    return head in [entry.head.to_data() for entry in entries[last:]]
 
 
 def _limit_differences(part: str, stated: Any, recorded: Any) -> list[str]:
@@ -75,17 +88,17 @@ def _limit_differences(part: str, stated: Any, recorded: Any) -> list[str]:
 
 
 def _find_differences(path: str, stated: Any, recorded: Any) -> Iterator[str]:
-    """Where plain data differs from what was recorded; it is walked no deeper than that is."""
+    """Where plain data differs from what was recorded; only as deep as the recorded data is nested."""
     if isinstance(recorded, dict) and isinstance(stated, dict):
         for key in [*recorded, *(key for key in stated if key not in recorded)]:
             yield from _find_differences(f"{path} {key}", stated.get(key), recorded.get(key))
     elif isinstance(recorded, list) and isinstance(stated, list):
         if len(stated) != len(recorded):
-            yield f"{path}: it has {len(stated)}, the ledger {len(recorded)}"
+            yield f"{path}: {len(stated)} in the certificate, {len(recorded)} in the ledger"
         for i, (one, other) in enumerate(zip(stated, recorded, strict=False), start=1):
             yield from _find_differences(f"{path} {i}", one, other)
     elif not _is_same_value(stated, recorded):
-        yield f"{path} is {_format_value(stated)} in it and {_format_value(recorded)} by the ledger"
+        yield f"{path} is {_format_value(stated)} in the certificate and {_format_value(recorded)} in the ledger"
 
 
 def _is_same_value(stated: Any, recorded: Any) -> bool:
@@ -95,6 +108,6 @@ def _is_same_value(stated: Any, recorded: Any) -> bool:
 
 
 def _format_value(value: Any) -> str:
-    """A value on a line, whatever somebody put into the file."""
-    words = "missing" if value is None else "something else" if isinstance(value, dict | list) else repr(value)
-    return words if len(words) <= _MAX_SHOWN_CHARACTERS else f"{words[:_MAX_SHOWN_CHARACTERS]} …"
+    """A value in one short line, whatever the file holds."""
+    text = "missing" if value is None else "something else" if isinstance(value, dict | list) else repr(value)
+    return text if len(text) <= _MAX_SHOWN_CHARACTERS else f"{text[:_MAX_SHOWN_CHARACTERS]} …"

@@ -1,15 +1,16 @@
-"""One release's dealings with the ledger: open, record each draw before it happens, close, certify."""
+"""A run: one release and its record in the ledger. It is opened, charged before each measurement, closed, certified."""
 
 from __future__ import annotations
 
 import os
 import secrets
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from dpsyn.accounting.budget import Account, Budget, MeasurementRecord, check_budget, replay
-from dpsyn.accounting.certificate import Certificate
+from dpsyn.accounting.certificate import Certificate, plain_recipe
 from dpsyn.accounting.costs import Exponential, Gaussian, Laplace, MechanismCost, PartitionSelection
 from dpsyn.accounting.hash_chain import LedgerHead
 from dpsyn.accounting.ledger import Ledger
@@ -19,17 +20,18 @@ from dpsyn.errors import BudgetError, LedgerError
 
 @dataclass(slots=True, kw_only=True)
 class Run:
-    """A release in progress; the only value here that changes. Make it with ``Run.open`` or ``Run.resume``.
+    """A release in progress, the only mutable value of this package. Make it with ``Run.open`` or ``Run.resume``.
 
     Attributes:
-        name: a random name, under which the ledger knows it.
-        dataset: the dataset it draws from.
-        privacy_unit: whom it protects.
-        account: what it drew so far.
-        ledger: where it is recorded; None counts this run only.
-        uses_real_noise: False if a test injected the noise; the certificate says so for ever.
+        name: a random name that identifies the run in the ledger.
+        dataset: the name of the dataset.
+        privacy_unit: the privacy unit and the neighboring relation.
+        account: the budget and the measurements so far.
+        ledger: where the run is recorded; None accounts for this run only.
+        uses_real_noise: False if a test injected the noise; the certificate then states so permanently.
+        recipe: what identifies the recipe, as plain JSON data.
         ledger_head: the ledger's last entry about this run.
-        closed: whether it ended.
+        closed: whether the run ended.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Run:
     account: Account
     ledger: Ledger | None
     uses_real_noise: bool = True
+    recipe: dict[str, Any] = field(default_factory=dict)
     ledger_head: LedgerHead | None = None
     closed: bool = False
     _closing_head: LedgerHead | None = field(default=None, repr=False, compare=False)
@@ -53,13 +56,14 @@ class Run:
         dataset: str = "",
         ledger: Ledger | None = None,
         uses_real_noise: bool = True,
+        recipe: Mapping[str, Any] = {},
     ) -> Run:
         """Certify the worst case of a budget and reserve it; no row may be read before this returns."""
         check_budget(budget)
-        name = secrets.token_hex(8)
+        name, plain = secrets.token_hex(8), plain_recipe(recipe)
         head = None
         if ledger:
-            head = ledger.reserve(dataset, name, budget, privacy_unit, uses_real_noise=uses_real_noise)
+            head = ledger.reserve(dataset, name, budget, privacy_unit, uses_real_noise=uses_real_noise, recipe=plain)
         return cls(
             name=name,
             dataset=dataset,
@@ -67,61 +71,63 @@ class Run:
             account=Account(budget=budget),
             ledger=ledger,
             uses_real_noise=uses_real_noise,
+            recipe=plain,
             ledger_head=head,
         )
 
     @classmethod
     def resume(cls, ledger: Ledger, name: str, *, last_head: LedgerHead | None = None) -> Run:
-        """Go on with a run that was interrupted; what it recorded is spent, whether or not it was drawn.
+        """Continue a run that was interrupted; its recorded measurements are spent, whether or not they were made.
 
-        A closed run is refused, unless ``last_head`` is given, its last entry before it was closed: then it can be certified
-        once more as it was, but it draws nothing.
+        A closed run is refused, unless ``last_head`` is given, its last entry before it was closed. Then it can be
+        certified again as it was, but it makes no new measurements.
         """
-        dataset, known = ledger.find_run(name)
-        if known.closed and last_head is None:
+        dataset, recorded = ledger.find_run(name)
+        if recorded.closed and last_head is None:
             raise LedgerError(f"run {name} is closed; start a new one")
-        account = replay(known.budget, tuple(MeasurementRecord.from_data(data) for data in known.measurements))
+        account = replay(recorded.budget, tuple(MeasurementRecord.from_data(data) for data in recorded.measurements))
         return cls(
             name=name,
             dataset=dataset,
-            privacy_unit=known.privacy_unit,
+            privacy_unit=recorded.privacy_unit,
             account=account,
             ledger=ledger,
-            uses_real_noise=known.uses_real_noise,
-            ledger_head=last_head if known.closed else known.head,
-            closed=known.closed,
-            _closing_head=known.head if known.closed else None,
+            uses_real_noise=recorded.uses_real_noise,
+            recipe=recorded.recipe,
+            ledger_head=last_head if recorded.closed else recorded.head,
+            closed=recorded.closed,
+            _closing_head=recorded.head if recorded.closed else None,
         )
 
     def charge(self, purpose: str, cost: MechanismCost) -> None:
-        """Pay for a draw; only when this has returned may it happen."""
+        """Charge one measurement; only when this returns may it happen."""
         self.charge_all([MeasurementRecord(purpose=purpose, cost=cost)])
 
     def charge_all(self, measurements: Sequence[MeasurementRecord]) -> None:
-        """Pay for draws, for all or none; only when this has returned may they happen.
+        """Charge measurements, all or none; only when this returns may they happen.
 
-        Draws beyond the budget are a BudgetError and are not recorded; a ledger that cannot be written is a
+        Measurements beyond the budget are a BudgetError and are not recorded; a ledger that cannot be written is a
         LedgerError.
         """
-        with self._lock:  # threads that share a run pay one after the other
-            after = self.account
-            for draw in measurements:
-                self._check_open(draw.purpose)
-                _check_sensitivity(draw.purpose, draw.cost, self.privacy_unit)
-                after = after.charge(draw)
+        with self._lock:  # threads that share a run are charged one after the other
+            account = self.account
+            for measurement in measurements:
+                self._check_open(measurement.purpose)
+                _check_sensitivity(measurement.purpose, measurement.cost, self.privacy_unit)
+                account = account.charge(measurement)
             if self.ledger and measurements:
                 self.ledger_head = self.ledger.record(self.name, measurements, len(self.account.measurements))
-            self.account = after
+            self.account = account
 
     def close(self) -> None:
-        """End the run and give the unspent part of its promise back; a second call does nothing."""
+        """End the run and return its unspent budget; a second call does nothing."""
         if self.ledger and not self.closed:
             self._closing_head = self.ledger.close(self.name)
         self.ledger_head = self._closing_head or self.ledger_head
         self.closed = True
 
     def certificate(self, declared_public: Sequence[str] = ()) -> Certificate:
-        """Recompute what the recorded draws cost; ``declared_public`` lists what the schema took as known."""
+        """Recompute the cost of the measurements; ``declared_public`` lists facts that were taken as public."""
         return Certificate.from_account(
             self.account,
             self.privacy_unit,
@@ -130,6 +136,7 @@ class Run:
             uses_real_noise=self.uses_real_noise,
             declared_public=tuple(declared_public),
             ledger_head=self.ledger_head,
+            recipe=self.recipe,
         )
 
     def _check_open(self, purpose: str) -> None:
@@ -140,11 +147,11 @@ class Run:
 
 
 def _check_sensitivity(purpose: str, cost: MechanismCost, privacy_unit: PrivacyUnit) -> None:
-    """Refuse a spend whose sensitivity is below that of a marginal or of a score, which is the least there is."""
+    """Refuse a cost whose sensitivity is below that of a marginal or of a score, which is the smallest there is."""
     if isinstance(cost, PartitionSelection):
         if cost.max_rows < privacy_unit.max_rows:
             raise BudgetError(
-                f"{purpose}: the threshold is for {cost.max_rows} rows; a unit has {privacy_unit.max_rows}"
+                f"{purpose}: the threshold is for units of {cost.max_rows} rows; a unit has {privacy_unit.max_rows}"
             )
         cost = cost.noise
     if isinstance(cost, Gaussian) and cost.sensitivity_squared < privacy_unit.l2_sensitivity_squared:
@@ -156,6 +163,8 @@ def _check_sensitivity(purpose: str, cost: MechanismCost, privacy_unit: PrivacyU
             f"{purpose}: the noise is for Δ = {cost.sensitivity}; a unit has {privacy_unit.max_rows} rows"
         )
     if isinstance(cost, Exponential) and cost.monotone and privacy_unit.neighbors == "replace":
-        raise BudgetError(f"{purpose}: where units are replaced, one score can rise while another falls")
+        raise BudgetError(
+            f"{purpose}: the scores are not monotone if units are replaced; one can rise while another falls"
+        )
     if isinstance(cost, Laplace) and cost.sensitivity < privacy_unit.l1_sensitivity:
         raise BudgetError(f"{purpose}: the noise is for Δ = {cost.sensitivity}, not {privacy_unit.l1_sensitivity}")

@@ -1,4 +1,4 @@
-"""``dpsyn demo``: everything once, on a table that DPSyn makes up."""
+"""``dpsyn demo``: every step once, on an artificial table."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 
 import dpsyn
 from dpsyn.cli import output, release_run
+from dpsyn.cli.common_options import common_options
 from dpsyn.demo import people, people_schema_text
 from dpsyn.errors import OutputError, describe_os_error
 
@@ -19,52 +20,61 @@ ArrowTable = Any
 
 
 @click.command()
-@click.option("--rows", default=20_000, show_default=True, type=click.IntRange(min=0), help="Size of the table.")
-@click.option("--seed", default=0, show_default=True, help="Another seed makes other people.")
-@click.option("--epsilon", default=1.0, show_default=True, metavar="E", help="ε of the promise.")
+@common_options(
+    "rows",
+    "seed",
+    "epsilon",
+    rows={"default": 20_000, "show_default": True, "help": "Size of the table."},
+    seed={"default": 0, "show_default": True, "help": "Another seed makes other people."},
+    epsilon={"required": False, "default": 1.0, "show_default": True, "help": "ε of the privacy guarantee."},
+)
 @click.option("--folder", default="demo", show_default=True, type=click.Path(path_type=Path), help="Where to write.")
-@click.option("-q", "--quiet", is_flag=True, help="Do not show how far it is.")
+@common_options("quiet")
 def command(rows: int, seed: int, epsilon: float, folder: Path, quiet: bool) -> None:
-    """Make up a table of people, synthesize it, and compare.
+    """Make an artificial table of people, synthesize it, and compare.
 
-    Everything is written to a folder, anew each time, so that you can look at it and try the other commands on it. The
-    people do not exist; the table is drawn from a process that DPSyn documents, and so is what is public about it.
+    Everything is written to a folder, anew each time, for you to look at and to try the other commands on. The people
+    do not exist; the process that makes them and the schema of their table are documented.
+
+    \b
+      dpsyn demo
+      dpsyn demo --rows 5000 --epsilon 0.5 --folder small
     """
     table, schema, release = folder / "people.csv", folder / "schema.yaml", folder / "release"
     _recreate_folder(folder, release)
-    output.print_line("1. A sensitive table, made up")
-    made = people(rows, seed)
-    dpsyn.write_table(made, table, synthetic=False)
+    output.print_line("1. A sensitive table, artificial here")
+    original = people(rows, seed)
+    dpsyn.write_table(original, table, synthetic=False)
     output.print_written(str(table), "Its first rows, and five of its columns:")
-    _show_rows(made)
+    _show_rows(original)
 
     output.print_line("2. What is public about it: the schema, written by a person")
     output.write_text(str(schema), people_schema_text())
-    output.print_written(str(schema), "Whatever the rows tell beyond it is measured with noise.\n")
+    output.print_written(str(schema), "Everything else about the rows is measured with noise.\n")
 
     output.print_line(f"3. dpsyn synthesize {table} -s {schema} --epsilon {epsilon:g} -o {release}/")
-    with output.show_progress(quiet) as shown:
-        synopsis = dpsyn.measure(table, schema, epsilon, progress=shown)
-        drawn = synopsis.generate(seed=seed, output_format="arrow", progress=shown)
-        synopsis.write_release(release, drawn)
+    with output.show_progress(quiet) as progress:
+        synopsis = dpsyn.measure(table, schema, epsilon, progress=progress)
+        synthetic = synopsis.generate(seed=seed, output_format="arrow", progress=progress)
+        synopsis.write_release(release, synthetic)
     output.print_written(f"{release}/", "Synthetic rows:")
-    _show_rows(drawn)
+    _show_rows(synthetic)
 
-    output.print_line("4. What the guarantee is")
+    output.print_line("4. The guarantee")
     release_run.print_certificate(synopsis)
     output.print_line(
-        "5. How close it is. (Nobody may publish such a comparison of a real table: it is not protected.)"
+        "5. How close it is (with a real table such a comparison must not be published: it is not protected)"
     )
-    headings = ("", "made-up people", "synthetic people")
-    output.print_table(
-        "", headings, [(words, what(made), what(drawn)) for words, what in _COMPARED_FACTS], right=(1, 2)
-    )
+    rows_shown = [(label, compute(original), compute(synthetic)) for label, compute in _COMPARED_FACTS]
+    output.print_table("", ("", "original people", "synthetic people"), rows_shown, right=(1, 2))
     output.print_line(f"Look at {release}/synthetic.csv and {release}/certificate.txt, then try:")
-    output.print_line(f"  dpsyn inspect {release}/synopsis.dpsyn                        who paid what for which number")
-    output.print_line(f"  dpsyn generate {release}/synopsis.dpsyn --rows 5 -o -         more rows, which cost nothing")
-    output.print_line(f"  dpsyn evaluate {table} {release}/synthetic.csv -s {schema}   all it preserves; private")
-    compared = f"dpsyn evaluate --from-synopsis {release}/synopsis.dpsyn {release}/synthetic.csv"
-    output.print_line(f"  {compared} --html {folder}/report.html   a page to look at, and to publish")
+    output.print_line(
+        f"  dpsyn inspect {release}/synopsis.dpsyn                        what was released, and what it cost"
+    )
+    output.print_line(f"  dpsyn generate {release}/synopsis.dpsyn --rows 5 -o -         more rows; costs no privacy")
+    output.print_line(f"  dpsyn evaluate {table} {release}/synthetic.csv -s {schema}   how close it is; private")
+    comparison = f"dpsyn evaluate --against-release {release}/synopsis.dpsyn {release}/synthetic.csv"
+    output.print_line(f"  {comparison} --html {folder}/report.html   a report that may be published")
     output.print_line(
         "  dpsyn schema draft YOUR-TABLE.csv -o schema.yaml             the first step with a table of your own"
     )
@@ -75,25 +85,20 @@ def _recreate_folder(folder: Path, release: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(release, ignore_errors=True)
     except OSError as error:
-        raise OutputError(f"{folder} cannot be made: {describe_os_error(error)}") from None
+        raise OutputError(f"the folder {folder} cannot be created: {describe_os_error(error)}") from None
 
 
 def _show_rows(table: ArrowTable) -> None:
-    shown = table.select(["district", "age", "occupation", "income", "commute_km"]).slice(0, 4)
-    output.print_table(
-        "", shown.column_names, [[_format_cell(value) for value in row.values()] for row in shown.to_pylist()]
-    )
-
-
-def _format_cell(value: object) -> str:
-    return "" if value is None else str(value)
+    sample = table.select(["district", "age", "occupation", "income", "commute_km"]).slice(0, 4)
+    rows = [["" if value is None else str(value) for value in row.values()] for row in sample.to_pylist()]
+    output.print_table("", sample.column_names, rows)
 
 
 # ── what is compared ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _share(column: str, holds: Callable[[Any], bool], among: Callable[[dict[str, Any]], bool]) -> Callable[..., str]:
-    """The share of rows, among some of them, in which something holds of a column."""
+    """Computes the percentage of rows, among those selected, whose value in a column satisfies a condition."""
 
     def share(table: ArrowTable) -> str:
         values = [row[column] for row in _row_dicts(table) if among(row)]

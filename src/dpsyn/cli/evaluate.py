@@ -1,8 +1,9 @@
-"""``dpsyn evaluate``: is a synthetic table any good?"""
+"""``dpsyn evaluate``: how close a synthetic table is to the real one, or to what was released."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,38 +14,48 @@ from click.core import ParameterSource
 import dpsyn
 from dpsyn import atomic_files
 from dpsyn.cli import output, release_run
+from dpsyn.cli.common_options import common_options
 from dpsyn.errors import UserError
 
 if TYPE_CHECKING:
-    from dpsyn.report.evaluation_report import Evaluation
+    from dpsyn import Evaluation
 
 PRESET_NAMES = ("paper", "match3")
 """Names for ``--help``, which must not load the metrics; a test compares them with the library's."""
 
+_REAL_TABLE_OPTIONS = {
+    "schema": "--schema",
+    "certificate": "--certificate",
+    "preset": "--preset",
+    "target": "--target",
+    "nist_income": "--nist-income",
+    "seed": "--seed",
+    "query": "--query",
+}
+"""Options that concern the real table, by parameter: they make no sense with ``--against-release``."""
+
+_INCOME_KEY = re.compile(r"(?:^|,)\s*(region|sex|income|sexes)\s*=")
+_INCOME_EXAMPLE = "region=district,sex=sex,income=wage"
+
 
 @click.command()
 @click.argument("tables", metavar="[REAL] SYNTHETIC...", nargs=-1, required=True)
+@common_options("schema", schema={"required": False})
+@click.option("--html", "page", metavar="FILE", help="Write an HTML report; needs the extra dpsyn[report].")
+@click.option("--json", "json_file", metavar="FILE", help="Write all figures as JSON; - for standard output.")
 @click.option(
-    "-s",
-    "--schema",
+    "--against-release",
+    "release",
     type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="What is public about the table; see dpsyn schema.",
-)
-@click.option("--html", "page", metavar="FILE", help="Write a report to look at; needs the extra dpsyn[report].")
-@click.option("--json", "target_file", metavar="FILE", help="Write all figures as JSON; - for standard output.")
-@click.option(
-    "--from-synopsis",
-    "released",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
+    metavar="SYNOPSIS",
     help="Compare with what was released instead of a real table; the result may be published.",
 )
 @click.option(
-    "--synopsis",
+    "--certificate",
     type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="What the synthetic table was made from: its certificate and budget join the report.",
+    metavar="SYNOPSIS",
+    help="Show the certificate and the budget of this synopsis, from which the synthetic table was sampled, in the "
+    "private report.",
 )
 @click.option(
     "--preset",
@@ -54,48 +65,54 @@ PRESET_NAMES = ("paper", "match3")
     help="Parameters of the NIST metrics: those of the paper, or of the contest's third match.",
 )
 @click.option("--target", metavar="COLUMN", help="Also train classifiers that predict it; needs the extra dpsyn[ml].")
-@click.option("--region", metavar="COLUMN", help="With --sex and --income: also the NIST Gini and gender gap.")
-@click.option("--sex", metavar="COLUMN", help="See --region.")
-@click.option("--income", metavar="COLUMN", help="See --region; incomes of 999998 and more are left out as codes.")
-@click.option("--sexes", metavar="A,B", help="The two values of --sex to compare; by default 1,2 or its first two.")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), metavar="N", help="Random choices.")
-@click.option("--query", metavar="SQL", help="A SELECT on REAL: a table of a DuckDB database, or files, called data.")
-@click.option("--force", is_flag=True, help="Overwrite files that exist.")
-@click.option("-q", "--quiet", is_flag=True, help="Do not show how far it is.")
+@click.option(
+    "--nist-income",
+    metavar="COLUMNS",
+    help=f"Also the NIST Gini index and gender gap, such as {_INCOME_EXAMPLE}. Incomes of 999998 and more are left "
+    "out as codes. sexes=A|B names the two values to compare; by default 1|2 or the first two.",
+)
+@common_options(
+    "seed",
+    "query",
+    "force",
+    "quiet",
+    seed={"default": 0, "show_default": True, "help": "The same seed makes the same random choices in the metrics."},
+    query={"help": "A SELECT on REAL: a table of a database, or its files, which are called data there."},
+)
 def command(
     tables: tuple[str, ...],
     schema: Path | None,
     page: str | None,
-    target_file: str | None,
-    released: Path | None,
-    synopsis: Path | None,
-    sexes: str | None,
+    json_file: str | None,
+    release: Path | None,
+    certificate: Path | None,
+    nist_income: str | None,
     force: bool,
     quiet: bool,
     **options: Any,
 ) -> None:
     """Compare a synthetic table with the real one, or with what was released.
 
-    Every figure stands beside two yardsticks: the sampling floor, what a fresh sample of the real rows would get, and
-    independent, what they get with every column shuffled by itself. Several synthetic tables, such as those for several
-    ε, are scored one after the other and then together, as the NIST contest ranked its teams.
+    Every figure stands beside two baselines: the sampling floor, which a fresh sample of the real rows would reach,
+    and independent, which the real rows reach with every column shuffled by itself. Several synthetic tables, such as
+    those for several ε, are scored one after the other and then together, as the NIST contest ranked its teams.
 
-    What it prints is computed from the real rows and not protected: do not publish it, and do not choose among releases
-    by it. With --from-synopsis no real table is read: the synthetic one is compared with the released counts, and what
-    that gives may be published.
+    What is printed is computed from the real rows and not protected: do not publish it, and do not choose among
+    releases by it. With --against-release no real table is read: the synthetic one is compared with the released
+    counts, and the result may be published.
 
     \b
       dpsyn evaluate people.csv synthetic.csv -s schema.yaml
-      dpsyn evaluate people.csv synthetic.csv -s schema.yaml --html report.html --synopsis s.dpsyn
+      dpsyn evaluate people.csv synthetic.csv -s schema.yaml --html report.html --certificate s.dpsyn
       dpsyn evaluate people.csv synthetic.csv -s schema.yaml --json scores.json --target employed
-      dpsyn evaluate people.csv synthetic.csv -s schema.yaml --region district --sex sex --income income
-      dpsyn evaluate --from-synopsis s.dpsyn synthetic.csv --html publishable.html
+      dpsyn evaluate people.csv synthetic.csv -s schema.yaml --nist-income region=district,sex=sex,income=income
+      dpsyn evaluate --against-release s.dpsyn synthetic.csv --html publishable.html
     """
-    inputs = (*tables, *filter(None, (schema, released, synopsis)))
-    _refuse_targets({"--html": page, "--json": target_file}, force, inputs)
-    if released is not None:
+    inputs = (*tables, *filter(None, (schema, release, certificate)))
+    _refuse_targets({"--html": page, "--json": json_file}, force, inputs)
+    if release is not None:
         _refuse_options_of_the_real_table()
-        _compare_with_release(released, tables, page, target_file, quiet)
+        _compare_with_release(release, tables, page, json_file, quiet)
         return
     if schema is None:
         raise click.UsageError("Missing option '-s' / '--schema'.")
@@ -103,60 +120,82 @@ def command(
         raise click.UsageError("Missing argument 'SYNTHETIC...'.")
     if page is not None and len(tables) > 2:
         raise click.UsageError("--html makes a report of one synthetic table; call it once for each")
-    public, kept = dpsyn.Schema.load(schema), None if synopsis is None else dpsyn.Synopsis.load(synopsis)
-    if kept is not None and _compared_columns(kept.schema) != _compared_columns(public):
-        raise UserError(f"{synopsis} is not about the columns of {schema}; give the synopsis of this table's release")
-    pair = _parse_pair(sexes)
-    with output.show_progress(quiet) as shown:
-        found = [dpsyn.evaluate(tables[0], t, public, sexes=pair, progress=shown, **options) for t in tables[1:]]
+    public, synopsis = dpsyn.Schema.load(schema), None if certificate is None else dpsyn.Synopsis.load(certificate)
+    if synopsis is not None and _compared_columns(synopsis.schema) != _compared_columns(public):
+        raise UserError(
+            f"{certificate} does not have the columns of {schema}; give the synopsis of this table's release"
+        )
+    options["income_columns"] = parse_income_columns(nist_income)
+    with output.show_progress(quiet) as progress:
+        evaluations = [dpsyn.evaluate(tables[0], table, public, progress=progress, **options) for table in tables[1:]]
         if page is not None:
             from dpsyn.report.evaluation_report import private_report
 
-            shown("drawing the report", 0.0)
-            output.write_text(page, private_report(found[0], kept), private=True)
-    if target_file is not None:
-        _write_json(target_file, found)
-    if "-" not in (target_file, page):
-        _show_evaluations(found)
+            progress("making the report", 0.0)
+            output.write_text(page, private_report(evaluations[0], synopsis), private=True)
+    if json_file is not None:
+        _write_json(json_file, evaluations)
+    if "-" not in (json_file, page):
+        _show_evaluations(evaluations)
 
 
 def _compare_with_release(
     synopsis: Path,
     tables: tuple[str, ...],
     page: str | None,
-    target_file: str | None,
+    json_file: str | None,
     quiet: bool,
 ) -> None:
-    """The mode without a real table."""
+    """Compare a synthetic table with released counts, without a real table."""
     if len(tables) > 1:
-        raise click.UsageError("--from-synopsis reads no real table; give the synthetic one alone")
+        raise click.UsageError("--against-release reads no real table; give the synthetic one alone")
     from dpsyn.report import release_report as words
 
     released = dpsyn.Synopsis.load(synopsis)
-    with output.show_progress(quiet) as shown:
-        shown("counting synthetic rows", 0.0)
-        closeness = released.compare_rows(dpsyn.read_table(tables[0]))
+    with output.show_progress(quiet) as progress:
+        progress("counting synthetic rows", 0.0)
+        comparison = released.compare_rows(dpsyn.read_table(tables[0]))
         if page is not None:
-            shown("drawing the report", 0.0)
-            output.write_text(page, words.comparison_report(released, closeness))
-    if target_file is not None:
-        text = json.dumps(closeness.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-        output.write_text(target_file, text)
-    if "-" not in (target_file, page):
+            progress("making the report", 0.0)
+            output.write_text(page, words.comparison_report(released, comparison))
+    if json_file is not None:
+        text = json.dumps(comparison.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        output.write_text(json_file, text)
+    if "-" not in (json_file, page):
         output.print_line(f"{words.publication_banner(released)}\n")
-        output.print_table("", words.COMPARISON_HEADINGS, words.comparison_rows(closeness), right=range(1, 4))
+        output.print_table("", words.COMPARISON_HEADINGS, words.comparison_rows(comparison), right=range(1, 4))
         output.print_line(words.COMPARISON_BASELINES)
 
 
 def _refuse_options_of_the_real_table() -> None:
     context = click.get_current_context()
-    for name in ("schema", "synopsis", "preset", "target", "region", "sex", "income", "sexes", "seed", "query"):
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"--{name} needs the real table, which --from-synopsis does without")
+    for parameter, option in _REAL_TABLE_OPTIONS.items():
+        if context.get_parameter_source(parameter) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{option} needs the real table, which --against-release does not read")
+
+
+def parse_income_columns(text: str | None) -> dpsyn.IncomeColumns | None:
+    """The columns of the NIST income metric, from a text such as ``region=district,sex=sex,income=wage``.
+
+    A comma separates two of them only if one of the four keys follows, so column names may contain commas.
+    """
+    if text is None:
+        return None
+    before, *parts = _INCOME_KEY.split(text)
+    keys, values = parts[::2], [value.strip() for value in parts[1::2]]
+    columns: dict[str, Any] = dict(zip(keys, values, strict=True))
+    if before.strip() or len(columns) < len(keys) or not {"region", "sex", "income"} <= columns.keys():
+        raise click.UsageError(f"--nist-income is {text!r}; give three columns, such as {_INCOME_EXAMPLE}")
+    if "sexes" in columns:
+        pair = [value.strip() for value in columns["sexes"].split("|")]
+        if len(pair) != 2:
+            raise click.UsageError(f"sexes is {columns['sexes']!r}; give two values with a bar between, such as F|M")
+        columns["sexes"] = (pair[0], pair[1])
+    return dpsyn.IncomeColumns(**columns)
 
 
 def _refuse_targets(targets: Mapping[str, str | None], force: bool, inputs: tuple[object, ...]) -> None:
-    """Refuse to write over a file that is read or exists, or where none can be, before work is done for it."""
+    """Refuse a path that is an input, exists, or cannot be written, before any work is done."""
     if all(target == "-" for target in targets.values()):
         raise click.UsageError(f"{' and '.join(targets)} cannot both go to standard output")
     files = {option: target for option, target in targets.items() if target not in (None, "-")}
@@ -175,35 +214,26 @@ def _compared_columns(schema: dpsyn.Schema) -> set[str]:
     return {attribute.name for attribute in schema.measured_attributes}
 
 
-def _parse_pair(sexes: str | None) -> tuple[str, str] | None:
-    if sexes is None:
-        return None
-    values = [value.strip() for value in sexes.split(",")]
-    if len(values) != 2:
-        raise click.UsageError(f"--sexes is {sexes!r}; give two values with a comma between them")
-    return values[0], values[1]
-
-
-def _write_json(target: str, found: list[Evaluation]) -> None:
+def _write_json(target: str, evaluations: list[Evaluation]) -> None:
     from dpsyn.report import evaluation_report as words
 
-    text = json.dumps(words.evaluation_data(found), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    text = json.dumps(words.evaluation_data(evaluations), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     output.write_text(target, text, private=True)
 
 
-def _show_evaluations(found: list[Evaluation]) -> None:
-    """All figures for a person; the notice first."""
+def _show_evaluations(evaluations: list[Evaluation]) -> None:
+    """Print all figures, after the notice that they are private."""
     from dpsyn.report import evaluation_report as words
 
-    output.print_line(f"{found[0].notice}\n")
-    for evaluation in found:
+    output.print_line(f"{evaluations[0].notice}\n")
+    for evaluation in evaluations:
         numbers = range(1, 4)
         output.print_table(
             words.evaluation_title(evaluation), words.EVALUATION_HEADINGS, words.score_rows(evaluation), right=numbers
         )
         output.print_table("", words.WORST_HEADINGS, words.worst_rows(evaluation), right=numbers)
-    if len(found) > 1:
-        output.print_line(words.combined_line(found))
+    if len(evaluations) > 1:
+        output.print_line(words.combined_line(evaluations))
     output.print_line(words.EVALUATION_BASELINES)
-    notes = [note for evaluation in found for note in words.evaluation_notes(evaluation)]
+    notes = [note for evaluation in evaluations for note in words.evaluation_notes(evaluation)]
     output.print_line("\n".join(dict.fromkeys(notes)))

@@ -2,57 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
 import dpsyn
 from dpsyn.cli import output, release_run
+from dpsyn.cli.common_options import common_options
+from dpsyn.errors import UserError
+
+_ROOT = "synthesis"
+"""The option of a recipe that concerns rows rather than what is released, and the only one that ``--set`` takes."""
 
 
 @click.command()
-@click.argument("synopsis", metavar="SYNOPSIS", type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    "target",
-    required=True,
-    metavar="FILE",
-    help="Where to write: .csv, .csv.gz, .parquet, .arrow; FOLDER/ for a whole release; - for standard output.",
-)
-@click.option(
-    "--rows",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="How many; by default as many as the whole table is estimated to have.",
-)
-@click.option("--seed", type=click.IntRange(min=0), metavar="N", help="The same seed gives the same rows.")
-@click.option(
-    "--where",
-    "conditions",
-    multiple=True,
-    metavar="CONDITION",
-    help="Rows that meet it: sex=F, age=30..39, job=nurse|cook, job=missing. Several must all be met.",
+@common_options(
+    "synopsis",
+    "output",
+    "rows",
+    "seed",
+    "where",
+    "set",
+    set={
+        "help": "How rows are synthesized, such as synthesis=gum or synthesis.decay.start=0.2; dpsyn recipes NAME "
+        "lists these options. May be given several times."
+    },
 )
 @click.option(
     "--replicates",
     type=click.IntRange(min=1),
     metavar="K",
-    help="K tables drawn independently, as FILE-1, FILE-2 and so on.",
+    help="Sample K tables independently, as FILE-1, FILE-2 and so on.",
 )
-@click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
+@common_options("force", "quiet")
 def command(
     synopsis: Path,
     target: str,
     rows: int | None,
     seed: int | None,
     conditions: tuple[str, ...],
+    settings: tuple[str, ...],
     replicates: int | None,
     force: bool,
     quiet: bool,
 ) -> None:
-    """Make synthetic rows from a synopsis. The private table is not needed, and no privacy is spent.
+    """Sample synthetic rows from a synopsis. The private table is not needed, and no privacy is spent.
 
     \b
       dpsyn generate s.dpsyn -o rows.csv
@@ -60,29 +56,50 @@ def command(
       dpsyn generate s.dpsyn --rows 5 -o -
       dpsyn generate s.dpsyn --rows 100000000 -o large/             Parquet files in large/synthetic/
       dpsyn generate s.dpsyn --where sex=F --where age=30..39 --rows 10000 -o women.csv
-      dpsyn generate s.dpsyn --replicates 5 -o rows.csv          rows-1.csv to rows-5.csv
+      dpsyn generate s.dpsyn --replicates 5 -o rows.csv             rows-1.csv to rows-5.csv
+      dpsyn generate s.dpsyn --set synthesis=gum --set synthesis.decay.start=0.2 -o rows.csv
 
-    Rows are written as they are drawn, so any number of them can be made in little memory. Under conditions rows are
-    drawn that meet them; none are thrown away, so rare conditions take no longer. Replicates show how much a result
-    varies by sampling rows, not how much it varies by the privacy noise, which they share.
+    Rows are written while they are sampled, so any number of them takes little memory. Conditional rows are sampled
+    directly rather than by rejection, so a 1-in-100,000 condition is as fast as a common one. Replicates show how much
+    a result varies by sampling rows. They share the privacy noise, so they do not show how much it varies by that.
     """
     targets = [target] if replicates is None else output.number_targets(target, replicates)
-    for place in targets:
-        release_run.refuse_collisions({"--output": place}, {"synopsis": synopsis})
-        output.check_target(place, force)
+    for path in targets:
+        release_run.refuse_collisions({"--output": path}, {"synopsis": synopsis})
+        output.check_target(path, force)
+    synthesis = choose_synthesis(settings)
     released = dpsyn.Synopsis.load(synopsis)
     where = dpsyn.parse_conditions(conditions, released.schema.names)
-    with output.show_progress(quiet) as shown:
+    options: dict[str, Any] = {"seed": seed, "where": where, **({} if synthesis is None else {"synthesis": synthesis})}
+    with output.show_progress(quiet) as progress:
         if replicates is None:
-            released.write(target, rows, seed=seed, where=where, progress=shown)
+            released.write(target, rows, progress=progress, **options)
         else:
-            drawn = released.replicates(replicates, rows, seed=seed, where=where, output_format="arrow", progress=shown)
-            for place, table in zip(targets, drawn, strict=True):
-                output.write_rows(released, table, place, where)
+            tables = released.replicates(replicates, rows, output_format="arrow", progress=progress, **options)
+            for path, table in zip(targets, tables, strict=True):
+                output.write_rows(released, table, path, where)
     if not quiet and target != "-":
-        for place in targets:
-            output.print_written_rows(place)
+        for path in targets:
+            output.print_written_rows(path)
     if not quiet and replicates is not None:
         output.print_line(
             "They differ by sampling. The privacy noise is the same in all of them, so they do not show it."
         )
+
+
+def choose_synthesis(settings: Sequence[str]) -> Any:
+    """The synthesis method that ``--set`` describes; None for the one that the release was made with."""
+    given = release_run.parse_settings(settings)
+    for path in given:
+        if path != _ROOT and not path.startswith(f"{_ROOT}."):
+            raise UserError(
+                f"--set {path} cannot be changed any more: rows are sampled from what was released, so only {_ROOT} "
+                f"and the options below it can be chosen here, such as {_ROOT}=gum"
+            )
+    if not given:
+        return None
+    if _ROOT not in given:
+        first = next(iter(given))
+        raise UserError(f"--set {first} is an option of a method; name the method too, such as --set {_ROOT}=gum")
+    name = given.pop(_ROOT)
+    return dpsyn.find_synthesis(name, {path.removeprefix(f"{_ROOT}."): value for path, value in given.items()})

@@ -9,32 +9,32 @@ import click
 
 import dpsyn
 from dpsyn.cli import output
+from dpsyn.cli.common_options import common_options
 from dpsyn.report import synopsis as words
 
 
 @click.command()
-@click.argument("synopsis", metavar="SYNOPSIS", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@common_options("synopsis", "json")
 def command(synopsis: Path, as_json: bool) -> None:
-    """Show what a synopsis holds: the guarantee of every release, and who paid what for which number.
+    """Show what a synopsis holds: the guarantee of every release, every number that was released, and what it cost.
 
-    The cost is recomputed from the draws that the file records, in two ways; a file that states another one is
-    refused. Nothing in it is private.
+    The cost is recomputed from the noisy measurements that the file records, in two ways. A file that states another
+    cost is refused. Nothing in a synopsis is private.
 
     \b
       dpsyn inspect s.dpsyn
       dpsyn inspect s.dpsyn --json
-      dpsyn ledger verify ledger.db --against s.dpsyn      does the ledger still know of it?
+      dpsyn ledger verify ledger.db --against s.dpsyn      does the ledger agree with it?
     """
-    with output.show_status(f"Recomputing what {synopsis} cost"):
-        held = dpsyn.Synopsis.load(synopsis, recompute=True)
+    with output.show_status(f"Recomputing the cost of {synopsis}"):
+        released = dpsyn.Synopsis.load(synopsis, recompute=True)
     if as_json:
-        output.print_line(json.dumps(words.synopsis_data(held), indent=2, ensure_ascii=False, allow_nan=False))
+        output.print_line(json.dumps(words.synopsis_data(released), indent=2, ensure_ascii=False, allow_nan=False))
         return
-    for line in words.overview_lines(held):
+    for line in words.overview_lines(released):
         output.print_line(line)
-    for number, release in enumerate(held.releases, start=1):
-        output.print_line(f"\nRelease {number} of {len(held.releases)}: recipe {release.recipe}")
+    for number, release in enumerate(released.releases, start=1):
+        output.print_line(f"\nRelease {number} of {len(released.releases)}: {release.title}")
         for line in [*words.release_lines(release), *words.score_lines(release)]:
             output.print_line(line)
         output.print_table("", words.SPENDING_HEADINGS, words.spending_rows(release), right=(1, 2, 3))

@@ -1,4 +1,4 @@
-"""The ``dpsyn`` command: a shell around the library, one file per command, each loaded when it is called."""
+"""The ``dpsyn`` command: a shell around the library with one module per command, loaded when it is called."""
 
 from __future__ import annotations
 
@@ -14,29 +14,30 @@ from dpsyn import __version__
 from dpsyn.errors import UserError
 
 COMMANDS = {
-    "demo": ("dpsyn.cli.demo", "Everything once, on a table that DPSyn makes up."),
-    "schema": ("dpsyn.cli.schema", "Say what is public about a table: draft, import, approve, check."),
+    "demo": ("dpsyn.cli.demo", "Every step once, on an artificial table."),
+    "schema": ("dpsyn.cli.schema", "Declare what is public about a table: draft, import, approve, check."),
     "synthesize": ("dpsyn.cli.synthesize", "Turn a sensitive table into a synthetic one that can be published."),
-    "measure": ("dpsyn.cli.measure", "Only the private part: keep the noisy tables as a synopsis."),
-    "generate": ("dpsyn.cli.generate", "Make rows from a synopsis; costs no privacy."),
-    "query": ("dpsyn.cli.query", "Ask a synopsis for any table of counts, with error bars; costs no privacy."),
-    "inspect": ("dpsyn.cli.inspect", "What a synopsis holds: who paid what for which number."),
-    "evaluate": ("dpsyn.cli.evaluate", "Is it any good? Compare a synthetic table with the real one; private."),
-    "simulate": ("dpsyn.cli.simulate", "Make up a table for a schema, to try things on."),
-    "explore": ("dpsyn.cli.explore", "A first look under a budget: which attributes depend on each other."),
+    "measure": ("dpsyn.cli.measure", "Only the private part: keep the noisy counts as a synopsis."),
+    "recipes": ("dpsyn.cli.recipes", "List the algorithms for synthesize and measure, and their options."),
+    "generate": ("dpsyn.cli.generate", "Sample rows from a synopsis; costs no privacy."),
+    "query": ("dpsyn.cli.query", "Query a synopsis for any table of counts, with error bars; costs no privacy."),
+    "inspect": ("dpsyn.cli.inspect", "Show what a synopsis holds, and what each number cost."),
+    "evaluate": ("dpsyn.cli.evaluate", "Compare a synthetic table with the real one (private) or with the release."),
+    "simulate": ("dpsyn.cli.simulate", "Make an artificial table for a schema."),
+    "explore": ("dpsyn.cli.explore", "Take a first look under a budget: which attributes depend on each other."),
     "plan": ("dpsyn.cli.plan", "Write down what you know about a table: draft, check, predict."),
-    "itemsets": ("dpsyn.cli.itemsets", "The most frequent itemsets of a file of baskets."),
-    "noise": ("dpsyn.cli.noise", "How much noise a promise costs, and which kind to take."),
-    "ledger": ("dpsyn.cli.ledger", "What was promised and spent on each dataset: show, verify, cap, close."),
+    "itemsets": ("dpsyn.cli.itemsets", "List the most frequent itemsets of a file of baskets."),
+    "compare-noise": ("dpsyn.cli.compare_noise", "How much noise a budget means for K marginals, by mechanism."),
+    "ledger": ("dpsyn.cli.ledger", "The privacy budget of each dataset: show, verify, set-cap, close."),
 }
-"""Name → module that holds the click command ``command``, and one line for ``--help``."""
+"""Name → the module that defines its click command as ``command``, and one line for ``--help``."""
 
 
 class LazyCommands(click.Group):
-    """A group whose commands are imported only when they are called, so that ``--help`` is fast."""
+    """A group that imports a command only when it is called, which keeps ``--help`` fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, as listed above."""
+        """The names, in the order above."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -47,7 +48,7 @@ class LazyCommands(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list for ``--help``, without importing anything."""
+        """Write the list for ``--help`` without importing any command."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
@@ -55,25 +56,38 @@ class LazyCommands(click.Group):
 @click.group(
     cls=LazyCommands,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Start with:  dpsyn demo  — or with your own table:  dpsyn schema draft people.csv -o schema.yaml",
+    epilog="""Start with dpsyn demo, or with your own table: dpsyn schema draft people.csv -o schema.yaml
+
+    \b
+    Exit codes:
+      0    success
+      1    internal error of DPSyn; please report it
+      2    a mistake in the command, its options or its input; the message explains it
+      130  interrupted
+    """,
 )
 @click.version_option(__version__, prog_name="dpsyn")
 def dpsyn() -> None:
     """Turn a sensitive table into a synthetic one that can be published, with a privacy guarantee.
 
-    The idea: measure noisy counts of the table under a differential-privacy budget, and synthesize rows that match
-    them. What that needs besides the table is a schema: what is publicly known about the columns. DPSyn is being
-    built; the commands below are those that work today.
+    DPSyn measures noisy counts of the table within a differential-privacy budget, and synthesizes rows that match them.
+    Besides the table it needs a schema, which states what is publicly known about the columns.
+
+    \b
+      dpsyn synthesize people.csv -s schema.yaml --epsilon 1 -o synthetic.csv
+
+    Every command explains itself with --help. With -q, a command prints nothing but errors and the results asked for:
+    no progress and no notes.
     """
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command and exit: 0 if all is well, 2 for a mistake of the user's, 1 for one of ours."""
+    """Run the command and exit: 0 for success, 2 for a mistake of the user, 1 for an internal error."""
     sys.exit(run(arguments))
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Run the command and give its exit code."""
+    """Run the command and return its exit code."""
     try:
         result: Any = dpsyn.main(arguments, prog_name="dpsyn", standalone_mode=False)
         return result if isinstance(result, int) else 0
@@ -81,25 +95,25 @@ def run(arguments: list[str] | None = None) -> int:
         error.show()
         return 2
     except (click.Abort, KeyboardInterrupt):
-        click.echo("stopped", err=True)
+        click.echo("interrupted", err=True)
         return 130
     except UserError as error:
         click.echo(f"dpsyn: {error}", err=True)
         return 2
-    except SystemExit:  # click's answer where the reader of our output, such as head, has enough
+    except SystemExit:  # raised by click when the reader of the output, such as head, stops early
         return 0
     except Exception as error:
         return _report_internal_error(error)
 
 
 def _report_internal_error(error: Exception) -> int:
-    """Say where DPSyn went wrong, without the error's own words: they may quote a cell of a private table."""
+    """Report where DPSyn failed, without the message of the error, which may quote a cell of a private table."""
     if os.environ.get("DPSYN_TRACEBACK"):
         traceback.print_exc()
-    place = traceback.extract_tb(error.__traceback__)[-1]
+    frame = traceback.extract_tb(error.__traceback__)[-1]
     click.echo(
-        f"dpsyn: a mistake of DPSyn's own ({type(error).__name__} in {os.path.basename(place.filename)}, "
-        f"line {place.lineno}); please report it. DPSYN_TRACEBACK=1 shows all, which may quote rows.",
+        f"dpsyn: internal error ({type(error).__name__} in {os.path.basename(frame.filename)}, line {frame.lineno}); "
+        "please report it. DPSYN_TRACEBACK=1 shows the traceback, which may quote private rows.",
         err=True,
     )
     return 1

@@ -9,39 +9,41 @@ import click
 
 from dpsyn import atomic_files
 from dpsyn.cli import output, release_run
+from dpsyn.cli.common_options import RELEASE_OPTIONS, SYNOPSIS_OUTPUT, common_options
 from dpsyn.errors import OutputError
 
 
 @click.command()
-@release_run.release_options
-@click.option("-o", "--output", "target", required=True, metavar="FILE", help="Where to write the synopsis: s.dpsyn.")
+@common_options(*RELEASE_OPTIONS, "output", output=SYNOPSIS_OUTPUT)
 @click.option("--extend", type=click.Path(path_type=Path), metavar="OLD", help="An earlier synopsis to improve.")
+@common_options("force", "quiet")
 def command(target: str, extend: Path | None, force: bool, quiet: bool, **options: Any) -> None:
-    """Measure a sensitive table and keep the noisy tables as a synopsis, from which any number of rows can be made.
+    """Measure a sensitive table and keep the noisy counts as a synopsis, from which any number of rows can be sampled.
 
-    A synopsis is one file that may be published. It holds every number that left the private table, what each cost,
-    and what rows are drawn from.
+    A synopsis is one file that may be published. It holds every number that was released from the private table, what
+    each number cost, and the model that rows are sampled from.
 
     \b
       dpsyn measure people.csv -s schema.yaml --epsilon 1 -o s.dpsyn
-      dpsyn inspect s.dpsyn                                  who paid what for which number
-      dpsyn generate s.dpsyn --rows 1000 -o rows.csv         costs nothing, as often as you like
-      dpsyn query s.dpsyn age,sex                            any table of counts, with error bars; costs nothing
+      dpsyn inspect s.dpsyn                                  what was released, and what each number cost
+      dpsyn generate s.dpsyn --rows 1000 -o rows.csv         costs no privacy, however often
+      dpsyn query s.dpsyn age,sex                            any table of counts, with error bars; costs no privacy
+      dpsyn measure people.csv -s schema.yaml --epsilon 1 --recipe priview --set views=covering:2x8 -o s.dpsyn
       dpsyn measure people.csv -s schema.yaml --epsilon 0.5 --extend s.dpsyn -o better.dpsyn
 
-    --extend measures the same table again and combines both; the promises of both releases add up.
+    --extend measures the same table again and combines both releases; their privacy budgets add up.
     """
     release_run.refuse_collisions({"--output": target}, {**options, "extend": extend})
     if target == "-" or output.is_folder(target):
-        raise OutputError(f"{target} is no place for a synopsis; give the name of a file, such as s.dpsyn")
+        raise OutputError(f"a synopsis cannot be written to {target}; give the name of a file, such as s.dpsyn")
     output.refuse_to_overwrite(target, force)
     atomic_files.check_writable(Path(target))
     journal = release_run.journal_path(target)
-    with release_run.explain_resume(journal), output.show_progress(quiet) as shown:
-        synopsis = release_run.measure_table(journal, shown, quiet=quiet, extend=extend, **options)
+    with release_run.explain_resume(journal), output.show_progress(quiet) as progress:
+        synopsis = release_run.measure_table(journal, progress, quiet=quiet, extend=extend, **options)
         synopsis.save(target)
     release_run.discard_journal(journal)
     if not quiet:
-        output.print_line(f"Wrote {target}. Make rows with: dpsyn generate {target} -o rows.csv")
-        output.print_line(f"Ask for counts with: dpsyn query {target} ATTRIBUTE,ATTRIBUTE\n")
+        output.print_line(f"Wrote {target}. Sample rows with: dpsyn generate {target} -o rows.csv")
+        output.print_line(f"Query counts with: dpsyn query {target} ATTRIBUTE,ATTRIBUTE\n")
         release_run.print_certificate(synopsis)

@@ -1,4 +1,4 @@
-"""What commands print and write."""
+"""How commands print lines and tables, show progress, and write files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ import click
 
 import dpsyn
 from dpsyn import atomic_files
-from dpsyn.cli import output
 from dpsyn.errors import OutputError, describe_os_error
 from dpsyn.progress import Progress, ignore_progress
 
@@ -26,43 +25,40 @@ if TYPE_CHECKING:
 
 
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""Characters that move the cursor, start a sequence for the terminal or turn the direction of writing round."""
+"""Characters that move the cursor, begin a terminal sequence or change the direction of writing."""
 
 
 def print_line(text: str) -> None:
-    """A line for the person."""
+    """Print a line on standard output."""
     with _translate_output_errors():
         click.echo(text)
 
 
 def print_written(target: str, then: str = "") -> None:
-    """Say where a result is, unless it went to standard output, where it can be seen."""
+    """Print where a result was written, unless that is standard output."""
     if target != "-":
         print_line(f"Wrote {target}. {then}".rstrip())
 
 
 def write_text(target: str, text: str, *, private: bool = False) -> None:
-    """Write to a file, for its owner's eyes only if it is private, or to standard output for ``-``."""
+    """Write to a file, readable by its owner only if it is private, or to standard output for ``-``."""
     if target == "-":
         with _translate_output_errors():
-            click.echo(text.encode(), nl=False)  # UTF-8 whatever the terminal's own encoding: it may become a file
+            click.echo(
+                text.encode(), nl=False
+            )  # UTF-8 whatever the encoding of the terminal, because it may be redirected to a file
     else:
         atomic_files.write_text(Path(target), text, private=private)
 
 
-def format_count(number: int, thing: str) -> str:
-    """A number of things: 1 row, 2 rows."""
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
-
-
 def refuse_to_overwrite(target: str, force: bool) -> None:
-    """Keep a file that may hold someone's work."""
+    """Refuse to write over a file that exists, without ``--force``."""
     if target != "-" and os.path.exists(target) and not force:
         raise OutputError(f"{target} exists; give another name, or --force to overwrite it")
 
 
 def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> None:
-    """A table on standard output, as wide as the terminal; nothing is cut where it goes to a file."""
+    """Print a table as wide as the terminal; without a terminal, 200 characters wide. Long cells are folded."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -71,8 +67,8 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
     shown = Table(
         title=_escape_controls(title) if title else None, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold"
     )
-    for place, heading in enumerate(headings):
-        shown.add_column(heading, justify="right" if place in right else "left", overflow="fold")
+    for position, heading in enumerate(headings):
+        shown.add_column(heading, justify="right" if position in right else "left", overflow="fold")
     for row in rows:
         shown.add_row(*map(_escape_controls, row))
     with _translate_output_errors():
@@ -80,16 +76,16 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
 
 
 def _escape_controls(text: str) -> Text:
-    """A text as it is, but for characters that would make the terminal do something: those are spelled out."""
+    """A text in which control characters, which a terminal would obey, are spelled out."""
     from rich.text import Text
 
-    return Text(_CONTROLS.sub(lambda found: f"\\x{ord(found.group()):02x}", text))
+    return Text(_CONTROLS.sub(lambda match: f"\\x{ord(match.group()):02x}", text))
 
 
 @contextlib.contextmanager
-def show_status(phase: str) -> Iterator[None]:
-    """Show on a terminal that something is going on: the phase, never a number of rows."""
-    if not sys.stderr.isatty():
+def show_status(phase: str, quiet: bool = False) -> Iterator[None]:
+    """Show on a terminal what is going on: the phase, never a number of rows."""
+    if quiet or not sys.stderr.isatty():
         yield
         return
     from rich.console import Console
@@ -101,7 +97,7 @@ def show_status(phase: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _translate_output_errors() -> Iterator[None]:
-    """Say so if standard output takes no more; a reader who has enough, such as head, is no error."""
+    """Turn a failure of standard output into an OutputError; a reader that stops early, such as head, is no error."""
     try:
         yield
     except OSError as error:
@@ -110,12 +106,12 @@ def _translate_output_errors() -> Iterator[None]:
         raise OutputError(f"standard output cannot be written: {describe_os_error(error)}") from None
 
 
-# ── What long work shows: a bar on a terminal, a plain line for each phase elsewhere, nothing if asked to be quiet ──
+# ── progress: a bar on a terminal, a plain line for each phase elsewhere, nothing with --quiet ─────────────────
 
 
 @contextlib.contextmanager
 def show_progress(quiet: bool) -> Iterator[Progress]:
-    """A progress that is shown on standard error while the block runs."""
+    """Show progress on standard error while the block runs."""
     if quiet:
         yield ignore_progress
     elif sys.stderr.isatty():
@@ -126,7 +122,7 @@ def show_progress(quiet: bool) -> Iterator[Progress]:
 
 
 class _PhaseLines:
-    """One line whenever a phase begins."""
+    """Prints one line whenever a phase begins."""
 
     def __init__(self) -> None:
         self._phase = ""
@@ -139,7 +135,7 @@ class _PhaseLines:
 
 @contextlib.contextmanager
 def _progress_bar() -> Iterator[Progress]:
-    """The current phase and how much of it is done; phases that are over leave a line."""
+    """Show the current phase and how much of it is done; finished phases leave a line."""
     from rich.console import Console
     from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
@@ -164,24 +160,24 @@ def _progress_bar() -> Iterator[Progress]:
         yield progress
 
 
-# ── Synthetic tables as files, folders or standard output ──
+# ── synthetic tables as files, folders or standard output ────────────────────────────────────────────────────
 
 
 def check_target(target: str, force: bool) -> None:
-    """Refuse a place that cannot be written, before anything is paid for."""
+    """Refuse a path that cannot be written, before any budget is spent."""
     if target == "-":
         return
     if is_folder(target):
         if os.path.isdir(target) and os.listdir(target):
-            raise OutputError(f"{target} is a folder with files in it; remove it, or give another name")
+            raise OutputError(f"the folder {target} is not empty; remove it, or give another name")
     else:
         atomic_files.table_format(target)
-        output.refuse_to_overwrite(target, force)
+        refuse_to_overwrite(target, force)
     atomic_files.check_writable(Path(target.rstrip("/")))
 
 
 def write_rows(synopsis: Synopsis, table: Any, target: str, where: dict[str, str] | None = None) -> None:
-    """Write an Arrow table of rows that were drawn from a synopsis."""
+    """Write an Arrow table of rows that were sampled from a synopsis."""
     if is_folder(target):
         synopsis.write_release(target, table, where=where)
     else:
@@ -189,23 +185,23 @@ def write_rows(synopsis: Synopsis, table: Any, target: str, where: dict[str, str
 
 
 def print_written_rows(target: str) -> None:
-    """Say where the rows are, and what else."""
+    """Print where rows were written, and what else is there."""
     if is_folder(target):
-        output.print_line(f"Wrote {target}: the rows, the synopsis they were drawn from, and the certificate.")
+        print_line(f"Wrote {target}: the rows, the synopsis they were sampled from, and the certificate.")
     else:
-        output.print_line(f"Wrote {target}.")
+        print_line(f"Wrote {target}.")
 
 
-def number_targets(target: str, number: int) -> list[str]:
-    """Names for several tables: rows.csv gives rows-1.csv and so on, folder/ gives folder-1/ and so on."""
+def number_targets(target: str, count: int) -> list[str]:
+    """Paths for several tables: rows.csv becomes rows-1.csv and so on, folder/ becomes folder-1/ and so on."""
     if target == "-":
-        raise OutputError("several tables do not fit into standard output; give the name of a file")
+        raise OutputError("several tables cannot go to standard output; give the name of a file")
     slash = target[len(target.rstrip("/")) :]
     path = Path(target)
     stem, dot, suffixes = path.name.partition(".")
-    return [f"{path.with_name(f'{stem}-{place}{dot}{suffixes}')}{slash}" for place in range(1, number + 1)]
+    return [f"{path.with_name(f'{stem}-{number}{dot}{suffixes}')}{slash}" for number in range(1, count + 1)]
 
 
 def is_folder(target: str) -> bool:
-    """Whether a release folder is meant: a name that ends in a slash, or a folder that is there."""
+    """Whether a path means a release folder: it ends in a slash, or is a folder that exists."""
     return target.endswith(("/", os.sep)) or Path(target).is_dir()

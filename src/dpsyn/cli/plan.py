@@ -1,24 +1,25 @@
-"""``dpsyn plan``: write down what is known about a table, and see what it costs before anything is spent."""
+"""``dpsyn plan``: what the data owner knows about a table, as a file, and the noise it leads to."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 import dpsyn
 from dpsyn.cli import output
+from dpsyn.cli.common_options import TEXT_OUTPUT, common_options
 from dpsyn.errors import UserError
-from dpsyn.report.numbers import format_number
+from dpsyn.report.numbers import format_count, format_number
 
-MAX_WARNED_TABLES = 5
-"""Tables that are named in a warning."""
+if TYPE_CHECKING:
+    from dpsyn import PredictedMarginal
 
-_SCHEMA_OPTION = click.option(
-    "-s", "--schema", required=True, type=click.Path(path_type=Path), metavar="FILE", help="The schema of the table."
-)
+MAX_WARNED_MARGINALS = 5
+"""The largest number of marginals that a warning names."""
+
 _PLAN_ARGUMENT = click.argument("file", metavar="PLAN", type=click.Path(path_type=Path))
 
 
@@ -26,12 +27,12 @@ _PLAN_ARGUMENT = click.argument("file", metavar="PLAN", type=click.Path(path_typ
 def command() -> None:
     """Write down what you know about a table: what belongs together, what follows from what, what to measure.
 
-    A plan is public, like a schema: make it from what you know without the rows, or from what was released about
-    them. It may fix everything that is measured, or some of it and leave the rest to selection. The usual way:
+    A plan is public, like a schema: make it from what you know without the rows, or from what was released about them.
+    It may fix everything that is measured, or a part of it and leave the rest to selection. The usual steps:
 
     \b
       dpsyn explore people.csv -s schema.yaml --epsilon 0.1 -o first.dpsyn
-      dpsyn plan draft first.dpsyn -o plan.yaml                   a first guess, for you to finish
+      dpsyn plan draft first.dpsyn -o plan.yaml                   a first guess, for you to complete
       dpsyn plan check plan.yaml -s schema.yaml
       dpsyn plan predict plan.yaml -s schema.yaml --epsilon 0.1,1,10
       dpsyn synthesize people.csv -s schema.yaml --plan plan.yaml --epsilon 1 -o synthetic.csv
@@ -39,15 +40,14 @@ def command() -> None:
 
 
 @command.command()
-@click.argument("synopsis", metavar="SYNOPSIS", type=click.Path(path_type=Path))
-@click.option(
-    "-o", "--output", "target", default="-", metavar="FILE", help="Where to write; standard output if left out."
-)
-@click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
+@common_options("synopsis", "output", "force", output=TEXT_OUTPUT)
 def draft(synopsis: Path, target: str, force: bool) -> None:
-    """Guess a plan from a synopsis, for you to finish; costs no privacy.
+    """Guess a plan from a synopsis, for you to complete; costs no privacy.
 
-    SYNOPSIS is what dpsyn explore wrote, or any other synopsis whose tables were chosen by scores of pairs.
+    SYNOPSIS is what dpsyn explore wrote, or any other synopsis whose marginals were selected by scores of pairs.
+
+    \b
+      dpsyn plan draft first.dpsyn -o plan.yaml
     """
     output.refuse_to_overwrite(target, force)
     plan = dpsyn.Plan.draft(dpsyn.Synopsis.load(synopsis))
@@ -57,18 +57,21 @@ def draft(synopsis: Path, target: str, force: bool) -> None:
 
 @command.command()
 @_PLAN_ARGUMENT
-@_SCHEMA_OPTION
+@common_options("schema")
 def check(file: Path, schema: Path) -> None:
     """Check that a plan fits a schema, at every budget; nothing private is read.
 
-    A mistake is told with its line: an attribute that there is not, shares that exceed the budget, an attribute that is
+    A mistake is reported with its line: an unknown attribute, shares that exceed the budget, an attribute that is
     recoded twice, a marginal across groups. Conditions such as when: epsilon < 0.3 are tried on both sides.
+
+    \b
+      dpsyn plan check plan.yaml -s schema.yaml
     """
     plan = dpsyn.Plan.load(file, dpsyn.Schema.load(schema))
     output.print_line(
-        f"{file} is valid and fits {schema}: {output.format_count(len(plan.transforms), 'transform')}, "
-        f"{output.format_count(len(plan.marginals), 'line')} of marginals, "
-        f"{output.format_count(len(plan.groups), 'group')}."
+        f"{file} is valid and fits {schema}: {format_count(len(plan.transforms), 'transform')}, "
+        f"{format_count(len(plan.marginals), 'line')} of marginals, "
+        f"{format_count(len(plan.groups), 'group')}."
     )
     budgets = plan.representative_epsilons()
     if len(budgets) > 1:
@@ -80,26 +83,39 @@ def check(file: Path, schema: Path) -> None:
 
 @command.command()
 @_PLAN_ARGUMENT
-@_SCHEMA_OPTION
-@click.option("--epsilon", default="0.1,1,10", show_default=True, metavar="E,E…", help="One or several ε.")
-@click.option("--delta", type=float, metavar="D", help="δ of the promise; by default as in dpsyn synthesize.")
-@click.option("--rows", type=click.IntRange(min=1), metavar="N", help="Expected rows, if the schema does not say.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@common_options(
+    "schema",
+    "epsilon",
+    "delta",
+    "rows",
+    "json",
+    epsilon={
+        "required": False,
+        "type": str,
+        "default": "0.1,1,10",
+        "show_default": True,
+        "metavar": "E,E…",
+        "help": "One or several ε.",
+    },
+    rows={"type": click.IntRange(min=1), "help": "Expected number of rows, if the schema does not state it."},
+)
 def predict(file: Path, schema: Path, epsilon: str, delta: float | None, rows: int | None, as_json: bool) -> None:
-    """Predict the noise of every table that a plan names, at several budgets; nothing private is read.
+    """Predict the noise of every marginal that a plan names, at several budgets; nothing private is read.
 
-    A table whose noise exceeds what a cell holds on average is mostly noise: merge values, give it a larger share, or
+    A marginal whose noise exceeds the average count of a cell is mostly noise: merge values, give it a larger share, or
     leave it out at that budget (when: epsilon >= ...).
+
+    \b
+      dpsyn plan predict plan.yaml -s schema.yaml --epsilon 0.1,1,10
     """
-    known = dpsyn.Schema.load(schema)
-    plan = dpsyn.Plan.load(file, known)
-    found = {e: plan.predict(known, e, delta=delta, rows=rows) for e in _parse_epsilons(epsilon)}
+    public = dpsyn.Schema.load(schema)
+    plan = dpsyn.Plan.load(file, public)
+    predictions = {e: plan.predict(public, e, delta=delta, rows=rows) for e in _parse_epsilons(epsilon)}
     if as_json:
-        output.print_line(
-            json.dumps([_prediction_data(e, entry) for e, entries in found.items() for entry in entries], indent=2)
-        )
+        data = [_prediction_data(e, entry) for e, entries in predictions.items() for entry in entries]
+        output.print_line(json.dumps(data, indent=2))
         return
-    for e, entries in found.items():
+    for e, entries in predictions.items():
         _show_predictions(e, entries)
 
 
@@ -113,42 +129,41 @@ def _parse_epsilons(text: str) -> list[float]:
     return numbers
 
 
-def _show_predictions(epsilon: float, entries: list[Any]) -> None:
+def _show_predictions(epsilon: float, entries: list[PredictedMarginal]) -> None:
     lines = [
         (
             ", ".join(entry.clique),
             entry.kind,
             f"{entry.cells:,}",
-            f"{entry.mechanism} {format_number(entry.deviation, 3)}",
+            f"{entry.mechanism} {format_number(entry.std, 3)}",
             format_number(entry.rows, 3),
-            f"{100 * entry.wrong:.1f} %",
+            f"{100 * entry.error:.1f} %",
         )
         for entry in entries
     ]
     output.print_table(
         f"ε = {format_number(epsilon, 3)}",
-        ("table", "for", "cells, at most", "noise per cell", "rows per cell", "rows misplaced"),
+        ("marginal", "for", "cells, at most", "noise per cell", "rows per cell", "rows misplaced"),
         lines,
         right=(2, 3, 4, 5),
     )
-    drowned = [", ".join(entry.clique) for entry in entries if entry.drowned]
-    if drowned:
-        shown = "; ".join(drowned[:MAX_WARNED_TABLES]) + (
-            f"; and {len(drowned) - MAX_WARNED_TABLES} more" if len(drowned) > MAX_WARNED_TABLES else ""
-        )
-        output.print_line(f"Warning: at ε = {format_number(epsilon, 3)} the noise exceeds the signal in {shown}.")
+    noisy = [", ".join(entry.clique) for entry in entries if entry.is_mostly_noise]
+    if noisy:
+        more = f"; and {len(noisy) - MAX_WARNED_MARGINALS} more" if len(noisy) > MAX_WARNED_MARGINALS else ""
+        shown = "; ".join(noisy[:MAX_WARNED_MARGINALS]) + more
+        output.print_line(f"Warning: at ε = {format_number(epsilon, 3)} the noise exceeds the counts in {shown}.")
 
 
-def _prediction_data(epsilon: float, entry: Any) -> dict[str, object]:
+def _prediction_data(epsilon: float, entry: PredictedMarginal) -> dict[str, object]:
     return {
         "epsilon": epsilon,
         "attributes": list(entry.clique),
         "for": entry.kind,
         "cells": entry.cells,
         "mechanism": entry.mechanism,
-        "part_of_budget": entry.part,
-        "deviation": entry.deviation,
+        "budget_share": entry.budget_share,
+        "standard_deviation": entry.std,
         "rows_per_cell": entry.rows,
-        "rows_misplaced": entry.wrong,
-        "drowned": entry.drowned,
+        "rows_misplaced": entry.error,
+        "mostly_noise": entry.is_mostly_noise,
     }

@@ -10,6 +10,7 @@ import click
 
 import dpsyn
 from dpsyn.cli import output
+from dpsyn.cli.common_options import common_options
 from dpsyn.report import answers as words
 from dpsyn.report.synopsis import privacy_warning_lines
 
@@ -21,24 +22,31 @@ MAX_SHOWN_COUNTS = 500
 
 
 @click.command()
-@click.argument("synopsis", metavar="SYNOPSIS", type=click.Path(path_type=Path))
+@common_options("synopsis")
 @click.argument("attributes", metavar="[ATTRIBUTES]", default="")
-@click.option(
-    "--where",
-    "conditions",
-    multiple=True,
-    metavar="CONDITION",
-    help="Count only rows that meet it: sex=F, age=30..39, job=nurse|cook, job=missing. Several must all be met.",
+@common_options(
+    "where",
+    where={
+        "help": "Count only rows that satisfy it: sex=F, age=30..39, job=nurse|cook, job=missing. If it is given "
+        "several times, rows must satisfy all conditions."
+    },
 )
-@click.option("--cells", is_flag=True, help="List numbers and dates by their finest cells, not by their bins.")
-@click.option("--level", type=float, default=0.95, show_default=True, metavar="P", help="Probability of an interval.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--finest", is_flag=True, help="List numbers and dates by their finest cells, not by their bins.")
+@click.option(
+    "--confidence",
+    type=float,
+    default=0.95,
+    show_default=True,
+    metavar="P",
+    help="Probability that an interval contains the true count.",
+)
+@common_options("json")
 def command(
-    synopsis: Path, attributes: str, conditions: tuple[str, ...], cells: bool, level: float, as_json: bool
+    synopsis: Path, attributes: str, conditions: tuple[str, ...], finest: bool, confidence: float, as_json: bool
 ) -> None:
-    """Ask a synopsis how many rows have which values. The private table is not needed, and no privacy is spent.
+    """Query a synopsis: how many rows have which values. The private table is not needed, and no privacy is spent.
 
-    ATTRIBUTES are names separated by commas; without any, all rows that meet the conditions are counted together.
+    ATTRIBUTES are names separated by commas. Without any, all rows that satisfy the conditions are counted together.
 
     \b
       dpsyn query s.dpsyn age,sex
@@ -47,31 +55,32 @@ def command(
       dpsyn query s.dpsyn age,sex,job --json
 
     Every count comes with the standard error that the noise of the release causes. Counts of attributes that no
-    released table holds together are worked out from several tables; how far that may be off besides is told apart.
+    released marginal contains together are reconstructed from several marginals; their model error is reported
+    separately.
     """
-    held = dpsyn.Synopsis.load(synopsis)
-    found = held.marginal(
-        *parse_names(attributes, held.schema), where=dpsyn.parse_conditions(conditions, held.schema.names), cells=cells
-    )
+    released = dpsyn.Synopsis.load(synopsis)
+    names = parse_names(attributes, released.schema)
+    where = dpsyn.parse_conditions(conditions, released.schema.names)
+    answer = released.marginal(*names, where=where, cells=finest)
     if as_json:
-        output.print_line(json.dumps(found.to_data(level), indent=2, ensure_ascii=False, allow_nan=False))
+        output.print_line(json.dumps(answer.to_data(confidence), indent=2, ensure_ascii=False, allow_nan=False))
         return
-    rows = words.answer_rows(found, level, MAX_SHOWN_COUNTS)
-    for line in privacy_warning_lines(held):
+    rows = words.answer_rows(answer, confidence, MAX_SHOWN_COUNTS)
+    for line in privacy_warning_lines(released):
         output.print_line(line)
-    count = len(found.attributes)
-    output.print_table("", words.answer_headings(found, level), rows, right=range(count, count + 3))
-    if found.counts.size > MAX_SHOWN_COUNTS:
-        output.print_line(f"These are the first {MAX_SHOWN_COUNTS} of {found.counts.size:,} counts; --json lists all.")
-    for line in words.answer_lines(found, level):
+    count = len(answer.attributes)
+    output.print_table("", words.answer_headings(answer, confidence), rows, right=range(count, count + 3))
+    if answer.counts.size > MAX_SHOWN_COUNTS:
+        output.print_line(f"These are the first {MAX_SHOWN_COUNTS} of {answer.counts.size:,} counts; --json lists all.")
+    for line in words.answer_lines(answer, confidence):
         output.print_line(line)
 
 
 def parse_names(text: str, schema: Schema) -> list[str]:
-    """Names separated by commas; a name may have commas in it itself, and the longest that there is counts."""
-    left, found = text.split(",") if text.strip() else [], []
-    while left:
-        parts = next((n for n in range(len(left), 0, -1) if ",".join(left[:n]).strip() in schema), 1)
-        found.append(",".join(left[:parts]).strip())
-        left = left[parts:]
-    return found
+    """Names separated by commas. A name may contain commas itself: the longest name that exists is taken."""
+    parts, names = text.split(",") if text.strip() else [], []
+    while parts:
+        length = next((n for n in range(len(parts), 0, -1) if ",".join(parts[:n]).strip() in schema), 1)
+        names.append(",".join(parts[:length]).strip())
+        parts = parts[length:]
+    return names

@@ -1,32 +1,25 @@
-"""The options of commands that read a private table for release, and how they call the library."""
+"""What commands that release numbers from a private table share: their recipe, their journal, their refusals."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import dpsyn
+from dpsyn.cli.common_options import DEFAULT_RECIPE, DEFAULT_WEIGHT
 from dpsyn.cli.output import is_folder
 from dpsyn.errors import JournalError, LedgerError, OutputError, SourceError, UserError
 from dpsyn.progress import Progress
 
 if TYPE_CHECKING:
-    from dpsyn import Schema, Synopsis
-
-_C = TypeVar("_C", bound=Callable[..., Any])
-
-RECIPE_NAMES = ("dpsyn", "privsyn", "priview", "independent", "explore", "direct", "fourier", "mwem", "mwem-practical")
-"""Names for ``--help``, which must not load the recipes; a test compares them with the library's."""
-
-DEFAULT_WEIGHT = 4.0
-"""The weight of an attribute that is said to matter more, without saying how much."""
+    from dpsyn import Recipe, Schema, Synopsis
 
 _RELEASE_FILES = (
     ("synthetic.csv",),
@@ -37,81 +30,70 @@ _RELEASE_FILES = (
     ("datapackage.json",),
     ("README.txt",),
 )
-"""Files of a release folder, as far as a pattern may tell them apart; a test compares them with a release."""
-
-_OPTIONS = (
-    click.argument("data", metavar="DATA"),
-    click.option(
-        "-s",
-        "--schema",
-        required=True,
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="What is public about the table; see dpsyn schema.",
-    ),
-    click.option("--epsilon", required=True, type=float, metavar="E", help="ε of the promise; 1 is a usual value."),
-    click.option(
-        "--delta", type=float, metavar="D", help="δ of the promise; by default 1e-9, or 1/expected_size² if smaller."
-    ),
-    click.option(
-        "--recipe",
-        default=RECIPE_NAMES[0],
-        show_default=True,
-        metavar="NAME",
-        help=f"How to choose what to measure: {', '.join(RECIPE_NAMES)}.",
-    ),
-    click.option(
-        "--workload",
-        multiple=True,
-        metavar="NAME[=WEIGHT]",
-        help=f"An attribute that matters more, such as a label: its tables count WEIGHT times, or {DEFAULT_WEIGHT:g}.",
-    ),
-    click.option(
-        "--views",
-        metavar="VIEWS",
-        help="Tables that priview publishes: random:50x8, covering:2x8; by default those with the least noise.",
-    ),
-    click.option(
-        "--plan",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="What you know about the table: recodings, groups, tables to measure; see dpsyn plan.",
-    ),
-    click.option("--ledger", type=click.Path(path_type=Path), metavar="FILE", help="Record what it costs here."),
-    click.option("--dataset", metavar="NAME", help="The dataset's name in the ledger, if not that of the schema."),
-    click.option(
-        "--query",
-        metavar="SQL",
-        help="A SELECT, or the name of a table, if DATA is a DuckDB or PostgreSQL database; or a SELECT on the files "
-        "of DATA, which it calls data.",
-    ),
-    click.option(
-        "--engine",
-        default="auto",
-        show_default=True,
-        type=click.Choice(["auto", "memory", "stream", "spark"]),
-        help="Hold the codes of all rows in memory, read the file for each question, or let Spark count.",
-    ),
-    click.option("--resume", is_flag=True, help="Go on with a run that was interrupted, without paying twice."),
-    click.option("--force", is_flag=True, help="Overwrite files that exist."),
-    click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors."),
-)
+"""Files of a release folder, as far as a glob pattern can distinguish them; a test compares them with a release."""
 
 
-def release_options(command: _C) -> _C:
-    """Give a command the arguments and options of a release."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+def choose_recipe(
+    name: str | None, settings: Sequence[str], weights: Sequence[str], plan: Path | None, schema: Schema
+) -> Recipe:
+    """The recipe that ``--recipe``, ``--set``, ``--weight`` and ``--plan`` describe together."""
+    if plan is not None and name not in (None, dpsyn.Planned.name):
+        raise UserError(f"a plan decides itself what to measure; leave out --recipe {name}, or leave out --plan")
+    name = (dpsyn.Planned.name if plan is not None else DEFAULT_RECIPE) if name is None else name
+    options: dict[str, Any] = {**parse_settings(settings)}
+    for option, given in (("plan", plan), ("weights", weights)):
+        if given and option in options:
+            raise UserError(f"--set {option}=… and --{option.removesuffix('s')} are the same option; give one of them")
+    if plan is not None:
+        options["plan"] = dpsyn.Plan.load(plan, schema)
+    if weights:
+        able = [other for other, kind in dpsyn.RECIPES.items() if _takes_weights(kind)]
+        if name in dpsyn.RECIPES and name not in able:
+            raise UserError(f"recipe {name!r} has no weights; leave out --weight, or use recipe {' or '.join(able)}")
+        options["weights"] = parse_weights(weights)
+    if name == dpsyn.Planned.name and "plan" not in options:
+        raise UserError("recipe 'planned' measures what a plan names; give the plan with --plan FILE")
+    return dpsyn.find_recipe(name, options)
+
+
+def _takes_weights(recipe: type[Recipe]) -> bool:
+    return any(option.path == "weights" for option in dpsyn.list_options(recipe))
+
+
+def parse_settings(texts: Iterable[str]) -> dict[str, str]:
+    """Values by option path, from texts such as ``synthesis=gum``."""
+    settings: dict[str, str] = {}
+    for text in texts:
+        path, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not path:
+            raise UserError(f"--set {text!r} sets nothing; write PATH=VALUE, such as synthesis=gum")
+        if path in settings:
+            raise UserError(f"--set gives {path} twice, as {settings[path]!r} and as {value!r}; give it once")
+        settings[path] = value
+    return settings
+
+
+def parse_weights(texts: Iterable[str]) -> dict[str, float]:
+    """Weights by attribute, from texts such as ``income`` and ``age=2``."""
+    weights: dict[str, float] = {}
+    for text in texts:
+        name, equals, weight = (
+            (part.strip() for part in text.rpartition("=")) if "=" in text else (text.strip(), "", "")
+        )
+        try:
+            weights[name] = float(weight) if equals else DEFAULT_WEIGHT
+        except ValueError:
+            raise UserError(f"--weight {text!r} has no number after the =; write NAME or NAME=NUMBER") from None
+    return weights
 
 
 def journal_path(target: str) -> Path | None:
-    """Where the answers of a running release are kept: beside its result, until that is written."""
+    """The file that keeps the noisy answers of a run: beside its output, until that is written."""
     return None if target == "-" else Path(f"{target.rstrip('/')}.journal")
 
 
 def check_resume(journal: Path | None, resume: bool) -> None:
-    """Refuse options that do not fit what an earlier run left behind."""
+    """Refuse to resume a run that keeps no journal."""
     if journal is None and resume:
         raise OutputError(
             "a run that writes to standard output keeps no journal, so it cannot be resumed; give -o FILE"
@@ -119,29 +101,32 @@ def check_resume(journal: Path | None, resume: bool) -> None:
 
 
 def refuse_collisions(outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
-    """Refuse to write two things to one place, or over something that is read."""
-    places: dict[str, str] = {}
-    read = {words: inputs.get(words) for words in ("data", "schema", "plan", "ledger", "extend", "synopsis")}
-    for words, given in {**read, **outputs}.items():
+    """Refuse to write two outputs to one path, or over an input."""
+    roles: dict[str, str] = {}
+    read = {role: inputs.get(role) for role in ("data", "schema", "plan", "ledger", "extend", "synopsis")}
+    for role, given in {**read, **outputs}.items():
         if given is None or str(given) == "-":
             continue
-        place = os.path.realpath(str(given))
-        if place in places:
-            raise OutputError(f"{given} is given twice, as {places[place]} and as {words}; give another name")
-        places[place] = words
-        if words in outputs and _would_be_read(inputs.get("data"), place, is_folder(str(given))):
-            raise OutputError(f"{given} would be among the files of the private table next time; give another place")
+        path = os.path.realpath(str(given))
+        if path in roles:
+            raise OutputError(f"{given} is given twice, as {roles[path]} and as {role}; give another name")
+        roles[path] = role
+        if role in outputs and _would_be_read(inputs.get("data"), path, is_folder(str(given))):
+            raise OutputError(
+                f"the output {given} lies where the input {inputs.get('data')} is read from, so the next run would "
+                "read it as private data; choose another path"
+            )
 
 
 def _would_be_read(data: object, target: str, folder: bool) -> bool:
-    """Whether what is written to a place would be read as a part of the table: below its folder, or by its pattern."""
+    """Whether an output would be read as a part of the private table: below its folder, or matching its pattern."""
     if not isinstance(data, str) or "://" in data:
         return False
     path = PurePath(os.path.realpath(data))
     if os.path.exists(path):
         return os.path.isdir(path) and PurePath(target).is_relative_to(path)
-    written = [PurePath(target), *(PurePath(target, *names) for names in _RELEASE_FILES if folder)]
-    return any(_matches_pattern(file.parts, path.parts) for file in written)
+    outputs = [PurePath(target), *(PurePath(target, *names) for names in _RELEASE_FILES if folder)]
+    return any(_matches_pattern(file.parts, path.parts) for file in outputs)
 
 
 def _matches_pattern(names: Sequence[str], pattern: Sequence[str]) -> bool:
@@ -155,10 +140,10 @@ def _matches_pattern(names: Sequence[str], pattern: Sequence[str]) -> bool:
 
 @contextlib.contextmanager
 def explain_resume(journal: Path | None) -> Iterator[None]:
-    """Say how to go on if the block is interrupted, by a full disk too.
+    """Print how to continue if the block is interrupted, including by a full disk.
 
-    An error of the ledger or of the journal is such an interruption only where the run began in this block: one that
-    is resumed may be refused by them.
+    An error of the ledger or of the journal counts as an interruption only if the run began in this block. A run that
+    is resumed may be refused by them, and then there is nothing to continue.
     """
     began_here = journal is not None and not journal.exists()
     try:
@@ -167,66 +152,64 @@ def explain_resume(journal: Path | None) -> Iterator[None]:
         refused = isinstance(error, LedgerError | JournalError) and not began_here
         if journal is not None and journal.exists() and not refused:
             click.echo(
-                f"what was paid for and stored is kept in {journal}; the same command with --resume goes on without "
-                "paying for it again",
+                f"the answers so far are kept in {journal}; run the same command with --resume to continue without "
+                "spending their budget again",
                 err=True,
             )
         raise
 
 
-def measure_table(journal: Path | None, progress: Progress, *, quiet: bool, **options: Any) -> Synopsis:
-    """Measure a table, with the library's warnings as lines for the person."""
-    data, file = options.pop("data"), options.pop("schema")
-    schema = dpsyn.Schema.load(file)
-    schema.require_public(str(file))
-    epsilon, workload = options.pop("epsilon"), parse_weights(options.pop("workload"))
+def measure_table(
+    journal: Path | None,
+    progress: Progress,
+    *,
+    data: str,
+    schema: Path,
+    epsilon: float,
+    quiet: bool,
+    recipe: str | None = None,
+    settings: Sequence[str] = (),
+    weights: Sequence[str] = (),
+    plan: Path | None = None,
+    **options: Any,
+) -> Synopsis:
+    """Measure a table as the options of a command ask; warnings of the library become notes on standard error."""
+    public = dpsyn.Schema.load(schema)
+    public.require_public(str(schema))
+    chosen = choose_recipe(recipe, settings, weights, plan, public)
     if not quiet:
-        _print_resources(data, schema, options)
+        _note_resources(data, public, chosen, options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore" if quiet else "always", UserWarning)
         warnings.showwarning = _print_note
-        return dpsyn.measure(data, schema, epsilon, workload=workload, journal=journal, progress=progress, **options)
+        return dpsyn.measure(data, public, epsilon, recipe=chosen, journal=journal, progress=progress, **options)
 
 
-def _print_resources(data: str, schema: Schema, options: Mapping[str, Any]) -> None:
-    """Say how a table that is not held in memory will be read."""
-    about = {name: options[name] for name in ("recipe", "plan", "query", "engine") if name in options}
-    plan = dpsyn.estimate_resources(data, schema, **about)
-    if plan.engine != "memory":
-        _print_note(plan.describe())
-
-
-def parse_weights(texts: Iterable[str]) -> dict[str, float]:
-    """Weights by attribute, from texts such as ``income`` and ``age=2``."""
-    found: dict[str, float] = {}
-    for text in texts:
-        name, equals, weight = (
-            (part.strip() for part in text.rpartition("=")) if "=" in text else (text.strip(), "", "")
-        )
-        try:
-            found[name] = float(weight) if equals else DEFAULT_WEIGHT
-        except ValueError:
-            raise UserError(f"the workload {text!r} has no number as its weight; write NAME or NAME=WEIGHT") from None
-    return found
+def _note_resources(data: str, schema: Schema, recipe: Recipe, options: Mapping[str, Any]) -> None:
+    """Print how often a table will be read, if it is not held in memory."""
+    source = {name: options[name] for name in ("query", "engine") if name in options}
+    estimate = dpsyn.estimate_resources(data, schema, recipe=recipe, **source)
+    if estimate.engine != "memory":
+        _print_note(estimate.describe())
 
 
 def _print_note(message: Warning | str, *_: object, **__: object) -> None:
-    """A warning as a line for the person, at once: before anything is paid for."""
+    """Print a note at once, before any budget is spent."""
     click.echo(f"Note: {message}", err=True)
 
 
 def discard_journal(journal: Path | None) -> None:
-    """Remove a journal once everything it was kept for is written."""
+    """Remove a journal once everything that it was kept for is written."""
     if journal is not None:
         journal.unlink(missing_ok=True)
 
 
-def print_certificate(synopsis: Synopsis, *, to_errors: bool = False) -> None:
-    """The guarantee of the last release in words, and of all releases together if there are several."""
+def print_certificate(synopsis: Synopsis, *, to_stderr: bool = False) -> None:
+    """Print the guarantee of the last release, and of all releases together if there are several."""
     certificate = synopsis.certificates[-1]
     if certificate is not None:
-        click.echo(certificate.summary(), err=to_errors)
+        click.echo(certificate.summary(), err=to_stderr)
     if len(synopsis.releases) > 1:
         from dpsyn.report import synopsis as words
 
-        click.echo("\n".join(words.overview_lines(synopsis)), err=to_errors)
+        click.echo("\n".join(words.overview_lines(synopsis)), err=to_stderr)

@@ -9,6 +9,7 @@ import click
 
 from dpsyn import atomic_files
 from dpsyn.cli import output, release_run
+from dpsyn.cli.common_options import RELEASE_OPTIONS, common_options
 
 if TYPE_CHECKING:
     from dpsyn import Synopsis
@@ -16,34 +17,19 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@release_run.release_options
-@click.option(
-    "-o",
-    "--output",
-    "target",
-    required=True,
-    metavar="FILE",
-    help="Where to write: .csv, .csv.gz, .parquet, .arrow; FOLDER/ for a whole release; - for standard output.",
-)
-@click.option(
-    "--rows",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="How many; by default as many as the table is estimated to have.",
-)
-@click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Makes rows reproducible; never the noise.")
-@click.option("--synopsis", "kept", type=click.Path(path_type=Path), metavar="FILE", help="Keep the noisy tables too.")
+@common_options(*RELEASE_OPTIONS, "output", "rows", "seed", "keep_synopsis")
 @click.option(
     "--report",
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="Also write an HTML report that may be published; needs the extra dpsyn[report].",
 )
+@common_options("force", "quiet")
 def command(
     target: str,
     rows: int | None,
     seed: int | None,
-    kept: Path | None,
+    synopsis: Path | None,
     report: Path | None,
     force: bool,
     quiet: bool,
@@ -53,22 +39,24 @@ def command(
 
     DATA is a .csv, .tsv, .parquet or .arrow file (also compressed), a folder of Parquet files, a pattern such as
     'folder/*.parquet', or, with --query, a DuckDB database or postgresql://user@host/database. --query also selects
-    from files, by the embedded DuckDB. The schema says what is public about the table; whatever the rows tell beyond it
-    is measured with noise, within the promise (ε, δ), and rows are made that match the noisy tables.
+    from files, with the embedded DuckDB. The schema states what is public about the table. Everything else is measured
+    with noise, within the privacy budget (ε, δ), and the synthetic rows are sampled from a model of these noisy counts.
 
     \b
       dpsyn synthesize people.csv -s schema.yaml --epsilon 1 -o synthetic.csv
       dpsyn synthesize people.csv -s schema.yaml --epsilon 1 -o release/
       dpsyn synthesize people.csv -s schema.yaml --epsilon 1 -o rows.parquet --ledger ledger.db --synopsis s.dpsyn
       dpsyn synthesize people.csv -s schema.yaml --epsilon 1 -o release/ --report report.html
+      dpsyn synthesize people.csv -s schema.yaml --epsilon 1 -o rows.csv --recipe privsyn --set rare_rows=800
+      dpsyn synthesize people.csv -s schema.yaml --epsilon 1 -o rows.csv --weight income=10
       dpsyn synthesize people.parquet --query 'SELECT age, sex FROM people' -s schema.yaml --epsilon 1 -o release/
 
-    A run keeps its answers in FILE.journal until FILE is written. If it was interrupted, the same command with
-    --resume goes on where it stopped. More rows of the same release cost nothing: dpsyn generate.
+    A run keeps its noisy answers in FILE.journal until FILE is written. If it is interrupted, the same command with
+    --resume continues it. More rows of the same release cost no privacy: dpsyn generate.
     """
-    release_run.refuse_collisions({"--output": target, "--synopsis": kept, "--report": report}, options)
+    release_run.refuse_collisions({"--output": target, "--synopsis": synopsis, "--report": report}, options)
     output.check_target(target, force)
-    for option, extra in (("--synopsis", kept), ("--report", report)):
+    for option, extra in (("--synopsis", synopsis), ("--report", report)):
         if str(extra) == "-":
             raise click.UsageError(f"{option} cannot go to standard output; give the name of a file")
         if extra and not options["resume"]:  # an interrupted run may have written it
@@ -77,43 +65,43 @@ def command(
         _check_report(report)
     journal = release_run.journal_path(target)
     release_run.check_resume(journal, options["resume"])
-    with release_run.explain_resume(journal), output.show_progress(quiet) as shown:
-        synopsis = release_run.measure_table(journal, shown, quiet=quiet, **options)
-        if kept:
-            synopsis.save(kept)
+    with release_run.explain_resume(journal), output.show_progress(quiet) as progress:
+        released = release_run.measure_table(journal, progress, quiet=quiet, **options)
+        if synopsis:
+            released.save(synopsis)
         if report:
-            table = synopsis.generate(rows, seed=seed, output_format="arrow", progress=shown)
-            _write_report(report, synopsis, table, shown)
-            output.write_rows(synopsis, table, target)
+            table = released.generate(rows, seed=seed, output_format="arrow", progress=progress)
+            _write_report(report, released, table, progress)
+            output.write_rows(released, table, target)
         else:
-            synopsis.write(target, rows, seed=seed, progress=shown)
+            released.write(target, rows, seed=seed, progress=progress)
     release_run.discard_journal(journal)
     if quiet:
         return
     if target == "-":
-        release_run.print_certificate(synopsis, to_errors=True)
+        release_run.print_certificate(released, to_stderr=True)
         return
     output.print_written_rows(target)
-    if kept:
-        output.print_line(f"Wrote {kept}: the noisy tables; try dpsyn inspect {kept}.")
+    if synopsis:
+        output.print_line(f"Wrote {synopsis}: the noisy counts; try dpsyn inspect {synopsis}.")
     if report:
         output.print_line(
             f"Wrote {report}: how close the rows are to what was released; it may be published with them."
         )
     output.print_line("")
-    release_run.print_certificate(synopsis)
+    release_run.print_certificate(released)
 
 
 def _check_report(path: Path) -> None:
-    """Refuse a report that could not be written, before anything is paid for."""
+    """Refuse a report that could not be written, before any budget is spent."""
     from dpsyn.report.charts import require_vega
 
     require_vega()
     atomic_files.check_writable(path)
 
 
-def _write_report(path: Path, synopsis: Synopsis, table: Any, shown: Progress) -> None:
+def _write_report(path: Path, synopsis: Synopsis, table: Any, progress: Progress) -> None:
     from dpsyn.report.release_report import publishable_report
 
-    shown("drawing the report", 0.0)
+    progress("making the report", 0.0)
     atomic_files.write_text(path, publishable_report(synopsis, table))

@@ -1,7 +1,8 @@
-"""Small facts about Arrow arrays and their types."""
+"""Helpers for Arrow arrays, their types, and numpy arrays of codes."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,12 +14,12 @@ _TYPES = pa.types
 
 
 def value_type(kind: pa.DataType) -> pa.DataType:
-    """The type itself, or that of a dictionary's values."""
+    """The type of an array's values: for a dictionary-encoded array, that of its dictionary."""
     return kind.value_type if _TYPES.is_dictionary(kind) else kind
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Text or raw bytes in any of Arrow's layouts."""
+    """Whether a type is text or raw bytes, in any of Arrow's layouts."""
     return bool(
         _TYPES.is_string(kind)
         or _TYPES.is_large_string(kind)
@@ -31,17 +32,17 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Whole, floating or decimal."""
+    """Whether a type is an integer, a floating-point or a decimal type."""
     return bool(_TYPES.is_integer(kind) or _TYPES.is_floating(kind) or _TYPES.is_decimal(kind))
 
 
 def is_instant(kind: pa.DataType) -> bool:
-    """A date or a time stamp."""
+    """Whether a type is a date or a timestamp."""
     return bool(_TYPES.is_date(kind) or _TYPES.is_timestamp(kind))
 
 
 def is_scalar(kind: pa.DataType) -> bool:
-    """Anything that has one plain value in each cell."""
+    """Whether every entry of a type is one plain value: text, a number, a truth value, a date or a time."""
     return (
         is_text(kind)
         or is_number(kind)
@@ -51,7 +52,7 @@ def is_scalar(kind: pa.DataType) -> bool:
 
 
 def as_binary(array: pa.Array) -> pa.Array:
-    """Raw bytes of a text array; nothing is checked or decoded."""
+    """The raw bytes of a text array, neither checked nor decoded."""
     kind = array.type
     if _TYPES.is_binary(kind) or _TYPES.is_large_binary(kind):
         return array
@@ -61,13 +62,13 @@ def as_binary(array: pa.Array) -> pa.Array:
 
 
 def as_string(array: pa.Array) -> pa.Array:
-    """Raw bytes seen as text, unchecked; only for kernels that take any bytes."""
+    """View raw bytes as text without checking them; only for Arrow kernels that accept any bytes."""
     kind = pa.large_string() if _TYPES.is_large_binary(array.type) else pa.string()
     return pa.Array.from_buffers(kind, len(array), array.buffers(), array.null_count, array.offset)
 
 
 def drop_time_zone(array: pa.Array) -> pa.Array:
-    """Time stamps as UTC, whatever zone they name: the zone may be one that nobody knows."""
+    """Timestamps as UTC without a time zone. The name of the zone is not used, because it may be unknown."""
     kind = array.type
     if not _TYPES.is_timestamp(kind) or kind.tz is None:
         return array
@@ -75,19 +76,19 @@ def drop_time_zone(array: pa.Array) -> pa.Array:
 
 
 def null_mask(array: pa.Array) -> NDArray[np.bool_]:
-    """Where an array is null."""
+    """Which entries of an array are null."""
     mask: NDArray[np.bool_] = array.is_null().to_numpy(zero_copy_only=False)
     return mask
 
 
 def as_numbers(array: pa.Array) -> NDArray[Any]:
-    """A numeric or truth-value array as a fresh numpy array, nulls as zero."""
+    """Convert a numeric or boolean array to a writable numpy array; nulls become zero."""
     values: NDArray[Any] = array.fill_null(pa.scalar(0, array.type)).to_numpy(zero_copy_only=False)
     return values if values.flags.writeable else values.copy()
 
 
 def as_instants(array: pa.Array) -> NDArray[np.datetime64]:
-    """Dates or time stamps as numpy instants in a unit no finer than microseconds, nulls as 1970."""
+    """Convert dates or timestamps to numpy instants, in microseconds or a coarser unit; nulls become 1970."""
     kind = array.type
     if _TYPES.is_date32(kind):
         return as_numbers(array.view(pa.int32())).astype(np.int64).view("datetime64[D]")
@@ -98,13 +99,26 @@ def as_instants(array: pa.Array) -> NDArray[np.datetime64]:
     return ticks.view(f"datetime64[{unit}]")
 
 
+def contingency_table(columns: Sequence[NDArray[Any]], shape: Sequence[int]) -> NDArray[np.int64]:
+    """Count rows into the contingency table of a clique.
+
+    Use this for rows that are already in memory, such as sampled records; ``MarginalCounter`` counts private tables.
+
+    Args:
+        columns: the codes of every row, one array for each attribute of the clique; at least one attribute.
+        shape: the number of codes of each attribute.
+    """
+    cells = np.ravel_multi_index(tuple(columns), tuple(shape))
+    return np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
+
+
 def map_distinct(
     array: pa.Array, read: Callable[[Any], tuple[Any, int]], dtype: np.dtype[Any]
 ) -> tuple[NDArray[Any], NDArray[np.uint8]]:
-    """Two numbers for every cell, found by reading each different value, and null, once."""
+    """Read every entry as a value and a status; ``read`` is called once for each distinct entry, and for null."""
     encoded = array.dictionary_encode()
-    pairs: Sequence[tuple[Any, int]] = [read(value) for value in [*encoded.dictionary.to_pylist(), None]]
-    first = np.array([pair[0] for pair in pairs], dtype)
-    second = np.array([pair[1] for pair in pairs], np.uint8)
+    pairs: Sequence[tuple[Any, int]] = [read(entry) for entry in [*encoded.dictionary.to_pylist(), None]]
+    values = np.array([value for value, _ in pairs], dtype)
+    statuses = np.array([status for _, status in pairs], np.uint8)
     indices = encoded.indices.fill_null(len(pairs) - 1).to_numpy(zero_copy_only=False)
-    return first[indices], second[indices]
+    return values[indices], statuses[indices]

@@ -1,7 +1,7 @@
-"""Codes merged into groups, and groups drawn apart again.
+"""Groups of codes: bins of cells, merged rare values, and short lists of labels.
 
-The one idea behind bins and every other coarsening: on the way in a table of group numbers is looked up, on the
-way out a member of the group is drawn by released weights.
+All of them are a look-up table that maps codes to groups. Encoding looks up the group of a code; decoding samples a
+member of the group, in proportion to released weights.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dpsyn.schema import Attribute, Categorical, Ranged, Value
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grouping:
-    """Which group each code belongs to; groups are numbered 0, 1, … and none is empty."""
+    """The group of every code. Groups are numbered 0, 1, … and none is empty."""
 
     group_of: NDArray[np.int64]
 
@@ -47,7 +47,10 @@ class Grouping:
     def sample_members(
         self, groups: NDArray[Any], weights: NDArray[np.float64], rng: np.random.Generator
     ) -> NDArray[np.int64]:
-        """A member of every group, drawn in proportion to non-negative weights; a group of zeros evenly."""
+        """Sample a code of each of ``groups``, in proportion to the non-negative weights of codes.
+
+        A group whose weights are all zero is sampled uniformly.
+        """
         weights = np.where(self.sums(weights)[self.group_of] > 0, weights, 1.0)
         order = np.argsort(self.group_of, kind="stable")
         upper = np.cumsum(weights[order])
@@ -57,24 +60,24 @@ class Grouping:
         last = heavy[np.searchsorted(self.group_of[order][heavy], np.arange(self.size), side="right") - 1]
         start, mass = lower[first], upper[last] - lower[first]
         target = start[groups] + rng.random(len(groups)) * mass[groups]
-        place = np.searchsorted(upper, target, side="right")
-        members: NDArray[np.int64] = order[np.clip(place, first[groups], last[groups])]
+        index = np.searchsorted(upper, target, side="right")
+        members: NDArray[np.int64] = order[np.clip(index, first[groups], last[groups])]
         return members
 
 
-# ── From a step of a lattice to its cell, without a search ──
+# ── cells of steps ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 _MAX_LOOKUP_BUCKETS = 1 << 16
 _MAX_LOOKUP_CLIMBS = 6
-"""Where more edges than this crowd in one bucket, a search is as fast."""
+"""If more edges than this lie in one bucket, a binary search is as fast."""
 
 
 class CellLookup:
-    """Finds the cell of every step, as a binary search over the cells' edges would, in a few table look-ups.
+    """Finds the cell of every step by a few table look-ups; the result is that of a binary search over the edges.
 
-    Steps are dropped into equal buckets, a power of two wide. A table holds the cell of each bucket's first step;
-    from there a step climbs over the edges that lie inside its bucket, of which there are one or two.
+    Steps are divided into buckets of equal width, a power of two. A table holds the cell of the first step of each
+    bucket. From there, a step moves up over the edges inside its bucket, of which there are usually one or two.
     """
 
     def __init__(self, edges: NDArray[np.int64]) -> None:
@@ -95,37 +98,39 @@ class CellLookup:
         return cell
 
 
-# ── Cells merged into bins that a plan declares ──
+# ── bins of cells, as a plan declares them ───────────────────────────────────────────────────────────────────
 
 
 def bucketize(attribute: Attribute, starts: Sequence[Value]) -> Grouping:
-    """Which bin every cell of an attribute lies in, given the first value of each bin; missing is one of its own.
+    """Group the cells of an attribute into bins, given the first value of each bin; *missing* has a bin of its own.
 
-    What lies below the first start joins the first bin. Listed values are taken in the order of their list.
+    Cells below the first start join the first bin. Listed values are in the order of their list.
     """
     if not isinstance(attribute, Ranged | Categorical):
-        raise SchemaError(f"{attribute.name!r} is {attribute.kind}; bins are of numbers, dates and listed values")
-    firsts = [_cell_starting_at(attribute, start) for start in starts]
-    if any(later <= earlier for earlier, later in pairwise(firsts)):
-        raise SchemaError(f"the bins of {attribute.name!r} must start at ascending values")
-    bins: NDArray[np.int64] = np.searchsorted(firsts[1:], np.arange(attribute.proper_cells), side="right")
+        raise SchemaError(
+            f"{attribute.name!r} is {attribute.kind}; only numbers, dates and listed values can have bins"
+        )
+    first_cells = [_cell_starting_at(attribute, start) for start in starts]
+    if any(later <= earlier for earlier, later in pairwise(first_cells)):
+        raise SchemaError(f"the bins of {attribute.name!r} must start at ascending values; sort them")
+    bins: NDArray[np.int64] = np.searchsorted(first_cells[1:], np.arange(attribute.proper_cells), side="right")
     if attribute.has_missing:
         bins = np.append(bins, bins[-1] + 1)
     return Grouping(bins.astype(np.int64))
 
 
 def _cell_starting_at(attribute: Ranged | Categorical, start: Value) -> int:
-    """The cell that a value begins."""
+    """The cell whose first value is ``start``; a SchemaError if there is none."""
     cell = int(np.flatnonzero(attribute.select(start))[0])
     if isinstance(attribute, Ranged) and attribute.grid().edges[cell] != attribute.step_of(start):
         raise SchemaError(
             f"a bin of {attribute.name!r} cannot start at {start}, which lies inside a cell; "
-            "list it in the schema, under spikes or as the start of a bin"
+            "list this value in the schema, under spikes or as the start of a bin"
         )
     return cell
 
 
-# ── Rare values merged into one, by their released counts (PrivSyn, section 4.3) ──
+# ── domain compression: rare values merged by their released counts (PrivSyn, section 4.3) ───────────────────
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,8 +138,8 @@ class DomainCompression:
     """How the values of an attribute are merged.
 
     Attributes:
-        grouping: frequent values keep a code of their own, in their order; all others share the last one.
-        zeroed: whether the others are so rare together that their code counts as empty.
+        grouping: frequent values keep a code of their own, in their order; all rare values share the last code.
+        zeroed: whether the sum of the rare values is below the threshold too, so that their code counts as empty.
     """
 
     grouping: Grouping
@@ -142,10 +147,11 @@ class DomainCompression:
 
 
 def merge_rare_values(counts: NDArray[np.float64], threshold: float) -> DomainCompression:
-    """Keep the values whose noisy count reaches a threshold; merge the others.
+    """Keep the values whose noisy count reaches a threshold; merge the rare ones into one code.
 
-    The others are summed; if the sum does not reach the threshold either, it counts as 0. Every value keeps a code, so
-    that every row has one. An attribute without any frequent value becomes a single code, which holds all rows.
+    The counts of the rare values are summed. If the sum does not reach the threshold either, it counts as 0. Every
+    value keeps a code, so every row has one. An attribute without any frequent value gets one code, which holds all
+    rows.
     """
     frequent = counts >= threshold
     rank = np.cumsum(frequent) - 1
@@ -155,17 +161,17 @@ def merge_rare_values(counts: NDArray[np.float64], threshold: float) -> DomainCo
     return DomainCompression(Grouping(codes.astype(np.int64)), zeroed)
 
 
-# ── Long lists of values, cut to what a person can look at ──
+# ── long lists of values, shortened for display ──────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TopLabels:
-    """Which values are shown by themselves; all others are shown as one.
+    """The values that are shown with a label of their own; all others share one label.
 
     Attributes:
-        labels: what is shown, in the order of the values; the others come last.
-        position_of_code: where each value is shown.
-        others: how many values share the last place; 0 if each has its own.
+        labels: the labels, in the order of the values; that of the others comes last.
+        position_of_code: for each value, the position of its label.
+        others: the number of values that share the last label; 0 if every value has its own.
     """
 
     labels: tuple[str, ...]
@@ -173,17 +179,17 @@ class TopLabels:
     others: int
 
     def sums(self, weights: NDArray[Any]) -> NDArray[np.float64]:
-        """What is shown at each place, of a weight for each value."""
+        """The total weight of each label, given a weight for each value."""
         totals: NDArray[np.float64] = np.bincount(self.position_of_code, weights, len(self.labels)).astype(np.float64)
         return totals
 
 
 def keep_top_labels(labels: tuple[str, ...], weights: NDArray[Any], max_labels: int) -> TopLabels:
-    """Show at most so many values, the heaviest; of equally heavy ones the first."""
+    """Keep the labels of the values with the largest weights, at most ``max_labels`` in all; ties keep the first."""
     if len(labels) <= max_labels:
         return TopLabels(labels, np.arange(len(labels)), 0)
     kept = np.sort(np.argsort(-weights, kind="stable")[: max_labels - 1])
-    places = np.full(len(labels), max_labels - 1)
-    places[kept] = np.arange(max_labels - 1)
+    positions = np.full(len(labels), max_labels - 1)
+    positions[kept] = np.arange(max_labels - 1)
     others = len(labels) - len(kept)
-    return TopLabels((*(labels[code] for code in kept), f"{others:,} others"), places, others)
+    return TopLabels((*(labels[code] for code in kept), f"{others:,} others"), positions, others)

@@ -1,4 +1,4 @@
-"""What the codes of a recoded attribute stand for, in words."""
+"""Labels of the codes of a recoded attribute, for people."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from dpsyn.schema import MISSING, Attribute, Ranged
 
 
 def label_codes(column: RecodedColumn, attributes: Sequence[Attribute]) -> tuple[str, ...]:
-    """A short text for each code.
+    """A short label for each code.
 
     Args:
         column: the recoded attribute.
-        attributes: the attributes that it was made for, all of them.
+        attributes: all attributes of the table that the recoding was made for.
     """
     digits = [
-        _difference_labels(reference, table) if reference else _digit_labels(attributes[source], table)
-        for source, table, reference in zip(
+        _difference_labels(coding, table) if coding else _digit_labels(attributes[source], table)
+        for source, table, coding in zip(
             column.sources, column.tables, column.difference_codings or (None,) * len(column.sources), strict=True
         )
     ]
@@ -32,35 +32,36 @@ def label_codes(column: RecodedColumn, attributes: Sequence[Attribute]) -> tuple
 
 
 def _group_members(group_of: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """The codes of each group, ascending."""
+    """The codes of each group, in ascending order."""
     order = np.argsort(group_of, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(group_of[order])) + 1)
 
 
 def _digit_labels(attribute: Attribute, table: NDArray[np.int64]) -> list[str]:
-    """A text for each group of an attribute's cells."""
+    """A label for each group of cells of an attribute."""
     if isinstance(attribute, Ranged):
         return [_range_label(attribute, cells) for cells in _group_members(table)]
     labels = attribute.labels()
     return [labels[cells[0]] if len(cells) == 1 else f"{len(cells):,} rare values" for cells in _group_members(table)]
 
 
-def _difference_labels(reference: DifferenceCoding, table: NDArray[np.int64]) -> list[str]:
-    """A text for each group of differences: how many codes above or below the one that is expected."""
-    return [_difference_label(reference, cells) if len(cells) == 1 else "another" for cells in _group_members(table)]
+def _difference_labels(coding: DifferenceCoding, table: NDArray[np.int64]) -> list[str]:
+    """A label for each group of differences: the number of codes above or below the expected one."""
+    return [
+        _difference_label(coding, int(group[0])) if len(group) == 1 else "another" for group in _group_members(table)
+    ]
 
 
-def _difference_label(reference: DifferenceCoding, cells: NDArray[np.int64]) -> str:
-    if cells[0] >= reference.modulus:
+def _difference_label(coding: DifferenceCoding, difference: int) -> str:
+    if difference >= coding.modulus:
         return MISSING
-    if cells[0] == 0:
+    if difference == 0:
         return "as expected"
-    signed = int(cells[0]) if 2 * cells[0] <= reference.modulus else int(cells[0]) - reference.modulus
-    return f"{signed:+d}"
+    return f"{difference if 2 * difference <= coding.modulus else difference - coding.modulus:+d}"
 
 
 def _range_label(attribute: Ranged, cells: NDArray[np.int64]) -> str:
-    """Neighboring cells, written as the schema writes its bins."""
+    """The range of neighboring cells, written as the schema writes its bins."""
     first, last = int(cells[0]), int(cells[-1])
     if last >= attribute.proper_cells:
         return MISSING if len(cells) == 1 else "rare values"
@@ -74,5 +75,5 @@ def _range_label(attribute: Ranged, cells: NDArray[np.int64]) -> str:
 def _combination_label(members: NDArray[np.int64], radices: tuple[int, ...], digits: Sequence[Sequence[str]]) -> str:
     if len(members) > 1:
         return f"{len(members):,} combinations"
-    places = np.unravel_index(int(members[0]), radices)
-    return ", ".join(labels[int(place)] for labels, place in zip(digits, places, strict=True))
+    indices = np.unravel_index(int(members[0]), radices)
+    return ", ".join(labels[int(index)] for labels, index in zip(digits, indices, strict=True))

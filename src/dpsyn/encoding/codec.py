@@ -1,4 +1,4 @@
-"""Tables ⇄ integer codes, by a public schema."""
+"""Tables ⇄ fine codes, by a public schema; and whether the columns of a table fit a schema."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ Codes = NDArray[Any]
 """Rows × attributes, column-major, in the narrowest unsigned type that holds every code."""
 
 MAX_COLUMN_HINTS = 5
-"""Missing columns for which a likely one is looked for, which takes a while."""
+"""Missing columns for which a similar name is searched; the search is slow."""
 
 
 class Codec:
     """Reads tables into codes and writes codes as tables.
 
-    There are two resolutions. *Cells* are what ``encode`` gives and ``decode`` takes: the finest distinction the
-    schema makes. *Bins* are what marginals over several attributes use; ``transforms.Recoding`` merges cells into bins
-    and draws a cell inside each bin from a released histogram, so that spikes survive.
+    There are two resolutions. ``encode`` returns and ``decode`` takes the codes of *cells*, the finest distinction that
+    the schema makes. Marginals of several attributes use *bins*: ``Recoding`` merges cells into bins and samples a cell
+    inside each bin from a released histogram, so spikes survive.
 
-    Privacy: encoding is total. Every cell of a table whose structure fits has a declared code, whatever is in it,
-    and a row's codes depend on that row alone; so one row changes one count of a marginal.
+    Open attributes have no codes until their values are discovered privately; until then they are left out.
 
-    Open attributes have no codes until their values are bought; until then they are left out.
+    Privacy: encoding is total. Every entry of a table whose structure fits has a declared code, whatever it holds, and
+    the codes of a row depend on that row alone. So one row changes one count of a marginal, by one.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -52,10 +52,10 @@ class Codec:
         self._derived = {derive.name: _derived_values(derive, schema) for derive in schema.derive}
 
     def encode(self, batch: pa.RecordBatch | pa.Table) -> Codes:
-        """Fine codes of a batch whose structure fits (see ``check_structure``)."""
+        """The fine codes of a batch whose structure fits the schema (see ``check_structure``)."""
         codes = np.empty((batch.num_rows, len(self.names)), narrowest_dtype(max(self.fine_sizes, default=1)), order="F")
-        for place, (name, column) in enumerate(zip(self.names, self.column_codecs, strict=True)):
-            codes[:, place] = column.read(_combine_chunks(batch.column(name))).codes
+        for axis, (name, column) in enumerate(zip(self.names, self.column_codecs, strict=True)):
+            codes[:, axis] = column.read(_combine_chunks(batch.column(name))).codes
         return codes
 
     def decode(
@@ -66,33 +66,35 @@ class Codec:
         first_row: int = 0,
         steps: Mapping[str, NDArray[np.int64]] | None = None,
     ) -> pa.Table:
-        """A table of the schema's types from fine codes.
+        """Convert fine codes to a table with the types of the schema.
 
-        Where a cell holds several values one is drawn evenly, unless ``steps`` says which. Derived attributes are
-        filled in, identifiers left out or numbered anew from ``first_row``.
+        A value inside a cell is sampled uniformly from ``rng``, except for the attributes in ``steps``, which gives the
+        step of every row. Derived attributes are computed. Identifiers are left out, or numbered from ``first_row``.
         """
-        unbought = [attribute.name for attribute in self.schema.measured_attributes if not attribute.coded]
-        if unbought:
-            raise SchemaError(f"the values of {', '.join(unbought)} are open; they must be bought before decoding")
-        drawn = {
-            name: column.write_at(steps[name], codes[:, place])
+        open_names = [attribute.name for attribute in self.schema.measured_attributes if not attribute.coded]
+        if open_names:
+            raise SchemaError(
+                f"the values of {', '.join(open_names)} are open; they must be discovered privately before decoding"
+            )
+        columns = {
+            name: column.write_at(steps[name], codes[:, axis])
             if steps and name in steps and isinstance(column, RangedCodec)
-            else column.write(codes[:, place], rng)
-            for place, (name, column) in enumerate(zip(self.names, self.column_codecs, strict=True))
+            else column.write(codes[:, axis], rng)
+            for axis, (name, column) in enumerate(zip(self.names, self.column_codecs, strict=True))
         }
         for derive in self.schema.derive:
             source = codes[:, self.names.index(derive.source)]
-            drawn[derive.name] = self._derived[derive.name].take(pa.array(source))
+            columns[derive.name] = self._derived[derive.name].take(pa.array(source))
         for attribute in self.schema:
             if isinstance(attribute, Identifier) and attribute.output == "fresh":
-                drawn[attribute.name] = pa.array(np.arange(first_row, first_row + len(codes)))
-        return pa.table({name: drawn[name] for name in self.schema.names if name in drawn})
+                columns[attribute.name] = pa.array(np.arange(first_row, first_row + len(codes)))
+        return pa.table({name: columns[name] for name in self.schema.names if name in columns})
 
 
 def check_structure(schema: Schema, table: pa.Schema, label: str) -> None:
-    """Refuse a table that lacks a column, has one twice, or holds a type that the attribute cannot have.
+    """Refuse a table that lacks a column, has one twice, or has a column whose type does not fit its attribute.
 
-    Privacy: names and types of columns are file structure; no cell is looked at.
+    Privacy: names and types of columns are public structure of the file; no entry is read.
     """
     problems = structural_problems(schema, table)
     if problems:
@@ -100,33 +102,33 @@ def check_structure(schema: Schema, table: pa.Schema, label: str) -> None:
 
 
 def structural_problems(schema: Schema, table: pa.Schema) -> dict[str, str]:
-    """What is wrong with the columns of a table, by column; empty if it fits."""
-    times = Counter(table.names)
+    """What is wrong with the columns of a table, by the name of the column; empty if the table fits."""
+    occurrences = Counter(table.names)
     problems: dict[str, str] = {}
     for name in schema.columns:
-        if name not in times:
+        if name not in occurrences:
             hint = _column_hint(name, table.names) if len(problems) < MAX_COLUMN_HINTS else ""
             problems[name] = f"there is no column {name!r}{hint}"
-        elif times[name] > 1:
-            problems[name] = f"there are {times[name]} columns {name!r}, rename all but one"
+        elif occurrences[name] > 1:
+            problems[name] = f"there are {occurrences[name]} columns {name!r}, rename all but one"
         elif not accepts_type(schema[name], table.field(name).type):
-            found = table.field(name).type
-            problems[name] = f"column {name!r} holds {found}, which cannot be read as {schema[name].kind}"
-        elif zeros := _lost_zeros_problem(schema[name], table.field(name).type):
-            problems[name] = zeros
+            kind = table.field(name).type
+            problems[name] = f"column {name!r} holds {kind}, which cannot be read as {schema[name].kind}"
+        elif problem := _lost_zeros_problem(schema[name], table.field(name).type):
+            problems[name] = problem
     return problems
 
 
 def _lost_zeros_problem(attribute: Attribute, kind: pa.DataType) -> str | None:
-    """What is wrong with a column of numbers where texts such as '001' are listed, which no number equals."""
+    """What is wrong if the schema lists texts such as '001' and the column holds numbers, which never equal them."""
     if not isinstance(attribute, Categorical) or not arrays.is_number(arrays.value_type(kind)):
         return None
     padded = next((v for v in attribute.values if isinstance(v, str) and re.fullmatch("0[0-9]+", v)), None)
     if padded is None:
         return None
     return (
-        f"column {attribute.name!r} holds {kind}, which has no leading zeros, but the schema lists {padded!r}, so that "
-        "every such row would be taken for another value: read the column as text (with pandas: "
+        f"column {attribute.name!r} holds {kind}, which has no leading zeros, but the schema lists {padded!r}, so "
+        "every such row would be counted as another value; read the column as text (with pandas: "
         f"dtype={{{attribute.name!r}: str}})"
     )
 
@@ -138,7 +140,7 @@ def _combine_chunks(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def uniform_weights(attribute: Attribute) -> NDArray[np.float64]:
-    """Weights of an attribute's cells if nothing is known about them: the number of values in each."""
+    """The weights of an attribute's cells if nothing is known about them: the number of values in each cell."""
     if isinstance(attribute, Ranged):
         widths = np.diff(attribute.grid().edges).astype(np.float64)
         return np.append(widths, 1.0) if attribute.has_missing else widths
@@ -152,14 +154,14 @@ def _derived_values(derive: Derive, schema: Schema) -> pa.Array:
     for condition, value in derive.mapping:
         for cell in np.flatnonzero(source.select(condition)):
             values[cell] = value
-    nothing = (None, MISSING) if target.has_missing else (None,)
-    texts = pa.array([None if value in nothing else canonical_text(value) for value in values], pa.string())
+    nulls = (None, MISSING) if target.has_missing else (None,)
+    texts = pa.array([None if value in nulls else canonical_text(value) for value in values], pa.string())
     column = column_codec_for(target)
     return column.write(column.read(texts).codes, np.random.default_rng(0))  # each value has a cell of its own
 
 
 def _column_hint(name: str, names: Sequence[str]) -> str:
-    """The column that is probably meant, if there is one."""
-    plain = {other.strip().casefold(): other for other in names}
-    close = difflib.get_close_matches(name.strip().casefold(), plain, 1, cutoff=0.75)
-    return f" (did you mean {plain[close[0]]!r}?)" if close else ""
+    """A hint at the column whose name is most similar, if there is one."""
+    folded = {other.strip().casefold(): other for other in names}
+    close = difflib.get_close_matches(name.strip().casefold(), folded, 1, cutoff=0.75)
+    return f" (did you mean {folded[close[0]]!r}?)" if close else ""

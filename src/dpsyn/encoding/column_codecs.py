@@ -1,9 +1,9 @@
 """One column of a table ⇄ fine codes.
 
-Encoding is total: every array whose type fits gives a code for each of its cells. Where the usual spelling
-allows it, Arrow reads the whole array at once; the cells that are spelled otherwise are read one by one, each
-different text once, by the specification in ``cells``. The fast path takes only cells that match a pattern on
-which Arrow and the specification agree: a cell's code must not depend on its neighbors.
+Encoding is total: an array whose type fits has a code for each of its entries. Arrow reads all entries in the usual
+spelling at once. Entries in any other spelling are read one by one, each distinct text once, by the specification in
+``entries``. The fast path takes only entries that match a pattern on which Arrow and the specification agree: the code
+of an entry must not depend on other entries.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsyn.encoding import arrays, cells
+from dpsyn.encoding import arrays, entries
 from dpsyn.encoding.binning import CellLookup
 from dpsyn.errors import InternalError
 from dpsyn.schema import Attribute, Boolean, Categorical, Datetime, Integer, Ranged, Real, canonical_text, parse_instant
 from dpsyn.schema.ranges import to_python_format
 
 FineCodes = NDArray[Any]
-"""Fine codes of one attribute, in the narrowest unsigned type."""
+"""The fine codes of one attribute, in the narrowest unsigned type."""
 
-CellStatuses = NDArray[np.uint8]
-"""What became of each cell."""
+EntryStatuses = NDArray[np.uint8]
+"""The status of every entry: IN_DOMAIN, EMPTY, UNREADABLE, BELOW or ABOVE."""
 
 IN_DOMAIN, EMPTY, UNREADABLE, BELOW, ABOVE = range(5)
-"""In the domain; null; not in the list or not a value at all; beyond a bound."""
+"""In the domain; null; not listed, or not a value of the kind; below the lower bound; above the upper bound."""
 
 _FAR = 2**60
-"""Beyond every bound a schema can have; numbers further out are as good as this one."""
+"""Beyond every bound that a schema can have; numbers further out are replaced by this one."""
 
 MISSING_STEP = -1
-"""Stands for an empty cell where steps of a lattice are asked for."""
+"""The step of a missing value."""
 
 MAX_HASHED_VALUES = 50_000
-"""Listed values that Arrow looks up; it builds their table anew for every batch, so longer lists are looked up here."""
+"""The longest list that Arrow looks up. Arrow rebuilds its hash table for every batch, so longer lists use a dict."""
 
 _WHOLE_NUMBER = r"^-?[0-9]{1,18}$"
 _DECIMAL_NUMBER = r"^-?[0-9]{1,15}(\.[0-9]{1,15})?$"
@@ -50,27 +50,27 @@ _ISO = r"^[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9
 
 @dataclass(frozen=True, slots=True, repr=False)
 class EncodedColumn:
-    """The fine codes of a column, and what became of each cell."""
+    """The fine codes of a column, and the status of every entry."""
 
     codes: FineCodes
-    statuses: CellStatuses
+    statuses: EntryStatuses
 
 
 class ColumnCodec(Protocol):
-    """How one attribute is read from a table and written to one."""
+    """How the column of one attribute is read from a table and written to a table."""
 
     def accepts(self, kind: pa.DataType) -> bool:
-        """Whether arrays of a type can be read at all."""
+        """Whether arrays of a type can be read."""
 
     def read(self, array: pa.Array) -> EncodedColumn:
-        """Codes of an array whose type fits."""
+        """Encode an array whose type is accepted."""
 
     def write(self, codes: FineCodes, rng: np.random.Generator) -> pa.Array:
-        """Values of codes; where a code stands for several values, one is drawn evenly."""
+        """Decode codes to values; where a code stands for several values, one is sampled uniformly."""
 
 
 def column_codec_for(attribute: Attribute) -> ColumnCodec:
-    """The column of an attribute that has codes."""
+    """The codec of an attribute that has codes."""
     match attribute:
         case Categorical() | Boolean():
             return ListedCodec(attribute)
@@ -82,7 +82,7 @@ def column_codec_for(attribute: Attribute) -> ColumnCodec:
 
 
 def accepts_type(attribute: Attribute, kind: pa.DataType) -> bool:
-    """Whether an attribute can be read from arrays of a type, whatever is in them."""
+    """Whether an attribute can be read from arrays of a type, whatever they hold."""
     kind = arrays.value_type(kind)
     instant = arrays.is_instant(kind) or pa.types.is_time(kind)
     match attribute:
@@ -100,7 +100,7 @@ def narrowest_dtype(size: int) -> np.dtype[Any]:
 
 
 class ListedCodec:
-    """Categories, ordered categories and truth values: codes are positions in a list."""
+    """Categories, ordered categories and truth values: a code is a position in the list of values."""
 
     def __init__(self, attribute: Categorical | Boolean) -> None:
         self.attribute = attribute
@@ -109,17 +109,17 @@ class ListedCodec:
         self.dtype = narrowest_dtype(attribute.cells)
         self._cell_of = {canonical_text(value): cell for cell, value in enumerate(values)}
         self._listed = pa.array([text.encode() for text in self._cell_of], pa.binary())
-        self._as_numbers = cells.are_numbers(values)
+        self._as_numbers = entries.are_numbers(values)
         self._nulls = frozenset(attribute.null_spellings)
         self._null_cell, self._other_cell = attribute.null_cell, attribute.other_cell
         self._value_array = _build_typed_array([*values, *([None] if attribute.has_missing else [])])
 
     def accepts(self, kind: pa.DataType) -> bool:
-        """Whether each cell has one plain value: text, a truth value, a number, a date."""
+        """Whether every entry of a type is one plain value: text, a truth value, a number, a date."""
         return accepts_type(self.attribute, kind)
 
     def read(self, array: pa.Array) -> EncodedColumn:
-        """Codes by the text of each cell."""
+        """Encode every entry by its text."""
         if pa.types.is_dictionary(array.type):
             return read_through_dictionary(array, self.read)
         if arrays.is_instant(array.type) or pa.types.is_time(array.type):
@@ -133,43 +133,43 @@ class ListedCodec:
         return EncodedColumn(*arrays.map_distinct(array, self._read_value, self.dtype))
 
     def _read_text(self, texts: pa.Array) -> EncodedColumn:
-        found = pc.index_in(texts, value_set=self._listed.cast(texts.type))
-        codes = arrays.as_numbers(found).astype(self.dtype)
-        fates = np.zeros(len(codes), np.uint8)
-        if found.null_count:
-            rows = np.flatnonzero(arrays.null_mask(found))
+        indices = pc.index_in(texts, value_set=self._listed.cast(texts.type))
+        codes = arrays.as_numbers(indices).astype(self.dtype)
+        statuses = np.zeros(len(codes), np.uint8)
+        if indices.null_count:
+            rows = np.flatnonzero(arrays.null_mask(indices))
             unlisted = texts.take(pa.array(rows))
-            codes[rows], fates[rows] = arrays.map_distinct(unlisted, self._read_value, self.dtype)
-        return EncodedColumn(codes, fates)
+            codes[rows], statuses[rows] = arrays.map_distinct(unlisted, self._read_value, self.dtype)
+        return EncodedColumn(codes, statuses)
 
     def _read_value(self, value: object) -> tuple[int, int]:
-        text = cells.text_of_cell(value)
+        text = entries.text_of_entry(value)
         if text is None:
             return self._null_cell, EMPTY
         cell = self._find(text)
         if cell is not None:
             return cell, IN_DOMAIN
-        if text in self._nulls or text.strip() in self._nulls or cells.is_blank(text):
+        if text in self._nulls or text.strip() in self._nulls or entries.is_blank(text):
             return self._null_cell, EMPTY
         return self._other_cell, UNREADABLE
 
     def _find(self, text: str) -> int | None:
         cell = self._cell_of.get(text, self._cell_of.get(text.strip()))
         if cell is None and isinstance(self.attribute, Boolean):
-            truth = cells.read_boolean(text)
+            truth = entries.read_boolean(text)
             return None if truth is None else int(truth)
         if cell is None and self._as_numbers:
-            number = cells.read_number(text)
+            number = entries.read_number(text)
             return None if number is None else self._cell_of.get(canonical_text(number))
         return cell
 
     def write(self, codes: FineCodes, rng: np.random.Generator) -> pa.Array:
-        """The listed values."""
+        """Decode codes to the listed values."""
         return self._value_array.take(pa.array(codes))
 
 
 class RangedCodec:
-    """What numbers and dates have in common: coordinates on a lattice, cut into cells."""
+    """The common part of numbers and dates: integer coordinates on a lattice, which is divided into cells."""
 
     def __init__(self, attribute: Ranged) -> None:
         self.dtype = narrowest_dtype(attribute.cells)
@@ -183,83 +183,83 @@ class RangedCodec:
         self._null_step = MISSING_STEP if attribute.has_missing else self._other_step
 
     def read(self, array: pa.Array) -> EncodedColumn:
-        """Codes by the coordinate of each cell; those beyond a bound go to it."""
+        """Encode every entry by its coordinate; entries beyond a bound get the code of the bound."""
         if pa.types.is_dictionary(array.type):
             return read_through_dictionary(array, self.read)
-        steps, fates = self._locate(array)
+        steps, statuses = self._locate(array)
         codes = self._cell_of(steps).astype(self.dtype)
-        codes[fates == EMPTY] = self._null_cell
-        codes[fates == UNREADABLE] = self._other_cell
-        return EncodedColumn(codes, fates)
+        codes[statuses == EMPTY] = self._null_cell
+        codes[statuses == UNREADABLE] = self._other_cell
+        return EncodedColumn(codes, statuses)
 
-    def read_steps(self, array: pa.Array) -> tuple[NDArray[np.int64], CellStatuses]:
-        """The step of every cell on the lattice, exact where codes are not, −1 if missing; and what became of it."""
+    def read_steps(self, array: pa.Array) -> tuple[NDArray[np.int64], EntryStatuses]:
+        """The step of every entry on the lattice, which is finer than its code; −1 if missing. And its status."""
         if pa.types.is_dictionary(array.type):
             array = array.dictionary_decode()
-        steps, fates = self._locate(array)
-        steps[fates == EMPTY] = self._null_step
-        steps[fates == UNREADABLE] = self._other_step
-        return steps, fates
+        steps, statuses = self._locate(array)
+        steps[statuses == EMPTY] = self._null_step
+        steps[statuses == UNREADABLE] = self._other_step
+        return steps, statuses
 
-    def _locate(self, array: pa.Array) -> tuple[NDArray[np.int64], CellStatuses]:
-        """The step of every cell that can be read, at the nearer bound if it is beyond one."""
-        coordinates, fates = self.read_coordinates(array)
-        near = np.clip(coordinates, self._low, self._high)
-        fates[(near > coordinates) & (fates == IN_DOMAIN)] = BELOW
-        fates[(near < coordinates) & (fates == IN_DOMAIN)] = ABOVE
-        return near.astype(np.int64) - self._low, fates
+    def _locate(self, array: pa.Array) -> tuple[NDArray[np.int64], EntryStatuses]:
+        """The step of every readable entry, moved to the nearer bound if it is out of range; and its status."""
+        coordinates, statuses = self.read_coordinates(array)
+        clipped = np.clip(coordinates, self._low, self._high)
+        statuses[(clipped > coordinates) & (statuses == IN_DOMAIN)] = BELOW
+        statuses[(clipped < coordinates) & (statuses == IN_DOMAIN)] = ABOVE
+        return clipped.astype(np.int64) - self._low, statuses
 
-    def read_coordinates(self, array: pa.Array) -> tuple[NDArray[Any], CellStatuses]:
-        """A lattice coordinate for every cell, integral but of any numeric type, and what became of it."""
-        raise InternalError("a ranged column is either of numbers or of dates")
+    def read_coordinates(self, array: pa.Array) -> tuple[NDArray[Any], EntryStatuses]:
+        """The lattice coordinate of every entry, a whole number of any numeric type; and its status."""
+        raise InternalError("RangedCodec is abstract; use NumberCodec or DateCodec")
 
     def _parse_texts(
         self, texts: pa.Array, pattern: str, kind: pa.DataType, read_one: Callable[[str], Any]
-    ) -> tuple[NDArray[Any], CellStatuses]:
-        """Values of text cells: those that match the pattern all at once, the others one by one."""
+    ) -> tuple[NDArray[Any], EntryStatuses]:
+        """Read text entries: those that match the pattern all at once, the others one by one."""
         plain = _matches(texts, pattern)
         values = _cast_where(plain, texts, kind)
-        if values is None:  # a day that does not exist; the specification reads the others just the same
+        if values is None:  # a date that does not exist; the specification reads all others the same way
             plain, values = pa.array(np.zeros(len(texts), np.bool_)), np.zeros(len(texts), np.int64)
-        fates = np.where(self._spells_null(values), EMPTY, IN_DOMAIN).astype(np.uint8)
+        statuses = np.where(self._spells_null(values), EMPTY, IN_DOMAIN).astype(np.uint8)
         rows = np.flatnonzero(~plain.to_numpy(zero_copy_only=False))
         if len(rows):
             odd = texts.take(pa.array(rows))
-            values[rows], fates[rows] = arrays.map_distinct(odd, self._cell_reader(read_one), values.dtype)
-        return values, fates
+            values[rows], statuses[rows] = arrays.map_distinct(odd, self._entry_reader(read_one), values.dtype)
+        return values, statuses
 
     def _spells_null(self, values: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which values are a spelling of missing; compared one spelling at a time, in the values' own type."""
+        """Which values are a spelling of missing. Spellings are compared one at a time, in the type of the values."""
         return np.zeros(len(values), np.bool_)
 
-    def _cell_reader(self, read_one: Callable[[str], Any]) -> Callable[[bytes | None], tuple[Any, int]]:
-        """How one text cell is read, nulls in all their spellings included."""
+    def _entry_reader(self, read_one: Callable[[str], Any]) -> Callable[[bytes | None], tuple[Any, int]]:
+        """A function that reads one text entry, with all spellings of null."""
 
         def read(raw: bytes | None) -> tuple[Any, int]:
-            text = "" if raw is None else cells.text_of_bytes(raw)
-            if cells.is_blank(text) or text in self._nulls or text.strip() in self._nulls:
+            text = "" if raw is None else entries.text_of_bytes(raw)
+            if entries.is_blank(text) or text in self._nulls or text.strip() in self._nulls:
                 return 0, EMPTY
             value = read_one(text)
             if value is None:
                 return 0, UNREADABLE
-            return (0, EMPTY) if value != value else (value, IN_DOMAIN)  # not-a-number: it spells missing
+            return (0, EMPTY) if value != value else (value, IN_DOMAIN)  # not-a-number is a spelling of missing
 
         return read
 
     def write(self, codes: FineCodes, rng: np.random.Generator) -> pa.Array:
-        """Values of their own kind, drawn evenly from each code's cell."""
+        """Decode codes to values of the attribute's type, sampled uniformly inside each cell."""
         steps, missing = self._sample_steps(codes, rng)
         return self._write_steps(steps, missing)
 
     def write_at(self, steps: NDArray[np.int64], codes: FineCodes) -> pa.Array:
-        """The values at these steps; where the code means missing, none."""
+        """The values at the given steps; null where the code means missing."""
         return self._write_steps(steps, np.asarray(codes >= self._grid.cells))
 
     def _write_steps(self, steps: NDArray[np.int64], missing: NDArray[np.bool_]) -> pa.Array:
-        raise InternalError("a ranged column is either of numbers or of dates")
+        raise InternalError("RangedCodec is abstract; use NumberCodec or DateCodec")
 
     def _sample_steps(self, codes: FineCodes, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """A step drawn evenly from each code's cell, and which codes mean missing."""
+        """A step sampled uniformly from the cell of each code, and which codes mean missing."""
         missing = np.asarray(codes >= self._grid.cells)
         cell = np.where(missing, 0, codes).astype(np.int64)
         first, width = self._grid.edges[:-1], np.diff(self._grid.edges)
@@ -267,7 +267,7 @@ class RangedCodec:
 
 
 class NumberCodec(RangedCodec):
-    """Whole numbers and numbers with decimals."""
+    """Integers, and numbers with decimals."""
 
     def __init__(self, attribute: Integer | Real) -> None:
         super().__init__(attribute)
@@ -275,23 +275,23 @@ class NumberCodec(RangedCodec):
         self._scale = attribute.scale if isinstance(attribute, Real) else 1
         self._whole = isinstance(attribute, Integer)
         self._values_at = attribute.values_at
-        spelled = {cells.read_number(text) for text in attribute.null_spellings}
-        self._null_numbers = {number for number in spelled if number is not None and abs(number) < _FAR}
+        numbers = {entries.read_number(text) for text in attribute.null_spellings}
+        self._null_numbers = {number for number in numbers if number is not None and abs(number) < _FAR}
 
     def accepts(self, kind: pa.DataType) -> bool:
-        """Whether the type is a number, a truth value, text, or a dictionary of those."""
+        """Whether a type is a number, a truth value, text, or a dictionary of those."""
         return accepts_type(self._attribute, kind)
 
-    def read_coordinates(self, array: pa.Array) -> tuple[NDArray[Any], CellStatuses]:
-        """The nearest lattice point of every number; those far beyond the bounds are brought near them."""
-        numbers, fates = self._read_numbers(array)
+    def read_coordinates(self, array: pa.Array) -> tuple[NDArray[Any], EntryStatuses]:
+        """The nearest lattice point of every number; numbers far beyond a bound are moved just beyond it."""
+        numbers, statuses = self._read_numbers(array)
         if self._whole and numbers.dtype.kind == "i":
-            return numbers, fates
-        fates[np.isnan(numbers) & (fates == IN_DOMAIN)] = EMPTY
-        near = np.clip(np.nan_to_num(numbers), (self._low - 1) / self._scale, (self._high + 1) / self._scale)
-        return np.rint(near * self._scale), fates
+            return numbers, statuses
+        statuses[np.isnan(numbers) & (statuses == IN_DOMAIN)] = EMPTY
+        clipped = np.clip(np.nan_to_num(numbers), (self._low - 1) / self._scale, (self._high + 1) / self._scale)
+        return np.rint(clipped * self._scale), statuses
 
-    def _read_numbers(self, array: pa.Array) -> tuple[NDArray[Any], CellStatuses]:
+    def _read_numbers(self, array: pa.Array) -> tuple[NDArray[Any], EntryStatuses]:
         kind = array.type
         if arrays.is_text(kind):
             return self._read_texts(arrays.as_binary(array))
@@ -305,101 +305,101 @@ class NumberCodec(RangedCodec):
         return numbers, np.where(empty, EMPTY, IN_DOMAIN).astype(np.uint8)
 
     def _spells_null(self, values: NDArray[Any]) -> NDArray[np.bool_]:
-        found = super()._spells_null(values)
+        mask = super()._spells_null(values)
         for number in self._null_numbers:
             if values.dtype.kind == "f" or number == int(number):
-                found |= values == values.dtype.type(number)
-        return found
+                mask |= values == values.dtype.type(number)
+        return mask
 
-    def _read_texts(self, texts: pa.Array) -> tuple[NDArray[Any], CellStatuses]:
+    def _read_texts(self, texts: pa.Array) -> tuple[NDArray[Any], EntryStatuses]:
         if self._whole:
             return self._parse_texts(texts, _WHOLE_NUMBER, pa.int64(), self._read_number)
         return self._parse_texts(texts, _DECIMAL_NUMBER, pa.float64(), self._read_number)
 
     def _read_number(self, text: str) -> int | float | None:
-        """One number by the specification, brought into 64 bits; not-a-number if it spells missing."""
-        number = cells.read_number(text)
+        """Read one number by the specification, clipped to 64 bits; not-a-number if it is a spelling of missing."""
+        number = entries.read_number(text)
         if number is None:
             return None
         if number in self._null_numbers:
             return math.nan
-        near = max(-_FAR, min(_FAR, number))
-        return round(near) if self._whole else float(near)
+        clipped = max(-_FAR, min(_FAR, number))
+        return round(clipped) if self._whole else float(clipped)
 
     def _write_steps(self, steps: NDArray[np.int64], missing: NDArray[np.bool_]) -> pa.Array:
-        """Numbers of their own kind: whole ones stay whole, others keep their decimals."""
+        """Integers for integer attributes; otherwise floats with the declared decimals."""
         return pa.array(self._values_at(steps), mask=missing)
 
 
 class DateCodec(RangedCodec):
-    """Dates and times."""
+    """Dates and timestamps."""
 
     def __init__(self, attribute: Datetime) -> None:
         super().__init__(attribute)
         self._attribute = attribute
         self._unit = attribute.unit
-        spelled = {_read_micros(text) for text in attribute.null_spellings}
-        self._null_micros = {micros for micros in spelled if micros is not None}
+        instants = {_read_micros(text) for text in attribute.null_spellings}
+        self._null_micros = {micros for micros in instants if micros is not None}
 
     def accepts(self, kind: pa.DataType) -> bool:
-        """Whether the type is a date, a time stamp or text; whole numbers fit where they are years."""
+        """Whether a type is a date, a timestamp or text; integers are accepted if the resolution is a year."""
         return accepts_type(self._attribute, kind)
 
-    def read_coordinates(self, array: pa.Array) -> tuple[NDArray[Any], CellStatuses]:
-        """The unit of time into which every instant falls."""
+    def read_coordinates(self, array: pa.Array) -> tuple[NDArray[Any], EntryStatuses]:
+        """The time unit, such as the day, that every instant falls into."""
         if arrays.is_text(array.type):
-            micros, fates = self._read_texts(arrays.as_binary(array))
-            return self._floor(micros.view("datetime64[us]")), fates
-        fates = np.where(arrays.null_mask(array), EMPTY, IN_DOMAIN).astype(np.uint8)
+            micros, statuses = self._read_texts(arrays.as_binary(array))
+            return self._floor(micros.view("datetime64[us]")), statuses
+        statuses = np.where(arrays.null_mask(array), EMPTY, IN_DOMAIN).astype(np.uint8)
         if pa.types.is_null(array.type):
-            return np.zeros(len(array), np.int64), fates
+            return np.zeros(len(array), np.int64), statuses
         if pa.types.is_integer(array.type):
-            return arrays.as_numbers(array.cast(pa.float64(), safe=False)) - 1970, fates
+            return arrays.as_numbers(array.cast(pa.float64(), safe=False)) - 1970, statuses
         instants = arrays.as_instants(array)
-        fates[self._spells_null(instants)] = EMPTY
-        return self._floor(instants), fates
+        statuses[self._spells_null(instants)] = EMPTY
+        return self._floor(instants), statuses
 
-    def _read_texts(self, texts: pa.Array) -> tuple[NDArray[np.int64], CellStatuses]:
+    def _read_texts(self, texts: pa.Array) -> tuple[NDArray[np.int64], EntryStatuses]:
         if self._attribute.format is None:
             return self._parse_texts(texts, _ISO, pa.timestamp("us"), _read_micros)
         return self._read_formatted_texts(texts, self._attribute.format)
 
-    def _read_formatted_texts(self, texts: pa.Array, form: str) -> tuple[NDArray[np.int64], CellStatuses]:
-        """Microseconds of texts in a declared format.
+    def _read_formatted_texts(self, texts: pa.Array, form: str) -> tuple[NDArray[np.int64], EntryStatuses]:
+        """The microseconds of texts in a declared format.
 
-        Arrow reads days that do not exist, so only what it writes back as it stood is taken from it. It cannot write
-        offsets: those are read one by one.
+        Arrow accepts dates that do not exist, so its result is used only if writing it back gives the same text. Arrow
+        cannot write UTC offsets, so texts with an offset are read one by one.
         """
-        bare = pc.ascii_trim_whitespace(arrays.as_string(texts))
-        found = pc.strptime(bare, format=form.replace("%z", ""), unit="us", error_is_null=True)
-        again = pc.strftime(found.cast(pa.timestamp("s")), format=form.replace("%z", ""))
-        same = pc.and_(pc.equal(again, bare).fill_null(False), "%z" not in form)
-        values = arrays.as_numbers(pc.if_else(same, found, pa.scalar(None, found.type)).view(pa.int64()))
-        fates = np.where(self._spells_null(values), EMPTY, IN_DOMAIN).astype(np.uint8)
+        stripped = pc.ascii_trim_whitespace(arrays.as_string(texts))
+        parsed = pc.strptime(stripped, format=form.replace("%z", ""), unit="us", error_is_null=True)
+        rewritten = pc.strftime(parsed.cast(pa.timestamp("s")), format=form.replace("%z", ""))
+        same = pc.and_(pc.equal(rewritten, stripped).fill_null(False), "%z" not in form)
+        values = arrays.as_numbers(pc.if_else(same, parsed, pa.scalar(None, parsed.type)).view(pa.int64()))
+        statuses = np.where(self._spells_null(values), EMPTY, IN_DOMAIN).astype(np.uint8)
         rows = np.flatnonzero(~same.to_numpy(zero_copy_only=False))
         odd = texts.take(pa.array(rows))
-        reader = self._cell_reader(lambda text: _read_formatted(text, form))
-        values[rows], fates[rows] = arrays.map_distinct(odd, reader, values.dtype)
-        return values, fates
+        reader = self._entry_reader(lambda text: _read_formatted(text, form))
+        values[rows], statuses[rows] = arrays.map_distinct(odd, reader, values.dtype)
+        return values, statuses
 
     def _spells_null(self, values: NDArray[Any]) -> NDArray[np.bool_]:
         unit = "us" if values.dtype.kind == "i" else np.datetime_data(values.dtype)[0]
         step = int(np.timedelta64(1, unit).astype("timedelta64[us]").astype(np.int64))  # type: ignore[call-overload]
-        found, ticks = super()._spells_null(values), values.view(np.int64)
+        mask, ticks = super()._spells_null(values), values.view(np.int64)
         for micros in self._null_micros:
             if micros % step == 0:
-                found |= ticks == micros // step
-        return found
+                mask |= ticks == micros // step
+        return mask
 
     def _floor(self, instants: NDArray[np.datetime64]) -> NDArray[np.int64]:
-        """Units since 1970; instants far beyond the bounds are first brought near, so that no unit overflows."""
-        theirs = np.datetime_data(instants.dtype)[0]
+        """Units since 1970. Instants far beyond a bound are first moved close to it, so that no unit overflows."""
+        input_unit = np.datetime_data(instants.dtype)[0]
         ends = np.array([self._low - 1, self._high + 2]).view(f"datetime64[{self._unit}]")
-        low, high = ends.astype(f"datetime64[{theirs}]") + np.array([0, 1])  # a coarser unit rounds the end down
+        low, high = ends.astype(f"datetime64[{input_unit}]") + np.array([0, 1])  # a coarser unit rounds the end down
         return np.clip(instants, low, high).astype(f"datetime64[{self._unit}]").astype(np.int64)
 
     def _write_steps(self, steps: NDArray[np.int64], missing: NDArray[np.bool_]) -> pa.Array:
-        """Dates up to a resolution of days, time stamps beyond it."""
+        """Dates if the resolution is a day or coarser, timestamps if it is finer."""
         instants = self._attribute.values_at(steps)
         if self._attribute.is_date:
             return pa.array(instants.astype("datetime64[D]"), pa.date32(), mask=missing)
@@ -408,18 +408,18 @@ class DateCodec(RangedCodec):
 
 
 def read_through_dictionary(array: pa.Array, read: Callable[[pa.Array], EncodedColumn]) -> EncodedColumn:
-    """Codes of a dictionary-encoded array, by reading the values of its dictionary that occur."""
+    """Encode a dictionary-encoded array by reading the values of its dictionary that occur."""
     used = array.indices.unique().drop_null()
-    known = arrays.as_binary(array.dictionary) if arrays.is_text(array.dictionary.type) else array.dictionary
-    values = pa.concat_arrays([known.take(used), pa.nulls(1, known.type)])
-    reading = read(values)
-    places = pc.index_in(array.indices, value_set=used)
-    indices = arrays.as_numbers(places.cast(pa.int64()).fill_null(len(used)))
-    return EncodedColumn(reading.codes[indices], reading.statuses[indices])
+    dictionary = arrays.as_binary(array.dictionary) if arrays.is_text(array.dictionary.type) else array.dictionary
+    values = pa.concat_arrays([dictionary.take(used), pa.nulls(1, dictionary.type)])
+    encoded = read(values)
+    positions = pc.index_in(array.indices, value_set=used)
+    indices = arrays.as_numbers(positions.cast(pa.int64()).fill_null(len(used)))
+    return EncodedColumn(encoded.codes[indices], encoded.statuses[indices])
 
 
 def _matches(texts: pa.Array, pattern: str) -> pa.Array:
-    """Which texts match a pattern; a column of digits alone is recognised without it."""
+    """Which texts match a pattern; a column of digits is recognized without the pattern, which is faster."""
     if pattern == _WHOLE_NUMBER:
         digits = pc.and_(pc.ascii_is_decimal(arrays.as_string(texts)), pc.less_equal(pc.binary_length(texts), 18))
         if pc.all(digits, skip_nulls=False).as_py():
@@ -428,10 +428,10 @@ def _matches(texts: pa.Array, pattern: str) -> pa.Array:
 
 
 def _cast_where(plain: pa.Array, texts: pa.Array, kind: pa.DataType) -> NDArray[Any] | None:
-    """Numbers of the texts that are plain, 0 for the others; None where Arrow refuses one of them."""
-    chosen = texts if pc.all(plain).as_py() else pc.if_else(plain, texts, pa.scalar(None, texts.type))
+    """Convert the texts that are plain, the others to 0; None if Arrow refuses one of the plain ones."""
+    plain_texts = texts if pc.all(plain).as_py() else pc.if_else(plain, texts, pa.scalar(None, texts.type))
     try:
-        cast = arrays.as_string(chosen).cast(kind)
+        cast = arrays.as_string(plain_texts).cast(kind)
     except pa.ArrowInvalid:
         return None
     return arrays.as_numbers(cast.view(pa.int64()) if pa.types.is_timestamp(kind) else cast)
@@ -443,23 +443,23 @@ def _read_micros(text: str) -> int | None:
 
 
 def _read_formatted(text: str, form: str) -> int | None:
-    """A date in a declared format by Python's own reading; else in ISO form, as written tables have it.
+    """Read a date in a declared format with Python's parser; otherwise in ISO format, which written tables use.
 
-    Privacy: whatever goes wrong, it goes wrong for this cell alone.
+    Privacy: a failure concerns this entry alone.
     """
     try:
         instant = dt.datetime.strptime(text.strip(), to_python_format(form))
-    except Exception:  # an unreadable date is a ValueError; some formats raise others
+    except Exception:  # an unreadable date is a ValueError; some formats raise other errors
         return _read_micros(text)
     return _read_micros(instant.isoformat())
 
 
 def _build_typed_array(values: list[Any]) -> pa.Array:
-    """Listed values as an array of their own type: truth values, whole numbers, numbers, or else text."""
+    """Listed values as an array of the first type that fits all: boolean, integer, float, text."""
     proper = [value for value in values if value is not None]
     if all(isinstance(value, bool) for value in proper):
         return pa.array(values, pa.bool_())
-    if not cells.are_numbers(tuple(proper)) or any(abs(value) >= 2**63 for value in proper):
+    if not entries.are_numbers(tuple(proper)) or any(abs(value) >= 2**63 for value in proper):
         return pa.array([None if value is None else canonical_text(value) for value in values], pa.string())
     if all(isinstance(value, int) for value in proper):
         return pa.array(values, pa.int64())

@@ -1,16 +1,42 @@
-"""Arrow tables as the kind of table that people work with."""
+"""Arrow tables ⇄ the data frames of other libraries."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
 
 import pyarrow as pa
 
 from dpsyn.errors import MissingExtraError, UserError
 
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
 
-def convert_table(table: pa.Table, output_format: str) -> Any:
-    """The table as ``arrow``, ``pandas`` or ``polars``."""
+OutputFormat = Literal["arrow", "pandas", "polars"]
+"""The kinds of tables that can be returned."""
+
+AnyTable: TypeAlias = "pa.Table | pd.DataFrame | pl.DataFrame"
+"""A table of one of these kinds."""
+
+
+@overload
+def convert_table(table: pa.Table, output_format: Literal["arrow"]) -> pa.Table: ...
+
+
+@overload
+def convert_table(table: pa.Table, output_format: Literal["pandas"]) -> pd.DataFrame: ...
+
+
+@overload
+def convert_table(table: pa.Table, output_format: Literal["polars"]) -> pl.DataFrame: ...
+
+
+@overload
+def convert_table(table: pa.Table, output_format: OutputFormat) -> AnyTable: ...
+
+
+def convert_table(table: pa.Table, output_format: OutputFormat) -> AnyTable:
+    """Convert an Arrow table to a data frame of ``arrow``, ``pandas`` or ``polars``."""
     if output_format == "arrow":
         return table
     if output_format == "pandas":
@@ -23,11 +49,11 @@ def convert_table(table: pa.Table, output_format: str) -> Any:
             import polars
         except ImportError:
             raise MissingExtraError("polars", "polars", "a polars DataFrame") from None
-        return polars.from_arrow(table)
-    raise UserError(f"there is no kind of table {output_format!r}; ask for arrow, pandas or polars")
+        return cast("pl.DataFrame", polars.from_arrow(table))
+    raise UserError(f"there is no output format {output_format!r}; choose arrow, pandas or polars")
 
 
-def detect_output_format(data: Any) -> str:
-    """The kind of table that something is, as far as ``as_kind`` can give it back; ``arrow`` for everything else."""
+def detect_output_format(data: Any) -> OutputFormat:
+    """The output format of ``convert_table`` that matches a table: pandas, polars, or arrow for everything else."""
     library = type(data).__module__.partition(".")[0]
-    return library if library in ("pandas", "polars") else "arrow"
+    return cast(OutputFormat, library) if library in ("pandas", "polars") else "arrow"

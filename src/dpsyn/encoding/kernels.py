@@ -1,7 +1,7 @@
-"""Counting, compiled. Arrays in, arrays out; whoever calls has checked everything.
+"""Compiled counting of contingency tables. Arrays in, arrays out; the caller has checked all arguments.
 
-Tables come as *columns*: attributes × rows, each attribute contiguous. Indices are unsigned: numba would check signed
-ones for negative values.
+Codes are given as *columns*: attributes × rows, each attribute contiguous. Indices are unsigned, because numba checks
+signed ones for negative values.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ Columns = NDArray[Any]
 Lanes = NDArray[np.uint32]
 
 _BLOCK = 1 << 16
-"""Rows counted at a time, so that the columns of many cliques stay in the cache between them."""
+"""Rows counted at a time: their columns stay in the cache from one clique to the next."""
 
 _LANES = 4
-"""Histograms filled by turns: a processor that adds to one cell twice in a row has to wait for the first."""
+"""Histograms filled in turn: a processor that adds to one cell twice in a row waits for the first addition."""
 
 _STRIDE = 1 << 11
-"""Rows whose cell numbers are computed at a time before they are counted, for cliques of three and more."""
+"""Rows whose cell indices are computed before they are counted."""
 
 
 def _compile(function: _Function) -> _Function:
-    """Compile on the first call and keep the result on disk; other threads run meanwhile."""
+    """Compile on the first call and cache the result on disk; the compiled code releases the GIL."""
     return cast(_Function, njit(cache=True, nogil=True)(function))
 
 
@@ -44,83 +44,85 @@ def count_cliques(
     offsets: NDArray[np.int64],
     totals: NDArray[np.int64],
 ) -> None:
-    """Add to ``totals`` the rows ``first … stop−1``, once for every clique.
+    """Add the rows ``first … stop−1`` to ``totals``, once for every clique.
 
-    Clique ``c`` has the attributes ``places[starts[c]:starts[c+1]]`` with ``sizes`` alike; its table, the last
-    attribute fastest, is ``totals[offsets[c]:offsets[c+1]]`` and has fewer than 2³² cells.
+    Clique ``c`` has the attributes ``axes[starts[c]:starts[c+1]]``, with their sizes at the same positions of
+    ``sizes``. Its table, with the last attribute fastest, is ``totals[offsets[c]:offsets[c+1]]`` and has fewer than 2³²
+    cells.
     """
     scratch = np.empty(_BLOCK, np.uint32)
-    numbers = np.empty(_STRIDE, np.uint32)
+    cells = np.empty(_STRIDE, np.uint32)
     for low in range(first, stop, _BLOCK):
         block = columns[:, low : min(low + _BLOCK, stop)]
         rows = block.shape[1]
         for clique in range(len(starts) - 1):
-            own, parts = axes[starts[clique] : starts[clique + 1]], sizes[starts[clique] : starts[clique + 1]]
+            clique_axes = axes[starts[clique] : starts[clique + 1]]
+            shape = sizes[starts[clique] : starts[clique + 1]]
             table = totals[offsets[clique] : offsets[clique + 1]]
-            if len(own) == 0:
+            if len(clique_axes) == 0:
                 table[0] += rows
-            elif len(table) * _LANES <= rows:  # to empty and to add up the lanes costs less than to wait
+            elif len(table) * _LANES <= rows:  # clearing and summing the lanes costs less than waiting
                 lanes = scratch[: len(table) * _LANES]
                 lanes[:] = 0
-                _count_in_lanes(block, own, parts, numbers, lanes.reshape((_LANES, len(table))))
+                _count_in_lanes(block, clique_axes, shape, cells, lanes.reshape((_LANES, len(table))))
                 for cell in range(len(table)):
                     for lane in range(_LANES):
                         table[cell] += lanes[lane * len(table) + cell]
             else:
-                _count_directly(block, own, parts, numbers, table)
+                _count_directly(block, clique_axes, shape, cells, table)
 
 
 @_compile
 def _count_in_lanes(
-    block: Columns, own: NDArray[np.int64], sizes: NDArray[np.uint32], numbers: NDArray[np.uint32], lanes: Lanes
+    block: Columns, axes: NDArray[np.int64], shape: NDArray[np.uint32], cells: NDArray[np.uint32], lanes: Lanes
 ) -> None:
-    """Count a block into four histograms by turns."""
+    """Count a block into four histograms in turn."""
     one, two, three, four = lanes[0], lanes[1], lanes[2], lanes[3]
     for begin in range(0, block.shape[1], _STRIDE):
-        filled = _fill_cell_indices(block, begin, own, sizes, numbers)
+        filled = _fill_cell_indices(block, begin, axes, shape, cells)
         even = filled // 4 * 4
         for row in range(0, even, 4):
-            one[numbers[row]] += np.uint32(1)
-            two[numbers[row + 1]] += np.uint32(1)
-            three[numbers[row + 2]] += np.uint32(1)
-            four[numbers[row + 3]] += np.uint32(1)
+            one[cells[row]] += np.uint32(1)
+            two[cells[row + 1]] += np.uint32(1)
+            three[cells[row + 2]] += np.uint32(1)
+            four[cells[row + 3]] += np.uint32(1)
         for row in range(even, filled):
-            one[numbers[row]] += np.uint32(1)
+            one[cells[row]] += np.uint32(1)
 
 
 @_compile
 def _count_directly(
     block: Columns,
-    own: NDArray[np.int64],
-    sizes: NDArray[np.uint32],
-    numbers: NDArray[np.uint32],
+    axes: NDArray[np.int64],
+    shape: NDArray[np.uint32],
+    cells: NDArray[np.uint32],
     table: NDArray[np.int64],
 ) -> None:
-    """Count a block into its table."""
+    """Count a block into the table of a clique."""
     for begin in range(0, block.shape[1], _STRIDE):
-        for row in range(_fill_cell_indices(block, begin, own, sizes, numbers)):
-            table[numbers[row]] += 1
+        for row in range(_fill_cell_indices(block, begin, axes, shape, cells)):
+            table[cells[row]] += 1
 
 
 @_compile
 def _fill_cell_indices(
-    block: Columns, begin: int, own: NDArray[np.int64], sizes: NDArray[np.uint32], numbers: NDArray[np.uint32]
+    block: Columns, begin: int, axes: NDArray[np.int64], shape: NDArray[np.uint32], cells: NDArray[np.uint32]
 ) -> int:
-    """The cell of every row of a stride, its codes being the digits of one number; and how many rows it has.
+    """Compute the flat index of the cell of every row of a stride; return the number of rows in the stride.
 
-    One loop for each attribute, over contiguous memory, so that the processor takes many rows at a time.
+    There is one loop for each attribute, over contiguous memory, so the compiler can vectorize it.
     """
     filled = int(min(_STRIDE, block.shape[1] - begin))
-    column = block[own[0], begin : begin + filled]
-    if len(own) == 1:
+    column = block[axes[0], begin : begin + filled]
+    if len(axes) == 1:
         for row in range(filled):
-            numbers[row] = column[row]
+            cells[row] = column[row]
         return filled
-    after, size = block[own[1], begin : begin + filled], sizes[1]
+    following, size = block[axes[1], begin : begin + filled], shape[1]
     for row in range(filled):
-        numbers[row] = np.uint32(column[row]) * size + np.uint32(after[row])
-    for part in range(2, len(own)):
-        after, size = block[own[part], begin : begin + filled], sizes[part]
+        cells[row] = np.uint32(column[row]) * size + np.uint32(following[row])
+    for index in range(2, len(axes)):
+        following, size = block[axes[index], begin : begin + filled], shape[index]
         for row in range(filled):
-            numbers[row] = numbers[row] * size + np.uint32(after[row])
+            cells[row] = cells[row] * size + np.uint32(following[row])
     return filled

@@ -1,4 +1,4 @@
-"""Synthetic tables → files, by suffix."""
+"""Writes tables to files; the suffix decides the format."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from dpsyn.atomic_files import atomic_write, table_format
 from dpsyn.errors import OutputError
 
 SYNTHETIC_MARK = {b"dpsyn": b"synthetic"}
-"""What the metadata of Parquet and Arrow files says, so that nobody takes them for the real rows."""
+"""Metadata of Parquet and Arrow files that marks their rows as synthetic."""
 
 
 def write_table(batches: Any, path: str | Path, *, synthetic: bool) -> None:
-    """Write a table to a file, beside its place first; ``-`` is standard output, as CSV.
+    """Write a table to a file, atomically: to a temporary file first, which is then renamed.
 
-    The table is an Arrow table, a pandas or polars frame, or batches of one schema.
-
-    ``synthetic`` marks the file as such where its format has room for it.
+    Args:
+        batches: an Arrow table, a pandas or polars DataFrame, or Arrow batches that all have the same schema.
+        path: the file; its suffix decides the format. ``-`` is standard output, as CSV.
+        synthetic: mark the rows as synthetic in the metadata of the file, if its format has metadata.
     """
     table_schema, parts = _as_batches(batches)
     if synthetic:
@@ -49,12 +50,12 @@ def _as_batches(batches: Any) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
     iterator = iter(batches)
     first = next(iterator, None)
     if first is None:
-        raise OutputError("there is nothing to write, not even the names of the columns")
+        raise OutputError("there is nothing to write, not even column names; give at least one batch")
     return first.schema, _chain(first, iterator)
 
 
 def _with_plain_texts(table: pa.Table) -> pa.Table:
-    """The table with texts of the usual type: not every format can be written from polars' own."""
+    """The table with plain strings: not every format can be written from the string types of polars."""
     kinds = {pa.string_view(): pa.string(), pa.large_string(): pa.string()}
     fields = [field.with_type(kinds.get(field.type, field.type)) for field in table.schema]
     return table.cast(pa.schema(fields))
@@ -76,7 +77,7 @@ def _choose_writer(path: Path, schema: pa.Schema) -> Callable[[Any], Any]:
 
 @contextlib.contextmanager
 def _open_sink(beside: Path, path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
-    """The file to write into, compressed if its final name says so; without a time stamp in it."""
+    """Open the temporary file, compressed if the final name ends with .gz; without a timestamp in it."""
     with beside.open("wb") as file:
         if not path.name.lower().endswith(".gz"):
             yield file

@@ -1,4 +1,4 @@
-"""Exact counts of private rows. Only the gate, ``private``, may import this package.
+"""Exact counts of private rows, after contribution bounding. Only the gate, ``private``, may import this package.
 
 Importing it loads the compiler of its kernels, so the gate imports it when the first table is opened.
 """

@@ -1,4 +1,4 @@
-"""The rows of a private table that count, read batch by batch."""
+"""The rows of a private table that count after contribution bounding, read batch by batch."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from dpsyn.sources import Source, map_in_threads
 T = TypeVar("T")
 
 ExtraReading = Callable[[pa.RecordBatch], NDArray[Any]]
-"""Codes of a batch under another reading than the schema's."""
+"""Codes that are read from a batch in another way than the schema's."""
 
 
 class EncodedBatch:
-    """A batch of rows, with its codes as soon as somebody asks for them."""
+    """A batch of rows; its codes are computed on first use."""
 
     def __init__(self, batch: pa.RecordBatch, codec: Codec) -> None:
         self.arrow = batch
@@ -41,17 +41,18 @@ class EncodedBatch:
 
     @functools.cached_property
     def codes(self) -> Codes:
-        """Fine codes of all attributes but open ones."""
+        """The fine codes of all attributes except open ones."""
         return self._codec.encode(self.arrow)
 
 
 class BoundedRows(Opaque):
-    """The rows of a source that count: all of them, or with a unit at most ``unit.rows`` of each person.
+    """The rows of a source that count: all rows, or with a privacy unit at most ``privacy_unit.max_rows`` of each unit.
 
-    What a person's rows are chosen by is all that is read from them: their codes, and the texts of attributes that
-    are open, or were when the table was first opened; so the same rows are kept once values are bought.
+    The priority of a row is a hash of everything that is read from it: its codes, and the texts of attributes that are
+    open, or were open when the table was first opened. So the same rows still count after values were discovered.
 
-    Privacy: it hands out rows to engines, never further. The structure is checked at once, before any row is read.
+    Privacy: rows are returned to engines only. The structure is checked in the constructor, before any row is read. See
+    ``contribution_bounding`` for why the choice of rows is private.
     """
 
     def __init__(
@@ -70,34 +71,34 @@ class BoundedRows(Opaque):
         self.key, self.text_attributes = key, tuple(sorted(opens.union(text_attributes)))
         self._threads = threads
         self._hasher = RowHasher(key)
-        self._hashed_axes = [place for place, name in enumerate(self.codec.names) if name not in self.text_attributes]
+        self._hashed_axes = [axis for axis, name in enumerate(self.codec.names) if name not in self.text_attributes]
         self._limits: PriorityLimits | None = None
 
     def with_schema(self, schema: Schema) -> BoundedRows:
-        """The same rows under another schema with the same unit."""
+        """The same rows under another schema with the same privacy unit."""
         if schema.privacy_unit != self.schema.privacy_unit:
-            raise InternalError("another schema of the same rows must have the same unit of privacy")
+            raise InternalError("another schema of the same rows must have the same privacy unit")
         rows = BoundedRows(self.source, schema, self.key, self.text_attributes)
         if rows._key_inputs() == self._key_inputs():
             rows._limits = self._limits
         return rows
 
     def require_rereadable(self, why: str) -> None:
-        """Refuse, before reading, what needs another reading of a source that has only one."""
+        """Refuse, before reading, a source that can be read only once; ``why`` names what needs another reading."""
         if not self.source.rereadable:
-            raise SourceError(f"{self.source.label} can be read only once, but {why}; give a table or a file")
+            raise SourceError(f"{self.source.label} can be read only once, but {why}; give a table or a file instead")
 
     def read_codes(self) -> list[Codes]:
-        """Fine codes of all rows that count, from a single reading, in the source's batches."""
+        """The fine codes of all rows that count, from one reading, in the batches of the source."""
         if self.schema.privacy_unit is None:
-            return list(self._read(lambda part: part.codes))
-        found = list(self._read(lambda part: (part.codes, self._row_keys(part))))
-        chosen = bound_contributions(
-            np.concatenate([np.empty((3, 0), np.uint64), *(keys for _, keys in found)], axis=1),
-            self.max_rows_per_person,
+            return list(self._read(lambda batch: batch.codes))
+        pairs = list(self._read(lambda batch: (batch.codes, self._row_keys(batch))))
+        mask = bound_contributions(
+            np.concatenate([np.empty((3, 0), np.uint64), *(keys for _, keys in pairs)], axis=1),
+            self.max_rows_per_unit,
         )
-        ends = pairwise(accumulate((len(codes) for codes, _ in found), initial=0))
-        return [codes[chosen[first:stop]] for (codes, _), (first, stop) in zip(found, ends, strict=True)]
+        spans = pairwise(accumulate((len(codes) for codes, _ in pairs), initial=0))
+        return [codes[mask[first:stop]] for (codes, _), (first, stop) in zip(pairs, spans, strict=True)]
 
     def read_batches(
         self,
@@ -105,25 +106,26 @@ class BoundedRows(Opaque):
         extra_reading: ExtraReading | None = None,
         columns: Sequence[str] | None = None,
     ) -> Iterator[tuple[T, RowMask | None]]:
-        """What ``extract`` gives for every batch, and which rows of it count; None if all do.
+        """The result of ``extract`` for every batch, and which rows of the batch count; None if all do.
 
-        ``extra_reading`` is another reading that joins what rows are chosen by. Without a unit only ``columns`` are read.
+        The codes of ``extra_reading`` are hashed into the priorities of rows. Without a privacy unit, only ``columns``
+        are read.
         """
         if self.schema.privacy_unit is None:
-            yield from ((taken, None) for taken in self._read(extract, columns))
+            yield from ((values, None) for values in self._read(extract, columns))
             return
-        keeper = self._start_filter(extra_reading)
-        for taken, keys in self.read_keyed_batches(extract, extra_reading):
-            yield taken, keeper.select_rows(keys)
+        row_filter = self._start_filter(extra_reading)
+        for values, keys in self.read_keyed_batches(extract, extra_reading):
+            yield values, row_filter.select_rows(keys)
 
     def read_keyed_batches(
         self, extract: Callable[[EncodedBatch], T], extra_reading: ExtraReading | None = None
     ) -> Iterator[tuple[T, RowKeys]]:
-        """What ``extract`` gives for every batch, and the keys of its rows, where there is a unit."""
-        return self._read(lambda part: (extract(part), self._row_keys(part, extra_reading)))
+        """The result of ``extract`` for every batch, and the keys of its rows; the schema must have a privacy unit."""
+        return self._read(lambda batch: (extract(batch), self._row_keys(batch, extra_reading)))
 
     def try_reading(self) -> None:
-        """Read everything once, so that a file that cannot be read is found now; with a unit, find the limits."""
+        """Read everything once, so that an unreadable file fails now; with a privacy unit, find the limits of units."""
         if self.schema.privacy_unit is not None:
             self._start_filter(None)
         else:
@@ -131,9 +133,9 @@ class BoundedRows(Opaque):
                 pass
 
     def _start_filter(self, extra_reading: ExtraReading | None) -> ContributionFilter:
-        """A first reading: which priorities each person keeps. They are kept for later questions.
+        """A filter for one reading. The limits of units need a reading before; they are stored for later queries.
 
-        Those of another reading of a column are not: no two questions have the same one.
+        Limits with an ``extra_reading`` are not stored, because no two queries have the same one.
         """
         if extra_reading is not None:
             return self._find_limits(extra_reading).start_pass()
@@ -142,14 +144,14 @@ class BoundedRows(Opaque):
         return self._limits.start_pass()
 
     def _find_limits(self, extra_reading: ExtraReading | None) -> PriorityLimits:
-        smallest = SmallestKeys(self.max_rows_per_person)
-        for keys in self._read(lambda part: self._row_keys(part, extra_reading)):
+        smallest = SmallestKeys(self.max_rows_per_unit)
+        for keys in self._read(lambda batch: self._row_keys(batch, extra_reading)):
             smallest.add(keys)
         return smallest.limits()
 
     def _key_inputs(self) -> object:
-        """What the keys of rows are made of, besides the rows."""
-        return self.text_attributes, tuple(self.codec.attributes[place] for place in self._hashed_axes)
+        """Everything that the keys of rows depend on, besides the rows and the secret key."""
+        return self.text_attributes, tuple(self.codec.attributes[axis] for axis in self._hashed_axes)
 
     def _read(self, work: Callable[[EncodedBatch], T], columns: Sequence[str] | None = None) -> Iterator[T]:
         batches = self.source.batches(self.schema.columns if columns is None else columns)
@@ -158,7 +160,7 @@ class BoundedRows(Opaque):
     def _row_keys(self, batch: EncodedBatch, extra_reading: ExtraReading | None = None) -> RowKeys:
         unit = self.schema.privacy_unit
         if unit is None:
-            raise InternalError("rows have keys only where there is a unit")
+            raise InternalError("rows have keys only if the schema has a privacy unit")
         return self._hasher.compute_keys(
             batch.arrow.column(unit.id),
             self.schema[unit.id],
@@ -168,6 +170,6 @@ class BoundedRows(Opaque):
         )
 
     @property
-    def max_rows_per_person(self) -> int:
-        """Rows of a person that count at most, where there is a unit."""
+    def max_rows_per_unit(self) -> int:
+        """The bound k on the rows of a privacy unit; 0 if the schema has none."""
         return self.schema.privacy_unit.max_rows if self.schema.privacy_unit else 0

@@ -1,4 +1,4 @@
-"""A source and a schema → an engine."""
+"""Opens tables, and chooses the engine that counts them."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from dpsyn.schema import Schema
 from dpsyn.sources import Source, is_pattern, is_postgres_address, open_source
 
 _SPARK_TABLE_NAME = re.compile(r"\w+(\.(?!(csv|tsv|parquet|pq|arrow|feather|ipc|gz|bz2|zst|lz4|duckdb|ddb)$)\w+){0,2}")
-"""The name of a table in Spark's catalogue, and not that of a file."""
+"""The name of a table in Spark's catalog, as opposed to that of a file."""
 
 EngineKind = Literal["auto", "memory", "stream", "spark"]
 
 MAX_IN_MEMORY_BYTES = 1 << 30
-"""Files up to this size are held in memory: their codes take about as much, and a steward's machine has it."""
+"""Files up to this size are held in memory: their codes take about as much, which common machines have."""
 
 
 def open_table(data: Any, *, query: str | None = None, kind: EngineKind = "auto") -> Source:
-    """The source of a table; for Spark also a Spark DataFrame, the name of a Spark table, or an address it reads."""
+    """Open the source of a table; for Spark also a Spark DataFrame, the name of a Spark table, or a Spark address."""
     if spark.is_spark_frame(data):
         if query is not None:
-            raise SourceError("a Spark DataFrame takes no query; select from it first")
+            raise SourceError("a Spark DataFrame takes no query; select its rows yourself")
         return spark.open_spark_source(data)
     if kind == "spark" and (query is not None or is_postgres_address(data)):
         raise SourceError(
-            "Spark counts files, tables that it knows and DataFrames, not the answer of a query; "
-            "leave the engine at auto, or say stream"
+            "Spark counts files, Spark tables and Spark DataFrames, not the result of a query; "
+            "set the engine to auto or stream"
         )
     if kind == "spark" and isinstance(data, str) and not _is_path(data):
         return spark.open_spark_source(data)
@@ -45,17 +45,21 @@ def open_table(data: Any, *, query: str | None = None, kind: EngineKind = "auto"
 
 
 def _is_path(data: str) -> bool:
-    """Whether a text stands for files on this machine, there or not, rather than for a table or an address."""
+    """Whether a text is a path on this machine (the file may not exist), and not a Spark table or an address."""
     return not data or (
         "://" not in data and (is_pattern(data) or os.path.exists(data) or not _SPARK_TABLE_NAME.fullmatch(data))
     )
 
 
 def open_engine(source: Source, schema: Schema, *, kind: EngineKind = "auto", key: bytes) -> Engine:
-    """An engine that counts the rows of a source. Its structure is checked here; no row is read yet.
+    """An engine that counts the rows of a source. The structure is checked here; no row is read yet.
 
-    ``auto`` streams files and folders above ``MOST_BYTES`` and holds all else in memory, but for what is Spark's.
-    ``key`` is 16 secret bytes, drawn anew for each run, by which the rows of a person are chosen.
+    Args:
+        source: the private table.
+        schema: what is public about it.
+        kind: ``auto`` chooses Spark for Spark sources, streams files and folders above ``MAX_IN_MEMORY_BYTES``, and
+            holds all other tables in memory.
+        key: 16 secret random bytes of this run, for contribution bounding.
 
     Privacy: the choice of an engine depends on the size of the file, which is public, and never on the number of
     rows.
@@ -71,10 +75,10 @@ def open_engine(source: Source, schema: Schema, *, kind: EngineKind = "auto", ke
 
 
 def choose_engine_kind(source: Source, kind: EngineKind = "auto") -> Literal["memory", "stream", "spark"]:
-    """Which engine counts a source."""
+    """The kind of engine that counts a source."""
     if isinstance(source, spark.SparkSource):
         if kind not in ("auto", "spark"):
-            raise SourceError(f"{source.label} is counted by Spark; leave the engine at auto, or say spark")
+            raise SourceError(f"{source.label} is counted by Spark; set the engine to auto or spark")
         return "spark"
     if kind == "auto":
         return "stream" if (source.byte_size or 0) > MAX_IN_MEMORY_BYTES and source.rereadable else "memory"

@@ -1,7 +1,7 @@
-"""Keyed hashing and keeping rows, compiled. Arrays in, arrays out; whoever calls has checked everything.
+"""Compiled keyed hashing and contribution bounding. Arrays in, arrays out; the caller has checked all arguments.
 
-Tables come as *columns*: attributes × rows, each attribute contiguous. Indices and hashes are unsigned 64-bit
-numbers throughout: numba would check signed ones for negative values and mix signed and unsigned into floats.
+Codes are given as *columns*: attributes × rows, each attribute contiguous. Indices and hashes are unsigned 64-bit
+integers: numba checks signed ones for negative values, and converts a mix of signed and unsigned ones to floats.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HashWords = NDArray[np.uint64]
 
 
 def _compile(function: _Function) -> _Function:
-    """Compile on the first call and keep the result on disk; other threads run meanwhile."""
+    """Compile on the first call and cache the result on disk; the compiled code releases the GIL."""
     return cast(_Function, njit(cache=True, nogil=True)(function))
 
 
@@ -82,10 +82,10 @@ def hash_texts(data: NDArray[np.uint8], ends: NDArray[np.int64], key: HashWords,
         begin, end = ends[text], ends[text + 1]
         whole = begin + (end - begin) // 8 * 8
         state = _begin(key)
-        for place in range(begin, whole, 8):
+        for position in range(begin, whole, 8):
             word = np.uint64(0)
             for byte in range(8):
-                word |= np.uint64(data[place + byte]) << np.uint64(8 * byte)
+                word |= np.uint64(data[position + byte]) << np.uint64(8 * byte)
             state = _absorb(state, word)
         word = np.uint64((end - begin) & 0xFF) << np.uint64(56)
         for byte in range(end - whole):
@@ -99,23 +99,23 @@ def hash_rows(columns: Columns, words: HashWords, key: HashWords, hashes: HashWo
     length = np.uint64(8 * ((len(columns) + 1) // 2 + len(words)) & 0xFF)
     for row in range(len(hashes)):
         state = _begin(key)
-        for place in range(0, len(columns), 2):
-            word = np.uint64(columns[place, row])
-            if place + 1 < len(columns):
-                word |= np.uint64(columns[place + 1, row]) << np.uint64(32)
+        for axis in range(0, len(columns), 2):
+            word = np.uint64(columns[axis, row])
+            if axis + 1 < len(columns):
+                word |= np.uint64(columns[axis + 1, row]) << np.uint64(32)
             state = _absorb(state, word)
-        for place in range(len(words)):
-            state = _absorb(state, words[place, row])
+        for index in range(len(words)):
+            state = _absorb(state, words[index, row])
         hashes[row] = _finish(_absorb(state, length << np.uint64(56)))
 
 
-# ── keeping rows ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── contribution bounding ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @_compile
 def keep_rows(
     keys: HashWords,
-    persons: HashWords,
+    units: HashWords,
     buckets: NDArray[np.int64],
     shift: int,
     limits: HashWords,
@@ -123,21 +123,21 @@ def keep_rows(
     ties: NDArray[np.int64],
     mask: NDArray[np.bool_],
 ) -> None:
-    """Mark the rows whose priority is below their person's limit, or at it while ``ties`` last.
+    """Mark the rows whose priority is below the limit of their unit, or equal to it while ``ties`` last.
 
-    ``keys`` is three × rows: two words of the person, the priority. ``persons`` is two × persons, ascending;
+    ``keys`` is three × rows: the two words of the unit's hash, and the priority. ``units`` is two × units, ascending;
     those whose first word begins with the bits of bucket ``b`` are ``buckets[b] … buckets[b+1]−1``. ``below`` and
-    ``ties`` say how many rows of each person are still to be kept, and are counted down.
+    ``ties`` are the numbers of rows of each unit that may still be marked; they are counted down.
     """
     for row in range(len(mask)):
         bucket = np.intp(keys[0, row] >> np.uint64(shift))
-        for person in range(buckets[bucket], buckets[bucket + 1]):
-            if persons[0, person] != keys[0, row] or persons[1, person] != keys[1, row]:
+        for unit in range(buckets[bucket], buckets[bucket + 1]):
+            if units[0, unit] != keys[0, row] or units[1, unit] != keys[1, row]:
                 continue
-            if keys[2, row] < limits[person] and below[person] > 0:
-                below[person] -= 1
+            if keys[2, row] < limits[unit] and below[unit] > 0:
+                below[unit] -= 1
                 mask[row] = True
-            elif keys[2, row] == limits[person] and ties[person] > 0:
-                ties[person] -= 1
+            elif keys[2, row] == limits[unit] and ties[unit] > 0:
+                ties[unit] -= 1
                 mask[row] = True
             break

@@ -1,4 +1,4 @@
-"""Counts of a table whose codes are held in memory."""
+"""The engine for tables whose codes fit in memory."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from dpsyn.engines.stream import BatchEngine, require_origin
 
 
 class MemoryEngine(BatchEngine):
-    """Reads the table once and keeps its codes: an ``Engine``.
+    """An ``Engine`` that reads the table once and keeps its codes.
 
-    Memory is about one byte for each cell of the table, twice that while it is read or recoded; with a unit also
-    some sixty bytes for each row while it is read.
+    It needs about one byte for each entry of the table, and twice that while the table is read or recoded. With a
+    privacy unit it also needs about sixty bytes for each row while the table is read.
 
     Privacy: see ``Engine``. The codes of rows that do not count are dropped as soon as all rows are read.
     """
@@ -25,7 +25,7 @@ class MemoryEngine(BatchEngine):
     def __init__(self, rows: BoundedRows) -> None:
         if rows.open_attributes:
             rows.require_rereadable(
-                f"the values of {', '.join(rows.open_attributes)} are bought in readings of their own"
+                f"discovering the values of {', '.join(rows.open_attributes)} needs further readings"
             )
         super().__init__(rows)
         self._latest: tuple[Recoding, Codes] | None = None
@@ -35,19 +35,19 @@ class MemoryEngine(BatchEngine):
         _ = self._fine
 
     def count(self, cliques: CliqueAxes, recoding: Recoding) -> list[Counts]:
-        """For each clique the table of counts of the rows that count."""
+        """The contingency table of each clique, over the rows that count."""
         require_origin(recoding, self._rows.codec)
-        tally = MarginalCounter(cliques, recoding.sizes)
-        tally.add(self._recode(recoding))
-        return tally.tables()
+        counter = MarginalCounter(cliques, recoding.sizes)
+        counter.add(self._recode(recoding))
+        return counter.tables()
 
     def _recode(self, recoding: Recoding) -> Codes:
-        """The codes under a recoding; the latest is kept, because a recipe asks under the same one many times."""
+        """The codes under a recoding; the latest are kept, because a recipe uses the same recoding many times."""
         latest = self._latest
         if latest is None or latest[0] is not recoding:
-            self._latest = None  # gives the memory back before more is taken
+            self._latest = None  # frees the memory before more is allocated
             latest = self._latest = (recoding, recoding.apply(self._fine))
-        return latest[1]  # not that of the field: another thread may have put its own there
+        return latest[1]  # not that of self._latest, which another thread may have replaced
 
     @functools.cached_property
     def _fine(self) -> Codes:
@@ -56,7 +56,7 @@ class MemoryEngine(BatchEngine):
         dtype = parts[0].dtype if parts else np.dtype(np.uint8)
         codes = np.empty((sum(map(len, parts)), attributes), dtype, order="F")
         filled = len(codes)
-        while parts:  # from the end, so that each part can be given back
+        while parts:  # from the end, so that the memory of each part is freed
             part = parts.pop()
             codes[filled - len(part) : filled] = part
             filled -= len(part)

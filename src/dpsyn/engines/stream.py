@@ -1,4 +1,4 @@
-"""What all engines do alike: questions that are answered by reading the table once more."""
+"""The common part of engines that read batches, and the engine for tables that are larger than memory."""
 
 from __future__ import annotations
 
@@ -17,86 +17,86 @@ A = TypeVar("A")
 
 
 class BatchEngine(Opaque):
-    """An engine over rows that are read in batches; how they are counted is for others to say."""
+    """The common part of engines that read rows in batches; subclasses implement ``prepare`` and ``count``."""
 
     def __init__(self, rows: BoundedRows) -> None:
         self._rows = rows
 
     def require_rereadable(self, why: str) -> None:
-        """Refuse what needs another reading of a source that has only one."""
+        """Refuse a source that can be read only once; ``why`` names what needs another reading."""
         self._rows.require_rereadable(why)
 
     def count_texts(self, name: str) -> dict[str, int]:
-        """How many of the rows that count have each text of an open attribute."""
+        """The number of counted rows with each text of an open attribute."""
         attribute = open_attribute(self._rows.schema, name)
-        self._rows.require_rereadable(f"the values of {name!r} are bought in a reading of their own")
+        self._rows.require_rereadable(f"discovering the values of {name!r} needs a reading of its own")
         return self._answer_query(TextsQuery(attribute))
 
     def count_column(self, name: str, column: ColumnCodec, size: int) -> Counts:
-        """How many of the rows that count have each code that another column reads from an attribute."""
+        """The number of counted rows with each code that another column codec reads from an attribute."""
         require_fitting(column, name, self._rows.source.schema)
-        self._rows.require_rereadable(f"{name!r} is read in another way, in a reading of its own")
+        self._rows.require_rereadable(f"another encoding of {name!r} needs a reading of its own")
         return self._answer_query(ColumnCodesQuery(name, column, size))
 
     def with_schema(self, schema: Schema) -> Self:
         """The same rows under another schema."""
-        self._rows.require_rereadable("it would be read anew under another schema")
+        self._rows.require_rereadable("another schema needs a further reading")
         return type(self)(self._rows.with_schema(schema))
 
     def _answer_query(self, query: CountingQuery[A]) -> A:
-        """The answer to a question, from a reading of its own."""
-        counting = query.new_accumulator()
-        for taken, chosen in self._rows.read_batches(query.extract, query.extra_reading, query.columns):
-            counting.add(taken if chosen is None else query.select_rows(taken, chosen))
-        return query.answer(counting.keyed_counts())
+        """The answer to a query, from a reading of its own."""
+        accumulator = query.new_accumulator()
+        for values, mask in self._rows.read_batches(query.extract, query.extra_reading, query.columns):
+            accumulator.add(values if mask is None else query.select_rows(values, mask))
+        return query.answer(accumulator.keyed_counts())
 
 
 def require_origin(recoding: Recoding, codec: Codec) -> None:
-    """Refuse a recoding that was made for other codes: it would be looked up in the wrong tables."""
+    """Refuse a recoding that was made for other fine codes: its look-up tables would not fit."""
     if recoding.origin != codec.domain:
         raise InternalError("the recoding was made for another schema")
 
 
 def open_attribute(schema: Schema, name: str) -> Open:
-    """An attribute whose texts may be counted."""
+    """The attribute of a name, if it is open, so that its texts may be counted."""
     attribute = schema[name]
     if not isinstance(attribute, Open):
-        raise SchemaError(f"{name!r} is {attribute.kind}; only the texts of open attributes are counted")
+        raise SchemaError(f"{name!r} is {attribute.kind}; only the texts of open attributes can be counted")
     return attribute
 
 
 def require_fitting(column: ColumnCodec, name: str, table: pa.Schema) -> None:
-    """Refuse to read a column of a table in a way that its type does not allow."""
+    """Refuse a column codec that does not accept the type of a column."""
     kind = table.field(name).type
     if not column.accepts(kind):
-        raise SourceError(f"column {name!r} holds {kind}, which cannot be read as asked")
+        raise SourceError(f"column {name!r} holds {kind}, which cannot be encoded in the requested way")
 
 
-# ── Counts of a table that is read anew for every question, so that it may be larger than memory ──
+# ── tables that are larger than memory ───────────────────────────────────────────────────────────────────────
 
 
 class StreamEngine(BatchEngine):
-    """Counts batch by batch, all cliques of a question in one reading: an ``Engine``.
+    """An ``Engine`` that reads the table for every query and counts batch by batch, all cliques of a query together.
 
-    Memory is bounded by a few batches and the counts; with a unit also by k keys of each person, which one more reading
-    finds before the first question. While a batch is counted, the next ones are read into codes.
+    It needs memory for a few batches and the counts. With a privacy unit it also needs memory for k keys of each unit,
+    which take one more reading before the first query. While a batch is counted, the next batches are encoded.
 
-    Privacy: see ``Engine``. No row outlives the question.
+    Privacy: see ``Engine``. No row stays in memory after the query.
     """
 
     def __init__(self, rows: BoundedRows) -> None:
-        rows.require_rereadable("streaming reads the table anew for every question")
+        rows.require_rereadable("the stream engine reads the table for every query")
         super().__init__(rows)
 
     def prepare(self) -> None:
-        """Read the table once and keep nothing of it, but which rows of a person count if there is a unit."""
+        """Read the table once; with a privacy unit, keep the limits that decide which rows count."""
         self._rows.try_reading()
 
     def count(self, cliques: CliqueAxes, recoding: Recoding) -> list[Counts]:
-        """For each clique the table of counts of the rows that count."""
+        """The contingency table of each clique, over the rows that count."""
         require_origin(recoding, self._rows.codec)
-        question = MarginalsQuery.of(cliques, recoding)
-        counting = question.new_accumulator()
-        for codes, chosen in self._rows.read_batches(question.extract):
-            counting.add(codes if chosen is None else codes[chosen])
-        return counting.tables()
+        query = MarginalsQuery.of(cliques, recoding)
+        accumulator = query.new_accumulator()
+        for codes, mask in self._rows.read_batches(query.extract):
+            accumulator.add(codes if mask is None else codes[mask])
+        return accumulator.tables()

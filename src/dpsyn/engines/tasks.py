@@ -1,9 +1,10 @@
-"""What a worker elsewhere does with its part of a table: rows in as Arrow batches, counts by key out.
+"""Tasks of distributed workers: they take the rows of a part of a table as Arrow batches and return counts by key.
 
-Nothing here knows who runs it. A task is a function of its rows, of the question and of the key, and draws nothing at
-random: run twice it gives the same, so that whoever runs it may run it again, or twice at once, and take one result.
+Nothing here depends on the framework that runs the tasks. A task is a deterministic function of its rows, the query and
+the key. So the framework may run a task again, or twice at the same time, and use one of the results.
 
-Privacy: a worker's errors are told in our own words; its framework would log any others with the cells they quote.
+Privacy: the errors of a worker are reported in our own words; the framework would log any other error, with the entries
+that it quotes.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ from dpsyn.schema import Schema
 from dpsyn.sources.files import open_piece
 from dpsyn.sources.source import guard_batches
 
-ROW_KEY_COLUMNS = ("person", "same_person", "priority")
-"""Columns of the key of a row: two words of the person, and the priority."""
+ROW_KEY_COLUMNS = ("unit", "unit_again", "priority")
+"""The columns of the key of a row: the two words of the unit's hash, and the priority."""
 
 PACKED_COLUMN = "packed"
 COUNT_COLUMN = "count"
 KEY_COLUMN = "key"
 
 _SIGN_BIT = np.uint64(1 << 63)
-"""Turned, unsigned words are in order as signed ones, which is all that some frameworks know."""
+"""With this bit flipped, unsigned words have the same order as signed ones, the only ones that Spark has."""
 
-_WORKER_FAILED = "a worker failed; see that all workers reach the files and have the same version of DPSyn"
+_WORKER_FAILED = "a worker failed; check that all workers can read the files and have the same version of DPSyn"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -41,12 +42,12 @@ class PartitionReader:
     """How a worker reads its part of a table.
 
     Attributes:
-        label: how messages call the table.
-        table: names and types of its columns.
-        pieces: the pieces of files that batches list by number; None if they hold the rows themselves.
-        schema: what is public about it.
-        key: the secret by which rows of a person are chosen.
-        text_attributes: attributes that are open, or were.
+        label: the name of the table in messages.
+        table: the names and types of its columns.
+        pieces: the pieces of files; batches then list their indices. None if batches hold the rows themselves.
+        schema: what is public about the table.
+        key: the secret key of the run, for contribution bounding.
+        text_attributes: the attributes that are open, or were open.
     """
 
     label: str
@@ -57,12 +58,12 @@ class PartitionReader:
     text_attributes: tuple[str, ...]
 
     def rows(self, batches: Iterable[pa.RecordBatch]) -> BoundedRows:
-        """The rows of a part; one thread, because workers are as many as there are cores."""
+        """The rows of a part, read by one thread, because there is a worker for each core."""
         return BoundedRows(_PartitionSource(self, batches), self.schema, self.key, self.text_attributes, threads=1)
 
 
 class _PartitionSource:
-    """The rows of a part as a source, to be read once."""
+    """The rows of a part as a source that can be read once."""
 
     rereadable = False
     byte_size: int | None = None
@@ -72,25 +73,25 @@ class _PartitionSource:
         self._pieces, self._batches = reader.pieces, batches
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The rows, of the pieces or as they come."""
+        """The rows, from the pieces of files or from the batches themselves."""
         for batch in self._batches:
             if self._pieces is None:
                 yield batch.select(list(columns))
             else:
-                for number in batch.column(0).to_pylist():
-                    yield from open_piece(self._pieces[number]).batches(columns)
+                for index in batch.column(0).to_pylist():
+                    yield from open_piece(self._pieces[index]).batches(columns)
 
 
 def count_partition(
     reader: PartitionReader, query: CountingQuery[Any], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The counts of a part of a table where all rows count."""
+    """The counts of a part of a table without a privacy unit, where all rows count."""
 
     def count() -> Iterator[pa.RecordBatch]:
-        counting = query.new_accumulator(threads=1)
-        for taken, _ in reader.rows(batches).read_batches(query.extract, columns=query.columns):
-            counting.add(taken)
-        yield _counts_batch(counting)
+        accumulator = query.new_accumulator(threads=1)
+        for values, _ in reader.rows(batches).read_batches(query.extract, columns=query.columns):
+            accumulator.add(values)
+        yield _counts_batch(accumulator)
 
     return guard_batches(count, reader.label, _WORKER_FAILED)
 
@@ -98,17 +99,17 @@ def count_partition(
 def key_partition(
     reader: PartitionReader, query: CountingQuery[Any], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """What is counted of each row, packed, with the key of the row, where there is a unit.
+    """The packed value and the key of each row of a part, for a table with a privacy unit.
 
-    Of each person in a batch only k rows are handed on: the others cannot be among the k that count.
+    At most k rows of each unit in a batch are returned: the others cannot be among the k that count.
     """
 
     def add_keys() -> Iterator[pa.RecordBatch]:
         rows = reader.rows(batches)
-        for taken, keys in rows.read_keyed_batches(query.extract, query.extra_reading):
-            few = bound_contributions(keys, rows.max_rows_per_person)
-            words = [pa.array((keys[place, few] ^ _SIGN_BIT).view(np.int64)) for place in range(len(ROW_KEY_COLUMNS))]
-            packed = query.pack(query.select_rows(taken, few))
+        for values, keys in rows.read_keyed_batches(query.extract, query.extra_reading):
+            mask = bound_contributions(keys, rows.max_rows_per_unit)
+            words = [pa.array((keys[index, mask] ^ _SIGN_BIT).view(np.int64)) for index in range(len(ROW_KEY_COLUMNS))]
+            packed = query.pack(query.select_rows(values, mask))
             yield pa.RecordBatch.from_arrays([*words, packed], names=[*ROW_KEY_COLUMNS, PACKED_COLUMN])
 
     return guard_batches(add_keys, reader.label, _WORKER_FAILED)
@@ -117,14 +118,14 @@ def key_partition(
 def count_sorted(
     query: CountingQuery[Any], max_rows: int, label: str, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The counts of rows that were keyed, where all rows of a person are together and in the order of their keys."""
+    """The counts of rows from ``key_partition``, where all rows of a unit are together and sorted by their keys."""
 
     def count() -> Iterator[pa.RecordBatch]:
-        counting, ranks = query.new_accumulator(threads=1), RunningRanks()
+        accumulator, ranks = query.new_accumulator(threads=1), RunningRanks()
         for batch in batches:
-            taken = query.unpack(batch.column(PACKED_COLUMN))
-            counting.add(query.select_rows(taken, ranks.next_ranks(_row_keys(batch)) < max_rows))
-        yield _counts_batch(counting)
+            values = query.unpack(batch.column(PACKED_COLUMN))
+            accumulator.add(query.select_rows(values, ranks.next_ranks(_row_keys(batch)) < max_rows))
+        yield _counts_batch(accumulator)
 
     return guard_batches(count, label, _WORKER_FAILED)
 
@@ -135,6 +136,6 @@ def _row_keys(batch: pa.RecordBatch) -> RowKeys:
     return keys
 
 
-def _counts_batch(counting: Accumulator) -> pa.RecordBatch:
-    keys, counts = counting.keyed_counts()
+def _counts_batch(accumulator: Accumulator) -> pa.RecordBatch:
+    keys, counts = accumulator.keyed_counts()
     return pa.RecordBatch.from_arrays([keys, pa.array(counts, pa.int64())], names=[KEY_COLUMN, COUNT_COLUMN])

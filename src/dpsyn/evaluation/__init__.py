@@ -1,12 +1,10 @@
-"""A real and a synthetic table → scores. Everything here is private and says so."""
+"""The real table and a synthetic one → metrics. All results are private; every output states it."""
 
 from dpsyn.evaluation._evaluate import evaluate
-from dpsyn.evaluation.nist_contest import PRESETS, Preset, combine_scores
+from dpsyn.evaluation.nist_contest import PRESETS, IncomeColumns, Preset, combine_scores
 from dpsyn.evaluation.results import (
     EVALUATION_NOTICE,
     IDENTICAL_ROWS_NOTE,
-    Association,
-    AttributeScore,
     ClassifierScore,
     ContestScore,
     Correlations,
@@ -14,9 +12,6 @@ from dpsyn.evaluation.results import (
     Evaluation,
     IdenticalRows,
     IncomeScore,
-    Metric,
-    PairScore,
-    PairTable,
     RegionScore,
 )
 
@@ -24,18 +19,14 @@ __all__ = [
     "EVALUATION_NOTICE",
     "IDENTICAL_ROWS_NOTE",
     "PRESETS",
-    "Association",
-    "AttributeScore",
     "ClassifierScore",
     "ContestScore",
     "Correlations",
     "Distances",
     "Evaluation",
     "IdenticalRows",
+    "IncomeColumns",
     "IncomeScore",
-    "Metric",
-    "PairScore",
-    "PairTable",
     "Preset",
     "RegionScore",
     "combine_scores",

@@ -1,4 +1,4 @@
-"""All scores of a synthetic table."""
+"""All metrics of a synthetic table against the real one."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import Any
 from dpsyn.errors import UserError
 from dpsyn.evaluation.classifier import require_scikit_learn, score_classifier
 from dpsyn.evaluation.marginal_scores import (
+    compare_attributes,
+    compare_pairs,
     compute_triple_distances,
-    score_attributes,
-    score_pairs,
     tabulate_worst_pairs,
 )
 from dpsyn.evaluation.nist_contest import PAPER, IncomeColumns, find_preset, score_contest
 from dpsyn.evaluation.reader import read_tables
-from dpsyn.evaluation.results import ClassifierScore, Distances, Evaluation, IdenticalRows, Metric
+from dpsyn.evaluation.results import Distances, Evaluation, IdenticalRows
 from dpsyn.evaluation.tables import EvaluationTables, find_shared_rows, make_generator
+from dpsyn.marginals import Metric
 from dpsyn.progress import Progress, ignore_progress
-from dpsyn.schema import Schema, Value
+from dpsyn.schema import Schema
 
 
 def evaluate(
@@ -28,57 +29,60 @@ def evaluate(
     *,
     preset: str = PAPER.name,
     target: str | None = None,
-    region: str | None = None,
-    sex: str | None = None,
-    income: str | None = None,
-    sexes: tuple[Value, Value] | None = None,
+    income_columns: IncomeColumns | None = None,
     seed: int = 0,
     query: str | None = None,
     progress: Progress = ignore_progress,
 ) -> Evaluation:
-    """Compare a synthetic table with the real one, each figure beside two yardsticks.
+    """Compare a synthetic table with the real one, each metric beside two baselines.
 
-    The same tables, whatever the order of their rows, and the same seed give the same figures.
+    The result depends on the seed and on the rows of both tables, but not on the order of the rows. For example,
+    ``evaluate("people.csv", "synthetic.csv", "schema.yaml").distances.two_way`` is the mean distance of all two-way
+    marginals; ``Evaluation`` shows more.
 
-    Privacy: unpaid look at the real rows. The result is private: it must not be published, and to choose among releases
-    by it is outside the guarantee.
+    Privacy: reads the real rows without protection and charges nothing. The result is private: do not publish it.
+    Choosing among releases by it is outside the privacy guarantee.
 
     Args:
-        real: a path, a pandas or polars frame, an Arrow table, a DuckDB relation.
+        real: a path, a pandas or polars frame, an Arrow table, or a DuckDB relation.
         synthetic: likewise.
         schema: what is public about the real table, or the path of its file.
-        preset: the parameters of the contest's metrics: ``paper`` or ``match3``.
+        preset: the parameters of the metrics of the NIST contest: ``paper`` or ``match3``.
         target: a column that a classifier predicts; needs scikit-learn.
-        region: with ``sex`` and ``income``, the columns of the contest's third metric.
-        sex: see ``region``.
-        income: see ``region``.
-        sexes: the two values of ``sex`` that are compared; by default 1 and 2 if it has them, else its first two.
-        seed: decides which triples and queries are drawn, and the yardsticks.
-        query: a SELECT, or the name of a table, of ``real`` if it is a database; or a SELECT on files, called ``data``.
-        progress: is told what is going on.
+        income_columns: the columns of the contest's third metric, the Gini index and gender gap of regions; without
+            them it is left out.
+        seed: the seed of all random choices: triples of attributes, range queries, and the rows of the baselines.
+        query: a SELECT on ``real``, or the name of a table, if it is a database; or a SELECT on files, called ``data``.
+        progress: is called with each phase.
+
+    Returns:
+        All metrics; ``to_dict`` turns them into plain data for JSON.
     """
-    chosen, columns = find_preset(preset), _income_columns(region, sex, income, sexes)
+    contest_preset = find_preset(preset)
     schema = Schema.coerce(schema)
     _require_seed(seed)
-    _require_columns(schema, target, region, sex, income)
+    _require_columns(schema, target, *(income_columns.names if income_columns else ()))
     if target is not None:
         require_scikit_learn()
     progress("reading both tables", 0.0)
-    comparison = read_tables(real, synthetic, schema, seed=seed, query=query)
-    progress("scoring as the contest did", 0.0)
-    contest = score_contest(comparison, chosen, columns, seed=seed)
-    classifier = None if target is None else _train_classifiers(comparison, target, seed, progress)
+    tables = read_tables(real, synthetic, schema, seed=seed, query=query)
+    progress("computing the NIST scores", 0.0)
+    contest = score_contest(tables, contest_preset, income_columns, seed=seed)
+    classifier = None
+    if target is not None:
+        progress("training classifiers", 0.0)
+        classifier = score_classifier(tables, target, seed=seed)
     progress("comparing marginals", 0.0)
-    attributes = score_attributes(comparison)
-    pairs, correlations = score_pairs(comparison)
-    triples = compute_triple_distances(comparison, make_generator(seed, "triples"))
+    attributes = compare_attributes(tables)
+    pairs, correlations = compare_pairs(tables)
+    triples = compute_triple_distances(tables, make_generator(seed, "triples"))
     names = {attribute.name for attribute in attributes}
     return Evaluation(
-        real=comparison.real,
-        synthetic=comparison.synthetic,
-        real_rows=comparison.exact.rows[0],
-        synthetic_rows=comparison.exact.rows[1],
-        baseline_rows=comparison.exact.rows[2],
+        real=tables.real,
+        synthetic=tables.synthetic,
+        real_rows=tables.exact.rows[0],
+        synthetic_rows=tables.exact.rows[1],
+        baseline_rows=tables.exact.rows[2],
         seed=seed,
         distances=Distances(
             one_way=Metric.mean([attribute.distance for attribute in attributes]),
@@ -89,17 +93,20 @@ def evaluate(
         correlations=correlations,
         contest=contest,
         classifier=classifier,
-        identical=count_identical_rows(comparison),
+        identical=count_identical_rows(tables),
         attributes=attributes,
         pairs=pairs,
-        worst_pairs=tabulate_worst_pairs(comparison, pairs),
+        worst_pairs=tabulate_worst_pairs(tables, pairs),
         left_out=tuple(name for name in schema.names if name not in names),
     )
 
 
-def _train_classifiers(comparison: EvaluationTables, target: str, seed: int, progress: Progress) -> ClassifierScore:
-    progress("training classifiers", 0.0)
-    return score_classifier(comparison, target, seed=seed)
+def count_identical_rows(tables: EvaluationTables) -> IdenticalRows:
+    """Count synthetic rows that agree with some real row in all compared attributes, with exact numbers and dates."""
+    real, synthetic, _, independent = tables.exact.tables
+    identical, by_chance = (find_shared_rows(real, table, tables.exact.sizes) for table in (synthetic, independent))
+    share = Metric(synthetic=float(identical.mean()), floor=1.0, independent=float(by_chance.mean()))
+    return IdenticalRows(count=int(identical.sum()), share=share)
 
 
 def _require_seed(seed: int) -> None:
@@ -108,29 +115,8 @@ def _require_seed(seed: int) -> None:
 
 
 def _require_columns(schema: Schema, *names: str | None) -> None:
-    """Refuse names of columns that are not compared, before anything is read."""
-    known = [attribute.name for attribute in schema.measured_attributes]
+    """Refuse names of columns that are not compared, before any row is read."""
+    compared = [attribute.name for attribute in schema.measured_attributes]
     for name in names:
-        if name is not None and name not in known:
-            raise UserError(f"there is no column {name!r} to compare; there are {', '.join(known)}")
-
-
-def _income_columns(
-    region: str | None, sex: str | None, income: str | None, sexes: tuple[Value, Value] | None
-) -> IncomeColumns | None:
-    if region is None and sex is None and income is None and sexes is None:
-        return None
-    if region is None or sex is None or income is None:
-        raise UserError("the score of incomes needs three columns: a region, a sex and an income")
-    return IncomeColumns(region=region, sex=sex, income=income, sexes=sexes)
-
-
-# ── Rows of a synthetic table that a real table has as well: a description, not the privacy guarantee ──
-
-
-def count_identical_rows(comparison: EvaluationTables) -> IdenticalRows:
-    """Rows that agree with some real row in all compared attributes, number for number."""
-    real, synthetic, _, independent = comparison.exact.tables
-    equal, by_chance = (find_shared_rows(real, table, comparison.exact.sizes) for table in (synthetic, independent))
-    share = Metric(synthetic=float(equal.mean()), floor=1.0, independent=float(by_chance.mean()))
-    return IdenticalRows(count=int(equal.sum()), share=share)
+        if name is not None and name not in compared:
+            raise UserError(f"there is no column {name!r} to compare; the compared columns are {', '.join(compared)}")

@@ -1,4 +1,4 @@
-"""How strongly attributes depend on each other, pair by pair."""
+"""Correlations of pairs of attributes: Cramér's V and Spearman's rank correlation."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.evaluation.marginal_distances import PairCells, count_pair_cells
-from dpsyn.evaluation.results import Correlations, Metric
+from dpsyn.evaluation.results import Correlations
 from dpsyn.evaluation.tables import EvaluationTables
+from dpsyn.marginals import Metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairAssociation:
-    """Measures of dependence of two attributes in the real table, the synthetic one and the yardsticks.
+    """Correlations of two attributes in the real table, the synthetic one and the two baselines.
 
     Attributes:
         cramers_v: Cramér's V.
@@ -27,29 +28,29 @@ class PairAssociation:
     spearman: tuple[float, ...] | None
 
 
-def compute_associations(comparison: EvaluationTables, pairs: Sequence[tuple[int, int]]) -> list[PairAssociation]:
-    """For each pair how strongly its attributes depend on each other, over bins.
+def compute_associations(tables: EvaluationTables, pairs: Sequence[tuple[int, int]]) -> list[PairAssociation]:
+    """The correlations of each pair, over bins.
 
-    Cramér's V takes an empty cell as a value like others; Spearman's correlation leaves such rows out.
+    Cramér's V treats missing as a value; Spearman's correlation leaves out rows in which an attribute is missing.
     """
-    ordered = [domain.ordered_bins for domain in comparison.domains]
-    found = []
-    for (first, second), tables in zip(pairs, count_pair_cells(comparison.bins, pairs), strict=True):
+    ordered = [domain.ordered_bins for domain in tables.domains]
+    associations = []
+    for (first, second), marginals in zip(pairs, count_pair_cells(tables.bins, pairs), strict=True):
         both = ordered[first] and ordered[second]
-        found.append(
+        associations.append(
             PairAssociation(
-                cramers_v=tuple(cramers_v(cells) for cells in tables),
-                spearman=tuple(spearman(cells, ordered[first], ordered[second]) for cells in tables) if both else None,
+                cramers_v=tuple(cramers_v(cells) for cells in marginals),
+                spearman=tuple(spearman(c, ordered[first], ordered[second]) for c in marginals) if both else None,
             )
         )
-    return found
+    return associations
 
 
-def summarize_correlations(found: Sequence[PairAssociation]) -> Correlations:
-    """The mean absolute differences of the measures from those of the real table."""
+def summarize_correlations(associations: Sequence[PairAssociation]) -> Correlations:
+    """The mean absolute differences from the correlations of the real table."""
     return Correlations(
-        cramers_v=_mean_difference([pair.cramers_v for pair in found]),
-        spearman=_mean_difference([pair.spearman for pair in found if pair.spearman is not None]),
+        cramers_v=_mean_difference([pair.cramers_v for pair in associations]),
+        spearman=_mean_difference([pair.spearman for pair in associations if pair.spearman is not None]),
     )
 
 
@@ -62,33 +63,33 @@ def _mean_difference(values: Sequence[tuple[float, ...]]) -> Metric | None:
 
 
 def cramers_v(cells: PairCells) -> float:
-    """√(χ²/(n·(min(r, c) − 1))) with r and c the values that occur; 0 if one attribute has a single one.
+    """√(χ²/(n·(min(r, c) − 1))) with r and c the numbers of values that occur; 0 if an attribute has only one.
 
-    χ²/n is computed as Σ n_ij²/(n_i·n_j) − 1, which needs no empty cell (Cramér 1946, section 21.9).
+    χ²/n is computed as Σ n_ij²/(n_i·n_j) − 1, a sum over non-empty cells only (Cramér 1946, section 21.9).
     """
     first, second = (np.bincount(codes, cells.counts) for codes in (cells.first, cells.second))
-    least = min(np.count_nonzero(first), np.count_nonzero(second))
-    if least < 2:
+    values = min(np.count_nonzero(first), np.count_nonzero(second))
+    if values < 2:
         return 0.0
     chi_square = float(np.sum(cells.counts**2 / (first[cells.first] * second[cells.second]))) - 1
-    return math.sqrt(min(1.0, max(0.0, chi_square / (least - 1))))
+    return math.sqrt(min(1.0, max(0.0, chi_square / (values - 1))))
 
 
 def spearman(cells: PairCells, first_ordered: int, second_ordered: int) -> float:
-    """The correlation of ranks, equal values sharing the mean of theirs; 0 if all rows of one attribute are equal.
+    """The correlation of ranks; equal values share their mean rank. 0 if an attribute has only one value.
 
-    Only the first codes of each attribute are ordered; rows that have others are left out.
+    Only the first ``first_ordered`` and ``second_ordered`` codes are ordered; rows with other codes are left out.
     """
     kept = (cells.first < first_ordered) & (cells.second < second_ordered)
     first, second, counts = cells.first[kept], cells.second[kept], cells.counts[kept]
-    one, two = _centered_ranks(first, counts), _centered_ranks(second, counts)
-    spread = math.sqrt(float(np.sum(counts * one**2)) * float(np.sum(counts * two**2)))
-    return max(-1.0, min(1.0, float(np.sum(counts * one * two)) / spread)) if spread else 0.0
+    x, y = _centered_ranks(first, counts), _centered_ranks(second, counts)
+    norm = math.sqrt(float(np.sum(counts * x**2)) * float(np.sum(counts * y**2)))
+    return max(-1.0, min(1.0, float(np.sum(counts * x * y)) / norm)) if norm else 0.0
 
 
 def _centered_ranks(codes: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """For each cell the rank of its rows' code among all rows, less the mean rank."""
+    """For each cell the rank of its code among all rows, minus the mean rank."""
     rows = np.bincount(codes, counts)
     ranks = np.cumsum(rows) - (rows - 1) / 2
-    centred: NDArray[np.float64] = (ranks - (rows.sum() + 1) / 2)[codes]
-    return centred
+    centered: NDArray[np.float64] = (ranks - (rows.sum() + 1) / 2)[codes]
+    return centered

@@ -1,4 +1,4 @@
-"""How well a classifier does on real rows that learned from synthetic ones."""
+"""Train on synthetic, test on real (TSTR): how well a classifier trained on synthetic rows predicts real ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.errors import MissingExtraError, UserError
-from dpsyn.evaluation.results import ClassifierScore, Metric
+from dpsyn.evaluation.results import ClassifierScore
 from dpsyn.evaluation.tables import (
     CodeColumns,
     Domain,
@@ -18,18 +18,19 @@ from dpsyn.evaluation.tables import (
     make_generator,
     shuffle_columns,
 )
+from dpsyn.marginals import Metric
 
 HELD_OUT_SHARE = 0.3
-"""The share of real rows that classifiers are tested on and the real one does not see."""
+"""The share of real rows that is held out for testing. No classifier is trained on them."""
 
 MAX_CLASSIFIER_ROWS = 50_000
-"""Rows that a classifier learns from, or is tested on: more hardly change a figure."""
+"""Rows that a classifier is trained on, or tested on: more rows hardly change the score."""
 
 MAX_TARGET_CLASSES = 20
-"""Values of a listed target, at most: beyond it the task says more about rare values than about the table."""
+"""Values of a listed target: with more, the score depends on rare values rather than on the table."""
 
 MAX_FEATURE_CATEGORIES = 255
-"""Values of an attribute that the classifier takes as categories; longer lists it takes as numbers."""
+"""Values of an attribute that the classifier treats as categories; it treats longer lists as numbers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -38,10 +39,10 @@ class _ClassificationTask:
 
     Attributes:
         feature_values: for each other attribute a number for each of its codes.
-        categories: which of those are names rather than amounts.
-        feature_axes: where these attributes are.
-        target: where the target is.
-        classes: what is told apart.
+        categories: which of these attributes are categorical.
+        feature_axes: the indices of these attributes.
+        target: the index of the target.
+        classes: the predicted classes.
         class_of_code: the class of each code of the target; −1 for rows that are left out.
     """
 
@@ -58,31 +59,30 @@ class _ClassificationTask:
 
     def row_classes(self, table: CodeColumns) -> NDArray[np.int64]:
         """The class of each row."""
-        found: NDArray[np.int64] = self.class_of_code[table[self.target]]
-        return found
+        classes: NDArray[np.int64] = self.class_of_code[table[self.target]]
+        return classes
 
     def feature_matrix(self, table: CodeColumns) -> NDArray[np.float64]:
         """The features of each row."""
         pairs = zip(self.feature_values, self.feature_axes, strict=True)
-        return np.stack([numbers[table[place]] for numbers, place in pairs], axis=1)
+        return np.stack([numbers[table[axis]] for numbers, axis in pairs], axis=1)
 
 
-def score_classifier(comparison: EvaluationTables, target: str, *, seed: int = 0) -> ClassifierScore:
-    """Train on synthetic rows, test on held-out real ones; beside it the real rows' own classifier.
+def score_classifier(tables: EvaluationTables, target: str, *, seed: int = 0) -> ClassifierScore:
+    """Train a classifier on synthetic rows, and one on real rows; test both on held-out real rows.
 
-    The classifier is scikit-learn's gradient boosting with its default settings. A number or date as target is told
-    apart by whether it lies above the median of the real table; rows without it are left out. The yardsticks learn from
-    a bootstrap of the real rows that are not held out, and from those with shuffled columns.
+    The classifier is scikit-learn's gradient boosting with its default settings. If the target is a number or date, the
+    classes are up to and above the median of the real table; rows without a value are left out. The baselines are
+    trained on a bootstrap sample of the real rows that are not held out, and on these rows with shuffled columns.
     """
-    task = _define_task(comparison, target)
+    task = _define_task(tables, target)
     rng = make_generator(seed, "classifier")
-    train, test = _split_train_test(task.rows_with_class(comparison.exact.tables[0]), task, rng)
-    synthetic = _subsample(task.rows_with_class(comparison.exact.tables[1]), rng)
+    train, test = _split_train_test(task.rows_with_class(tables.exact.tables[0]), task, rng)
+    synthetic = _subsample(task.rows_with_class(tables.exact.tables[1]), rng)
     floor, independent = (make(train, train.shape[1], rng) for make in (bootstrap_rows, shuffle_columns))
-    figures = [_train_and_test(task, table, test) for table in (train, synthetic, floor, independent)]
-    real, *others = figures
+    real, *others = (_train_and_test(task, table, test) for table in (train, synthetic, floor, independent))
     auc, accuracy = (
-        Metric(synthetic=others[0][part], floor=others[1][part], independent=others[2][part]) for part in (0, 1)
+        Metric(synthetic=values[0], floor=values[1], independent=values[2]) for values in zip(*others, strict=True)
     )
     return ClassifierScore(
         target=target,
@@ -96,32 +96,32 @@ def score_classifier(comparison: EvaluationTables, target: str, *, seed: int = 0
     )
 
 
-def _define_task(comparison: EvaluationTables, target: str) -> _ClassificationTask:
-    names = [domain.name for domain in comparison.domains]
+def _define_task(tables: EvaluationTables, target: str) -> _ClassificationTask:
+    names = [domain.name for domain in tables.domains]
     if target not in names:
-        raise UserError(f"there is no column {target!r} to predict; there are {', '.join(names)}")
+        raise UserError(f"there is no column {target!r} to predict; the compared columns are {', '.join(names)}")
     if len(names) < 2:
-        raise UserError(f"{target!r} is the only column; there is nothing to predict it from")
-    place = names.index(target)
-    others = tuple(number for number in range(len(names)) if number != place)
-    classes, class_of_code = _target_classes(comparison.domains[place], comparison.exact.tables[0][place])
-    features = [_feature_values(comparison.domains[other]) for other in others]
+        raise UserError(f"{target!r} is the only compared column; no other column can predict it")
+    axis = names.index(target)
+    feature_axes = tuple(other for other in range(len(names)) if other != axis)
+    classes, class_of_code = _target_classes(tables.domains[axis], tables.exact.tables[0][axis])
+    features = [_feature_values(tables.domains[other]) for other in feature_axes]
     return _ClassificationTask(
         tuple(numbers for numbers, _ in features),
         tuple(category for _, category in features),
-        others,
-        place,
+        feature_axes,
+        axis,
         classes,
         class_of_code,
     )
 
 
 def _target_classes(domain: Domain, real: NDArray[Any]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    """What is told apart, and the class of each code."""
+    """The classes, and the class of each code of the target."""
     if domain.steps is not None:
         filled = np.sort(real[real != domain.missing])
         if not len(filled):
-            raise UserError(f"column {domain.name!r} is empty in the real table; it cannot be predicted")
+            raise UserError(f"column {domain.name!r} is empty in the real table; choose another target")
         median = int(filled[(len(filled) - 1) // 2])
         above = (np.arange(domain.size) > median).astype(np.int64)
         above[domain.missing] = -1
@@ -129,13 +129,14 @@ def _target_classes(domain: Domain, real: NDArray[Any]) -> tuple[tuple[str, ...]
         return (f"up to {label}", f"above {label}"), above
     if domain.size > MAX_TARGET_CLASSES:
         raise UserError(
-            f"column {domain.name!r} has {domain.size:,} values; a target has at most {MAX_TARGET_CLASSES}, or is a number"
+            f"column {domain.name!r} has {domain.size:,} values; "
+            f"a target must be a number or date, or have at most {MAX_TARGET_CLASSES} values"
         )
     return domain.attribute.labels(), np.arange(domain.size)
 
 
 def _feature_values(domain: Domain) -> tuple[NDArray[np.float64], bool]:
-    """A number for each code of an attribute, and whether it is a name rather than an amount."""
+    """A number for each code of an attribute, and whether the attribute is categorical."""
     if domain.steps is not None:
         return np.append(domain.steps.astype(np.float64), np.nan), False
     return np.arange(domain.size, dtype=np.float64), not domain.ordered_bins and domain.size <= MAX_FEATURE_CATEGORIES
@@ -144,56 +145,57 @@ def _feature_values(domain: Domain) -> tuple[NDArray[np.float64], bool]:
 def _split_train_test(
     real: CodeColumns, task: _ClassificationTask, rng: np.random.Generator
 ) -> tuple[CodeColumns, CodeColumns]:
-    """Rows to learn from and rows to test on, with the same shares of the classes, as far as they can be parted."""
+    """Split rows for training and testing, stratified by class."""
     answers = task.row_classes(real)
     held_out = np.zeros(len(answers), np.bool_)
-    for number in range(len(task.classes)):
-        rows = rng.permutation(np.flatnonzero(answers == number))
+    for label in range(len(task.classes)):
+        rows = rng.permutation(np.flatnonzero(answers == label))
         held_out[rows[: round(HELD_OUT_SHARE * len(rows))]] = True
     train, test = _subsample(real[:, ~held_out], rng), _subsample(real[:, held_out], rng)
     if len(np.unique(task.row_classes(test))) < 2:
-        raise UserError("the target has too few rows of different values in the real table to learn from and test on")
+        raise UserError(
+            "the real table has too few rows of different classes of the target to train and test a classifier"
+        )
     return train, test
 
 
 def _subsample(table: CodeColumns, rng: np.random.Generator) -> CodeColumns:
-    """The table, or as many rows of it as are used."""
+    """The table, or a random sample of its rows if it has too many."""
     rows = table.shape[1]
-    return (
-        table
-        if rows <= MAX_CLASSIFIER_ROWS
-        else table[:, np.sort(rng.choice(rows, MAX_CLASSIFIER_ROWS, replace=False))]
-    )
+    if rows <= MAX_CLASSIFIER_ROWS:
+        return table
+    return table[:, np.sort(rng.choice(rows, MAX_CLASSIFIER_ROWS, replace=False))]
 
 
 def _train_and_test(task: _ClassificationTask, train: CodeColumns, test: CodeColumns) -> tuple[float, float]:
-    """The area under the curve and the accuracy of a classifier."""
-    chances = _predict_probabilities(task, train, test)
+    """The area under the ROC curve and the accuracy of a classifier."""
+    probabilities = _predict_probabilities(task, train, test)
     answers = task.row_classes(test)
-    accuracy = float(np.mean(np.argmax(chances, axis=1) == answers))
+    accuracy = float(np.mean(np.argmax(probabilities, axis=1) == answers))
     present = np.unique(answers).tolist()
-    judged = present[1:] if len(present) == 2 else present  # of two classes each tells the other's curve
-    return float(np.mean([_area_under_curve(answers == number, chances[:, number]) for number in judged])), accuracy
+    scored = present[1:] if len(present) == 2 else present  # two classes have the same area under the curve
+    areas = [_area_under_curve(answers == label, probabilities[:, label]) for label in scored]
+    return float(np.mean(areas)), accuracy
 
 
 def _predict_probabilities(task: _ClassificationTask, train: CodeColumns, test: CodeColumns) -> NDArray[np.float64]:
-    """How likely the classifier of some rows finds each class for others: rows × classes."""
+    """Train a classifier on some rows and predict the probability of each class for others: rows × classes."""
     answers = task.row_classes(train)
     seen = np.unique(answers)
-    chances = np.zeros((test.shape[1], len(task.classes)))
-    if len(seen) < 2:  # nothing was learned but the one class, if any
-        chances[:, seen] = 1.0
-        return chances
+    probabilities = np.zeros((test.shape[1], len(task.classes)))
+    if len(seen) < 2:  # there is at most one class to predict
+        probabilities[:, seen] = 1.0
+        return probabilities
     boosting, one_thread = require_scikit_learn()
-    with one_thread(limits=1):  # on a busy machine its threads spend their time waiting for each other
+    with one_thread(limits=1):  # on a busy machine more threads wait for each other
         model = boosting(categorical_features=np.array(task.categories), random_state=0)
         model.fit(task.feature_matrix(train), answers)
-        chances[:, model.classes_] = model.predict_proba(task.feature_matrix(test))
-    return chances
+        probabilities[:, model.classes_] = model.predict_proba(task.feature_matrix(test))
+    return probabilities
 
 
 def require_scikit_learn() -> tuple[Any, Any]:
-    """The classifier, and what limits its threads; an error that says what to install if they are missing."""
+    """The classifier and the limit on its threads; raises an error that names the extra if they are not installed."""
     try:
         from sklearn.ensemble import HistGradientBoostingClassifier
         from threadpoolctl import threadpool_limits
@@ -202,10 +204,13 @@ def require_scikit_learn() -> tuple[Any, Any]:
     return HistGradientBoostingClassifier, threadpool_limits
 
 
-def _area_under_curve(positive: NDArray[np.bool_], chances: NDArray[np.float64]) -> float:
-    """The area under the ROC curve: how often a row of the class is found likelier than another, ties as half."""
-    values, places = np.unique(chances, return_inverse=True)
-    ours = np.bincount(places, positive, len(values))
-    theirs = np.bincount(places, ~positive, len(values))
-    below = np.cumsum(theirs) - theirs
-    return float(np.sum(ours * (below + theirs / 2)) / (positive.sum() * (~positive).sum()))
+def _area_under_curve(positive: NDArray[np.bool_], probabilities: NDArray[np.float64]) -> float:
+    """The area under the ROC curve: how often a row of the class gets a higher probability than another row.
+
+    Ties count as half.
+    """
+    values, ranks = np.unique(probabilities, return_inverse=True)
+    positives = np.bincount(ranks, positive, len(values))
+    negatives = np.bincount(ranks, ~positive, len(values))
+    below = np.cumsum(negatives) - negatives
+    return float(np.sum(positives * (below + negatives / 2)) / (positive.sum() * (~positive).sum()))

@@ -1,6 +1,6 @@
-"""Distances of tables of counts and answers of range queries, compiled. Whoever calls has checked everything.
+"""Compiled loops: distances between tables of counts, and answers to range queries. Callers check the arguments.
 
-Tables of rows come as *columns*: attributes × rows, each attribute contiguous.
+Tables of rows are given as *columns*: an array of attributes × rows in which each attribute is contiguous.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _BLOCK = 1 << 11
-"""Rows whose conditions are looked at together: what is left of them stays in the fastest cache."""
+"""Rows that are tested together: the list of those that still match stays in the fastest cache."""
 
 
 def _compile(function: _Function) -> _Function:
-    """Compile on the first call and keep the result on disk; other threads run meanwhile."""
+    """Compile on the first call, cache the result on disk, and release the GIL while it runs."""
     return cast(_Function, njit(cache=True, nogil=True)(function))
 
 
@@ -34,7 +34,7 @@ def dense_distance_sum(first: NDArray[np.int64], second: NDArray[np.int64], rows
 
 @_compile
 def sparse_distance_sum(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> int:
-    """The same for tables that are given by the number of each row's cell, in ascending order."""
+    """The same sum for tables given as the cell number of each row, in ascending order."""
     rows, others = len(first), len(second)
     total = one = two = 0
     while one < rows or two < others:
@@ -59,21 +59,21 @@ def count_matches(
     offsets: NDArray[np.int64],
     code_mask: NDArray[np.bool_],
 ) -> int:
-    """How many rows meet all conditions of a query; there is at least one.
+    """Count the rows that satisfy all conditions of a query; a query has at least one condition.
 
-    Condition ``c`` is on attribute ``places[c]``: its code is ``lows[c] … highs[c]`` and, where ``offsets[c]`` is not
-    negative, ``chosen[offsets[c] + code]`` holds.
+    Condition ``c`` is on attribute ``axes[c]``. Its code must lie in ``lows[c] … highs[c]``; if ``offsets[c]`` is not
+    negative, ``code_mask[offsets[c] + code]`` must hold instead.
     """
     left = np.empty(_BLOCK, np.int64)
     matches = 0
     for begin in range(0, columns.shape[1], _BLOCK):
-        number = min(_BLOCK, columns.shape[1] - begin)
-        for row in range(number):
+        remaining = min(_BLOCK, columns.shape[1] - begin)
+        for row in range(remaining):
             left[row] = begin + row
         for condition in range(len(axes)):
             column, low, high = columns[axes[condition]], lows[condition], highs[condition]
             offset, kept = offsets[condition], 0
-            for index in range(number):
+            for index in range(remaining):
                 row = left[index]
                 code = np.int64(column[row])
                 left[kept] = row
@@ -81,6 +81,6 @@ def count_matches(
                     kept += (code >= low) & (code <= high)
                 else:
                     kept += code_mask[offset + code]
-            number = kept
-        matches += number
+            remaining = kept
+        matches += remaining
     return matches

@@ -1,7 +1,7 @@
-"""Marginals of all tables of a view, counted together.
+"""Marginals of the real table, the synthetic one and the baselines, and the distances between them.
 
-Small tables are counted cell by cell. Large ones, most of whose cells are empty, are never laid out: the numbers of the
-rows' cells are sorted and compared.
+A marginal with few cells is counted into a dense array. A marginal with many cells, most of them empty, is sparse: the
+cell numbers of the rows are sorted and compared.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from numpy.typing import NDArray
 
 from dpsyn.encoding.counter import CliqueAxes, Counts, MarginalCounter
 from dpsyn.evaluation import kernels
-from dpsyn.evaluation.results import Metric
 from dpsyn.evaluation.tables import CodeColumns, CodedTables
+from dpsyn.marginals import Metric
 from dpsyn.sources import map_in_threads
 
 _CELLS_PER_ROW = 4
-"""A table is laid out if it has at most so many cells for each row; beyond it sorting is faster."""
+"""A marginal is dense if it has at most this many cells per row; with more, sorting is faster."""
 
-_CELLS_AT_ONCE = 1 << 22
-"""Cells of all tables that are laid out together: 32 MB for each of the four."""
+_MAX_BATCH_CELLS = 1 << 22
+"""Cells of the dense marginals that are counted in one pass: 32 MB for each of the four tables."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairCells:
-    """The cells of a marginal of two attributes that are not empty.
+    """The non-empty cells of a two-way marginal.
 
     Attributes:
-        first: the code of the first attribute in each of them.
-        second: the code of the second.
-        counts: how many rows each has.
+        first: the code of the first attribute in each cell.
+        second: the code of the second attribute.
+        counts: the number of rows in each cell.
     """
 
     first: NDArray[np.int64]
@@ -42,46 +42,47 @@ class PairCells:
 
 
 def total_variation_distances(view: CodedTables, cliques: CliqueAxes) -> list[Metric]:
-    """For each clique the total variation distances of the other tables' marginals from the real one's.
+    """For each clique the total variation distances between the marginal of the real table and those of the others.
 
-    That is half the sum of absolute differences of shares. Sums are exact: they do not depend on any order.
+    The distance is half the sum of absolute differences of shares. The sums are exact integers, so they do not depend
+    on the order of cells.
     """
-    small, large = _split_by_size(view, cliques)
-    found = dict(zip(small, _dense_distances(view, [cliques[number] for number in small]), strict=True))
-    sorting = map_in_threads(lambda number: _sparse_distance(view, cliques[number]), large)
-    found |= dict(zip(large, sorting, strict=True))
-    return [found[number] for number in range(len(cliques))]
+    dense, sparse = _split_by_size(view, cliques)
+    distances = dict(zip(dense, _dense_distances(view, [cliques[index] for index in dense]), strict=True))
+    sparse_distances = map_in_threads(lambda index: _sparse_distance(view, cliques[index]), sparse)
+    distances |= dict(zip(sparse, sparse_distances, strict=True))
+    return [distances[index] for index in range(len(cliques))]
 
 
 def count_pair_cells(view: CodedTables, pairs: Sequence[tuple[int, int]]) -> Iterator[tuple[PairCells, ...]]:
-    """For each pair the cells of its marginal in each table, in the order of the pairs."""
+    """For each pair, in order, the non-empty cells of its marginal in each table."""
     for batch in _batch_cliques(view, pairs):
-        small, large = _split_by_size(view, batch)
-        laid_out = _count_dense(view, [batch[number] for number in small])
-        found = {number: tuple(map(_dense_pair_cells, tables)) for number, tables in zip(small, laid_out, strict=True)}
-        for number in large:
-            found[number] = tuple(_sparse_pair_cells(table, batch[number], view.sizes) for table in view.tables)
-        yield from (found[number] for number in range(len(batch)))
+        dense, sparse = _split_by_size(view, batch)
+        marginals = _count_dense(view, [batch[index] for index in dense])
+        cells = {index: tuple(map(_dense_pair_cells, tables)) for index, tables in zip(dense, marginals, strict=True)}
+        for index in sparse:
+            cells[index] = tuple(_sparse_pair_cells(table, batch[index], view.sizes) for table in view.tables)
+        yield from (cells[index] for index in range(len(batch)))
 
 
 def _split_by_size(view: CodedTables, cliques: CliqueAxes) -> tuple[list[int], list[int]]:
-    """The numbers of the cliques whose tables are laid out, and of the others."""
-    most = _CELLS_PER_ROW * max(view.rows)
-    fits = [_cell_count(view, clique) <= most for clique in cliques]
-    return [n for n, fit in enumerate(fits) if fit], [n for n, fit in enumerate(fits) if not fit]
+    """The indices of the cliques with dense marginals, and of those with sparse ones."""
+    max_cells = _CELLS_PER_ROW * max(view.rows)
+    is_dense = [_cell_count(view, clique) <= max_cells for clique in cliques]
+    return [i for i, dense in enumerate(is_dense) if dense], [i for i, dense in enumerate(is_dense) if not dense]
 
 
 def _cell_count(view: CodedTables, clique: Sequence[int]) -> int:
-    return math.prod(view.sizes[place] for place in clique)
+    return math.prod(view.sizes[axis] for axis in clique)
 
 
 def _batch_cliques(view: CodedTables, cliques: Sequence[tuple[int, ...]]) -> Iterator[list[tuple[int, ...]]]:
-    """The cliques in their order, as many at a time as may be laid out together."""
+    """The cliques in order, in batches that are counted in one pass."""
     batch: list[tuple[int, ...]] = []
     cells = 0
     for clique in cliques:
         cells += _cell_count(view, clique)
-        if batch and cells > _CELLS_AT_ONCE:
+        if batch and cells > _MAX_BATCH_CELLS:
             yield batch
             batch, cells = [], _cell_count(view, clique)
         batch.append(clique)
@@ -90,11 +91,11 @@ def _batch_cliques(view: CodedTables, cliques: Sequence[tuple[int, ...]]) -> Ite
 
 
 def _count_dense(view: CodedTables, cliques: CliqueAxes) -> Iterator[tuple[Counts, ...]]:
-    """For each clique its whole table in each of the tables of rows."""
-    tallies = [MarginalCounter(cliques, view.sizes) for _ in view.tables]
-    for tally, table in zip(tallies, view.tables, strict=True):
-        tally.add(table.T)
-    return zip(*(tally.tables() for tally in tallies), strict=True)
+    """For each clique its dense marginal in each table."""
+    counters = [MarginalCounter(cliques, view.sizes) for _ in view.tables]
+    for counter, table in zip(counters, view.tables, strict=True):
+        counter.add(table.T)
+    return zip(*(counter.tables() for counter in counters), strict=True)
 
 
 def _dense_distances(view: CodedTables, cliques: CliqueAxes) -> Iterator[Metric]:
@@ -114,14 +115,14 @@ def _sparse_distance(view: CodedTables, clique: tuple[int, ...]) -> Metric:
 
 
 def _sorted_cell_numbers(columns: CodeColumns, clique: tuple[int, ...], sizes: Sequence[int]) -> NDArray[np.uint64]:
-    """The number of each row's cell, its codes being the digits, in ascending order.
+    """The cell number of each row (its codes as mixed-radix digits), in ascending order.
 
-    Attributes have at most about a million codes, so the number of a cell of three fits into 64 bits.
+    Attributes have at most about a million codes, so the cell number of three attributes fits into 64 bits.
     """
     numbers = np.zeros(columns.shape[1], np.uint64)
-    for place in clique:
-        numbers *= np.uint64(sizes[place])
-        numbers += columns[place]
+    for axis in clique:
+        numbers *= np.uint64(sizes[axis])
+        numbers += columns[axis]
     numbers.sort()
     return numbers
 

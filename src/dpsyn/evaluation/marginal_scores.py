@@ -1,4 +1,4 @@
-"""Every attribute by itself."""
+"""One-way, two-way and three-way marginals of the synthetic table against those of the real one."""
 
 from __future__ import annotations
 
@@ -12,137 +12,126 @@ from numpy.typing import NDArray
 from dpsyn.encoding.binning import TopLabels, keep_top_labels
 from dpsyn.evaluation.association import PairAssociation, compute_associations, summarize_correlations
 from dpsyn.evaluation.marginal_distances import count_pair_cells, total_variation_distances
-from dpsyn.evaluation.results import Association, AttributeScore, Correlations, Metric, PairScore, PairTable
+from dpsyn.evaluation.results import Correlations
 from dpsyn.evaluation.tables import EvaluationTables
+from dpsyn.marginals import Association, AttributeComparison, Metric, PairComparison, PairTable
+from dpsyn.marginals.comparison import MAX_ATTRIBUTE_LABELS, MAX_PAIR_LABELS, MAX_PAIR_TABLES
 
-MAX_ATTRIBUTE_LABELS = 100
-"""Labels of one attribute that are told apart."""
-
-
-def score_attributes(comparison: EvaluationTables) -> tuple[AttributeScore, ...]:
-    """For each attribute the distance of its marginal over bins, and its shares in both tables."""
-    view = comparison.bins
-    found = total_variation_distances(view, [(place,) for place in range(len(view.sizes))])
-    return tuple(_score_attribute(comparison, place, distance) for place, distance in enumerate(found))
-
-
-def _score_attribute(comparison: EvaluationTables, index: int, distance: Metric) -> AttributeScore:
-    domain = comparison.domains[index]
-    real, synthetic = bin_shares(comparison, index)
-    folding = keep_top_labels(domain.attribute.labels(), np.maximum(real, synthetic), MAX_ATTRIBUTE_LABELS)
-    return AttributeScore(
-        name=domain.name,
-        kind=domain.kind,
-        distance=distance,
-        labels=folding.labels,
-        folded=folding.others,
-        real=tuple(folding.sums(real).tolist()),
-        synthetic=tuple(folding.sums(synthetic).tolist()),
-        outside=comparison.outside[index],
-    )
-
-
-def bin_shares(comparison: EvaluationTables, index: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The share of rows that each bin of an attribute has in the real and in the synthetic table."""
-    view = comparison.bins
-    real, synthetic = (np.bincount(table[index], minlength=view.sizes[index]) for table in view.tables[:2])
-    return real / view.rows[0], synthetic / view.rows[1]
-
-
-# ── Every pair of attributes, and the marginals of those that went wrong most ──
-
-
-MAX_PAIR_TABLES = 8
-"""Pairs whose marginals are told in full: as many as somebody looks at."""
-
-MAX_PAIR_TABLE_LABELS = 40
-"""Labels of an attribute in a table of two."""
+MAX_COMPARED_TRIPLES = 300
+"""Three-way marginals that are compared: as many as in the paper on the contest."""
 
 AxisPair = tuple[int, int]
 
 
-def score_pairs(comparison: EvaluationTables) -> tuple[tuple[PairScore, ...], Correlations]:
-    """For each pair the distance of its marginal over bins and its correlations; and how far those are off."""
-    pairs = list(combinations(range(len(comparison.domains)), 2))
-    apart, found = total_variation_distances(comparison.bins, pairs), compute_associations(comparison, pairs)
-    scored = (_score_pair(comparison, *entry) for entry in zip(pairs, apart, found, strict=True))
-    return tuple(scored), summarize_correlations(found)
+# ── attributes ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _score_pair(comparison: EvaluationTables, pair: AxisPair, distance: Metric, found: PairAssociation) -> PairScore:
-    first, second = (comparison.domains[place].name for place in pair)
-    return PairScore(
-        first=first,
-        second=second,
+def compare_attributes(tables: EvaluationTables) -> tuple[AttributeComparison, ...]:
+    """For each attribute the distance of its marginal over bins, and the share of each bin in both tables."""
+    view = tables.bins
+    distances = total_variation_distances(view, [(axis,) for axis in range(len(view.sizes))])
+    return tuple(_compare_attribute(tables, axis, distance) for axis, distance in enumerate(distances))
+
+
+def _compare_attribute(tables: EvaluationTables, axis: int, distance: Metric) -> AttributeComparison:
+    domain = tables.domains[axis]
+    real, synthetic = bin_shares(tables, axis)
+    top = keep_top_labels(domain.attribute.labels(), np.maximum(real, synthetic), MAX_ATTRIBUTE_LABELS)
+    return AttributeComparison(
+        name=domain.name,
+        kind=domain.kind,
         distance=distance,
-        cramers_v=_association(found.cramers_v),
-        spearman=None if found.spearman is None else _association(found.spearman),
+        labels=top.labels,
+        folded=top.others,
+        reference=tuple(top.sums(real).tolist()),
+        synthetic=tuple(top.sums(synthetic).tolist()),
+        outside=tables.outside[axis],
     )
 
 
-def _association(values: tuple[float, ...]) -> Association:
-    return Association(real=values[0], synthetic=values[1])
+def bin_shares(tables: EvaluationTables, axis: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The share of rows of each bin of an attribute, in the real and in the synthetic table."""
+    view = tables.bins
+    real, synthetic = (np.bincount(table[axis], minlength=view.sizes[axis]) for table in view.tables[:2])
+    return real / view.rows[0], synthetic / view.rows[1]
 
 
-def tabulate_worst_pairs(comparison: EvaluationTables, scores: Sequence[PairScore]) -> tuple[PairTable, ...]:
-    """The marginals of the pairs that are farthest above the sampling floor, the worst first.
+# ── pairs ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    Large domains are far apart in any two samples; that is not what went wrong.
+
+def compare_pairs(tables: EvaluationTables) -> tuple[tuple[PairComparison, ...], Correlations]:
+    """For each pair the distance of its marginal over bins and its correlations; and how much correlations differ."""
+    pairs = list(combinations(range(len(tables.domains)), 2))
+    distances, associations = total_variation_distances(tables.bins, pairs), compute_associations(tables, pairs)
+    compared = (_compare_pair(tables, *entry) for entry in zip(pairs, distances, associations, strict=True))
+    return tuple(compared), summarize_correlations(associations)
+
+
+def _compare_pair(
+    tables: EvaluationTables, pair: AxisPair, distance: Metric, association: PairAssociation
+) -> PairComparison:
+    cramers_v, spearman = association.cramers_v, association.spearman
+    return PairComparison(
+        first=tables.domains[pair[0]].name,
+        second=tables.domains[pair[1]].name,
+        distance=distance,
+        cramers_v=Association(real=cramers_v[0], synthetic=cramers_v[1]),
+        spearman=None if spearman is None else Association(real=spearman[0], synthetic=spearman[1]),
+    )
+
+
+def tabulate_worst_pairs(tables: EvaluationTables, pairs: Sequence[PairComparison]) -> tuple[PairTable, ...]:
+    """The tables of the pairs whose distance exceeds the sampling floor most, the worst first.
+
+    Pairs are ranked by the excess and not by the distance itself: over a large domain any two samples are far apart.
     """
-    order = sorted(scores, key=lambda score: score.distance.floor - score.distance.synthetic)[:MAX_PAIR_TABLES]
-    return tuple(_tabulate_pair(comparison, score) for score in order)
+    worst = sorted(pairs, key=lambda pair: pair.distance.floor - pair.distance.synthetic)[:MAX_PAIR_TABLES]
+    return tuple(_tabulate_pair(tables, pair) for pair in worst)
 
 
-def _tabulate_pair(comparison: EvaluationTables, score: PairScore) -> PairTable:
-    pair = comparison.axis_of(score.first), comparison.axis_of(score.second)
-    lines, columns = (_fold_labels(comparison, place) for place in pair)
-    tables = []
-    for cells, rows in zip(next(count_pair_cells(comparison.bins, [pair]))[:2], comparison.bins.rows[:2], strict=True):
-        table = np.zeros((len(lines.labels), len(columns.labels)))
-        np.add.at(table, (lines.position_of_code[cells.first], columns.position_of_code[cells.second]), cells.counts)
-        tables.append(tuple(map(tuple, (table / rows).tolist())))
+def _tabulate_pair(tables: EvaluationTables, pair: PairComparison) -> PairTable:
+    axes = tables.axis_of(pair.first), tables.axis_of(pair.second)
+    first, second = (_top_labels(tables, axis) for axis in axes)
+    shares = []
+    for cells, rows in zip(next(count_pair_cells(tables.bins, [axes]))[:2], tables.bins.rows[:2], strict=True):
+        counts = np.zeros((len(first.labels), len(second.labels)))
+        np.add.at(counts, (first.position_of_code[cells.first], second.position_of_code[cells.second]), cells.counts)
+        shares.append(tuple(map(tuple, (counts / rows).tolist())))
     return PairTable(
-        first=score.first,
-        second=score.second,
-        first_labels=lines.labels,
-        second_labels=columns.labels,
-        real=tables[0],
-        synthetic=tables[1],
+        first=pair.first,
+        second=pair.second,
+        first_labels=first.labels,
+        second_labels=second.labels,
+        reference=shares[0],
+        synthetic=shares[1],
     )
 
 
-def _fold_labels(comparison: EvaluationTables, index: int) -> TopLabels:
-    return keep_top_labels(
-        comparison.domains[index].attribute.labels(), np.maximum(*bin_shares(comparison, index)), MAX_PAIR_TABLE_LABELS
-    )
+def _top_labels(tables: EvaluationTables, axis: int) -> TopLabels:
+    labels = tables.domains[axis].attribute.labels()
+    return keep_top_labels(labels, np.maximum(*bin_shares(tables, axis)), MAX_PAIR_LABELS)
 
 
-# ── Random sets of three attributes, and how far their marginals are apart ──
+# ── triples ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-MAX_COMPARED_TRIPLES = 300
-"""3-way marginals that are compared: as many as the contest's paper looks at."""
+def compute_triple_distances(tables: EvaluationTables, rng: np.random.Generator) -> list[Metric]:
+    """The distances of a random sample of three-way marginals over bins; none below three attributes."""
+    attributes = len(tables.domains)
+    if attributes < 3:
+        return []
+    return total_variation_distances(tables.bins, sample_triples(attributes, MAX_COMPARED_TRIPLES, rng))
 
 
-def compute_triple_distances(comparison: EvaluationTables, rng: np.random.Generator) -> list[Metric]:
-    """The distances of some random 3-way marginals over bins; none below three attributes."""
-    attributes = len(comparison.domains)
-    return (
-        total_variation_distances(comparison.bins, sample_triples(attributes, MAX_COMPARED_TRIPLES, rng))
-        if attributes >= 3
-        else []
-    )
+def sample_triples(attributes: int, max_triples: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
+    """Distinct sets of three attributes, each equally likely, sorted; all sets if there are at most ``max_triples``.
 
-
-def sample_triples(attributes: int, number: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
-    """Different sets of three attributes, each equally likely, in order; all of them if there are not more.
-
-    Where there are fewer than three attributes the one set is that of all of them.
+    With fewer than three attributes, the one set holds all of them.
     """
     ways = min(3, attributes)
-    if math.comb(attributes, ways) <= number:
+    if math.comb(attributes, ways) <= max_triples:
         return list(combinations(range(attributes), ways))
-    found: set[tuple[int, ...]] = set()
-    while len(found) < number:
-        found.add(tuple(sorted(rng.choice(attributes, ways, replace=False).tolist())))
-    return sorted(found)
+    triples: set[tuple[int, ...]] = set()
+    while len(triples) < max_triples:
+        triples.add(tuple(sorted(rng.choice(attributes, ways, replace=False).tolist())))
+    return sorted(triples)

@@ -1,6 +1,6 @@
-"""Two tables → a comparison: read by the schema's codec, exactly where that is coarse.
+"""Reads the real and the synthetic table with the schema's codec, and numbers and dates exactly.
 
-Privacy: this is the steward's own, unpaid look at the rows.
+Privacy: reads the real rows without protection and charges nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dpsyn.encoding import (
     check_structure,
     narrowest_dtype,
 )
-from dpsyn.encoding.cells import count_texts
+from dpsyn.encoding.entries import count_texts
 from dpsyn.errors import SourceError
 from dpsyn.evaluation.tables import (
     CodeColumns,
@@ -42,27 +42,27 @@ from dpsyn.schema.attributes import MAX_LISTED_VALUES
 from dpsyn.sources import Source, map_in_threads, open_source
 
 ColumnCodes = list[NDArray[Any]]
-"""For each attribute the code of every row: cells of listed values, steps of numbers and dates."""
+"""For each attribute the code of every row: the cell of a listed value, the lattice step of a number or date."""
 
 
 def read_tables(
     real: Any, synthetic: Any, schema: Schema, *, seed: int = 0, query: str | None = None
 ) -> EvaluationTables:
-    """Read two tables under a schema and make the yardsticks.
+    """Read two tables with a schema and make the baselines.
 
-    Compared are the attributes that a release measures: not identifiers, nor what is derived from others. An open
-    attribute has the values seen in either table: what the synthetic table merged into ``other`` counts as lost. The
-    yardsticks have as many rows as the smaller table.
+    The compared attributes are those that a release measures: not identifiers, and not derived attributes. An open
+    attribute has the values seen in either table, so values that the synthetic table merged into ``other`` count as
+    lost. The baselines have as many rows as the smaller table.
 
-    Privacy: unpaid look at the rows; what is computed from the result is private.
+    Privacy: reads the real rows without protection and charges nothing. What is computed from the result is private.
     """
     schema = msgspec.structs.replace(schema, privacy_unit=None)  # a synthetic table has no persons
     sources = [_prepare_source(open_source(real, query=query), schema), _prepare_source(open_source(synthetic), schema)]
     codec = Codec(_add_seen_values(schema, sources))
     cells, outside = zip(*(_read_source(source, codec) for source in sources), strict=True)
     domains = tuple(
-        Domain(attribute, schema[attribute.name].kind, _occurring_steps(column, [table[place] for table in cells]))
-        for place, (attribute, column) in enumerate(zip(codec.attributes, codec.column_codecs, strict=True))
+        Domain(attribute, schema[attribute.name].kind, _occurring_steps(column, [table[axis] for table in cells]))
+        for axis, (attribute, column) in enumerate(zip(codec.attributes, codec.column_codecs, strict=True))
     )
     sizes = [domain.size for domain in domains]
     tables = [sort_rows(_encode_table(table, domains), sizes) for table in cells]
@@ -74,18 +74,18 @@ def read_tables(
 
 
 def _prepare_source(source: Source, schema: Schema) -> Source:
-    """A source that fits the schema and can be read twice if values are to be looked for first."""
+    """A source that fits the schema and, if the values of open attributes must be listed first, can be read twice."""
     check_structure(schema, source.schema, source.label)
     if source.rereadable or not schema.open_attributes:
         return source
     batches = list(source.batches(schema.columns))
-    held = open_source(pa.Table.from_batches(batches, source.schema.empty_table().select(schema.columns).schema))
-    held.label = source.label
-    return held
+    in_memory = open_source(pa.Table.from_batches(batches, source.schema.empty_table().select(schema.columns).schema))
+    in_memory.label = source.label
+    return in_memory
 
 
 def _add_seen_values(schema: Schema, sources: Sequence[Source]) -> Schema:
-    """The schema with the values of open attributes that occur in some table, sorted."""
+    """The schema with the values of open attributes that occur in either table, sorted."""
     opens = schema.open_attributes
     names = [attribute.name for attribute in opens]
     seen: dict[str, set[str]] = {name: set() for name in names}
@@ -97,8 +97,8 @@ def _add_seen_values(schema: Schema, sources: Sequence[Source]) -> Schema:
         values = sorted(seen[attribute.name])
         if len(values) > MAX_LISTED_VALUES:
             raise SourceError(
-                f"column {attribute.name!r} holds more than {MAX_LISTED_VALUES:,} different texts, which cannot be compared; "
-                "make it kind: identifier to leave it out"
+                f"column {attribute.name!r} holds more than {MAX_LISTED_VALUES:,} different texts, too many to compare;"
+                " declare it kind: identifier in the schema to leave it out"
             )
         schema = schema.with_discovered_values(attribute.to_categorical(values))
     return schema
@@ -106,37 +106,39 @@ def _add_seen_values(schema: Schema, sources: Sequence[Source]) -> Schema:
 
 def _read_source(source: Source, codec: Codec) -> tuple[ColumnCodes, list[float]]:
     """All rows of a source, and for each attribute the share of cells outside its domain."""
-    parts = list(map_in_threads(lambda batch: _encode_batch(batch, codec), source.batches(codec.names)))
-    rows = sum(len(cells[0]) for cells, _ in parts)
+    batches = list(map_in_threads(lambda batch: _encode_batch(batch, codec), source.batches(codec.names)))
+    rows = sum(len(cells[0]) for cells, _ in batches)
     if not rows:
         raise SourceError(f"{source.label} has no rows; there is nothing to compare")
-    fates = np.sum([each for _, each in parts], axis=0)
-    for attribute, counts in zip(codec.attributes, fates, strict=True):
+    statuses = np.sum([counts for _, counts in batches], axis=0)
+    for attribute, counts in zip(codec.attributes, statuses, strict=True):
         if counts[UNREADABLE] == rows and not _has_other_value(attribute):
             name, kind = attribute.name, attribute.kind
-            raise SourceError(f"{source.label}: no cell of column {name!r} can be read as the schema says ({kind})")
-    cells = [np.concatenate([cells[place] for cells, _ in parts]) for place in range(len(codec.names))]
-    outside = [_count_outside(attribute, counts) for attribute, counts in zip(codec.attributes, fates, strict=True)]
-    return cells, [count / rows for count in outside]
+            raise SourceError(
+                f"{source.label}: no cell of column {name!r} can be read as {kind}, its kind in the schema"
+            )
+    columns = [np.concatenate([cells[axis] for cells, _ in batches]) for axis in range(len(codec.names))]
+    outside = [_count_outside(attribute, counts) for attribute, counts in zip(codec.attributes, statuses, strict=True)]
+    return columns, [count / rows for count in outside]
 
 
 def _encode_batch(batch: pa.RecordBatch, codec: Codec) -> tuple[ColumnCodes, NDArray[np.int64]]:
-    """The codes of a batch, and for each attribute how many cells have each fate."""
-    cells, fates = [], []
+    """The codes of a batch, and for each attribute how many cells have each reading status."""
+    cells, statuses = [], []
     for name, column in zip(codec.names, codec.column_codecs, strict=True):
         array = batch.column(name)
         reading = EncodedColumn(*column.read_steps(array)) if isinstance(column, RangedCodec) else column.read(array)
         cells.append(reading.codes)
-        fates.append(np.bincount(reading.statuses, minlength=ABOVE + 1))
-    return cells, np.array(fates)
+        statuses.append(np.bincount(reading.statuses, minlength=ABOVE + 1))
+    return cells, np.array(statuses)
 
 
-def _count_outside(attribute: Attribute, fates: NDArray[np.int64]) -> int:
-    """Cells that took the place of another value: out of range, or with no place that the schema declares for them."""
-    lost = [BELOW, ABOVE]
-    lost += [] if _has_other_value(attribute) else [UNREADABLE]
-    lost += [] if attribute.has_missing else [EMPTY]
-    return int(fates[lost].sum())
+def _count_outside(attribute: Attribute, statuses: NDArray[np.int64]) -> int:
+    """Count cells that were encoded as another value: out of range, or a kind of cell the schema does not allow for."""
+    outside = [BELOW, ABOVE]
+    outside += [] if _has_other_value(attribute) else [UNREADABLE]
+    outside += [] if attribute.has_missing else [EMPTY]
+    return int(statuses[outside].sum())
 
 
 def _has_other_value(attribute: Attribute) -> bool:
@@ -144,7 +146,7 @@ def _has_other_value(attribute: Attribute) -> bool:
 
 
 def _occurring_steps(column: object, cells: Sequence[NDArray[Any]]) -> NDArray[np.int64] | None:
-    """The steps of a number or date that occur in some table."""
+    """The steps of a number or date that occur in either table."""
     if not isinstance(column, RangedCodec):
         return None
     seen = np.unique(np.concatenate([np.unique(table) for table in cells]))
@@ -153,11 +155,11 @@ def _occurring_steps(column: object, cells: Sequence[NDArray[Any]]) -> NDArray[n
 
 
 def _encode_table(cells: ColumnCodes, domains: Sequence[Domain]) -> CodeColumns:
-    """The codes of a table."""
+    """The codes of a table in the given domains."""
     columns = np.empty((len(domains), len(cells[0])), narrowest_dtype(max(domain.size for domain in domains)))
-    for place, (own, domain) in enumerate(zip(cells, domains, strict=True)):
+    for axis, (column, domain) in enumerate(zip(cells, domains, strict=True)):
         if domain.steps is None:
-            columns[place] = own
+            columns[axis] = column
         else:
-            columns[place] = np.where(own == MISSING_STEP, domain.missing, np.searchsorted(domain.steps, own))
+            columns[axis] = np.where(column == MISSING_STEP, domain.missing, np.searchsorted(domain.steps, column))
     return columns

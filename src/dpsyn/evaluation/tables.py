@@ -1,7 +1,7 @@
-"""A real table, a synthetic one and two yardsticks, as codes of one domain.
+"""The real table, the synthetic one and the two baselines, as integer codes of one domain.
 
-Codes are exact: a listed attribute has its cells, a number or date the values that occur. Metrics look at them through
-*views*, in which codes are merged: into the schema's bins, or into the contest's buckets.
+Codes are exact: a listed attribute has a code for each cell of its domain, a number or date for each value that occurs.
+Metrics use *views* in which codes are merged: into the schema's bins, or into the buckets of the NIST contest.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from dpsyn.schema import MISSING, Categorical, Integer, Ordinal, Ranged, Real
 from dpsyn.schema.attributes import Attribute
 
 CodeColumns = NDArray[Any]
-"""Attributes × rows, each attribute contiguous, in the narrowest unsigned type."""
+"""An array of attributes × rows, each attribute contiguous, in the narrowest unsigned type."""
 
 CONTEST_BUCKETS = 100
-"""Into which the contest cuts a number or date."""
+"""The number of buckets into which the contest divides a number or date."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -31,10 +31,10 @@ class Domain:
     """The codes of one attribute.
 
     Attributes:
-        attribute: what is public about it; an open attribute has become a list of the values seen in either table.
-        kind: as the schema calls it.
-        steps: of a number or date, the lattice steps that occur, ascending, one for each code; None for listed values.
-            The code after the last means missing.
+        attribute: what is public about it; an open attribute is replaced by the list of values seen in either table.
+        kind: its kind in the schema.
+        steps: for a number or date, the lattice steps that occur, ascending, one for each code; the code after the last
+            means missing. None for listed values.
     """
 
     attribute: Attribute
@@ -52,7 +52,7 @@ class Domain:
 
     @property
     def missing(self) -> int:
-        """The code of an empty cell, or the one after the last if there is none."""
+        """The code of a missing value; if the attribute has none, the code after the last."""
         return self.attribute.proper_cells if self.steps is None else len(self.steps)
 
     @property
@@ -62,7 +62,7 @@ class Domain:
 
     @property
     def ordered_bins(self) -> int:
-        """How many bins, the first ones, have an order; 0 if the attribute has none."""
+        """How many bins are ordered: always the first ones. 0 if the attribute has no order."""
         if isinstance(self.attribute, Ranged):
             return self.attribute.grid().bins
         if isinstance(self.attribute, Ordinal):
@@ -70,22 +70,25 @@ class Domain:
         return 0
 
     def bin_of_code(self) -> NDArray[np.int64]:
-        """The bin of each code, as marginals over several attributes use them."""
+        """The schema's bin of each code."""
         if not isinstance(self.attribute, Ranged) or self.steps is None:
             return np.arange(self.size)
         grid = self.attribute.grid()
         return np.append(grid.bin_of_cell[grid.cell_of(self.steps)], self.attribute.size - 1)
 
     def bucket_of_code(self) -> NDArray[np.int64]:
-        """The bucket of each code: of a number or date, one of 100 of width 1.0001·(max−min)/100, or the empty one."""
+        """The contest's bucket of each code.
+
+        A number or date is in one of 100 buckets of width 1.0001·(max−min)/100, or in the bucket of missing values.
+        """
         if not isinstance(self.attribute, Ranged) or self.steps is None:
             return np.arange(self.size)
         width = 1.0001 * (self.attribute.steps - 1) / CONTEST_BUCKETS
-        places = (self.steps / width).astype(np.int64) if width else np.zeros(len(self.steps), np.int64)
-        return np.append(places, CONTEST_BUCKETS)
+        buckets = (self.steps / width).astype(np.int64) if width else np.zeros(len(self.steps), np.int64)
+        return np.append(buckets, CONTEST_BUCKETS)
 
     def numbers(self) -> NDArray[np.float64] | None:
-        """The number that each code stands for, not-a-number if it is missing; None if its values are not numbers."""
+        """The number that each code stands for, NaN if missing; None if the values are not numbers."""
         attribute = self.attribute
         if isinstance(attribute, Integer | Real) and self.steps is not None:
             return np.append(attribute.values_at(self.steps).astype(np.float64), np.nan)
@@ -97,7 +100,7 @@ class Domain:
         return np.array([*map(float, listed), *([np.nan] * attribute.has_missing)])
 
     def labels(self) -> tuple[str, ...]:
-        """A short text for each code."""
+        """A short label for each code."""
         if not isinstance(self.attribute, Ranged) or self.steps is None:
             return self.attribute.labels()
         return (*map(self.attribute.text_at, self.steps.tolist()), MISSING)
@@ -105,11 +108,11 @@ class Domain:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CodedTables:
-    """The tables, seen through one set of codes.
+    """The tables in one set of codes.
 
     Attributes:
-        sizes: how many codes each attribute has.
-        tables: the real table, the synthetic one, the sampling floor, the independent model.
+        sizes: the number of codes of each attribute.
+        tables: the real table, the synthetic one, the sampling floor, and the independent baseline.
     """
 
     sizes: tuple[int, ...]
@@ -117,11 +120,11 @@ class CodedTables:
 
     @property
     def rows(self) -> tuple[int, ...]:
-        """How many rows each table has."""
+        """The number of rows of each table."""
         return tuple(table.shape[1] for table in self.tables)
 
     def merge_codes(self, lookups: Sequence[NDArray[np.int64]], sizes: Sequence[int]) -> CodedTables:
-        """The tables with other codes: for each attribute a table of the new code of each old one."""
+        """The tables in other codes; ``lookups`` gives for each attribute the new code of each old code."""
         dtype = narrowest_dtype(max(sizes))
         narrow = [lookup.astype(dtype) for lookup in lookups]
         real, synthetic, floor, independent = (_apply_lookups(table, narrow) for table in self.tables)
@@ -129,24 +132,25 @@ class CodedTables:
 
 
 def _apply_lookups(table: CodeColumns, lookups: Sequence[NDArray[Any]]) -> CodeColumns:
-    found = np.empty(table.shape, lookups[0].dtype)
-    for place, lookup in enumerate(lookups):
-        found[place] = lookup[table[place]]
-    return found
+    recoded = np.empty(table.shape, lookups[0].dtype)
+    for axis, lookup in enumerate(lookups):
+        recoded[axis] = lookup[table[axis]]
+    return recoded
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EvaluationTables:
-    """Two tables and their yardsticks, ready to be compared.
+    """The real and the synthetic table with their baselines, ready to be compared.
 
-    Rows are in an order of their own, so that nothing depends on that of the files.
+    Rows are sorted, so no result depends on the order of rows in a file.
 
     Attributes:
-        real: how messages call the real table.
-        synthetic: how messages call the synthetic one.
-        domains: one for each attribute that is compared, in the schema's order.
+        real: the name of the real table in messages.
+        synthetic: the name of the synthetic table in messages.
+        domains: one for each compared attribute, in the schema's order.
         exact: the tables in the codes of these domains.
-        outside: for each of them the share of real and of synthetic cells that are not in it and took another's place.
+        outside: for each domain the share of real and of synthetic cells outside it, which were counted as another
+            value.
 
     Privacy: it holds the real rows.
     """
@@ -159,7 +163,7 @@ class EvaluationTables:
 
     @functools.cached_property
     def bins(self) -> CodedTables:
-        """The tables in bins."""
+        """The tables in the schema's bins."""
         lookups = [domain.bin_of_code() for domain in self.domains]
         return self.exact.merge_codes(lookups, [domain.attribute.size for domain in self.domains])
 
@@ -170,23 +174,24 @@ class EvaluationTables:
         return self.exact.merge_codes(lookups, sizes)
 
     def axis_of(self, name: str) -> int:
-        """The place of an attribute among those compared."""
+        """The index of an attribute among those compared."""
         return [domain.name for domain in self.domains].index(name)
 
 
-# ── Rows as few machine words, by which they are put in order and compared ──
+# ── sorting and matching rows ────────────────────────────────────────────────────────────────────────────────
 
 
 SortKeys = NDArray[np.uint64]
+"""One 64-bit word for each row. A few of them identify a row."""
 
 
 def sort_rows(columns: CodeColumns, sizes: Sequence[int]) -> CodeColumns:
-    """The same rows, sorted: what is drawn from them does not depend on the order of a file."""
+    """The same rows, sorted: a random sample of them then does not depend on the order of a file."""
     return np.ascontiguousarray(columns[:, np.lexsort(_sort_keys(columns, sizes))])
 
 
 def find_shared_rows(first: CodeColumns, second: CodeColumns, sizes: Sequence[int]) -> NDArray[np.bool_]:
-    """Which rows of the second table are equal to some row of the first."""
+    """Which rows of the second table equal some row of the first."""
     words = [np.concatenate(pair) for pair in zip(_sort_keys(first, sizes), _sort_keys(second, sizes), strict=True)]
     order = np.lexsort(words)
     starts = np.zeros(len(order), np.bool_)
@@ -197,39 +202,36 @@ def find_shared_rows(first: CodeColumns, second: CodeColumns, sizes: Sequence[in
     split = first.shape[1]
     known = np.zeros(len(order) + 1, np.bool_)
     known[groups[:split]] = True
-    found: NDArray[np.bool_] = known[groups[split:]]
-    return found
+    shared: NDArray[np.bool_] = known[groups[split:]]
+    return shared
 
 
 def _sort_keys(columns: CodeColumns, sizes: Sequence[int]) -> list[SortKeys]:
-    """For each row some numbers that tell it from every other, its codes being their digits."""
+    """A few words for each row that identify it: its codes are their mixed-radix digits."""
     words: list[SortKeys] = []
-    room = 1
+    capacity = 1  # how many codes still fit into the last word
     for column, size in zip(columns, sizes, strict=True):
-        if not words or size > room:
+        if not words or size > capacity:
             words.append(np.zeros(columns.shape[1], np.uint64))
-            room = 2**64
+            capacity = 2**64
         words[-1] = words[-1] * np.uint64(size) + column
-        room //= size
+        capacity //= size
     return words
 
 
-# ── Tables made of the real one, against which figures are read ──
+# ── baselines ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def bootstrap_rows(table: CodeColumns, rows: int, rng: np.random.Generator) -> CodeColumns:
-    """The sampling floor: rows of a table, drawn with replacement."""
+    """The sampling floor: a bootstrap sample of a table, that is, rows sampled with replacement."""
     return np.ascontiguousarray(table[:, rng.integers(0, table.shape[1], rows)])
 
 
 def shuffle_columns(table: CodeColumns, rows: int, rng: np.random.Generator) -> CodeColumns:
-    """The independent model: each column in a random order of its own; at most as many rows as the table has."""
+    """The independent baseline: each column shuffled by itself; ``rows`` is at most the number of rows of the table."""
     return np.stack([rng.permutation(column)[:rows] for column in table])
 
 
-# ── Random choices of an evaluation: each purpose has numbers of its own, so that none disturbs another ──
-
-
 def make_generator(seed: int, purpose: str) -> np.random.Generator:
-    """Random numbers for one purpose, the same for the same seed."""
+    """The random numbers for one purpose. They depend on the seed and the purpose, not on what other purposes used."""
     return np.random.default_rng([seed, *purpose.encode()])

@@ -1,35 +1,84 @@
-"""Noisy marginals → consistent tables → a fitted model or records. Post-processing: it costs nothing."""
+"""Noisy marginals → consistent tables → a fitted model, or records. Post-processing: it costs no privacy budget.
 
-from dpsyn.inference.consistency import ConsistencyOptions, make_consistent
-from dpsyn.inference.empirical_bayes import posterior_mean_counts
-from dpsyn.inference.fit import estimate_one_way, estimate_row_count, fit_model
-from dpsyn.inference.gibbs import Gibbs, GibbsModel, restore_model
-from dpsyn.inference.gum import (
+The names below are loaded when first used: most of them need compiled kernels, which a user of `norm_sub` or of the
+option objects in `methods` does not.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from dpsyn.inference.methods import (
     DECAYS,
-    FIRST_RUN_NOTE,
     GUM,
+    MCF,
+    SYNTHESIS_METHODS,
     ConstantDecay,
     Decay,
     ExponentialDecay,
+    Gibbs,
     LinearDecay,
     Moves,
-    Records,
     SquareRootDecay,
     StepDecay,
-    initialize_records,
-    is_first_run,
-    run_gum,
-    synthesize_records,
+    Synthesis,
 )
-from dpsyn.inference.mcf import MCF, run_mcf
-from dpsyn.inference.measurements import MeasurementRound, Model, Release, Scores, SynthesisMethod
-from dpsyn.inference.nonnegativity import norm_cut, norm_sub, ripple
+
+if TYPE_CHECKING:
+    from dpsyn.inference.consistency import ConsistencyOptions, make_consistent
+    from dpsyn.inference.empirical_bayes import posterior_mean_counts
+    from dpsyn.inference.fit import estimate_one_way, estimate_row_count, fit_distribution, fit_model
+    from dpsyn.inference.gibbs import GibbsModel, restore_model
+    from dpsyn.inference.gum import Records, initialize_records, run_gum
+    from dpsyn.inference.mcf import run_mcf
+    from dpsyn.inference.measurements import (
+        MeasurementRound,
+        Model,
+        PreviousReleases,
+        Release,
+        Scores,
+        iterate_marginals,
+        parse_synthesis,
+    )
+    from dpsyn.inference.nonnegativity import norm_cut, norm_sub, ripple
+    from dpsyn.inference.synthesis import FIRST_RUN_NOTE, is_first_run, synthesize_records
+
+_HOMES = {
+    "FIRST_RUN_NOTE": "synthesis",
+    "ConsistencyOptions": "consistency",
+    "GibbsModel": "gibbs",
+    "MeasurementRound": "measurements",
+    "Model": "measurements",
+    "PreviousReleases": "measurements",
+    "Records": "gum",
+    "Release": "measurements",
+    "Scores": "measurements",
+    "estimate_one_way": "fit",
+    "estimate_row_count": "fit",
+    "fit_distribution": "fit",
+    "fit_model": "fit",
+    "initialize_records": "gum",
+    "is_first_run": "synthesis",
+    "iterate_marginals": "measurements",
+    "make_consistent": "consistency",
+    "norm_cut": "nonnegativity",
+    "norm_sub": "nonnegativity",
+    "parse_synthesis": "measurements",
+    "posterior_mean_counts": "empirical_bayes",
+    "restore_model": "gibbs",
+    "ripple": "nonnegativity",
+    "run_gum": "gum",
+    "run_mcf": "mcf",
+    "synthesize_records": "synthesis",
+}
 
 __all__ = [
     "DECAYS",
     "FIRST_RUN_NOTE",
     "GUM",
     "MCF",
+    "SYNTHESIS_METHODS",
     "ConsistencyOptions",
     "ConstantDecay",
     "Decay",
@@ -40,20 +89,24 @@ __all__ = [
     "MeasurementRound",
     "Model",
     "Moves",
+    "PreviousReleases",
     "Records",
     "Release",
     "Scores",
     "SquareRootDecay",
     "StepDecay",
-    "SynthesisMethod",
+    "Synthesis",
     "estimate_one_way",
     "estimate_row_count",
+    "fit_distribution",
     "fit_model",
     "initialize_records",
     "is_first_run",
+    "iterate_marginals",
     "make_consistent",
     "norm_cut",
     "norm_sub",
+    "parse_synthesis",
     "posterior_mean_counts",
     "restore_model",
     "ripple",
@@ -61,3 +114,9 @@ __all__ = [
     "run_mcf",
     "synthesize_records",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"dpsyn.inference.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'dpsyn.inference' has no attribute {name!r}")

@@ -1,17 +1,16 @@
-"""Min-cost flow: records are changed until they match tables, each table completely in its turn (PrivSyn 2021).
+"""Min-cost flow (MCF): records are changed until they match tables of counts, each table exactly in its turn.
 
-The paper's strawman, against which it holds GUM: what one table wins the next one may spoil. With the exact counts of
-45 pairs of Adult it comes nearer than GUM all the same, in pairs (mean total variation distance .0034 against .0067)
-and in triples (.033 against .059), because it changes as few attributes as it can and copies nothing; it takes about 15
-times as long (``bench.gum``).
+PrivSyn's strawman, which it compares GUM with (DPSyn paper, appendix A, "Strawman Method: Min-Cost Flow"): to match one
+table exactly may spoil the others. With the exact counts of 45 pairs of Adult, MCF comes nevertheless closer than GUM,
+in pairs (mean total variation distance .0034 against .0067) and in triples (.033 against .059), because it changes as
+few attribute values as possible and copies no records. It takes about 15 times as long (``bench/gum.py``).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,30 +18,17 @@ from numpy.typing import NDArray
 from dpsyn.constraints.linear_program import solve_linear_program
 from dpsyn.errors import InternalError, UserError
 from dpsyn.inference.gum.gradual_update import Records, round_counts
+from dpsyn.inference.methods import MCF
 from dpsyn.marginals import Estimate
 from dpsyn.progress import Progress, ignore_progress
 
 Integers = NDArray[np.int64]
 
+MAX_FLOW_EDGES = 100_000
+"""The maximum number of edges of a table's flow network: cells × (2^attributes − 1), see `find_cheapest_moves`.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MCF:
-    """When to stop.
-
-    Attributes:
-        passes: at most so many over all tables; as many as GUM has rounds.
-        min_changed_share: the last pass changes a smaller share of the records than this, averaged over the tables. With 45 pairs of
-            Adult that is pass 32, after which distances hardly fall (``bench.gum``).
-    """
-
-    passes: int = 100
-    min_changed_share: float = 0.005
-
-    def __post_init__(self) -> None:
-        if self.passes < 0 or not 0 <= self.min_changed_share <= 1:
-            raise UserError(
-                f"{self.passes} passes until a share of {self.min_changed_share} changes: give 0 or more, and 0 to 1"
-            )
+The first match of a table takes longest: a table of 70 × 70 cells (15 000 edges) took 7 seconds, one of 100 × 100
+(30 000) or 20 × 20 × 20 (56 000) cells 80 seconds, and time grows faster than the number of edges."""
 
 
 def run_mcf(
@@ -55,41 +41,66 @@ def run_mcf(
     options: MCF | None = None,
     progress: Progress = ignore_progress,
 ) -> Records:
-    """Records that match the last table exactly, to rounding, and the others as far as that leaves them."""
+    """Fit uniform random records to tables: they match the last table up to rounding, the others approximately.
+
+    Args:
+        tables: non-negative counts that should be consistent.
+        names: the attributes.
+        sizes: the number of values of each attribute.
+        rows: the number of records.
+        rng: the source of all random choices.
+        options: when to stop.
+        progress: receives the phase and the fraction done.
+    """
     options = options or MCF()
     records = sample_uniform_records(sizes, rows, rng)
-    for number, (after, changed) in enumerate(iterate_mcf_passes(records, names, tables, rng)):
-        progress("fitting records", (number + 1) / max(1, options.passes))
-        records = after
-        if changed < options.min_changed_share * rows * len(tables) or number + 1 >= options.passes:
+    passes = iterate_mcf_passes(records, names, tables, rng) if tables else iter(())
+    for number, (updated, changed) in enumerate(islice(passes, options.passes)):
+        progress("fitting records", (number + 1) / options.passes)
+        records = updated
+        if changed < options.min_changed_share * rows * len(tables):
             break
     progress("fitting records", 1.0)
     return records
 
 
+def require_solvable_flows(tables: Sequence[Estimate]) -> None:
+    """Refuse tables whose flow network is too large to be solved in minutes."""
+    for table in tables:
+        edges = table.values.size * (2 ** len(table.clique) - 1)
+        if edges > MAX_FLOW_EDGES:
+            raise UserError(
+                f"MCF cannot match the table of {', '.join(table.clique)}: with {table.values.size:,} cells of "
+                f"{len(table.clique)} attributes its flow network has {edges:,} edges, and more than "
+                f"{MAX_FLOW_EDGES:,} take too long; use GUM() or Gibbs()"
+            )
+
+
 def iterate_mcf_passes(
     records: Records, names: Sequence[str], tables: Sequence[Estimate], rng: np.random.Generator
 ) -> Iterator[tuple[Records, int]]:
-    """The records after each pass over the tables, without end, and how many changes it took; the same array always.
+    """Yield the records after each pass over the tables, and the number of changes that it made, without end.
 
-    The order of the rows is shuffled after each pass, so that it is not always the same ones that are changed.
+    It is the same array each time. The rows are shuffled after each pass, so that it is not always the same ones that
+    are changed.
     """
     columns = np.array(records.T, np.int32, order="C")
-    own = [[list(names).index(name) for name in table.clique] for table in tables]
+    axes_of = [[list(names).index(name) for name in table.clique] for table in tables]
     targets = [round_counts(table.values, len(records), rng) for table in tables]
     while True:
-        changed = sum(_match_table(columns, places, target, rng) for places, target in zip(own, targets, strict=True))
+        changed = sum(_match_table(columns, axes, target, rng) for axes, target in zip(axes_of, targets, strict=True))
         columns[:] = columns[:, rng.permutation(len(records))]
         yield columns.T, changed
 
 
 def sample_uniform_records(sizes: Sequence[int], rows: int, rng: np.random.Generator) -> Records:
-    """Codes that are independent and uniform."""
-    return np.array([rng.integers(size, size=rows, dtype=np.int32) for size in sizes], np.int32).reshape(-1, rows).T
+    """Records whose codes are independent and uniform."""
+    columns = [rng.integers(size, size=rows, dtype=np.int32) for size in sizes]
+    return np.array(columns, np.int32).reshape(len(sizes), rows).T
 
 
 def _match_table(columns: NDArray[np.int32], axes: list[int], target: Integers, rng: np.random.Generator) -> int:
-    """Give a table exactly the counts of its target; how many records that changed."""
+    """Change records until a table has exactly the counts of its target; returns the number of changed records."""
     cells = np.ravel_multi_index(tuple(columns[axes]), target.shape)
     counts = np.bincount(cells, minlength=target.size).reshape(target.shape)
     origins, ends = find_cheapest_moves(counts, target, rng)
@@ -98,17 +109,18 @@ def _match_table(columns: NDArray[np.int32], axes: list[int], target: Integers, 
     surplus = np.bincount(origins, minlength=target.size)
     nth = np.arange(len(origins)) - np.repeat(np.cumsum(surplus) - surplus, surplus)
     moved = by_cell[first[origins] + nth]
-    for place, codes in zip(axes, np.unravel_index(ends, target.shape), strict=True):
-        columns[place, moved] = codes
+    for axis, codes in zip(axes, np.unravel_index(ends, target.shape), strict=True):
+        columns[axis, moved] = codes
     return len(origins)
 
 
 def find_cheapest_moves(counts: Integers, target: Integers, rng: np.random.Generator) -> tuple[Integers, Integers]:
-    """From which cell to which each record has to go, ascending by origin, so that fewest attributes change.
+    """The origin and the destination cell of each record to move, ascending by origin, so that fewest values change.
 
-    A minimum-cost flow. There is no edge for each pair of cells but a hub for each choice of attributes that stay and
-    of their values: records flow from over-filled cells to the hubs they agree with and on to under-filled cells, and
-    pay for each attribute that does not stay. So edges are in proportion to cells.
+    A minimum-cost flow. Instead of an edge for each pair of cells, the network has a hub for each choice of attributes
+    that stay and of their values: records flow from over-filled cells to the hubs that they agree with, and on to
+    under-filled cells. The cost is the number of attributes that do not stay. So the number of edges is proportional
+    to the number of cells.
     """
     excess = (counts - target).ravel()
     over, under = np.flatnonzero(excess > 0), np.flatnonzero(excess < 0)
@@ -126,9 +138,9 @@ def find_cheapest_moves(counts: Integers, target: Integers, rng: np.random.Gener
 
 
 def _hub_edges(cells: Integers, shape: tuple[int, ...]) -> Integers:
-    """The edges between cells and hubs, as columns: the cell, the hub, and how many attributes do not stay."""
+    """The edges between cells and hubs, as columns: the cell, the hub, and the number of attributes that change."""
     codes, edges, first = np.unravel_index(cells, shape), [], 0
-    for stay in (axes for number in range(len(shape)) for axes in combinations(range(len(shape)), number)):
+    for stay in (axes for count in range(len(shape)) for axes in combinations(range(len(shape)), count)):
         hubs = np.zeros(len(cells), np.int64)
         for axis in stay:
             hubs = hubs * shape[axis] + codes[axis]
@@ -138,15 +150,15 @@ def _hub_edges(cells: Integers, shape: tuple[int, ...]) -> Integers:
 
 
 def _min_cost_flow(into: Integers, out: Integers, excess: Integers) -> Integers:
-    """How many records flow along each edge into a hub and out of one, at the least cost."""
+    """The number of records on each edge into a hub and out of one, at the least cost."""
     cells, hubs, cost = np.concatenate([into, out], axis=1)
-    numbers, hubs = np.unique(hubs, return_inverse=True)
+    used_hubs, hubs = np.unique(hubs, return_inverse=True)
     edges, signs = np.arange(len(cells)), np.repeat([1, -1], [into.shape[1], out.shape[1]])
-    rows, places = np.concatenate([cells, len(excess) + hubs]), np.concatenate([edges, edges])
-    demand = np.concatenate([excess, np.zeros(len(numbers))])
-    found = solve_linear_program(cost * (signs > 0), np.concatenate([signs, signs]), rows, places, demand)
-    # a corner of this polytope is whole-numbered
-    if np.abs(found - np.rint(found)).max() > 1e-6:
-        raise InternalError("no flow of whole records was found")
-    flow: Integers = np.rint(found).astype(np.int64)
+    nodes, columns = np.concatenate([cells, len(excess) + hubs]), np.concatenate([edges, edges])
+    demand = np.concatenate([excess, np.zeros(len(used_hubs))])
+    solution = solve_linear_program(cost * (signs > 0), np.concatenate([signs, signs]), nodes, columns, demand)
+    # the vertices of this polytope are integral
+    if np.abs(solution - np.rint(solution)).max() > 1e-6:
+        raise InternalError("the min-cost flow is not a flow of whole records")
+    flow: Integers = np.rint(solution).astype(np.int64)
     return flow

@@ -1,22 +1,42 @@
-"""What a synopsis consists of: releases, which were paid for, and a model, which was worked out from them."""
+"""The content of a synopsis as values: releases, which cost privacy, and the model inferred from them.
+
+A *release* is one run of a recipe: the noisy marginals and scores that left the private table, and the certificate of
+their cost. The *model* is post-processing: consistent tables, and how rows are synthesized from them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.accounting import Certificate
 from dpsyn.encoding import Recoding
-from dpsyn.errors import InternalError
+from dpsyn.errors import InternalError, UserError
 from dpsyn.inference.gibbs import GibbsModel
+from dpsyn.inference.methods import SYNTHESIS_METHODS, Gibbs, Synthesis
 from dpsyn.marginals import Clique, Estimate, Marginal
+from dpsyn.options import find_option_object
 
-SynthesisMethod = Literal["gibbs", "gum"]
-"""How records are fitted to tables: by a maximum entropy model, or by PrivSyn's gradual update method."""
+DEFAULT_SYNTHESIS: Synthesis = Gibbs()
+
+IMPORTED_TITLE = "imported"
+"""The title of a release without a certificate: its numbers were measured in another system."""
+
+
+def parse_synthesis(synthesis: Synthesis | str) -> Synthesis:
+    """The options of a synthesis method; a name stands for the method with its defaults."""
+    if isinstance(synthesis, str):
+        return find_option_object(synthesis, SYNTHESIS_METHODS, "synthesis method", {})
+    if not isinstance(synthesis, Synthesis):
+        raise UserError(
+            f"{synthesis!r} is not a synthesis method; give one of {', '.join(SYNTHESIS_METHODS)}, or an "
+            "object such as GUM()"
+        )
+    return synthesis
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,11 +60,11 @@ class MeasurementRound:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scores:
-    """Noisy scores by which marginals were chosen.
+    """Noisy scores by which marginals were selected.
 
     Attributes:
         kind: what was scored, such as ``dependence``.
-        cliques: of which attributes.
+        cliques: the attributes that each score is about.
         values: the released scores.
         std: the standard deviation of their noise.
     """
@@ -65,31 +85,46 @@ class Release:
     """One measurement of a private table: every number that left it.
 
     Attributes:
-        recipe: the algorithm that chose what to measure.
         rounds: the marginals, in the order in which they were measured.
-        scores: what they were chosen by.
-        certificate: what the numbers cost; None if they were measured elsewhere, so that nothing is verified here.
-        source: where imported numbers come from, in the words of who imported them.
+        scores: the scores by which they were selected.
+        certificate: what the numbers cost; None if they were measured in another system, so their guarantee is not
+            verified here.
+        source: who measured imported numbers and how, in the words of the person who imported them.
     """
 
-    recipe: str
     rounds: tuple[MeasurementRound, ...]
     scores: tuple[Scores, ...] = ()
     certificate: Certificate | None = None
     source: str = ""
 
+    @property
+    def recipe(self) -> Mapping[str, Any]:
+        """The recipe and its options, as the certificate records them; empty for imported numbers."""
+        return self.certificate.recipe if self.certificate else {}
+
+    @property
+    def title(self) -> str:
+        """What reports call the release: ``recipe`` and its name; ``imported`` for imported numbers."""
+        return IMPORTED_TITLE if self.certificate is None else f"recipe {self.recipe.get('name', 'unknown')}"
+
+
+def iterate_marginals(releases: Iterable[Release]) -> Iterator[tuple[Recoding, Marginal]]:
+    """Every marginal of the releases, with the recoding it was measured under."""
+    return ((each.recoding, m) for release in releases for each in release.rounds for m in each.marginals)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
-    """What rows are drawn from; worked out from releases, so that it costs nothing.
+    """The distribution that rows are sampled from. It is inferred from releases, so it costs no privacy.
 
     Attributes:
         recoding: the attributes of the tables, as functions of the fine codes.
-        tables: consistent non-negative counts of equal totals; every attribute is in one of them at least.
-        histograms: weights of the fine codes of each attribute, by which codes are drawn apart again.
+        tables: consistent non-negative counts of equal totals; every attribute is in at least one of them.
+        histograms: weights of the fine codes of each attribute, by which merged codes are split into fine ones.
         total: the estimated number of rows.
-        distribution: the distribution over records that follows the tables; None if each table of rows is to be fitted to
-            them anew, by GUM.
+        distribution: the fitted maximum entropy model; None if rows are fitted to the tables each time they are
+            sampled (GUM, MCF), or if all attributes are independent.
+        synthesis: how rows are synthesized unless ``generate`` is given another method.
     """
 
     recoding: Recoding
@@ -97,6 +132,7 @@ class Model:
     histograms: Mapping[str, NDArray[np.float64]]
     total: float
     distribution: GibbsModel | None = None
+    synthesis: Synthesis = DEFAULT_SYNTHESIS
 
     def __post_init__(self) -> None:
         sizes = dict(zip(self.recoding.names, self.recoding.sizes, strict=True))
@@ -109,13 +145,25 @@ class Model:
             name: (size,) for name, size in self.recoding.origin
         }:
             raise InternalError("a model has a histogram of every attribute, over its fine codes")
-        if {place for column in self.recoding.columns for place in column.sources} != {*range(len(self.histograms))}:
+        if {index for column in self.recoding.columns for index in column.sources} != {*range(len(self.histograms))}:
             raise InternalError("an attribute is not in the recoding of the model, so its codes would be lost")
         if self.distribution and (self.distribution.names, self.distribution.layout.sizes) != (
             self.recoding.names,
             self.recoding.sizes,
         ):
             raise InternalError("the fitted distribution of a model is of other attributes")
-        numbers = [*(table.values for table in self.tables), *self.histograms.values(), np.array([self.total])]
-        if not all(np.isfinite(array).all() and (array >= 0).all() for array in numbers):
+        arrays = [*(table.values for table in self.tables), *self.histograms.values(), np.array([self.total])]
+        if not all(np.isfinite(array).all() and (array >= 0).all() for array in arrays):
             raise InternalError("a model consists of finite numbers that are not negative")
+
+
+class PreviousReleases(Protocol):
+    """Earlier releases of a table and the model inferred from them, on which a recipe builds; a ``Synopsis`` is one."""
+
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        """What was measured, the oldest release first."""
+
+    @property
+    def model(self) -> Model:
+        """The model inferred from the releases."""

@@ -1,4 +1,4 @@
-"""Make tables non-negative without changing their totals."""
+"""Non-negativity: norm-sub, norm-cut and ripple make tables non-negative and keep, or set, their totals."""
 
 from __future__ import annotations
 
@@ -9,77 +9,74 @@ Values = NDArray[np.float64]
 
 
 def norm_sub(values: Values, total: float) -> Values:
-    """Subtract one constant from all cells and clip at 0, so that the sum is ``total``; zeros if that is not positive.
+    """Norm-sub: subtract one constant from all cells and clip at 0, such that the sum is ``total``.
 
-    The nearest non-negative table with that total (Wang et al.: Locally Differentially Private Frequency Estimation
-    with Consistency, NDSS 2020).
+    All cells become 0 if the total is not positive. The result is the nearest non-negative table with that total (Wang
+    et al.: Locally Differentially Private Frequency Estimation with Consistency, NDSS 2020).
     """
     start = np.zeros(1, np.int64)
     return norm_sub_each(values.ravel(), start, total).reshape(values.shape)
 
 
 def norm_sub_each(vector: Values, starts: NDArray[np.int64], total: float) -> Values:
-    """Norm-sub of every piece of a vector, all to the same total; pieces begin at ``starts`` and have a cell at least.
+    """Norm-sub of every piece of a vector, all to the same total. Pieces begin at ``starts``; none is empty.
 
-    The constant follows from the cells that stay positive: (their sum − total) / their number. Beginning with all
-    cells, those that are not above the constant are given up until all are (Michelot 1986): the constant only
-    grows, so that none is given up in error, and the result is that of sorting.
+    The constant follows from the cells that stay positive: (their sum − total) / their number. The search begins with
+    all cells and drops those that are not above the constant until all are (Michelot 1986). The constant only grows,
+    so no cell is dropped in error, and the result is the same as by sorting.
     """
     if total <= 0:
         return np.zeros_like(vector)
     lengths = np.diff(starts, append=len(vector))
-    # seen from its piece's largest cell, every constant is negative: that cell stays, however small the total is
+    # relative to the largest cell of its piece every constant is negative: that cell stays, however small the total is
     shifted = vector - np.repeat(np.maximum.reduceat(vector, starts), lengths)
-    constants, fewest = (np.add.reduceat(shifted, starts) - total) / lengths, lengths
+    constants, min_staying = (np.add.reduceat(shifted, starts) - total) / lengths, lengths
     while True:
         spread = np.repeat(constants, lengths)
         above = shifted > spread
         staying = np.add.reduceat(above, starts, dtype=np.int64)
-        if not (staying < fewest).any():
-            found: Values = np.maximum(shifted - spread, 0.0)
-            return found
+        if not (staying < min_staying).any():
+            result: Values = np.maximum(shifted - spread, 0.0)
+            return result
         constants = (np.add.reduceat(np.where(above, shifted, 0.0), starts) - total) / staying
-        fewest = np.minimum(staying, fewest)  # it only falls, whatever rounding does: so this comes to an end
+        min_staying = np.minimum(staying, min_staying)  # it only falls, whatever rounding does, so the loop ends
 
 
 def norm_cut(values: Values, total: float) -> Values:
-    """Clip at 0, then set the smallest positive cells to 0 until the sum is ``total``; the last one in part.
+    """Norm-cut: clip at 0, then set the smallest positive cells to 0 until the sum is ``total``; the last one in part.
 
-    Large cells keep their values and small ones vanish. If clipping alone leaves less than ``total``, nothing is
-    cut and the sum stays less.
+    Large cells keep their values and small ones vanish. If the sum after clipping is already below ``total``, nothing
+    is cut and the sum stays below.
     """
     clipped = np.maximum(values, 0.0).ravel()
     smallest_first = np.argsort(clipped, kind="stable")
     excess = clipped.sum() - total
-    gone_before = np.cumsum(clipped[smallest_first]) - clipped[smallest_first]
-    clipped[smallest_first] -= np.clip(excess - gone_before, 0.0, clipped[smallest_first])
+    cut_before = np.cumsum(clipped[smallest_first]) - clipped[smallest_first]
+    clipped[smallest_first] -= np.clip(excess - cut_before, 0.0, clipped[smallest_first])
     return clipped.reshape(values.shape)
 
 
-# ── Make a table non-negative by taking what is missing from cells nearby ──
-
-
 MAX_RIPPLE_WAVES = 1_000
-"""Waves, at most; a few dozen are usual. What is left below the threshold after them stays."""
+"""The maximum number of waves; a few dozen are usual. Cells that are still below −threshold after them stay."""
 
 
 def ripple(values: Values, threshold: float, *, max_waves: int = MAX_RIPPLE_WAVES) -> Values:
-    """Cells below −threshold become 0, and what they lacked is taken from the cells that differ in one attribute.
+    """Ripple: cells below −threshold become 0, and their deficit is taken from the cells that differ in one attribute.
 
-    Those may fall below −threshold in turn, and so on, until none does (PriView, SIGMOD 2014, section 4.4). The total
-    stays. Where norm-sub takes from all cells alike, and so moves rows from the largest cells to empty ones, ripple
-    takes from cells that have most values in common, so that sums over few attributes change little. Values between
-    −threshold and 0 stay: the smaller the threshold, the more waves.
+    These may fall below −threshold in turn, and so on, until none does (PriView, SIGMOD 2014, section 4.4). The total
+    does not change. Norm-sub takes the same from all cells, and so moves rows from the largest cells to empty ones.
+    Ripple takes from cells that have most values in common, so projections to few attributes change little. Values
+    between −threshold and 0 stay: the smaller the threshold, the more waves.
     """
-    found = np.array(values, np.float64)
-    neighbors = sum(size - 1 for size in found.shape)
-    if neighbors == 0 or found.sum() <= -threshold * found.size:
-        return found
+    result = np.array(values, np.float64)
+    neighbors = sum(size - 1 for size in result.shape)
+    if neighbors == 0 or result.sum() <= -threshold * result.size:
+        return result
     for _ in range(max_waves):
-        lacking = np.where(found < -threshold, found, 0.0)
-        if not lacking.any():
+        deficit = np.where(result < -threshold, result, 0.0)
+        if not deficit.any():
             break
-        found -= lacking
-        for axis in range(found.ndim):
-            found += (lacking.sum(axis=axis, keepdims=True) - lacking) / neighbors
-    return found
+        result -= deficit
+        for axis in range(result.ndim):
+            result += (deficit.sum(axis=axis, keepdims=True) - deficit) / neighbors
+    return result

@@ -1,4 +1,4 @@
-"""Frequent itemsets of baskets by PrivBasis, and what follows from its bases: counts, association rules."""
+"""Frequent itemsets of baskets by PrivBasis, and what is computed from its bases: counts and association rules."""
 
 from dpsyn.itemsets.association_rules import AssociationRule, find_association_rules
 from dpsyn.itemsets.counts import ItemsetCounts

@@ -1,4 +1,4 @@
-"""Association rules from counts of itemsets (Agrawal, Imieliński and Swami 1993); post-processing."""
+"""Association rules from noisy counts of itemsets (Agrawal, Imieliński and Swami 1993); post-processing."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class AssociationRule:
     """Baskets that hold ``antecedent`` often hold ``consequent`` as well.
 
     Attributes:
-        antecedent: some items.
-        consequent: others.
-        count: how many baskets hold all of them.
-        confidence: the part of the baskets with ``antecedent`` that also hold ``consequent``.
-        standard_error: of the confidence, from the noise alone, to first order.
-        lift: the confidence in parts of what it would be if the two were independent.
+        antecedent: the items of the condition.
+        consequent: the items that follow.
+        count: the number of baskets that hold all of them.
+        confidence: the fraction of the baskets with ``antecedent`` that also hold ``consequent``.
+        standard_error: the standard error of the confidence due to the privacy noise, to first order.
+        lift: the confidence divided by what it would be if the two were independent.
     """
 
     antecedent: tuple[str, ...]
@@ -47,37 +47,36 @@ class AssociationRule:
 def find_association_rules(
     counts: ItemsetCounts, itemsets: Sequence[tuple[str, ...]], min_confidence: float
 ) -> tuple[AssociationRule, ...]:
-    """All rules whose items together are one of the itemsets, of at least some confidence, the surest first."""
+    """All rules whose items together are one of the itemsets, with at least this confidence, the highest first."""
     if not 0 <= min_confidence <= 1:
         raise UserError(f"the confidence is {min_confidence}; give a number from 0 to 1")
     rules = (rule for items in itemsets if len(items) > 1 for rule in _rules_within(counts, items))
-    found = [rule for rule in rules if rule.confidence >= min_confidence]
-    return tuple(sorted(found, key=lambda rule: (-rule.confidence, -rule.count, rule.antecedent, rule.consequent)))
+    kept = [rule for rule in rules if rule.confidence >= min_confidence]
+    return tuple(sorted(kept, key=lambda rule: (-rule.confidence, -rule.count, rule.antecedent, rule.consequent)))
 
 
 def _rules_within(counts: ItemsetCounts, items: tuple[str, ...]) -> Iterator[AssociationRule]:
-    both, baskets = counts.count(items), counts.count(())
+    count, baskets = counts.count(items), counts.count(())
     for size in range(1, len(items)):
-        for given in combinations(items, size):
-            then = tuple(item for item in items if item not in given)
-            alone, share = counts.count(given), counts.count(then) / max(baskets, 1.0)
-            if alone > 0 and both > 0 and share > 0:
-                certain = min(1.0, both / alone)
-                yield AssociationRule(
-                    given, then, both, certain, _ratio_standard_error(counts, given, items, certain), certain / share
-                )
+        for antecedent in combinations(items, size):
+            consequent = tuple(item for item in items if item not in antecedent)
+            antecedent_count, frequency = counts.count(antecedent), counts.count(consequent) / max(baskets, 1.0)
+            if antecedent_count > 0 and count > 0 and frequency > 0:
+                confidence = min(1.0, count / antecedent_count)
+                error = _ratio_standard_error(counts, antecedent, items, confidence)
+                yield AssociationRule(antecedent, consequent, count, confidence, error, confidence / frequency)
 
 
 def _ratio_standard_error(
     counts: ItemsetCounts, antecedent: tuple[str, ...], items: tuple[str, ...], confidence: float
 ) -> float:
-    """The standard error of a quotient of counts whose noise is correlated.
+    """The standard error of a quotient of counts whose noise is correlated, to first order.
 
-    In every basis B that holds all items the bins of ``items`` are among those of ``antecedent``, hence the covariance of
-    their sums is the variance of the smaller one. With weights by precision 2^(|X|−|B|) it becomes
-    2^(|given|−|items|) times the variance of ``antecedent``, whatever the bases are.
+    In every basis B that holds all items, the bins of ``items`` are among those of ``antecedent``. So the covariance
+    of the two sums is the variance of the smaller one. With the precision weights 2^(|X|−|B|) it becomes
+    2^(|antecedent|−|items|) times the variance of ``antecedent``, whatever the bases are.
     """
-    narrow, wide = counts.std(items) ** 2, counts.std(antecedent) ** 2
-    common = 2.0 ** (len(antecedent) - len(items)) * wide
-    variance = narrow - 2 * confidence * common + confidence**2 * wide
+    items_variance, antecedent_variance = counts.std(items) ** 2, counts.std(antecedent) ** 2
+    covariance = 2.0 ** (len(antecedent) - len(items)) * antecedent_variance
+    variance = items_variance - 2 * confidence * covariance + confidence**2 * antecedent_variance
     return math.sqrt(max(variance, 0.0)) / counts.count(antecedent)

@@ -1,4 +1,4 @@
-"""Counts of itemsets, worked out from released bases: sums over bins (PrivBasis, section 4.2)."""
+"""Counts of itemsets, computed from released bases as sums over bins (PrivBasis, section 4.2)."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ ItemsetEstimate = tuple[tuple[str, ...], float, float]
 class ItemsetCounts:
     """The counts of all itemsets that lie within some basis.
 
-    A basis is a marginal with an axis for each of its items, index 1 meaning that the item is in the basket. An
-    itemset's count is the sum over all bins where its items are; where several bases hold it, the mean of their sums by
-    inverse variance. All of it is linear, so that the noise in it is known. ``items`` are those of the bases, in the
-    order in which itemsets name them.
+    A basis is a marginal with an axis for each of its items; index 1 means that the item is in the basket. The count
+    of an itemset is the sum over all bins that have its items. If several bases hold it, it is the mean of their sums,
+    weighted by inverse variance. All of this is linear, so the standard deviation of its noise is known. ``items`` are
+    those of the bases, in the order in which itemsets list them.
     """
 
     def __init__(self, bases: Sequence[Marginal], items: Sequence[str]) -> None:
         self._items = tuple(items)
-        self._bits = {item: 1 << place for place, item in enumerate(self._items)}
-        self._unit = min((basis.std for basis in bases), default=1.0)  # equal noise has weights without rounding
+        self._bits = {item: 1 << index for index, item in enumerate(self._items)}
+        self._unit = min(
+            (basis.std for basis in bases), default=1.0
+        )  # so bases of equal noise have weights without rounding
         self._sums: dict[int, float] = {}
         self._precisions: dict[int, float] = {}
         for basis in bases:
@@ -38,9 +40,9 @@ class ItemsetCounts:
             masks += [mask | self._bits[item] for mask in masks]
             lengths += [length + 1 for length in lengths]
         counts = superset_sums(basis.counts).ravel().tolist()
-        whole = (self._unit / basis.std) ** 2 * 2.0 ** -len(basis.clique)
+        bin_precision = (self._unit / basis.std) ** 2 * 2.0 ** -len(basis.clique)
         for mask, length, count in zip(masks, lengths, counts, strict=True):
-            precision = whole * 2.0**length
+            precision = bin_precision * 2.0**length
             self._sums[mask] = self._sums.get(mask, 0.0) + precision * count
             self._precisions[mask] = self._precisions.get(mask, 0.0) + precision
 
@@ -48,11 +50,11 @@ class ItemsetCounts:
         return self._mask(items) in self._sums
 
     def __len__(self) -> int:
-        """How many itemsets there are, besides the empty one."""
+        """The number of itemsets, without the empty one."""
         return max(0, len(self._sums) - 1)
 
     def count(self, items: Collection[str]) -> float:
-        """The count of an itemset that lies within a basis; that of no items is the number of baskets."""
+        """The count of an itemset that lies within a basis; for no items, the number of baskets."""
         mask = self._mask(items)
         return self._sums[mask] / self._precisions[mask]
 
@@ -61,7 +63,7 @@ class ItemsetCounts:
         return self._unit / math.sqrt(self._precisions[self._mask(items)])
 
     def rank_itemsets(self) -> list[ItemsetEstimate]:
-        """All itemsets but the empty one, those with the largest counts first, then short ones."""
+        """All itemsets except the empty one, by falling count; of equal counts the shorter first."""
         counts = {mask: total / self._precisions[mask] for mask, total in self._sums.items() if mask}
         order = sorted(counts, key=lambda mask: (-counts[mask], mask.bit_count(), mask))
         return [
@@ -69,15 +71,15 @@ class ItemsetCounts:
         ]
 
     def _mask(self, items: Collection[str]) -> int:
-        known = [self._bits.get(item, -1) for item in items]
-        return -1 if -1 in known else sum(set(known))
+        bits = [self._bits.get(item, -1) for item in items]
+        return -1 if -1 in bits else sum(set(bits))
 
     def _items_in_mask(self, mask: int) -> tuple[str, ...]:
         return tuple(item for item in self._items if self._bits[item] & mask)
 
 
 def superset_sums(bins: NDArray[np.float64]) -> NDArray[np.float64]:
-    """On every axis, index 0 becomes the sum of both: whether the item is in the basket or not does not matter."""
+    """Sums over supersets: on every axis, index 0 becomes the sum of both, with and without the item."""
     sums = bins.astype(np.float64)
     for axis in range(sums.ndim):
         view = np.moveaxis(sums, axis, 0)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from dpsyn.accounting import split_exactly
 from dpsyn.marginals import Marginal
@@ -14,22 +15,27 @@ from dpsyn.progress import Progress, ignore_progress
 from dpsyn.selection import MAX_BASIS_ITEMS, build_basis_sets
 
 ChosenElements = tuple[tuple[int, ...], Sequence[tuple[int, int]], Fraction]
-"""Items, pairs of them, and what is left of ε."""
+"""Items, pairs of them, and the part of ε that is left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivBasis:
-    """The paper's constants, and what it leaves open.
+    """The constants of the paper, and those that it leaves open.
 
     Attributes:
-        budget_shares: α, parts of ε for the number λ of items, for choosing items and pairs, and for counts (section 4.5).
-        safety: η, how many more itemsets than asked for the bases should cover (section 4.5).
-        max_basis_items: items of a basis; so many frequent items or fewer are a basis by themselves (section 4.4).
-        guess_below: up to this ε, for one basket that comes or goes, the number of pairs is the paper's guess. It is a
-            little better than a choice that is paid for, which from here on is better, and right where nothing is
-            hidden (``bench.itemsets``).
-        max_elements: of items, and of pairs, that are drawn where a frequency is asked for: nobody knows how many it has.
+        budget_shares: α, parts of ε for the number λ of items, for selecting items and pairs, and for counts
+            (section 4.5).
+        safety: η, the factor by which the bases should cover more itemsets than requested (section 4.5).
+        max_basis_items: the maximum number of items of a basis; if no more items are frequent, they are one basis
+            (section 4.4).
+        guess_below: below this ε (for adding or removing one basket), the number of pairs is the paper's guess, which
+            is then slightly better than a private selection of the number. From this ε on the private selection is
+            better, and it is right where there is no noise (``bench.itemsets``).
+        max_elements: the maximum number of items, and of pairs, that are selected if a minimum support is requested,
+            because the number of frequent ones is not known.
     """
+
+    name: ClassVar[str] = "privbasis"
 
     budget_shares: tuple[int, int, int] = (1, 4, 5)
     safety: Fraction = Fraction(11, 10)
@@ -48,16 +54,16 @@ def privbasis(
 ) -> list[Marginal]:
     """Noisy bases in which the ``top`` itemsets should lie, or else all in at least ``min_support`` of the baskets.
 
-    Privacy: spends the pure ε of the budget, all of it.
+    Privacy: spends the whole pure ε of the budget.
     """
-    whole = baskets.budget.pure_epsilons[0]
-    for_numbers, for_elements, for_counts = split_exactly(whole, options.budget_shares)
-    progress("choosing frequent items and pairs", 0.0)
-    if top is not None and whole < options.guess_below * baskets.privacy_unit.score_sensitivity(1):
-        items, pairs, left = _choose_by_guess(baskets, top, for_numbers, for_elements, options)
+    epsilon = baskets.budget.pure_epsilons[0]
+    number_epsilon, element_epsilon, count_epsilon = split_exactly(epsilon, options.budget_shares)
+    progress("selecting frequent items and pairs", 0.0)
+    if top is not None and epsilon < options.guess_below * baskets.privacy_unit.score_sensitivity(1):
+        items, pairs, left = _select_by_guess(baskets, top, number_epsilon, element_epsilon, options)
     else:
-        items, pairs, left = _choose_by_rank(
-            baskets, top or min_support or Fraction(1), for_numbers, for_elements, options
+        items, pairs, left = _select_by_rank(
+            baskets, top or min_support or Fraction(1), number_epsilon, element_epsilon, options
         )
     bases = (
         [items]
@@ -66,49 +72,55 @@ def privbasis(
     )
     progress(f"counting {len(bases)} basis {'sets' if len(bases) > 1 else 'set'}", 0.0)
     return baskets.measure_bases(
-        [tuple(sorted(basis)) for basis in bases], split_exactly(for_counts + left, [1] * len(bases))
+        [tuple(sorted(basis)) for basis in bases], split_exactly(count_epsilon + left, [1] * len(bases))
     )
 
 
-def _choose_by_guess(
-    baskets: PrivateBaskets, top: int, for_numbers: Fraction, for_elements: Fraction, options: PrivBasis
+def _select_by_guess(
+    baskets: PrivateBaskets, top: int, number_epsilon: Fraction, element_epsilon: Fraction, options: PrivBasis
 ) -> ChosenElements:
     """GetLambda and GetFreqElements of the paper: λ items, and a guess λ₂ of the number of pairs (section 4.5)."""
-    safe = math.ceil(options.safety * top)
-    number = _choose_item_count(baskets, top, safe, for_numbers)
-    others = safe - number
-    wanted = min(round(others / math.sqrt(max(1.0, others / number))), math.comb(number, 2))
-    if number <= options.max_basis_items or wanted < 1:
-        return baskets.choose_frequent_items(number, for_elements), (), Fraction(0)
-    for_items, for_pairs = split_exactly(for_elements, [number, wanted])
-    items = baskets.choose_frequent_items(number, for_items)
-    return items, baskets.choose_frequent_pairs(items, wanted, for_pairs), Fraction(0)
+    safe_top = math.ceil(options.safety * top)
+    item_count = _select_item_count(baskets, top, safe_top, number_epsilon)
+    others = safe_top - item_count
+    pair_count = min(round(others / math.sqrt(max(1.0, others / item_count))), math.comb(item_count, 2))
+    if item_count <= options.max_basis_items or pair_count < 1:
+        return baskets.choose_frequent_items(item_count, element_epsilon), (), Fraction(0)
+    item_epsilon, pair_epsilon = split_exactly(element_epsilon, [item_count, pair_count])
+    items = baskets.choose_frequent_items(item_count, item_epsilon)
+    return items, baskets.choose_frequent_pairs(items, pair_count, pair_epsilon), Fraction(0)
 
 
-def _choose_by_rank(
+def _select_by_rank(
     baskets: PrivateBaskets,
-    asked: int | Fraction,
-    for_numbers: Fraction,
-    for_elements: Fraction,
+    target: int | Fraction,
+    number_epsilon: Fraction,
+    element_epsilon: Fraction,
     options: PrivBasis,
 ) -> ChosenElements:
-    """The same with λ₂ chosen like λ; what was kept for it is left where no pairs are needed."""
-    for_items_number, for_pairs_number = split_exactly(for_numbers, [1, 1])
-    if isinstance(asked, int):
-        near: int | Fraction = math.ceil(options.safety * asked)
-        number = _choose_item_count(baskets, asked, int(near), for_items_number)
-        most = int(near) - number
+    """Select λ items and λ₂ pairs, both numbers privately; ``target`` is the number of itemsets, or the support.
+
+    The part of ε for λ₂ is left if no pairs are needed.
+    """
+    item_number_epsilon, pair_number_epsilon = split_exactly(number_epsilon, [1, 1])
+    if isinstance(target, int):
+        threshold: int | Fraction = math.ceil(options.safety * target)
+        item_count = _select_item_count(baskets, target, int(threshold), item_number_epsilon)
+        max_pairs = int(threshold) - item_count
     else:
-        near, most = asked, options.max_elements
-        number = baskets.choose_item_rank(near, most, for_items_number)
-    if number <= options.max_basis_items or most < 1:
-        return baskets.choose_frequent_items(number, for_elements), (), for_pairs_number
-    for_items, for_pairs = split_exactly(for_elements, [1, 1])
-    items = baskets.choose_frequent_items(number, for_items)
-    wanted = baskets.choose_pair_rank(items, near, most, for_pairs_number)
-    return items, baskets.choose_frequent_pairs(items, wanted, for_pairs), Fraction(0)
+        threshold, max_pairs = target, options.max_elements
+        item_count = baskets.choose_item_rank(threshold, max_pairs, item_number_epsilon)
+    if item_count <= options.max_basis_items or max_pairs < 1:
+        return baskets.choose_frequent_items(item_count, element_epsilon), (), pair_number_epsilon
+    item_epsilon, pair_epsilon = split_exactly(element_epsilon, [1, 1])
+    items = baskets.choose_frequent_items(item_count, item_epsilon)
+    pair_count = baskets.choose_pair_rank(items, threshold, max_pairs, pair_number_epsilon)
+    return items, baskets.choose_frequent_pairs(items, pair_count, pair_epsilon), Fraction(0)
 
 
-def _choose_item_count(baskets: PrivateBaskets, top: int, safe: int, epsilon: Fraction) -> int:
-    """λ: how many items reach the ⌈ηk⌉-th itemset; at most ⌈ηk⌉, and at least the ⌈log₂(k+1)⌉ that k itemsets hold."""
-    return max(baskets.choose_item_rank(safe, safe, epsilon), min(top.bit_length(), len(baskets.items)))
+def _select_item_count(baskets: PrivateBaskets, top: int, safe_top: int, epsilon: Fraction) -> int:
+    """λ: how many items are as frequent as the ⌈ηk⌉-th itemset.
+
+    It is at most ⌈ηk⌉, and at least ⌈log₂(k+1)⌉, because k itemsets hold at least that many items.
+    """
+    return max(baskets.choose_item_rank(safe_top, safe_top, epsilon), min(top.bit_length(), len(baskets.items)))

@@ -1,31 +1,31 @@
-"""Frequent itemsets as they are published: the list, the rules in it, and the bases that they come from."""
+"""The published result of frequent itemsets: the list, its association rules, and the bases they are computed from."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from dpsyn.accounting import Certificate
 from dpsyn.encoding import Codec, Recoding
-from dpsyn.encoding.dataframes import convert_table
+from dpsyn.encoding.dataframes import AnyTable, OutputFormat, convert_table
 from dpsyn.errors import UserError
 from dpsyn.inference.fit import fit_model
 from dpsyn.inference.measurements import MeasurementRound, Release
 from dpsyn.itemsets.association_rules import AssociationRule, find_association_rules
 from dpsyn.itemsets.counts import ItemsetCounts
+from dpsyn.itemsets.privbasis import PrivBasis
 from dpsyn.marginals import Estimate, Marginal, average_estimates
 from dpsyn.schema import Boolean, NeighboringRelation, Schema
-from dpsyn.synopsis.synopsis import OutputFormat, Synopsis
+from dpsyn.synopsis.synopsis import Synopsis
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
-PRIVBASIS_RECIPE = "privbasis"
-"""The recipe of a release whose marginals are bases."""
-
 ITEM_SEPARATOR = "|"
-"""Between items where they are one text, as in CSV files; in other tables they are lists."""
+"""Separates items where they are one text, as in CSV files; in other tables they are lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,9 @@ class Itemset:
 
     Attributes:
         items: the items, in the order of the universe.
-        count: how many baskets hold all of them, with noise; not a whole number in general.
-        std: the standard error of the count: that of the noise in it.
-        frequency: the count as a part of the baskets, whose number has noise too unless it is public.
+        count: the noisy number of baskets that hold all of them; not a whole number in general.
+        std: the standard error of the count, due to the noise.
+        frequency: the count divided by the number of baskets, which is noisy too unless it is public.
     """
 
     items: tuple[str, ...]
@@ -47,16 +47,16 @@ class Itemset:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class FrequentItemsets:
-    """The most frequent itemsets of a file of baskets, and everything that was released to find them.
+    """The most frequent itemsets of a file of baskets, and everything that was released for them.
 
     Attributes:
         itemsets: the itemsets, the most frequent first.
         baskets: the number of baskets; estimated from noisy counts unless it is public.
-        bases: sets of items with noisy counts of every combination of them; all else follows from these.
+        bases: sets of items with noisy counts of every combination; everything else is computed from these.
         items: the items of the bases, in the order of the universe.
-        certificate: what they cost.
+        certificate: the cost of the release.
         dataset: the name of the dataset; may be empty.
-        neighbors: the neighbor relation of the guarantee.
+        neighbors: the neighboring relation of the guarantee.
     """
 
     itemsets: tuple[Itemset, ...]
@@ -80,7 +80,7 @@ class FrequentItemsets:
         dataset: str = "",
         neighbors: NeighboringRelation = "add-remove",
     ) -> FrequentItemsets:
-        """What bases tell: the ``top`` itemsets, or all in at least ``min_support`` of the baskets, or both.
+        """The ``top`` itemsets of some bases, or all in at least ``min_support`` of the baskets, or both.
 
         ``baskets`` is the number of baskets if it is public.
         """
@@ -105,10 +105,10 @@ class FrequentItemsets:
 
     def __repr__(self) -> str:
         bases = "1 basis" if len(self.bases) == 1 else f"{len(self.bases)} bases"
-        return f"Itemsets({len(self.itemsets)} from {bases}; about {self.baskets:,.0f} baskets)"
+        return f"FrequentItemsets({len(self.itemsets)} from {bases}; about {self.baskets:,.0f} baskets)"
 
     def count(self, *items: str) -> Itemset:
-        """The count of any itemset within a basis, whether it is listed or not; without items, of all baskets."""
+        """The count of any itemset within a basis, listed or not; without items, the number of baskets."""
         counts = self._counts()
         if items not in counts:
             raise self._unknown_itemset_error(items)
@@ -116,26 +116,38 @@ class FrequentItemsets:
         return Itemset(items, count, counts.std(items), count / max(self.baskets, 1.0))
 
     def marginal(self, *items: str) -> Estimate:
-        """How many baskets hold just these of some items within a basis, for every combination.
+        """The number of baskets with each combination of some items that lie within a basis.
 
-        Index 1 on an item's axis means that it is in the basket; ``variance`` is that of the noise in a cell. Several
-        bases that hold the items are combined by inverse variance.
+        Index 1 on an item's axis means that it is in the basket; ``variance`` is that of the noise in a cell. If
+        several bases hold the items, they are combined by inverse variance.
         """
-        told = [
+        estimates = [
             Estimate(items, Estimate.of(basis).project(items), basis.std**2 * 2 ** (len(basis.clique) - len(items)))
             for basis in self.bases
             if {*items} <= {*basis.clique}
         ]
-        if not told or not items:
+        if not estimates or not items:
             raise self._unknown_itemset_error(items)
-        return average_estimates(told)[0]
+        return average_estimates(estimates)[0]
 
     def association_rules(self, min_confidence: float = 0.5) -> tuple[AssociationRule, ...]:
-        """Association rules within the listed itemsets, of at least this confidence; they cost nothing."""
+        """Association rules within the listed itemsets, with at least this confidence; they cost no privacy."""
         return find_association_rules(self._counts(), [itemset.items for itemset in self.itemsets], min_confidence)
 
-    def table(self, output_format: OutputFormat = "arrow", *, as_text: bool = False) -> Any:
-        """The itemsets as a table; items are lists, or with ``as_text`` texts with bars between them."""
+    @overload
+    def table(self, output_format: Literal["arrow"] = "arrow", *, as_text: bool = False) -> pa.Table: ...
+
+    @overload
+    def table(self, output_format: Literal["pandas"], *, as_text: bool = False) -> pd.DataFrame: ...
+
+    @overload
+    def table(self, output_format: Literal["polars"], *, as_text: bool = False) -> pl.DataFrame: ...
+
+    @overload
+    def table(self, output_format: OutputFormat, *, as_text: bool = False) -> AnyTable: ...
+
+    def table(self, output_format: OutputFormat = "arrow", *, as_text: bool = False) -> AnyTable:
+        """The itemsets as a table; items are lists, or with ``as_text`` one text, separated by ``|``."""
         import pyarrow as pa
 
         columns = {
@@ -146,10 +158,30 @@ class FrequentItemsets:
         }
         return convert_table(pa.table(columns), output_format)
 
+    @overload
+    def association_rules_table(
+        self, min_confidence: float = 0.5, output_format: Literal["arrow"] = "arrow", *, as_text: bool = False
+    ) -> pa.Table: ...
+
+    @overload
+    def association_rules_table(
+        self, min_confidence: float = 0.5, *, output_format: Literal["pandas"], as_text: bool = False
+    ) -> pd.DataFrame: ...
+
+    @overload
+    def association_rules_table(
+        self, min_confidence: float = 0.5, *, output_format: Literal["polars"], as_text: bool = False
+    ) -> pl.DataFrame: ...
+
+    @overload
     def association_rules_table(
         self, min_confidence: float = 0.5, output_format: OutputFormat = "arrow", *, as_text: bool = False
-    ) -> Any:
-        """The rules as a table, as ``table`` gives itemsets."""
+    ) -> AnyTable: ...
+
+    def association_rules_table(
+        self, min_confidence: float = 0.5, output_format: OutputFormat = "arrow", *, as_text: bool = False
+    ) -> AnyTable:
+        """The association rules as a table, in the same form as ``table``."""
         import pyarrow as pa
 
         rules = self.association_rules(min_confidence)
@@ -166,44 +198,46 @@ class FrequentItemsets:
     def to_synopsis(self) -> Synopsis:
         """The bases as a synopsis: every item is a boolean attribute, every basis a marginal.
 
-        It is saved, inspected and queried like any other, and rows drawn from it are baskets of these items.
+        It is saved, inspected and queried like any other; rows sampled from it are baskets of these items.
         """
         if not self.bases:
-            raise UserError("no item was found frequent enough, so there is nothing to keep")
+            raise UserError("no item is frequent enough, so there is no synopsis to save")
         attributes = tuple(Boolean(name=item) for item in self.items)
         schema = Schema(attributes=attributes, dataset=self.dataset, neighbors=self.neighbors)
         recoding = Recoding.coarse(Codec(schema))
-        release = Release(PRIVBASIS_RECIPE, (MeasurementRound(recoding, self.bases),), certificate=self.certificate)
+        release = Release((MeasurementRound(recoding, self.bases),), certificate=self.certificate)
         return Synopsis(schema, (release,), fit_model(schema, recoding, [release], total=self.baskets))
 
     @classmethod
     def from_synopsis(
         cls, synopsis: Synopsis, *, top: int | None = None, min_support: float | None = None
     ) -> FrequentItemsets:
-        """Itemsets of a synopsis that was kept, more or fewer than before; that costs nothing."""
+        """The itemsets of a saved synopsis, more or fewer than before; this costs no privacy."""
         release = synopsis.releases[-1]
-        if release.recipe != PRIVBASIS_RECIPE or release.certificate is None:
-            raise UserError("this synopsis is not of baskets; give one that dpsyn itemsets has kept")
-        protection = release.certificate.privacy_unit
+        certificate, items = release.certificate, [a for a in synopsis.schema.attributes if isinstance(a, Boolean)]
+        of_baskets = release.recipe.get("name", PrivBasis.name) == PrivBasis.name
+        if certificate is None or not of_baskets or len(items) < len(synopsis.schema.attributes):
+            raise UserError("this synopsis is not of baskets; give one that dpsyn itemsets has saved")
+        unit = certificate.privacy_unit
         return cls.from_bases(
-            [marginal for stage in release.rounds for marginal in stage.marginals],
+            [marginal for each in release.rounds for marginal in each.marginals],
             synopsis.schema.names,
-            release.certificate,
+            certificate,
             top=top,
             min_support=min_support,
-            baskets=synopsis.rows if protection.row_count_is_public else None,
+            baskets=synopsis.rows if unit.row_count_is_public else None,
             dataset=synopsis.schema.dataset,
             neighbors=synopsis.schema.neighbors,
         )
 
     def _unknown_itemset_error(self, items: Sequence[str]) -> UserError:
-        return UserError(f"no basis holds {', '.join(items) or 'nothing'} together, so nothing is known about it")
+        return UserError(f"no basis holds {', '.join(items) or 'nothing'} together, so its count is not known")
 
     def _counts(self) -> ItemsetCounts:
         return ItemsetCounts(self.bases, self.items)
 
     def to_data(self, min_confidence: float | None = None) -> dict[str, Any]:
-        """Plain data for JSON; with rules of at least some confidence if it is given."""
+        """Plain data for JSON; with association rules if ``min_confidence`` is given."""
         rules = [] if min_confidence is None else self.association_rules(min_confidence)
         return {
             "baskets": self.baskets,

@@ -1,7 +1,27 @@
-"""Released counts, what is estimated from them, and the algebra on both."""
+"""Marginals: released noisy counts, estimates, factors, the algebra on these, and comparisons of them with rows."""
 
+from dpsyn.marginals.comparison import (
+    Association,
+    AttributeComparison,
+    Comparison,
+    Metric,
+    PairComparison,
+    PairTable,
+)
 from dpsyn.marginals.estimate import Estimate, average_estimates
 from dpsyn.marginals.factor import Factor
 from dpsyn.marginals.marginal import Clique, Marginal
 
-__all__ = ["Clique", "Estimate", "Factor", "Marginal", "average_estimates"]
+__all__ = [
+    "Association",
+    "AttributeComparison",
+    "Clique",
+    "Comparison",
+    "Estimate",
+    "Factor",
+    "Marginal",
+    "Metric",
+    "PairComparison",
+    "PairTable",
+    "average_estimates",
+]

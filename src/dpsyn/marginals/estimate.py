@@ -1,4 +1,4 @@
-"""Counts worked out from released ones."""
+"""Estimates: tables of counts computed from released marginals, and their average by inverse variance."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dpsyn.marginals.marginal import Clique, Marginal
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimate:
-    """A table of counts over a few attributes that post-processing made: averaged, merged, consistent, non-negative.
+    """A table of counts over a few attributes after post-processing: averaged, merged, consistent or non-negative.
 
     Attributes:
         clique: the attributes, one per axis.
-        values: the counts; not whole numbers in general.
-        variance: of the noise in each cell as it was measured; how much the table is worth beside others.
+        values: the counts; in general not whole numbers.
+        variance: the variance of the noise of each cell as measured. It determines the weight of the table in averages.
     """
 
     clique: Clique
@@ -31,12 +31,12 @@ class Estimate:
         if self.values.ndim != len(self.clique) or len(set(self.clique)) < len(self.clique):
             raise InternalError(f"a table of {len(self.clique)} attributes has {self.values.ndim} axes")
         if not self.variance >= 0:
-            raise InternalError(f"the variance of a table is {self.variance}")
+            raise InternalError(f"the variance of a table is {self.variance}; it must be 0 or more")
         self.values.setflags(write=False)
 
     @classmethod
     def of(cls, marginal: Marginal) -> Estimate:
-        """What a released marginal says by itself."""
+        """The estimate that a released marginal gives on its own."""
         return cls(marginal.clique, marginal.counts, marginal.std**2)
 
     @property
@@ -45,43 +45,43 @@ class Estimate:
         return float(self.values.sum())
 
     def project(self, attributes: Sequence[str]) -> NDArray[np.float64]:
-        """The counts over some of the attributes, in the order given."""
-        gone = tuple(axis for axis, name in enumerate(self.clique) if name not in attributes)
+        """The counts over some of the attributes, summed over the others, in the given order."""
+        summed_axes = tuple(axis for axis, name in enumerate(self.clique) if name not in attributes)
         kept = [name for name in self.clique if name in attributes]
-        summed = self.values.sum(axis=gone)
+        summed = self.values.sum(axis=summed_axes)
         projected: NDArray[np.float64] = np.transpose(summed, [kept.index(name) for name in attributes])
         return projected
 
 
-# ── Several tables of the same attributes make one ──
+# ── averages of tables with the same attributes ──────────────────────────────────────────────────────────────
 
 
 EXACT_PRECISION = 1e12
-"""How many times the best noisy table a table without noise counts: as if alone, to the precision of a float, and
-still a number to calculate with."""
+"""The weight of a table without noise, relative to the best noisy table. Up to the precision of a float it decides
+alone, and it is still a finite number."""
 
 
 def relative_precisions(variances: Sequence[float]) -> NDArray[np.float64]:
-    """How much tables are worth beside each other: the inverse of their variances, at most 1 if there is noise.
+    """The precisions (inverse variances) of tables, relative to that of the best noisy table, which is 1.
 
-    A variance of zero counts ``EXACT`` times the best other one, an infinite one so many times less.
+    A variance of zero gives ``EXACT_PRECISION``, an infinite one its inverse.
     """
-    given = np.array(variances, np.float64)
-    noisy = given[(given > 0) & np.isfinite(given)]
+    array = np.array(variances, np.float64)
+    noisy = array[(array > 0) & np.isfinite(array)]
     with np.errstate(divide="ignore"):
-        relative = (noisy.min() if len(noisy) else 1.0) / given
+        relative = (noisy.min() if len(noisy) else 1.0) / array
     return np.clip(relative, 1 / EXACT_PRECISION, EXACT_PRECISION)
 
 
 def average_estimates(estimates: Sequence[Estimate]) -> list[Estimate]:
-    """One table for each set of attributes: the mean weighted by inverse variance, which has the least variance.
+    """Average tables of the same attributes, weighted by inverse variance, which gives the least variance.
 
-    Its axes are those of the first of its tables, and the sets come in the order of their first tables.
+    The result has one table for each set of attributes, in the order of their first tables and with their axes.
     """
-    same: dict[frozenset[str], list[Estimate]] = defaultdict(list)
+    by_attributes: dict[frozenset[str], list[Estimate]] = defaultdict(list)
     for estimate in estimates:
-        same[frozenset(estimate.clique)].append(estimate)
-    return [tables[0] if len(tables) == 1 else _weighted_mean(tables) for tables in same.values()]
+        by_attributes[frozenset(estimate.clique)].append(estimate)
+    return [tables[0] if len(tables) == 1 else _weighted_mean(tables) for tables in by_attributes.values()]
 
 
 def _weighted_mean(tables: Sequence[Estimate]) -> Estimate:

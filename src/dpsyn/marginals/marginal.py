@@ -1,4 +1,4 @@
-"""Released counts."""
+"""Marginals: tables of noisy counts as they were released."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dpsyn.errors import InternalError
 
 Clique = tuple[str, ...]
-"""The attributes of a marginal, in the order of its axes."""
+"""The attributes of a marginal, one per axis."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,9 +19,9 @@ class Marginal:
 
     Attributes:
         clique: the attributes, one per axis.
-        raw: the released whole numbers, multiples of 2^−lattice.
-        lattice: how fine they are.
-        std: the standard deviation of the noise in each cell, in counts.
+        raw: the released integers; the counts are these times 2^−lattice.
+        lattice: the exponent of the lattice on which noise is sampled; 0 gives whole counts.
+        std: the standard deviation of the noise of each cell, in counts.
     """
 
     clique: Clique
@@ -36,5 +36,5 @@ class Marginal:
 
     @property
     def counts(self) -> NDArray[np.float64]:
-        """The noisy counts."""
+        """The noisy counts: ``raw`` · 2^−``lattice``."""
         return self.raw / np.float64(2**self.lattice)

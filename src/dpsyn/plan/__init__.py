@@ -1,7 +1,7 @@
-"""What a steward knows about a table, written down once: plans, their files, and what they come to at a budget."""
+"""The data owner's knowledge about a table as a file: plans, what they come to at an ε, predictions, drafts."""
 
 from dpsyn.plan.entries import check_weights
-from dpsyn.plan.exploration import Dependence, Exploration, draft_plan, explore_synopsis
+from dpsyn.plan.exploration import Dependence, Exploration, draft_plan
 from dpsyn.plan.plan import Plan
 from dpsyn.plan.prediction import (
     PredictedMarginal,
@@ -36,7 +36,6 @@ __all__ = [
     "check_weights",
     "divide_budget",
     "draft_plan",
-    "explore_synopsis",
     "laplace_noise_warning",
     "marginal_shares",
     "one_way_shares",

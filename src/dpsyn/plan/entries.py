@@ -1,4 +1,4 @@
-"""Conditions on the budget: ``epsilon < 0.3``, ``0.3 <= epsilon < 2``."""
+"""What a plan consists of: transforms, marginals and groups, each perhaps for some ε only. All of it is public."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _CONDITION = re.compile(rf"\s*(?:{_NUMBER}\s*(<=?)\s*)?epsilon\s*(?:(<=?|>=?)\s*
 
 @dataclass(frozen=True, slots=True)
 class BudgetCondition:
-    """The ε for which something of a plan holds; all of them if nothing is said.
+    """The range of ε in which an entry of a plan holds, such as ``0.3 <= epsilon < 2``; by default all ε.
 
     Attributes:
-        low: below it it does not hold.
-        high: above it it does not hold.
-        low_in: whether it holds at ``low`` itself.
-        high_in: whether it holds at ``high`` itself.
+        low: the lower end of the range.
+        high: the upper end.
+        low_in: whether ``low`` itself is in the range.
+        high_in: whether ``high`` itself is in the range.
     """
 
     low: float = 0.0
@@ -35,33 +35,30 @@ class BudgetCondition:
     high_in: bool = False
 
     def holds(self, epsilon: float) -> bool:
-        """Whether it holds at a budget."""
+        """Whether an ε is in the range."""
         above = epsilon > self.low or (self.low_in and epsilon == self.low)
         return above and (epsilon < self.high or (self.high_in and epsilon == self.high))
 
 
 def parse_budget_condition(text: str) -> BudgetCondition:
-    """Read a condition; an empty text is none."""
+    """Read a condition; an empty text holds for all ε."""
     if not text.strip():
         return BudgetCondition()
-    found = _CONDITION.fullmatch(text)
-    if not found or not (found[1] or found[4]) or (found[1] and found[3] and found[3].startswith(">")):
+    match = _CONDITION.fullmatch(text)
+    if not match or not (match[1] or match[4]) or (match[1] and match[3] and match[3].startswith(">")):
         raise PlanError(
             f"{text!r} is not a condition on the budget; write epsilon < 0.3 or 0.3 <= epsilon < 2", ("when",)
         )
     low, low_in, high, high_in = 0.0, False, math.inf, False
-    if found[1]:
-        low, low_in = float(found[1]), found[2] == "<="
-    if found[4] and found[3].startswith(">"):
-        low, low_in = float(found[4]), found[3] == ">="
-    elif found[4]:
-        high, high_in = float(found[4]), found[3] == "<="
+    if match[1]:
+        low, low_in = float(match[1]), match[2] == "<="
+    if match[4] and match[3].startswith(">"):
+        low, low_in = float(match[4]), match[3] == ">="
+    elif match[4]:
+        high, high_in = float(match[4]), match[3] == "<="
     if low > high or (low == high and not (low_in and high_in)):
         raise PlanError(f"{text!r} holds for no ε at all; swap the two numbers", ("when",))
     return BudgetCondition(low, high, low_in, high_in)
-
-
-# ── What a plan consists of: transforms, marginals, groups. All of it is public ──
 
 
 BudgetShare = float | str
@@ -70,14 +67,14 @@ BudgetShare = float | str
 MechanismName = Literal["gaussian", "laplace"]
 
 _MAX_WEIGHT = 1e6
-"""An attribute that matters more than that is the only one that matters; one below its inverse does not matter."""
+"""Weights lie below this and above its inverse: beyond it, only one attribute would matter."""
 
 
 class PlanEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Something that a plan says, perhaps only for some budgets.
+    """An entry of a plan, perhaps for some ε only.
 
     Attributes:
-        when: for which ε it holds, such as ``epsilon < 0.3``; left out, for all.
+        when: for which ε it holds, such as ``epsilon < 0.3``; by default for all.
     """
 
     when: str = ""
@@ -91,7 +88,7 @@ class PlanEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         self._check()
 
     def _check(self) -> None:
-        """Refuse what makes no sense whatever the schema is."""
+        """Refuse what makes no sense under any schema."""
 
     @property
     def condition(self) -> BudgetCondition:
@@ -99,7 +96,7 @@ class PlanEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return parse_budget_condition(self.when)
 
     def mentions(self) -> tuple[str, ...]:
-        """The attributes that it speaks of."""
+        """The attributes that it names."""
         return ()
 
 
@@ -113,8 +110,8 @@ class Bucketize(Transform, frozen=True, kw_only=True, tag="bucketize"):
     Attributes:
         of: the attribute.
         starts: the first value of each bin.
-        fine: whether the histogram inside bins is measured; otherwise values are drawn evenly.
-        share: the part of ρ for that histogram; left out, it is counted among the 1-way marginals.
+        fine: whether the histogram inside bins is measured; otherwise values are sampled uniformly.
+        share: the part of ρ for that histogram; by default it is one of the one-way marginals.
     """
 
     of: str
@@ -138,9 +135,9 @@ class MergingTransform(Transform, frozen=True, kw_only=True):
     """A transform that keeps the codes whose noisy count is high enough and merges the others.
 
     Attributes:
-        threshold: standard deviations of the noise that a count must reach; left out, those of the plan.
-        rows: rows that it must reach besides.
-        max_codes: so many codes are kept at most; left out, as many as can be measured.
+        threshold: how many standard deviations of the noise a count must reach; by default the plan's threshold.
+        rows: how many rows it must reach as well.
+        max_codes: the largest number of codes to keep; by default as many as can be measured.
     """
 
     threshold: float | None = None
@@ -157,10 +154,10 @@ class MergingTransform(Transform, frozen=True, kw_only=True):
 
 
 class Compress(MergingTransform, frozen=True, kw_only=True, tag="compress"):
-    """Rare values of attributes merged into one, by their noisy 1-way marginals.
+    """Merge rare values of attributes into one, by their noisy one-way marginals.
 
     Attributes:
-        of: the attributes; left out, all that no other entry speaks of.
+        of: the attributes; by default all that no other entry names.
     """
 
     of: tuple[str, ...] = ()
@@ -171,14 +168,14 @@ class Compress(MergingTransform, frozen=True, kw_only=True, tag="compress"):
 
 
 class Recode(MergingTransform, frozen=True, kw_only=True, tag="recode"):
-    """Attributes that determine each other closely, made one over the tuples that are frequent enough.
+    """Join attributes that depend closely on each other into one, over the tuples that are frequent enough.
 
     Their noisy counts are measured over the whole product of the public domains, tuples that never occur included.
 
     Attributes:
         to: the name of the joint attribute.
         of: its parts.
-        share: the part of ρ for the counts; left out, it is counted among the 1-way marginals.
+        share: the part of ρ for the counts; by default they are one of the one-way marginals.
     """
 
     to: str
@@ -201,10 +198,10 @@ class Availability(MergingTransform, frozen=True, kw_only=True, tag="availabilit
     Attributes:
         to: the name of the joint attribute.
         of: its parts, such as the dates of one call.
-        anchor: the attribute whose value all of them have, nearly; left out, they keep their own values.
-        keep: differences from the anchor, in cells, that are told apart; all others are drawn by their histogram.
-        fine: whether that histogram is measured; otherwise other differences are drawn evenly.
-        share: the part of ρ for the counts; left out, it is counted among the 1-way marginals.
+        anchor: the attribute whose value all of them nearly have; by default they keep their own values.
+        keep: differences from the anchor, in cells, that are distinguished; others are sampled from a histogram.
+        fine: whether that histogram is measured; otherwise other differences are sampled uniformly.
+        share: the part of ρ for the counts; by default they are one of the one-way marginals.
     """
 
     to: str
@@ -227,11 +224,11 @@ class Availability(MergingTransform, frozen=True, kw_only=True, tag="availabilit
 
 
 class LearnedMapping(MergingTransform, frozen=True, kw_only=True, tag="mapping", rename={"source": "from"}):
-    """An attribute that follows from another one nearly always; what follows is read off their noisy marginal.
+    """An attribute that nearly always follows from another one; the mapping is derived from their noisy marginal.
 
     Attributes:
         of: the attribute.
-        source: the one it follows from.
+        source: the attribute it follows from.
         share: the part of ρ for the marginal.
     """
 
@@ -246,12 +243,12 @@ class LearnedMapping(MergingTransform, frozen=True, kw_only=True, tag="mapping",
             raise PlanError(f"{self.of!r} cannot follow from itself", ("from",))
 
     def mentions(self) -> tuple[str, ...]:
-        """Both."""
+        """Both attributes."""
         return (self.of, self.source)
 
 
 class Unmeasured(Transform, frozen=True, kw_only=True, tag="random"):
-    """Attributes of large domains that the budget is too small for: their values are drawn evenly, at no cost.
+    """Attributes whose domains are too large for the budget: their values are sampled uniformly, at no cost.
 
     Attributes:
         of: the attributes.
@@ -269,11 +266,11 @@ class MarginalsEntry(PlanEntry, frozen=True, kw_only=True):
 
     Attributes:
         of: the attributes of one marginal.
-        pairs: attributes all pairs of which are measured.
-        beside: with ``pairs``: each of those with each of these instead.
+        pairs: attributes of which all pairs are measured.
+        beside: with ``pairs``: pair each of those with each of these instead.
         share: the part of the budget for all of them together: of ρ for Gaussian noise, of ε for Laplace noise.
-            Left out, they share what is left by their numbers of cells.
-        mechanism: the noise: ``gaussian`` or, for a few that matter most, ``laplace``.
+            By default they share what is left by their numbers of cells.
+        mechanism: the noise: ``gaussian`` or, for a few important marginals, ``laplace``.
     """
 
     of: tuple[str, ...] = ()
@@ -284,23 +281,23 @@ class MarginalsEntry(PlanEntry, frozen=True, kw_only=True):
 
     def _check(self) -> None:
         if bool(self.of) == bool(self.pairs):
-            raise PlanError("say either of: [...], one marginal, or pairs: [...], all pairs of them", ("of",))
+            raise PlanError("give either of: [...], one marginal, or pairs: [...], all pairs of these", ("of",))
         if self.beside and not self.pairs:
             raise PlanError("with: belongs to pairs:", ("with",))
         if len(set(self.of)) < len(self.of):
             raise PlanError("a marginal names an attribute twice", ("of",))
         if self.pairs and not self.beside and len(set(self.pairs)) < 2:
-            raise PlanError("pairs: needs two attributes at least, or with:", ("pairs",))
+            raise PlanError("pairs: needs at least two attributes, or with:", ("pairs",))
         check_share(self.share)
         if self.mechanism == "laplace" and self.share is None:
-            raise PlanError("laplace noise needs a share of ε, fixed beforehand: share: 1/24", ("share",))
+            raise PlanError("Laplace noise needs a share of ε, fixed beforehand, such as share: 1/24", ("share",))
 
     def mentions(self) -> tuple[str, ...]:
-        """All that are named."""
+        """All attributes that it names."""
         return (*self.of, *self.pairs, *self.beside)
 
     def cliques(self) -> list[tuple[str, ...]]:
-        """The marginals, as they are written."""
+        """The marginals, in the order of the file."""
         if self.of:
             return [self.of]
         if self.beside:
@@ -309,12 +306,12 @@ class MarginalsEntry(PlanEntry, frozen=True, kw_only=True):
 
 
 class AttributeGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Attributes that are synthesized apart from those of other groups: no marginal is of both.
+    """Attributes that are synthesized apart from those of other groups: no marginal spans two groups.
 
     Attributes:
-        name: what it is called.
+        name: its name.
         attributes: its attributes.
-        join: how it is joined to the groups before it: ``rows``, as they come, or an attribute that both have.
+        join: how it is joined to the groups before it: ``rows``, in any order, or an attribute that both have.
     """
 
     name: str
@@ -338,7 +335,7 @@ def share_fraction(share: BudgetShare) -> Fraction:
 
 
 def check_share(share: BudgetShare | None, field: str = "share") -> None:
-    """Refuse what is no part of a budget."""
+    """Raise a PlanError if a share is not a part of the budget."""
     if share is None:
         return
     try:
@@ -350,7 +347,7 @@ def check_share(share: BudgetShare | None, field: str = "share") -> None:
 
 
 def check_weights(weights: dict[str, float]) -> None:
-    """Refuse weights of attributes that a choice cannot be made by."""
+    """Raise a PlanError if a weight is not in the range that selection can use."""
     for name, weight in weights.items():
         if not 1 / _MAX_WEIGHT <= weight < _MAX_WEIGHT:
             span = f"from {1 / _MAX_WEIGHT:g} to below {_MAX_WEIGHT:g}"

@@ -1,7 +1,7 @@
-"""What a first look at a table tells: how attributes depend on each other, which belong together, which follow.
+"""A first look at a table: which attributes depend on each other, belong together, or follow from each other.
 
-After the exploration that the contest entry began with (Li, Zhang and Wang, *DPSyn*): 1-way marginals and InDif of
-every pair. A high InDif is a strong dependence.
+It is the exploration with which the contest entry began (Li, Zhang and Wang, *DPSyn*): one-way marginals and InDif of
+every pair. A high InDif is a strong dependence. A draft of a plan follows from it.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 
 CLOSE_DEPENDENCE = 0.5
-"""Attributes belong together if their dependence is so large a part of what it could be, in both directions."""
+"""Attributes belong together if their dependence reaches this fraction of its maximum, in both directions."""
 
 MAPPING_DEPENDENCE = 0.85
-"""One follows from the other if it is so large in one direction."""
+"""One attribute follows from another if the dependence reaches this fraction in one direction."""
 
 MAX_JOINT_CELLS = 20_000
-"""Combinations of a group that is proposed to be recoded."""
+"""The largest number of combinations of a group that a draft joins."""
 
 MAX_PAIR_CELLS = 1_000_000
-"""Cells of the marginal that a mapping is read off."""
+"""The largest marginal from which a draft derives a mapping."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,22 +44,22 @@ class Dependence:
 
     Attributes:
         pair: the attributes.
-        indif: ‖M_ab − M_a·M_b/n‖₁ as a part of the rows, 0 … 2.
-        deviation: the standard deviation of its noise.
-        forward: it as a part of what it would be if the second followed from the first; about 1 if it does.
-        backward: the same the other way round.
+        indif: ‖M_ab − M_a·M_b/n‖₁ as a fraction of the rows, 0 … 2.
+        std: the standard deviation of its noise.
+        forward: InDif as a fraction of its value if the second attribute followed from the first; about 1 if it does.
+        backward: the same in the other direction.
     """
 
     pair: tuple[str, str]
     indif: float
-    deviation: float
+    std: float
     forward: float
     backward: float
 
     @property
     def is_clear(self) -> bool:
         """Whether it stands out from the noise."""
-        return self.indif > 3 * self.deviation
+        return self.indif > 3 * self.std
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,12 +68,12 @@ class Exploration:
 
     Attributes:
         sizes: the number of codes of each attribute.
-        shares: the part of the rows that each of its codes has.
+        shares: the fraction of the rows with each of its codes.
         rows: about how many rows there are.
-        dependences: of all pairs that were looked at, the strongest first.
-        exact: whether it was counted without noise, which is for public data only.
-        parts: of attributes that the schema declares as one, the attributes they are made of.
-        schema: what a plan for the table must fit; None if it is not known.
+        dependences: of all pairs that were scored, the strongest first.
+        exact: whether counts are exact, which is for public data only.
+        parts: the attributes that the schema measures together, by the name of the joint attribute.
+        schema: the schema that a plan must fit; None if it is not known.
     """
 
     sizes: Mapping[str, int]
@@ -92,37 +92,66 @@ class Exploration:
         indifs: NDArray[np.float64],
         *,
         rows: float,
-        deviation: float = 0.0,
+        std: float = 0.0,
         exact: bool = False,
         parts: Mapping[str, tuple[str, ...]] | None = None,
         schema: Schema | None = None,
     ) -> Exploration:
-        """From counts of codes and InDif of pairs, in rows."""
+        """Build an exploration from counts of codes and InDif of pairs, in rows."""
         total = max(rows, 1.0)
         shares = {name: np.maximum(c, 0.0) / max(float(np.maximum(c, 0.0).sum()), 1.0) for name, c in counts.items()}
-        most = {name: 2 * (1 - float((p**2).sum())) for name, p in shares.items()}
-        found = [
-            _scale_dependence((one, other), max(float(value), 0.0) / total, deviation / total, most)
+        maxima = {name: 2 * (1 - float((p**2).sum())) for name, p in shares.items()}
+        dependences = [
+            _scale_dependence((one, other), max(float(value), 0.0) / total, std / total, maxima)
             for (one, other), value in zip(pairs, indifs, strict=True)
         ]
         sizes = {name: len(c) for name, c in counts.items()}
-        return cls(sizes, shares, rows, tuple(sorted(found, key=lambda d: -d.indif)), exact, parts or {}, schema)
+        return cls(sizes, shares, rows, tuple(sorted(dependences, key=lambda d: -d.indif)), exact, parts or {}, schema)
+
+    @classmethod
+    def from_synopsis(cls, synopsis: Synopsis) -> Exploration:
+        """What a synopsis shows about how attributes depend on each other; it costs no budget.
+
+        Scores of attributes that a plan codes as differences are left out: they are about differences, not values.
+        """
+        from dpsyn.inference import estimate_one_way
+
+        for release in reversed(synopsis.releases):
+            for scores in release.scores:
+                names = {name for clique in scores.cliques for name in clique}
+                measured = next((r for r in reversed(release.rounds) if names <= set(r.recoding.names)), None)
+                if measured is None or any(len(clique) != 2 for clique in scores.cliques):
+                    continue
+                recoding = measured.recoding
+                if recoding.difference_codings or not names <= _attributes_with_one_way(release):
+                    continue
+                counts = {n: estimate_one_way([release], recoding, n).values for n in recoding.names if n in names}
+                return cls.build(
+                    counts,
+                    scores.cliques,
+                    scores.values,
+                    rows=synopsis.model.total,
+                    std=scores.std,
+                    parts=recoding.joint_parts,
+                    schema=synopsis.schema,
+                )
+        raise UserError("the synopsis has no scores of pairs; make one with dpsyn explore")
 
     def mappings(self) -> list[tuple[str, str, float]]:
-        """Attributes that nearly follow from another one: which, from which, and how nearly; the surest first."""
-        found = []
+        """Attributes that nearly follow from another one: (attribute, source, strength), the strongest first."""
+        mappings = []
         for dependence in self.dependences:
             one, other = dependence.pair
             if not dependence.is_clear or self.sizes[one] * self.sizes[other] > MAX_PAIR_CELLS:
                 continue
             if dependence.forward >= MAPPING_DEPENDENCE and self.sizes[one] >= self.sizes[other] > 1:
-                found.append((other, one, dependence.forward))
+                mappings.append((other, one, dependence.forward))
             elif dependence.backward >= MAPPING_DEPENDENCE and self.sizes[other] >= self.sizes[one] > 1:
-                found.append((one, other, dependence.backward))
-        return sorted(found, key=lambda entry: -entry[2])
+                mappings.append((one, other, dependence.backward))
+        return sorted(mappings, key=lambda entry: -entry[2])
 
     def groups(self) -> list[tuple[str, ...]]:
-        """Attributes to recode into one: each depends closely on another of its group, and combinations stay few."""
+        """Groups of attributes to join: each depends closely on another of its group, and combinations stay few."""
         groups: list[set[str]] = []
         for dependence in self.dependences:
             if not dependence.is_clear or min(dependence.forward, dependence.backward) < CLOSE_DEPENDENCE:
@@ -135,62 +164,31 @@ class Exploration:
         return [tuple(sorted(group, key=order.index)) for group in groups]
 
 
-def _scale_dependence(pair: tuple[str, str], indif: float, deviation: float, most: Mapping[str, float]) -> Dependence:
+def _scale_dependence(pair: tuple[str, str], indif: float, std: float, maxima: Mapping[str, float]) -> Dependence:
     """If b follows from a, InDif is 2·(1 − Σ p_b²) of the rows."""
-    forward, backward = (indif / most[name] if most[name] > 1e-9 else 0.0 for name in reversed(pair))
-    return Dependence(pair, indif, deviation, forward, backward)
-
-
-def explore_synopsis(synopsis: Synopsis) -> Exploration:
-    """What a synopsis tells about how attributes depend on each other; costs nothing.
-
-    Scores of attributes that a plan told by others are of no use: they are about differences, not about values.
-    """
-    from dpsyn.inference import estimate_one_way
-
-    for release in reversed(synopsis.releases):
-        for scores in release.scores:
-            names = {name for clique in scores.cliques for name in clique}
-            stage = next((s for s in reversed(release.rounds) if names <= set(s.recoding.names)), None)
-            if stage is None or any(len(clique) != 2 for clique in scores.cliques):
-                continue
-            recoding = stage.recoding
-            if recoding.difference_codings or not names <= _attributes_with_one_way(release):
-                continue
-            counts = {n: estimate_one_way([release], recoding, n).values for n in recoding.names if n in names}
-            return Exploration.build(
-                counts,
-                scores.cliques,
-                scores.values,
-                rows=synopsis.model.total,
-                deviation=scores.std,
-                parts=recoding.joint_parts,
-                schema=synopsis.schema,
-            )
-    raise UserError("nothing in the synopsis tells how pairs depend on each other; make one with dpsyn explore")
+    forward, backward = (indif / maxima[name] if maxima[name] > 1e-9 else 0.0 for name in reversed(pair))
+    return Dependence(pair, indif, std, forward, backward)
 
 
 def _attributes_with_one_way(release: Release) -> set[str]:
-    """Attributes whose 1-way marginals were measured."""
-    return {m.clique[0] for stage in release.rounds for m in stage.marginals if len(m.clique) == 1}
+    """Attributes whose one-way marginals were measured."""
+    return {m.clique[0] for measured in release.rounds for m in measured.marginals if len(m.clique) == 1}
 
 
-# ── A first plan, from what was released about a table ──
-
+# ── a draft of a plan ────────────────────────────────────────────────────────────────────────────────────────
 
 MAX_DRAFT_MARGINALS = 20
-"""Marginals that a draft names; the rest is left to selection."""
+"""The largest number of marginals that a draft names; selection decides the rest."""
 
 STRONG_DEPENDENCE = 0.3
-"""Pairs are named if their dependence is so large a part of what it could be."""
+"""A draft names pairs whose dependence reaches this fraction of its maximum."""
 
 
 def draft_plan(exploration: Exploration) -> Plan:
-    """Mappings, groups and marginals that the dependences suggest, for a steward to finish.
+    """Draft mappings, groups and marginals that the dependences suggest, for the data owner to finish.
 
-    What an attribute follows from is taken from the surest of its candidates; an attribute is recoded once. Names of
-    groups are those of their attributes. What the schema declares as one is written by its parts, which a plan recodes
-    with others; none is mapped.
+    An attribute is mapped from its strongest candidate and recoded once. Groups are named after their attributes.
+    Attributes that the schema measures together are written as their parts, and are not mapped.
     """
     taken: set[str] = set()
     anchors: set[str] = set()
@@ -212,7 +210,7 @@ def draft_plan(exploration: Exploration) -> Plan:
 
 
 def _fits(transform: AnyTransform, exploration: Exploration) -> bool:
-    """Whether the schema lets a plan have it: not where a public total counts it, or its table would be too large."""
+    """Whether the schema allows a transform: not where a public total counts it, or its table would be too large."""
     if exploration.schema is None:
         return True
     try:
@@ -232,6 +230,6 @@ def _draft_marginals(exploration: Exploration, transforms: list[AnyTransform]) -
         for pair in [tuple(first.get(name, name) for name in dependence.pair)]
         if dependence.is_clear
         and max(dependence.forward, dependence.backward) >= STRONG_DEPENDENCE
-        and not any(set(pair) <= some for some in covered)
+        and not any(set(pair) <= names for names in covered)
     ]
     return tuple(MarginalsEntry(of=pair) for pair in strong[:MAX_DRAFT_MARGINALS])

@@ -1,4 +1,4 @@
-"""A plan: what a steward knows about a table, as a release uses it."""
+"""``Plan``: what the data owner knows about a table, as a release uses it."""
 
 from __future__ import annotations
 
@@ -19,21 +19,24 @@ if TYPE_CHECKING:
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What to measure and how to recode it, in parts or in full; the rest is left to selection.
+    r"""What to measure and how to recode it, in part or in full; selection decides the rest.
 
     A plan is public: it must be made without looking at the table, or from what was released about it.
 
+    >>> Plan.from_yaml("dpsyn_plan: 1\nmarginals: [[age, income]]").marginals[0].of
+    ('age', 'income')
+
     Attributes:
         transforms: recodings, made in this order.
-        groups: attributes that are synthesized apart from each other; left out, all belong together.
-        marginals: the tables to measure.
-        one_way: the part of ρ for 1-way marginals; left out, by a rule from the expected size.
-        selection: whether further marginals are chosen by their noisy scores, or the part of ρ for that; left out,
-            they are if the plan names no marginals itself.
-        threshold: values whose noisy count is below so many standard deviations are merged, unless a transform says
-            otherwise.
-        weights: attributes whose tables matter more, with their weights.
-        optional: attributes that a table may lack; what the plan says of them is then left out.
+        groups: attributes that are synthesized apart from each other; by default all belong together.
+        marginals: the marginals to measure.
+        one_way: the part of ρ for one-way marginals; by default it follows from the expected size.
+        selection: whether further marginals are selected by noisy scores, or the part of ρ for that; by default they
+            are if the plan names no marginals itself.
+        threshold: values with a noisy count below this many standard deviations are merged, unless a transform sets
+            another threshold.
+        weights: how much errors in marginals with an attribute count, such as ``{income: 4}``.
+        optional: attributes that a table may lack; entries about them are then ignored.
         description: for people.
     """
 
@@ -63,14 +66,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @classmethod
     def load(cls, path: str | Path, schema: Schema | None = None) -> Plan:
-        """Read a plan file, and check that it fits a schema if one is given; an error names its line."""
+        """Read a plan file and, if a schema is given, check that it fits; a PlanError names the line."""
         from dpsyn.plan import yaml_io
 
         return yaml_io.load_plan(path, schema)
 
     @classmethod
     def from_yaml(cls, text: str) -> Plan:
-        """Read a plan from YAML text; an error names its line."""
+        """Read a plan from YAML text; a PlanError names the line."""
         from dpsyn.plan import yaml_io
 
         return yaml_io.parse_plan(text)
@@ -86,32 +89,32 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return f"plan {self.digest()}" + (f": {self.description}" if self.description else "")
 
     def digest(self) -> str:
-        """What tells this plan from others, for the journal of a run."""
+        """A short hash that identifies this plan in certificates."""
         return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()[:16]
 
     @classmethod
     def draft(cls, source: Synopsis | Exploration) -> Plan:
-        """A first plan from what a synopsis, or an exploration of public data, tells; costs nothing."""
-        from dpsyn.plan.exploration import Exploration, draft_plan, explore_synopsis
+        """A first plan from a synopsis or an exploration of public data; it costs no budget."""
+        from dpsyn.plan.exploration import Exploration, draft_plan
 
-        return draft_plan(source if isinstance(source, Exploration) else explore_synopsis(source))
+        return draft_plan(source if isinstance(source, Exploration) else Exploration.from_synopsis(source))
 
     def predict(
         self, schema: Schema, epsilon: float, *, delta: float | None = None, rows: int | None = None
     ) -> list[PredictedMarginal]:
-        """The noise of every table that the plan names, at one ε; nothing private is read."""
+        """Predict the noise of every marginal that the plan names, at one ε; nothing private is read."""
         from dpsyn.plan.prediction import predict_noise
 
         return predict_noise(self, schema, epsilon, delta=delta, rows=rows)
 
     def representative_epsilons(self) -> list[float]:
-        """An ε inside of every range within which the plan stays the same."""
+        """One ε inside every range of ε in which the plan stays the same."""
         from dpsyn.plan.prediction import representative_epsilons
 
         return representative_epsilons(self)
 
     def check(self, schema: Schema) -> None:
-        """Refuse a plan that does not fit a schema at some ε; an error leads to the entry."""
+        """Raise a PlanError, with the path of the entry, if the plan does not fit a schema at some ε."""
         from dpsyn.plan.prediction import check_plan
 
         check_plan(self, schema)

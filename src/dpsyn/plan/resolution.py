@@ -1,4 +1,4 @@
-"""The marginals that a plan names, each of them once."""
+"""A plan at one ε, under one schema: which attributes there are to measure, and which marginals of them."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedMarginals:
-    """Marginals that one entry of a plan asks for, over the attributes of a layout.
+    """Marginals that one entry of a plan names, over the recoded attributes.
 
     Attributes:
-        entry: what the plan says.
+        entry: the entry of the plan.
         cliques: the marginals.
     """
 
@@ -45,39 +45,36 @@ class PlannedMarginals:
     cliques: tuple[Clique, ...]
 
 
-def merge_duplicates(wanted: Iterable[PlannedMarginals]) -> tuple[PlannedMarginals, ...]:
-    """The same marginals with every set of attributes in one order, and in one entry of those without a share.
+def merge_duplicates(planned: Iterable[PlannedMarginals]) -> tuple[PlannedMarginals, ...]:
+    """Measure every set of attributes once, in one order of its attributes.
 
-    Two tables of the same attributes would tell the same twice. Entries with a share keep what they name, and their
-    shares of a table add up; entries without one leave out what another entry has already. What is empty then is gone.
+    Entries with a share keep what they name, and their shares of a marginal add up; entries without one leave out what
+    another entry already has. Empty entries are dropped.
     """
-    wanted = list(wanted)
+    planned = list(planned)
     orders: dict[frozenset[str], Clique] = {}
-    for one in wanted:
-        for clique in one.cliques:
+    for marginals in planned:
+        for clique in marginals.cliques:
             orders.setdefault(frozenset(clique), clique)
-    taken = {frozenset(clique) for one in wanted if one.entry.share is not None for clique in one.cliques}
-    found = []
-    for one in wanted:
-        names = dict.fromkeys(frozenset(clique) for clique in one.cliques)
-        if one.entry.share is None:
-            names = dict.fromkeys(clique for clique in names if clique not in taken)
-            taken |= names.keys()
-        if names:
-            found.append(PlannedMarginals(one.entry, tuple(orders[clique] for clique in names)))
-    return tuple(found)
-
-
-# ── A plan at one budget, under one schema: which attributes there are to measure, and which tables of them ──
+    taken = {frozenset(clique) for m in planned if m.entry.share is not None for clique in m.cliques}
+    merged = []
+    for marginals in planned:
+        sets = dict.fromkeys(frozenset(clique) for clique in marginals.cliques)
+        if marginals.entry.share is None:
+            sets = dict.fromkeys(names for names in sets if names not in taken)
+            taken |= sets.keys()
+        if sets:
+            merged.append(PlannedMarginals(marginals.entry, tuple(orders[names] for names in sets)))
+    return tuple(merged)
 
 
 MAX_TABLE_CELLS = 1_000_000
-"""Cells of one table; a larger one would be mostly noise, and the gate refuses it."""
+"""The largest number of cells of one marginal; a larger one would be mostly noise, and the gate refuses it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RareThreshold:
-    """Which codes of an attribute are merged: those below so many deviations or rows, and all beyond so many codes."""
+    """Which codes are merged: those below a number of standard deviations or rows, and the rarest of too many."""
 
     threshold: float
     rows: float = 0.0
@@ -86,7 +83,7 @@ class RareThreshold:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResolvedPlan:
-    """What a plan comes to at one budget.
+    """What a plan comes to at one ε.
 
     Attributes:
         recoding: the attributes, before rare codes are merged and before mappings are learned.
@@ -114,7 +111,7 @@ class ResolvedPlan:
 
     @property
     def one_way(self) -> tuple[str, ...]:
-        """The attributes whose 1-way marginals are measured."""
+        """The attributes whose one-way marginals are measured."""
         learned = {mapping.of for mapping in self.mappings}
         return tuple(n for n in self.recoding.names if n not in learned and n not in self.unmeasured)
 
@@ -126,28 +123,28 @@ class ResolvedPlan:
 def resolve_plan(
     plan: Plan, schema: Schema, epsilon: float, *, discovered: Collection[str] = (), max_cells: int = MAX_TABLE_CELLS
 ) -> ResolvedPlan:
-    """The layout of a plan at an ε; a PlanError leads to the entry that does not fit the schema.
+    """Resolve a plan at an ε; a PlanError has the path of the entry that does not fit the schema.
 
-    Attributes whose values are still to be bought stand for themselves with a single value. With those whose values
-    were ``discovered`` tables may become larger than ``max_cells`` cells, at a time when refusing would waste what was paid:
-    a joint attribute then tells fewer of their values apart, the others being drawn by their histogram, and a mapping
-    is left out.
+    Open attributes whose values are not discovered yet have a single value. With ``discovered`` attributes a table may
+    become larger than ``max_cells`` at a time when refusing would waste what was spent: a joint attribute then
+    distinguishes fewer of their values, the others are sampled from their histogram, and a mapping is left out.
     """
     return _Resolver(plan, _close_open_attributes(schema), epsilon, frozenset(discovered), max_cells).resolve()
 
 
 def _close_open_attributes(schema: Schema) -> Schema:
-    """The schema with open attributes as if nothing but their ``other`` had been bought."""
+    """The schema as if partition selection had found nothing: open attributes have only their ``other``."""
     for attribute in schema.open_attributes:
         schema = schema.with_discovered_values(attribute.to_categorical(()))
     return schema
 
 
 class _Resolver:
-    """Takes the entries of a plan one after the other."""
+    """Applies the entries of a plan one after the other."""
 
-    def __init__(self, plan: Plan, schema: Schema, epsilon: float, bought: frozenset[str], most: int) -> None:
-        self.plan, self.schema, self.epsilon, self.discovered, self.max_cells = plan, schema, epsilon, bought, most
+    def __init__(self, plan: Plan, schema: Schema, epsilon: float, discovered: frozenset[str], max_cells: int) -> None:
+        self.plan, self.schema, self.epsilon = plan, schema, epsilon
+        self.discovered, self.max_cells = discovered, max_cells
         self.codec = Codec(schema)
         self.recoding = Recoding.coarse(self.codec)
         self.attributes = dict(zip(self.codec.names, self.codec.attributes, strict=True))
@@ -159,7 +156,7 @@ class _Resolver:
         self.unmeasured: set[str] = set()
         self.plain: set[str] = set()  # attributes whose values inside codes are not measured
         self.taken: dict[str, str] = {}  # attributes that are recoded already, and by what
-        self.anchors: dict[str, str] = {}  # attributes that others are told by, and one of those
+        self.anchors: dict[str, str] = {}  # attributes that others are coded relative to, and one of those
         self.others = RareThreshold(plan.threshold)
         self.counted = {n for rule in schema.rules if isinstance(rule, Total) for n in rule.mentions()}
 
@@ -168,10 +165,10 @@ class _Resolver:
             if entry.condition.holds(self.epsilon):
                 self._apply_transform(entry, ("transforms", index))
         self._schema_groups()
-        wanted = [self._planned_marginals(entry, ("marginals", n)) for n, entry in enumerate(self.plan.marginals)]
+        planned = [self._planned_marginals(entry, ("marginals", n)) for n, entry in enumerate(self.plan.marginals)]
         rare = {name: self.rare.get(name, self.others) for name in self.recoding.names}
         finer = self._attributes_with_histograms()
-        layout = ResolvedPlan(
+        resolved = ResolvedPlan(
             self.recoding,
             finer,
             {name: entry for name, entry in self.histograms.items() if name in finer},
@@ -179,33 +176,33 @@ class _Resolver:
             self.joint,
             tuple(self.mappings),
             frozenset(self.unmeasured),
-            merge_duplicates(one for one in wanted if one is not None),
+            merge_duplicates(marginals for marginals in planned if marginals is not None),
             self._groups(),
             self._weights(),
         )
-        self._check_groups(layout)
-        return layout
+        self._check_groups(resolved)
+        return resolved
 
     # ── transforms ───────────────────────────────────────────────────────────────────────────────────────
 
     def _apply_transform(self, entry: entries.AnyTransform, path: YamlPath) -> None:
-        left = self._without_missing_attributes(entry, path)
-        if left is None:
+        known = self._without_missing_attributes(entry, path)
+        if known is None:
             return
         try:
-            match left:
+            match known:
                 case entries.Bucketize():
-                    self._bucketize(left)
+                    self._bucketize(known)
                 case entries.Compress():
-                    self._compress(left)
+                    self._compress(known)
                 case entries.Recode():
-                    self._recode(left)
+                    self._recode(known)
                 case entries.Availability():
-                    self._availability(left)
+                    self._availability(known)
                 case entries.LearnedMapping():
-                    self._mapping(left)
+                    self._mapping(known)
                 case entries.Unmeasured():
-                    self._random(left)
+                    self._random(known)
         except DocumentError as error:
             raise PlanError(str(error), (*path, *error.path)) from None
 
@@ -242,13 +239,12 @@ class _Resolver:
             return f"{name!r} is not measured: it is an identifier, or derived from another attribute"
         elsewhere = [t.to for t in self.plan.transforms if isinstance(t, entries.Recode | entries.Availability)]
         if name in elsewhere:
-            return (
-                f"{name!r} does not exist here at ε = {self.epsilon:g}; say when: as its transform does, or name parts"
-            )
+            here = f"{name!r} does not exist at ε = {self.epsilon:g}"
+            return f"{here}; give the same when: as its transform, or name its parts"
         return f"there is no attribute {name!r}; there are {format_names(tuple(self.attributes))}"
 
     def _claim(self, names: tuple[str, ...], by: str) -> None:
-        """Take attributes for a transform; each is recoded by one of them."""
+        """Reserve attributes for a transform; each attribute is recoded by one transform only."""
         for name in names:
             if name in self.taken:
                 raise PlanError(f"{name!r} is recoded twice: by {self.taken[name]} and by {by}")
@@ -258,8 +254,8 @@ class _Resolver:
         return self.recoding.columns[self.recoding.index_of(name)]
 
     def _replace_column(self, column: RecodedColumn) -> None:
-        place = self.recoding.index_of(column.name)
-        columns = (*self.recoding.columns[:place], column, *self.recoding.columns[place + 1 :])
+        index = self.recoding.index_of(column.name)
+        columns = (*self.recoding.columns[:index], column, *self.recoding.columns[index + 1 :])
         self.recoding = replace(self.recoding, columns=columns)
 
     def _bucketize(self, entry: entries.Bucketize) -> None:
@@ -301,50 +297,54 @@ class _Resolver:
         self.joint[entry.to] = entry
 
     def _fit_combinations(self, parts: tuple[str, ...]) -> int:
-        """How many combinations attributes have, once bought values beyond the room there is are told as one."""
+        """Count the combinations of attributes, after merging discovered values that exceed the largest table."""
         known = math.prod(self._column(name).size for name in parts if name not in self.discovered)
-        bought = [name for name in parts if name in self.discovered]
-        each = max(1, int((self.max_cells / known) ** (1 / max(1, len(bought)))))
+        discovered = [name for name in parts if name in self.discovered]
+        max_values = max(1, int((self.max_cells / known) ** (1 / max(1, len(discovered)))))
         if math.prod(self._column(name).size for name in parts) > self.max_cells:
-            for name in bought:
+            for name in discovered:
                 column = self._column(name)
-                self._replace_column(replace(column, tables=(np.minimum(column.tables[0], each - 1),)))
+                self._replace_column(replace(column, tables=(np.minimum(column.tables[0], max_values - 1),)))
         return math.prod(self._column(name).size for name in parts)
 
     def _availability(self, entry: entries.Availability) -> None:
         for name in entry.of:
-            own = self.attributes[name]
+            attribute = self.attributes[name]
             if entry.anchor is None:
-                flags = np.append(np.zeros(own.proper_cells, np.int64), [1] * own.has_missing).astype(np.int64)
+                flags = np.append(np.zeros(attribute.proper_cells, np.int64), [1] * attribute.has_missing).astype(
+                    np.int64
+                )
                 column = replace(self._column(name), tables=(flags,))
             else:
-                reference = self._reference(name, entry.anchor)
-                grouping = group_differences(reference, own.cells, entry.keep)
-                column = replace(self._column(name), tables=(grouping.group_of,), difference_codings=(reference,))
+                coding = self._difference_coding(name, entry.anchor)
+                grouping = group_differences(coding, attribute.cells, entry.keep)
+                column = replace(self._column(name), tables=(grouping.group_of,), difference_codings=(coding,))
             self._replace_column(column)
             if not entry.fine:
                 self.plain.add(name)
         self._join_attributes(entry, "availability")
 
     def _require_uncounted(self, name: str) -> None:
-        """Refuse to tell an attribute by another one if rows must be drawn under conditions on it."""
+        """Refuse to code an attribute relative to another one if rows are sampled under conditions on it."""
         if name in self.counted:
             raise PlanError(f"a public total of the schema counts {name!r}, so it must be measured by its own values")
 
     def _set_anchor(self, name: str, anchor: str) -> None:
-        """Tell an attribute by another one; what others are told by must have values of its own."""
+        """Code an attribute relative to an anchor; an anchor must be coded by its own values."""
         if name in self.anchors:
             raise PlanError(
-                f"{self.anchors[name]!r} is told by {name!r}, which then cannot be told by {anchor!r}; "
-                f"tell both by {anchor!r}, or leave one as it is"
+                f"{self.anchors[name]!r} is coded relative to {name!r}, which then cannot be relative to {anchor!r}; "
+                f"code both relative to {anchor!r}, or leave one as it is"
             )
         self.anchors.setdefault(anchor, name)
 
-    def _reference(self, name: str, anchor: str) -> DifferenceCoding:
+    def _difference_coding(self, name: str, anchor: str) -> DifferenceCoding:
         self._require_uncounted(name)
         self._set_anchor(name, anchor)
         if anchor in self.taken and self.taken[anchor].startswith(("availability", "mapping")):
-            raise PlanError(f"{anchor!r} is itself told by another attribute; take that one as the anchor", ("anchor",))
+            raise PlanError(
+                f"{anchor!r} is itself coded relative to another attribute; take that one as the anchor", ("anchor",)
+            )
         if anchor not in self.attributes:
             raise PlanError(f"there is no attribute {anchor!r} to be the anchor", ("anchor",))
         return expect_equal(self.attributes[name], self.attributes[anchor], self.codec.names.index(anchor))
@@ -352,9 +352,12 @@ class _Resolver:
     def _mapping(self, entry: entries.LearnedMapping) -> None:
         self._require_uncounted(entry.of)
         if entry.source not in self.recoding.names or entry.source in self.unmeasured:
-            raise PlanError(f"{entry.source!r} is not an attribute by itself here; map from one that is", ("from",))
+            raise PlanError(
+                f"{entry.source!r} is part of a joint attribute or not measured; map from an attribute by itself",
+                ("from",),
+            )
         if entry.source in self.taken:
-            raise PlanError(f"{entry.source!r} is itself told by another attribute; map from that one", ("from",))
+            raise PlanError(f"{entry.source!r} is itself derived from another attribute; map from that one", ("from",))
         cells = self.attributes[entry.of].cells * self.attributes[entry.source].cells
         if cells > self.max_cells and self.discovered.intersection(entry.mentions()):
             return
@@ -374,26 +377,24 @@ class _Resolver:
             self.recoding = self.recoding.merge(name, Grouping(np.zeros(size, np.int64)))
             self.unmeasured.add(name)
         if self.unmeasured.issuperset(self.recoding.names):
-            raise PlanError(
-                f"at ε = {self.epsilon:g} all attributes would be drawn evenly; leave one to be measured", ("of",)
-            )
+            raise PlanError(f"at ε = {self.epsilon:g} no attribute would be measured; leave out one of them", ("of",))
 
     def _schema_groups(self) -> None:
-        """Groups that the schema declares, where the plan says nothing of their attributes."""
+        """Join the attributes that the schema measures together, where the plan does not recode them."""
         for group in self.schema.measure_together:
             if not self.taken.keys() & set(group.attributes):
                 self._join_attributes(entries.Recode(to=group.name, of=group.attributes), "recode")
 
     def _attributes_with_histograms(self) -> tuple[str, ...]:
-        """Attributes that have more cells than codes, and whose histograms are wanted."""
+        """Attributes that have more cells than codes, and whose histograms are measured."""
         learned = {mapping.of for mapping in self.mappings}
-        found = []
+        names = []
         for column in self.recoding.columns:
             for source, table, radix in zip(column.sources, column.tables, column.radices, strict=True):
                 name = self.codec.names[source]
                 if radix < len(table) and name not in self.plain | self.unmeasured | learned:
-                    found.append(name)
-        return tuple(found)
+                    names.append(name)
+        return tuple(names)
 
     # ── marginals ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -411,32 +412,32 @@ class _Resolver:
         return PlannedMarginals(entry, tuple(cliques.values()))
 
     def _column_holding(self, name: str) -> str:
-        """The attribute of the recoding that a fine attribute has become part of."""
+        """The attribute of the recoding that contains a fine attribute."""
         if name in self.recoding.names:
             return name
-        place = self.codec.names.index(name)
-        return next(column.name for column in self.recoding.columns if place in column.sources)
+        index = self.codec.names.index(name)
+        return next(column.name for column in self.recoding.columns if index in column.sources)
 
     def _groups(self) -> tuple[frozenset[str], ...]:
-        found = []
+        groups = []
         for group in self.plan.groups:
             path = ("groups", group.name)
             for name in group.attributes:
                 if name not in {*self.attributes, *self.recoding.names, *self.lacking}:
                     raise PlanError(self._explain_unknown(name), path)
-            found.append(frozenset(self._column_holding(n) for n in group.attributes if n not in self.lacking))
-        rest = set(self.recoding.names).difference(*found)
-        return tuple(group for group in (*found, frozenset(rest)) if group) if found else ()
+            groups.append(frozenset(self._column_holding(n) for n in group.attributes if n not in self.lacking))
+        rest = set(self.recoding.names).difference(*groups)
+        return tuple(group for group in (*groups, frozenset(rest)) if group) if groups else ()
 
-    def _check_groups(self, layout: ResolvedPlan) -> None:
+    def _check_groups(self, resolved: ResolvedPlan) -> None:
         seen: set[str] = set()
-        for group, members in zip(self.plan.groups, layout.groups, strict=False):
+        for group, members in zip(self.plan.groups, resolved.groups, strict=False):
             shared = seen & members
             joined = group.join != "rows" and group.join not in self.lacking
             allowed = {self._column_holding(group.join)} if joined else set()
             if shared - allowed:
                 raise PlanError(
-                    f"{min(shared - allowed)!r} is in group {group.name!r} and in one before it; say join: "
+                    f"{min(shared - allowed)!r} is in group {group.name!r} and in one before it; give join: "
                     f"{min(shared - allowed)}, or leave it out of one",
                     ("groups", group.name),
                 )
@@ -444,21 +445,21 @@ class _Resolver:
                 message = f"the group {group.name!r} is joined on {group.join!r}, which no group before it has"
                 raise PlanError(message, ("groups", group.name, "join"))
             seen |= members
-        for wanted in layout.marginals:
-            for clique in wanted.cliques:
-                if not layout.allows(clique):
-                    path = ("marginals", self.plan.marginals.index(wanted.entry))
+        for planned in resolved.marginals:
+            for clique in planned.cliques:
+                if not resolved.allows(clique):
+                    path = ("marginals", self.plan.marginals.index(planned.entry))
                     raise PlanError(
                         f"{', '.join(clique)} are not in one group, so they cannot be measured together", path
                     )
 
     def _weights(self) -> dict[str, float]:
-        found: dict[str, float] = {}
+        weights: dict[str, float] = {}
         for name, weight in self.plan.weights.items():
             if name in self.lacking:
                 continue
             if name not in {*self.attributes, *self.recoding.names}:
                 raise PlanError(self._explain_unknown(name), ("weights", name))
             holder = self._column_holding(name)
-            found[holder] = max(weight, found.get(holder, weight))
-        return found
+            weights[holder] = max(weight, weights.get(holder, weight))
+        return weights

@@ -1,4 +1,4 @@
-"""Plan files: YAML ⇄ Plan. The file's shape is the Plan's, with the names of groups as keys."""
+"""Plan files: YAML ⇄ Plan. A file has the fields of a Plan, with the names of groups as keys."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _PLAIN: dict[str, Any] = {
 
 
 def load_plan(path: str | Path, schema: Schema | None = None) -> Plan:
-    """Read a plan file, and check that it fits a schema; an error names the file and the line."""
+    """Read a plan file and check that it fits a schema; a PlanError names the file and the line."""
     text = read_text(path, error=PlanError)
     return yaml_documents.load_document(path, text, lambda text: parse_plan(text, schema), PlanError)
 
 
 def parse_plan(text: str, schema: Schema | None = None) -> Plan:
-    """Read a plan from YAML text, and check that it fits a schema; an error names the line."""
+    """Read a plan from YAML text and check that it fits a schema; a PlanError names the line."""
 
     def read(document: Any) -> Plan:
         plan = _read_plan(document)

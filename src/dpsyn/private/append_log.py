@@ -1,8 +1,8 @@
-"""A file of lines for one process, each on disk as a whole or not at all.
+"""An append-only log for one process: each line is on disk completely or not at all.
 
-A line is a SHA-256, of the one before it and of the text that follows it, and that text. Lines are only appended. What
-follows the last line break was being written when the process died: its writer had not been told that it is there, so
-it is cut off. Any other damage is refused.
+A line is a SHA-256, computed from the hash of the previous line and the text of this line, followed by that text. Lines
+are only appended. Anything after the last line break was being written when the process died. ``append`` had not
+returned for it, so it is cut off. Any other damage is refused.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from dpsyn.errors import JournalError, describe_os_error
 
 
 class AppendLog:
-    """An open file of lines, which nobody else can open meanwhile; made by ``create`` or ``reopen``.
+    """An open log file, locked for this process; made by ``create`` or ``reopen``.
 
     Attributes:
         path: the file.
-        texts: the lines that were there when it was opened.
+        texts: the lines that the file had when it was opened.
     """
 
     def __init__(self, path: Path, file: BinaryIO, texts: Sequence[bytes], digest: bytes) -> None:
@@ -35,29 +35,31 @@ class AppendLog:
 
     @classmethod
     def create(cls, path: Path) -> AppendLog:
-        """An empty file where there is none, which only its owner can read."""
+        """Create an empty file that only its owner can read; a JournalError if the file exists."""
         with _explain_os_errors(path):
-            file = open(path, "x+b", opener=lambda name, flags: os.open(name, flags, 0o600))
-            lines = cls(path, file, (), b"")
+            file = open(path, "x+b", opener=lambda name, flags: os.open(name, flags, 0o600))  # noqa: SIM115 -- stays open
+            log = cls(path, file, (), b"")
             try:
                 _lock_exclusively(file, path)
                 _sync_folder(path.absolute().parent)
             except BaseException:
-                lines.remove()
+                log.remove()
                 raise
-        return lines
+        return log
 
     @classmethod
     def reopen(cls, path: Path) -> AppendLog:
-        """A file that is there, with what is left of half a line cut off; refused if there is no whole line."""
+        """Open an existing file and cut off an incomplete last line; refused if there is no complete line."""
         with _explain_os_errors(path):
-            file = open(path, "r+b")
+            file = open(path, "r+b")  # noqa: SIM115 -- stays open
             try:
                 _lock_exclusively(file, path)
                 content = file.read()
                 whole = content.rfind(b"\n") + 1
-                if not whole:  # then nothing is known about it, and nothing is cut off
-                    raise JournalError(f"{path} has no whole line: its run drew nothing; remove it to start anew")
+                if not whole:  # it may be any file, so nothing is cut off
+                    raise JournalError(
+                        f"{path} has no complete line: its run measured nothing; remove it to start a new run"
+                    )
                 texts, digest = _parse_lines(content[:whole], path)
                 file.truncate(whole)
                 file.seek(whole)
@@ -69,7 +71,7 @@ class AppendLog:
     def append(self, texts: Sequence[bytes]) -> None:
         """Add lines; they are on disk when this returns.
 
-        After a failure the file is closed: it may end in half a line, which nothing must follow.
+        After a failure the file is closed: it may end in an incomplete line, and nothing may follow that.
         """
         with self._lock, _explain_os_errors(self.path):
             file, digest, lines = self.require_open(), self._digest, []
@@ -86,13 +88,13 @@ class AppendLog:
             self._digest = digest
 
     def require_open(self) -> BinaryIO:
-        """The file; a JournalError if it was closed."""
+        """The open file; a JournalError if it was closed."""
         if self._file is None:
-            raise JournalError(f"the journal {self.path} is closed, because its run ended or failed; resume it")
+            raise JournalError(f"the journal {self.path} is closed, because its run ended or failed; resume the run")
         return self._file
 
     def release(self) -> None:
-        """Close the file, so that others may open it."""
+        """Close the file, so another process can open it."""
         file, self._file = self._file, None
         if file:
             with contextlib.suppress(OSError):
@@ -105,14 +107,14 @@ class AppendLog:
 
 
 def remove_log(path: Path) -> None:
-    """Remove a file of lines, if there is one."""
+    """Remove a log file, if it exists."""
     with _explain_os_errors(path):
         path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
 def _explain_os_errors(path: Path) -> Iterator[None]:
-    """Turn the system's errors into ours."""
+    """Raise errors of the operating system as a JournalError."""
     try:
         yield
     except OSError as error:
@@ -120,41 +122,41 @@ def _explain_os_errors(path: Path) -> Iterator[None]:
 
 
 def _parse_lines(lines: bytes, path: Path) -> tuple[list[bytes], bytes]:
-    """The texts of whole lines, and the hash of the last."""
+    """The texts of complete lines, and the hash of the last one."""
     texts, digest = [], b""
     for number, line in enumerate(lines.split(b"\n")[:-1], start=1):
         given, _, text = line.partition(b" ")
         digest = _hash_line(digest, text)
         if given != digest:
             raise JournalError(
-                f"line {number} of {path} is damaged, or {path} is no journal; bring it back from a backup, "
-                "or remove it to start and pay anew"
+                f"line {number} of {path} is damaged, or {path} is no journal; restore it from a backup, "
+                "or remove it and start a new run"
             )
         texts.append(text)
     return texts, digest
 
 
-def _hash_line(before: bytes, text: bytes) -> bytes:
-    return hashlib.sha256(before + text).hexdigest().encode()
+def _hash_line(previous: bytes, text: bytes) -> bytes:
+    return hashlib.sha256(previous + text).hexdigest().encode()
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make sure that a new file is still in its folder after a power cut, where folders can be synced."""
+    """Make sure that a new file is still in its folder after a power failure, on systems that can sync folders."""
     if os.name == "posix":
-        place = os.open(folder, os.O_RDONLY)
+        descriptor = os.open(folder, os.O_RDONLY)
         try:
-            os.fsync(place)
+            os.fsync(descriptor)
         finally:
-            os.close(place)
+            os.close(descriptor)
 
 
 def _lock_exclusively(file: BinaryIO, path: Path) -> None:
-    """Lock a file as long as it is open; the system unlocks it when the process dies, however it does."""
+    """Lock a file while it is open; the operating system unlocks it when the process ends in any way."""
     try:
         if sys.platform == "win32":
             import msvcrt
 
-            file.seek(1 << 40)  # a byte that nobody reads: on Windows locks keep readers out as well
+            file.seek(1 << 40)  # a byte that nobody reads: on Windows a lock also excludes readers
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
             file.seek(0)
         else:
@@ -162,4 +164,6 @@ def _lock_exclusively(file: BinaryIO, path: Path) -> None:
 
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        raise JournalError(f"the journal {path} is in use by another process; wait until that has ended") from None
+        raise JournalError(
+            f"the journal {path} is in use by another process; wait until that process has ended"
+        ) from None

@@ -1,4 +1,7 @@
-"""Numbers read by their magnitude alone, on a grid that is public for every table."""
+"""Approximate bounds of a numeric attribute, from a noisy histogram over powers of two.
+
+The buckets are the same for every table, so they are public.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,10 @@ from dpsyn.marginals import Marginal
 from dpsyn.schema import Integer, Real
 
 MAX_POWER = 52
-"""The largest power of two that is told apart: bounds of a schema lie within ±2^53."""
+"""The largest power of two with a bucket of its own: the bounds of a schema lie within ±2^53."""
 
 MAGNITUDE_BUCKETS = 2 * (MAX_POWER + 2)
-"""Buckets: −2^52, …, −1, 0, 1, …, 2^52 by powers of two on either side, and one for what is no number."""
+"""Buckets: −2^52, …, −1, 0, 1, …, 2^52 by powers of two on either side, and one for cells that are no number."""
 
 _ZERO_BUCKET = MAX_POWER + 1
 
@@ -33,11 +36,11 @@ class MagnitudeColumn:
         self._low, self._high = attribute.origin, attribute.origin + attribute.steps - 1
 
     def accepts(self, kind: pa.DataType) -> bool:
-        """Whether numbers can be read from the type."""
+        """Whether numbers can be read from a column of this type."""
         return self._numbers.accepts(kind)
 
     def read(self, array: pa.Array) -> EncodedColumn:
-        """The bucket of every cell; numbers out of range count as the nearer bound, as everywhere."""
+        """The bucket of every cell; numbers out of range are clipped to the nearer bound, as everywhere."""
         if pa.types.is_dictionary(array.type):
             return read_through_dictionary(array, self.read)
         coordinates, fates = self._numbers.read_coordinates(array)
@@ -46,29 +49,32 @@ class MagnitudeColumn:
         return EncodedColumn(buckets.astype(np.uint8), fates)
 
     def write(self, codes: NDArray[Any], rng: np.random.Generator) -> pa.Array:
-        """Not a column of tables."""
+        """Not supported: magnitudes are only counted."""
         raise InternalError("magnitudes are measured, never written")
 
 
 def magnitude_bucket(coordinates: NDArray[np.float64]) -> NDArray[np.int64]:
-    """0 has the middle bucket; ±[2^j, 2^(j+1)) lies j+1 buckets to either side of it."""
-    size = np.minimum(np.frexp(np.abs(coordinates))[1], MAX_POWER + 1)
-    return (_ZERO_BUCKET + np.sign(coordinates) * np.where(coordinates == 0, 0, size)).astype(np.int64)
+    """The bucket of each number: 0 has the middle bucket; ±[2^j, 2^(j+1)) lies j+1 buckets to either side of it."""
+    distance = np.minimum(np.frexp(np.abs(coordinates))[1], MAX_POWER + 1)
+    return (_ZERO_BUCKET + np.sign(coordinates) * np.where(coordinates == 0, 0, distance)).astype(np.int64)
 
 
 def bucket_bounds(first: int, last: int) -> tuple[int, int]:
-    """The least and the greatest coordinate of a run of buckets."""
+    """The smallest and the largest coordinate of consecutive buckets."""
     return _bucket_edge(first, outer=first < _ZERO_BUCKET), _bucket_edge(last, outer=last > _ZERO_BUCKET)
 
 
 def narrow_bounds(attribute: Integer | Real, histogram: Marginal) -> Integer | Real:
-    """The attribute with bounds at the outermost buckets that stand out of the noise; as it was if none does."""
+    """The attribute with bounds at the outermost buckets that exceed the noise; unchanged if no bucket does.
+
+    Noise alone exceeds the threshold somewhere in at most one of a thousand histograms.
+    """
     counts = histogram.counts[:-1]
-    beyond_noise = histogram.std * math.sqrt(2 * math.log(1_000 * len(counts)))
-    reached = np.flatnonzero(counts > beyond_noise)
-    if len(reached) == 0:
+    threshold = histogram.std * math.sqrt(2 * math.log(1_000 * len(counts)))
+    occupied = np.flatnonzero(counts > threshold)
+    if len(occupied) == 0:
         return attribute
-    low, high = bucket_bounds(int(reached[0]), int(reached[-1]))
+    low, high = bucket_bounds(int(occupied[0]), int(occupied[-1]))
     scale = attribute.scale if isinstance(attribute, Real) else 1
     kind = float if isinstance(attribute, Real) else int
     bounds = {"low": max(attribute.low, kind(low / scale)), "high": min(attribute.high, kind(high / scale))}
@@ -76,7 +82,7 @@ def narrow_bounds(attribute: Integer | Real, histogram: Marginal) -> Integer | R
 
 
 def _bucket_edge(bucket: int, *, outer: bool) -> int:
-    """The end of a bucket that is farther from zero, or nearer to it."""
+    """The end of a bucket that is farther from zero, or the one that is nearer to it."""
     side, power = (1, bucket - _ZERO_BUCKET) if bucket >= _ZERO_BUCKET else (-1, _ZERO_BUCKET - bucket)
     if power == 0:
         return 0

@@ -1,13 +1,13 @@
 """The journal of a running release: every noisy answer is on disk before it is used.
 
-A run that was interrupted is resumed from it. Stored answers are given again, without paying and without a look at the
-rows, as long as the run asks the same questions in the same order; a recipe does, because all that it decides on its
-way follows from released answers. What was paid for and is not stored was lost, and has to be paid for again.
+An interrupted run is resumed from it. Stored answers are returned again, without a charge and without reading rows, as
+long as the run asks the same questions in the same order. A recipe does so, because all of its decisions follow from
+released answers. Answers that were charged but not stored are lost; measuring them again is charged again.
 
-Privacy: the file holds released numbers and public facts only. The key by which a person's rows are chosen is not among
-them: a resumed run draws a new one, because the sensitivity of each answer holds whatever the key is. Without a ledger
-the journal is also where payments are written down, so an older copy of it must not take its place; with a ledger that
-says what was paid, and answers that it does not know of are refused.
+Privacy: the file holds released numbers and public facts only. The key that chooses the rows of a privacy unit is not
+stored: a resumed run generates a new one, because the sensitivity of each answer holds for every key. Without a ledger
+the charges are recorded in the journal, so it must not be replaced by an older copy. With a ledger the charges are
+recorded there, and answers without a charge in the ledger are refused.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ from dpsyn.errors import JournalError, LedgerError
 from dpsyn.private.append_log import AppendLog, remove_log
 
 ReleasedAnswer = NDArray[np.int64] | tuple[str, ...]
-"""Noisy numbers, or the texts that were listed."""
+"""Noisy numbers, or the keys that partition selection listed."""
 
 
 class JournalRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="record"):
-    """A line of the file, as JSON."""
+    """One line of the file, in JSON."""
 
 
 class JournalHeader(JournalRecord, frozen=True, kw_only=True, tag="run"):
-    """The first line: which run it is, and what must be the same when it is resumed.
+    """The first line: the name of the run, and what must be the same when it is resumed.
 
     Attributes:
-        run: its name, under which a ledger knows it.
-        dataset: the dataset it draws from.
+        run: the name of the run, which also identifies it in the ledger.
+        dataset: the name of the dataset.
         schema: a hash of the schema.
-        recipe: a text that stands for the recipe and its options.
-        budget: what it may spend.
-        privacy_unit: whom it protects.
-        ledger: whether a ledger records what it pays; if not, this file does.
-        uses_real_noise: whether its noise is the real one.
+        recipe: what identifies the recipe, as plain JSON data.
+        budget: the privacy budget.
+        privacy_unit: the privacy unit and the neighboring relation.
+        ledger: whether a ledger records the charges; if not, this file does.
+        uses_real_noise: whether the noise comes from the operating system.
         format: the version of the file format.
     """
 
     run: str
     dataset: str
     schema: str
-    recipe: str
+    recipe: dict[str, Any]
     budget: dict[str, Any]
     privacy_unit: dict[str, Any]
     ledger: bool
@@ -64,13 +64,13 @@ class JournalHeader(JournalRecord, frozen=True, kw_only=True, tag="run"):
 
 
 class ChargeRecord(JournalRecord, frozen=True, kw_only=True, tag="charge"):
-    """A draw that was paid for, in a run without a ledger."""
+    """A measurement that was charged, in a run without a ledger."""
 
     measurement: dict[str, Any]
 
 
 class AnswerRecord(JournalRecord, frozen=True, kw_only=True, tag="answer"):
-    """An answer: to which draw, to which question, with which noise; numbers in a shape, or texts."""
+    """An answer, with its measurement, question and kind of noise: numbers with their shape, or texts."""
 
     measurement: dict[str, Any]
     question: str
@@ -81,29 +81,29 @@ class AnswerRecord(JournalRecord, frozen=True, kw_only=True, tag="answer"):
 
     @property
     def answer(self) -> ReleasedAnswer:
-        """The answer as it was given."""
+        """The answer as it was released."""
         if self.texts is not None:
             return self.texts
         return np.frombuffer(self.numbers, "<i8").astype(np.int64).reshape(self.shape)
 
 
 class EndRecord(JournalRecord, frozen=True, kw_only=True, tag="end"):
-    """The run asked all its questions; ``ledger_head`` is the ledger's last entry about it before it was closed."""
+    """The run is complete; ``ledger_head`` is the ledger's last entry about it before it was closed."""
 
     ledger_head: dict[str, Any] | None
 
 
 class Journal:
-    """An open journal, which no other process can use meanwhile; made by ``create`` or ``resume``.
+    """An open journal, locked for this process; made by ``create`` or ``resume``.
 
     Attributes:
         path: the file.
         header: its first line.
-        charged_measurements: the draws that it says were paid for; none if a ledger does.
-        lost_measurements: the draws that were paid for and whose answers are not stored; ``reconcile`` finds them.
-        ended: whether the run asked all its questions.
-        ledger_head: the ledger's last entry about the run before it was closed, if it ended.
-        uses_real_noise: whether all noise in it, and all to come, is the real one.
+        charged_measurements: the measurements whose charges it records; none if a ledger records them.
+        lost_measurements: the measurements that were charged and whose answers are not stored; set by ``reconcile``.
+        ended: whether the run is complete.
+        ledger_head: the ledger's last entry about the run before it was closed, if it is complete.
+        uses_real_noise: whether all noise, stored and to come, is from the operating system.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Journal:
 
     @classmethod
     def create(cls, path: Path, header: JournalHeader) -> Journal:
-        """Begin a journal where there is none."""
+        """Begin a journal in a new file."""
         refuse_existing_journal(path)
         journal = cls(AppendLog.create(path), header, (), uses_real_noise=header.uses_real_noise)
         try:
@@ -138,75 +138,74 @@ class Journal:
 
     @classmethod
     def resume(cls, path: Path, expected: JournalHeader) -> Journal:
-        """Open the journal of an interrupted run; refused if that was given anything else than is expected now."""
+        """Open the journal of an interrupted run; refused if the run had another header than ``expected``."""
         if not os.path.isfile(path):
             raise JournalError(f"there is no interrupted run to resume at {path}; start one without --resume")
-        lines = AppendLog.reopen(path)
+        log = AppendLog.reopen(path)
         try:
-            records = [parse_record(text, path) for text in lines.texts]
+            records = [parse_record(text, path) for text in log.texts]
             header = records[0]
             if not isinstance(header, JournalHeader):
-                raise JournalError(f"{path} does not begin with the header of a run; remove it to start anew")
+                raise JournalError(f"{path} does not begin with the header of a run; remove it to start a new run")
             _require_same_run(header, expected, path)
-            return cls(lines, header, records, uses_real_noise=expected.uses_real_noise)
+            return cls(log, header, records, uses_real_noise=expected.uses_real_noise)
         except BaseException:
-            lines.release()
+            log.release()
             raise
 
     def reconcile(self, charged: Sequence[MeasurementRecord]) -> None:
-        """Find what was paid for and lost; an answer that was not paid for is a LedgerError."""
-        left = Counter(charged)
-        left.subtract(MeasurementRecord.from_data(record.measurement) for record in self._answers)
-        if min(left.values(), default=0) < 0:
+        """Find the lost answers, which were charged and not stored; an answer without a charge is a LedgerError."""
+        lost = Counter(charged)
+        lost.subtract(MeasurementRecord.from_data(record.measurement) for record in self._answers)
+        if min(lost.values(), default=0) < 0:
             raise LedgerError(
-                f"{self.path} holds answers that run {self.header.run} did not pay for: the record of its payments was "
-                "cut or replaced. Bring that back, or remove the journal to start and pay anew"
+                f"{self.path} holds answers that were not charged to run {self.header.run}: the record of its charges "
+                "was cut or replaced. Restore that record, or remove the journal and start a new run"
             )
-        self.lost_measurements = tuple(left.elements())
+        self.lost_measurements = tuple(lost.elements())
 
     def take_answers(self, measurements: Sequence[MeasurementRecord], question: object) -> list[ReleasedAnswer]:
-        """The answers to as many of these draws as are stored, from the first on.
+        """The stored answers to these measurements, from the first on, as many as there are.
 
-        It is a JournalError if the next answer is one to another question, and if none could be stored any more: so
-        nothing is paid in vain.
+        It is a JournalError if the next stored answer belongs to another question, or if no answer can be stored any
+        more. So nothing is charged for an answer that would be lost.
         """
         with self._lock:
             self._log.require_open()
             records = list(islice(self._answers, len(measurements)))
-            asked = hash_question(question) if records else ""
-            for draw, record in zip(measurements, records, strict=False):
-                if (record.measurement, record.question) != (draw.to_data(), asked):
-                    raise self._other_question_error(draw, record)
+            digest = hash_question(question) if records else ""
+            for measurement, record in zip(measurements, records, strict=False):
+                if (record.measurement, record.question) != (measurement.to_data(), digest):
+                    raise self._other_question_error(measurement, record)
             for _ in records:
                 self._answers.popleft()
         return [record.answer for record in records]
 
     def record_charges(self, measurements: Sequence[MeasurementRecord]) -> None:
-        """Write down that draws are paid for; only when this has returned may they happen."""
-        self._append([ChargeRecord(measurement=draw.to_data()) for draw in measurements])
+        """Record the charges of measurements; only when this returns may they happen."""
+        self._append([ChargeRecord(measurement=measurement.to_data()) for measurement in measurements])
 
     def store_answers(
         self, measurements: Sequence[MeasurementRecord], question: object, answers: Sequence[ReleasedAnswer]
     ) -> None:
-        """Store answers; only when this has returned may they be used."""
-        asked = hash_question(question)
-        self._append(
-            [self._answer_record(draw, asked, answer) for draw, answer in zip(measurements, answers, strict=True)]
-        )
+        """Store answers; only when this returns may they be used."""
+        digest = hash_question(question)
+        pairs = zip(measurements, answers, strict=True)
+        self._append([self._answer_record(measurement, digest, answer) for measurement, answer in pairs])
 
     def finish(self, ledger_head: LedgerHead | None) -> None:
-        """Write down that the run asked all its questions, and let go of the file; a second call does nothing."""
+        """Record that the run is complete, and close the file; a second call does nothing."""
         if not self.ended:
             self._append([EndRecord(ledger_head=ledger_head.to_data() if ledger_head else None)])
             self.ended = True
         self.release()
 
     def release(self) -> None:
-        """Let go of the file, so that the run can be resumed."""
+        """Close the file, so the run can be resumed."""
         self._log.release()
 
     def discard(self) -> None:
-        """Let go of the file and remove it: nothing was paid."""
+        """Close the file and remove it, because nothing was charged."""
         self._log.remove()
 
     def _answer_record(self, measurement: MeasurementRecord, question: str, answer: ReleasedAnswer) -> AnswerRecord:
@@ -228,9 +227,10 @@ class Journal:
 
     def _other_question_error(self, measurement: MeasurementRecord, record: AnswerRecord) -> JournalError:
         return JournalError(
-            f"the run asks other questions than before it was interrupted: {measurement.purpose}, where {self.path} holds the "
-            f"answer to {record.measurement['purpose']}, or to the same with other details. Nothing was paid. Resume it with "
-            "the DPSyn that began it, or remove the journal to start and pay anew"
+            f"the run asks other questions than before it was interrupted: now {measurement.purpose}, while "
+            f"{self.path} holds the answer to {record.measurement['purpose']}, or to the same with other details. "
+            "Nothing was charged. Resume the run with the version of DPSyn that began it, or remove the journal and "
+            "start a new run"
         )
 
     def _append(self, records: Sequence[JournalRecord]) -> None:
@@ -238,21 +238,21 @@ class Journal:
 
 
 def discard_journal(path: Path) -> None:
-    """Remove the journal of a run, once all that was made of its answers is safely written."""
+    """Remove the journal of a run, once everything made from its answers is written."""
     remove_log(path)
 
 
 def refuse_existing_journal(path: Path) -> None:
-    """Refuse a new run where there is a journal: what was paid for would be lost."""
+    """Refuse a new run if the journal exists already: its answers, which were charged, would be lost."""
     if os.path.lexists(path):
         raise JournalError(
-            f"an interrupted run left {path}, unless it is still going on: go on with --resume, or remove it to start "
-            "and pay anew; its promise stays reserved until dpsyn ledger close gives it back"
+            f"{path} is the journal of a run that was interrupted or is still active: continue it with --resume, or "
+            "remove the journal and start a new run; its budget stays reserved until dpsyn ledger close returns it"
         )
 
 
 def hash_question(question: object) -> str:
-    """A hash of what is asked: numbers, texts, arrays of whole numbers, and sequences of all these."""
+    """A hash of a question: numbers, texts, arrays of whole numbers, and sequences of these."""
     digest = hashlib.sha256()
     _update_digest(digest, question)
     return digest.hexdigest()
@@ -275,7 +275,9 @@ def parse_record(text: bytes, path: Path) -> JournalRecord:
     try:
         return msgspec.json.decode(text, type=JournalHeader | ChargeRecord | AnswerRecord | EndRecord)
     except msgspec.DecodeError:
-        raise JournalError(f"{path} was written by another DPSyn than this one; resume the run with that") from None
+        raise JournalError(
+            f"{path} was written by another version of DPSyn; resume the run with that version"
+        ) from None
 
 
 _SAME_WHEN_RESUMED = {
@@ -283,16 +285,26 @@ _SAME_WHEN_RESUMED = {
     "recipe": "the recipe",
     "budget": "the budget",
     "dataset": "the name of the dataset",
-    "privacy_unit": "whom it protects",
+    "privacy_unit": "the privacy unit",
     "ledger": "whether there is a ledger",
 }
-"""What must be the same when a run is resumed, in words."""
+"""The fields of a header that must be the same when a run is resumed, in words."""
 
 
 def _require_same_run(header: JournalHeader, expected: JournalHeader, path: Path) -> None:
-    differ = [words for fact, words in _SAME_WHEN_RESUMED.items() if getattr(header, fact) != getattr(expected, fact)]
-    if differ:
+    differences = [
+        words + (f" ({_differing_keys(header.recipe, expected.recipe)})" if field == "recipe" else "")
+        for field, words in _SAME_WHEN_RESUMED.items()
+        if getattr(header, field) != getattr(expected, field)
+    ]
+    if differences:
         raise JournalError(
-            f"{path} belongs to a run for which something was different: {', '.join(differ)}. Resume it with what it "
-            "was given at first, or remove the journal to start and pay anew"
+            f"{path} belongs to a run with other arguments; different: {', '.join(differences)}. Resume the run with "
+            "the arguments it was started with, or remove the journal and start a new run"
         )
+
+
+def _differing_keys(one: dict[str, Any], other: dict[str, Any]) -> str:
+    return ", ".join(
+        key for key in {**one, **other} if one.get(key) != other.get(key) or (key in one) != (key in other)
+    )

@@ -1,7 +1,7 @@
-"""Where noise comes from: OpenDP's exact samplers, and exact choices, fed by the operating system.
+"""The mechanisms: OpenDP's exact noise samplers and an exact exponential mechanism, with system randomness.
 
-There is no seed, and no way to give one. Tests put another ``Mechanisms`` in its place; a run that used it is stamped
-*not private* for ever.
+There is no seed, and no way to give one. Tests use another ``Mechanisms`` instead; the certificate of such a run states
+*not private* permanently.
 """
 
 from __future__ import annotations
@@ -20,78 +20,76 @@ from dpsyn.accounting import Exponential, Gaussian, Laplace, PartitionSelection
 from dpsyn.private.exponential import sample_exponential_mechanism
 
 NOISE_CHUNK = 500
-"""Numbers a thread noises at once: a sampler takes 12 µs for each and 100 µs for the call; see ``bench.noise``."""
-
+"""Values to which a thread adds noise at once: a sampler takes 12 µs for each, 100 µs per call (``bench.noise``)."""
 
 MAX_NOISY_STEPS = 2**62
-"""Answers, in steps of the lattice, beyond which they are cut; only absurd budgets come near."""
+"""The largest answer, in steps of the lattice; larger ones are clipped. Only absurd budgets come near it."""
 
 ChargedAnswer = tuple[NDArray[np.int64], Gaussian | Laplace]
-"""An exact answer and the spend that was charged for it."""
+"""An exact answer and the cost that was charged for it."""
 
 
 class Mechanisms(Protocol):
-    """Turns exact answers into released ones; each answer is one spend of the ledger.
+    """Turns exact answers into released ones; each answer is one measurement in the ledger.
 
-    Whatever is made with another one than ``SystemNoise`` is stamped not private.
+    A run with any other implementation than ``SystemNoise`` is certified as not private.
     """
 
     def add_noise(self, answers: Sequence[ChargedAnswer]) -> list[NDArray[np.int64]]:
-        """Whole numbers with noise on each, by the spend of each answer; Gaussian ones are multiples of 2^−lattice."""
+        """Add noise of each answer's scale to every value; Gaussian answers are returned in steps of 2^−lattice."""
 
     def select_partitions(self, counts: Mapping[str, int], cost: PartitionSelection) -> dict[str, int]:
-        """The keys whose noisy count reaches the threshold, sorted, with those counts; in steps of the noise."""
+        """The keys whose noisy count reaches the threshold, sorted, with their noisy counts in steps of the noise."""
 
     def choose_candidates(self, scores: NDArray[np.int64], cost: Exponential) -> NDArray[np.int64]:
-        """Positions of as many candidates as the spend draws, without replacement, in the order of drawing."""
+        """Positions of the selected candidates, without replacement, in the order of their selection."""
 
 
 class SystemNoise:
-    """Exact discrete noise from OpenDP, and exact choices, from the operating system's randomness."""
+    """Exact discrete noise from OpenDP, and exact choices, with the randomness of the operating system."""
 
     def add_noise(self, answers: Sequence[ChargedAnswer]) -> list[NDArray[np.int64]]:
-        """Noise on every number of every answer, drawn in chunks that all threads share.
+        """Add noise to every value of every answer, in chunks that all threads share.
 
         Privacy: Gaussian noise is N_ℤ(0, (2^s σ)²) on counts × 2^s, Laplace noise P(x) ∝ e^(−|x|/b) on counts. Both
-        scales are those the spend was charged for; 2^s σ is exact, because s only moves the exponent. Answers too
-        large for 64 bits are cut first, which makes no two of them differ more.
+        scales are those that were charged; 2^s σ is exact, because s only changes the exponent. Answers too large for
+        64 bits are clipped first, which never increases the difference of two answers.
         """
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             chunks = pool.map(
-                _add_noise_to_chunk, (chunk for exact, spend in answers for chunk in _split_into_chunks(exact, spend))
+                _add_noise_to_chunk, (chunk for exact, cost in answers for chunk in _split_into_chunks(exact, cost))
             )
             noisy = np.concatenate([np.empty(0, np.int64), *chunks])
         parts = np.split(noisy, list(accumulate(exact.size for exact, _ in answers)))[:-1]
         return [part.reshape(exact.shape) for part, (exact, _) in zip(parts, answers, strict=True)]
 
     def select_partitions(self, counts: Mapping[str, int], cost: PartitionSelection) -> dict[str, int]:
-        """Noise on the count of every key that occurs; those at or above the cut are listed.
+        """Add noise to the count of every key that occurs, and list the keys that reach the threshold.
 
-        Privacy: keys are taken in sorted order, so that nothing depends on the order of rows. That keys below the cut
-        stay hidden is what the spend's δ pays for.
+        Privacy: keys are taken in sorted order, so nothing depends on the order of rows. The δ of the cost is the
+        probability that a key of a single unit is listed.
         """
         keys = sorted(counts)
         (noisy,) = self.add_noise([(np.array([counts[key] for key in keys], np.int64), cost.noise)])
         steps = 2**cost.noise.lattice if isinstance(cost.noise, Gaussian) else 1
-        return {
-            key: number for key, number in zip(keys, noisy.tolist(), strict=True) if number >= cost.threshold * steps
-        }
+        return {key: value for key, value in zip(keys, noisy.tolist(), strict=True) if value >= cost.threshold * steps}
 
     def choose_candidates(self, scores: NDArray[np.int64], cost: Exponential) -> NDArray[np.int64]:
-        """Candidates drawn one after another, P ∝ e^(score/t) among those that are left.
+        """Select candidates one after another, P ∝ e^(score/t) among the remaining ones.
 
-        Privacy: t is the scale that the spend was charged for, and the probabilities are exact, see ``peeling``.
-        OpenDP draws the same by trying candidates at random, which takes minutes where one of 100 000 stands out.
+        Privacy: t is the scale that was charged, and the probabilities are exact, see ``private.exponential``. OpenDP
+        samples from the same distribution by trying candidates at random, which takes minutes if one of 100 000 stands
+        out.
         """
         return sample_exponential_mechanism(scores, cost.scale, cost.selections)
 
 
 NoiseChunk = tuple[Any, NDArray[np.int64]]
-"""A measurement of OpenDP and numbers for it."""
+"""An OpenDP measurement and the values for it."""
 
 
 def _split_into_chunks(exact: NDArray[np.int64], cost: Gaussian | Laplace) -> Iterator[NoiseChunk]:
-    """The numbers of an answer in steps of its noise, cut into chunks, with the measurement that noises them."""
+    """The values of an answer in steps of its noise, split into chunks, with the measurement that adds the noise."""
     if isinstance(cost, Gaussian):
         measurement = _gaussian_measurement(cost.sigma * 2.0**cost.lattice)
         values = (
@@ -127,7 +125,7 @@ def _laplace_measurement(scale: float) -> Any:
 
 
 def _integer_vectors() -> Any:
-    """OpenDP's domain of such vectors; its prelude is not used, because that loads every library it knows."""
+    """OpenDP's domain of such vectors; ``opendp.prelude`` is not used, because it loads every optional library."""
     from opendp.domains import atom_domain, vector_domain
     from opendp.mod import enable_features
 

@@ -1,4 +1,4 @@
-"""What a release will read and hold in memory, told before anything is read, from public facts alone."""
+"""Estimates how often a release reads the table and how much memory it needs, from public facts alone."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dpsyn.schema import Schema
 from dpsyn.sources import BATCH_ROWS
 
 PROGRAM_BYTES = 350 << 20
-"""Bytes that Python, Arrow and the compiled kernels take by themselves; the model of a release included."""
+"""Bytes of Python, Arrow and the compiled kernels; the model of a release included."""
 
 CELL_BYTES = 32
-"""Bytes of a cell of a batch: as it is stored, as text, as a code, and as a code of bins."""
+"""Bytes of a cell of a batch: the stored value, its text, its fine code, and its code of bins."""
 
-PERSON_BYTES = 40
-"""Bytes that tell which rows of a person count: its two words, a priority and two numbers."""
+UNIT_BYTES = 40
+"""Bytes per privacy unit for contribution bounding: two words of its id, a priority and two numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,10 +28,9 @@ class ResourceEstimate:
 
     Attributes:
         engine: ``memory``, ``stream`` or ``spark``.
-        passes: how often the whole table is read, at most.
-        bytes: the size of the files; None for what is in memory or elsewhere.
-        memory: about how many bytes this process will need; None if the number of rows decides and nothing is known
-            about it.
+        passes: the largest number of passes over the whole table.
+        bytes: the size of the files; None for data in memory or elsewhere.
+        memory: about how many bytes this process will need; None if this depends on an unknown number of rows.
     """
 
     engine: str
@@ -40,7 +39,7 @@ class ResourceEstimate:
     memory: int | None
 
     def describe(self) -> str:
-        """One sentence."""
+        """The estimate in one sentence."""
         size = f"{format_bytes(self.bytes)} are" if self.bytes else "the table is"
         how = {"memory": "held in memory", "stream": "streamed", "spark": "counted by Spark"}[self.engine]
         often = "once" if self.passes == 1 else f"at most {self.passes} times"
@@ -51,22 +50,22 @@ class ResourceEstimate:
 def estimate_reading(
     data: Any, schema: Schema, questions: int, *, query: str | None = None, engine: EngineKind
 ) -> ResourceEstimate:
-    """How a table will be read for so many questions.
+    """Estimate how a table will be read for a number of questions.
 
-    Privacy: from the size of files, which is public, the schema, and the expected size, if that is declared. No row is
+    Privacy: uses the size of files, which is public, the schema, and the declared expected size, if any. No row is
     read.
     """
     source = open_table(data, query=query, kind=engine)
     check_structure(schema, source.schema, source.label)
     kind = choose_engine_kind(source, engine)
-    opens = len(schema.open_attributes)
-    readings = 1 + questions  # first to see that all can be read, and which rows of a person count
-    if kind == "memory":  # codes are kept, but for the texts of open attributes
-        readings = 1 + (opens + 1 + (schema.privacy_unit is not None) if opens else 0)
+    open_attributes = len(schema.open_attributes)
+    passes = 1 + questions  # the first pass checks that all rows can be read, and bounds contributions
+    if kind == "memory":  # codes are kept, but not the texts of open attributes
+        passes = 1 + (open_attributes + 1 + (schema.privacy_unit is not None) if open_attributes else 0)
     elif kind == "spark":
-        readings = questions
+        passes = questions
     return ResourceEstimate(
-        engine=kind, passes=readings, bytes=source.byte_size, memory=_estimate_memory(kind, schema, source.byte_size)
+        engine=kind, passes=passes, bytes=source.byte_size, memory=_estimate_memory(kind, schema, source.byte_size)
     )
 
 
@@ -77,8 +76,8 @@ def _estimate_memory(kind: str, schema: Schema, size: int | None) -> int | None:
         return PROGRAM_BYTES + counts
     if kind == "stream":
         batches = (2 * (os.cpu_count() or 1) + 2) * BATCH_ROWS * CELL_BYTES * len(schema.columns)
-        persons = PERSON_BYTES * (schema.expected_size or 0) if schema.privacy_unit else 0
-        return PROGRAM_BYTES + counts + batches + persons
+        units = UNIT_BYTES * (schema.expected_size or 0) if schema.privacy_unit else 0
+        return PROGRAM_BYTES + counts + batches + units
     if schema.expected_size is None:
         return None if size is None else PROGRAM_BYTES + counts + 2 * size
     codec = Codec(schema)
@@ -86,9 +85,9 @@ def _estimate_memory(kind: str, schema: Schema, size: int | None) -> int | None:
     return PROGRAM_BYTES + counts + schema.expected_size * (2 * width + (64 if schema.privacy_unit else 0))
 
 
-def format_bytes(number: int) -> str:
-    """A size in the unit that suits it."""
+def format_bytes(size: int) -> str:
+    """A number of bytes in KB, MB or GB."""
     for unit, power in (("GB", 30), ("MB", 20)):
-        if number >= 1 << power:
-            return f"{number / (1 << power):,.1f} {unit}"
-    return f"{max(1, number >> 10):,} KB"
+        if size >= 1 << power:
+            return f"{size / (1 << power):,.1f} {unit}"
+    return f"{max(1, size >> 10):,} KB"

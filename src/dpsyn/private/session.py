@@ -1,10 +1,15 @@
-"""Opening the gate: promise and reserve first, then touch the rows."""
+"""Opening a private session: reserve the budget first, then read the rows.
+
+``open_private`` and ``open_baskets`` check all public facts, reserve the whole budget in the ledger, begin the journal
+(or resume from it), and only then read rows.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -12,12 +17,13 @@ import msgspec
 
 from dpsyn.accounting import Budget, Ledger, PrivacyUnit, Run
 from dpsyn.accounting.budget import replay
+from dpsyn.accounting.certificate import plain_recipe
 from dpsyn.encoding import check_structure
 from dpsyn.engines import Engine, open_engine, open_table
 from dpsyn.engines.baskets import BasketEngine
 from dpsyn.errors import JournalError, LedgerError
 from dpsyn.private.baskets import PrivateBaskets
-from dpsyn.private.gate import ReleaseLimits, suspend_run, without_leaking_errors
+from dpsyn.private.gate import ReleaseLimits, Session, without_leaking_errors
 from dpsyn.private.journal import Journal, JournalHeader, refuse_existing_journal
 from dpsyn.private.mechanisms import Mechanisms, SystemNoise
 from dpsyn.private.table import PrivateTable, initial_recoding
@@ -39,53 +45,50 @@ def open_private(
     limits: ReleaseLimits | None = None,
     journal: Path | None = None,
     resume: bool = False,
-    recipe: str = "",
+    recipe: Mapping[str, Any] = {},
     declared_public: tuple[str, ...] = (),
 ) -> PrivateTable:
-    """A private table behind the gate.
+    """Open a private table behind the gate.
 
-    Privacy: before a row is read, the schema must be public throughout, the worst case of the budget is certified, its
-    whole promise is reserved in the ledger, and the journal is begun. If the rows then cannot be read, nothing was
-    drawn, and the promise is given back. Which of a person's rows are used is decided by a key that is drawn now and
-    never leaves.
+    Privacy: before a row is read, the schema must be public throughout, the worst case of the budget is certified, the
+    whole budget is reserved in the ledger, and the journal is begun. If the rows then cannot be read, nothing was
+    measured, and the budget is returned. Which rows of a privacy unit are used depends on a random key that is
+    generated now and never leaves the session.
 
     With a journal every answer is on disk before it is used. A run that was interrupted, by a crash or by an exception
-    in its ``with`` block, keeps its promise reserved; with ``resume`` it goes on where it was, and its certificate
-    covers all that was drawn before and after. That the table is the same one is the word of the caller. The file stays
-    when the run ends, so that nothing is paid twice if what follows fails; ``discard_journal`` removes it.
+    in its ``with`` block, keeps its budget reserved. With ``resume`` it continues where it stopped, and its certificate
+    covers all measurements before and after. The caller is responsible for giving the same table again. The journal
+    stays when the run ends, so nothing is charged twice if a later step fails; ``discard_journal`` removes it.
 
     Args:
-        data: a path, a frame, an Arrow table, a DuckDB relation, a Spark DataFrame.
-        schema: what is public about it.
-        budget: what the release may spend.
-        ledger: where it is recorded; without one it counts for this run only.
-        query: a SELECT, or the name of a table, of a database; or a SELECT on files, called ``data``.
+        data: a path, a data frame, an Arrow table, a DuckDB relation, or a Spark DataFrame.
+        schema: what is public about the table.
+        budget: the privacy budget of the release.
+        ledger: where the release is recorded; without one only this run is accounted for.
+        query: a SELECT, or the name of a table, of a database; or a SELECT on files, which it calls ``data``.
         engine: how rows are counted; ``auto`` decides by the size of the file, never by the number of rows.
-        mechanisms: only for tests; whatever is made with it is stamped not private.
-        limits: how large a marginal may be, and how much may be drawn.
-        journal: where answers are stored before they are used; without one an interrupted run cannot be resumed.
-        resume: go on with the run that left the journal; schema, plan, budget and all else must be what they were.
-        recipe: a text that stands for the recipe and its options.
-        declared_public: what is taken as public besides the schema, for the certificate.
+        mechanisms: another source of noise, for tests only; the certificate of such a run is marked NOT PRIVATE.
+        limits: the largest marginal, and the largest number of noisy values.
+        journal: the file that stores answers before they are used; without one an interrupted run cannot be resumed.
+        resume: continue the run of this journal; schema, recipe, budget and ledger must be the same as before.
+        recipe: what identifies the recipe, as plain JSON data, such as ``{"name": "privsyn", "ways": 2}``. It is
+            recorded in the journal, the ledger and the certificate.
+        declared_public: facts that are taken as public besides the schema, for the certificate.
     """
     schema.require_public()
     source = open_table(data, query=query, kind=engine)
     check_structure(schema, source.schema, source.label)
-    noise = mechanisms or SystemNoise()  # a run with any other, even one derived from it, is stamped
-    facts = _journal_header(schema, budget, noise, recipe=recipe, ledger=ledger is not None)
-    run, book = (_resume_run if resume else _start_run)(journal, facts, ledger)
-    counting = _prepare_engine(lambda: open_engine(source, schema, kind=engine, key=secrets.token_bytes(16)), run, book)
-    return PrivateTable(
-        schema=schema,
-        recoding=initial_recoding(schema),
-        engine=counting,
+    noise = mechanisms or SystemNoise()
+    run, answers = _open_run(_run_terms(schema, budget, ledger, noise, recipe), journal, resume=resume)
+    session = Session(
         run=run,
-        journal=book,
+        journal=answers,
         mechanisms=noise,
         limits=limits or ReleaseLimits(),
-        counter=[0],
         declared_public=declared_public,
     )
+    counting = _prepare_engine(session, lambda: open_engine(source, schema, kind=engine, key=secrets.token_bytes(16)))
+    return PrivateTable(session, counting, schema, initial_recoding(schema))
 
 
 def open_baskets(
@@ -99,82 +102,126 @@ def open_baskets(
     limits: ReleaseLimits | None = None,
     journal: Path | None = None,
     resume: bool = False,
-    recipe: str = "",
+    recipe: Mapping[str, Any] = {},
 ) -> PrivateBaskets:
-    """Private baskets behind the gate; as ``open_private``, for a file of baskets instead of a table.
+    """Open private baskets behind the gate; like ``open_private``, for a file of baskets instead of a table.
 
-    Privacy: as ``open_private``. Which of a person's baskets are used, and which items of a long basket are counted
-    where items are bought, is decided by a key that is drawn now and never leaves.
+    Privacy: as ``open_private``. Which baskets of a privacy unit are used, and which items of a long basket are counted
+    when items are discovered, depends on a random key that is generated now and never leaves the session.
     """
     source = open_basket_source(data, query=query)
     noise = mechanisms or SystemNoise()
-    facts = _journal_header(schema, budget, noise, recipe=recipe, ledger=ledger is not None)
     counting = BasketEngine(source, schema, secrets.token_bytes(16))  # checks the columns; reads nothing yet
-    run, book = (_resume_run if resume else _start_run)(journal, facts, ledger)
-    return PrivateBaskets(
-        schema=schema,
-        engine=_prepare_engine(lambda: counting, run, book),
-        run=run,
-        journal=book,
-        mechanisms=noise,
-        limits=limits or ReleaseLimits(),
-        counter=[0],
-    )
+    run, answers = _open_run(_run_terms(schema, budget, ledger, noise, recipe), journal, resume=resume)
+    session = Session(run=run, journal=answers, mechanisms=noise, limits=limits or ReleaseLimits())
+    return PrivateBaskets(session, _prepare_engine(session, lambda: counting), schema)
 
 
-def _journal_header(
-    schema: Schema | BasketSchema, budget: Budget, noise: Mechanisms, *, recipe: str, ledger: bool
-) -> JournalHeader:
-    """What a run is, and what must be the same when it is resumed."""
-    return JournalHeader(
-        run="",
-        dataset=schema.dataset,
-        schema=hashlib.sha256(msgspec.json.encode(schema, order="deterministic")).hexdigest(),
-        recipe=recipe,
-        budget=budget.to_data(),
-        privacy_unit=privacy_unit_of(schema).to_data(),
-        ledger=ledger,
-        uses_real_noise=type(noise) is SystemNoise,
-    )
+def _prepare_engine(session: Session, make_engine: Callable[[], _EngineT]) -> _EngineT:
+    """Let an engine read its rows, now that the budget is reserved; if it cannot, suspend the session.
 
-
-def _prepare_engine(make_engine: Callable[[], _EngineT], run: Run, journal: Journal | None) -> _EngineT:
-    """An engine that has read its rows, now that their promise is reserved; if it cannot, the run is left."""
+    A run that is closed returns stored answers only, so its rows are not read.
+    """
     try:
         engine = make_engine()
-        if not run.closed:
+        if not session.run.closed:
             without_leaking_errors(engine.prepare)
     except BaseException:
-        suspend_run(run, journal)
+        session.suspend()
         raise
     return engine
 
 
-def _start_run(path: Path | None, header: JournalHeader, ledger: Ledger | None) -> tuple[Run, Journal | None]:
-    """A new run, whose promise is reserved, and its journal."""
+# ── starting and resuming a run ──────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RunTerms:
+    """The terms of a run: what it is opened with, and what must be the same when it is resumed.
+
+    Attributes:
+        dataset: the name of the dataset.
+        schema_hash: the SHA-256 of the schema.
+        recipe: what identifies the recipe, as plain JSON data.
+        budget: the privacy budget.
+        privacy_unit: the privacy unit and the neighboring relation.
+        ledger: where the run is recorded.
+        uses_real_noise: whether the noise comes from the operating system.
+    """
+
+    dataset: str
+    schema_hash: str
+    recipe: dict[str, Any]
+    budget: Budget
+    privacy_unit: PrivacyUnit
+    ledger: Ledger | None
+    uses_real_noise: bool
+
+    def header(self, run: str = "") -> JournalHeader:
+        """The terms as the first line of a journal."""
+        return JournalHeader(
+            run=run,
+            dataset=self.dataset,
+            schema=self.schema_hash,
+            recipe=self.recipe,
+            budget=self.budget.to_data(),
+            privacy_unit=self.privacy_unit.to_data(),
+            ledger=self.ledger is not None,
+            uses_real_noise=self.uses_real_noise,
+        )
+
+
+def _run_terms(
+    schema: Schema | BasketSchema,
+    budget: Budget,
+    ledger: Ledger | None,
+    noise: Mechanisms,
+    recipe: Mapping[str, Any],
+) -> _RunTerms:
+    return _RunTerms(
+        dataset=schema.dataset,
+        schema_hash=hashlib.sha256(msgspec.json.encode(schema, order="deterministic")).hexdigest(),
+        recipe=plain_recipe(recipe),
+        budget=budget,
+        privacy_unit=privacy_unit_of(schema),
+        ledger=ledger,
+        uses_real_noise=type(noise) is SystemNoise,  # a subclass might change the noise
+    )
+
+
+def _open_run(terms: _RunTerms, path: Path | None, *, resume: bool) -> tuple[Run, Journal | None]:
+    """The run and its journal, new or resumed."""
+    if not resume:
+        return _start_run(terms, path)
+    if path is None:
+        raise JournalError("a run is resumed from its journal; give the path of the journal")
+    return _resume_run(terms, path)
+
+
+def _start_run(terms: _RunTerms, path: Path | None) -> tuple[Run, Journal | None]:
+    """A new run, whose budget is reserved, and its journal."""
     if path:
         refuse_existing_journal(path)
     run = Run.open(
-        Budget.from_data(header.budget),
-        PrivacyUnit(**header.privacy_unit),
-        dataset=header.dataset,
-        ledger=ledger,
-        uses_real_noise=header.uses_real_noise,
+        terms.budget,
+        terms.privacy_unit,
+        dataset=terms.dataset,
+        ledger=terms.ledger,
+        uses_real_noise=terms.uses_real_noise,
+        recipe=terms.recipe,
     )
     try:
-        return run, Journal.create(path, msgspec.structs.replace(header, run=run.name)) if path else None
+        return run, Journal.create(path, terms.header(run.name)) if path else None
     except BaseException:
         run.close()
         raise
 
 
-def _resume_run(path: Path | None, header: JournalHeader, ledger: Ledger | None) -> tuple[Run, Journal | None]:
-    """The run that left a journal: what it paid is spent, what it stored need not be paid again."""
-    if path is None:
-        raise JournalError("a run is resumed from its journal; say where that is")
-    journal = Journal.resume(path, header)
+def _resume_run(terms: _RunTerms, path: Path) -> tuple[Run, Journal]:
+    """The run of a journal: its charges are spent, and its stored answers are not charged again."""
+    journal = Journal.resume(path, terms.header())
     try:
-        run = _run_from_ledger(ledger, journal) if ledger else _run_from_journal(journal)
+        run = _run_from_ledger(terms, terms.ledger, journal) if terms.ledger else _run_from_journal(terms, journal)
         run.uses_real_noise &= journal.uses_real_noise
         journal.reconcile(run.account.measurements)
     except BaseException:
@@ -183,33 +230,33 @@ def _resume_run(path: Path | None, header: JournalHeader, ledger: Ledger | None)
     return run, journal
 
 
-def _run_from_ledger(ledger: Ledger, journal: Journal) -> Run:
-    """The run as the ledger knows it; one that had ended, and could not close there any more, is closed now."""
-    header = journal.header
-    if journal.ended and not ledger.find_run(header.run)[1].closed:
-        ledger.close(header.run)
-    run = Run.resume(ledger, header.run, last_head=journal.ledger_head)
-    known = (run.dataset, run.privacy_unit.to_data(), run.account.budget.to_data())
-    if known != (header.dataset, header.privacy_unit, header.budget):
-        raise LedgerError(f"the ledger {ledger.path} knows run {header.run} as another one than {journal.path} does")
+def _run_from_ledger(terms: _RunTerms, ledger: Ledger, journal: Journal) -> Run:
+    """The run as the ledger recorded it. If it had ended but could not be closed in the ledger, it is closed now."""
+    name = journal.header.run
+    if journal.ended and not ledger.find_run(name)[1].closed:
+        ledger.close(name)
+    run = Run.resume(ledger, name, last_head=journal.ledger_head)
+    recorded = (run.dataset, run.privacy_unit, run.account.budget, run.recipe)
+    if recorded != (terms.dataset, terms.privacy_unit, terms.budget, terms.recipe):
+        raise LedgerError(f"run {name} differs between the ledger {ledger.path} and the journal {journal.path}")
     return run
 
 
-def _run_from_journal(journal: Journal) -> Run:
+def _run_from_journal(terms: _RunTerms, journal: Journal) -> Run:
     """The run of a journal without a ledger."""
-    header = journal.header
     return Run(
-        name=header.run,
-        dataset=header.dataset,
-        privacy_unit=PrivacyUnit(**header.privacy_unit),
-        account=replay(Budget.from_data(header.budget), journal.charged_measurements),
+        name=journal.header.run,
+        dataset=terms.dataset,
+        privacy_unit=terms.privacy_unit,
+        account=replay(terms.budget, journal.charged_measurements),
         ledger=None,
+        recipe=terms.recipe,
         closed=journal.ended,
     )
 
 
 def privacy_unit_of(schema: Schema | BasketSchema) -> PrivacyUnit:
-    """Whom a release under this schema protects."""
+    """The privacy unit and the neighboring relation that a schema declares."""
     record = "basket" if isinstance(schema, BasketSchema) else "row"
     if schema.privacy_unit is None:
         return PrivacyUnit(neighbors=schema.neighbors, record=record)

@@ -1,14 +1,15 @@
-"""Queries to a synopsis: any marginal, with standard errors. Nothing here costs privacy."""
+"""Queries to a synopsis: any marginal, with standard errors. Queries cost no privacy."""
 
 from dpsyn.query.answer import Answer, AnswerSource
 from dpsyn.query.blue import estimate_linear
-from dpsyn.query.engine import RECONSTRUCTION_METHODS, ReconstructionMethod, answer_query
+from dpsyn.query.engine import RECONSTRUCTION_METHODS, Queryable, ReconstructionMethod, answer_query
 from dpsyn.query.observations import collect_observations, parity_table
 
 __all__ = [
     "RECONSTRUCTION_METHODS",
     "Answer",
     "AnswerSource",
+    "Queryable",
     "ReconstructionMethod",
     "answer_query",
     "collect_observations",

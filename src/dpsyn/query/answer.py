@@ -1,44 +1,51 @@
-"""What a synopsis says about some attributes: counts, how far off they may be, and how they were come by."""
+"""The answer to a query: counts, their errors, and how they were estimated."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
 from dpsyn.encoding.dataframes import convert_table
-from dpsyn.errors import InternalError, UserError
+from dpsyn.errors import InternalError, QueryError
 from dpsyn.marginals import Clique
 from dpsyn.query.blue import QueryValues
 
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
 AnswerSource = Literal["covered", "reconstructed", "model"]
-"""Some released table holds all attributes; or they were put together from several tables; or from the fitted model."""
+"""One released marginal covers all attributes; or their table was reconstructed from several marginals; or it was
+estimated by the fitted model."""
 
 NUMBER_COLUMNS = ("count", "standard_error", "low", "high")
-"""The columns that follow those of the attributes; with an underscore more where an attribute is called so."""
+"""The columns after those of the attributes; an underscore is appended if an attribute has the same name."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Answer:
-    """Counts over the values of some attributes; without any, one count of all rows that meet a condition.
+    """Counts over the values of some attributes; without attributes, one count of all rows that meet a condition.
 
     Attributes:
-        attributes: one for each axis.
-        labels: the values of each.
-        counts: how many rows; not negative. Counts of different answers agree up to a part of their noise.
-        standard_errors: the standard error of each count that the noise of the release causes. For a covered answer it is that
-            of ``interval_centers``, exactly; counts are nearer the truth as a rule. Otherwise the noise was drawn anew.
-        interval_centers: what intervals lie around: for a covered answer the unbiased estimate before negative counts were
-            removed, otherwise the counts.
-        source: covered, reconstructed, or from the model.
-        model_error: how far a cell is off besides, root mean square, because the tables do not tell all: 0 for a
-            covered answer unless it is split, None if nothing that was released tells.
-        interpolated_attributes: attributes whose measured values are coarser than those asked for; their rows were split by the
-            released histogram of the attribute, as if they were spread alike in all cells.
-        notes: what else a reader should know.
+        attributes: the attributes, one for each axis.
+        labels: the values of each attribute.
+        counts: the estimated numbers of rows; not negative. Counts of different answers agree up to a part of their
+            noise.
+        standard_errors: the standard error of each count due to the privacy noise. For a covered answer it is exactly
+            that of ``interval_centers``; counts are usually closer to the truth. For other answers it is propagated
+            from the noise of the released marginals.
+        interval_centers: the centers of intervals: for a covered answer the unbiased estimate before negative counts
+            were removed, otherwise the counts.
+        source: ``covered``, ``reconstructed`` or ``model``.
+        model_error: the additional root mean square error of a cell, because the released marginals do not determine
+            the answer. 0 for a covered answer that is not interpolated; None if no released number allows an estimate.
+        interpolated_attributes: attributes that were measured in coarser values than the query lists. Their rows were
+            divided by the released histogram of the attribute, as if it were the same for all values of the others.
+        notes: further remarks for the reader.
     """
 
     attributes: Clique
@@ -56,13 +63,15 @@ class Answer:
         if len(self.attributes) != len(self.labels) or not shape == self.counts.shape == self.standard_errors.shape:
             raise InternalError(f"an answer of shape {self.counts.shape} has labels of shape {shape}")
         if self.interval_centers.shape != shape:
-            raise InternalError(f"an answer of shape {shape} has centres of shape {self.interval_centers.shape}")
+            raise InternalError(
+                f"an answer of shape {shape} has interval centers of shape {self.interval_centers.shape}"
+            )
         for array in (self.counts, self.standard_errors, self.interval_centers):
             array.setflags(write=False)
 
     def __float__(self) -> float:
         if self.attributes:
-            raise UserError(f"the answer is a table over {', '.join(self.attributes)}, not one number; use its counts")
+            raise QueryError(f"the answer is a table over {', '.join(self.attributes)}, not one number; use its counts")
         return float(self.counts)
 
     def __repr__(self) -> str:
@@ -72,42 +81,43 @@ class Answer:
         return f"Answer({', '.join(self.attributes)}: {sizes} counts, {self.source})"
 
     def interval(self, level: float = 0.95) -> tuple[QueryValues, QueryValues]:
-        """The ends of an interval for each count that noise leaves with this probability at most; they may be negative.
+        """The lower and upper ends of a confidence interval for each count; they may be negative.
 
-        For a covered answer it holds the true count with that probability, unless attributes are ``split``. Otherwise
-        it holds what would have been answered without noise; ``model_error`` comes on top.
+        For a covered answer it contains the true count with probability ``level``, unless attributes are interpolated.
+        For other answers it contains, with that probability, the answer that would have been given without noise; the
+        ``model_error`` comes on top.
         """
         if not 0 < level < 1:
-            raise UserError(f"the level is {level}; give a probability between 0 and 1, such as 0.95")
+            raise QueryError(f"the level is {level}; give a probability between 0 and 1, such as 0.95")
         width = NormalDist().inv_cdf((1 + level) / 2) * self.standard_errors
         return self.interval_centers - width, self.interval_centers + width
 
     def to_arrow(self, level: float = 0.95) -> pa.Table:
         """A row for each count: the values of the attributes, the count, its standard error, and an interval.
 
-        Columns of numbers are called ``count``, ``standard_error``, ``low`` and ``high``; ``count_`` and so on where an
-        attribute is called so.
+        The columns of numbers are ``count``, ``standard_error``, ``low`` and ``high``; ``count_`` and so on if an
+        attribute has the same name.
         """
         low, high = self.interval(level)
         numbers = (self.counts, self.standard_errors, low, high)
         values = list(zip(*product(*self.labels), strict=True)) if self.counts.size else [()] * len(self.attributes)
-        columns = [pa.array(column, pa.string()) for column in values] + [pa.array(n.ravel()) for n in numbers]
+        columns = [pa.array(column, pa.string()) for column in values] + [pa.array(array.ravel()) for array in numbers]
         return pa.table(columns, names=[*self.attributes, *(self._unused_name(name) for name in NUMBER_COLUMNS)])
 
     def _unused_name(self, name: str) -> str:
         """A name for a column of numbers that no attribute has."""
         return self._unused_name(f"{name}_") if name in self.attributes else name
 
-    def to_pandas(self, level: float = 0.95) -> Any:
-        """The same as a pandas DataFrame."""
+    def to_pandas(self, level: float = 0.95) -> pd.DataFrame:
+        """The table of ``to_arrow`` as a pandas DataFrame."""
         return convert_table(self.to_arrow(level), "pandas")
 
-    def to_polars(self, level: float = 0.95) -> Any:
-        """The same as a polars DataFrame."""
+    def to_polars(self, level: float = 0.95) -> pl.DataFrame:
+        """The table of ``to_arrow`` as a polars DataFrame."""
         return convert_table(self.to_arrow(level), "polars")
 
     def to_data(self, level: float = 0.95) -> dict[str, Any]:
-        """All of it as plain data for JSON."""
+        """The whole answer as plain data for JSON."""
         return {
             "attributes": list(self.attributes),
             "how": self.source,

@@ -1,4 +1,4 @@
-"""What the model of a synopsis says about some of its attributes."""
+"""Marginals of the model: from its consistent tables, or counted in rows that are sampled from it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.encoding import Codec
+from dpsyn.encoding import Codec, contingency_table
 from dpsyn.inference.measurements import Model
 from dpsyn.marginals import Clique
 from dpsyn.query.answer import Answer
@@ -18,12 +18,13 @@ from dpsyn.query.query import Query
 from dpsyn.sampling.sampler import sample_codes
 
 SAMPLED_RECORDS = 10_000
-"""Records that are drawn to be counted. A cell of a hundredth of the rows is then off by a tenth of itself. Two or four
-times as many take as much longer, seconds for a model of GUM, and answers are no nearer (``bench/priview.py``)."""
+"""The number of records that are sampled to be counted. The relative error of a cell with a hundredth of the rows is
+then a tenth. Two or four times as many records take that much longer, seconds for GUM, and answers are not more
+accurate (``bench/priview.py``)."""
 
 
 def model_marginal(model: Model, clique: Clique) -> QueryValues | None:
-    """The counts of the most precise consistent table that has all attributes of a clique; None if none has."""
+    """The counts of a clique in the most precise consistent table that has all its attributes; None if none has."""
     tables = [table for table in model.tables if set(clique) <= set(table.clique)]
     if not tables:
         return None
@@ -32,37 +33,36 @@ def model_marginal(model: Model, clique: Clique) -> QueryValues | None:
 
 
 def sampled_marginal(model: Model, clique: Clique) -> tuple[QueryValues, QueryValues]:
-    """The counts of records drawn from the model, as if there were as many as rows, and their sampling deviations.
+    """The counts of sampled records, scaled to the number of rows, and their sampling standard deviations.
 
-    A table that is drawn has counts off by √(np(1−p)/N)·√n, N being the number of records.
+    With N records for n rows, the standard deviation of a count np is √(np(1−p)/N)·√n.
     """
     records = _sample_records(model)
-    places = [model.recoding.index_of(name) for name in clique]
-    shape = [model.recoding.sizes[place] for place in places]
-    cells = np.ravel_multi_index([records[:, place] for place in places], shape)
-    shares = np.bincount(cells, minlength=math.prod(shape)).reshape(shape) / len(records)
+    axes = [model.recoding.index_of(name) for name in clique]
+    shape = [model.recoding.sizes[axis] for axis in axes]
+    shares = contingency_table([records[:, axis] for axis in axes], shape) / len(records)
     return shares * model.total, np.sqrt(shares * (1 - shares) / len(records)) * model.total
 
 
 @lru_cache(maxsize=2)
 def _sample_records(model: Model) -> NDArray[np.integer]:
-    """Codes of records of the model, always the same; remembered, since one question is seldom the last."""
+    """Codes of records of the model, always the same; cached, because queries usually come in series."""
     return sample_codes(model, SAMPLED_RECORDS, {}, seed=0)
 
 
-# ── Attributes that were measured as differences from others: counted in rows drawn from the model ──
+# ── Attributes that were measured as differences from others: counted in sampled rows ────────────────────────
 
 
 def needs_sampled_rows(query: Query, model: Model, codec: Codec) -> bool:
-    """Whether something is asked for whose codes no table holds, only how they differ from others."""
+    """Whether the query has an attribute of which tables hold only the difference from another one."""
     return any(codec.names[source] in query.axes for source in model.recoding.difference_codings)
 
 
 def answer_from_sampled_rows(query: Query, model: Model, codec: Codec) -> Answer:
-    """The counts of drawn rows, as if there were as many as the table has.
+    """The counts of sampled rows, scaled to the number of rows of the table.
 
-    Standard errors are those of the draw and, approximately, of the noise: that of the attributes that differences are
-    taken from, in every cell that an output stands for.
+    Standard errors include the sampling and, approximately, the noise: that of the attributes and of the anchors that
+    they differ from, in proportion to the rows of an output.
     """
     weights = [model.histograms[name] for name in codec.names]
     fine = model.recoding.expand(sample_codes(model, SAMPLED_RECORDS, {}, seed=0), weights, np.random.default_rng(0))
@@ -79,13 +79,13 @@ def answer_from_sampled_rows(query: Query, model: Model, codec: Codec) -> Answer
         interval_centers=counts,
         source="model",
         model_error=None,
-        notes=(f"{', '.join(names)}: measured as a difference from another attribute, so counted in drawn rows",),
+        notes=(f"{', '.join(names)}: measured as a difference from another attribute, so counted in sampled rows",),
     )
 
 
 def _row_shares(query: Query, fine: np.ndarray, codec: Codec) -> QueryValues:
-    """The part of the rows in every cell of the answer."""
-    outputs = {name: asked.output_of[fine[:, codec.names.index(name)]] for name, asked in query.axes.items()}
+    """The share of the rows in every cell of the answer."""
+    outputs = {name: axis.output_of[fine[:, codec.names.index(name)]] for name, axis in query.axes.items()}
     met = np.all([codes >= 0 for codes in outputs.values()], axis=0)
     shape = [query.axes[name].size for name in query.names]
     index = np.zeros(int(met.sum()), np.int64)
@@ -95,11 +95,13 @@ def _row_shares(query: Query, fine: np.ndarray, codec: Codec) -> QueryValues:
 
 
 def _total_noise_std(query: Query, model: Model, codec: Codec) -> float:
-    """The standard deviation of the noise in all rows together, as the tables of what is asked for tell it."""
-    places = {
-        place: r.anchor for place, r in model.recoding.difference_codings.items() if codec.names[place] in query.axes
+    """The std of the noise in the number of rows, summed over the most precise tables of the attributes."""
+    anchors = {
+        source: coding.anchor
+        for source, coding in model.recoding.difference_codings.items()
+        if codec.names[source] in query.axes
     }
-    return math.sqrt(sum(_total_variances(model, [*places, *places.values()])))
+    return math.sqrt(sum(_total_variances(model, [*anchors, *anchors.values()])))
 
 
 def _total_variances(model: Model, sources: Sequence[int]) -> list[float]:

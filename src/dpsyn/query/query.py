@@ -1,7 +1,8 @@
-"""From the codes that were measured to what was asked for: bins, cells, or all that meets a condition.
+"""A query, and its view under a recoding: from measured codes to the bins, cells or conditions that a query lists.
 
-Codes are merged values: a bin holds cells, and rare values share a code. Where a question cuts through a code, its rows
-are split by the released histogram of the attribute, as if they were spread alike whatever the other attributes are.
+Codes are merged values: a bin holds cells, and rare values share a code. Where a query needs a part of a code, the
+code's rows are *interpolated*: divided by the released histogram of the attribute, as if this were the same for all
+values of the other attributes.
 """
 
 from __future__ import annotations
@@ -14,23 +15,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.encoding import Codec, RecodedColumn, Recoding, are_equivalent, uniform_weights
-from dpsyn.errors import UserError
+from dpsyn.errors import QueryError
 from dpsyn.marginals import Clique
 from dpsyn.query.blue import OutputWeights, QueryValues
 from dpsyn.schema import AnyAttribute, Identifier, Ranged, Schema
 from dpsyn.schema.conditions import select_cells, suggest_attributes
 
 MAX_OUTPUT_WEIGHTS = 50_000_000
-"""Outputs × codes of one attribute: four hundred megabytes."""
+"""The maximum number of outputs × codes of one attribute: four hundred megabytes."""
+
+MAX_QUERY_CELLS = 1_000_000
+"""The maximum number of counts of an answer, and of cells of the table that it is computed from."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutputAxis:
-    """What an attribute is asked for.
+    """The outputs of an attribute: the values that a query lists, or all that meet a condition together.
 
     Attributes:
-        labels: a text for each output; none if all that meets a condition is counted together.
-        output_of: for every cell of the attribute its output, −1 if it counts for none.
+        labels: a text for each output; none if everything that meets a condition is counted together.
+        output_of: the output of every cell of the attribute; −1 for cells that do not count.
     """
 
     labels: tuple[str, ...]
@@ -45,46 +49,46 @@ class OutputAxis:
 def make_output_axis(
     attribute: AnyAttribute, selected: NDArray[np.bool_] | None, *, listed: bool, cells: bool = False
 ) -> OutputAxis:
-    """Bins or cells of an attribute, only what was selected of them; all of it together if it is not to be listed."""
+    """The selected bins or cells of an attribute as outputs; one output for all of them unless they are listed."""
     chosen = np.ones(attribute.cells, np.bool_) if selected is None else selected
     if not listed:
         return OutputAxis((), np.where(chosen, 0, -1))
     group_of = np.arange(attribute.cells) if cells else attribute.bin_of_cell()
     groups, output_of = np.unique(group_of[chosen], return_inverse=True)
-    found = np.full(attribute.cells, -1)
-    found[chosen] = output_of
-    return OutputAxis(_axis_labels(attribute, group_of, chosen, groups), found)
+    output_of_cell = np.full(attribute.cells, -1)
+    output_of_cell[chosen] = output_of
+    return OutputAxis(_axis_labels(attribute, group_of, chosen, groups), output_of_cell)
 
 
 def _axis_labels(
     attribute: AnyAttribute, group_of: NDArray[np.int64], chosen: NDArray[np.bool_], groups: NDArray[np.int64]
 ) -> tuple[str, ...]:
-    """The text of each group of cells: that of a whole bin, or which part of it was selected."""
+    """The text of each group of cells: the label of a whole bin, or the selected part of it."""
     names, bin_of = attribute.labels(), attribute.bin_of_cell()
     if not isinstance(attribute, Ranged):
         return tuple(names[group] for group in groups)
     bin_sizes, missing = np.bincount(bin_of), attribute.proper_cells
     members = np.split(np.flatnonzero(chosen), np.flatnonzero(np.diff(group_of[chosen])) + 1)
     return tuple(
-        names[bin_of[some[0]]]
-        if some[0] >= missing or len(some) == bin_sizes[bin_of[some[0]]]
-        else _format_ranges(attribute, some)
-        for some in members
+        names[bin_of[cells[0]]]
+        if cells[0] >= missing or len(cells) == bin_sizes[bin_of[cells[0]]]
+        else _format_ranges(attribute, cells)
+        for cells in members
     )
 
 
 def _format_ranges(attribute: Ranged, cells: NDArray[np.int64]) -> str:
-    """What some cells hold, written as a condition."""
+    """The values of some cells, written as a condition."""
     edges = attribute.grid().edges
-    found = []
+    ranges = []
     for run in np.split(cells, np.flatnonzero(np.diff(cells) > 1) + 1):
         first, last = int(edges[run[0]]), int(edges[run[-1] + 1]) - 1
         ends = [first] if first == last else [first, last]
-        found.append("..".join(attribute.text_at(step) for step in ends))
-    return "|".join(found)
+        ranges.append("..".join(attribute.text_at(step) for step in ends))
+    return "|".join(ranges)
 
 
-# ── shares ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── Weights of codes in outputs ──────────────────────────────────────────────────────────────────────────────
 
 
 def compute_output_weights(
@@ -93,29 +97,28 @@ def compute_output_weights(
     axes: Mapping[str, OutputAxis],
     histograms: Mapping[str, QueryValues],
 ) -> OutputWeights | None:
-    """Which part of each code of a measured column counts for each combination of outputs of the attributes asked for.
+    """The fraction of each code of a measured column that counts for each combination of outputs of its attributes.
 
-    ``attributes`` are those that the places in ``column.sources`` stand for, in the order of places. None stands for
-    all codes as they are.
+    ``column.sources`` are indices of ``attributes``. None means that the codes themselves are the outputs.
     """
-    sources = [attributes[place] for place in column.sources]
-    wanted = [axes.get(attribute.name, _total_axis(attribute)) for attribute in sources]
-    if column.merged is None and len(sources) == 1 and np.array_equal(wanted[0].output_of, column.tables[0]):
+    sources = [attributes[index] for index in column.sources]
+    source_axes = [axes.get(attribute.name, _total_axis(attribute)) for attribute in sources]
+    if column.merged is None and len(sources) == 1 and np.array_equal(source_axes[0].output_of, column.tables[0]):
         return None
-    if math.prod([outputs.size for outputs in wanted]) * math.prod(column.radices) > MAX_OUTPUT_WEIGHTS:
-        raise UserError(f"{' and '.join(a.name for a in sources)} would be listed too finely; add a condition")
+    if math.prod([axis.size for axis in source_axes]) * math.prod(column.radices) > MAX_OUTPUT_WEIGHTS:
+        raise QueryError(f"{' and '.join(a.name for a in sources)} would be listed in too many values; add a condition")
     joint, weight = np.ones((1, 1)), np.ones(1)
-    for attribute, outputs, digits in zip(sources, wanted, column.tables, strict=True):
+    for attribute, axis, digits in zip(sources, source_axes, column.tables, strict=True):
         histogram = histograms[attribute.name]
         within = np.where(np.bincount(digits, histogram)[digits] > 0, histogram, uniform_weights(attribute))
-        joint = np.kron(joint, _digit_weights(outputs, digits, within)).astype(np.float64)
+        joint = np.kron(joint, _digit_weights(axis, digits, within)).astype(np.float64)
         weight = np.kron(weight, np.bincount(digits, histogram)).astype(np.float64)
     if column.merged is None:
         return joint
     weight = np.where(np.bincount(column.merged, weight)[column.merged] > 0, weight, 1.0)
     merged = np.stack([np.bincount(column.merged, row * weight) for row in joint])
-    found: OutputWeights = merged / np.bincount(column.merged, weight)
-    return found
+    weights: OutputWeights = merged / np.bincount(column.merged, weight)
+    return weights
 
 
 def _total_axis(attribute: AnyAttribute) -> OutputAxis:
@@ -123,33 +126,29 @@ def _total_axis(attribute: AnyAttribute) -> OutputAxis:
 
 
 def _digit_weights(axis: OutputAxis, digits: NDArray[np.int64], histogram: QueryValues) -> OutputWeights:
-    """Outputs × digits: the part of each digit's weight that lies in each output."""
+    """Outputs × digits: the fraction of each digit's weight that lies in each output."""
     counted = axis.output_of >= 0
     count = int(digits.max()) + 1
     cells = axis.output_of[counted] * count + digits[counted]
     parts = np.bincount(cells, histogram[counted], axis.size * count).reshape(axis.size, count)
-    found: OutputWeights = parts / np.bincount(digits, histogram)
-    return found
+    weights: OutputWeights = parts / np.bincount(digits, histogram)
+    return weights
 
 
 def splits_codes(weights: OutputWeights | None) -> bool:
-    """Whether codes are split, so that what lies within them matters."""
+    """Whether an output has a part of a code, so the distribution within the code matters."""
     return weights is not None and bool(((weights > 1e-12) & (weights < 1 - 1e-12)).any())
 
 
 def contract_axes(table: QueryValues, weights: Sequence[OutputWeights | None]) -> QueryValues:
-    """The counts of outputs, from the counts of codes."""
+    """The counts of outputs, computed from the counts of codes."""
     for axis, given in enumerate(weights):
         if given is not None:
             table = np.moveaxis(np.tensordot(given, table, (1, axis)), 0, axis)
     return table
 
 
-# ── What is asked of a synopsis, and how it looks under a recoding ──
-
-
-MAX_QUERY_CELLS = 1_000_000
-"""Counts of an answer, and cells of the table that it is worked out from."""
+# ── Queries ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,7 +157,7 @@ class Query:
 
     Attributes:
         names: the attributes to list.
-        axes: what of every attribute that is listed or has a condition.
+        axes: the outputs of every attribute that is listed or has a condition.
     """
 
     names: Clique
@@ -166,51 +165,51 @@ class Query:
 
     @classmethod
     def of(cls, schema: Schema, names: Sequence[str], where: Mapping[str, object], *, cells: bool) -> Query:
-        """Read a question; a UserError says what is wrong with it."""
+        """Check a query; a QueryError explains what is wrong with it."""
         if not names and not where:
-            raise UserError("nothing is asked for; name an attribute, or give a condition such as sex=F")
+            raise QueryError("the query is empty; name an attribute, or give a condition such as sex=F")
         for name in names:
             _require_answerable(schema, name)
         repeated = [name for name in names if list(names).count(name) > 1]
         if repeated:
-            raise UserError(f"{repeated[0]!r} is named twice; name every attribute once")
+            raise QueryError(f"{repeated[0]!r} is named twice; name every attribute once")
         selected = select_cells(schema, where)
-        asked = {
+        axes = {
             n: make_output_axis(schema[n], selected.get(n), listed=n in names, cells=cells) for n in [*names, *where]
         }
-        size = math.prod(outputs.size for outputs in asked.values())
+        size = math.prod(axis.size for axis in axes.values())
         if size > MAX_QUERY_CELLS:
-            raise UserError(
-                f"the answer would have {size:,} counts, more than {MAX_QUERY_CELLS:,}; ask for fewer attributes or values"
+            raise QueryError(
+                f"the answer would have {size:,} counts, more than {MAX_QUERY_CELLS:,}; list fewer attributes or values"
             )
-        return cls(tuple(names), asked)
+        return cls(tuple(names), axes)
 
     @property
     def labels(self) -> tuple[tuple[str, ...], ...]:
-        """The values of each attribute that is listed."""
+        """The values of each listed attribute."""
         return tuple(self.axes[name].labels for name in self.names)
 
 
 def _require_answerable(schema: Schema, name: str) -> None:
-    """Refuse an attribute about which nothing is released."""
+    """Refuse an attribute that nothing is released about."""
     if not isinstance(name, str) or name not in schema:
-        raise UserError(f"there is no attribute {name!r}; {suggest_attributes(schema, name)}")
+        raise QueryError(f"there is no attribute {name!r}; {suggest_attributes(schema, name)}")
     derived = next((derive for derive in schema.derive if derive.name == name), None)
     if derived:
-        raise UserError(f"{name!r} follows from {derived.source!r}; ask for {derived.source!r}")
+        raise QueryError(f"{name!r} follows from {derived.source!r}; ask for {derived.source!r}")
     if isinstance(schema[name], Identifier) or not schema[name].coded:
-        raise UserError(f"{name!r} is of kind {schema[name].kind}: no numbers are released about its values")
+        raise QueryError(f"{name!r} is of kind {schema[name].kind}: no numbers are released about its values")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryView:
-    """A question under a recoding.
+    """A query under a recoding.
 
     Attributes:
-        columns: those that hold what is asked for.
-        weights: which part of each column's codes counts for its outputs; None if codes are outputs.
-        attributes: those asked for, in the order of the columns.
-        interpolated_attributes: those of which codes are split.
+        columns: the columns that hold the attributes of the query.
+        weights: for each column, which fraction of its codes counts for its outputs; None if codes are outputs.
+        attributes: the attributes of the query, in the order of the columns.
+        interpolated_attributes: the attributes whose codes are divided between outputs.
     """
 
     columns: tuple[RecodedColumn, ...]
@@ -220,16 +219,16 @@ class QueryView:
 
     @classmethod
     def of(cls, query: Query, recoding: Recoding, codec: Codec, histograms: Mapping[str, QueryValues]) -> QueryView:
-        """How a question looks under a recoding."""
-        columns = [c for c in recoding.columns if any(codec.names[place] in query.axes for place in c.sources)]
-        inside = [[codec.names[p] for p in column.sources if codec.names[p] in query.axes] for column in columns]
-        shares = tuple(compute_output_weights(column, codec.attributes, query.axes, histograms) for column in columns)
+        """The view of a query under a recoding."""
+        columns = [c for c in recoding.columns if any(codec.names[source] in query.axes for source in c.sources)]
+        inside = [[codec.names[s] for s in column.sources if codec.names[s] in query.axes] for column in columns]
+        weights = tuple(compute_output_weights(column, codec.attributes, query.axes, histograms) for column in columns)
         return cls(
             columns=tuple(columns),
-            weights=shares,
+            weights=weights,
             attributes=tuple(name for names in inside for name in names),
             interpolated_attributes=tuple(
-                n for names, given in zip(inside, shares, strict=True) if splits_codes(given) for n in names
+                n for names, given in zip(inside, weights, strict=True) if splits_codes(given) for n in names
             ),
         )
 
@@ -240,12 +239,12 @@ class QueryView:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Their sizes."""
+        """The sizes of the columns."""
         return tuple(column.size for column in self.columns)
 
     @property
     def cells(self) -> int:
-        """How many cells the table of the columns has."""
+        """The number of cells of the table of the columns."""
         return math.prod(self.shape)
 
     def has_same_columns(self, other: QueryView) -> bool:
@@ -254,8 +253,8 @@ class QueryView:
         return self.clique == other.clique and all(are_equivalent(*pair) for pair in pairs)
 
     def arrange_outputs(self, outputs: QueryValues, query: Query) -> QueryValues:
-        """The counts of outputs, with an axis for each attribute that is listed, in the order of the question."""
-        apart = np.reshape(outputs, [query.axes[name].size for name in self.attributes])
-        gone = tuple(axis for axis, name in enumerate(self.attributes) if name not in query.names)
-        left = [name for name in self.attributes if name in query.names]
-        return np.transpose(np.squeeze(apart, axis=gone), [left.index(name) for name in query.names])
+        """The counts of outputs with an axis for each listed attribute, in the order of the query."""
+        by_attribute = np.reshape(outputs, [query.axes[name].size for name in self.attributes])
+        counted = tuple(axis for axis, name in enumerate(self.attributes) if name not in query.names)
+        listed = [name for name in self.attributes if name in query.names]
+        return np.transpose(np.squeeze(by_attribute, axis=counted), [listed.index(name) for name in query.names])

@@ -1,5 +1,6 @@
 """Whole algorithms as objects with options. With ``itemsets`` they are the only callers of the gate."""
 
+from dpsyn.private import ResourceEstimate
 from dpsyn.recipes._measure import DEFAULT_RECIPE, estimate_resources, measure
 from dpsyn.recipes.adaptive_selection import AdaptiveSelection
 from dpsyn.recipes.base import Measurements, Recipe
@@ -28,6 +29,7 @@ __all__ = [
     "PriView",
     "PrivSyn",
     "Recipe",
+    "ResourceEstimate",
     "Synthesizer",
     "estimate_resources",
     "find_recipe",

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import msgspec
 
 from dpsyn.accounting import Ledger, default_delta, delta_warning
 from dpsyn.encoding.dataframes import detect_output_format
 from dpsyn.errors import SchemaError, UserError
-from dpsyn.inference import FIRST_RUN_NOTE, GUM, Release, fit_model, is_first_run
+from dpsyn.inference import FIRST_RUN_NOTE, Release, fit_model, is_first_run
 from dpsyn.private import ResourceEstimate, estimate_reading, open_private
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.recipes.base import Recipe
 from dpsyn.recipes.dpsyn import DPSyn
 from dpsyn.recipes.registry import find_recipe
 from dpsyn.schema import Open, Schema
-from dpsyn.synopsis import OutputFormat, Synopsis
+from dpsyn.synopsis import Synopsis
 
 DEFAULT_RECIPE = DPSyn.name
 
@@ -87,13 +86,13 @@ def measure(
         engine=engine,
         journal=None if journal is None else Path(journal),
         resume=resume,
-        recipe=json.dumps(_identify_run(recipe, previous), sort_keys=True),
+        recipe=_identify_run(recipe, previous),
         declared_public=recipe.declared_public(),
     ) as table:
         table.require_all_answers()
         measurements = recipe.measure(table, previous=previous, progress=progress)
     _warn_of_empty_discoveries(schema, measurements.schema)
-    release = Release(recipe.name, measurements.rounds, measurements.scores, table.certificate())
+    release = Release(measurements.rounds, measurements.scores, table.certificate())
     releases = (*(previous.releases if previous else ()), release)
     model = fit_model(
         measurements.schema,
@@ -101,11 +100,11 @@ def measure(
         releases,
         zeroed_attributes=measurements.zeroed_attributes,
         total=measurements.row_count,
-        method="gum" if isinstance(recipe.synthesis, GUM) else "gibbs",
+        synthesis=recipe.synthesis,
         tables=measurements.tables,
         progress=progress,
     )
-    return Synopsis(measurements.schema, releases, model, cast(OutputFormat, detect_output_format(data)))
+    return Synopsis(measurements.schema, releases, model, detect_output_format(data))
 
 
 def estimate_resources(
@@ -130,7 +129,7 @@ def estimate_resources(
     return estimate_reading(data, schema, recipe.max_passes(schema), query=query, engine=engine)
 
 
-def _coerce_recipe(recipe: Recipe | str) -> Recipe:
+def _coerce_recipe(recipe: object) -> Recipe:
     if isinstance(recipe, str):
         return find_recipe(recipe)
     if not isinstance(recipe, Recipe):

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.accounting import exact_fraction, split_exactly
-from dpsyn.encoding import Recoding
+from dpsyn.encoding import Recoding, contingency_table
 from dpsyn.errors import UserError
 from dpsyn.inference import MeasurementRound, Model, Release, Scores, fit_model, norm_sub
 from dpsyn.marginals import Clique
@@ -172,7 +172,7 @@ def _exclude_constants(table: PrivateTable, is_allowed: IsAllowed) -> IsAllowed:
 
 def _predict_tables(measurements: Measurements, previous: Synopsis | None, cliques: Sequence[Clique]) -> list[Counts]:
     """Predict marginals from everything released so far; attributes are independent if no pair was measured."""
-    releases = (*(previous.releases if previous else ()), Release("", measurements.rounds))
+    releases = (*(previous.releases if previous else ()), Release(measurements.rounds))
     model = fit_model(measurements.schema, measurements.recoding, releases, total=measurements.row_count)
     if model.distribution is None:
         return _independent_tables(model, cliques)
@@ -191,9 +191,7 @@ def _count_records(
     columns: NDArray[np.unsignedinteger], names: Sequence[str], sizes: Sequence[int], clique: Clique
 ) -> Counts:
     axes = [names.index(name) for name in clique]
-    shape = [sizes[axis] for axis in axes]
-    cells = np.ravel_multi_index([columns[axis] for axis in axes], shape)
-    return np.bincount(cells, minlength=math.prod(shape)).reshape(shape).astype(np.float64)
+    return contingency_table([columns[axis] for axis in axes], [sizes[axis] for axis in axes]).astype(np.float64)
 
 
 # ── what to measure ──────────────────────────────────────────────────────────────────────────────────────────

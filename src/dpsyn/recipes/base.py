@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from dpsyn.accounting import Budget
 from dpsyn.encoding import Recoding
 from dpsyn.errors import UserError
-from dpsyn.inference import GUM, MCF, Gibbs, MeasurementRound, Scores
+from dpsyn.inference import Gibbs, MeasurementRound, Scores, Synthesis
 from dpsyn.marginals import Estimate
 from dpsyn.options import options_to_data
 from dpsyn.private import PrivateTable
@@ -67,7 +67,7 @@ class Recipe(ABC):
     is_baseline: ClassVar[bool] = False
     """Whether it is a point of comparison for other recipes rather than a way to release a table."""
 
-    synthesis: Gibbs | GUM | MCF = Gibbs()  # noqa: RUF009 -- frozen
+    synthesis: Synthesis = Gibbs()  # noqa: RUF009 -- frozen
 
     @abstractmethod
     def measure(
@@ -79,7 +79,7 @@ class Recipe(ABC):
     def max_passes(self, schema: Schema) -> int:
         """How often the table is read at most; a test compares it with what happens."""
 
-    def check(self, schema: Schema, previous: Synopsis | None) -> None:
+    def check(self, schema: Schema, previous: Synopsis | None) -> None:  # noqa: B027 -- most have nothing to check
         """Refuse options that do not fit the schema, before anything is spent or read."""
 
     def plan_budget(self, schema: Schema, epsilon: float, delta: float) -> Budget:

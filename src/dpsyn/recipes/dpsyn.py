@@ -117,7 +117,7 @@ def _one_way_share(table: PrivateTable, rounds: Sequence[MeasurementRound]) -> f
     pairs inform them too. With 110 attributes of 20 000 rows at ε = 0.1 the part is 1: pairs would be noise.
     """
     sizes = table.recoding.sizes
-    release = [Release("", tuple(rounds))]
+    release = [Release(tuple(rounds))]
     rows = max(estimate_row_count([estimate_one_way(release, table.recoding, n) for n in table.recoding.names]), 1.0)
     std = math.sqrt(table.privacy_unit.l2_sensitivity_squared * len(sizes) / (2 * table.budget.rho))
     error = float(np.mean(sizes)) * std * math.sqrt(2 / math.pi) / (2 * rows)

@@ -58,10 +58,10 @@ PLAN_PASSES = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Planned(Recipe):
-    """Measure what a plan names, and select what it leaves open.
+    r"""Measure what a plan names, and select what it leaves open.
 
     >>> from dpsyn import Plan
-    >>> plan = Plan.from_yaml("dpsyn_plan: 1\\nmarginals: [[age, income]]")
+    >>> plan = Plan.from_yaml("dpsyn_plan: 1\nmarginals: [[age, income]]")
     >>> Planned(plan=plan).plan.marginals[0].of
     ('age', 'income')
 
@@ -75,7 +75,7 @@ class Planned(Recipe):
     name: ClassVar[str] = "planned"
     summary: ClassVar[str] = "Measures what a plan file names, recoded as it says, and selects what it leaves open."
 
-    plan: Plan = text_option(Plan(), parse=Plan.load, type="FILE", to_data=msgspec.to_builtins)
+    plan: Plan = text_option(Plan(), parse=Plan.load, type_words="FILE", to_data=msgspec.to_builtins)  # noqa: RUF009 -- frozen
     selection: AdaptiveSelection = AdaptiveSelection()  # noqa: RUF009 -- frozen
     weights: Mapping[str, float] = field(default_factory=dict)
 
@@ -260,7 +260,7 @@ class _PlanState:
 
     def _one_way_estimate(self, name: str) -> Estimate | None:
         """The noisy counts of an attribute's codes; None if nothing was measured about it."""
-        recoding, releases = self.resolved.recoding, [Release("", self.rounds)]
+        recoding, releases = self.resolved.recoding, [Release(self.rounds)]
         if name in self.resolved.one_way:
             return estimate_one_way(releases, recoding, name)
         for round_ in self.rounds:

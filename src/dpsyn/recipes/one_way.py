@@ -91,7 +91,7 @@ def recode_rare_values(
     """
     recoding = table.recoding
     max_values = math.isqrt(min(table.limits.max_marginal_cells, table.noisy_values_left // 4))
-    releases = (*(previous.releases if previous else ()), Release("", rounds))
+    releases = (*(previous.releases if previous else ()), Release(rounds))
     result, zeroed = recoding, set()
     for name in recoding.names:
         one_way = estimate_one_way(releases, recoding, name)
@@ -166,7 +166,7 @@ def prepare_table(table: PrivateTable, previous: Synopsis | None = None) -> Prep
 
 
 def _estimate_row_count(rounds: tuple[MeasurementRound, ...], table: PrivateTable) -> float:
-    release = [Release("", rounds)]
+    release = [Release(rounds)]
     measured = {marginal.clique[0] for measured in rounds for marginal in measured.marginals}
     names = [name for name in table.recoding.names if name in measured]
     return estimate_row_count([estimate_one_way(release, table.recoding, name) for name in names])

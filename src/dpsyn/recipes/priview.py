@@ -31,9 +31,9 @@ class PriView(Recipe):
     'priview'
 
     Attributes:
-        views: which marginals to publish: ``covering:2x8`` (sets of 8 attributes that contain every pair), ``random:50x8``
-            (50 random sets of 8 attributes) or ``all:3`` (every set of 3); none selects the views with the least
-            predicted noise.
+        views: which marginals to publish: ``covering:2x8`` (sets of 8 attributes that contain every pair),
+            ``random:50x8`` (50 random sets of 8 attributes) or ``all:3`` (every set of 3); none selects the views
+            with the least predicted noise.
     """
 
     name: ClassVar[str] = "priview"
@@ -41,7 +41,9 @@ class PriView(Recipe):
         "Publishes views for queries that are not known yet, as PriView (SIGMOD 2014): covering designs of attributes."
     )
 
-    views: ViewScheme | None = text_option(None, parse=parse_views, type="covering:2x8|random:50x8|all:3|none")
+    views: ViewScheme | None = text_option(  # noqa: RUF009 -- a field
+        None, parse=parse_views, type_words="covering:2x8|random:50x8|all:3|none"
+    )
 
     def measure(
         self, table: PrivateTable, *, previous: Synopsis | None = None, progress: Progress = ignore_progress

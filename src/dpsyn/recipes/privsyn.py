@@ -11,7 +11,7 @@ import numpy as np
 
 from dpsyn.accounting import split_exactly
 from dpsyn.errors import UserError
-from dpsyn.inference import GUM, MCF, Gibbs, MeasurementRound, Scores
+from dpsyn.inference import GUM, MeasurementRound, Scores, Synthesis
 from dpsyn.marginals import Clique
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, ignore_progress
@@ -49,7 +49,7 @@ class PrivSyn(Recipe):
         "The algorithm of PrivSyn (USENIX Security 2021): pairs selected by InDif, rows synthesized by GUM."
     )
 
-    synthesis: Gibbs | GUM | MCF = GUM()  # noqa: RUF009 -- frozen
+    synthesis: Synthesis = GUM()  # noqa: RUF009 -- frozen
     budget_shares: tuple[int, int, int] = (1, 1, 8)
     rare_sigmas: float = RARE_SIGMAS
     rare_rows: float = 0.0

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from dpsyn.inference import GUM, MCF, Gibbs
+from dpsyn.inference import SYNTHESIS_METHODS, Synthesis
 from dpsyn.options import find_option_object
 from dpsyn.recipes.base import Recipe
 from dpsyn.recipes.baselines.direct import Direct
@@ -34,7 +34,6 @@ def find_recipe(name: str, options: Mapping[str, Any] | None = None) -> Recipe:
     return find_option_object(name, RECIPES, "recipe", options or {})
 
 
-def find_synthesis(name: str, options: Mapping[str, Any] | None = None) -> Gibbs | GUM | MCF:
+def find_synthesis(name: str, options: Mapping[str, Any] | None = None) -> Synthesis:
     """A synthesis method by its name, with some options set by dotted path; values may be text."""
-    methods: dict[str, type[Gibbs] | type[GUM] | type[MCF]] = {"gibbs": Gibbs, "gum": GUM, "mcf": MCF}
-    return find_option_object(name, methods, "synthesis method", options or {})
+    return find_option_object(name, SYNTHESIS_METHODS, "synthesis method", options or {})

@@ -22,7 +22,8 @@ class Synthesizer:
     It follows scikit-learn's conventions: parameters are stored as they are given, ``get_params``, ``set_params`` and
     ``sklearn.base.clone`` work, and what ``fit`` learned ends with an underscore.
 
-    Privacy: every call of ``fit`` is a release of its own and spends (ε, δ); a second one warns. Sampling costs nothing.
+    Privacy: every call of ``fit`` is a release of its own and spends (ε, δ); a second one warns. Sampling is
+    free.
 
     >>> from dpsyn.demo import people, people_schema
     >>> synthesizer = Synthesizer(people_schema(), epsilon=1.0, recipe="independent").fit(people(rows=500))
@@ -97,6 +98,11 @@ class Synthesizer:
                 raise UserError(f"Synthesizer has no parameter {name!r}; it has {', '.join(_parameter_names())}")
             setattr(self, name, value)
         return self
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import Tags, TargetTags
+
+        return Tags(estimator_type=None, target_tags=TargetTags(required=False))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "synopsis_")

@@ -1,1 +1,1 @@
-"""What people see: pictures, and accounts in words."""
+"""What people read: HTML reports, plots, and text for the command line."""

@@ -1,4 +1,4 @@
-"""What a synopsis says about some attributes, in lines of a table and in words."""
+"""Answers to queries, and frequent itemsets with their rules, as rows of tables and sentences."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ if TYPE_CHECKING:
 
 _SOURCE_NOTES = {
     "covered": (
-        "Covered: a released table holds all of these attributes. An interval has the true count in it with "
-        "probability {level}; it lies around the count before negative counts were removed."
+        "Covered: a released marginal contains all of these attributes. An interval contains the true count with "
+        "probability {level}; it is centered at the count before negative counts were removed."
     ),
-    "split": (
-        "Covered, but more finely than measured: a released table holds all of these attributes with coarser values. "
-        "Standard errors and intervals tell of the noise of the release alone."
+    "interpolated": (
+        "Covered, but finer than measured: a released marginal contains all of these attributes with coarser values. "
+        "Standard errors and intervals account for the privacy noise only."
     ),
     "reconstructed": (
-        "Reconstructed by maximum entropy: no released table holds all of these attributes, so they were put together "
-        "from tables that hold some of them. Standard errors and intervals tell of the noise of the release alone."
+        "Reconstructed by maximum entropy: no released marginal contains all of these attributes, so the counts were "
+        "estimated from marginals of some of them. Standard errors and intervals account for the privacy noise only."
     ),
     "model": (
-        "From the fitted model: no released table holds all of these attributes, and tables of others tell more about "
-        "them. Standard errors and intervals tell of the noise of the release, and of drawing records, alone."
+        "From the fitted model: no released marginal contains all of these attributes, and marginals with other "
+        "attributes add information about them. Standard errors and intervals account for the privacy noise and the "
+        "sampling of records only."
     ),
 }
 
@@ -37,7 +38,7 @@ def answer_headings(answer: Answer, level: float) -> tuple[str, ...]:
 
 
 def answer_rows(answer: Answer, level: float, max_rows: int | None = None) -> list[tuple[str, ...]]:
-    """A line for each count, or for the first so many."""
+    """A row of text for each count, or for the first ``max_rows`` counts."""
     *columns, count, error, low, high = (
         column.to_pylist() for column in answer.to_arrow(level).slice(0, max_rows).itercolumns()
     )
@@ -45,30 +46,31 @@ def answer_rows(answer: Answer, level: float, max_rows: int | None = None) -> li
         (_format_row_count(c), _format_row_count(e), f"{_format_row_count(a)} … {_format_row_count(b)}")
         for c, e, a, b in zip(count, error, low, high, strict=True)
     ]
-    return [(*values, *shown) for *values, shown in zip(*columns, numbers, strict=True)]
+    return [(*values, *texts) for *values, texts in zip(*columns, numbers, strict=True)]
 
 
 def answer_lines(answer: Answer, level: float) -> list[str]:
-    """How the answer was come by, and how far it may be off for reasons that no standard error tells."""
-    split = answer.source == "covered" and answer.interpolated_attributes
-    lines = [_SOURCE_NOTES["split" if split else answer.source].format(level=_format_level(level))]
+    """How the answer was computed, and the errors that its standard errors do not include."""
+    interpolated = answer.source == "covered" and answer.interpolated_attributes
+    lines = [_SOURCE_NOTES["interpolated" if interpolated else answer.source].format(level=_format_level(level))]
     if answer.source != "covered":
         lines.append(_model_error_line(answer))
     if answer.interpolated_attributes:
         lines.append(
-            f"{', '.join(answer.interpolated_attributes)}: asked for more finely than measured with others. Rows of a bin, or of rare "
-            "values, are split by the released histogram of the attribute, as if they were spread alike in every cell."
+            f"{', '.join(answer.interpolated_attributes)}: the query is finer than what was measured together with the "
+            "other attributes. Rows of a bin, or of merged rare values, are divided by the released histogram of the "
+            "attribute, as if its shares were the same in every cell."
         )
     return lines + [f"Note: {note}." for note in answer.notes]
 
 
 def _model_error_line(answer: Answer) -> str:
     if answer.model_error is None:
-        return "Nothing that was released tells how far counts are off besides."
-    cells = "a count is" if answer.attributes else "the count is"
+        return "The release does not allow an estimate of the model error, which comes in addition."
+    count = "a count" if answer.attributes else "the count"
     return (
-        f"Besides, {cells} off by about {format_number(answer.model_error, 2)} rows, root mean square, because the tables do "
-        "not tell all; that is judged by what was released."
+        f"In addition, {count} has a model error of about {format_number(answer.model_error, 2)} rows (root mean "
+        "square, estimated from the release): the released marginals do not determine it."
     )
 
 
@@ -77,29 +79,29 @@ def _format_level(level: float) -> str:
 
 
 def _format_row_count(number: float) -> str:
-    """A number of rows: with a decimal where that is a tenth of it or more; what is next to nothing is not nothing."""
+    """A number of rows: with one decimal below 100, and never rounded to 0 unless it is 0."""
     if 0 < abs(number) < 0.05:
         return format_number(number, 1)
     return f"{number:,.1f}" if abs(number) < 100 else f"{number:,.0f}"
 
 
-# ── Frequent itemsets and rules as people read them ──
+# ── frequent itemsets and association rules ──────────────────────────────────────────────────────────────────
 
 
-ITEMSET_HEADINGS = ("", "items", "baskets", "±", "part")
+ITEMSET_HEADINGS = ("", "items", "baskets", "±", "frequency")
 """The columns of ``itemset_rows``; all but the second are numbers."""
 
 RULE_HEADINGS = ("given → then", "confidence", "±", "lift", "baskets")
 """The columns of ``rule_rows``; all but the first are numbers."""
 
 
-def itemset_title(found: FrequentItemsets) -> str:
+def itemset_title(result: FrequentItemsets) -> str:
     """How many itemsets there are, of how many baskets."""
-    return f"{format_count(len(found.itemsets), 'itemset')} of about {round(found.baskets):,} baskets"
+    return f"{format_count(len(result.itemsets), 'itemset')} of about {round(result.baskets):,} baskets"
 
 
-def itemset_rows(found: FrequentItemsets) -> list[tuple[str, ...]]:
-    """A row of text for every itemset: its rank, items, count, standard error and part of the baskets."""
+def itemset_rows(result: FrequentItemsets) -> list[tuple[str, ...]]:
+    """A row of text for every itemset: its rank, items, count, standard error and share of the baskets."""
     return [
         (
             str(rank),
@@ -108,12 +110,12 @@ def itemset_rows(found: FrequentItemsets) -> list[tuple[str, ...]]:
             format_number(itemset.std, 2),
             _format_share(itemset.frequency),
         )
-        for rank, itemset in enumerate(found.itemsets, start=1)
+        for rank, itemset in enumerate(result.itemsets, start=1)
     ]
 
 
-def rule_rows(found: FrequentItemsets, confidence: float) -> list[tuple[str, ...]]:
-    """A row of text for every rule of at least some confidence."""
+def rule_rows(result: FrequentItemsets, confidence: float) -> list[tuple[str, ...]]:
+    """A row of text for every association rule with at least this confidence."""
     return [
         (
             f"{', '.join(rule.antecedent)} → {', '.join(rule.consequent)}",
@@ -122,7 +124,7 @@ def rule_rows(found: FrequentItemsets, confidence: float) -> list[tuple[str, ...
             format_number(rule.lift, 3),
             format_number(round(rule.count)),
         )
-        for rule in found.association_rules(confidence)
+        for rule in result.association_rules(confidence)
     ]
 
 

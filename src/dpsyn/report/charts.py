@@ -1,7 +1,7 @@
-"""The pictures of a report: specifications for Vega and the data that go into them.
+"""The charts of a report: Vega specifications and their data.
 
-No name or value of a table becomes part of a specification; they are data only, so nothing in them is ever read as an
-expression or a field. Colours are CSS variables, so that one drawing serves light, dark and paper.
+No name or value of a table becomes part of a specification. They are data only, so Vega never reads them as an
+expression or a field. Colors are CSS variables, so the same chart works in light mode, in dark mode and on paper.
 """
 
 from __future__ import annotations
@@ -9,76 +9,81 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dpsyn.errors import MissingExtraError
-from dpsyn.report.content import AttributeChart, PairChart, PairError
+from dpsyn.marginals import AttributeComparison, PairComparison, PairTable
 
 VegaSpec = dict[str, Any]
 
 MAX_BARS = 14
-"""Bars of one picture; the smallest beyond them are told as one."""
+"""Bars of one chart. The smallest beyond them are combined and listed below it."""
 
 DOMINANT_SHARE = 0.5
-"""A share so large that beside it, if there are many values, the others are seen on the scale of square roots only."""
+"""A share above which, if there are many values, a square-root scale is used: otherwise the others are invisible."""
 
 MANY_VALUES = 6
+"""More values than this are many."""
 
 MAX_HEAT_MAP_ATTRIBUTES = 60
 """Attributes of the heat map: those with the largest errors."""
 
 MIN_HEAT_RANGE = 0.05
-"""What the strongest colour of the heat map stands for, at least: a table without large errors should look like one."""
+"""The least error that the strongest color of the heat map stands for: small errors should look small."""
 
 MISSING_LABEL = "missing"
-"""How schemas call empty cells."""
+"""The label of missing values in schemas."""
 
 _LISTED, _DATED = ("categorical", "ordinal", "boolean", "open", "joint"), ("datetime",)
 _WHISKER_STDS = 1.96
-"""Standard deviations to each side that hold 95 of 100 draws."""
+"""Standard deviations to each side that contain 95 % of the noise."""
 
 _DIGITS = 5
+"""Significant digits of the numbers in a chart."""
 
 
-def attribute_data(chart: AttributeChart) -> dict[str, Any]:
-    """The picture of an attribute: bars for listed values, a time line for dates, a histogram for numbers."""
-    if chart.kind in _LISTED:
-        return _bar_data(chart)
-    return _timeline_data(chart) if chart.kind in _DATED and _bin_starts(chart) else _histogram_data(chart)
+def attribute_data(attribute: AttributeComparison) -> dict[str, Any]:
+    """The chart of an attribute: bars for listed values, a timeline for dates, a histogram for numbers."""
+    if attribute.kind in _LISTED:
+        return _bar_data(attribute)
+    if attribute.kind in _DATED and _bin_starts(attribute):
+        return _timeline_data(attribute)
+    return _histogram_data(attribute)
 
 
-def heat_map_data(pairs: Sequence[PairError]) -> dict[str, Any]:
-    """Attributes in the order of their errors, worst first, and a cell for each pair of them."""
+def heat_map_data(pairs: Sequence[PairComparison]) -> dict[str, Any]:
+    """The attributes in the order of their mean error, worst first, and a cell for each pair of them."""
     errors: dict[str, list[float]] = {}
     for pair in pairs:
         for name in (pair.first, pair.second):
-            errors.setdefault(name, []).append(pair.excess)
+            errors.setdefault(name, []).append(pair.distance.excess)
     order = sorted(errors, key=lambda name: -sum(errors[name]) / len(errors[name]))
-    place = {name: number for number, name in enumerate(order[:MAX_HEAT_MAP_ATTRIBUTES])}
-    cells = [
-        [place[pair.first], place[pair.second], *_round_numbers([pair.distance, pair.floor, pair.independent])]
-        for pair in pairs
-        if pair.first in place and pair.second in place
-    ]
-    return {"names": list(place), "cells": cells, "least": MIN_HEAT_RANGE}
+    index = {name: position for position, name in enumerate(order[:MAX_HEAT_MAP_ATTRIBUTES])}
+    cells = []
+    for pair in pairs:
+        if pair.first in index and pair.second in index:
+            distances = [pair.distance.synthetic, pair.distance.floor, pair.distance.independent]
+            cells.append([index[pair.first], index[pair.second], *_round_numbers(distances)])
+    return {"names": list(index), "cells": cells, "least": MIN_HEAT_RANGE}
 
 
-def pair_data(chart: PairChart) -> dict[str, Any]:
-    """Two tables to be drawn side by side."""
+def pair_data(table: PairTable) -> dict[str, Any]:
+    """The two tables of a pair, which are shown side by side."""
     return {
-        "first": chart.first,
-        "second": chart.second,
-        "lines": list(chart.lines),
-        "columns": list(chart.columns),
-        "reference": [_round_numbers(line) for line in chart.reference],
-        "synthetic": [_round_numbers(line) for line in chart.synthetic],
+        "first": table.first,
+        "second": table.second,
+        "lines": list(table.first_labels),
+        "columns": list(table.second_labels),
+        "reference": [_round_numbers(line) for line in table.reference],
+        "synthetic": [_round_numbers(line) for line in table.synthetic],
     }
 
 
 def chart_templates() -> dict[str, VegaSpec]:
-    """Every kind of picture, without its data."""
+    """The specification of every kind of chart, without data."""
     return {"bars": _BARS, "histogram": _HISTOGRAM, "timeline": _TIMELINE, "grid": _GRID}
 
 
@@ -86,99 +91,97 @@ def chart_templates() -> dict[str, VegaSpec]:
 
 
 def _round_numbers(numbers: Sequence[float]) -> list[float]:
-    """Numbers with as many digits as a picture shows."""
+    """Numbers with as many digits as a chart needs."""
     return [float(f"{number:.{_DIGITS}g}") for number in numbers]
 
 
-def _chart_data(template: str, chart: AttributeChart, kept: Sequence[int], **more: Any) -> dict[str, Any]:
-    """Some labels of a chart as columns."""
-    found = {
+def _chart_data(template: str, attribute: AttributeComparison, kept: Sequence[int], **more: Any) -> dict[str, Any]:
+    """The labels at the given indices as columns of a chart."""
+    reference, synthetic = ([shares[i] for i in kept] for shares in (attribute.reference, attribute.synthetic))
+    data = {
         "template": template,
-        "label": [chart.labels[place] for place in kept],
-        "reference": _round_numbers([chart.reference[place] for place in kept]),
-        "synthetic": _round_numbers([chart.synthetic[place] for place in kept]),
-        "exponent": _scale_exponent([max(chart.reference[place], chart.synthetic[place]) for place in kept]),
+        "label": [attribute.labels[i] for i in kept],
+        "reference": _round_numbers(reference),
+        "synthetic": _round_numbers(synthetic),
+        "exponent": _scale_exponent([max(shares) for shares in zip(reference, synthetic, strict=True)]),
         **more,
     }
-    if chart.std:
-        spread = [_WHISKER_STDS * chart.std[place] for place in kept]
-        found["low"] = _round_numbers([chart.reference[place] - s for place, s in zip(kept, spread, strict=True)])
-        found["high"] = _round_numbers([chart.reference[place] + s for place, s in zip(kept, spread, strict=True)])
-    return found
+    if attribute.std:
+        widths = [_WHISKER_STDS * attribute.std[i] for i in kept]
+        data["low"] = _round_numbers([share - width for share, width in zip(reference, widths, strict=True)])
+        data["high"] = _round_numbers([share + width for share, width in zip(reference, widths, strict=True)])
+    return data
 
 
 def _scale_exponent(shares: Sequence[float]) -> float:
-    """Of the scale of shares: 1, or 0.5 where one of many is so large that the others could not be seen."""
+    """The exponent of the scale of shares: 0.5 if one of many is so large that the others are invisible, else 1."""
     return 0.5 if len(shares) > MANY_VALUES and max(shares) > DOMINANT_SHARE else 1.0
 
 
-def _bar_data(chart: AttributeChart) -> dict[str, Any]:
-    """Bars of the largest shares; what is folded together is told beside them, or its bar would dwarf the others."""
-    fewer = _limit_bars(chart)
-    own = range(len(fewer.labels) - (fewer.folded > 0))
-    return _chart_data("bars", fewer, own, beside=_shares_beside(fewer, range(len(own), len(fewer.labels))))
+def _bar_data(attribute: AttributeComparison) -> dict[str, Any]:
+    """Bars of the largest shares. Combined values are listed below the chart: their bar would dwarf the others."""
+    limited = _limit_bars(attribute)
+    bars = range(len(limited.labels) - (limited.folded > 0))
+    return _chart_data("bars", limited, bars, beside=_shares_beside(limited, range(len(bars), len(limited.labels))))
 
 
-def _limit_bars(chart: AttributeChart) -> AttributeChart:
-    """At most so many labels; the smallest, two or more, and what is folded already, become one."""
-    own = len(chart.labels) - (chart.folded > 0)
-    if own <= MAX_BARS:
-        return chart
-    weights = [max(chart.reference[place], chart.synthetic[place]) for place in range(own)]
-    kept = sorted(sorted(range(own), key=lambda place: -weights[place])[: MAX_BARS - 1])
-    others = sorted(set(range(len(chart.labels))) - set(kept))
-    folded = own - len(kept) + chart.folded
-    return AttributeChart(
-        name=chart.name,
-        kind=chart.kind,
-        distance=chart.distance,
-        floor=chart.floor,
-        labels=(*(chart.labels[place] for place in kept), f"{folded:,} others"),
+def _limit_bars(attribute: AttributeComparison) -> AttributeComparison:
+    """At most ``MAX_BARS`` bars: the smallest, two or more, are combined with the values that are already folded."""
+    values = len(attribute.labels) - (attribute.folded > 0)
+    if values <= MAX_BARS:
+        return attribute
+    weights = [max(attribute.reference[i], attribute.synthetic[i]) for i in range(values)]
+    kept = sorted(sorted(range(values), key=lambda i: -weights[i])[: MAX_BARS - 1])
+    others = sorted(set(range(len(attribute.labels))) - set(kept))
+    folded = values - len(kept) + attribute.folded
+
+    def add_up(shares: Sequence[float]) -> tuple[float, ...]:
+        return (*(shares[i] for i in kept), sum(shares[i] for i in others))
+
+    def add_in_quadrature(stds: Sequence[float]) -> tuple[float, ...]:
+        return (*(stds[i] for i in kept), math.hypot(*(stds[i] for i in others)))
+
+    return replace(
+        attribute,
+        labels=(*(attribute.labels[i] for i in kept), f"{folded:,} others"),
         folded=folded,
-        reference=_with_sum(chart.reference, kept, others),
-        synthetic=_with_sum(chart.synthetic, kept, others),
-        std=_with_norm(chart.std, kept, others) if chart.std else (),
+        reference=add_up(attribute.reference),
+        synthetic=add_up(attribute.synthetic),
+        std=add_in_quadrature(attribute.std) if attribute.std else (),
     )
 
 
-def _with_sum(numbers: Sequence[float], kept: Sequence[int], others: Sequence[int]) -> tuple[float, ...]:
-    return (*(numbers[place] for place in kept), sum(numbers[place] for place in others))
+def _off_axis_labels(attribute: AttributeComparison) -> list[int]:
+    """The indices of labels without a position on an axis: missing values, and values folded together."""
+    last = len(attribute.labels) - 1
+    folded = [last] if attribute.folded else []
+    missing = last - len(folded)
+    return [*([missing] if missing >= 0 and attribute.labels[missing] == MISSING_LABEL else []), *folded]
 
 
-def _with_norm(numbers: Sequence[float], kept: Sequence[int], others: Sequence[int]) -> tuple[float, ...]:
-    return (*(numbers[place] for place in kept), math.hypot(*(numbers[place] for place in others)))
+def _histogram_data(attribute: AttributeComparison) -> dict[str, Any]:
+    """Bins of equal width side by side; labels without a position on the axis are half a bin apart."""
+    off_axis = len(_off_axis_labels(attribute))
+    proper = len(attribute.labels) - off_axis
+    starts = [*range(proper), *(proper + 0.5 + number * 1.5 for number in range(off_axis))]
+    return _chart_data("histogram", attribute, range(len(attribute.labels)), start=starts, proper=proper)
 
 
-def _off_axis_labels(chart: AttributeChart) -> list[int]:
-    """The places of labels that have none on an axis: empty cells, and values folded together."""
-    last = len(chart.labels) - 1
-    folded = [last] if chart.folded else []
-    before = last - len(folded)
-    return [*([before] if before >= 0 and chart.labels[before] == MISSING_LABEL else []), *folded]
+def _timeline_data(attribute: AttributeComparison) -> dict[str, Any]:
+    off_axis = _off_axis_labels(attribute)
+    kept = [i for i in range(len(attribute.labels)) if i not in off_axis]
+    beside = _shares_beside(attribute, off_axis)
+    return _chart_data("timeline", attribute, kept, at=_bin_starts(attribute), beside=beside)
 
 
-def _histogram_data(chart: AttributeChart) -> dict[str, Any]:
-    """Bins side by side, as wide as each other; what is apart stands half a bin away."""
-    apart = len(_off_axis_labels(chart))
-    proper = len(chart.labels) - apart
-    starts = [*range(proper), *(proper + 0.5 + place * 1.5 for place in range(apart))]
-    return _chart_data("histogram", chart, range(len(chart.labels)), start=starts, proper=proper)
+def _shares_beside(attribute: AttributeComparison, indices: Sequence[int]) -> list[list[Any]]:
+    """Labels that are listed below the chart, with their shares."""
+    return [[attribute.labels[i], *_round_numbers([attribute.reference[i], attribute.synthetic[i]])] for i in indices]
 
 
-def _timeline_data(chart: AttributeChart) -> dict[str, Any]:
-    apart = _off_axis_labels(chart)
-    kept = [place for place in range(len(chart.labels)) if place not in apart]
-    return _chart_data("timeline", chart, kept, at=_bin_starts(chart), beside=_shares_beside(chart, apart))
-
-
-def _shares_beside(chart: AttributeChart, places: Sequence[int]) -> list[list[Any]]:
-    """Labels that are told and not drawn, with their shares."""
-    return [[chart.labels[p], *_round_numbers([chart.reference[p], chart.synthetic[p]])] for p in places]
-
-
-def _bin_starts(chart: AttributeChart) -> list[int]:
-    """The beginning of each bin in milliseconds since 1970; nothing if there is no more than one."""
-    proper = chart.labels[: len(chart.labels) - len(_off_axis_labels(chart))]
+def _bin_starts(attribute: AttributeComparison) -> list[int]:
+    """The start of each bin in milliseconds since 1970; empty if there is at most one bin."""
+    proper = attribute.labels[: len(attribute.labels) - len(_off_axis_labels(attribute))]
     starts = [np.datetime64(label.split("..")[0]).astype("datetime64[ms]").astype(int) for label in proper]
     return [int(start) for start in starts] if len(starts) > 1 else []
 
@@ -201,7 +204,7 @@ _CONFIG: VegaSpec = {
 
 
 def _spec(**parts: Any) -> VegaSpec:
-    """What all pictures have in common: as wide as their place, and data named ``rows``."""
+    """What all charts have in common: they fit the width of their box, and their data are named ``rows``."""
     common = {"autosize": {"type": "fit-x", "contains": "padding"}, "width": 320, "config": _CONFIG}
     return {**common, "signals": [{"name": "exponent", "value": 1}, {"name": "thinned", "value": True}], **parts}
 
@@ -235,7 +238,7 @@ _BARS = _spec(
             "name": "y",
             "type": "band",
             "range": "height",
-            "domain": {"data": "rows", "field": "place"},
+            "domain": {"data": "rows", "field": "index"},
             "paddingInner": 0.25,
             "paddingOuter": 0.1,
         },
@@ -256,7 +259,7 @@ _BARS = _spec(
             "rows",
             x={"scale": "x", "value": 0},
             x2=_field("x", "reference"),
-            y=_field("y", "place"),
+            y=_field("y", "index"),
             height={"scale": "y", "band": 1},
             fill=_REFERENCE,
             tooltip=_TIP,
@@ -266,7 +269,7 @@ _BARS = _spec(
             "rows",
             x={"scale": "x", "value": 0},
             x2=_field("x", "synthetic"),
-            y={"scale": "y", "field": "place", "band": 0.3},
+            y={"scale": "y", "field": "index", "band": 0.3},
             height={"scale": "y", "band": 0.4},
             fill=_SYNTHETIC,
             tooltip=_TIP,
@@ -276,7 +279,7 @@ _BARS = _spec(
             "whiskers",
             x=_field("x", "low"),
             x2=_field("x", "high"),
-            y={"scale": "y", "field": "place", "band": 0.5},
+            y={"scale": "y", "field": "index", "band": 0.5},
             tooltip=_TIP,
             **_WHISKER_LOOK,
         ),
@@ -392,8 +395,8 @@ _GRID = _spec(
     height=200,
     data=[{"name": "rows"}, {"name": "lines"}, {"name": "columns"}],
     scales=[
-        {"name": "x", "type": "band", "range": "width", "domain": {"data": "columns", "field": "place"}},
-        {"name": "y", "type": "band", "range": "height", "domain": {"data": "lines", "field": "place"}},
+        {"name": "x", "type": "band", "range": "width", "domain": {"data": "columns", "field": "index"}},
+        {"name": "y", "type": "band", "range": "height", "domain": {"data": "lines", "field": "index"}},
     ],
     axes=[
         {
@@ -430,28 +433,26 @@ _GRID = _spec(
 )
 
 
-# ── Vega, the plotting library of the HTML reports: one script that needs nothing from elsewhere ──
+# ── the Vega library as one self-contained script ────────────────────────────────────────────────────────────
 
 
 REPORT_EXTRA = "report"
 
 _VEGA_EXPORT = "window.vegaEmbed = vegaEmbed;"
-"""All that the page uses."""
+"""The only function that the page uses."""
 
 
-def require_vega() -> None:
-    """Refuse to go on without the library, before work is done for a report."""
+def require_vega() -> Any:
+    """The library; raises an error that names the extra if it is not installed, before work is done for a report."""
     try:
         import vl_convert
     except ImportError:
         raise MissingExtraError("vl-convert-python", REPORT_EXTRA, "an HTML report") from None
+    return vl_convert
 
 
 @functools.cache
 def vega_javascript() -> str:
-    """Vega as one script of about 900 kB; making it takes a second or two."""
-    require_vega()
-    import vl_convert
-
-    bundle: str = vl_convert.javascript_bundle(_VEGA_EXPORT)
+    """Vega as one script of about 900 kB; bundling it takes a second or two."""
+    bundle: str = require_vega().javascript_bundle(_VEGA_EXPORT)
     return bundle

@@ -1,34 +1,41 @@
-"""What a page about a synthetic table shows, whatever it was computed from.
+"""What a page about a synthetic table shows, for a comparison with the real table or with a release.
 
-The table that the synthetic one is compared with is called the *reference*: the real table, or what was released about
-it. Distances have a *floor*, which a perfect table would be at: sampling, or noise.
+The *reference* is what the synthetic rows are compared with: the real table, or the released counts. The *floor* of a
+distance is that of a table that is as good as possible: the sampling floor or the noise floor. See
+``dpsyn.marginals.comparison``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from dpsyn.errors import InternalError
+from dpsyn.marginals import Comparison, Metric
 
 BannerTone = Literal["private", "public", "warning"]
-"""How a banner looks."""
+"""The look of a banner."""
 
 ColumnStyle = Literal["text", "count", "fraction", "number"]
-"""How the cells of a column are shown and compared."""
+"""How the cells of a column are shown and sorted."""
 
-ChartValues = tuple[float, ...]
+Better = Literal["less", "more", ""]
+"""Whether a smaller or a larger score is better; empty if neither is."""
+
 TableCell = str | float | None
+
+_ROUNDING = 1e-9
+"""Smaller differences of scores are rounding errors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageTerms:
-    """What the page calls things.
+    """The names that the page uses.
 
     Attributes:
-        reference: the reference, for legends: ``real``, ``released``.
-        floor: the yardstick of a perfect table: ``sampling floor``, ``noise alone``.
-        baselines: what the two yardsticks are, in a sentence or two.
+        reference: the reference, for legends: ``real`` or ``released``.
+        floor: the floor of distances: ``sampling floor`` or ``noise floor``.
+        baselines: an explanation of the two baselines, in a few sentences.
     """
 
     reference: str
@@ -38,83 +45,36 @@ class PageTerms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreRow:
-    """An overall figure beside its yardsticks, as text.
+    """An overall score beside its baselines, as text.
 
     Attributes:
-        label: what it is.
-        texts: the figure, its floor and that of the independent model.
-        better: ``less`` or ``more``; empty if it is not judged.
-        position: where the figure lies between its floor, 0, and the independent model, 1; None if that says nothing.
+        label: the name of the score.
+        texts: the score, its floor and that of the independent baseline.
+        better: whether less or more is better.
+        position: the position of the score between the floor (0) and the independent baseline (1); None if they do not
+            form a scale.
     """
 
     label: str
     texts: tuple[str, str, str]
-    better: str
+    better: Better
     position: float | None
 
+    @classmethod
+    def from_metric(
+        cls, label: str, metric: Metric, format_value: Callable[[float], str], better: Better = ""
+    ) -> ScoreRow:
+        """The row of a metric.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttributeChart:
-    """The shares of one attribute's values in both tables.
-
-    Attributes:
-        name: the attribute.
-        kind: its kind in the schema, which decides the picture.
-        distance: of the synthetic table from the reference.
-        floor: that of a perfect table.
-        labels: what is counted.
-        folded: how many values the last label stands for; 0 if each label is one.
-        reference: the share of each label.
-        synthetic: the share of the synthetic rows.
-        std: the standard deviation of the noise in each share of the reference; empty if there is none.
-    """
-
-    name: str
-    kind: str
-    distance: float
-    floor: float
-    labels: tuple[str, ...]
-    folded: int
-    reference: ChartValues
-    synthetic: ChartValues
-    std: ChartValues = ()
-
-    def __post_init__(self) -> None:
-        if not len(self.labels) == len(self.reference) == len(self.synthetic):
-            raise InternalError(f"{self.name!r} has {len(self.labels)} labels and other numbers of shares")
-
-    @property
-    def excess(self) -> float:
-        """How far it is beyond its floor."""
-        return max(0.0, self.distance - self.floor)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairError:
-    """How far a marginal of two attributes is off: a cell of the heat map."""
-
-    first: str
-    second: str
-    distance: float
-    floor: float
-    independent: float
-
-    @property
-    def excess(self) -> float:
-        """How far it is beyond its floor."""
-        return max(0.0, self.distance - self.floor)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairChart:
-    """A marginal of two attributes in both tables, a line for each label of the first."""
-
-    first: str
-    second: str
-    lines: tuple[str, ...]
-    columns: tuple[str, ...]
-    reference: tuple[ChartValues, ...]
-    synthetic: tuple[ChartValues, ...]
+        It has a position if the independent baseline is worse than the floor. Shuffling the synthetic rows does not
+        change a one-way marginal; then the score is itself the independent baseline, and there is no scale.
+        """
+        texts = format_value(metric.synthetic), format_value(metric.floor), format_value(metric.independent)
+        sign = {"less": 1, "more": -1, "": 0}[better]
+        width = metric.independent - metric.floor
+        has_scale = sign * width > _ROUNDING and abs(metric.independent - metric.synthetic) > _ROUNDING
+        position = (metric.synthetic - metric.floor) / width if has_scale else None
+        return cls(label=label, texts=texts, better=better, position=position)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +88,7 @@ class TableColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpendingTable:
-    """What was bought, draw by draw, as text."""
+    """What a release spent its privacy budget on, one row for each measurement, as text."""
 
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -136,12 +96,12 @@ class SpendingTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarantee:
-    """What is promised about the privacy of those in the real table.
+    """The privacy guarantee for the people in the real table.
 
     Attributes:
-        facts: a few figures with what they are, for the top of the page.
+        facts: a few figures and what they are, for the top of the page.
         paragraphs: the certificates in words; a line that begins with two spaces is an entry of a list.
-        spending: what each release spent on what.
+        spending: what each release spent its budget on.
     """
 
     facts: tuple[tuple[str, str], ...] = ()
@@ -154,19 +114,17 @@ class PageContent:
     """Everything on a page.
 
     Attributes:
-        title: of the page.
+        title: the title of the page.
         subtitle: what is compared.
-        tone: how the banner looks.
-        banner: what everybody must know before reading on.
-        terms: what things are called.
+        tone: the look of the banner.
+        banner: what a reader must know first: whether the page is private.
+        terms: the names that the page uses.
         guarantee: certificate and budget.
-        scores: overall figures.
-        attributes: one picture each.
-        pairs: the cells of the heat map.
-        worst_pairs: the marginals that are farthest off, the worst first.
-        columns: of the table of all marginals.
-        rows: of that table.
-        notes: what else is to be said.
+        scores: overall scores.
+        comparison: the attributes and pairs, which the page charts.
+        columns: the columns of the table of all marginals.
+        rows: the rows of that table.
+        notes: further remarks.
     """
 
     title: str
@@ -176,9 +134,7 @@ class PageContent:
     terms: PageTerms
     guarantee: Guarantee
     scores: tuple[ScoreRow, ...]
-    attributes: tuple[AttributeChart, ...]
-    pairs: tuple[PairError, ...]
-    worst_pairs: tuple[PairChart, ...]
+    comparison: Comparison
     columns: tuple[TableColumn, ...]
     rows: tuple[tuple[TableCell, ...], ...]
     notes: tuple[str, ...] = ()

@@ -1,150 +1,192 @@
-"""The scores of a synthetic table, in words and lines of a table."""
+"""The private report for the owner of the real table: the results of an evaluation as text, JSON and HTML.
+
+Privacy: it shows what was computed from the real rows without protection, and states so first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpsyn.evaluation.nist_contest import combine_scores
 from dpsyn.evaluation.results import EVALUATION_NOTICE
-from dpsyn.report.content import (
-    AttributeChart,
-    Guarantee,
-    PageContent,
-    PageTerms,
-    PairChart,
-    PairError,
-    ScoreRow,
-    TableCell,
-    TableColumn,
-)
+from dpsyn.report.content import Guarantee, PageContent, PageTerms, ScoreRow, TableCell, TableColumn
 from dpsyn.report.html_page import render_page
 from dpsyn.report.numbers import format_count
 from dpsyn.report.synopsis import describe_guarantee
 
 if TYPE_CHECKING:
-    from dpsyn.evaluation import AttributeScore, Metric, PairScore, PairTable
     from dpsyn.evaluation import Evaluation as Evaluation
+    from dpsyn.marginals import AttributeComparison, PairComparison
     from dpsyn.synopsis import Synopsis
 
 
 EVALUATION_HEADINGS = ("", "synthetic", "sampling floor", "independent", "better is")
 """The columns of ``score_rows``; those in the middle are numbers."""
 
-WORST_HEADINGS = ("farthest beyond the sampling floor", "synthetic", "sampling floor", "independent")
+WORST_HEADINGS = ("largest excess over the sampling floor", "synthetic", "sampling floor", "independent")
 """The columns of ``worst_rows``; all but the first are numbers."""
 
 EVALUATION_BASELINES = (
-    "The sampling floor is what a fresh sample of the real rows would get, independent what they get if each column is "
-    "shuffled by itself. Distances and correlations see numbers and dates in the schema's bins, the NIST scores see "
-    "them more finely: a table may keep the ones and lose the others."
+    "The sampling floor is the score of a fresh sample of the real rows; independent is the score of the real rows "
+    "with each column shuffled by itself. Distances and correlations use the schema's bins of numbers and dates; the "
+    "NIST scores use finer values. A table can therefore score well on one and badly on the other."
 )
 
 _MAX_WORST = 5
-"""Attributes, and pairs, that are named."""
+"""How many attributes, and how many pairs, are listed."""
 
 _NOT_JUDGED = "–"
-"""Where neither more nor less is better."""
+"""Shown where neither more nor less is better."""
+
+_TERMS = PageTerms(
+    reference="real",
+    floor="sampling floor",
+    baselines=f"{EVALUATION_BASELINES} A good table is near the floor, on the left.",
+)
+
+_COLUMNS = (
+    TableColumn(heading="marginal", style="text"),
+    TableColumn(heading="attributes", style="count"),
+    TableColumn(heading="distance", style="fraction", hint="the share of rows that would have to change"),
+    TableColumn(heading="sampling floor", style="fraction", hint="the distance of a fresh sample of the real rows"),
+    TableColumn(heading="independent", style="fraction", hint="the distance with every column shuffled by itself"),
+    TableColumn(heading="Cramér's V, real", style="fraction", hint="how strongly the two depend on each other"),
+    TableColumn(heading="Cramér's V, synthetic", style="fraction"),
+    TableColumn(heading="excess", style="fraction", hint="distance minus the sampling floor"),
+)
+
+_NO_CERTIFICATE = (
+    "No synopsis was given, so this page does not show the privacy guarantee of the release. Add it with dpsyn "
+    "evaluate --certificate s.dpsyn."
+)
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreLine:
-    """A figure with what it is.
+def private_report(evaluation: Evaluation, synopsis: Synopsis | None = None) -> str:
+    """One HTML file about a synthetic table, for the owner of the real table only.
 
-    Attributes:
-        label: what it is.
-        figure: the figure between its yardsticks.
-        format_value: how it is written.
-        better: ``less``, ``more``, or empty where neither is.
+    Args:
+        evaluation: the results of ``dpsyn.evaluate``.
+        synopsis: the synopsis that the synthetic table was generated from, for its certificate and budget.
+
+    Privacy: shows what was computed from the real rows without protection, and states so first.
     """
+    return render_page(private_content(evaluation, synopsis))
 
-    label: str
-    figure: Metric
-    format_value: Callable[[float], str]
-    better: str = ""
 
-    @property
-    def cells(self) -> tuple[str, str, str]:
-        """The figure and its yardsticks, as text."""
-        figure = self.figure
-        return (
-            self.format_value(figure.synthetic),
-            self.format_value(figure.floor),
-            self.format_value(figure.independent),
-        )
+def private_content(evaluation: Evaluation, synopsis: Synopsis | None = None) -> PageContent:
+    """The content of that file."""
+    return PageContent(
+        title="What the synthetic table preserves",
+        subtitle=evaluation_title(evaluation),
+        tone="private",
+        banner=evaluation.notice,
+        terms=_TERMS,
+        guarantee=describe_guarantee(synopsis) if synopsis else Guarantee(paragraphs=(_NO_CERTIFICATE,)),
+        scores=tuple(_overall_scores(evaluation)),
+        comparison=evaluation,
+        columns=_COLUMNS,
+        rows=(*map(_attribute_row, evaluation.attributes), *map(_pair_row, evaluation.pairs)),
+        notes=(*evaluation_notes(evaluation), evaluation.notice),
+    )
+
+
+def _attribute_row(attribute: AttributeComparison) -> tuple[TableCell, ...]:
+    distance = attribute.distance
+    excess = distance.synthetic - distance.floor
+    return attribute.name, 1, distance.synthetic, distance.floor, None, None, None, excess
+
+
+def _pair_row(pair: PairComparison) -> tuple[TableCell, ...]:
+    distance, association = pair.distance, pair.cramers_v
+    correlations = (association.real, association.synthetic) if association else (None, None)
+    distances = (distance.synthetic, distance.floor, distance.independent)
+    return f"{pair.first} × {pair.second}", 2, *distances, *correlations, distance.synthetic - distance.floor
+
+
+# ── text and JSON ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def evaluation_title(evaluation: Evaluation) -> str:
     """What is compared."""
     rows = f"{format_count(evaluation.synthetic_rows, 'row')} against {evaluation.real_rows:,}"
-    return f"{evaluation.synthetic} against {evaluation.real}: {rows}, {format_count(len(evaluation.attributes), 'attribute')}"
+    attributes = format_count(len(evaluation.attributes), "attribute")
+    return f"{evaluation.synthetic} against {evaluation.real}: {rows}, {attributes}"
 
 
 def score_rows(evaluation: Evaluation) -> list[tuple[str, ...]]:
-    """A line of text for each figure."""
-    return [(line.label, *line.cells, line.better or _NOT_JUDGED) for line in score_lines(evaluation)]
+    """A row of text for each overall score."""
+    return [(row.label, *row.texts, row.better or _NOT_JUDGED) for row in _overall_scores(evaluation)]
 
 
-def score_lines(evaluation: Evaluation) -> list[ScoreLine]:
-    """Every overall figure."""
-    return [*_marginal_lines(evaluation), *_contest_lines(evaluation), *_other_lines(evaluation)]
+def _overall_scores(evaluation: Evaluation) -> Iterator[ScoreRow]:
+    yield from _marginal_scores(evaluation)
+    yield from _contest_scores(evaluation)
+    yield from _other_scores(evaluation)
 
 
-def _marginal_lines(evaluation: Evaluation) -> Iterator[ScoreLine]:
-    apart, correlations = evaluation.distances, evaluation.correlations
-    several = [
-        (f"distance of {format_count(len(evaluation.attributes), '1-way marginal')}", apart.one_way),
-        (f"distance of {format_count(len(evaluation.pairs), '2-way marginal')}", apart.two_way),
-        (f"distance of {format_count(apart.triples, '3-way marginal')}", apart.three_way),
+def _marginal_scores(evaluation: Evaluation) -> Iterator[ScoreRow]:
+    distances, correlations = evaluation.distances, evaluation.correlations
+    metrics = [
+        (f"distance of {format_count(len(evaluation.attributes), '1-way marginal')}", distances.one_way),
+        (f"distance of {format_count(len(evaluation.pairs), '2-way marginal')}", distances.two_way),
+        (f"distance of {format_count(distances.triples, '3-way marginal')}", distances.three_way),
         ("difference of Cramér's V", correlations.cramers_v),
         ("difference of Spearman's ρ", correlations.spearman),
     ]
-    yield from (ScoreLine(words, figure, _format_fraction, "less") for words, figure in several if figure is not None)
+    for label, metric in metrics:
+        if metric is not None:
+            yield ScoreRow.from_metric(label, metric, _format_fraction, "less")
 
 
-def _contest_lines(evaluation: Evaluation) -> Iterator[ScoreLine]:
+def _contest_scores(evaluation: Evaluation) -> Iterator[ScoreRow]:
     contest = evaluation.contest
-    yield ScoreLine(
-        f"NIST density ({format_count(contest.triples, 'set')} of columns)", contest.density, _format_points, "more"
-    )
-    yield ScoreLine(f"NIST range queries ({contest.queries:,})", contest.range_queries, _format_points, "more")
+    metrics = [
+        (f"NIST density ({format_count(contest.triples, 'set')} of columns)", contest.density),
+        (f"NIST range queries ({contest.queries:,})", contest.range_queries),
+    ]
     if contest.income is not None:
         regions = format_count(len(contest.income.regions), "region")
-        yield ScoreLine(f"NIST Gini and gender gap ({regions})", contest.income.score, _format_points, "more")
-    yield ScoreLine(f"NIST mean (preset {contest.preset})", contest.mean, _format_points, "more")
+        metrics.append((f"NIST Gini and gender gap ({regions})", contest.income.score))
+    metrics.append((f"NIST mean (preset {contest.preset})", contest.mean))
+    for label, metric in metrics:
+        yield ScoreRow.from_metric(label, metric, _format_points, "more")
 
 
-def _other_lines(evaluation: Evaluation) -> Iterator[ScoreLine]:
+def _other_scores(evaluation: Evaluation) -> Iterator[ScoreRow]:
     classifier = evaluation.classifier
     if classifier is not None:
-        words = f"{classifier.target} predicted: area under the curve (by real rows {_format_fraction(classifier.real_auc)})"
-        yield ScoreLine(words, classifier.auc, _format_fraction, "more")
-        words = f"{classifier.target} predicted: accuracy (by real rows {_format_percent(classifier.real_accuracy)})"
-        yield ScoreLine(words, classifier.accuracy, _format_percent, "more")
-    yield ScoreLine("rows identical to a real row", evaluation.identical.share, _format_percent)
+        label = f"{classifier.target} predicted: AUC (trained on real rows {_format_fraction(classifier.real_auc)})"
+        yield ScoreRow.from_metric(label, classifier.auc, _format_fraction, "more")
+        real_accuracy = _format_percent(classifier.real_accuracy)
+        label = f"{classifier.target} predicted: accuracy (trained on real rows {real_accuracy})"
+        yield ScoreRow.from_metric(label, classifier.accuracy, _format_percent, "more")
+    yield ScoreRow.from_metric("rows identical to a real row", evaluation.identical.share, _format_percent)
 
 
 def worst_rows(evaluation: Evaluation) -> list[tuple[str, ...]]:
-    """The attributes and pairs whose marginals are farthest above the sampling floor, the worst first."""
-    lines: list[tuple[str, ...]] = []
-    singles = [((attribute.name,), attribute.distance) for attribute in evaluation.attributes]
-    for entries in (singles, [((pair.first, pair.second), pair.distance) for pair in evaluation.pairs]):
-        beyond = sorted(entries, key=lambda entry: entry[1].floor - entry[1].synthetic)
-        worst = [ScoreLine(" × ".join(names), figure, _format_fraction) for names, figure in beyond[:_MAX_WORST]]
-        lines += [(line.label, *line.cells) for line in worst]
-    return lines
+    """The attributes and pairs whose distance exceeds the sampling floor most, the worst first."""
+    attributes = [(attribute.name, attribute.distance) for attribute in evaluation.attributes]
+    pairs = [(f"{pair.first} × {pair.second}", pair.distance) for pair in evaluation.pairs]
+    rows: list[tuple[str, ...]] = []
+    for entries in (attributes, pairs):
+        worst = sorted(entries, key=lambda entry: entry[1].floor - entry[1].synthetic)[:_MAX_WORST]
+        rows += [(label, *ScoreRow.from_metric(label, metric, _format_fraction).texts) for label, metric in worst]
+    return rows
 
 
 def evaluation_notes(evaluation: Evaluation) -> list[str]:
-    """What else is to be known about the figures: sentences."""
-    outside = [attribute for attribute in evaluation.attributes if any(attribute.outside)]
-    named = (f"{each.name} ({' / '.join(map(_format_percent, each.outside))})" for each in outside)
+    """Remarks on the scores, as sentences."""
     notes = [f"Identical rows: {evaluation.identical.note}"]
+    outside = [
+        f"{attribute.name} ({' / '.join(map(_format_percent, attribute.outside))})"
+        for attribute in evaluation.attributes
+        if attribute.outside and any(attribute.outside)
+    ]
     if outside:
         notes.append(
-            "Outside the schema, and counted as another value (real / synthetic cells): "
-            f"{', '.join(named)}. If that is much, correct the schema: dpsyn schema check tells more."
+            f"Outside the schema, and counted as another value (real / synthetic cells): {', '.join(outside)}. If the "
+            "shares are large, correct the schema; dpsyn schema check reports details."
         )
     if evaluation.left_out:
         notes.append(f"Not compared: {', '.join(evaluation.left_out)}.")
@@ -152,16 +194,16 @@ def evaluation_notes(evaluation: Evaluation) -> list[str]:
 
 
 def evaluation_data(evaluations: Sequence[Evaluation]) -> dict[str, Any]:
-    """All of it as plain data: of several tables together with their combined score."""
+    """All results as plain data for JSON; several evaluations together with their combined score."""
     if len(evaluations) == 1:
         return evaluations[0].to_dict()
     combined = combine_scores([evaluation.contest for evaluation in evaluations])
-    figures = {"synthetic": combined.synthetic, "floor": combined.floor, "independent": combined.independent}
-    return {"notice": EVALUATION_NOTICE, "combined": figures, "evaluations": [each.to_dict() for each in evaluations]}
+    scores = {"synthetic": combined.synthetic, "floor": combined.floor, "independent": combined.independent}
+    return {"notice": EVALUATION_NOTICE, "combined": scores, "evaluations": [each.to_dict() for each in evaluations]}
 
 
 def combined_line(evaluations: Sequence[Evaluation]) -> str:
-    """The combined score of several tables in words."""
+    """The combined score of several tables, as a sentence."""
     combined = combine_scores([evaluation.contest for evaluation in evaluations])
     return (
         f"NIST mean of {format_count(len(evaluations), 'table')}: {_format_points(combined.synthetic)} "
@@ -179,116 +221,3 @@ def _format_points(number: float) -> str:
 
 def _format_percent(share: float) -> str:
     return f"{100 * share:.1f} %"
-
-
-# ── The report for the steward: scores of a synthetic table against the real one. Private ──
-
-
-_TERMS = PageTerms(
-    reference="real",
-    floor="sampling floor",
-    baselines=f"{EVALUATION_BASELINES} A good table lies near the floor, on the left.",
-)
-
-_COLUMNS = (
-    TableColumn(heading="marginal", style="text"),
-    TableColumn(heading="attributes", style="count"),
-    TableColumn(heading="distance", style="fraction", hint="the share of rows that would have to move"),
-    TableColumn(heading="sampling floor", style="fraction", hint="the distance of a fresh sample of the real rows"),
-    TableColumn(heading="independent", style="fraction", hint="the distance with every column shuffled by itself"),
-    TableColumn(heading="Cramér's V, real", style="fraction", hint="how strongly the two depend on each other"),
-    TableColumn(heading="Cramér's V, synthetic", style="fraction"),
-    TableColumn(heading="beyond the floor", style="fraction", hint="distance less the sampling floor"),
-)
-
-_NO_CERTIFICATE = (
-    "No synopsis was given, so this page says nothing about what the release promised; dpsyn evaluate --synopsis "
-    "s.dpsyn adds it."
-)
-
-
-def private_report(evaluation: Evaluation, synopsis: Synopsis | None = None) -> str:
-    """One HTML file about a synthetic table, for the eyes of the real table's steward.
-
-    Args:
-        evaluation: the scores.
-        synopsis: what the synthetic table was made from, for its certificate and budget.
-
-    Privacy: shows what was computed from the real rows without protection, and says so first.
-    """
-    return render_page(private_content(evaluation, synopsis))
-
-
-def private_content(evaluation: Evaluation, synopsis: Synopsis | None = None) -> PageContent:
-    """What that file shows."""
-    return PageContent(
-        title="What the synthetic table preserves",
-        subtitle=evaluation_title(evaluation),
-        tone="private",
-        banner=evaluation.notice,
-        terms=_TERMS,
-        guarantee=describe_guarantee(synopsis) if synopsis else Guarantee(paragraphs=(_NO_CERTIFICATE,)),
-        scores=tuple(map(_score_row, score_lines(evaluation))),
-        attributes=tuple(map(_attribute_chart, evaluation.attributes)),
-        pairs=tuple(map(_pair_error, evaluation.pairs)),
-        worst_pairs=tuple(map(_pair_chart, evaluation.worst_pairs)),
-        columns=_COLUMNS,
-        rows=(*map(_attribute_row, evaluation.attributes), *map(_pair_row, evaluation.pairs)),
-        notes=(*evaluation_notes(evaluation), evaluation.notice),
-    )
-
-
-def _score_row(line: ScoreLine) -> ScoreRow:
-    figure = line.figure
-    sign = {"less": 1, "more": -1}.get(line.better, 0)
-    width = figure.independent - figure.floor
-    place = (
-        (figure.synthetic - figure.floor) / width if sign * width > 0 else None
-    )  # else one is no worse than the other
-    return ScoreRow(label=line.label, texts=line.cells, better=line.better, position=place)
-
-
-def _attribute_chart(score: AttributeScore) -> AttributeChart:
-    return AttributeChart(
-        name=score.name,
-        kind=score.kind,
-        distance=score.distance.synthetic,
-        floor=score.distance.floor,
-        labels=score.labels,
-        folded=score.folded,
-        reference=score.real,
-        synthetic=score.synthetic,
-    )
-
-
-def _pair_error(score: PairScore) -> PairError:
-    return PairError(
-        first=score.first,
-        second=score.second,
-        distance=score.distance.synthetic,
-        floor=score.distance.floor,
-        independent=score.distance.independent,
-    )
-
-
-def _pair_chart(table: PairTable) -> PairChart:
-    return PairChart(
-        first=table.first,
-        second=table.second,
-        lines=table.first_labels,
-        columns=table.second_labels,
-        reference=table.real,
-        synthetic=table.synthetic,
-    )
-
-
-def _attribute_row(score: AttributeScore) -> tuple[TableCell, ...]:
-    distance = score.distance
-    beyond = distance.synthetic - distance.floor
-    return score.name, 1, distance.synthetic, distance.floor, None, None, None, beyond
-
-
-def _pair_row(score: PairScore) -> tuple[TableCell, ...]:
-    distance, association = score.distance, score.cramers_v
-    figures = (distance.synthetic, distance.floor, distance.independent, association.real, association.synthetic)
-    return f"{score.first} × {score.second}", 2, *figures, distance.synthetic - distance.floor

@@ -1,7 +1,7 @@
-"""A page's content → one HTML file that needs nothing from elsewhere.
+"""Renders the content of a page as one self-contained HTML file.
 
-Everything that comes from a table is escaped, as text or as JSON, and the page forbids itself, by a content security
-policy, to load anything or to run any script but its own two.
+Everything that comes from a table is escaped, as text or as JSON. A content security policy forbids the page to load
+anything or to run any script except its own two.
 """
 
 from __future__ import annotations
@@ -16,22 +16,23 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from dpsyn.report import charts, html_page
-from dpsyn.report.content import (
-    AttributeChart,
-    Guarantee,
-    PageContent,
-    PairChart,
-    ScoreRow,
-    SpendingTable,
-    TableCell,
-    TableColumn,
-)
+from dpsyn.marginals import AttributeComparison, PairTable
+from dpsyn.report import charts
+from dpsyn.report.content import Guarantee, PageContent, ScoreRow, SpendingTable, TableCell, TableColumn
+
+MAX_TABLE_ROWS = 5_000
+"""Rows of the table of marginals: the largest by the last column."""
+
+_MAX_LIST_ENTRIES = 4
+"""Longer lists are collapsed."""
+
+_HEAT_STEPS = 9
+"""Colors of the heat map."""
 
 
 def render_page(content: PageContent) -> str:
     """The whole page."""
-    ordered = sorted(content.attributes, key=lambda chart: -chart.excess)
+    ordered = sorted(content.comparison.attributes, key=lambda attribute: -attribute.distance.excess)
     library, code, style = escape_script(charts.vega_javascript()), _read_asset("page.js"), _read_asset("page.css")
     return f"""<!doctype html>
 <html lang="en">
@@ -44,18 +45,18 @@ def render_page(content: PageContent) -> str:
 <style>{style}</style>
 </head>
 <body>
-{html_page.render_header()}
+{_render_header()}
 <main>
 <h1>{escape_text(content.title)}</h1>
 <p class="soft">{escape_text(content.subtitle)}</p>
 <p class="banner {content.tone}" role="note">{escape_text(content.banner)}</p>
 <noscript><p class="banner warning">The pictures and the table below need JavaScript; nothing is loaded.</p></noscript>
-{html_page.render_scores(content)}
-{html_page.render_guarantee(content.guarantee)}
-{html_page.render_attributes(ordered, content)}
-{html_page.render_pairs(content)}
-{html_page.render_marginals(content)}
-{html_page.render_footer(content.notes)}
+{_render_scores(content)}
+{_render_guarantee(content.guarantee)}
+{_render_attributes(ordered, content)}
+{_render_pairs(content)}
+{_render_marginals(content)}
+{_render_footer(content.notes)}
 </main>
 <div id="tip" hidden></div>
 <script type="application/json" id="data">{escape_json(_page_data(content, ordered))}</script>
@@ -67,19 +68,19 @@ def render_page(content: PageContent) -> str:
 
 
 def _read_asset(name: str) -> str:
-    """A file that lies beside this one."""
+    """A file in this folder."""
     return Path(__file__).with_name(name).read_text("utf-8")
 
 
-def _page_data(content: PageContent, ordered: Sequence[AttributeChart]) -> dict[str, Any]:
-    """What the page's script draws and sorts."""
+def _page_data(content: PageContent, ordered: Sequence[AttributeComparison]) -> dict[str, Any]:
+    """The data that the page's script draws and sorts."""
     return {
         "words": {"reference": content.terms.reference, "floor": content.terms.floor},
         "templates": charts.chart_templates(),
-        "names": [chart.name for chart in ordered],
-        "attributes": [charts.attribute_data(chart) for chart in ordered],
-        "heat": charts.heat_map_data(content.pairs),
-        "pairs": [charts.pair_data(chart) for chart in content.worst_pairs],
+        "names": [attribute.name for attribute in ordered],
+        "attributes": [charts.attribute_data(attribute) for attribute in ordered],
+        "heat": charts.heat_map_data(content.comparison.pairs),
+        "pairs": [charts.pair_data(table) for table in content.comparison.worst_pairs],
         "table": {
             "columns": [{"style": column.style} for column in content.columns],
             "rows": [[_round_cell(cell) for cell in row] for row in _worst_rows(content)],
@@ -93,39 +94,34 @@ def _round_cell(cell: TableCell) -> TableCell:
 
 
 def _worst_rows(content: PageContent) -> list[tuple[TableCell, ...]]:
-    """The rows that are worst by the last column, if there are very many."""
-    if len(content.rows) <= html_page.MAX_TABLE_ROWS:
+    """The rows of the table; if there are very many, those with the largest value in the last column."""
+    if len(content.rows) <= MAX_TABLE_ROWS:
         return list(content.rows)
-    return sorted(content.rows, key=lambda row: -(row[-1] if isinstance(row[-1], float) else 0.0))[
-        : html_page.MAX_TABLE_ROWS
-    ]
+    return sorted(content.rows, key=lambda row: -(row[-1] if isinstance(row[-1], float) else 0.0))[:MAX_TABLE_ROWS]
 
 
-# ── The parts of a page as HTML; whatever comes from a table goes through ``escaping.text`` ──
+# ── sections: everything that comes from a table goes through ``escape_text`` ───────────────────────────────
 
 
-MAX_TABLE_ROWS = 5_000
-"""Rows of the table of marginals: those farthest beyond their floor."""
-
-_MAX_LIST_ENTRIES = 4
-"""Entries of a list that is not folded."""
-
-_HEAT_STEPS = 9
-
-
-def render_header() -> str:
+def _render_header() -> str:
     """The links to the sections, and the switch between light and dark."""
-    links = (("scores", "Scores"), ("guarantee", "Guarantee"), ("attributes", "Attributes"), ("pairs", "Pairs"))
-    listed = "".join(f'<a href="#{place}">{words}</a>' for place, words in (*links, ("table", "All marginals")))
-    return f'<header><div><nav>{listed}</nav><button id="theme" type="button">Dark</button></div></header>'
+    sections = (
+        ("scores", "Scores"),
+        ("guarantee", "Guarantee"),
+        ("attributes", "Attributes"),
+        ("pairs", "Pairs"),
+        ("table", "All marginals"),
+    )
+    links = "".join(f'<a href="#{anchor}">{title}</a>' for anchor, title in sections)
+    return f'<header><div><nav>{links}</nav><button id="theme" type="button">Dark</button></div></header>'
 
 
 def _render_section(anchor: str, heading: str, *parts: str) -> str:
     return f'<section id="{anchor}">\n<h2>{heading}</h2>\n{"".join(parts)}\n</section>'
 
 
-def render_scores(content: PageContent) -> str:
-    """Overall figures between their yardsticks."""
+def _render_scores(content: PageContent) -> str:
+    """Overall scores beside their baselines."""
     headings = (
         "",
         "synthetic",
@@ -135,7 +131,7 @@ def render_scores(content: PageContent) -> str:
         f"{content.terms.floor} → independent",
     )
     head = "".join(
-        f"<th{_number_class(1 <= place <= 3)}>{escape_text(heading)}</th>" for place, heading in enumerate(headings)
+        f"<th{_number_class(1 <= index <= 3)}>{escape_text(heading)}</th>" for index, heading in enumerate(headings)
     )
     body = "".join(map(_render_score, content.scores))
     table = f'<div class="scroll"><table class="main"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
@@ -143,38 +139,33 @@ def render_scores(content: PageContent) -> str:
 
 
 def _render_score(score: ScoreRow) -> str:
-    numbers = "".join(f'<td class="number">{escape_text(shown)}</td>' for shown in score.texts)
-    where = f"{100 * score.position:.0f} %" if score.position is not None else ""
-    track = (
-        f'<div class="track" title="{where}"><i style="left:{_clip_percent(score.position):.1f}%"></i></div>'
-        if where
-        else ""
-    )
-    return f"<tr><td>{escape_text(score.label)}</td>{numbers}<td>{escape_text(score.better or '–')}</td><td>{track}</td></tr>"
-
-
-def _clip_percent(position: float | None) -> float:
-    return 100 * min(1.0, max(0.0, position or 0.0))
+    numbers = "".join(f'<td class="number">{escape_text(text)}</td>' for text in score.texts)
+    track = ""
+    if score.position is not None:
+        percent = 100 * min(1.0, max(0.0, score.position))
+        track = f'<div class="track" title="{100 * score.position:.0f} %"><i style="left:{percent:.1f}%"></i></div>'
+    better = escape_text(score.better or "–")
+    return f"<tr><td>{escape_text(score.label)}</td>{numbers}<td>{better}</td><td>{track}</td></tr>"
 
 
 def _number_class(is_number: bool) -> str:
     return ' class="number"' if is_number else ""
 
 
-def render_guarantee(guarantee: Guarantee) -> str:
-    """Certificate and budget in words, and every draw."""
-    facts = "".join(
+def _render_guarantee(guarantee: Guarantee) -> str:
+    """Certificate and budget in words, and every measurement."""
+    entries = "".join(
         f"<li><b>{escape_text(figure)}</b><span>{escape_text(words)}</span></li>" for figure, words in guarantee.facts
     )
-    listed = f'<ul class="facts">{facts}</ul>' if facts else ""
+    facts = f'<ul class="facts">{entries}</ul>' if entries else ""
     paragraphs = "".join(map(_render_paragraph, guarantee.paragraphs))
     return _render_section(
-        "guarantee", "Guarantee and budget", listed, paragraphs, *map(_render_spending, guarantee.spending)
+        "guarantee", "Guarantee and budget", facts, paragraphs, *map(_render_spending, guarantee.spending)
     )
 
 
 def _render_paragraph(block: str) -> str:
-    """Some lines of words: those that are set in are a list, and one line that is no sentence is a heading."""
+    """A block of lines: indented lines become a list, and a single line that is not a sentence becomes a heading."""
     if "\n" not in block and not block.endswith((".", ":")):
         return f"<h3>{escape_text(block)}</h3>"
     parts = []
@@ -185,104 +176,109 @@ def _render_paragraph(block: str) -> str:
 
 
 def _render_list(entries: Sequence[str]) -> str:
-    listed = f'<ul class="plain">{"".join(f"<li>{escape_text(entry)}</li>" for entry in entries)}</ul>'
+    items = f'<ul class="plain">{"".join(f"<li>{escape_text(entry)}</li>" for entry in entries)}</ul>'
     if len(entries) <= _MAX_LIST_ENTRIES:
-        return listed
-    return f"<details><summary>{len(entries)} entries</summary>{listed}</details>"
+        return items
+    return f"<details><summary>{len(entries)} entries</summary>{items}</details>"
 
 
 def _render_spending(spending: SpendingTable) -> str:
-    summary = f"What the budget was spent on, draw by draw ({len(spending.rows):,})"
+    summary = f"What the budget was spent on, by measurement ({len(spending.rows):,})"
     return f"<details><summary>{summary}</summary>{_render_table(spending.headings, spending.rows)}</details>"
 
 
 def _render_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table whose columns after the first are numbers."""
-    head = "".join(f"<th{_number_class(place > 0)}>{escape_text(words)}</th>" for place, words in enumerate(headings))
+    head = "".join(f"<th{_number_class(index > 0)}>{escape_text(title)}</th>" for index, title in enumerate(headings))
     body = "".join(
         "<tr>"
-        + "".join(f"<td{_number_class(place > 0)}>{escape_text(cell)}</td>" for place, cell in enumerate(row))
+        + "".join(f"<td{_number_class(index > 0)}>{escape_text(cell)}</td>" for index, cell in enumerate(row))
         + "</tr>"
         for row in rows
     )
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def render_attributes(ordered: Sequence[AttributeChart], content: PageContent) -> str:
-    """A picture of each attribute, in the order given."""
-    whiskers = any(chart.std for chart in ordered)
+def _render_attributes(ordered: Sequence[AttributeComparison], content: PageContent) -> str:
+    """A chart of each attribute, in the given order."""
+    whiskers = any(attribute.std for attribute in ordered)
     keys = (
         f'<p><span class="key"><i></i>{escape_text(content.terms.reference)}</span>'
         '<span class="key synthetic"><i></i>synthetic</span>'
-        + ('<span class="key whisker"><i></i>noise, 95 of 100</span>' if whiskers else "")
+        + ('<span class="key whisker"><i></i>95 % of the noise</span>' if whiskers else "")
         + "</p>"
     )
-    told = (
-        "<p>The share of rows that each value has; first the attribute that is farthest beyond its floor "
-        f"({escape_text(content.terms.floor)}).</p>"
+    introduction = (
+        "<p>The share of rows of each value. The attribute whose distance exceeds its floor "
+        f"({escape_text(content.terms.floor)}) most comes first.</p>"
     )
-    figures = "".join(_render_attribute(number, chart, content) for number, chart in enumerate(ordered))
-    return _render_section("attributes", "Attributes, worst first", told, keys, f'<div class="grid">{figures}</div>')
+    figures = "".join(_render_attribute(index, attribute, content) for index, attribute in enumerate(ordered))
+    return _render_section(
+        "attributes", "Attributes, worst first", introduction, keys, f'<div class="grid">{figures}</div>'
+    )
 
 
-def _render_attribute(number: int, chart: AttributeChart, content: PageContent) -> str:
-    drawn = charts.attribute_data(chart)
-    scale = " · square-root scale" if drawn["exponent"] < 1 else ""
-    caption = f"{chart.kind} · distance {chart.distance:.4f} · floor {chart.floor:.4f}{scale}"
-    apart = "".join(
-        f'<p class="note">{escape_text(label)}: {escape_text(content.terms.reference)} {share:.2%}, synthetic {synthetic:.2%}</p>'
-        for label, share, synthetic in drawn.get("beside", [])
+def _render_attribute(index: int, attribute: AttributeComparison, content: PageContent) -> str:
+    data, distance = charts.attribute_data(attribute), attribute.distance
+    scale = " · square-root scale" if data["exponent"] < 1 else ""
+    caption = f"{attribute.kind} · distance {distance.synthetic:.4f} · floor {distance.floor:.4f}{scale}"
+    reference = escape_text(content.terms.reference)
+    notes = "".join(
+        f'<p class="note">{escape_text(label)}: {reference} {share:.2%}, synthetic {synthetic:.2%}</p>'
+        for label, share, synthetic in data.get("beside", [])
     )
     return (
-        f"<figure><h3>{escape_text(chart.name)}</h3><figcaption>{escape_text(caption)}</figcaption>"
-        f'<div class="picture" data-picture="attribute {number}"></div>{apart}</figure>'
+        f"<figure><h3>{escape_text(attribute.name)}</h3><figcaption>{escape_text(caption)}</figcaption>"
+        f'<div class="picture" data-picture="attribute {index}"></div>{notes}</figure>'
     )
 
 
-def render_pairs(content: PageContent) -> str:
+def _render_pairs(content: PageContent) -> str:
     """The heat map, and the worst pairs side by side."""
-    if not content.pairs:
+    pairs = content.comparison.pairs
+    if not pairs:
         return _render_section("pairs", "Pairs", '<p class="soft">No pair of attributes is compared.</p>')
     floor = escape_text(content.terms.floor)
     ramp = "".join(f'<i style="background:var(--heat-{step})"></i>' for step in range(_HEAT_STEPS))
-    told = (
-        f"<p>How far the marginal of each pair is off, less its floor ({floor}); the attribute that is off most comes "
-        "first. Hover over a cell for its figures, click it to find it in the table. Empty cells were not compared.</p>"
-        f'<p class="soft">0<span class="ramp">{ramp}</span><span id="heat-most"></span></p>'
+    introduction = (
+        f"<p>The distance of the marginal of each pair minus its floor ({floor}). The attribute with the largest "
+        "errors comes first. Hover over a cell to see its distances; click it to show it in the table. Empty cells "
+        "were not compared.</p>"
+        f'<p class="soft">0<span class="ramp">{ramp}</span><span id="heat-max"></span></p>'
     )
-    left_out = (
-        len({name for pair in content.pairs for name in (pair.first, pair.second)}) - charts.MAX_HEAT_MAP_ATTRIBUTES
-    )
-    note = f'<p class="note">{left_out} attributes with smaller errors are not drawn.</p>' if left_out > 0 else ""
+    names = {name for pair in pairs for name in (pair.first, pair.second)}
+    left_out = len(names) - charts.MAX_HEAT_MAP_ATTRIBUTES
+    note = f'<p class="note">{left_out} attributes with smaller errors are not shown.</p>' if left_out > 0 else ""
     heat = (
         f'<figure class="wide"><div class="scroll"><div class="picture" data-picture="heat"></div></div>{note}</figure>'
     )
-    worst = "".join(_render_pair(number, chart, content) for number, chart in enumerate(content.worst_pairs))
-    shade = (
-        "<p>Colours go by the square root of the share of rows. The difference is orange where the synthetic table has "
+    worst = "".join(_render_pair(index, table, content) for index, table in enumerate(content.comparison.worst_pairs))
+    legend = (
+        "<p>Colors show the square root of the share of rows. The difference is orange where the synthetic table has "
         "more rows, blue where it has fewer.</p>"
     )
-    return _render_section("pairs", "Pairs", told, heat, "<h2>The worst pairs, side by side</h2>", shade, worst)
+    title = "<h2>The worst pairs, side by side</h2>"
+    return _render_section("pairs", "Pairs", introduction, heat, title, legend, worst)
 
 
-def _render_pair(number: int, chart: PairChart, content: PageContent) -> str:
-    lines = zip(chart.reference, chart.synthetic, strict=True)
-    widest = max(abs(made - known) for line in lines for known, made in zip(*line, strict=True))
-    difference = f"difference, at most {widest:.2%} of all rows"
+def _render_pair(index: int, table: PairTable, content: PageContent) -> str:
+    lines = zip(table.reference, table.synthetic, strict=True)
+    largest = max(abs(synthetic - share) for line in lines for share, synthetic in zip(*line, strict=True))
+    difference = f"difference, at most {largest:.2%} of all rows"
     parts = (("reference", content.terms.reference), ("synthetic", "synthetic"), ("difference", difference))
     panels = "".join(
         f"<div><figcaption>{escape_text(words)}</figcaption>"
-        f'<div class="picture" data-picture="pair {number} {which}"></div></div>'
+        f'<div class="picture" data-picture="pair {index} {which}"></div></div>'
         for which, words in parts
     )
     return (
-        f'<figure class="wide"><h3>{escape_text(chart.first)} × {escape_text(chart.second)}</h3>'
+        f'<figure class="wide"><h3>{escape_text(table.first)} × {escape_text(table.second)}</h3>'
         f'<div class="panels">{panels}</div></figure>'
     )
 
 
-def render_marginals(content: PageContent) -> str:
-    """The table of all marginals, which the page fills, sorts and filters."""
+def _render_marginals(content: PageContent) -> str:
+    """The table of all marginals, which the page's script fills, sorts and filters."""
     head = "".join(map(_render_heading, content.columns))
     left_out = len(content.rows) - MAX_TABLE_ROWS
     note = f'<p class="note">{left_out:,} marginals with smaller errors are left out.</p>' if left_out > 0 else ""
@@ -291,7 +287,7 @@ def render_marginals(content: PageContent) -> str:
         "All marginals",
         "<p>Click a heading to sort by it.</p>",
         '<div class="tools"><input id="filter" type="search" placeholder="Filter by attribute" '
-        'aria-label="Filter by attribute"><span id="told" class="soft" role="status"></span></div>',
+        'aria-label="Filter by attribute"><span id="row-count" class="soft" role="status"></span></div>',
         f'<div class="scroll"><table id="marginals"><thead><tr>{head}</tr></thead><tbody></tbody></table></div>',
         f'<p><button id="more" type="button" hidden>Show all</button></p>{note}',
     )
@@ -303,32 +299,32 @@ def _render_heading(column: TableColumn) -> str:
     return f'<th scope="col" aria-sort="none"{_number_class(column.style != "text")}>{button}</th>'
 
 
-def render_footer(notes: Sequence[str]) -> str:
-    """What else is to be said."""
+def _render_footer(notes: Sequence[str]) -> str:
+    """Further remarks."""
     return f"<footer>{''.join(f'<p>{escape_text(note)}</p>' for note in notes)}</footer>"
 
 
-# ── What comes from a table, made harmless for an HTML page ──
+# ── escaping ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def escape_text(words: str) -> str:
-    """Text that is nothing but text, in elements and in quoted attributes."""
-    return html.escape(words.encode("utf-8", "replace").decode("utf-8"), quote=True)
+def escape_text(text: str) -> str:
+    """Escape text for elements and for quoted attributes."""
+    return html.escape(text.encode("utf-8", "replace").decode("utf-8"), quote=True)
 
 
 def escape_json(data: Any) -> str:
-    """JSON that cannot end the element it stands in, in plain ASCII."""
+    """JSON in plain ASCII that cannot end the element that contains it."""
     plain = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return plain.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def escape_script(script: str) -> str:
-    """A script of ours or a library's that cannot end its element: what looks like a tag can only be in a string."""
+    """A script that cannot end its element. In our script and the library's, a tag can only be part of a string."""
     return re.sub(r"<(?=/script|!--)", r"\\x3C", script, flags=re.IGNORECASE)
 
 
 def content_security_policy(*scripts: str) -> str:
-    """A content security policy: nothing from elsewhere, and no script but these, which it knows by their hashes."""
+    """A content security policy that allows nothing from other files, and no scripts except these, by their hashes."""
     hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
     allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
     return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:"

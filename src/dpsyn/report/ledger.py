@@ -1,4 +1,4 @@
-"""What a ledger says of a dataset, in words for a steward and as plain data."""
+"""The account of a dataset in a ledger, as text for the data owner and as plain data."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from dpsyn.report.numbers import format_count, format_number, format_percent, fo
 if TYPE_CHECKING:
     from dpsyn.accounting import Cap, DatasetAccount, RunAccount
 
-RUN_HEADINGS = ("run", "opened", "promised ε", "promised δ", "measurements", "drawn of it", "state")
+RUN_HEADINGS = ("run", "opened", "budget ε", "budget δ", "measurements", "spent", "state")
 """The columns of ``run_rows``."""
 
 NOT_PRIVATE = "NOT PRIVATE"
-"""The stamp of runs whose noise came from a test."""
+"""The mark of runs whose noise came from a test."""
 
 
 def account_lines(account: DatasetAccount) -> list[str]:
-    """Whom the releases of a dataset protect, its cap, what is used of it and what is left."""
+    """What the releases of a dataset protect, its cap, and the spent and remaining budget."""
     lines = [f"Protected: {_privacy_unit_text(account)}.", f"Cap: {_cap_text(account.cap)}."]
     if account.runs:
         lines.append(f"Used: {_spent_text(account)}.")
@@ -45,17 +45,17 @@ def run_rows(account: DatasetAccount) -> list[tuple[str, ...]]:
 
 
 def run_notes(account: DatasetAccount, file: str) -> list[str]:
-    """What a steward should know of certain runs: open ones may be abandoned, some are not private."""
+    """What the data owner should know of some runs: open ones may be abandoned, some are not private."""
     notes = [
-        f"Run {run.run} is open since {_format_time(run.opened_at)} and holds its whole promise. If no release is running, it "
-        f"was abandoned; what it did not draw is free again after:  dpsyn ledger close {file} {run.run}"
+        f"Run {run.run} is open since {_format_time(run.opened_at)} and reserves its whole budget. If no release is "
+        f"running, it was abandoned; to free its unspent budget, run:  dpsyn ledger close {file} {run.run}"
         for run in account.runs
         if not run.closed
     ]
-    stamped = [run.run for run in account.runs if not run.uses_real_noise]
-    if stamped:
+    not_private = [run.run for run in account.runs if not run.uses_real_noise]
+    if not_private:
         notes.append(
-            f"{NOT_PRIVATE}: the noise of {', '.join(stamped)} came from a test; publish nothing made from it."
+            f"{NOT_PRIVATE}: the noise of {', '.join(not_private)} came from a test; publish nothing made from it."
         )
     return notes
 
@@ -98,46 +98,47 @@ def _cap_data(cap: Cap | None) -> dict[str, float] | None:
 
 
 def _privacy_unit_text(account: DatasetAccount) -> str:
-    ways = dict.fromkeys(run.privacy_unit.description for run in account.runs)
-    return f"against {'; '.join(ways)}" if ways else "nobody yet, there was no release"
+    units = dict.fromkeys(run.privacy_unit.description for run in account.runs)
+    return f"against {'; '.join(units)}" if units else "nothing yet, there was no release"
 
 
 def _cap_text(cap: Cap | None) -> str:
     if cap is None:
-        return "none, so nothing keeps releases from adding up; set one with dpsyn ledger cap"
+        return "none, so nothing limits the total cost of releases; set one with dpsyn ledger set-cap"
     return f"ε = {format_number(cap.epsilon)} at δ = {format_number(float(cap.delta))} for all releases together"
 
 
 def _spent_text(account: DatasetAccount) -> str:
     delta = _reference_delta(account)
     share = f" and {format_percent(_cap_share(account, account.cap))} of the cap, counted in ρ" if account.cap else ""
-    held = sum(not run.closed for run in account.runs)
-    waiting = f"; {format_count(held, 'open run')} counted with the whole promise" if held else ""
-    return f"ε = {format_rounded_up(account.epsilon(delta))} at δ = {format_number(delta)}{share}{waiting}"
+    open_runs = sum(not run.closed for run in account.runs)
+    reserved = f"; {format_count(open_runs, 'open run')} counted with the whole budget" if open_runs else ""
+    return f"ε = {format_rounded_up(account.epsilon(delta))} at δ = {format_number(delta)}{share}{reserved}"
 
 
 def _remaining_text(account: DatasetAccount) -> str:
     left = account.epsilon_left()
     if not left or account.cap is None:
         return "nothing; a release is refused until the cap is raised or an abandoned run is closed"
-    return f"one more release may promise up to ε = {format_rounded_down(left)} at δ = {format_number(float(account.cap.delta))}"
+    delta = format_number(float(account.cap.delta))
+    return f"one more release can have a budget of up to ε = {format_rounded_down(left)} at δ = {delta}"
 
 
 def _cap_share(account: DatasetAccount, cap: Cap) -> float:
-    """What is used of a cap: of its ρ or of its δ for thresholds, whichever is nearer to the end."""
+    """The used share of a cap: of its ρ or of its δ for thresholds, whichever is larger."""
     return float(max(account.rho / cap.rho, account.delta / cap.threshold_delta))
 
 
 def _reference_delta(account: DatasetAccount) -> float:
-    """The δ at which the use is told: the cap's, or the largest that was promised and that of thresholds."""
+    """The δ at which the spent budget is reported: the cap's, or the largest of a run plus that of thresholds."""
     if account.cap:
         return float(account.cap.delta)
-    promised = max((run.budget.delta for run in account.runs), default=0)
-    return float(promised + account.delta) or 1e-9
+    largest = max((run.budget.delta for run in account.runs), default=0)
+    return float(largest + account.delta) or 1e-9
 
 
 def _spent_share(run: RunAccount) -> float:
-    """What a run drew of its promise: of ρ or of δ for thresholds, whichever is more."""
+    """The share of its budget that a run spent: of ρ or of δ for thresholds, whichever is larger."""
     rho = run.spent_rho / run.budget.reserved_rho
     return float(max(rho, run.spent_delta / run.budget.threshold_delta) if run.budget.threshold_delta else rho)
 

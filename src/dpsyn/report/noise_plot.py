@@ -1,4 +1,4 @@
-"""The picture of the choice of noise: standard deviation per cell against the number of marginals."""
+"""The plot that compares noise mechanisms: standard deviation per cell against the number of marginals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PICTURE_SUFFIXES = (".png", ".svg")
-"""The kinds of picture, by the end of the file's name."""
+"""The file formats of a plot."""
 
 LINE_STYLES: dict[str, tuple[str, str]] = {
     "Laplace, basic composition": ("#D55E00", "-"),
@@ -26,11 +26,11 @@ LINE_STYLES: dict[str, tuple[str, str]] = {
     "Gaussian, zCDP": ("#009E73", "-."),
     "Gaussian, exact": ("#0072B2", "-"),
 }
-"""Colour and line of each way: Okabe and Ito's colours, told apart with every kind of colour vision."""
+"""Color and line of each mechanism. Okabe and Ito's colors are distinguishable with every kind of color vision."""
 
 _INK, _FAINT = "#222222", "#8a8a8a"
 _LABEL_GAP = 0.062
-"""The least distance of two labels, as a part of the height of the axes."""
+"""The smallest distance between two labels, as a fraction of the height of the axes."""
 
 
 def plot_noise(
@@ -42,15 +42,15 @@ def plot_noise(
     chosen: int,
     crossover: float | None,
 ) -> None:
-    """Draw one line per way of adding noise into a PNG or SVG file.
+    """Plot one line per noise mechanism into a PNG or SVG file.
 
     Args:
-        path: the picture; its suffix says which kind.
-        marginals: numbers of marginals, increasing, ``chosen`` among them.
-        stds: for each way, the standard deviation per cell for each number of marginals.
+        path: the file; its suffix gives the format.
+        marginals: numbers of marginals, increasing; ``chosen`` is one of them.
+        stds: for each mechanism the standard deviation per cell for each number of marginals.
         guarantee: ε and δ.
         chosen: the number of marginals to mark.
-        crossover: where Laplace noise ceases to be the smaller; None if it never does.
+        crossover: the number of marginals above which Laplace noise is no longer the smallest; None if there is none.
     """
     check_picture_suffix(path)
     figure = _new_figure()
@@ -67,24 +67,24 @@ def plot_noise(
 
 
 def check_picture_suffix(path: Path) -> None:
-    """Refuse a file name that does not say which kind of picture it is."""
+    """Refuse a file name without the suffix of a plot format."""
     if path.suffix.lower() not in PICTURE_SUFFIXES:
-        raise OutputError(f"{path} is neither a .png nor a .svg file; give the picture a name with one of these ends")
+        raise OutputError(f"{path} is neither a .png nor a .svg file; give the plot a name that ends in one of these")
 
 
 def _new_figure() -> Figure:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise MissingExtraError("matplotlib", "plot", "drawing a picture") from None
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells of its font cache, which helps nobody here
+        raise MissingExtraError("matplotlib", "plot", "a plot") from None
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # its messages about the font cache are noise
     return Figure(figsize=(10, 6), facecolor="white")
 
 
 def _draw_curves(axes: Axes, marginals: Sequence[int], stds: Mapping[str, Sequence[float]]) -> None:
     for name, line in stds.items():
-        colour, style = LINE_STYLES[name]
-        axes.plot(marginals, line, color=colour, linestyle=style, linewidth=2.8 if style == "-" else 1.7)
+        color, style = LINE_STYLES[name]
+        axes.plot(marginals, line, color=color, linestyle=style, linewidth=2.8 if style == "-" else 1.7)
 
 
 def _draw_axes(axes: Axes, marginals: Sequence[int]) -> None:
@@ -107,32 +107,32 @@ def _draw_axes(axes: Axes, marginals: Sequence[int]) -> None:
 
 
 def _draw_labels(axes: Axes, ends: Mapping[str, float]) -> None:
-    """Name each line at its right end; where lines end close together the names move apart."""
+    """Name each line at its right end; names of lines that end close together are moved apart."""
     to_axes = axes.transScale + axes.transLimits
     heights = {name: float(to_axes.transform((axes.get_xlim()[1], end))[1]) for name, end in ends.items()}
-    for (name, height), place in zip(
-        sorted(heights.items(), key=lambda pair: pair[1]), spread_labels(heights), strict=True
-    ):
-        colour = LINE_STYLES[name][0]
-        axes.plot([1.0, 1.025], [height, place], color=colour, linewidth=1, transform=axes.transAxes, clip_on=False)
-        axes.text(1.032, place, name, color=colour, fontsize=10.5, va="center", transform=axes.transAxes)
+    order = sorted(heights.items(), key=lambda pair: pair[1])
+    for (name, height), label_height in zip(order, spread_labels(heights), strict=True):
+        color = LINE_STYLES[name][0]
+        pointer = [height, label_height]
+        axes.plot([1.0, 1.025], pointer, color=color, linewidth=1, transform=axes.transAxes, clip_on=False)
+        axes.text(1.032, label_height, name, color=color, fontsize=10.5, va="center", transform=axes.transAxes)
 
 
 def spread_labels(heights: Mapping[str, float]) -> list[float]:
-    """Heights from low to high, moved as little as needed for every two to be a label apart."""
+    """The heights from low to high, moved as little as possible so that labels do not overlap."""
     groups = [[height] for height in sorted(heights.values())]
-    at = 1
-    while at < len(groups):
-        if _label_heights(groups[at])[0] - _label_heights(groups[at - 1])[-1] < _LABEL_GAP - 1e-9:
-            groups[at - 1 : at + 1] = [groups[at - 1] + groups[at]]
-            at = max(at - 1, 1)
+    index = 1
+    while index < len(groups):
+        if _label_heights(groups[index])[0] - _label_heights(groups[index - 1])[-1] < _LABEL_GAP - 1e-9:
+            groups[index - 1 : index + 1] = [groups[index - 1] + groups[index]]
+            index = max(index - 1, 1)
         else:
-            at += 1
-    return [place for group in groups for place in _label_heights(group)]
+            index += 1
+    return [height for group in groups for height in _label_heights(group)]
 
 
 def _label_heights(group: list[float]) -> list[float]:
-    """The places of labels that touch: one above the other, around the middle of their lines."""
+    """The heights of adjacent labels: stacked, and centered at the mean of their lines."""
     middle = sum(group) / len(group)
     return [middle + _LABEL_GAP * (i - (len(group) - 1) / 2) for i in range(len(group))]
 
@@ -162,7 +162,7 @@ def _mark_crossover(axes: Axes, crossover: float, std: float) -> None:
     axes.annotate(
         f"Laplace is smaller\nup to {format_count(int(crossover), 'marginal')}",
         (crossover, std),
-        xytext=(x + 0.1, max(y - 0.22, 0.13)),  # below the Gaussian lines and right of Laplace nothing is drawn
+        xytext=(x + 0.1, max(y - 0.22, 0.13)),  # this area, below the Gaussian lines and right of Laplace, is empty
         textcoords="axes fraction",
         fontsize=10.5,
         color=_INK,

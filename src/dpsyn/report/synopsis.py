@@ -1,4 +1,4 @@
-"""What is in a synopsis, in words for its reader and as plain data: who paid what for which number."""
+"""The content of a synopsis as text and as plain data: its releases, and what each spent its budget on."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
     from dpsyn.synopsis import Synopsis
 
 
-SPENDING_HEADINGS = ("measured", "cells", "noise σ", "share")
-"""The columns of ``payment_rows``; all but the first are numbers."""
+SPENDING_HEADINGS = ("measurement", "cells", "noise σ", "share of budget")
+"""The columns of ``spending_rows``; all but the first are numbers."""
 
 _MAX_SHOWN = 5
-"""Scores, and changed attributes, that are named."""
+"""Scores, and recoded attributes, that are listed."""
 
 _UNKNOWN_CELL = "—"
 
 
 @dataclass(frozen=True, slots=True)
 class SpendingEntry:
-    """What was bought by one draw.
+    """One measurement and its cost.
 
     Attributes:
-        purpose: the attributes of a marginal, or what else the draw was for.
-        cells: how many numbers a marginal has.
-        std: the standard deviation of the noise; None where the step adds none.
-        rho: its cost in zCDP; None if no draw of a certificate is known for it.
-        budget_share: the part of what was promised: of ρ, or of ε where all steps are pure.
-        ways: how many attributes a marginal has; 0 if it was something else.
+        purpose: the attributes of a marginal, or the purpose of another measurement.
+        cells: how many cells a marginal has.
+        std: the standard deviation of the noise; None if the mechanism adds none.
+        rho: its cost in zCDP; None if the certificate has no such measurement.
+        budget_share: the share of the budget: of ρ, or of ε if all mechanisms are pure.
+        ways: how many attributes a marginal has; 0 for other measurements.
     """
 
     purpose: str
@@ -51,14 +51,14 @@ class SpendingEntry:
     ways: int = 0
 
 
-# ── words ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── text ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def overview_lines(synopsis: Synopsis) -> list[str]:
-    """What the synopsis is of, what it costs in all, and what rows are drawn from."""
-    named = f" of {synopsis.schema.dataset}" if synopsis.schema.dataset else ""
+    """The dataset and releases, the combined cost, and the model that rows are sampled from."""
+    dataset = f" of {synopsis.schema.dataset}" if synopsis.schema.dataset else ""
     return [
-        f"Synopsis{named}: {format_count(len(synopsis.releases), 'release')}, "
+        f"Synopsis{dataset}: {format_count(len(synopsis.releases), 'release')}, "
         f"{format_count(len(synopsis.model.recoding.origin), 'attribute')}, "
         f"about {round(synopsis.model.total):,} rows.",
         *privacy_warning_lines(synopsis),
@@ -69,89 +69,87 @@ def overview_lines(synopsis: Synopsis) -> list[str]:
 
 
 def privacy_warning_lines(synopsis: Synopsis) -> list[str]:
-    """What must be said of numbers that are not private, or of which nobody here knows; nothing of others."""
-    stamps = {True: [], False: [f"{NOT_PRIVATE}: publish nothing that is made from it."], None: [NOT_VERIFIED]}
-    return stamps[is_private(synopsis.releases)]
+    """A warning if the numbers are not private, or if their guarantee is not verified; else nothing."""
+    warnings = {True: [], False: [f"{NOT_PRIVATE}: publish nothing that is made from it."], None: [NOT_VERIFIED]}
+    return warnings[is_private(synopsis.releases)]
 
 
 def release_lines(release: Release) -> list[str]:
-    """The guarantee of a release and what was declared public; ``payment_rows`` tells of its draws."""
+    """The guarantee of a release and what was declared public; ``spending_rows`` lists its measurements."""
     return release_text(release, measurements=False).rstrip("\n").split("\n")
 
 
 def spending_rows(release: Release) -> list[tuple[str, ...]]:
-    """A row of text for every draw, in the order of paying, and for what of the promise was not spent."""
-    paid = spending_entries(release)
+    """A row of text for every measurement, in the order of charging, and one for the unspent budget."""
+    entries = spending_entries(release)
     rows: list[tuple[str, ...]] = [
         (
-            payment.purpose,
-            _UNKNOWN_CELL if payment.cells is None else f"{payment.cells:,}",
-            _UNKNOWN_CELL if payment.std is None else format_number(payment.std, 4),
-            _UNKNOWN_CELL if payment.budget_share is None else _format_share(payment.budget_share),
+            entry.purpose,
+            _UNKNOWN_CELL if entry.cells is None else f"{entry.cells:,}",
+            _UNKNOWN_CELL if entry.std is None else format_number(entry.std, 4),
+            _UNKNOWN_CELL if entry.budget_share is None else _format_share(entry.budget_share),
         )
-        for payment in paid
+        for entry in entries
     ]
-    left = 1 - sum(payment.budget_share or 0.0 for payment in paid) if release.certificate else 0.0
-    return rows + ([("not spent", _UNKNOWN_CELL, _UNKNOWN_CELL, _format_share(left))] if left >= 0.0005 else [])
+    unspent = 1 - sum(entry.budget_share or 0.0 for entry in entries) if release.certificate else 0.0
+    return rows + ([("not spent", _UNKNOWN_CELL, _UNKNOWN_CELL, _format_share(unspent))] if unspent >= 0.0005 else [])
 
 
 def score_lines(release: Release) -> list[str]:
-    """A line for each set of scores: how many, how noisy, and the highest."""
+    """A line for each set of scores: their number, their noise, and the highest."""
     return [_score_line(scores) for scores in release.scores]
 
 
 def spending_entries(release: Release) -> list[SpendingEntry]:
-    """What was bought by each draw; marginals for which no draw is known come last, without a price."""
-    draws = release.certificate.account.measurements if release.certificate else ()
-    waiting = [marginal for stage in release.rounds for marginal in stage.marginals]
-    found = []
-    for draw in draws:
-        deviation = _noise_std(draw.cost)
-        bought = next((m for m in waiting if _is_measurement_of(draw, m.clique) and m.std == deviation), None)
-        waiting = [marginal for marginal in waiting if marginal is not bought]
-        what, cells = (", ".join(bought.clique), bought.raw.size) if bought else (draw.purpose, None)
-        ways = len(bought.clique) if bought else 0
-        found.append(
-            SpendingEntry(what, cells, deviation, float(draw.cost.rho), _budget_share(draw.cost, release), ways)
-        )
-    return found + [SpendingEntry(", ".join(m.clique), m.raw.size, m.std, None, None, len(m.clique)) for m in waiting]
+    """Every measurement of the certificate; marginals that it does not list come last, without a cost."""
+    records = release.certificate.account.measurements if release.certificate else ()
+    unmatched = [marginal for measurement_round in release.rounds for marginal in measurement_round.marginals]
+    entries = []
+    for record in records:
+        std, rho, share = _noise_std(record.cost), float(record.cost.rho), _budget_share(record.cost, release)
+        marginal = next((m for m in unmatched if _is_measurement_of(record, m.clique) and m.std == std), None)
+        if marginal is None:
+            entries.append(SpendingEntry(record.purpose, None, std, rho, share))
+        else:
+            unmatched = [other for other in unmatched if other is not marginal]
+            clique = marginal.clique
+            entries.append(SpendingEntry(", ".join(clique), marginal.raw.size, std, rho, share, len(clique)))
+    return entries + [
+        SpendingEntry(", ".join(m.clique), m.raw.size, m.std, None, None, len(m.clique)) for m in unmatched
+    ]
 
 
 def spending_line(release: Release) -> str:
-    """What the budget of a release went to, in a sentence; empty if it is not known."""
-    paid = [payment for payment in spending_entries(release) if payment.budget_share is not None]
+    """What a release spent its budget on, in one sentence; empty if that is not known."""
+    entries = [entry for entry in spending_entries(release) if entry.budget_share is not None]
     parts = []
-    for ways in sorted({payment.ways for payment in paid}, key=lambda ways: ways or math.inf):
-        same = [payment for payment in paid if payment.ways == ways]
-        noun = f"{ways}-way marginal" if ways else "other draw"
-        parts.append(
-            f"{_format_share(sum(payment.budget_share or 0.0 for payment in same))} on {format_count(len(same), noun)}"
-        )
+    for ways in sorted({entry.ways for entry in entries}, key=lambda ways: ways or math.inf):
+        shares = [entry.budget_share or 0.0 for entry in entries if entry.ways == ways]
+        noun = f"{ways}-way marginal" if ways else "other measurement"
+        parts.append(f"{_format_share(sum(shares))} on {format_count(len(shares), noun)}")
     return f"The budget was spent: {', '.join(parts)}." if parts else ""
 
 
-def _budget_share(spend: MechanismCost, release: Release) -> float:
-    """The part of the promise that a step took: pure steps add up in ε, others in ρ."""
+def _budget_share(cost: MechanismCost, release: Release) -> float:
+    """The share of the budget that a measurement cost: in ε if all mechanisms are pure, else in ρ."""
     budget = release.certificate.account.budget if release.certificate else None
     if budget is None or not budget.reserved_rho:
         return 0.0
-    return float(
-        spend.rho / budget.reserved_rho if budget.rho else sum(spend.pure_epsilons) / sum(budget.pure_epsilons)
-    )
+    return float(cost.rho / budget.reserved_rho if budget.rho else sum(cost.pure_epsilons) / sum(budget.pure_epsilons))
 
 
-def _is_measurement_of(draw: MeasurementRecord, clique: tuple[str, ...]) -> bool:
-    return re.sub(r" \([0-9,]+ cells\)$", "", draw.purpose).endswith(f" of {', '.join(clique)}")
+def _is_measurement_of(record: MeasurementRecord, clique: tuple[str, ...]) -> bool:
+    return re.sub(r" \([0-9,]+ cells\)$", "", record.purpose).endswith(f" of {', '.join(clique)}")
 
 
-def _noise_std(spend: MechanismCost) -> float | None:
-    match spend:
+def _noise_std(cost: MechanismCost) -> float | None:
+    match cost:
         case Gaussian():
-            return spend.sigma
+            return cost.sigma
         case Laplace():
-            return math.sqrt(2) * spend.scale
+            return math.sqrt(2) * cost.scale
         case PartitionSelection():
-            return _noise_std(spend.noise)
+            return _noise_std(cost.noise)
     return None
 
 
@@ -160,10 +158,10 @@ def _format_share(share: float) -> str:
 
 
 def _score_line(scores: Scores) -> str:
-    told = f"{scores.kind}: {format_count(len(scores.cliques), 'score')}, noise σ = {format_number(scores.std, 4)}"
+    summary = f"{scores.kind}: {format_count(len(scores.cliques), 'score')}, noise σ = {format_number(scores.std, 4)}"
     highest = sorted(zip(scores.values.tolist(), scores.cliques, strict=True), reverse=True)[:_MAX_SHOWN]
-    shown = [f"{', '.join(clique)} {format_number(value, 4)}" for value, clique in highest]
-    return f"{told}; highest: {'; '.join(shown)}" if shown else told
+    listed = [f"{', '.join(clique)} {format_number(value, 4)}" for value, clique in highest]
+    return f"{summary}; highest: {'; '.join(listed)}" if listed else summary
 
 
 def _model_line(synopsis: Synopsis) -> str:
@@ -177,15 +175,15 @@ def _model_line(synopsis: Synopsis) -> str:
 
 
 def _recoding_lines(synopsis: Synopsis) -> Iterator[str]:
-    """The attributes of the model that are not those of the schema at their finest."""
+    """The attributes of the model whose values differ from the finest ones of the schema."""
     origin = synopsis.model.recoding.origin
     changed = []
     for column in synopsis.model.recoding.columns:
         names = " and ".join(origin[source][0] for source in column.sources)
-        before = math.prod(origin[source][1] for source in column.sources)
-        if before != column.size or len(column.sources) > 1:
-            joined = f"{column.name} from {names}" if len(column.sources) > 1 else column.name
-            changed.append(f"{joined} ({before:,} → {column.size:,})")
+        original_size = math.prod(origin[source][1] for source in column.sources)
+        if original_size != column.size or len(column.sources) > 1:
+            name = f"{column.name} from {names}" if len(column.sources) > 1 else column.name
+            changed.append(f"{name} ({original_size:,} → {column.size:,})")
     if changed:
         more = f" and {len(changed) - _MAX_SHOWN} more" if len(changed) > _MAX_SHOWN else ""
         yield f"Merged or joined values: {', '.join(changed[:_MAX_SHOWN])}{more}."
@@ -195,7 +193,7 @@ def _recoding_lines(synopsis: Synopsis) -> Iterator[str]:
 
 
 def synopsis_data(synopsis: Synopsis) -> dict[str, Any]:
-    """All of the above as plain data for JSON."""
+    """The content of a synopsis as plain data for JSON."""
     return {
         "dataset": synopsis.schema.dataset,
         PRIVACY_FLAG: is_private(synopsis.releases),
@@ -221,18 +219,24 @@ def synopsis_data(synopsis: Synopsis) -> dict[str, Any]:
 
 def _release_data(release: Release) -> dict[str, Any]:
     return {
-        "recipe": release.recipe,
+        "recipe": dict(release.recipe),
         "source": release.source,
         "verified": release.certificate is not None,
         "certificate": release.certificate.to_data() if release.certificate else None,
-        "payments": [
-            {"what": p.purpose, "cells": p.cells, "deviation": p.std, "rho": p.rho, "share": p.budget_share}
-            for p in spending_entries(release)
+        "spending": [
+            {
+                "purpose": entry.purpose,
+                "cells": entry.cells,
+                "std": entry.std,
+                "rho": entry.rho,
+                "budget_share": entry.budget_share,
+            }
+            for entry in spending_entries(release)
         ],
         "scores": [
             {
                 "kind": scores.kind,
-                "deviation": scores.std,
+                "std": scores.std,
                 "values": [
                     {"attributes": list(clique), "score": value}
                     for clique, value in zip(scores.cliques, scores.values.tolist(), strict=True)
@@ -243,15 +247,15 @@ def _release_data(release: Release) -> dict[str, Any]:
     }
 
 
-# ── Certificate and budget of a synopsis, for a page ──
+# ── HTML page ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def describe_guarantee(synopsis: Synopsis) -> Guarantee:
-    """What was promised and what it was spent on, in words and draw by draw."""
+    """The guarantees of all releases and what each spent its budget on."""
     paragraphs = []
     for number, release in enumerate(synopsis.releases, start=1):
         if len(synopsis.releases) > 1:
-            paragraphs.append(f"Release {number} of {len(synopsis.releases)}, by the recipe {release.recipe}:")
+            paragraphs.append(f"Release {number} of {len(synopsis.releases)}: {release.title}")
         blocks = "\n".join(release_lines(release)).split("\n\n")
         paragraphs += [*(block for block in blocks if block.strip()), spending_line(release)]
     return Guarantee(
@@ -264,7 +268,8 @@ def describe_guarantee(synopsis: Synopsis) -> Guarantee:
 
 
 def _guarantee_facts(synopsis: Synopsis) -> list[tuple[str, str]]:
-    marginals = sum(len(stage.marginals) for release in synopsis.releases for stage in release.rounds)
+    rounds = [measurement_round for release in synopsis.releases for measurement_round in release.rounds]
+    marginals = sum(len(measurement_round.marginals) for measurement_round in rounds)
     return [
         *map(_budget_fact, synopsis.releases),
         (f"{marginals:,}", "noisy marginals were released"),
@@ -275,7 +280,8 @@ def _guarantee_facts(synopsis: Synopsis) -> list[tuple[str, str]]:
 
 def _budget_fact(release: Release) -> tuple[str, str]:
     if release.certificate is None:
-        return "unknown", "promise of counts that were measured elsewhere"
+        return "unknown", "guarantee of counts that were measured elsewhere"
     budget = release.certificate.account.budget
-    figures = f"ε = {format_number(float(budget.epsilon))}, δ = {format_number(float(budget.delta))}"
-    return figures, f"promised; {format_count(len(release.certificate.account.measurements), 'draw')}"
+    epsilon_delta = f"ε = {format_number(float(budget.epsilon))}, δ = {format_number(float(budget.delta))}"
+    measurements = format_count(len(release.certificate.account.measurements), "measurement")
+    return epsilon_delta, f"guaranteed; {measurements}"

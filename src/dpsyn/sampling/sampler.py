@@ -1,9 +1,10 @@
-"""Synthetic rows from a model, under conditions if there are any, chunk by chunk."""
+"""Synthetic rows from a model, chunk by chunk, under conditions if there are any."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -18,80 +19,106 @@ from dpsyn.constraints import (
 )
 from dpsyn.encoding import Codec, Codes, Grouping, RecodedColumn
 from dpsyn.errors import InternalError, UserError
-from dpsyn.inference.gum import synthesize_records
-from dpsyn.inference.measurements import Model
-from dpsyn.progress import Progress, ignore_progress
-from dpsyn.schema import Schema
 from dpsyn.inference import gibbs
+from dpsyn.inference.fit import fit_distribution
+from dpsyn.inference.gibbs import GibbsModel
+from dpsyn.inference.measurements import Model
+from dpsyn.inference.methods import MCF, Gibbs, Synthesis
+from dpsyn.inference.synthesis import synthesize_records
+from dpsyn.progress import Progress, ignore_progress
+from dpsyn.schema import Schema, compile_constraints
 
 AllowedCodes = Mapping[str, NDArray[np.bool_]]
 """For some attributes, which of their fine codes are allowed."""
 
 SMALL_SAMPLE_ROWS, SMALL_SAMPLE_POOL = 1_000, 4_000
-"""Fewer rows than the first are drawn from as many as the second: a handful that is bound to all tables by itself
-matches their largest cells, but no row of it need make sense."""
+"""Samples of fewer rows than the first are taken from a larger sample of the second size. A handful of rows that is
+fitted to all tables by itself matches their largest cells, but its rows need not be plausible."""
 
 MAX_GUM_CHUNK_ROWS = 1 << 18
-"""Rows at most that are fitted together where a model has no distribution to draw from, but tables to be matched."""
+"""The maximum number of rows that GUM or MCF fits to the tables together."""
 
 SMOOTHING_SHARE = 1e-9
-"""The share of an attribute's weight that is spread over all of its codes, so that none is impossible if asked for."""
+"""The share of an attribute's weight that is spread over all of its codes, so no code that a condition asks for is
+impossible."""
 
 EXPANSION_TRIES = 16
-"""Draws of fine codes within a model's codes, where rules do not let the first ones be together."""
+"""How often fine codes are sampled again within a row's codes if the first ones violate a constraint together."""
 
 StepsByAttribute = dict[int, NDArray[np.int64]]
-"""Which of the values of its cell each row has, by the places of attributes that orders and sums compare."""
+"""Which value of its cell each row has, by the index of an attribute; for attributes in orders and sums."""
+
+
+def select_synthesis(schema: Schema, model: Model, synthesis: Synthesis, progress: Progress = ignore_progress) -> Model:
+    """The model for another synthesis method than the one it was made for.
+
+    Its consistent tables stay. ``Gibbs`` needs a maximum entropy model, which is fitted here unless the model has one
+    that was fitted with the same options.
+    """
+    if synthesis == model.synthesis:
+        return model
+    if isinstance(synthesis, Gibbs):
+        return replace(model, synthesis=synthesis, distribution=fit_distribution(schema, model, synthesis, progress))
+    return replace(model, synthesis=synthesis)
 
 
 class RowSampler:
-    """Rows of a model that keep the rules of a schema, in chunks that know nothing of each other.
+    """Rows of a model that satisfy the constraints of a schema, in chunks that are independent of each other.
 
-    A chunk is a function of the model, the seed, its number and the number of rows: the same on any machine, whoever
-    draws it and in whatever order. It is bound to the model's marginals by itself, so that all of them together are.
-    Public totals are met by as many rows as the model has, and in proportion by any others; not under conditions.
+    A chunk is a function of the model, the seed, its number and the number of rows. It is the same on any machine,
+    whichever worker samples it and in whatever order. Each chunk is fitted to the model's marginals by itself, so all
+    chunks together match them. Public totals are met if as many rows are sampled as the model has, and in proportion
+    for any other number; they do not apply under conditions.
 
     Attributes:
-        rows: how many there are.
-        seed: what they are drawn from.
-        max_chunk_rows: rows of a chunk at most.
-        chunk_count: how many there are.
+        rows: the number of rows.
+        seed: the seed they are sampled with.
+        max_chunk_rows: the maximum number of rows of a chunk.
+        chunk_count: the number of chunks.
     """
 
     def __init__(self, schema: Schema, model: Model, rows: int, allowed: AllowedCodes, *, seed: int) -> None:
+        if isinstance(model.synthesis, MCF):
+            _refuse_mcf_conditions(schema, allowed)
         require_satisfiable(schema, allowed)
         self._schema, self._codec, self.rows, self.seed = schema, Codec(schema), rows, seed
         self._allowed, self._conditioned = allowed, _ConditionedModel.of(model, self._codec.names, allowed)
         states = np.random.SeedSequence(seed).generate_state(2, np.uint64)
         self._code_seed, self._value_seed = int(states[0]), int(states[1])
-        fitted = self._conditioned.model.distribution
-        self.max_chunk_rows = MAX_GUM_CHUNK_ROWS if fitted is None else gibbs.max_chunk_rows(fitted, rows)
+        sampled = _sampled_distribution(self._conditioned.model, self._conditioned.where)
+        self.max_chunk_rows = (
+            MAX_GUM_CHUNK_ROWS
+            if sampled is None
+            else gibbs.max_chunk_rows(sampled, rows, _gibbs_options(self._conditioned.model))
+        )
         self.chunk_count = max(1, -(-rows // self.max_chunk_rows))
 
     def chunk_size(self, chunk: int) -> int:
-        """The rows of a chunk; chunks are of about equal size."""
+        """The number of rows of a chunk; chunks have about equal sizes."""
         return self.rows // self.chunk_count + (chunk < self.rows % self.chunk_count)
 
     def sample_chunk(self, chunk: int, progress: Progress = ignore_progress) -> pa.Table:
         """The rows of a chunk as a table of the schema's types."""
         rng = np.random.default_rng([self._value_seed, chunk])
         codes, steps = self._repair_codes(self._conditioned, self._sample_codes(chunk, progress), self._allowed, rng)
-        before = chunk * (self.rows // self.chunk_count) + min(chunk, self.rows % self.chunk_count)
+        first_row = chunk * (self.rows // self.chunk_count) + min(chunk, self.rows % self.chunk_count)
         if not self._allowed:
-            codes, steps = self._adjust_to_totals(codes, steps, before, rng)
-        named = {self._codec.names[place]: own for place, own in steps.items()}
-        table = self._codec.decode(codes, rng, first_row=before, steps=named)
+            codes, steps = self._adjust_to_totals(codes, steps, first_row, rng)
+        steps_by_name = {self._codec.names[index]: values for index, values in steps.items()}
+        table = self._codec.decode(codes, rng, first_row=first_row, steps=steps_by_name)
         require_no_violations(self._schema, table)
         return table
 
     def empty_table(self) -> pa.Table:
-        """No rows, but the columns of a table with some."""
+        """A table without rows that has the columns of the sampled ones."""
         return self._codec.decode(np.zeros((0, len(self._codec.names)), np.uint8), np.random.default_rng(0))
 
     def _sample_codes(self, chunk: int, progress: Progress) -> NDArray[np.integer]:
         model, where, seed = self._conditioned.model, self._conditioned.where, self._code_seed
-        if self.chunk_count > 1 and model.distribution is not None:
-            return gibbs.sample_chunk(model.distribution, self.chunk_size(chunk), chunk, seed=seed, where=where).T
+        sampled = _sampled_distribution(model, where)
+        if self.chunk_count > 1 and sampled is not None:
+            options = _gibbs_options(model)
+            return gibbs.sample_chunk(sampled, self.chunk_size(chunk), chunk, seed=seed, where=where, options=options).T
         if self.chunk_count > 1:
             seed = int(np.random.SeedSequence([seed, chunk]).generate_state(1, np.uint64)[0])
         return sample_codes(model, self.chunk_size(chunk), where, seed=seed, progress=progress)
@@ -99,30 +126,49 @@ class RowSampler:
     def _repair_codes(
         self, source: _ConditionedModel, codes: NDArray[np.integer], within: AllowedCodes, rng: np.random.Generator
     ) -> tuple[Codes, StepsByAttribute]:
-        """Fine codes within the model's that keep the rules of rows."""
+        """Fine codes within the model's codes that satisfy the constraints of rows."""
         cells = source.model.recoding.expand(codes, source.weights, rng)
-        bad = np.flatnonzero(~satisfiable_rows(self._schema, cells))
-        for _ in range(EXPANSION_TRIES):  # other values within the same bins may keep the rules
-            if not len(bad):
+        violating = np.flatnonzero(~satisfiable_rows(self._schema, cells))
+        for _ in range(EXPANSION_TRIES):  # other values within the same bins may satisfy the constraints
+            if not len(violating):
                 break
-            cells[bad] = source.model.recoding.expand(codes[bad], source.weights, rng)
-            bad = bad[~satisfiable_rows(self._schema, cells[bad])]
+            cells[violating] = source.model.recoding.expand(codes[violating], source.weights, rng)
+            violating = violating[~satisfiable_rows(self._schema, cells[violating])]
         return repair_rows(self._schema, cells, rng, within)
 
     def _adjust_to_totals(
-        self, codes: Codes, steps: StepsByAttribute, before: int, rng: np.random.Generator
+        self, codes: Codes, steps: StepsByAttribute, first_row: int, rng: np.random.Generator
     ) -> tuple[Codes, StepsByAttribute]:
-        """As many rows as public totals say of those that lie between ``before`` and the end of these."""
-        model = self._conditioned.model
+        """These rows, changed to meet their part of the public totals; ``first_row`` is the index of the first one."""
 
-        def sample_within(number: int, within: AllowedCodes) -> tuple[Codes, StepsByAttribute]:
-            source, seed = _ConditionedModel.of(model, self._codec.names, within), int(rng.integers(2**63))
-            return self._repair_codes(source, sample_codes(source.model, number, source.where, seed=seed), within, rng)
+        def sample_within(count: int, within: AllowedCodes) -> tuple[Codes, StepsByAttribute]:
+            source = _ConditionedModel.of(self._conditional_model, self._codec.names, within)
+            sampled = sample_codes(source.model, count, source.where, seed=int(rng.integers(2**63)))
+            return self._repair_codes(source, sampled, within, rng)
 
-        whole = self.rows if self.rows == round(model.total) else model.total
-        per_row = 1 / max(whole, 1.0)
-        part = (before * per_row, (before + len(codes)) * per_row)
-        return adjust_rows_to_totals(self._schema, codes, steps, part, sample_within, rng)
+        total = self._conditioned.model.total
+        all_rows = self.rows if self.rows == round(total) else total
+        per_row = 1 / max(all_rows, 1.0)
+        row_range = (first_row * per_row, (first_row + len(codes)) * per_row)
+        return adjust_rows_to_totals(self._schema, codes, steps, row_range, sample_within, rng)
+
+    @cached_property
+    def _conditional_model(self) -> Model:
+        """The model with a distribution that can be sampled under conditions; fitted once."""
+        return _with_distribution(self._conditioned.model)
+
+
+def _refuse_mcf_conditions(schema: Schema, allowed: AllowedCodes) -> None:
+    """Refuse, before any work, what min-cost flow cannot do: sample rows under a condition."""
+    if allowed:
+        raise UserError(
+            f"MCF cannot sample rows under a condition, and there is one on {', '.join(allowed)}; "
+            "use Gibbs or GUM, or leave the condition out"
+        )
+    if any(total.selection for total in compile_constraints(schema).totals):
+        raise UserError(
+            "MCF cannot sample rows under a condition, which the public totals of the schema need; use Gibbs or GUM"
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,9 +176,9 @@ class _ConditionedModel:
     """A model under conditions.
 
     Attributes:
-        model: with a distribution to draw from, if there are conditions.
-        weights: of the fine codes of each attribute; none for those that are not allowed.
-        where: for some of the model's attributes, how likely each code is to meet the conditions.
+        model: the model; under conditions it has a distribution to sample from.
+        weights: the weights of the fine codes of each attribute; 0 for those that are not allowed.
+        where: for some of the model's attributes, the probability that each code meets the conditions.
     """
 
     model: Model
@@ -144,7 +190,7 @@ class _ConditionedModel:
         _refuse_conditions_on_differences(model, names, allowed)
         weights = [_fine_code_weights(model, name, allowed) for name in names]
         where = {
-            column.name: _condition_odds(column, model, names, weights)
+            column.name: _condition_probabilities(column, model, names, weights)
             for column in model.recoding.columns
             if any(names[source] in allowed for source in column.sources)
         }
@@ -152,11 +198,26 @@ class _ConditionedModel:
 
 
 def _with_distribution(model: Model) -> Model:
-    """The model with a distribution that can be drawn from under conditions."""
+    """The model with a distribution that can be sampled under conditions."""
     if model.distribution is not None:
         return model
     tables, recoding = model.tables, model.recoding
-    return replace(model, distribution=gibbs.fit(tables, recoding.names, recoding.sizes, seed=0))
+    fitted = gibbs.fit(tables, recoding.names, recoding.sizes, seed=0, options=_gibbs_options(model))
+    return replace(model, distribution=fitted)
+
+
+def _gibbs_options(model: Model) -> Gibbs:
+    return model.synthesis if isinstance(model.synthesis, Gibbs) else Gibbs()
+
+
+def _sampled_distribution(model: Model, where: Mapping[str, NDArray[np.float64]]) -> GibbsModel | None:
+    """The distribution that rows are sampled from; None if they are fitted to the tables instead.
+
+    Under conditions rows are always sampled. ``Gibbs`` has no distribution where all attributes are independent.
+    """
+    if where and model.distribution is None:
+        raise InternalError("rows under conditions need a distribution to sample from")
+    return model.distribution if where or isinstance(model.synthesis, Gibbs) else None
 
 
 def sample_codes(
@@ -167,55 +228,52 @@ def sample_codes(
     seed: int,
     progress: Progress = ignore_progress,
 ) -> NDArray[np.integer]:
-    """The model's codes of rows, rows × attributes.
-
-    Codes drawn from the fitted distribution; if there is none they are fitted, unless they must meet conditions.
-    """
-    if model.distribution is None and not where:
-        return synthesize_records(
-            model.tables, model.recoding.names, model.recoding.sizes, rows, seed=seed, progress=progress
-        )
-    fitted = model.distribution
-    if fitted is None:
-        raise InternalError("conditions need a distribution to draw from")
-    number = SMALL_SAMPLE_POOL if 0 < rows < SMALL_SAMPLE_ROWS else rows
-    chunks = list(gibbs.sample_chunks(fitted, number, seed=seed, where=where, progress=progress))
-    codes = np.concatenate([np.empty((len(fitted.names), 0), np.uint16), *chunks], axis=1).T
-    if number > rows:
-        codes = codes[np.random.default_rng(seed).choice(number, rows, replace=False)]
+    """The model's codes of rows, rows × attributes, by the synthesis method of the model; under conditions by Gibbs."""
+    names, sizes, synthesis = model.recoding.names, model.recoding.sizes, model.synthesis
+    sampled = _sampled_distribution(model, where)
+    if sampled is None:  # GUM or MCF; or independent attributes, which both match to rounding
+        method = None if isinstance(synthesis, Gibbs) else synthesis
+        return synthesize_records(model.tables, names, sizes, rows, seed=seed, method=method, progress=progress)
+    pool = SMALL_SAMPLE_POOL if 0 < rows < SMALL_SAMPLE_ROWS else rows
+    chunks = gibbs.sample_chunks(
+        sampled, pool, seed=seed, where=where, options=_gibbs_options(model), progress=progress
+    )
+    codes = np.concatenate([np.empty((len(names), 0), np.uint16), *chunks], axis=1).T
+    if pool > rows:
+        codes = codes[np.random.default_rng(seed).choice(pool, rows, replace=False)]
     return codes
 
 
 def _refuse_conditions_on_differences(model: Model, names: Sequence[str], allowed: AllowedCodes) -> None:
-    """Refuse a condition on what is drawn as a difference from another attribute: rows would have to be thrown away."""
-    for source, reference in model.recoding.difference_codings.items():
+    """Refuse a condition on an attribute that is sampled as a difference from another: it would need rejection."""
+    for source, difference in model.recoding.difference_codings.items():
         if names[source] in allowed:
-            anchor = names[reference.anchor]
+            anchor = names[difference.anchor]
             raise UserError(
-                f"{names[source]!r} was measured as its difference from {anchor!r}, so that no rows can be drawn under "
+                f"{names[source]!r} was measured as its difference from {anchor!r}, so rows cannot be sampled under "
                 f"a condition on it; put the condition on {anchor!r}"
             )
 
 
 def _fine_code_weights(model: Model, name: str, allowed: AllowedCodes) -> NDArray[np.float64]:
-    """Weights of an attribute's fine codes; none for those that are not allowed."""
+    """The weights of an attribute's fine codes; 0 for those that are not allowed."""
     weights = model.histograms[name]
     if name not in allowed:
         return weights
     return np.where(allowed[name], weights + SMOOTHING_SHARE * max(float(weights.sum()), 1.0), 0.0)
 
 
-def _condition_odds(
+def _condition_probabilities(
     column: RecodedColumn, model: Model, names: Sequence[str], weights: Sequence[NDArray[np.float64]]
 ) -> NDArray[np.float64]:
-    """How likely each code of a column is to stand for fine codes that are allowed."""
-    joint, whole = np.ones(1), np.ones(1)
+    """The probability that each code of a column stands for fine codes that are allowed."""
+    allowed, total = np.ones(1), np.ones(1)
     for source, table in zip(column.sources, column.tables, strict=True):
-        digits, before = Grouping(table), model.histograms[names[source]]
-        before = before + SMOOTHING_SHARE * max(float(before.sum()), 1.0)
-        joint = np.multiply.outer(joint, digits.sums(weights[source])).ravel()
-        whole = np.multiply.outer(whole, digits.sums(before)).ravel()
+        digits, histogram = Grouping(table), model.histograms[names[source]]
+        histogram = histogram + SMOOTHING_SHARE * max(float(histogram.sum()), 1.0)
+        allowed = np.multiply.outer(allowed, digits.sums(weights[source])).ravel()
+        total = np.multiply.outer(total, digits.sums(histogram)).ravel()
     if column.merged is not None:
-        joint, whole = (Grouping(column.merged).sums(part) for part in (joint, whole))
-    odds: NDArray[np.float64] = np.minimum(joint / whole, 1.0)
-    return odds
+        allowed, total = (Grouping(column.merged).sums(part) for part in (allowed, total))
+    probabilities: NDArray[np.float64] = np.minimum(allowed / total, 1.0)
+    return probabilities

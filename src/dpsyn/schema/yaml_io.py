@@ -38,11 +38,11 @@ _RESOLVERS = (
 
 
 class _Loader(yaml.CSafeLoader):
-    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  # declared like this in the base class
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 -- declared like this in the base class
 
 
 class _Dumper(yaml.CSafeDumper):
-    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  # declared like this in the base class
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 -- declared like this in the base class
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

@@ -1,4 +1,7 @@
-"""Which marginals to measure: from released scores to cliques and budgets. Post-processing: it costs nothing."""
+"""Marginal selection: from released scores to the cliques to measure and their budgets; view schemes; basis sets.
+
+Post-processing: it costs no privacy budget.
+"""
 
 from dpsyn.selection.basis_sets import MAX_BASIS_ITEMS, build_basis_sets
 from dpsyn.selection.covering_design import BlockCapacity, build_covering_design
@@ -6,6 +9,7 @@ from dpsyn.selection.marginal_selection import MarginalChoice, select_marginals,
 from dpsyn.selection.merge import MergedMarginals, merge_marginals
 from dpsyn.selection.pair_selection import CELL_POWER, combine_pairs, select_pairs
 from dpsyn.selection.views import (
+    VIEW_SCHEMES,
     AllViews,
     CoveringViews,
     RandomViews,
@@ -19,6 +23,7 @@ from dpsyn.selection.views import (
 __all__ = [
     "CELL_POWER",
     "MAX_BASIS_ITEMS",
+    "VIEW_SCHEMES",
     "AllViews",
     "BlockCapacity",
     "CoveringViews",

@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from dpsyn.selection import kernels
 
 MAX_BASIS_ITEMS = 12
-"""Items of a basis: one of 12 has 4 096 bins (the paper's value)."""
+"""The maximum number of items of a basis; one of 12 items has 4 096 bins (the paper's value)."""
 
 MAX_TOTAL_BINS = 1 << 18
-"""Bins of all bases together: noise is drawn for each."""
+"""The maximum number of bins of all bases together; each bin gets its own noise."""
 
 _ISOLATED_GROUP_ITEMS = 3
-"""Items that are in no pair are measured in groups of three: 2^(ℓ−1)/ℓ², the variance, is least there."""
+"""Items that are in no pair are measured in groups of three: 2^(ℓ−1)/ℓ², the variance, is least for ℓ = 3."""
 
 _MIN_RELATIVE_GAIN = 1e-12
-"""What must be gained at least, relative: floating point is not to merge for ever."""
+"""The minimum relative gain of a merge, so that rounding errors cannot cause endless merging."""
 
 Basis = tuple[int, ...]
 
@@ -32,25 +32,27 @@ def build_basis_sets(
     max_items: int = MAX_BASIS_ITEMS,
     max_bins: int = MAX_TOTAL_BINS,
 ) -> list[Basis]:
-    """Sets of at most ``max_items`` items, such that each item and each pair is in one of them at least.
+    """Build sets of at most ``max_items`` items, such that each item and each pair is in at least one of them.
 
-    They begin as the maximal cliques of the graph of pairs, where every frequent itemset is to be found whose pairs are
-    known to be frequent, and as groups of the items that are in no pair. Two of them are merged as long as that lowers
-    the predicted variance of counts, averaged over items and pairs: fewer bases mean less noise in a bin, longer ones
-    more bins to add up. If the bins are too many all the same, ``max_items`` is lowered.
+    The sets start as the maximal cliques of the graph of pairs, which contain every frequent itemset whose pairs are
+    known to be frequent, and as groups of the items that are in no pair. Two sets are merged as long as that lowers the
+    predicted variance of counts, averaged over items and pairs: fewer bases mean less noise in a bin, longer bases more
+    bins to add up. If there are still too many bins, ``max_items`` is lowered.
+
+    Privacy: post-processing of the released items and pairs; it costs nothing.
     """
-    place_of = {item: place for place, item in enumerate(items)}
-    edges = {(min(edge), max(edge)) for edge in ((place_of[one], place_of[two]) for one, two in pairs)}
+    index_of = {item: index for index, item in enumerate(items)}
+    edges = {(min(edge), max(edge)) for edge in ((index_of[one], index_of[two]) for one, two in pairs)}
     while True:
-        found = _merge_bases(_initial_bases(len(items), edges, max_items), len(items), edges, max_items)
-        if max_items == 2 or sum(1 << len(basis) for basis in found) <= max_bins:
-            return [tuple(items[place] for place in basis) for basis in found]
+        bases = _merge_bases(_initial_bases(len(items), edges, max_items), len(items), edges, max_items)
+        if max_items == 2 or sum(1 << len(basis) for basis in bases) <= max_bins:
+            return [tuple(items[index] for index in basis) for basis in bases]
         max_items -= 1
 
 
-def _initial_bases(number: int, edges: set[tuple[int, int]], max_items: int) -> list[Basis]:
-    """Maximal cliques, cut where they are too long, and groups of items that are in no pair."""
-    neighbors: list[set[int]] = [set() for _ in range(number)]
+def _initial_bases(item_count: int, edges: set[tuple[int, int]], max_items: int) -> list[Basis]:
+    """Maximal cliques, split where they are too long, and groups of items that are in no pair."""
+    neighbors: list[set[int]] = [set() for _ in range(item_count)]
     for one, two in edges:
         neighbors[one].add(two)
         neighbors[two].add(one)
@@ -58,27 +60,30 @@ def _initial_bases(number: int, edges: set[tuple[int, int]], max_items: int) -> 
     bases = list(dict.fromkeys(part for clique in cliques for part in _split_clique(clique, max_items)))
     if len(bases) > len(edges):  # a dense graph can have millions of cliques
         bases = sorted(edges)
-    alone, size = [place for place in range(number) if not neighbors[place]], min(_ISOLATED_GROUP_ITEMS, max_items)
-    return [*bases, *(tuple(alone[start : start + size]) for start in range(0, len(alone), size))]
+    isolated = [item for item in range(item_count) if not neighbors[item]]
+    size = min(_ISOLATED_GROUP_ITEMS, max_items)
+    return [*bases, *(tuple(isolated[start : start + size]) for start in range(0, len(isolated), size))]
 
 
 def _maximal_cliques(neighbors: Sequence[set[int]]) -> Iterator[Basis]:
-    """All maximal cliques of two items and more (Bron and Kerbosch 1973, with the pivot of Tomita et al. 2006)."""
-    waiting: list[tuple[Basis, set[int], set[int]]] = [((), {p for p, near in enumerate(neighbors) if near}, set())]
+    """All maximal cliques of at least two items (Bron and Kerbosch 1973, with the pivot of Tomita et al. 2006)."""
+    waiting: list[tuple[Basis, set[int], set[int]]] = [
+        ((), {item for item, near in enumerate(neighbors) if near}, set())
+    ]
     while waiting:
         clique, candidates, excluded = waiting.pop()
         if not candidates and not excluded and clique:
             yield tuple(sorted(clique))
         if not candidates:
             continue
-        pivot = max(sorted(candidates | excluded), key=lambda place: len(neighbors[place] & candidates))
-        for place in sorted(candidates - neighbors[pivot]):
-            waiting.append(((*clique, place), candidates & neighbors[place], excluded & neighbors[place]))
-            candidates, excluded = candidates - {place}, excluded | {place}
+        pivot = max(sorted(candidates | excluded), key=lambda item: len(neighbors[item] & candidates))
+        for item in sorted(candidates - neighbors[pivot]):
+            waiting.append(((*clique, item), candidates & neighbors[item], excluded & neighbors[item]))
+            candidates, excluded = candidates - {item}, excluded | {item}
 
 
 def _split_clique(clique: Basis, max_items: int) -> list[Basis]:
-    """A clique, or parts of it such that each two of its items are in one of them."""
+    """A clique, or parts of it such that each pair of its items is in one of them."""
     if len(clique) <= max_items:
         return [clique]
     half = max(1, max_items // 2)
@@ -86,28 +91,28 @@ def _split_clique(clique: Basis, max_items: int) -> list[Basis]:
     return [(*one, *two) for one, two in combinations(blocks, 2)]
 
 
-def _merge_bases(bases: Sequence[Basis], number: int, edges: set[tuple[int, int]], max_items: int) -> list[Basis]:
-    """Bases after merging; those that lie within another one are dropped.
+def _merge_bases(bases: Sequence[Basis], item_count: int, edges: set[tuple[int, int]], max_items: int) -> list[Basis]:
+    """Merge bases, and drop those that are contained in another one.
 
-    In one of w bases B an itemset X has a variance of w²·2^(|B|−|X|), up to a factor that is the same for all, and from
-    several bases together 1 / the sum of their precisions. So the sum of variances over items and pairs is
-    w²·Σ 1/precision, and the two bases to merge are those that change Σ 1/precision by least.
+    Measured by one of w bases, B, an itemset X has a variance of w²·2^(|B|−|X|), up to a factor that is the same for
+    all; by several bases together it has 1 / the sum of their precisions. So the sum of variances over items and pairs
+    is w²·Σ 1/precision, and the two bases to merge are those that change Σ 1/precision the least.
     """
-    members = np.zeros((len(bases), number), np.bool_)
+    members = np.zeros((len(bases), item_count), np.bool_)
     for row, basis in enumerate(bases):
         members[row, list(basis)] = True
-    wanted = np.eye(number, dtype=np.bool_)
-    wanted[tuple(np.array(sorted(edges), np.int64).reshape(-1, 2).T)] = True
-    precision, changes = np.zeros((number, number)), np.full((len(bases), len(bases)), np.inf)
-    touched, changed = np.arange(len(bases)), np.arange(number)
+    needed = np.eye(item_count, dtype=np.bool_)
+    needed[tuple(np.array(sorted(edges), np.int64).reshape(-1, 2).T)] = True
+    precision, changes = np.zeros((item_count, item_count)), np.full((len(bases), len(bases)), np.inf)
+    touched, changed = np.arange(len(bases)), np.arange(item_count)
     while True:
         part = np.ix_(changed, changed)
-        precision[part] = np.where(wanted[part], _precisions(members[:, changed], members.sum(axis=1)), 0.0)
+        precision[part] = np.where(needed[part], _precisions(members[:, changed], members.sum(axis=1)), 0.0)
         kernels.merge_changes(members, touched, precision, max_items, changes)
         first, second = divmod(int(np.argmin(changes)), len(bases))
-        before, left = (1 / precision[wanted]).sum(), int(members.any(axis=1).sum())
-        after = before + changes[first, second]  # infinite if no two may be merged
-        if left == 1 or after * (left - 1) ** 2 >= before * left**2 * (1 - _MIN_RELATIVE_GAIN):
+        current, left = (1 / precision[needed]).sum(), int(members.any(axis=1).sum())
+        merged = current + changes[first, second]  # infinite if no two bases may be merged
+        if left == 1 or merged * (left - 1) ** 2 >= current * left**2 * (1 - _MIN_RELATIVE_GAIN):
             return [tuple(np.flatnonzero(row).tolist()) for row in members if row.any()]
         union = members[first] | members[second]
         changed, touched = np.flatnonzero(union), np.flatnonzero((members & union).any(axis=1))
@@ -116,7 +121,7 @@ def _merge_bases(bases: Sequence[Basis], number: int, edges: set[tuple[int, int]
 
 
 def _precisions(members: NDArray[np.bool_], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Of items, on the diagonal, and of pairs: Σ 2^(|X|−|B|) over the bases that hold them."""
+    """The precisions of items (on the diagonal) and of pairs: Σ 2^(|X|−|B|) over the bases B that hold X."""
     weighted = members * (2.0**-sizes)[:, None]
     precision: NDArray[np.float64] = 4 * (weighted.T @ members)
     np.fill_diagonal(precision, np.diag(precision) / 2)

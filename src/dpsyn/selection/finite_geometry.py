@@ -1,7 +1,7 @@
-"""Finite geometries: points and sets of them such that every two, or every three, points lie in exactly one set.
+"""Finite geometries: sets of points such that every two, or every three, points lie in exactly one set.
 
-There is no way to cover all pairs, or all triples, with fewer sets of that size, so that they are the best covering
-designs where they fit (Gordon, Kuperberg, Patashnik: New constructions for covering designs, 1995).
+No design covers all pairs, or all triples, with fewer sets of that size, so they are the best covering designs where
+they fit (Gordon, Kuperberg, Patashnik: New constructions for covering designs, 1995).
 """
 
 from __future__ import annotations
@@ -15,36 +15,36 @@ Line = tuple[int, ...]
 """The points of a line."""
 
 FIELD_ORDERS = (2, 3, 4, 5, 7, 8, 9, 11, 13, 16)
-"""Sizes of the fields that planes are made over: lines of up to 17 points."""
+"""The orders of the finite fields of the planes; lines have up to 17 points."""
 
 QUADRUPLE_EXPONENTS = (3, 4, 5, 6)
-"""Exponents m for which quadruples on 2^m points are listed: 14, 140, 1 240 and 10 416 of them."""
+"""The exponents m for which quadruples on 2^m points are listed: 14, 140, 1 240 and 10 416 quadruples."""
 
 _IRREDUCIBLE = {4: (1, 1), 8: (1, 1, 0), 9: (1, 0), 16: (1, 1, 0, 0)}
-"""For fields that are not those of a prime: xⁿ + … with these lower coefficients, the constant first."""
+"""For fields of non-prime order, an irreducible polynomial xⁿ + … with these lower coefficients, the constant first."""
 
 
 def affine_plane(order: int) -> list[Line]:
     """The q² + q lines of q points each of the affine plane over the field of q elements, on the points 0 … q²−1."""
     add, times = _field(order)
-    points = {pair: number for number, pair in enumerate(product(range(order), repeat=2))}
-    upright = [tuple(points[x, y] for y in range(order)) for x in range(order)]
-    sloping = [
+    points = {pair: index for index, pair in enumerate(product(range(order), repeat=2))}
+    vertical = [tuple(points[x, y] for y in range(order)) for x in range(order)]
+    sloped = [
         tuple(points[x, add[times[slope][x]][shift]] for x in range(order))
         for slope, shift in product(range(order), repeat=2)
     ]
-    return upright + sloping
+    return vertical + sloped
 
 
 def projective_plane(order: int) -> list[Line]:
-    """The q² + q + 1 lines of q + 1 points each of the projective plane: parallel lines meet in a point added."""
+    """The q² + q + 1 lines of q + 1 points each of the projective plane: parallel lines meet in an added point."""
     lines = affine_plane(order)
-    directions = [order**2 + place // order for place in range(len(lines))]
+    directions = [order**2 + index // order for index in range(len(lines))]
     return [(*line, point) for line, point in zip(lines, directions, strict=True)] + [tuple(sorted(set(directions)))]
 
 
 def inversive_plane(order: int) -> list[Line]:
-    """The q³ + q circles of q + 1 points each of the inversive plane, in which three points make a circle.
+    """The q³ + q circles of q + 1 points each of the inversive plane, in which three points determine a circle.
 
     Its points are those of the affine plane, and one more that lies on all lines. A circle is a line, or the solutions
     of N(x, y) + bx + cy + d = 0 where N(x, y) = 0 for x = y = 0 only.
@@ -63,36 +63,36 @@ def _norms(order: int) -> list[int]:
     """N(x, y) = x² + sxy + ty² for all points, with s and t such that it vanishes at the origin alone."""
     add, times = _field(order)
     for s, t in product(range(order), repeat=2):
-        found = [
+        norms = [
             add[add[times[x][x]][times[s][times[x][y]]]][times[t][times[y][y]]]
             for x, y in product(range(order), repeat=2)
         ]
-        if found.count(0) == 1:
-            return found
-    raise InternalError(f"there is no irreducible form over {order} elements")
+        if norms.count(0) == 1:
+            return norms
+    raise InternalError(f"there is no irreducible quadratic form over the field of {order} elements")
 
 
 def boolean_quadruples(power: int) -> list[Line]:
-    """The sets {a, b, c, a⊕b⊕c} on 2^m points: every three points are in exactly one."""
+    """The sets {a, b, c, a⊕b⊕c} on 2^m points: every three points are in exactly one set."""
     triples = combinations(range(2**power), 3)
     return sorted({tuple(sorted((a, b, c, a ^ b ^ c))) for a, b, c in triples})
 
 
 @cache
 def _field(order: int) -> tuple[list[list[int]], list[list[int]]]:
-    """The tables of addition and multiplication; an element is the number its coefficients spell, constant first."""
+    """The tables of addition and multiplication; an element is the integer whose digits are its coefficients."""
     prime = next(p for p in (2, 3, 5, 7, 11, 13) if order % p == 0)
     degree = next(n for n in range(1, 9) if prime**n == order)
     lower = _IRREDUCIBLE.get(order, ())
 
     def digits(number: int) -> list[int]:
-        return [number // prime**place % prime for place in range(degree)]
+        return [number // prime**power % prime for power in range(degree)]
 
-    def number(coefficients: list[int]) -> int:
-        return sum(c % prime * prime**place for place, c in enumerate(coefficients))
+    def number_of(coefficients: list[int]) -> int:
+        return sum(c % prime * prime**power for power, c in enumerate(coefficients))
 
     def plus(one: int, other: int) -> int:
-        return number([a + b for a, b in zip(digits(one), digits(other), strict=True)])
+        return number_of([a + b for a, b in zip(digits(one), digits(other), strict=True)])
 
     def times(one: int, other: int) -> int:
         result = [0] * (2 * degree - 1)
@@ -100,9 +100,9 @@ def _field(order: int) -> tuple[list[list[int]], list[list[int]]]:
             for j, b in enumerate(digits(other)):
                 result[i + j] += a * b
         for high in range(2 * degree - 2, degree - 1, -1):  # xⁿ = −(lower coefficients)
-            for place, c in enumerate(lower):
-                result[high - degree + place] -= result[high] * c
-        return number(result[:degree])
+            for power, c in enumerate(lower):
+                result[high - degree + power] -= result[high] * c
+        return number_of(result[:degree])
 
     elements = range(order)
     return [[plus(a, b) for b in elements] for a in elements], [[times(a, b) for b in elements] for a in elements]

@@ -1,4 +1,4 @@
-"""What merging bases, or marginals, gains, compiled. Arrays in, arrays out; whoever calls has checked everything."""
+"""The gains of merging bases or marginals, compiled. Arrays in, arrays out; the caller has checked everything."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def _compile(function: _Function) -> _Function:
-    """Compile on the first call and keep the result on disk; other threads run meanwhile."""
+    """Compile on the first call and cache the result on disk; the function releases the GIL."""
     return cast(_Function, njit(cache=True, nogil=True)(function))
 
 
@@ -28,10 +28,10 @@ def merge_changes(
     max_items: int,
     changes: NDArray[np.float64],
 ) -> None:
-    """For each basis of ``rows`` and each other one: how their merging changes Σ 1/precision; ∞ if it is too long.
+    """For each basis of ``rows`` and each other basis: the change of Σ 1/precision by their merge; ∞ if it is too long.
 
-    ``members`` is bases × items; a row without items is no basis. ``precision`` is items × items: of the items on its
-    diagonal, of pairs above it, Σ 2^(|X|−|B|) over the bases B that hold X; 0 for pairs that do not matter. ``changes``
+    ``members`` is bases × items; a row without items is not a basis. ``precision`` is items × items: Σ 2^(|X|−|B|) over
+    the bases B that hold X, of items on the diagonal, of pairs above it; 0 for pairs that are not needed. ``changes``
     is symmetric.
     """
     bases, items = members.shape
@@ -48,7 +48,7 @@ def merge_changes(
     for row in rows:
         for other in range(bases):
             if fresh[other] and other <= row:
-                continue  # the same two the other way round
+                continue  # the same two bases in the other order
             change = np.inf
             if other != row and sizes[other] > 0 and sizes[row] > 0:
                 size = _union(listed[row, : sizes[row]], listed[other, : sizes[other]], union)
@@ -60,7 +60,7 @@ def merge_changes(
 
 @_compile
 def _union(one: NDArray[np.int64], two: NDArray[np.int64], union: NDArray[np.int64]) -> int:
-    """Two ascending lists as one; and how long it is."""
+    """Merge two ascending lists into ``union``; returns its length."""
     size, left, right = 0, 0, 0
     while left < len(one) or right < len(two):
         if right == len(two) or (left < len(one) and one[left] <= two[right]):
@@ -84,20 +84,21 @@ def _merge_change(
     union: NDArray[np.int64],
     precision: NDArray[np.float64],
 ) -> float:
-    more, less, fewer = 2.0 ** -len(union), 2.0 ** -sizes[first], 2.0 ** -sizes[second]
+    """The change of Σ 1/precision if two bases are merged into their union."""
+    of_union, of_first, of_second = 2.0 ** -len(union), 2.0 ** -sizes[first], 2.0 ** -sizes[second]
     change = 0.0
-    for place in range(len(union)):
-        one = union[place]
-        for other in range(place, len(union)):
+    for start in range(len(union)):
+        one = union[start]
+        for other in range(start, len(union)):
             two = union[other]
-            before = precision[one, two]
-            if before > 0:
-                gained = more
+            current = precision[one, two]
+            if current > 0:
+                gained = of_union
                 if members[first, one] and members[first, two]:
-                    gained -= less
+                    gained -= of_first
                 if members[second, one] and members[second, two]:
-                    gained -= fewer
-                change += 1 / (before + (2.0 if one == two else 4.0) * gained) - 1 / before
+                    gained -= of_second
+                change += 1 / (current + (2.0 if one == two else 4.0) * gained) - 1 / current
     return change
 
 
@@ -109,7 +110,7 @@ def growth_changes(
     refused: NDArray[np.bool_],
     cells: NDArray[np.float64],
     weights: NDArray[np.float64],
-    asked: NDArray[np.int64],
+    requested: NDArray[np.int64],
     starts: NDArray[np.int64],
     needs: NDArray[np.float64],
     precision: NDArray[np.float64],
@@ -119,65 +120,65 @@ def growth_changes(
     changed: NDArray[np.bool_],
     changes: NDArray[np.float64],
 ) -> None:
-    """How W and Σ needs/√precision change if a marginal grows by an attribute and those that it then holds are dropped.
+    """The changes of W and Σ needs/√precision if a marginal grows by an attribute, and those it then holds are dropped.
 
-    ``held`` is marginals × attributes. ``asked`` has the attributes of each table asked for, the last one repeated;
-    those that begin with attributes a and b are from ``starts``[a·attributes + b] to the next. A marginal that never
-    ``grew`` is the table in its row. ``changes`` is 2 × marginals × attributes, ∞ and 0 where there is nothing
-    to gain; only what has two attributes together that ``changed`` has is worked out anew.
+    ``held`` is marginals × attributes. ``requested`` has the attributes of each requested table, the last one repeated;
+    the tables that begin with attributes a and b are from ``starts``[a·attributes + b] to the next. A marginal that
+    never ``grew`` is the requested table of its row. ``changes`` is 2 × marginals × attributes, ∞ and 0 where there is
+    nothing to gain; only entries with two attributes of a ``changed`` pair are recomputed.
     """
-    rows, places = held.shape
-    inside, dropped, own = np.empty(rows, np.int64), np.empty(rows, np.int64), np.empty(places + 1, np.int64)
-    larger, many = np.empty((places, rows), np.int64), np.zeros(places, np.int64)
+    rows, attributes = held.shape
+    inside, dropped, own = np.empty(rows, np.int64), np.empty(rows, np.int64), np.empty(attributes + 1, np.int64)
+    larger, larger_count = np.empty((attributes, rows), np.int64), np.zeros(attributes, np.int64)
     for row in range(rows):
-        for place in range(places):
-            if alive[row] and grew[row] and held[row, place]:
-                larger[place, many[place]] = row
-                many[place] += 1
+        for attribute in range(attributes):
+            if alive[row] and grew[row] and held[row, attribute]:
+                larger[attribute, larger_count[attribute]] = row
+                larger_count[attribute] += 1
     for row in range(rows):
         if not alive[row]:
-            for place in range(places):
-                changes[0, row, place], changes[1, row, place] = np.inf, 0.0
+            for attribute in range(attributes):
+                changes[0, row, attribute], changes[1, row, attribute] = np.inf, 0.0
             continue
-        grown, touched, many_own = held[row].copy(), False, 0
-        for place in range(places):
-            if held[row, place]:
-                for before in own[:many_own]:
-                    touched = touched or changed[before, place]
-                own[many_own] = place
-                many_own += 1
-        for place in range(places):
+        grown, touched, own_count = held[row].copy(), False, 0
+        for attribute in range(attributes):
+            if held[row, attribute]:
+                for other in own[:own_count]:
+                    touched = touched or changed[other, attribute]
+                own[own_count] = attribute
+                own_count += 1
+        for attribute in range(attributes):
             concerned = touched
-            for other in own[:many_own]:
-                concerned = concerned or changed[other, place]
+            for other in own[:own_count]:
+                concerned = concerned or changed[other, attribute]
             if not concerned:
                 continue
-            changes[0, row, place], changes[1, row, place] = np.inf, 0.0
-            size = cells[row] * sizes[place]
-            if held[row, place] or refused[row, place]:
+            changes[0, row, attribute], changes[1, row, attribute] = np.inf, 0.0
+            size = cells[row] * sizes[attribute]
+            if held[row, attribute] or refused[row, attribute]:
                 continue
-            grown[place] = True
+            grown[attribute] = True
             dropped[0], drops, tables, fits = row, 1, 0, size <= max_cells
-            own[many_own] = place
-            for last in range(many_own + 1):
-                for before in range(last):
-                    pair = min(own[before], own[last]) * places + max(own[before], own[last])
+            own[own_count] = attribute
+            for last in range(own_count + 1):
+                for earlier in range(last):
+                    pair = min(own[earlier], own[last]) * attributes + max(own[earlier], own[last])
                     for table in range(starts[pair], starts[pair + 1]):
-                        if _holds(grown, asked[table]):
+                        if _holds(grown, requested[table]):
                             inside[tables] = table
                             tables += 1
                             if alive[table] and not grew[table] and table != row:
                                 dropped[drops] = table
                                 drops += 1
-                                fits = fits or cells[table] == size  # it is there already
-            for other in larger[place, : many[place]]:
+                                fits = fits or cells[table] == size  # a table of this size exists already
+            for other in larger[attribute, : larger_count[attribute]]:
                 if _within(held[other], grown):
                     dropped[drops] = other
                     drops += 1
-            grown[place] = False
+            grown[attribute] = False
             if drops == 1 or not fits:
                 continue
-            weight = weights[row] * (sizes[place] * importance[place]) ** CELL_POWER
+            weight = weights[row] * (sizes[attribute] * importance[attribute]) ** CELL_POWER
             saved, error = 0.0, 0.0
             for drop in range(drops):
                 saved += weights[dropped[drop]]
@@ -185,24 +186,26 @@ def growth_changes(
                 now = precision[inside[at]]
                 after = now + weight / size
                 for drop in range(drops):
-                    if _holds(held[dropped[drop]], asked[inside[at]]):
+                    if _holds(held[dropped[drop]], requested[inside[at]]):
                         after -= weights[dropped[drop]] / cells[dropped[drop]]
                 error += needs[inside[at]] * (1 / math.sqrt(after) - 1 / math.sqrt(now))
-            changes[0, row, place] = weight - saved
-            changes[1, row, place] = error
+            changes[0, row, attribute] = weight - saved
+            changes[1, row, attribute] = error
 
 
 @_compile
 def _within(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> bool:
-    for place in range(len(one)):
-        if one[place] and not other[place]:
+    """Whether all attributes of one marginal are in the other."""
+    for attribute in range(len(one)):  # noqa: SIM110 -- compiled loops are faster
+        if one[attribute] and not other[attribute]:
             return False
     return True
 
 
 @_compile
 def _holds(held: NDArray[np.bool_], attributes: NDArray[np.int64]) -> bool:
-    for place in attributes:
-        if not held[place]:
+    """Whether a marginal holds all of these attributes."""
+    for attribute in attributes:  # noqa: SIM110 -- compiled loops are faster
+        if not held[attribute]:
             return False
     return True

@@ -1,7 +1,8 @@
-"""Which views to publish: sets of attributes whose tables are measured so that any other table can be worked out.
+"""View selection: sets of attributes whose marginals are measured, so that any other marginal can be reconstructed.
 
-PriView (SIGMOD 2014) takes a covering design, the concept behind DPSyn random sets. How large views are, and whether
-all pairs or all triples are covered, is decided by the noise that tables of pairs or triples are predicted to have.
+PriView (SIGMOD 2014, section 4.2) measures the blocks of a covering design; the concept paper behind DPSyn takes random
+sets. If no scheme is given, the predicted noise of two-way and three-way marginals decides how large the views are, and
+whether they cover all pairs or all triples of attributes.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from types import MappingProxyType
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,83 +23,155 @@ from dpsyn.selection.covering_design import MAX_SUBSETS, BlockCapacity, build_co
 from dpsyn.selection.pair_selection import CELL_POWER
 
 MAX_VIEW_ATTRIBUTES = 12
-"""Attributes of a view, unless they are asked for; beyond, views of binary attributes have thousands of cells."""
+"""The maximum number of attributes of a view, unless the scheme gives one; with more, views of binary attributes have
+thousands of cells."""
 
 MAX_VIEW_CELLS = 5_000
-"""Cells of a view (PrivSyn's γ), unless a single attribute has more; a pair with more is not covered."""
+"""The maximum number of cells of a view (PrivSyn's γ), unless one attribute alone has more values. A pair of attributes
+with more cells is not covered."""
 
 MAX_NOISE_RATIO = 1.5
-"""Views as large as possible are taken whose noise is at most so many times the least: large views answer questions of
-many attributes. Of binary attributes it takes views of six or seven (``bench/priview.py``)."""
+"""Views are as large as possible with a noise of at most this multiple of the least: large views answer queries of many
+attributes. Of binary attributes it takes views of six or seven (``bench/priview.py``)."""
 
 NEGLIGIBLE_ERROR = 0.001
-"""Noise of this share of the rows does not matter, so that views may be as large as they like up to it."""
+"""A predicted error of this share of the rows does not matter, so views may grow until they reach it."""
 
 MAX_TRIPLE_ERROR = 0.003
-"""All triples are covered if their tables are predicted to be off by no more than this share of the rows."""
+"""All triples are covered if the predicted error of three-way marginals is at most this share of the rows."""
 
 MAX_ATTRIBUTES_FOR_TRIPLES = 64
-"""Attributes of which all triples may be covered; more take long to arrange."""
+"""The maximum number of attributes of which all triples are covered; the design of more takes too long."""
+
+_MAX_SCHEME_NUMBER = 10_000
+"""The maximum of each number in a scheme. More views or attributes would never be measured."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CoveringViews:
-    """A covering design: all sets of ``strength`` attributes are in a view of at most ``attributes``."""
+    """A covering design: every set of ``strength`` attributes is in a view (PriView, section 4.2).
+
+    Written ``covering:2x8``: all pairs of attributes, in views of at most 8 attributes.
+
+    Attributes:
+        strength: t, the number of attributes of the sets that are covered: 1, 2 (all pairs) or 3 (all triples).
+            Larger designs have too many views to be measured.
+        attributes: ℓ, the maximum number of attributes of a view; at least ``strength``.
+
+    Example:
+        >>> parse_views("covering:2x8") == CoveringViews(strength=2, attributes=8)
+        True
+    """
+
+    name: ClassVar[str] = "covering"
 
     strength: int
     attributes: int
 
+    def __post_init__(self) -> None:
+        _require_counts(self, strength=self.strength, attributes=self.attributes)
+        if self.strength > min(3, self.attributes):
+            raise UserError(
+                f"views cannot cover sets of {self.strength} attributes by views of {self.attributes}; cover pairs (2) "
+                f"or triples (3), by views of at least as many attributes"
+            )
 
-@dataclass(frozen=True, slots=True)
+    def __str__(self) -> str:
+        return f"{self.name}:{self.strength}x{self.attributes}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RandomViews:
-    """So many views of so many attributes each, at random; every attribute is in one at least."""
+    """Random sets of attributes; every attribute is in at least one of them (the concept paper behind DPSyn).
 
-    number: int
+    Written ``random:50x8``: 50 views of at most 8 attributes each.
+
+    Attributes:
+        count: the number of views. There are more if otherwise an attribute would be in no view.
+        attributes: the maximum number of attributes of a view.
+
+    Example:
+        >>> parse_views("random:50x8") == RandomViews(count=50, attributes=8)
+        True
+    """
+
+    name: ClassVar[str] = "random"
+
+    count: int
     attributes: int
 
+    def __post_init__(self) -> None:
+        _require_counts(self, count=self.count, attributes=self.attributes)
 
-@dataclass(frozen=True, slots=True)
+    def __str__(self) -> str:
+        return f"{self.name}:{self.count}x{self.attributes}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AllViews:
-    """Every set of ``ways`` attributes."""
+    """Every set of ``ways`` attributes, such as all two-way marginals. Written ``all:2``.
+
+    Attributes:
+        ways: the number of attributes of each view.
+
+    Example:
+        >>> parse_views("all:3") == AllViews(ways=3)
+        True
+    """
+
+    name: ClassVar[str] = "all"
 
     ways: int
 
+    def __post_init__(self) -> None:
+        _require_counts(self, ways=self.ways)
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.ways}"
+
 
 ViewScheme = CoveringViews | RandomViews | AllViews
-"""What a person may ask for."""
+"""Which sets of attributes are measured as views. ``str`` gives the text that `parse_views` reads."""
 
-_FORMS: dict[str, type[CoveringViews] | type[RandomViews] | type[AllViews]] = {
-    r"covering:(\d+)x(\d+)": CoveringViews,
-    r"random:(\d+)x(\d+)": RandomViews,
-    r"all:(\d+)": AllViews,
-}
+VIEW_SCHEMES: Mapping[str, type[ViewScheme]] = MappingProxyType(
+    {scheme.name: scheme for scheme in (CoveringViews, RandomViews, AllViews)}
+)
+"""The view schemes by name."""
 
 
 def parse_views(text: str) -> ViewScheme:
-    """Views as people write them: ``covering:2x8``, ``random:50x8``, ``all:3``."""
-    for form, kind in _FORMS.items():
-        found = re.fullmatch(form, text.strip())
-        if found:
-            numbers = [int(number) for number in found.groups()]
-            if min(numbers) < 1 or max(numbers) > 10_000 or (kind is CoveringViews and numbers[0] > min(3, numbers[1])):
-                raise UserError(
-                    f"views {text!r} make no sense; cover pairs (2) or triples (3) by views of as many or more"
-                )
-            return kind(*numbers)
+    """Read a view scheme from its text: ``covering:2x8``, ``random:50x8`` or ``all:3``."""
+    if match := re.fullmatch(r"(covering|random):(\d+)x(\d+)", text.strip()):
+        first, attributes = int(match[2]), int(match[3])
+        if match[1] == CoveringViews.name:
+            return CoveringViews(strength=first, attributes=attributes)
+        return RandomViews(count=first, attributes=attributes)
+    if match := re.fullmatch(r"all:(\d+)", text.strip()):
+        return AllViews(ways=int(match[1]))
     raise UserError(
         f"views {text!r} are not known; write covering:2x8 (all pairs in views of 8 attributes), random:50x8 (50 views "
-        "of 8 random attributes) or all:3 (every 3 attributes)"
+        "of 8 random attributes) or all:3 (every set of 3 attributes)"
     )
+
+
+def _require_counts(scheme: object, **counts: int) -> None:
+    """Refuse numbers of a scheme that are not integers from 1 to 10 000."""
+    for name, count in counts.items():
+        if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= _MAX_SCHEME_NUMBER:
+            raise UserError(
+                f"{name} of the views {type(scheme).__name__} is {count!r}; give a whole number from 1 to "
+                f"{_MAX_SCHEME_NUMBER:,}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class ViewNoise:
-    """What decides how noisy views are.
+    """The quantities that determine the noise of views.
 
     Attributes:
-        rho: what they may cost together.
-        sensitivity: how much one unit changes a table, in L2.
-        rows: how many rows there are, about; public.
+        rho: the zCDP budget ρ of all views together.
+        sensitivity: the L2 sensitivity of one marginal.
+        rows: the approximate number of rows; a public or a released number.
     """
 
     rho: float
@@ -106,11 +181,11 @@ class ViewNoise:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ViewSelection:
-    """Views that were decided on.
+    """The selected views.
 
     Attributes:
-        cliques: their attributes.
-        description: what they are, for people.
+        cliques: the attributes of each view.
+        description: a phrase for people, such as "3 views of up to 8 attributes, which hold every pair".
     """
 
     cliques: tuple[Clique, ...]
@@ -125,36 +200,43 @@ def select_views(
     max_cells: int,
     max_total_cells: int,
 ) -> ViewSelection:
-    """The views to measure: those asked for, or a covering design of the size and strength that the noise suggests.
+    """Select the views to measure: those of a scheme, or a covering design whose size and strength suit the noise.
 
     Args:
-        sizes: the attributes, and how many values each has.
-        noise: what the tables of views will have.
-        scheme: what a person wants.
-        max_cells: cells that a view may have.
-        max_total_cells: cells that all views may have together; if a covering design has more, random views are taken.
+        sizes: the attributes, and the number of values of each.
+        noise: the noise of the views.
+        scheme: which views to measure; None lets the noise decide.
+        max_cells: the maximum number of cells of a view.
+        max_total_cells: the maximum number of cells of all views together. If a covering design would have more,
+            random views are selected.
+
+    Privacy: costs nothing. The selection depends only on the schema, the budget and ``noise.rows``.
     """
-    names, numbers = tuple(sizes), tuple(sizes.values())
-    max_cells = min(max_cells, max(MAX_VIEW_CELLS, *numbers))
+    names, value_counts = tuple(sizes), tuple(sizes.values())
+    max_cells = min(max_cells, max(MAX_VIEW_CELLS, *value_counts))
     blocks: Sequence[Sequence[int]]
     if scheme is None:
-        blocks, words = _suggest_views(numbers, noise, max_cells, max_total_cells)
+        blocks, property_phrase = _suggest_views(value_counts, noise, max_cells, max_total_cells)
     elif isinstance(scheme, CoveringViews):
-        room = BlockCapacity(sizes=numbers, max_attributes=scheme.attributes, max_cells=max_cells)
-        blocks, words = build_covering_design(room, scheme.strength), _describe_coverage(scheme.strength)
+        capacity = BlockCapacity(sizes=value_counts, max_attributes=scheme.attributes, max_cells=max_cells)
+        blocks = build_covering_design(capacity, scheme.strength)
+        property_phrase = _describe_coverage(scheme.strength)
     elif isinstance(scheme, RandomViews):
-        room = BlockCapacity(sizes=numbers, max_attributes=scheme.attributes, max_cells=max_cells)
-        blocks, words = choose_random_views(room, scheme.number), "taken at random"
+        capacity = BlockCapacity(sizes=value_counts, max_attributes=scheme.attributes, max_cells=max_cells)
+        blocks, property_phrase = choose_random_views(capacity, scheme.count), "taken at random"
     else:
         ways = min(scheme.ways, len(names))
         if math.comb(len(names), ways) > max_total_cells:
             raise UserError(f"there are {math.comb(len(names), ways):,} sets of {ways} attributes; ask for fewer")
-        blocks, words = list(combinations(range(len(names)), ways)), f"which are all sets of {ways}"
+        blocks, property_phrase = list(combinations(range(len(names)), ways)), f"which are all sets of {ways}"
     longest = max(len(block) for block in blocks)
-    error = predict_pair_error(numbers, blocks, noise)
-    off = f"; a table of two attributes is predicted to be off by {_format_percent(error)} of the rows" if error else ""
+    error = predict_pair_error(value_counts, blocks, noise)
+    error_phrase = f"; the predicted error of a two-way marginal is {_format_percent(error)} of the rows"
     views = f"{len(blocks)} views of up to {longest} attributes" if len(blocks) > 1 else f"one view of {longest}"
-    return ViewSelection(tuple(tuple(names[place] for place in block) for block in blocks), f"{views}, {words}{off}")
+    return ViewSelection(
+        tuple(tuple(names[index] for index in block) for block in blocks),
+        f"{views}, {property_phrase}{error_phrase if error else ''}",
+    )
 
 
 def _describe_coverage(strength: int) -> str:
@@ -165,99 +247,106 @@ def _format_percent(share: float) -> str:
     return f"{100 * share:.2g} %" if share < 1 else "all"
 
 
-# ── what the noise suggests ──────────────────────────────────────────────────────────────────────────────────
+# ── views that suit the noise ────────────────────────────────────────────────────────────────────────────────
 
 
 def _suggest_views(
     sizes: tuple[int, ...], noise: ViewNoise, max_cells: int, max_total_cells: int
 ) -> tuple[Sequence[tuple[int, ...]], str]:
-    """A covering design of triples or pairs; random views if that is too large."""
+    """A covering design of triples or pairs; random views if that has too many cells."""
+    if len(sizes) == 1:
+        return [(0,)], "which is the whole table"
     for strength in (3, 2):
         if len(sizes) < strength or (strength == 3 and len(sizes) > MAX_ATTRIBUTES_FOR_TRIPLES):
             continue
         cells, error = _best_view_cells(sizes, strength, noise, max_cells)
         if strength == 3 and (error > MAX_TRIPLE_ERROR or cells * _min_views(sizes, strength, cells) > max_total_cells):
             continue
-        room = BlockCapacity(sizes=sizes, max_attributes=min(len(sizes), MAX_VIEW_ATTRIBUTES), max_cells=cells)
+        capacity = BlockCapacity(sizes=sizes, max_attributes=min(len(sizes), MAX_VIEW_ATTRIBUTES), max_cells=cells)
         if len(sizes) ** strength <= MAX_SUBSETS and cells * _min_views(sizes, strength, cells) <= 2 * max_total_cells:
-            design = build_covering_design(room, strength)
-            if sum(room.count_cells(block) for block in design) <= max_total_cells:
+            design = build_covering_design(capacity, strength)
+            if sum(capacity.count_cells(block) for block in design) <= max_total_cells:
                 return design, _describe_coverage(strength)
     cells = max(64, max(sizes))
-    room = BlockCapacity(sizes=sizes, max_attributes=min(len(sizes), MAX_VIEW_ATTRIBUTES), max_cells=cells)
-    return choose_random_views(room, max(1, max_total_cells // (2 * cells))), "taken at random"
+    capacity = BlockCapacity(sizes=sizes, max_attributes=min(len(sizes), MAX_VIEW_ATTRIBUTES), max_cells=cells)
+    return choose_random_views(capacity, max(1, max_total_cells // (2 * cells))), "taken at random"
 
 
 def _best_view_cells(sizes: tuple[int, ...], strength: int, noise: ViewNoise, max_cells: int) -> tuple[int, float]:
-    """Cells of a view, and the error that a table of ``strength`` attributes is then predicted to have.
+    """The best number of cells of a view, and the error that it predicts for a marginal of ``strength`` attributes.
 
-    The noise of m views of c cells has variance c·m/2ρ in a sum over a view, and a table of t attributes is in
-    m·(ℓ choose t)/(d choose t) of them. So m does not matter: the variance of its interaction goes as
-    c·(d choose t)/(ℓ choose t), with ℓ = log c / log s for attributes of s values.
+    With m views of c cells, a sum over a view has the noise variance c·m/2ρ, and a marginal of t attributes is in
+    m·(ℓ choose t)/(d choose t) of the views. So m does not matter: the variance of the marginal's interaction is
+    proportional to c·(d choose t)/(ℓ choose t), with ℓ = log c / log s for attributes of s values.
     """
-    largest = math.prod(sorted(sizes)[-strength:])  # the table that has most cells, which must fit
-    least = min(max_cells, largest)
-    each = math.exp(np.mean(np.log(sizes))) if max(sizes) > 1 else 1.0
+    largest = math.prod(sorted(sizes)[-strength:])  # the cells of the largest marginal, which must fit
+    smallest = min(max_cells, largest)
+    mean_size = math.exp(np.mean(np.log(sizes))) if max(sizes) > 1 else 1.0
     choices, errors = [], []
-    for cells in sorted({least, *(2**power for power in range(2, 21) if least <= 2**power <= max_cells)}):
-        length = min(len(sizes), MAX_VIEW_ATTRIBUTES, math.log(cells) / math.log(each) if each > 1 else len(sizes))
-        length = max(length, strength)
-        spread = math.prod((len(sizes) - n) / (length - n) for n in range(strength))
-        deviation = noise.sensitivity * math.sqrt(cells * spread / (2 * noise.rho))
+    for cells in sorted({smallest, *(2**power for power in range(2, 21) if smallest <= 2**power <= max_cells)}):
+        length = max(_view_length(sizes, cells, mean_size), strength)
+        views_per_marginal = math.prod((len(sizes) - n) / (length - n) for n in range(strength))
+        std = noise.sensitivity * math.sqrt(cells * views_per_marginal / (2 * noise.rho))
         choices.append(cells)
-        errors.append(math.sqrt(2 / math.pi) * deviation * each ** (strength / 2) / (2 * noise.rows))
-    allowed = max(MAX_NOISE_RATIO * min(errors), NEGLIGIBLE_ERROR)
-    best = max(place for place, error in enumerate(errors) if error <= allowed)
+        errors.append(math.sqrt(2 / math.pi) * std * mean_size ** (strength / 2) / (2 * noise.rows))
+    max_error = max(MAX_NOISE_RATIO * min(errors), NEGLIGIBLE_ERROR)
+    best = max(index for index, error in enumerate(errors) if error <= max_error)
     return choices[best], errors[best]
 
 
 def _min_views(sizes: tuple[int, ...], strength: int, cells: int) -> int:
-    """As many views as a covering design has at least, about."""
-    each = math.exp(np.mean(np.log(sizes)))
-    length = min(len(sizes), MAX_VIEW_ATTRIBUTES, math.log(cells) / math.log(each) if each > 1 else len(sizes))
+    """The approximate minimum number of views of a covering design."""
+    length = _view_length(sizes, cells, math.exp(np.mean(np.log(sizes))))
     return math.ceil(math.prod(max((len(sizes) - n) / max(length - n, 1.0), 1.0) for n in range(strength)))
 
 
-def predict_pair_error(sizes: tuple[int, ...], blocks: Sequence[Sequence[int]], noise: ViewNoise) -> float:
-    """The share of rows that tables of two attributes are predicted to have in wrong cells, on average; 0 for no pairs.
+def _view_length(sizes: tuple[int, ...], cells: int, mean_size: float) -> float:
+    """ℓ, the number of attributes of a view with ``cells`` cells, if all attributes have their geometric mean size."""
+    attributes = math.log(cells) / math.log(mean_size) if mean_size > 1 else len(sizes)
+    return min(len(sizes), MAX_VIEW_ATTRIBUTES, attributes)
 
-    That is half the sum of |errors|, c·σ·√(2/π)/2 for c cells. The variance of a cell follows from that of the
-    components of a table (``query/blue.py``); pairs that no view holds are left out.
+
+def predict_pair_error(sizes: tuple[int, ...], blocks: Sequence[Sequence[int]], noise: ViewNoise) -> float:
+    """The predicted share of rows that two-way marginals have in wrong cells, on average; 0 if views hold no pair.
+
+    That is half the sum of the absolute errors, c·σ·√(2/π)/2 for c cells. The variance of a cell follows from the
+    variances of the components of a table (``query/blue.py``). Pairs that no view holds are left out.
     """
-    cells = np.array([math.prod([sizes[place] for place in block]) for block in blocks], np.float64)
-    shares = noise.rho * cells**CELL_POWER / (cells**CELL_POWER).sum()
-    precisions = 2 * shares / noise.sensitivity**2 / cells  # of a sum over all cells of a view
+    cells = np.array([math.prod([sizes[index] for index in block]) for block in blocks], np.float64)
+    rhos = noise.rho * cells**CELL_POWER / (cells**CELL_POWER).sum()
+    precisions = 2 * rhos / noise.sensitivity**2 / cells  # of a sum over all cells of a view
     member = np.zeros((len(blocks), len(sizes)))
     for row, block in zip(member, blocks, strict=True):
         row[list(block)] = 1.0
     pairs = member.T @ (member * precisions[:, None])
     one, other = np.triu_indices(len(sizes), 1)
-    held = pairs[one, other] > 0
-    one, other, contrasts = one[held], other[held], np.array(sizes, np.float64) - 1
+    covered = pairs[one, other] > 0
+    one, other, contrasts = one[covered], other[covered], np.array(sizes, np.float64) - 1
     if not len(one):
         return 0.0
-    alone, together = contrasts / np.diag(pairs), contrasts[one] * contrasts[other] / pairs[one, other]
-    deviations = np.sqrt(1 / precisions.sum() + alone[one] + alone[other] + together)  # of a cell, times its number
-    return float(deviations.mean()) * math.sqrt(2 / math.pi) / (2 * noise.rows)
+    main_effects = contrasts / np.diag(pairs)
+    interactions = contrasts[one] * contrasts[other] / pairs[one, other]
+    stds = np.sqrt(1 / precisions.sum() + main_effects[one] + main_effects[other] + interactions)  # of a cell, times c
+    return float(stds.mean()) * math.sqrt(2 / math.pi) / (2 * noise.rows)
 
 
-def choose_random_views(room: BlockCapacity, number: int, *, seed: int = 0) -> list[tuple[int, ...]]:
-    """So many random sets of attributes, each as large as there is room for; together they hold every attribute.
+def choose_random_views(capacity: BlockCapacity, count: int, *, seed: int = 0) -> list[tuple[int, ...]]:
+    """Choose ``count`` random sets of attributes, each as large as the capacity allows; together they hold all.
 
-    Attributes come in random order and are taken as long as they fit. The first sets take those that are in no set
-    yet first; if that does not reach all of them, there are more sets than asked for.
+    Attributes come in random order and are taken as long as they fit. The last sets take attributes that are in no set
+    yet first. If that does not reach all attributes, there are more sets than ``count``.
     """
-    rng, count = np.random.default_rng(seed), len(room.sizes)
+    rng, attributes = np.random.default_rng(seed), len(capacity.sizes)
     views: list[tuple[int, ...]] = []
-    waiting = set(range(count))
-    while len(views) < number or waiting:
-        order = rng.permutation(count).tolist()
-        if len(views) >= number - len(waiting):
-            order.sort(key=lambda place: place not in waiting)
+    missing = set(range(attributes))
+    while len(views) < count or missing:
+        order = rng.permutation(attributes).tolist()
+        if len(views) >= count - len(missing):
+            order.sort(key=lambda index: index not in missing)
         view: list[int] = []
-        for place in order:
-            if room.fits([*view, place]):
-                view.append(place)
-        waiting.difference_update(view)
+        for index in order:
+            if capacity.fits([*view, index]):
+                view.append(index)
+        missing.difference_update(view)
         views.append(tuple(sorted(view)))
     return views

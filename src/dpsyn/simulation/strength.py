@@ -9,6 +9,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsyn.encoding import contingency_table
+
 CodeColumn = NDArray[np.int64]
 CountTable = NDArray[np.float64]
 
@@ -86,8 +88,7 @@ def _count_tables(columns: Sequence[CodeColumn], ways: int, random: np.random.Ge
 
 def _count_table(columns: Sequence[CodeColumn]) -> CountTable:
     shape = [int(column.max()) + 1 for column in columns]
-    counts = np.bincount(np.ravel_multi_index(columns, shape), minlength=int(np.prod(shape)))
-    return counts.reshape(shape).astype(np.float64)
+    return contingency_table(columns, shape).astype(np.float64)
 
 
 def _distance_and_chance(counts: CountTable, simpler: CountTable, random: np.random.Generator) -> tuple[float, float]:

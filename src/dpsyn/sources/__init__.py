@@ -1,4 +1,4 @@
-"""Readers of private tables, all as batches: CSV, Parquet, Arrow, pandas, DuckDB, PostgreSQL, baskets."""
+"""Readers of private tables as Arrow batches: CSV, Parquet, Arrow, pandas, DuckDB, PostgreSQL, baskets."""
 
 from dpsyn.sources.baskets import open_basket_source
 from dpsyn.sources.factory import is_pattern, open_source, read_table

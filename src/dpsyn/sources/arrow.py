@@ -1,4 +1,4 @@
-"""Arrow tables: files, tables in memory, and anything that offers Arrow's C stream."""
+"""Arrow tables: files, tables in memory, and objects with the Arrow C stream interface."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpsyn.errors import SourceError
 from dpsyn.sources.files import FilePiece, redact_path
 from dpsyn.sources.source import BATCH_ROWS, attempt, guard_batches
 
-_BROKEN = "it may be cut off, damaged, or not be an Arrow file"
+_BROKEN = "it may be cut off or damaged, or it may not be an Arrow file"
 
 
 class ArrowFileSource:
@@ -26,7 +26,7 @@ class ArrowFileSource:
         self.byte_size: int | None = path.stat().st_size
         self._path = path
         if not path.is_file():
-            raise SourceError(f"{self.label} is not a file")
+            raise SourceError(f"{self.label} is not a file; give the path of an Arrow file")
         self.schema = attempt(self._read_schema, self.label, _BROKEN)
 
     def _read_schema(self) -> pa.Schema:
@@ -38,18 +38,18 @@ class ArrowFileSource:
         return [FilePiece(path=str(self._path))]
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The rows, as the file groups them."""
+        """The rows, in the batches of the file."""
         return guard_batches(lambda: self._read(columns), self.label, _BROKEN)
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         with pa.OSFile(str(self._path)) as stream:
             reader = _open_reader(stream)
             whole_file = isinstance(reader, paipc.RecordBatchFileReader)
-            found = (reader.get_batch(index) for index in range(reader.num_record_batches)) if whole_file else reader
-            for batch in found:
-                chosen = batch.select(list(columns))
-                chosen.validate(full=True)  # a damaged file must not lead us to memory that is not its own
-                yield chosen
+            batches = (reader.get_batch(index) for index in range(reader.num_record_batches)) if whole_file else reader
+            for batch in batches:
+                selected = batch.select(list(columns))
+                selected.validate(full=True)  # the offsets of a damaged file could point outside of its memory
+                yield selected
 
 
 def _open_reader(stream: pa.NativeFile) -> Any:
@@ -61,7 +61,7 @@ def _open_reader(stream: pa.NativeFile) -> Any:
 
 
 class ArrowStreamSource:
-    """Anything that offers Arrow's C stream: Arrow tables, polars frames, DuckDB relations, readers."""
+    """An object with the Arrow C stream interface: an Arrow table, a polars DataFrame, a record batch reader."""
 
     byte_size: int | None = None
 
@@ -73,16 +73,20 @@ class ArrowStreamSource:
         self.schema = self._first.schema
 
     def _open(self) -> pa.RecordBatchReader:
-        return attempt(lambda: _open_stream(self._data), self.label, "it does not offer rows as Arrow batches")
+        return attempt(
+            lambda: _open_stream(self._data),
+            self.label,
+            "it does not provide its rows as Arrow batches; convert it to a DataFrame or an Arrow table first",
+        )
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The rows, as the stream groups them."""
+        """The rows, in the batches of the stream."""
         stream, self._first = self._first, None
         if stream is None:
             if not self.rereadable:
-                raise SourceError(f"{self.label} can be read only once; give a table or a file")
+                raise SourceError(f"{self.label} can be read only once; give a table or a file instead")
             stream = self._open()
-        for batch in guard_batches(lambda: stream, self.label, "the stream broke off"):
+        for batch in guard_batches(lambda: stream, self.label, "the stream stopped with an error"):
             yield batch.select(list(columns))
 
 
@@ -92,5 +96,5 @@ def _open_stream(data: Any) -> pa.RecordBatchReader:
     if isinstance(data, pa.Table):
         return data.to_reader(max_chunksize=BATCH_ROWS)
     if type(data).__module__.partition(".")[0] == "polars" and "Object" in [str(kind) for kind in data.dtypes]:
-        raise SourceError("the given DataFrame has a column of Python objects; cast it to text first")
+        raise SourceError("the given DataFrame has a column of Python objects; convert it to text first")
     return pa.RecordBatchReader.from_stream(data)

@@ -1,6 +1,6 @@
-"""Baskets → a source in the long form: one row for each item of a basket.
+"""Readers of baskets (transactions), all in the long form: one row for each item of a basket.
 
-A basket that holds nothing is a row without an item. So what counts baskets reads one form, whatever they come from.
+An empty basket is one row without an item. The engine that counts baskets therefore reads one form only.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpsyn.encoding.cells import bytes_of_object
+from dpsyn.encoding.entries import bytes_of_object
 from dpsyn.errors import SourceError
 from dpsyn.sources.factory import open_source
 from dpsyn.sources.source import Source, guard_batches
 
 BLOCK_BYTES = 1 << 22
-"""Read at once; a line may be longer."""
+"""Bytes that are read at a time; a line may be longer."""
 
 BATCH_BASKETS = 1 << 14
-"""Baskets of a list that are handed on together."""
+"""Baskets of a list that make one batch."""
 
 _COLUMNS = pa.schema([("basket", pa.int64()), ("item", pa.large_binary())])
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
@@ -33,20 +33,20 @@ _SPACES[list(b" \t\n\v\f\r")] = True
 
 
 def open_basket_source(data: Any, *, query: str | None = None) -> Source:
-    """A source of baskets in the long form, with a column for the basket and one for the item.
+    """Open baskets as a source in the long form, with a column for the basket and one for the item.
 
-    A file called ``.dat`` (also compressed) has a basket on each line, its items separated by white space (the format
-    of the FIMI repository); a list has a list of items for each basket. Both have the columns ``basket`` and ``item``.
-    Anything else is a long table as ``open_source`` reads it.
+    A ``.dat`` file (also compressed) has one basket on each line, with items separated by white space (the format of
+    the FIMI repository). A list has one list of items for each basket. Both get the columns ``basket`` and ``item``.
+    Anything else is a table in the long form, which ``open_source`` reads.
     """
-    lines = isinstance(data, str | os.PathLike) and _suffix(Path(data)) == ".dat" and Path(data).is_file()
-    if query is not None and (lines or isinstance(data, list | tuple)):
+    is_dat_file = isinstance(data, str | os.PathLike) and _suffix(Path(data)) == ".dat" and Path(data).is_file()
+    if query is not None and (is_dat_file or isinstance(data, list | tuple)):
         raise SourceError("lists of baskets and .dat files take no query; give a table or a database")
     if isinstance(data, list | tuple):
         return BasketListSource(data)
-    if lines:
+    if is_dat_file:
         return BasketLinesSource(Path(data))
-    return open_source(data, query=query, other_suffixes=".dat (a basket on each line; also compressed)")
+    return open_source(data, query=query, other_suffixes=".dat (one basket on each line; also compressed)")
 
 
 def _suffix(path: Path) -> str:
@@ -55,10 +55,10 @@ def _suffix(path: Path) -> str:
 
 
 class BasketLinesSource:
-    """A text file with a basket on each line, an empty line being an empty basket.
+    """A text file with one basket on each line; an empty line is an empty basket.
 
-    Whatever stands between white space is an item, so no line can be wrong: bytes that are not UTF-8 make an item that
-    no universe lists.
+    Everything between white space is an item, so no line can be invalid: bytes that are not UTF-8 become an item that
+    no universe of items lists.
     """
 
     rereadable = True
@@ -70,9 +70,9 @@ class BasketLinesSource:
         self._path = path
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The items, basket after basket."""
+        """The items, basket by basket."""
         return guard_batches(
-            lambda: self._read(columns), self.label, "the file may be cut off, or not be what it is called"
+            lambda: self._read(columns), self.label, "the file may be cut off, or its format may not match its suffix"
         )
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -83,21 +83,21 @@ class BasketLinesSource:
             first += int(baskets.max()) + 1
 
     def _read_lines(self) -> Iterator[bytes]:
-        """The bytes of the file in parts that end where a line does."""
-        waiting: list[bytes] = []
+        """The bytes of the file, in parts that end at the end of a line."""
+        unfinished: list[bytes] = []
         with pa.input_stream(str(self._path), compression="detect") as stream:
             while block := stream.read(BLOCK_BYTES):
                 end = block.rfind(b"\n") + 1
                 if end:
-                    yield b"".join([*waiting, block[:end]])
-                    waiting = []
-                waiting.append(block[end:])
-        if last := b"".join(waiting):
+                    yield b"".join([*unfinished, block[:end]])
+                    unfinished = []
+                unfinished.append(block[end:])
+        if last := b"".join(unfinished):
             yield last
 
 
 class BasketListSource:
-    """Baskets in memory, each a list of items; what is no list is a basket of one item, and None an empty one."""
+    """Baskets in memory, each a list of items; None is an empty basket, any other object is a basket of one item."""
 
     rereadable = True
     byte_size: int | None = None
@@ -108,18 +108,18 @@ class BasketListSource:
         self._baskets = baskets
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The items, basket after basket."""
+        """The items, basket by basket."""
         return guard_batches(lambda: self._read(columns), self.label, "give a list of lists of items")
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for start in range(0, len(self._baskets), BATCH_BASKETS):
-            part = [_list_items(basket) for basket in self._baskets[start : start + BATCH_BASKETS]]
-            numbers = np.repeat(np.arange(start, start + len(part)), [len(items) for items in part])
-            yield _batch(numbers, pa.array(itertools.chain.from_iterable(part), pa.large_binary()), columns)
+            baskets = [_list_items(basket) for basket in self._baskets[start : start + BATCH_BASKETS]]
+            basket_of = np.repeat(np.arange(start, start + len(baskets)), [len(items) for items in baskets])
+            yield _batch(basket_of, pa.array(itertools.chain.from_iterable(baskets), pa.large_binary()), columns)
 
 
 def _list_items(basket: Any) -> list[bytes | None]:
-    """The items of a basket as bytes; one None where there are none."""
+    """The items of a basket as bytes; one None if it is empty."""
     if basket is None:
         return [None]
     if isinstance(basket, str | bytes) or not isinstance(basket, Iterable):
@@ -131,17 +131,17 @@ def _list_items(basket: Any) -> list[bytes | None]:
 
 
 def _split_lines(lines: bytes) -> tuple[NDArray[np.int64], pa.Array]:
-    """The line of each item, and the items with the white space that follows them; then the lines without any.
+    """The line number and the bytes of each item; then one null item for each empty line.
 
-    To leave the white space where it is saves a copy; whoever compares items takes it off.
+    Items keep the white space that follows them, which saves a copy; it is stripped when items are compared.
     """
     data = np.frombuffer(lines, np.uint8)
     space = _SPACES[data]
     starts = np.flatnonzero(~space & np.append(True, space[:-1]))
-    ends_of_lines = np.flatnonzero(data == ord("\n"))
-    line_of = np.searchsorted(ends_of_lines, starts)
-    number = len(ends_of_lines) + int(data[-1] != ord("\n"))
-    empty = np.flatnonzero(np.bincount(line_of, minlength=number) == 0)
+    line_ends = np.flatnonzero(data == ord("\n"))
+    line_of = np.searchsorted(line_ends, starts)
+    line_count = len(line_ends) + int(data[-1] != ord("\n"))
+    empty = np.flatnonzero(np.bincount(line_of, minlength=line_count) == 0)
     offsets = np.append(starts, len(data)).astype(np.int64)
     items = pa.Array.from_buffers(pa.large_binary(), len(starts), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
     return np.append(line_of, empty), pa.concat_arrays([items, pa.nulls(len(empty), pa.large_binary())])

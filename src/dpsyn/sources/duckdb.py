@@ -1,4 +1,4 @@
-"""DuckDB: a query on a database file or on files of any kind, or a relation that exists already."""
+"""DuckDB: a query on a database or on files of any supported format, or an existing relation."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import pyarrow as pa
 from dpsyn.errors import DPSynError, MissingExtraError, SourceError
 from dpsyn.sources.source import BATCH_ROWS, Source, attempt, guard_batches
 
-_FAILED = "the query failed; try it in DuckDB itself to see why"
+_FAILED = "the query failed; run it in DuckDB to see why"
 
-_ALONE = {"python_enable_replacements": "false"}
-"""Names in a query are those of tables, never of Python's own variables."""
+_CONFIG = {"python_enable_replacements": "false"}
+"""Names in a query refer to tables, never to Python variables."""
 
-_SCANNED = "dpsyn scans this"
+_SCANNED_VIEW = "dpsyn scans this"
 
 
 class DuckDBSource:
-    """A DuckDB relation, run anew at every reading."""
+    """A DuckDB relation; its query is run again for every reading."""
 
     rereadable = True
 
@@ -37,54 +37,55 @@ class DuckDBSource:
         self.schema = attempt(lambda: _open_stream(relation.limit(0)).schema, label, _FAILED)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The rows of the answer."""
-        chosen = ", ".join(_quote(name) for name in columns)
+        """The rows of the result."""
+        selected = ", ".join(_quote(name) for name in columns)
         try:
-            yield from guard_batches(lambda: _open_stream(self._relation.project(chosen)), self.label, _FAILED)
+            yield from guard_batches(lambda: _open_stream(self._relation.project(selected)), self.label, _FAILED)
         except SourceError:
             if self._scanned is None or self._scanned.failure is None:
                 raise
             failure = self._scanned.failure
         else:
             return
-        raise failure  # which file is broken, and not that a query failed
+        raise failure  # it names the broken file
 
 
 def query_database(path: Path, query: str) -> DuckDBSource:
-    """A table, or the answer of a SELECT, of a DuckDB database that is opened read-only."""
+    """A table, or the result of a SELECT, of a DuckDB database, which is opened read-only."""
     duckdb = _import_duckdb("reading a DuckDB database")
     if not path.is_file():
-        raise SourceError(f"there is no database {path}")
+        raise SourceError(f"there is no database file {path}")
     connection = attempt(
-        lambda: duckdb.connect(str(path), read_only=True, config=_ALONE),
+        lambda: duckdb.connect(str(path), read_only=True, config=_CONFIG),
         str(path),
-        "it may be in use, or not be a DuckDB database",
+        "it may be in use by another program, or it may not be a DuckDB database",
     )
     relation = _open_query(duckdb, connection, query, path)
     return DuckDBSource(relation, f"the query on {path}", path.stat().st_size)
 
 
 def query_files(source: Source, path: Path, query: str) -> DuckDBSource:
-    """The answer of a SELECT on files, which it calls ``data``, by their path, or by the name of a single one.
+    """The result of a SELECT on files; the query names them ``data``, or by their path, or by the stem of a file name.
 
-    The files are read by their own reader, batch by batch, so that each counts once and a cell is read by itself:
-    DuckDB would guess the types of a CSV file from its cells. They are text here, with a sign for bytes that are none.
+    DPSyn's own readers read the files, batch by batch, so each file counts once and each entry is read by itself:
+    DuckDB would guess the types of a CSV file from its entries. In the query, the entries of a CSV file are text;
+    invalid bytes become replacement characters.
 
-    Privacy: the query reaches no other file, and nothing of what it works on is put on disk.
+    Privacy: the query can reach no other file, and DuckDB writes no temporary files.
     """
     duckdb = _import_duckdb("a query")
-    connection = duckdb.connect(":memory:", config={**_ALONE, "temp_directory": ""})
+    connection = duckdb.connect(":memory:", config={**_CONFIG, "temp_directory": ""})
     scanned = _ScannedSource(source)
-    connection.register(_SCANNED, scanned)
+    connection.register(_SCANNED_VIEW, scanned)
     for name in {name.casefold(): name for name in ("data", path.name.partition(".")[0], str(path)) if name}.values():
-        connection.execute(f"CREATE VIEW {_quote(name)} AS SELECT * FROM {_quote(_SCANNED)}")
+        connection.execute(f"CREATE VIEW {_quote(name)} AS SELECT * FROM {_quote(_SCANNED_VIEW)}")
     connection.execute("SET enable_external_access = false")
     relation = _open_query(duckdb, connection, query, path)
     return DuckDBSource(relation, f"the query on {path}", source.byte_size, scanned)
 
 
 class _ScannedSource:
-    """A source as DuckDB scans it: one stream for each time it is read. Its failures are kept, which DuckDB rewords."""
+    """A source for DuckDB to scan, with a new stream for each reading; it keeps the source's error."""
 
     def __init__(self, source: Source) -> None:
         self.failure: DPSynError | None = None
@@ -111,18 +112,18 @@ def _text_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _as_text(array: pa.Array) -> pa.Array:
-    """Bytes as text."""
+    """Convert bytes to text; invalid bytes become replacement characters."""
     if not pa.types.is_binary(array.type):
         return array
     try:
         return array.cast(pa.string())
     except pa.ArrowInvalid:
-        cells = (cell if cell is None else cell.decode("utf-8", "replace") for cell in array.to_pylist())
-        return pa.array(list(cells), pa.string())
+        texts = [entry if entry is None else entry.decode("utf-8", "replace") for entry in array.to_pylist()]
+        return pa.array(texts, pa.string())
 
 
 def _open_query(duckdb: Any, connection: Any, query: str, path: Path) -> Any:
-    """The relation of a table, or of a SELECT and nothing else."""
+    """The relation of a table, or of one SELECT; anything else is refused."""
     statement = query.strip().rstrip(";")
     statement = statement if len(statement.split()) > 1 else f"SELECT * FROM {_quote(statement)}"
     _require_one_select(duckdb, connection, statement, path)
@@ -130,24 +131,24 @@ def _open_query(duckdb: Any, connection: Any, query: str, path: Path) -> Any:
 
 
 def _require_one_select(duckdb: Any, connection: Any, statement: str, path: Path) -> None:
-    """Refuse anything but one SELECT: DuckDB would run all but the last at once, and errors could quote cells."""
+    """Refuse anything but one SELECT: DuckDB runs other statements at once, and their errors could quote entries."""
     try:
         statements = connection.extract_statements(statement)
     except duckdb.ParserException as error:
-        raise SourceError(f"{path} does not answer the query: {_first_line(error)}") from None
+        raise SourceError(f"the query on {path} is not valid: {_first_line(error)}") from None
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-        raise SourceError(f"the query on {path} should be one SELECT, or the name of a table")
+        raise SourceError(f"the query on {path} is not one SELECT; give one SELECT, or the name of a table")
 
 
 def _prepare_query(duckdb: Any, connection: Any, statement: str, path: Path) -> Any:
-    """The relation of a query; planning reads no row, so what it complains of may be told."""
+    """The relation of a query. Planning reads no row, so the message of a planning error may be shown."""
     try:
         return connection.sql(statement)
     except (duckdb.CatalogException, duckdb.BinderException) as error:
-        raise SourceError(f"{path} does not answer the query: {_first_line(error)}") from None
+        raise SourceError(f"the query on {path} is not valid: {_first_line(error)}") from None
     except duckdb.Error:
-        reason = _FAILED
-    raise SourceError(f"{path} does not answer the query: {reason}")
+        pass  # our error is raised after this block: DuckDB's own may quote entries
+    raise SourceError(f"the query on {path} is not valid; run it in DuckDB to see why")
 
 
 def _first_line(error: Exception) -> str:
@@ -163,9 +164,9 @@ def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _import_duckdb(what: str) -> Any:
+def _import_duckdb(purpose: str) -> Any:
     try:
         import duckdb
     except ImportError:
-        raise MissingExtraError("duckdb", "duckdb", what) from None
+        raise MissingExtraError("duckdb", "duckdb", purpose) from None
     return duckdb

@@ -1,4 +1,4 @@
-"""Anything a user calls a table → a Source."""
+"""Opens anything that a user calls a table: paths, patterns, databases, data frames, Arrow streams."""
 
 from __future__ import annotations
 
@@ -23,21 +23,24 @@ SUPPORTED_SUFFIXES = (
 
 
 def open_source(data: Any, *, query: str | None = None, other_suffixes: str = "") -> Source:
-    """A source for a path, a pandas or polars frame, an Arrow table, a DuckDB relation, or an Arrow C stream.
+    """Open a path, a pandas or polars DataFrame, an Arrow table, a DuckDB relation, or an Arrow C stream.
 
-    A path may be a pattern such as ``folder/*.parquet``; the files that match it make one table.
-    ``query`` is a SELECT, or the name of a table, for a DuckDB database file or the address of a PostgreSQL database
-    such as ``postgresql://user@host/database``; or a SELECT on files, see ``duckdb.query_files``. ``other_suffixes`` says what
-    else the caller reads, for whoever gave a file of neither kind.
+    Args:
+        data: the table. A path may be a pattern such as ``folder/*.parquet``; the files that match it make one table.
+        query: a SELECT, or the name of a table, for a DuckDB database file or the address of a PostgreSQL database such
+            as ``postgresql://user@host/database``; or a SELECT on files, see ``duckdb.query_files``.
+        other_suffixes: the formats that the caller reads itself, for the message about an unknown suffix.
     """
     if isinstance(data, str) and not data:
-        raise SourceError("the path is empty; give that of a file or a folder")
+        raise SourceError("the path is empty; give the path of a file or a folder")
     if is_postgres_address(data):
         return _open_postgres(str(data), query)
     if isinstance(data, str | os.PathLike):
         return _open_path(Path(data), query, other_suffixes)
     if query is not None:
-        raise SourceError("a query needs the path of files or of a DuckDB database; select from a frame yourself")
+        raise SourceError(
+            "a query needs the path of files or the address of a database; select the rows of a DataFrame yourself"
+        )
     library = type(data).__module__.partition(".")[0]
     if library == "pandas" and hasattr(data, "iloc") and hasattr(data, "columns"):
         from dpsyn.sources.pandas import PandasSource
@@ -49,19 +52,19 @@ def open_source(data: Any, *, query: str | None = None, other_suffixes: str = ""
         return DuckDBSource(data)
     if library == "polars" and hasattr(data, "collect"):
         lazy = data
-        data = attempt(lambda: lazy.collect(), "the given LazyFrame", "collecting it failed; try that yourself")
+        data = attempt(lambda: lazy.collect(), "the given LazyFrame", "collecting it failed; run .collect() to see why")
     if hasattr(data, "__arrow_c_stream__"):
         from dpsyn.sources.arrow import ArrowStreamSource
 
         return ArrowStreamSource(data)
     raise SourceError(
-        f"a {type(data).__name__} is not a table; give a path ({SUPPORTED_SUFFIXES}), a pandas or polars DataFrame, "
-        "an Arrow table or a DuckDB relation"
+        f"an object of type {type(data).__name__} is not a table; give a path ({SUPPORTED_SUFFIXES}), a pandas or "
+        "polars DataFrame, an Arrow table or a DuckDB relation"
     )
 
 
 def _open_path(path: Path, query: str | None, other_suffixes: str) -> Source:
-    if not is_pattern(path) and not attempt(path.exists, f"{str(path)[:100]}", "give the path of a file or a folder"):
+    if not is_pattern(path) and not attempt(path.exists, str(path)[:100], "give the path of a file or a folder"):
         raise SourceError(f"there is no file or folder {redact_path(path)}")
     if path.suffix.lower() in DATABASE_SUFFIXES and path.exists():
         return _open_database(path, query)
@@ -74,18 +77,18 @@ def _open_path(path: Path, query: str | None, other_suffixes: str) -> Source:
 
 
 def is_pattern(path: str | Path) -> bool:
-    """Whether a path stands for all files that match it, such as ``folder/*.parquet``."""
+    """Whether a path is a pattern for several files, such as ``folder/*.parquet``."""
     return has_magic(str(path)) and not attempt(Path(path).exists, str(path)[:100], "give the path of a file")
 
 
 def _open_pattern(pattern: Path, other_suffixes: str) -> Source:
-    found = sorted(set(glob(str(pattern), recursive=True)))  # it may find a file several times, if ** stands twice
-    paths = [Path(name) for name in found if Path(name).is_file()]
+    names = sorted(set(glob(str(pattern), recursive=True)))  # a pattern with two ** lists a file several times
+    paths = [Path(name) for name in names if Path(name).is_file()]
     if not paths:
         raise SourceError(f"no file matches {pattern}")
     if any(path.suffix.lower() in DATABASE_SUFFIXES for path in paths):
-        raise SourceError(f"{pattern} matches a database; give the path of one, and a query")
-    attempt(lambda: refuse_duplicate_files(paths, str(pattern)), str(pattern), "a file may be gone")
+        raise SourceError(f"{pattern} matches a database; give the path of one database, and a query")
+    attempt(lambda: refuse_duplicate_files(paths, str(pattern)), str(pattern), "a file may have been removed")
     return MultiFileSource([_source_class(path, other_suffixes)(path) for path in paths], str(pattern))
 
 
@@ -93,7 +96,7 @@ def _open_database(path: Path, query: str | None) -> Source:
     from dpsyn.sources.duckdb import query_database
 
     if query is None:
-        raise SourceError(f"{path} is a database; say which table or query to read (--query, or query=)")
+        raise SourceError(f"{path} is a database; name a table or give a SELECT (--query, or query=)")
     return query_database(path, query)
 
 
@@ -101,7 +104,7 @@ def _open_postgres(address: str, query: str | None) -> Source:
     from dpsyn.sources.postgresql import PostgresSource
 
     if query is None:
-        raise SourceError("the address is that of a database; say which table or query to read (--query, or query=)")
+        raise SourceError("the address is that of a database; name a table or give a SELECT (--query, or query=)")
     return PostgresSource(address, query)
 
 
@@ -121,18 +124,18 @@ def _source_class(path: Path, other_suffixes: str) -> Callable[[Path], Source]:
 
         return ArrowFileSource
     known = f"{other_suffixes}, {SUPPORTED_SUFFIXES}" if other_suffixes else SUPPORTED_SUFFIXES
-    raise SourceError(f"{redact_path(path)}: its suffix does not say what it is; DPSyn reads {known}")
+    raise SourceError(f"{redact_path(path)}: its suffix is not that of a known format; DPSyn reads {known}")
 
 
-# ── A whole table in memory ──
+# ── a whole table in memory ──────────────────────────────────────────────────────────────────────────────────
 
 
 def read_table(data: Any, *, query: str | None = None) -> pa.Table:
-    """A table as one Arrow table: from a path, a pandas or polars frame, an Arrow table, a DuckDB relation.
+    """Read a whole table into memory as an Arrow table, from anything that ``open_source`` opens.
 
-    Cells of text files stay raw bytes; a schema says what they mean.
+    The entries of text files stay raw bytes; a schema gives them a meaning.
 
-    Privacy: hands out rows. It serves what is done with synthetic tables; a release never needs it.
+    Privacy: it returns rows. It is for synthetic tables; a release never uses it.
     """
     source = open_source(data, query=query)
     names = source.schema.names

@@ -1,4 +1,4 @@
-"""Several files that make one table."""
+"""Tables of several files, the names of files in messages, and pieces of files for distributed workers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpsyn.sources.source import Source
 
 
 class MultiFileSource:
-    """Files of the same columns, one after another."""
+    """Files with the same columns, read one after another."""
 
     rereadable = True
 
@@ -38,49 +38,54 @@ class MultiFileSource:
 
 
 def refuse_duplicate_files(paths: Iterable[str | Path], label: str) -> None:
-    """Refuse a file that is there under two names, such as a link to another one.
+    """Refuse a file that is listed under two names, such as a link to another file.
 
     Privacy: its rows would count twice, and so would each person in it.
     """
-    names: dict[tuple[int, int], str | Path] = {}
+    path_of: dict[tuple[int, int], str | Path] = {}
     for path in paths:
-        found = Path(path).stat()
-        other = names.setdefault((found.st_dev, found.st_ino), path)
+        status = Path(path).stat()
+        other = path_of.setdefault((status.st_dev, status.st_ino), path)
         if other != path:
             raise SourceError(
-                f"{label}: {redact_path(other)} and {redact_path(path)} are the same file, whose rows would count twice"
+                f"{label}: {redact_path(other)} and {redact_path(path)} are the same file, so its rows would count "
+                "twice; remove one of them"
             )
 
 
 def redact_path(path: str | Path) -> str:
-    """How messages call a file.
+    """The name of a file in messages.
 
-    Privacy: a folder ``key=value`` holds a value of rows, which is left out.
+    Privacy: the name of a folder ``key=value`` contains a value of its rows, which is replaced by ``…``.
     """
     return os.sep.join(f"{name.partition('=')[0]}=…" if "=" in name else name for name in str(path).split(os.sep))
 
 
-def refuse_differing_columns(own: pa.Schema, first: pa.Schema, label: str) -> None:
-    """Refuse a file whose columns differ from the first one's: it would read as nulls or fail midway."""
-    for name in sorted({*own.names, *first.names}):
-        if own.names.count(name) > 1 or first.names.count(name) > 1:
-            raise SourceError(f"{label}: a file has several columns {name!r}; their names must differ")
-        if name not in own.names or name not in first.names:
-            raise SourceError(f"{label}: column {name!r} is in some files and not in others")
-        if own.field(name).type != first.field(name).type:
-            raise SourceError(f"{label}: column {name!r} has another type in some files than in others")
+def refuse_differing_columns(schema: pa.Schema, first: pa.Schema, label: str) -> None:
+    """Refuse a file whose columns differ from those of the first file: it would read as nulls, or fail midway."""
+    for name in sorted({*schema.names, *first.names}):
+        if schema.names.count(name) > 1 or first.names.count(name) > 1:
+            raise SourceError(f"{label}: a file has several columns named {name!r}; rename all but one")
+        if name not in schema.names or name not in first.names:
+            raise SourceError(
+                f"{label}: column {name!r} is in some files but not in others; give all files this column"
+            )
+        if schema.field(name).type != first.field(name).type:
+            raise SourceError(
+                f"{label}: column {name!r} has different types in different files; give all the same type"
+            )
 
 
-# ── Parts of files that a worker elsewhere can open by itself ──
+# ── pieces of files, which a worker on another machine can open ───────────────────────────────────────────────
 
 
 class FilePiece(msgspec.Struct, frozen=True, kw_only=True):
-    """A file, or some groups of rows of a Parquet file.
+    """A file, or some row groups of a Parquet file.
 
     Attributes:
         path: the file.
-        folders: what the names of its folders say of all its rows.
-        groups: the first group of rows and the one after the last; None for all.
+        folders: the columns that are given by the names of its folders, with their value for all of its rows.
+        groups: the first row group, and the one after the last; None for all of them.
     """
 
     path: str
@@ -89,18 +94,18 @@ class FilePiece(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def serialize_pieces(source: Source) -> list[str] | None:
-    """The pieces of a source as texts, which ``open_piece`` takes anywhere; None if it does not consist of files."""
-    divided: Any = getattr(source, "pieces", None)
-    return [_serialize_piece(piece) for piece in divided()] if divided else None
+    """The pieces of a source as texts for ``open_piece``; None if the source does not consist of files."""
+    list_pieces: Any = getattr(source, "pieces", None)
+    return [_serialize_piece(piece) for piece in list_pieces()] if list_pieces else None
 
 
 def _serialize_piece(piece: FilePiece) -> str:
-    """The text of a piece; its path is told from the root, because a worker may stand in another folder."""
+    """The text of a piece. Its path is absolute, because a worker may have another working directory."""
     return msgspec.json.encode(msgspec.structs.replace(piece, path=os.path.abspath(piece.path))).decode()
 
 
 def open_piece(text: str) -> Source:
-    """A source of the rows of one piece."""
+    """Open the rows of one piece."""
     from dpsyn.sources.factory import open_source
     from dpsyn.sources.parquet import ParquetSource
 

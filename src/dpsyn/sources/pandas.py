@@ -1,4 +1,4 @@
-"""pandas frames."""
+"""pandas DataFrames."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from dpsyn.encoding.cells import bytes_of_object
+from dpsyn.encoding.entries import bytes_of_object
 from dpsyn.errors import SourceError
 from dpsyn.sources.source import BATCH_ROWS, attempt, guard_batches
 
-_UNKNOWN = "a column has a type that Arrow does not know"
+_UNKNOWN = "a column has a type that Arrow cannot convert; convert it to text first"
 
 
 class PandasSource:
-    """A pandas frame.
+    """A pandas DataFrame.
 
-    Columns of Python objects are read as text, cell by cell: their Arrow type would depend on the values, and
-    so one row could change how another is read, or make the reading fail.
+    Columns of Python objects are read as text, entry by entry. Their Arrow type would depend on the values, so one row
+    could change how another row is read, or make the reading fail.
     """
 
     rereadable = True
@@ -30,23 +30,23 @@ class PandasSource:
             raise SourceError(f"{self.label} has more than one level of column names; flatten them first")
         self._frame = frame
         self._names = [str(name) for name in frame.columns]
-        kinds = [_arrow_type(frame.iloc[:0, place]) for place in range(len(self._names))]
+        kinds = [_arrow_type(frame.iloc[:0, index]) for index in range(len(self._names))]
         self.schema = pa.schema(list(zip(self._names, kinds, strict=True)))
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The rows without the index."""
+        """The rows, without the index."""
         return guard_batches(lambda: self._read(columns), self.label, _UNKNOWN)
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        chosen = self._frame.iloc[:, [self._names.index(name) for name in columns]]
-        for start in range(0, len(chosen), BATCH_ROWS):
-            part = chosen.iloc[start : start + BATCH_ROWS]
-            arrays = [_arrow_array(part.iloc[:, place]) for place in range(len(columns))]
+        selected = self._frame.iloc[:, [self._names.index(name) for name in columns]]
+        for start in range(0, len(selected), BATCH_ROWS):
+            rows = selected.iloc[start : start + BATCH_ROWS]
+            arrays = [_arrow_array(rows.iloc[:, index]) for index in range(len(columns))]
             yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
 def _arrow_type(empty: Any) -> pa.DataType:
-    """The Arrow type of a column, found without its rows; a type that cannot be read where there is none."""
+    """The Arrow type of a column, given without its rows; a type that no attribute accepts if Arrow has none."""
     try:
         return attempt(lambda: _arrow_array(empty).type, "the given DataFrame", _UNKNOWN)
     except SourceError:

@@ -1,4 +1,4 @@
-"""PostgreSQL: the answer of a query, in batches, through Arrow's database drivers (ADBC)."""
+"""PostgreSQL: the result of a query, in batches, through Arrow Database Connectivity (ADBC)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from dpsyn.sources.source import attempt, guard_batches
 
 ADDRESS_SCHEMES = ("postgresql://", "postgres://")
 BATCH_BYTES = 1 << 21
-"""Of a batch as the server sends it; the driver's own choice is eight times as much."""
+"""The size of a batch from the server; the driver's default is eight times as large."""
 
-_FAILED = "the query failed, or the connection broke; try it in psql to see why"
+_FAILED = "the query failed, or the connection was lost; run the query in psql to see why"
 
 
 class PostgresSource:
-    """A table, or the answer of a SELECT, that the server gives anew at every reading; nothing can be written.
+    """A table, or the result of a SELECT, which the server computes again for every reading; the session is read-only.
 
-    Privacy: the server's own words are told only about the query and its columns, before any row is read.
+    Privacy: a message of the server is shown only if it is about the query and its columns, before any row is read. The
+    password is never shown.
     """
 
     rereadable = True
@@ -37,32 +38,32 @@ class PostgresSource:
             self.schema = self._prepare_schema(cursor)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """The rows of the answer, as the server sends them."""
+        """The rows of the result, in the batches of the server."""
         return guard_batches(lambda: self._read(columns), self.label, _FAILED)
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        chosen = ", ".join(_quote(name) for name in columns)
+        selected = ", ".join(_quote(name) for name in columns)
         with self._cursor() as cursor:
             cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": str(BATCH_BYTES)})
-            cursor.execute(f"SELECT {chosen} FROM ({self._statement}\n) AS answer")
+            cursor.execute(f"SELECT {selected} FROM ({self._statement}\n) AS answer")
             yield from cursor.fetch_record_batch()
 
     def _prepare_schema(self, cursor: Any) -> pa.Schema:
-        """The columns of the answer; planning reads no row, so what the server complains of may be told."""
+        """The columns of the result. Planning reads no row, so the server's message about an error may be shown."""
         try:
             return cursor.adbc_execute_schema(f"SELECT * FROM ({self._statement}\n) AS answer")
-        except Exception as error:  # the driver's own classes, which are there only where the driver is
+        except Exception as error:  # the driver has its own classes of errors, and it is imported only where it is used
             reason = _server_message(error)
-        raise SourceError(f"{self.label} is not answered: {reason}")
+        raise SourceError(f"{self.label} is not valid: {reason}")
 
     @contextlib.contextmanager
     def _cursor(self) -> Iterator[Any]:
-        """A cursor of a new connection that may only read."""
+        """A cursor of a new read-only connection."""
         dbapi = _import_driver()
         connection = attempt(
             lambda: dbapi.connect(self._address, autocommit=True),
             _redact_password(self._address),
-            "see that the server runs, and that the address has the right user, password and database",
+            "check that the server is running, and that the address has the right user, password and database",
         )
         with connection, connection.cursor() as cursor:
             cursor.execute("SET default_transaction_read_only = on")
@@ -75,6 +76,7 @@ def is_postgres_address(data: object) -> bool:
 
 
 def _redact_password(address: str) -> str:
+    """The address in messages: without user, password, port and options."""
     try:
         parts = urlsplit(address)
     except ValueError:
@@ -83,13 +85,13 @@ def _redact_password(address: str) -> str:
 
 
 def _server_message(error: Exception) -> str:
-    """The server's own line about the query."""
+    """The server's error line about the query."""
     lines = [line.partition("ERROR:")[2].strip() for line in str(error).splitlines() if "ERROR:" in line]
-    return lines[0][:200] if lines else "it should be one SELECT, or the name of a table"
+    return lines[0][:200] if lines else "give one SELECT, or the name of a table"
 
 
 def _quote_table(name: str) -> str:
-    """The name of a table, also with its schema: public.people."""
+    """Quote the name of a table, with or without its schema (public.people)."""
     return ".".join(_quote(part) for part in name.split("."))
 
 

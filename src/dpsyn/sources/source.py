@@ -1,4 +1,4 @@
-"""What every reader of a private table offers, and how its failures are told."""
+"""The protocol of all readers of private tables, and how their failures are reported without quoting rows."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from dpsyn.encoding import Codec, Codes, check_structure
 from dpsyn.errors import DPSynError, SourceError
 
 BATCH_ROWS = 1 << 16
-"""Rows of a batch where the reader can choose: a few megabytes at twenty columns."""
+"""Rows of a batch, if the reader can choose: a few megabytes for twenty columns."""
 
 _T = TypeVar("_T")
 
 
 class Source(Protocol):
-    """A private table that is read as batches, so that it may be larger than memory.
+    """A private table that is read as batches; it may be larger than memory.
 
-    Privacy: a source hands out rows. Only ``engines`` (behind the gate) and ``diagnose`` and ``evaluation`` (for
-    the steward's eyes) may hold one. Its own errors speak of structure and never quote a cell.
+    Privacy: a source returns rows. Only ``engines`` (behind the gate), ``diagnose`` and ``evaluation`` (whose output is
+    for the data owner) may hold one. Its errors name the structure of the table and never quote an entry.
 
     Attributes:
-        label: how messages call it.
-        schema: names and types of its columns.
+        label: the name of the table in messages.
+        schema: the names and types of its columns.
         rereadable: whether it can be read more than once.
-        byte_size: its size on disk where it is a file or a folder, else None. It may decide how the table is read;
-            the number of rows may not, because that is private.
+        byte_size: its size on disk if it is a file or a folder, otherwise None. It may decide how the table is read;
+            the number of rows may not, because it is private.
     """
 
     label: str
@@ -43,10 +43,10 @@ class Source(Protocol):
 
 
 def attempt(action: Callable[[], _T], label: str, advice: str) -> _T:
-    """Do something with a table; if it fails, say so in words of ours.
+    """Run an action on a table; if it fails, raise a SourceError whose message contains no data.
 
-    Privacy: a reader's own error may quote cells, so it must not be seen, not even as the context of ours. Hence ours
-    is raised when the other one is over and forgotten.
+    Privacy: the error of a reader may quote entries, so nobody may see it, not even as the context of our error. Our
+    error is therefore raised after the ``except`` block, when the reader's error is gone.
     """
     try:
         return action()
@@ -58,7 +58,7 @@ def attempt(action: Callable[[], _T], label: str, advice: str) -> _T:
 
 
 def guard_batches(batches: Callable[[], Iterable[pa.RecordBatch]], label: str, advice: str) -> Iterator[pa.RecordBatch]:
-    """The batches of a reader; its failures are told as ``attempt`` tells them."""
+    """The batches of a reader; its failures are reported as ``attempt`` reports them."""
     iterator = attempt(lambda: iter(batches()), label, advice)
     while True:
         batch = attempt(lambda: next(iterator, None), label, advice)
@@ -68,41 +68,38 @@ def guard_batches(batches: Callable[[], Iterable[pa.RecordBatch]], label: str, a
 
 
 def _reason(error: Exception) -> str:
-    """The operating system's word for what is wrong with a file, which knows nothing of its cells."""
+    """The operating system's description of the error; it depends on the file, never on its entries."""
     if isinstance(error, OSError) and error.errno and error.strerror and len(error.strerror) < 60:
         return f": {error.strerror.lower()}"
     return ""
 
 
-# ── A source as batches of codes, encoded in parallel ──
+# ── batches of codes, encoded in parallel ────────────────────────────────────────────────────────────────────
 
 
 Batch = TypeVar("Batch")
-Done = TypeVar("Done")
+Result = TypeVar("Result")
 
 
 def map_in_threads(
-    work: Callable[[Batch], Done], batches: Iterable[Batch], threads: int | None = None
-) -> Iterator[Done]:
-    """The work on every batch, in order; while one is used, the next ones are worked on.
+    work: Callable[[Batch], Result], batches: Iterable[Batch], threads: int | None = None
+) -> Iterator[Result]:
+    """Apply ``work`` to every batch and yield the results in order; threads work ahead on the next batches.
 
-    Memory is bounded by a few batches, whatever the table's size.
+    Memory is bounded by a few batches, whatever the size of the table.
     """
     workers = threads or os.cpu_count() or 1
-    waiting: deque[Future[Done]] = deque()
+    pending: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(workers) as pool:
         for batch in batches:
-            waiting.append(pool.submit(work, batch))
-            if len(waiting) > workers:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+            pending.append(pool.submit(work, batch))
+            if len(pending) > workers:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
 
 
 def encode_batches(source: Source, codec: Codec, threads: int | None = None) -> Iterator[Codes]:
-    """Fine codes of every batch, in order.
-
-    The structure is checked before the first row is read.
-    """
+    """The fine codes of every batch, in order; the structure is checked before the first row is read."""
     check_structure(codec.schema, source.schema, source.label)
     yield from map_in_threads(codec.encode, source.batches(codec.names), threads)

@@ -1,24 +1,6 @@
-"""The released artefact: what was measured, what it cost, its file, its folder, and rows compared with it."""
+"""The released artifact: the synopsis, its file, its release folder, and the comparison of rows with it."""
 
-from dpsyn.synopsis.comparison import (
-    AttributeComparison,
-    MarginalComparison,
-    PairComparison,
-    ReleaseComparison,
-    ReleaseDistance,
-    ReleasedPairTable,
-    compare_rows,
-)
-from dpsyn.synopsis.synopsis import OutputFormat, Synopsis
+from dpsyn.synopsis.comparison import MarginalComparison, ReleaseComparison, compare_rows
+from dpsyn.synopsis.synopsis import Synopsis
 
-__all__ = [
-    "AttributeComparison",
-    "MarginalComparison",
-    "OutputFormat",
-    "PairComparison",
-    "ReleaseComparison",
-    "ReleaseDistance",
-    "ReleasedPairTable",
-    "Synopsis",
-    "compare_rows",
-]
+__all__ = ["MarginalComparison", "ReleaseComparison", "Synopsis", "compare_rows"]

@@ -1,4 +1,4 @@
-"""A synthetic table described for other programs: a Frictionless data package, version 1."""
+"""The description of a synthetic table for other programs: a Frictionless data package, version 1."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpsyn.atomic_files import table_format
 from dpsyn.schema import AnyAttribute, Categorical, Datetime, Identifier, Integer, Ordinal, Real, Schema, canonical_text
 
 DATAPACKAGE_NAME = "datapackage.json"
-"""How the standard calls the file."""
+"""The name of the file in the standard."""
 
 _MEDIA_TYPES = {
     "csv": "text/csv",
@@ -22,31 +22,31 @@ _MEDIA_TYPES = {
 }
 _DIALECT = {"delimiter": ",", "lineTerminator": "\n", "quoteChar": '"', "doubleQuote": True, "header": True}
 _TIME_FORMATS = {"s": "%Y-%m-%d %H:%M:%S", "ms": "%Y-%m-%d %H:%M:%S.%f", "us": "%Y-%m-%d %H:%M:%S.%f"}
-"""How a text file writes times of each unit."""
+"""The format of times in a text file, by unit."""
 
 
 def describe_package(
     dataset: str, path: str | Sequence[str], fields: dict[str, Any], size: int, digest: str | None, conditions: str = ""
 ) -> dict[str, Any]:
-    """The plain data of ``datapackage.json`` for one table.
+    """The content of ``datapackage.json`` for one table, as plain data.
 
     Args:
         dataset: the name of the dataset; may be empty.
         path: the name of the table's file, or of its files in the order of rows.
-        fields: what ``table_schema`` gives for it.
-        size: its bytes.
+        fields: the description of its columns, from ``describe_columns``.
+        size: the number of bytes.
         digest: their SHA-256, if the table is one file.
-        conditions: that every row was drawn to meet, in words.
+        conditions: the conditions that every row was sampled to meet, as text.
     """
     first = path if isinstance(path, str) else path[0]
     kind = table_format(first)
-    tabular = "tabular-" if kind == "csv" else ""  # the standard knows no other file as tabular
+    tabular = "tabular-" if kind == "csv" else ""  # in the standard no other format is tabular
     text = {"encoding": "utf-8", "dialect": _DIALECT} if kind == "csv" else {}
     return {
         "profile": f"{tabular}data-package",
         "name": _slug(dataset) or "synthetic-table",
-        "description": "Synthetic rows made by DPSyn from noisy counts; no row is that of a person."
-        + (f" All of them were drawn to meet {conditions}." if conditions else ""),
+        "description": "Synthetic rows made by DPSyn from noisy counts; no row is that of a real person."
+        + (f" All of them were sampled to meet {conditions}." if conditions else ""),
         "resources": [
             {
                 "profile": f"{tabular}data-resource",
@@ -65,25 +65,25 @@ def describe_package(
 
 
 def describe_columns(schema: Schema, table: pa.Schema) -> dict[str, Any]:
-    """The fields of a table: their types and what their values can be."""
+    """The fields of a table: their types and the domains of their values."""
     fields = [_describe_field(schema[column.name], column.type) for column in table]
     missing = any(schema[name].has_missing for name in table.names)
     return {"fields": fields, "missingValues": [""] if missing else []}
 
 
 def _describe_field(attribute: AnyAttribute, kind: pa.DataType) -> dict[str, Any]:
-    entry: dict[str, Any] = {"name": attribute.name, **_type(kind)}
+    entry: dict[str, Any] = {"name": attribute.name, **_describe_type(kind)}
     if attribute.description:
         entry["description"] = attribute.description
     if isinstance(attribute, Ordinal):
         entry["categoriesOrdered"] = True
-    constraints = _constraints(attribute, kind)
+    constraints = _describe_domain(attribute, kind)
     if constraints:
         entry["constraints"] = constraints
     return entry
 
 
-def _type(kind: pa.DataType) -> dict[str, str]:
+def _describe_type(kind: pa.DataType) -> dict[str, str]:
     if pa.types.is_boolean(kind):
         return {"type": "boolean"}
     if pa.types.is_integer(kind):
@@ -97,7 +97,7 @@ def _type(kind: pa.DataType) -> dict[str, str]:
     return {"type": "string"}
 
 
-def _constraints(attribute: AnyAttribute, kind: pa.DataType) -> dict[str, Any]:
+def _describe_domain(attribute: AnyAttribute, kind: pa.DataType) -> dict[str, Any]:
     match attribute:
         case Identifier():
             return {"required": True, "unique": True}
@@ -110,23 +110,23 @@ def _constraints(attribute: AnyAttribute, kind: pa.DataType) -> dict[str, Any]:
             domain = {"minimum": _format_instant(first, kind), "maximum": _format_instant(last, kind)}
         case _:
             domain = {}
-    reads_as_missing = "" in domain.get("enum", ())  # a text file writes an empty text like an empty cell
+    reads_as_missing = "" in domain.get("enum", ())  # in a text file an empty text looks like an empty cell
     return domain if attribute.has_missing or reads_as_missing else {"required": True, **domain}
 
 
 def _typed_value(value: Any, kind: pa.DataType) -> Any:
-    """A listed value in the type of its column."""
+    """A value of a list, in the type of its column."""
     if pa.types.is_integer(kind):
         return int(value)
     return float(value) if pa.types.is_floating(kind) else canonical_text(value)
 
 
 def _format_instant(instant: np.datetime64, kind: pa.DataType) -> str:
-    """A date or time as a text file has it."""
+    """A date or time as it is written in a text file."""
     unit = "D" if pa.types.is_date(kind) else kind.unit
     return str(instant.astype(f"datetime64[{unit}]")).replace("T", " ")
 
 
 def _slug(name: str) -> str:
-    """A name of the letters that the standard allows."""
+    """The name in the characters that the standard allows."""
     return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._")

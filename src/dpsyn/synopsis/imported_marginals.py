@@ -1,4 +1,4 @@
-"""Noisy marginals that somebody else measured, as a release whose guarantee is not verified here."""
+"""Noisy marginals that were measured in another system, as a release whose guarantee is not verified here."""
 
 from __future__ import annotations
 
@@ -17,11 +17,8 @@ from dpsyn.marginals import Clique, Marginal
 from dpsyn.schema import Identifier, Open, Schema
 from dpsyn.schema.attributes import format_names
 
-IMPORTED_RECIPE = "imported"
-"""The recipe of a release that was measured elsewhere."""
-
 MAX_IMPORTED_COUNT = 2**53
-"""Beyond it a float does not tell one count from the next."""
+"""Beyond it a float cannot distinguish one count from the next."""
 
 
 def import_marginals(
@@ -31,17 +28,19 @@ def import_marginals(
     std: float | Mapping[Any, float],
     source: str,
 ) -> Release:
-    """A release of noisy marginals that were measured in somebody's own system.
+    """A release of noisy marginals that were measured in another system.
 
-    It has no certificate: what the numbers cost is for whoever measured them to say. Counts need not be whole; they
-    are kept on a lattice that rounds them by less than a thousandth of their noise.
+    It has no certificate: only the people who measured the numbers can state their cost. Counts need not be whole
+    numbers; they are stored on a lattice, which rounds them by less than a thousandth of their noise.
+
+    Privacy: nothing is verified; the guarantee is that of the system that measured the numbers.
 
     Args:
-        schema: what is public about the table; open attributes need their values first.
+        schema: what is public about the table; it must have no open attributes.
         marginals: noisy counts by attribute or by tuple of attributes, one axis each, in the order of their bins
-            (``labels()``); those of a single attribute may be over its finest cells instead.
+            (``labels()``); those of one attribute may be over its finest cells instead.
         std: the standard deviation of the noise in a cell, in counts: one number, or one for each marginal.
-        source: who measured them and how, for whoever reads the synopsis.
+        source: who measured them and how, for the readers of the synopsis.
     """
     if not marginals:
         raise SynopsisError("no marginals were given; give at least one, such as {'age': [12.5, 80.1]}")
@@ -49,17 +48,17 @@ def import_marginals(
     given = {_parse_clique(name): counts for name, counts in marginals.items()}
     if len(given) < len(marginals):
         raise SynopsisError("a marginal is given twice, as a name and as a tuple of one name; give it once")
-    deviations = _parse_stds(given, std)
-    found = [_parse_marginal(clique, counts, deviations[clique], codec) for clique, counts in given.items()]
-    stages = [
-        MeasurementRound(recoding, tuple(marginal for marginal, is_fine in found if is_fine == of_cells))
-        for recoding, of_cells in ((Recoding.coarse(codec), False), (Recoding.fine(codec), True))
+    stds = _parse_stds(given, std)
+    parsed = [_parse_marginal(clique, counts, stds[clique], codec) for clique, counts in given.items()]
+    rounds = [
+        MeasurementRound(recoding, tuple(marginal for marginal, is_fine in parsed if is_fine == over_cells))
+        for recoding, over_cells in ((Recoding.coarse(codec), False), (Recoding.fine(codec), True))
     ]
-    return Release(IMPORTED_RECIPE, tuple(stage for stage in stages if stage.marginals), source=_require_source(source))
+    return Release(tuple(each for each in rounds if each.marginals), source=_require_source(source))
 
 
 def _parse_marginal(clique: Clique, counts: ArrayLike, std: float, codec: Codec) -> tuple[Marginal, bool]:
-    """A marginal, and whether it is over cells rather than bins."""
+    """The marginal, and whether it is over cells rather than bins."""
     bins = _require_measured_attributes(clique, codec)
     table = _parse_counts(clique, counts)
     in_cells = len(clique) == 1 and table.shape == (dict(codec.domain)[clique[0]],)
@@ -80,7 +79,7 @@ def _describe_marginal(clique: Clique) -> str:
 
 
 def _require_measured_attributes(clique: Clique, codec: Codec) -> tuple[int, ...]:
-    """The number of bins of each attribute, if all of them have any."""
+    """The number of bins of each attribute; an attribute that is not measured is refused."""
     for name in clique:
         if name not in codec.names:
             raise SynopsisError(f"{_describe_marginal(clique)}: {_explain_refusal(name, codec)}")
@@ -93,7 +92,7 @@ def _explain_refusal(name: str, codec: Codec) -> str:
         return f"there is no attribute {name!r} in the schema; it has {format_names(codec.names)}"
     attribute = codec.schema[name]
     if isinstance(attribute, Open):
-        return f"{name!r} is open, so nobody knows what its counts are of; make it categorical and list its values"
+        return f"{name!r} is open, so the values of its counts are not known; make it categorical and list its values"
     what = "an identifier" if isinstance(attribute, Identifier) else "derived from another attribute"
     return f"{name!r} is {what}, so it is not measured; leave it out"
 
@@ -124,30 +123,34 @@ def _shape_error(clique: Clique, given: tuple[int, ...], shape: tuple[int, ...],
 
 
 def _parse_stds(given: Mapping[Clique, Any], std: float | Mapping[Any, float]) -> dict[Clique, float]:
-    """The deviation of each marginal."""
+    """The standard deviation of the noise in each marginal."""
     if not isinstance(std, Mapping):
         return {clique: _require_positive(clique, std) for clique in given}
-    found = {_parse_clique(name): value for name, value in std.items()}
-    lacking = [clique for clique in given if clique not in found]
-    surplus = [clique for clique in found if clique not in given]
+    stds = {_parse_clique(name): value for name, value in std.items()}
+    lacking = [clique for clique in given if clique not in stds]
+    surplus = [clique for clique in stds if clique not in given]
     if lacking or surplus:
         what = (
-            f"{_describe_marginal(lacking[0])} has no deviation"
+            f"{_describe_marginal(lacking[0])} has no standard deviation"
             if lacking
             else f"there is no marginal for {surplus[0]}"
         )
-        raise SynopsisError(f"{what}; give one deviation for each marginal, with the same names in the same order")
-    return {clique: _require_positive(clique, value) for clique, value in found.items()}
+        raise SynopsisError(
+            f"{what}; give one standard deviation for each marginal, with the same names in the same order"
+        )
+    return {clique: _require_positive(clique, value) for clique, value in stds.items()}
 
 
 def _require_positive(clique: Clique, std: float) -> float:
     if not isinstance(std, int | float | np.number) or not 0 < std < math.inf:
-        raise SynopsisError(f"{_describe_marginal(clique)}: its deviation is {std!r}; give a positive number of counts")
+        raise SynopsisError(
+            f"{_describe_marginal(clique)}: its standard deviation is {std!r}; give a positive number of counts"
+        )
     return float(std)
 
 
 def _round_to_lattice(clique: Clique, table: NDArray[np.float64], std: float) -> Marginal:
-    """The counts on the lattice that noise of this deviation would be drawn on, or the finest that a float fills."""
+    """The counts on the lattice that noise of this std is sampled on, or on the finest that a float can represent."""
     room = 53 - math.frexp(float(np.abs(table).max(initial=1.0)))[1]
     lattice = max(0, min(lattice_for(std), room))
     return Marginal(clique, np.rint(np.ldexp(table, lattice)).astype(np.int64), lattice, std)
@@ -155,5 +158,5 @@ def _round_to_lattice(clique: Clique, table: NDArray[np.float64], std: float) ->
 
 def _require_source(source: str) -> str:
     if not isinstance(source, str) or not source.strip():
-        raise SynopsisError("source is empty; say who measured the marginals and how, such as 'census office, ε = 1'")
+        raise SynopsisError("source is empty; state who measured the marginals and how, such as 'census office, ε = 1'")
     return source.encode(errors="replace").decode()

@@ -1,4 +1,7 @@
-"""The release folder: everything that is published together, in one place."""
+"""The release folder: a synthetic table and everything that is published with it.
+
+Rows can be a table in memory, or sampled straight into the folder, so they are never all in memory.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +21,18 @@ from dpsyn.errors import OutputError
 from dpsyn.progress import Progress
 from dpsyn.sampling import parallel
 from dpsyn.sampling.sampler import RowSampler
-from dpsyn.schema import format_conditions
+from dpsyn.schema import AttributeConditions, format_conditions
 from dpsyn.synopsis import datapackage
-from dpsyn.synopsis import release_folder as folders
 from dpsyn.synopsis.guarantee import NOT_VERIFIED, guarantee_data, guarantee_text, is_private
 from dpsyn.synopsis.serialization import synopsis_file
-from dpsyn.synopsis.synopsis import AttributeConditions, Synopsis
+from dpsyn.synopsis.synopsis import Synopsis
 
 SYNOPSIS_NAME = f"synopsis{synopsis_file.SUFFIX}"
 CERTIFICATE_JSON_NAME = "certificate.json"
 CERTIFICATE_TEXT_NAME = "certificate.txt"
 README_NAME = "README.txt"
+PARTS_FOLDER = "synthetic"
+"""The folder of a table of many files, in the release folder."""
 
 _RESERVED_NAMES = {
     name.casefold()
@@ -44,20 +48,21 @@ def write_release(
     *,
     conditions: str = "",
 ) -> None:
-    """Write a synthetic table and all that belongs to it into a new folder.
+    """Write a synthetic table and everything that is published with it into a new folder.
 
     It holds the table, the synopsis, the certificates as JSON and as text, a description of the columns
-    (``datapackage.json``) and a README; both name the ``conditions`` that rows were drawn to meet. It is filled beside
-    its place and renamed, so that nobody sees half of it; a folder that holds something is refused.
+    (``datapackage.json``) and a README; the last two name the ``conditions`` that the rows were sampled under. The
+    folder is filled under a temporary name and renamed, so it is never seen half-written. A folder that is not empty
+    is refused.
     """
     _check_table_name(table_name)
-    with atomic_folder(Path(folder)) as beside:
-        columns, whole = _peek_columns(table)
+    with atomic_folder(Path(folder)) as temporary:
+        columns, rows = _peek_columns(table)
         fields = datapackage.describe_columns(synopsis.schema, columns)
-        write_table(whole, beside / table_name, synthetic=True)
-        size, digest = _size_and_digest(beside / table_name)
+        write_table(rows, temporary / table_name, synthetic=True)
+        size, digest = _size_and_digest(temporary / table_name)
         package = datapackage.describe_package(synopsis.schema.dataset, table_name, fields, size, digest, conditions)
-        _write_metadata(beside, synopsis, package, table_name, conditions)
+        _write_metadata(temporary, synopsis, package, table_name, conditions)
 
 
 def write_partitioned_release(
@@ -69,21 +74,21 @@ def write_partitioned_release(
     *,
     conditions: str = "",
 ) -> None:
-    """The same for a table of many files; ``write_parts`` writes them into the folder ``rows_name`` of the new one."""
-    with atomic_folder(Path(folder)) as beside:
+    """Write a release folder whose table is many files, which ``write_parts`` writes into its folder ``rows_name``."""
+    with atomic_folder(Path(folder)) as temporary:
         fields = datapackage.describe_columns(synopsis.schema, columns)
-        (beside / rows_name).mkdir()
-        paths = write_parts(beside / rows_name)
+        (temporary / rows_name).mkdir()
+        paths = write_parts(temporary / rows_name)
         size = sum(path.stat().st_size for path in paths)
         names = [f"{rows_name}/{path.name}" for path in paths]
         package = datapackage.describe_package(synopsis.schema.dataset, names, fields, size, None, conditions)
-        _write_metadata(beside, synopsis, package, f"{rows_name}/", conditions)
+        _write_metadata(temporary, synopsis, package, f"{rows_name}/", conditions)
 
 
 def _write_metadata(
     folder: Path, synopsis: Synopsis, package: dict[str, Any], table_name: str, conditions: str
 ) -> None:
-    """All that belongs to a table."""
+    """Write everything that is published with a table."""
     synopsis_file.save_synopsis(synopsis, folder / SYNOPSIS_NAME)
     write_text(folder / datapackage.DATAPACKAGE_NAME, _format_json(package))
     write_text(folder / CERTIFICATE_JSON_NAME, _format_json(guarantee_data(synopsis.releases)))
@@ -98,7 +103,7 @@ def _check_table_name(name: str) -> None:
 
 
 def _peek_columns(table: Iterable[pa.RecordBatch] | pa.Table) -> tuple[pa.Schema, Iterable[pa.RecordBatch] | pa.Table]:
-    """The names and types of the columns, and the table as it was."""
+    """The names and types of the columns, and the unchanged table."""
     if isinstance(table, pa.Table):
         return table.schema, table
     batches: Iterator[pa.RecordBatch] = iter(table)
@@ -123,43 +128,41 @@ def _format_readme(table_name: str, conditions: str, *, private: bool | None) ->
     stamps = {
         True: "",
         False: "NOT PRIVATE. The noise came from a test: nothing in this folder may be published.\n\n",
-        None: f"{NOT_VERIFIED} The counts were measured elsewhere; only their source knows how noisy they are.\n\n",
+        None: f"{NOT_VERIFIED} The counts come from another system; only their source knows how private they are.\n\n",
     }
     stamp = stamps[private]
-    drawn = f"Every row was drawn to meet {conditions}: they stand for a part of the table.\n\n" if conditions else ""
+    scope = (
+        f"Every row was sampled to meet {conditions}: the rows describe a part of the table.\n\n" if conditions else ""
+    )
     return (
-        f"{stamp}{drawn}"
-        f"The rows of {table_name} are synthetic: they were drawn from noisy counts, and none stands for a real\n"
-        f"person, so use them for what many rows say together. {CERTIFICATE_TEXT_NAME} says what is guaranteed about\n"
-        f"the privacy of those whose data was counted ({CERTIFICATE_JSON_NAME} says it to programs), and\n"
-        f"{datapackage.DATAPACKAGE_NAME} describes the columns. {SYNOPSIS_NAME} holds the noisy counts themselves, from which\n"
-        f"dpsyn generate draws more rows and dpsyn inspect shows what was measured, at no cost to privacy.\n"
+        f"{stamp}{scope}"
+        f"The rows of {table_name} are synthetic: they were sampled from noisy counts, and no row is that of a real\n"
+        f"person. Use them for statistics over many rows. {CERTIFICATE_TEXT_NAME} states the privacy guarantee for\n"
+        f"the people whose data was counted ({CERTIFICATE_JSON_NAME} is the same for programs), and\n"
+        f"{datapackage.DATAPACKAGE_NAME} describes the columns. {SYNOPSIS_NAME} holds the noisy counts themselves:\n"
+        f"dpsyn generate samples more rows from it and dpsyn inspect shows what was measured, at no cost to privacy.\n"
     )
 
 
-# ── Rows that are yet to be drawn → files and folders, never all of them in memory ──
-
-
-PARTS_FOLDER = "synthetic"
-"""The folder of parts in a release folder."""
+# ── Rows sampled straight into a file or a folder ────────────────────────────────────────────────────────────
 
 
 def is_release_folder(target: str | Path) -> bool:
-    """Whether a release folder is meant: a name that ends in a slash, or a folder that is there."""
+    """Whether a release folder is meant: the name ends in a slash, or is that of an existing folder."""
     return str(target).endswith(("/", os.sep)) or Path(target).is_dir()
 
 
 def sample_file(target: str | Path, sampler: RowSampler, progress: Progress) -> None:
-    """One file, or standard output."""
+    """Sample rows into one file, or to standard output."""
     write_table(_sample_grouped_batches(sampler, progress), target, synthetic=True)
 
 
 def sample_release(
     target: str | Path, synopsis: Synopsis, sampler: RowSampler, where: AttributeConditions, progress: Progress
 ) -> None:
-    """A release folder whose rows are one file."""
+    """Sample rows into a release folder as one file."""
     conditions = format_conditions(synopsis.schema, where)
-    folders.write_release(target, _sample_grouped_batches(sampler, progress), synopsis, conditions=conditions)
+    write_release(target, _sample_grouped_batches(sampler, progress), synopsis, conditions=conditions)
 
 
 def sample_partitioned_release(
@@ -170,17 +173,14 @@ def sample_partitioned_release(
     workers: parallel.WorkerKind,
     progress: Progress,
 ) -> None:
-    """A release folder whose rows are many files."""
+    """Sample rows into a release folder as many files."""
 
     def write_parts(folder: Path) -> list[Path]:
-        return parallel.write_parts(
-            folder, synopsis, sampler.rows, seed=sampler.seed, where=where, workers=workers, progress=progress
-        )
+        return parallel.write_parts(folder, sampler, workers=workers, progress=progress)
 
     conditions = format_conditions(synopsis.schema, where)
-    folders.write_partitioned_release(
-        target, synopsis, PARTS_FOLDER, sampler.empty_table().schema, write_parts, conditions=conditions
-    )
+    columns = sampler.empty_table().schema
+    write_partitioned_release(target, synopsis, PARTS_FOLDER, columns, write_parts, conditions=conditions)
 
 
 def _sample_grouped_batches(sampler: RowSampler, progress: Progress) -> Iterator[pa.RecordBatch]:

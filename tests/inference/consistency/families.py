@@ -30,20 +30,20 @@ def schemas() -> st.SearchStrategy[dict[str, int]]:
 
 @st.composite
 def noisy_tables(draw: st.DrawFn, variances: Sequence[float] = VARIANCES) -> list[Estimate]:
-    """Tables that agree on nothing, of unequal noise: some cells are negative, some large, some zero."""
+    """Inconsistent tables of unequal noise: some cells are negative, some large, some zero."""
     sizes = draw(schemas())
-    found = []
+    result = []
     for clique in draw(cliques(sizes)):
         values = draw(
             arrays(np.dtype(np.float64), tuple(sizes[name] for name in clique), elements=st.integers(-300, 1000))
         )
-        found.append(Estimate(clique, values, draw(st.sampled_from(variances))))
-    return found
+        result.append(Estimate(clique, values, draw(st.sampled_from(variances))))
+    return result
 
 
 @st.composite
 def exact_tables(draw: st.DrawFn) -> list[Estimate]:
-    """Tables counted from the same rows: they agree, and no cell is negative."""
+    """Tables counted from the same rows: they are consistent, and no cell is negative."""
     sizes = draw(schemas())
     rows = draw(st.lists(st.tuples(*(st.integers(0, size - 1) for size in sizes.values())), min_size=1, max_size=30))
     codes = np.array(rows)
@@ -52,9 +52,9 @@ def exact_tables(draw: st.DrawFn) -> list[Estimate]:
 
 def count(codes: NDArray[np.int64], sizes: dict[str, int], clique: Clique, variance: float) -> Estimate:
     """The exact counts of rows of codes, as if they had been measured with some noise."""
-    places = [list(sizes).index(name) for name in clique]
+    indices = [list(sizes).index(name) for name in clique]
     values = np.zeros([sizes[name] for name in clique])
-    np.add.at(values, tuple(codes[:, place] for place in places), 1.0)
+    np.add.at(values, tuple(codes[:, position] for position in indices), 1.0)
     if not clique:
         values = np.array(float(len(codes)))
     return Estimate(clique, values, variance)
@@ -64,6 +64,6 @@ def gaps(tables: Sequence[Estimate]) -> float:
     """The largest difference of two tables on any set that tables share."""
     worst = 0.0
     for shared in intersection_closure([table.clique for table in tables]):
-        told = [tables[place].project(shared.attributes) for place in shared.tables]
-        worst = max(worst, float(np.max(np.max(told, axis=0) - np.min(told, axis=0))))
+        reported = [tables[position].project(shared.attributes) for position in shared.tables]
+        worst = max(worst, float(np.max(np.max(reported, axis=0) - np.min(reported, axis=0))))
     return worst

@@ -1,4 +1,4 @@
-"""The obviously right, slow twins of what makes tables agree."""
+"""Slow, obviously correct twins of the consistency steps."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ Cells = dict[tuple[int, ...], float]
 
 def closure(cliques: Sequence[Clique]) -> list[tuple[str, ...]]:
     """The empty set and the intersections of every choice of two or more cliques, small ones first, then by name."""
-    found: set[tuple[str, ...]] = {()}
+    result: set[tuple[str, ...]] = {()}
     for number in range(2, len(cliques) + 1):
         for chosen in itertools.combinations(cliques, number):
-            found.add(tuple(sorted(set.intersection(*(set(clique) for clique in chosen)))))
-    return sorted(found, key=lambda names: (len(names), names))
+            result.add(tuple(sorted(set.intersection(*(set(clique) for clique in chosen)))))
+    return sorted(result, key=lambda names: (len(names), names))
 
 
 def project(cells: Cells, clique: Clique, names: Sequence[str]) -> Cells:
-    """The sums over all attributes but some."""
+    """The projection to some attributes."""
     sums: Cells = {}
     for cell, value in cells.items():
         kept = tuple(cell[clique.index(name)] for name in names)
@@ -37,7 +37,7 @@ def agree(tables: list[Cells], cliques: Sequence[Clique], variances: Sequence[fl
         for cell in table:
             table[cell] += missing / len(table)
     for names in closure(cliques):
-        holders = [place for place, clique in enumerate(cliques) if set(names) <= set(clique)]
+        holders = [position for position, clique in enumerate(cliques) if set(names) <= set(clique)]
         if names and len(holders) > 1:
             _agree_on(names, holders, tables, cliques, variances)
     return tables
@@ -50,19 +50,19 @@ def _agree_on(
     cliques: Sequence[Clique],
     variances: Sequence[float],
 ) -> None:
-    sums = {place: project(tables[place], cliques[place], names) for place in holders}
-    folded = {place: len(tables[place]) / len(sums[place]) for place in holders}
-    weights = {place: 1 / (variances[place] * folded[place]) for place in holders}
+    sums = {position: project(tables[position], cliques[position], names) for position in holders}
+    folded = {position: len(tables[position]) / len(sums[position]) for position in holders}
+    weights = {position: 1 / (variances[position] * folded[position]) for position in holders}
     for cell in sums[holders[0]]:
-        target = sum(weights[place] * sums[place][cell] for place in holders) / sum(weights.values())
-        for place in holders:
-            for inner in tables[place]:
-                if tuple(inner[cliques[place].index(name)] for name in names) == cell:
-                    tables[place][inner] += (target - sums[place][cell]) / folded[place]
+        target = sum(weights[position] * sums[position][cell] for position in holders) / sum(weights.values())
+        for position in holders:
+            for inner in tables[position]:
+                if tuple(inner[cliques[position].index(name)] for name in names) == cell:
+                    tables[position][inner] += (target - sums[position][cell]) / folded[position]
 
 
 def norm_sub(values: Sequence[float], total: float) -> list[float]:
-    """Search for the constant by halving the interval that holds it."""
+    """Find the constant by bisection."""
     if total <= 0:
         return [0.0] * len(values)
     low, high = min(values) - total, max(values)
@@ -76,16 +76,16 @@ def norm_sub(values: Sequence[float], total: float) -> list[float]:
 
 
 def norm_cut(values: Sequence[float], total: float) -> list[float]:
-    """Cut the smallest positive cell, again and again."""
+    """Cut the smallest positive cell repeatedly."""
     left = [max(value, 0.0) for value in values]
     while (excess := math.fsum(left) - max(total, 0.0)) > 0 and any(left):
-        smallest = min((value, place) for place, value in enumerate(left) if value > 0)[1]
+        smallest = min((value, position) for position, value in enumerate(left) if value > 0)[1]
         left[smallest] = max(left[smallest] - excess, 0.0)
     return left
 
 
 def ripple(cells: Cells, shape: Sequence[int], threshold: float, rounds: int) -> Cells:
-    """Wave after wave: every cell below −threshold becomes 0, and each neighbor gives its part of what it lacked."""
+    """Wave after wave: every cell below −threshold becomes 0, and each neighbor gives its part of the deficit."""
     neighbors = sum(size - 1 for size in shape)
     if neighbors == 0 or sum(cells.values()) <= -threshold * len(cells):
         return cells

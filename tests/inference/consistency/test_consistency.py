@@ -28,33 +28,33 @@ few = settings(max_examples=50)
 def test_tables_agree_have_the_total_and_are_not_negative(
     options: ConsistencyOptions, tables: list[Estimate], total: float
 ) -> None:
-    found = make_consistent(tables, total=total, options=options)
+    result = make_consistent(tables, total=total, options=options)
 
-    assert families.gaps(found) < min(0.5, total / 1000)
-    assert [table.total for table in found] == pytest.approx([total] * len(found), rel=1e-12)
-    assert min(table.values.min() for table in found) >= 0
+    assert families.gaps(result) < min(0.5, total / 1000)
+    assert [table.total for table in result] == pytest.approx([total] * len(result), rel=1e-12)
+    assert min(table.values.min() for table in result) >= 0
 
 
 @few
 @given(families.noisy_tables())
 def test_there_is_a_table_for_each_set_of_attributes_as_it_came_first(tables: list[Estimate]) -> None:
-    found = make_consistent(tables)
+    result = make_consistent(tables)
 
     sets: dict[frozenset[str], Clique] = {}
     for table in tables:
         sets.setdefault(frozenset(table.clique), table.clique)
-    assert [table.clique for table in found] == list(sets.values())
+    assert [table.clique for table in result] == list(sets.values())
     shapes = {table.clique: table.values.shape for table in tables}
-    assert all(table.values.shape == shapes[table.clique] for table in found)
+    assert all(table.values.shape == shapes[table.clique] for table in result)
 
 
 @few
 @given(families.exact_tables())
 def test_tables_that_agree_and_are_not_negative_stay_as_they_are(tables: list[Estimate]) -> None:
-    found = make_consistent(tables)
+    result = make_consistent(tables)
 
     before = {table.clique: table for table in reversed(tables)}
-    for table in found:
+    for table in result:
         assert table.values == pytest.approx(before[table.clique].values, abs=1e-9)
 
 
@@ -66,10 +66,10 @@ def test_the_order_of_tables_and_of_axes_makes_no_difference(tables: list[Estima
         clique = tuple(data.draw(st.permutations(table.clique)))
         other.append(Estimate(clique, table.project(clique), table.variance))
 
-    found, turned = make_consistent(tables, total=1000.0), make_consistent(other, total=1000.0)
+    result, turned = make_consistent(tables, total=1000.0), make_consistent(other, total=1000.0)
 
     by_set = {frozenset(table.clique): table for table in turned}
-    for table in found:
+    for table in result:
         assert by_set[frozenset(table.clique)].project(table.clique) == pytest.approx(table.values, abs=0.5)
 
 
@@ -78,10 +78,10 @@ def test_the_order_of_tables_and_of_axes_makes_no_difference(tables: list[Estima
 def test_after_few_rounds_tables_are_not_negative_and_have_the_total_all_the_same(
     tables: list[Estimate], rounds: int
 ) -> None:
-    found = make_consistent(tables, total=100.0, options=ConsistencyOptions(rounds=rounds))
+    result = make_consistent(tables, total=100.0, options=ConsistencyOptions(rounds=rounds))
 
-    assert [table.total for table in found] == pytest.approx([100.0] * len(found), rel=1e-12)
-    assert min(table.values.min() for table in found) >= 0
+    assert [table.total for table in result] == pytest.approx([100.0] * len(result), rel=1e-12)
+    assert min(table.values.min() for table in result) >= 0
 
 
 def test_if_rounds_are_not_enough_the_nearest_tables_are_kept() -> None:
@@ -95,21 +95,21 @@ def test_if_rounds_are_not_enough_the_nearest_tables_are_kept() -> None:
 
 @few
 @given(families.noisy_tables(variances=(0.0, 1e-300, 1.0, 1e300, math.inf)))
-def test_variances_of_nothing_or_beyond_all_bounds_make_numbers_all_the_same(tables: list[Estimate]) -> None:
-    found = make_consistent(tables, total=100.0)
+def test_zero_and_infinite_variances_give_finite_tables(tables: list[Estimate]) -> None:
+    result = make_consistent(tables, total=100.0)
 
-    assert [table.total for table in found] == pytest.approx([100.0] * len(found), rel=1e-12)
-    assert min(table.values.min() for table in found) >= 0
+    assert [table.total for table in result] == pytest.approx([100.0] * len(result), rel=1e-12)
+    assert min(table.values.min() for table in result) >= 0
 
 
 @few
 @given(families.noisy_tables())
 def test_ending_on_norm_cut_tables_still_agree_nearly(tables: list[Estimate]) -> None:
-    found = make_consistent(tables, total=1000.0, options=ConsistencyOptions(norm_cut=True))
+    result = make_consistent(tables, total=1000.0, options=ConsistencyOptions(norm_cut=True))
 
-    assert families.gaps(found) < 5.0
-    assert [table.total for table in found] == pytest.approx([1000.0] * len(found), rel=1e-12)
-    assert min(table.values.min() for table in found) >= 0
+    assert families.gaps(result) < 5.0
+    assert [table.total for table in result] == pytest.approx([1000.0] * len(result), rel=1e-12)
+    assert min(table.values.min() for table in result) >= 0
 
 
 # ── single cases ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -122,100 +122,100 @@ def test_no_tables_make_no_tables() -> None:
 def test_one_table_is_made_non_negative_and_keeps_its_total() -> None:
     table = Estimate(("a", "b"), np.array([[6.0, 3.0], [1.0, -4.0]]), 2.0)
 
-    (found,) = make_consistent([table])
+    (result,) = make_consistent([table])
 
-    assert found.values == pytest.approx(norm_sub(table.values, 6.0))
-    assert (found.clique, found.variance) == (("a", "b"), 2.0)
+    assert result.values == pytest.approx(norm_sub(table.values, 6.0))
+    assert (result.clique, result.variance) == (("a", "b"), 2.0)
 
 
 def test_tables_that_share_nothing_have_the_same_total() -> None:
     first, second = Estimate(("a",), np.array([10.0, 20.0]), 1.0), Estimate(("b",), np.array([40.0, -4.0]), 1.0)
 
-    found = make_consistent([first, second])
+    result = make_consistent([first, second])
 
-    assert found[0].values == pytest.approx(np.array([11.5, 21.5]))  # 30 and 36 make 33 together
-    assert found[1].values == pytest.approx(np.array([33.0, 0.0]))
+    assert result[0].values == pytest.approx(np.array([11.5, 21.5]))  # 30 and 36 make 33 together
+    assert result[1].values == pytest.approx(np.array([33.0, 0.0]))
 
 
 def test_tables_of_the_same_attributes_become_their_mean_by_inverse_variance() -> None:
     first = Estimate(("a", "b"), np.array([[10.0, 20.0], [30.0, 40.0]]), 1.0)
     second = Estimate(("b", "a"), np.array([[14.0, 34.0], [24.0, 44.0]]), 3.0)
 
-    (found,) = make_consistent([first, second])
+    (result,) = make_consistent([first, second])
 
-    assert found.clique == ("a", "b")
-    assert found.values == pytest.approx(np.array([[11.0, 21.0], [31.0, 41.0]]))
-    assert found.variance == pytest.approx(0.75)
+    assert result.clique == ("a", "b")
+    assert result.values == pytest.approx(np.array([[11.0, 21.0], [31.0, 41.0]]))
+    assert result.variance == pytest.approx(0.75)
 
 
 def test_a_known_total_is_kept() -> None:
     tables = [Estimate(("a",), np.array([10.0, 20.0]), 1.0), Estimate(("a", "b"), np.array([[9.0], [18.0]]), 4.0)]
 
-    found = make_consistent(tables, total=50.0)
+    result = make_consistent(tables, total=50.0)
 
-    assert [table.total for table in found] == pytest.approx([50.0, 50.0])
+    assert [table.total for table in result] == pytest.approx([50.0, 50.0])
 
 
 def test_an_exact_table_stays_and_others_follow_it() -> None:
     exact = Estimate(("a",), np.array([30.0, 0.0, 70.0]), 0.0)
     noisy = Estimate(("b", "a"), np.array([[11.0, -4.0, 30.0], [12.0, 9.0, 55.0]]), 25.0)
 
-    found = make_consistent([noisy, exact])
+    result = make_consistent([noisy, exact])
 
-    assert found[1].values == pytest.approx(exact.values, abs=1e-6)
-    assert found[0].project(("a",)) == pytest.approx(exact.values, abs=0.1)
+    assert result[1].values == pytest.approx(exact.values, abs=1e-6)
+    assert result[0].project(("a",)) == pytest.approx(exact.values, abs=0.1)
 
 
-def test_tables_without_noise_that_disagree_are_met_half_way() -> None:
+def test_inconsistent_tables_without_noise_are_averaged() -> None:
     tables = [Estimate((name,), np.array(cells), 0.0) for name, cells in (("a", [4.0, 4.0]), ("b", [5.0, 7.0]))]
 
-    found = make_consistent(tables)
+    result = make_consistent(tables)
 
-    assert [table.values.tolist() for table in found] == [[5.0, 5.0], [4.0, 6.0]]
+    assert [table.values.tolist() for table in result] == [[5.0, 5.0], [4.0, 6.0]]
 
 
 @pytest.mark.parametrize("cell", [0.0, -5.0])
 def test_tables_without_a_positive_total_are_all_zero(cell: float) -> None:
     tables = [Estimate(("a",), np.array([cell, cell]), 1.0), Estimate(("a", "b"), np.full((2, 3), cell), 1.0)]
 
-    found = make_consistent(tables)
+    result = make_consistent(tables)
 
-    assert [table.values.tolist() for table in found] == [[0.0] * 2, [[0.0] * 3] * 2]
+    assert [table.values.tolist() for table in result] == [[0.0] * 2, [[0.0] * 3] * 2]
 
 
 def test_tables_are_all_zero_if_the_total_is_known_to_be() -> None:
-    (found,) = make_consistent([Estimate(("a",), np.array([3.0, 5.0]), 1.0)], total=0.0)
+    (result,) = make_consistent([Estimate(("a",), np.array([3.0, 5.0]), 1.0)], total=0.0)
 
-    assert found.values.tolist() == [0.0, 0.0]
+    assert result.values.tolist() == [0.0, 0.0]
 
 
 def test_zero_cells_everywhere_share_a_known_total_alike() -> None:
-    found = make_consistent(
+    result = make_consistent(
         [Estimate(("a",), np.zeros(2), 1.0), Estimate(("a", "b"), np.zeros((2, 2)), 1.0)], total=8.0
     )
 
-    assert found[0].values == pytest.approx(np.array([4.0, 4.0]))
-    assert found[1].values == pytest.approx(np.full((2, 2), 2.0))
+    assert result[0].values == pytest.approx(np.array([4.0, 4.0]))
+    assert result[1].values == pytest.approx(np.full((2, 2), 2.0))
 
 
 def test_a_table_of_one_cell_is_a_measurement_of_the_total() -> None:
     count, table = Estimate((), np.array(90.0), 1.0), Estimate(("a",), np.array([50.0, 60.0]), 4.5)
 
-    found = make_consistent([count, table])
+    result = make_consistent([count, table])
 
-    assert found[0].values == pytest.approx(np.array(92.0))  # 90 weighs 1, 110 weighs 1 / (2 · 4.5)
-    assert found[1].values == pytest.approx(np.array([41.0, 51.0]))
+    assert result[0].values == pytest.approx(np.array(92.0))  # 90 weighs 1, 110 weighs 1 / (2 · 4.5)
+    assert result[1].values == pytest.approx(np.array([41.0, 51.0]))
 
 
 def test_ending_on_norm_cut_leaves_more_cells_empty() -> None:
     tables, _ = _survey(1)
 
-    found, cut = make_consistent(tables), make_consistent(tables, options=ConsistencyOptions(norm_cut=True))
+    result, cut = make_consistent(tables), make_consistent(tables, options=ConsistencyOptions(norm_cut=True))
 
-    assert sum(np.count_nonzero(table.values) for table in cut) < sum(np.count_nonzero(t.values) for t in found)
+    assert sum(np.count_nonzero(table.values) for table in cut) < sum(np.count_nonzero(t.values) for t in result)
 
 
-def test_what_comes_in_is_not_changed() -> None:
+def test_the_given_tables_are_not_changed() -> None:
     tables = [Estimate(("a",), np.array([7.0, -2.0]), 1.0), Estimate(("a", "b"), np.array([[1.0], [9.0]]), 1.0)]
 
     make_consistent(tables)
@@ -223,41 +223,41 @@ def test_what_comes_in_is_not_changed() -> None:
     assert [table.values.tolist() for table in tables] == [[7.0, -2.0], [[1.0], [9.0]]]
 
 
-def test_progress_is_told_from_beginning_to_end() -> None:
-    told: list[tuple[str, float]] = []
+def test_progress_is_reported_from_beginning_to_end() -> None:
+    reported: list[tuple[str, float]] = []
 
-    make_consistent(_survey(1)[0], progress=lambda phase, done: told.append((phase, done)))
+    make_consistent(_survey(1)[0], progress=lambda phase, done: reported.append((phase, done)))
 
-    fractions = [done for _, done in told]
-    assert {phase for phase, _ in told} == {"making tables agree"}
+    fractions = [done for _, done in reported]
+    assert {phase for phase, _ in reported} == {"making tables agree"}
     assert (fractions[0], fractions[-1]) == (0.0, 1.0)
     assert fractions == sorted(fractions)
 
 
 @pytest.mark.parametrize(("cell", "total"), [(math.nan, None), (math.inf, 5.0), (1.0, math.nan)])
-def test_what_is_not_finite_is_refused(cell: float, total: float | None) -> None:
+def test_numbers_that_are_not_finite_are_refused(cell: float, total: float | None) -> None:
     with pytest.raises(InternalError, match="is not finite"):
         make_consistent([Estimate(("a",), np.array([cell, 1.0]), 1.0)], total=total)
 
 
-@pytest.mark.parametrize("wrong", [{"rounds": 0}, {"gap": 0.0}, {"gap": math.nan}])
-def test_options_that_cannot_be_met_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InternalError, match="cannot be made to agree"):
+@pytest.mark.parametrize("wrong", [{"rounds": 0}, {"tolerance": 0.0}, {"tolerance": math.nan}])
+def test_wrong_options_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InternalError, match=r"rounds is 0|tolerance is (0.0|nan)"):
         ConsistencyOptions(**wrong)
 
 
 # ── what it is good for ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _survey(seed: int, deviation: float = 20.0) -> tuple[list[Estimate], list[Estimate]]:
+def _survey(seed: int, std: float = 20.0) -> tuple[list[Estimate], list[Estimate]]:
     """Ten noisy tables of 3 000 dependent rows, two in three of them pairs, and the true ones."""
     generator = np.random.default_rng(seed)
-    sizes = {f"a{place}": int(size) for place, size in enumerate(generator.integers(2, 9, 6))}
+    sizes = {f"a{index}": int(size) for index, size in enumerate(generator.integers(2, 9, 6))}
     common = generator.random(3000)
     codes = np.stack([(common * generator.random(3000) * size).astype(np.int64) for size in sizes.values()], axis=1)
-    cliques = {tuple(generator.permutation(list(sizes))[: 2 + place // 7].tolist()) for place in range(10)}
-    truth = [families.count(codes, sizes, clique, deviation**2) for clique in sorted(cliques)]
-    noise = [generator.normal(0, deviation, table.values.shape) for table in truth]
+    cliques = {tuple(generator.permutation(list(sizes))[: 2 + index // 7].tolist()) for index in range(10)}
+    truth = [families.count(codes, sizes, clique, std**2) for clique in sorted(cliques)]
+    noise = [generator.normal(0, std, table.values.shape) for table in truth]
     noisy = [Estimate(t.clique, t.values + n, t.variance) for t, n in zip(truth, noise, strict=True)]
     return noisy, truth
 
@@ -292,10 +292,10 @@ def test_tables_that_agree_are_nearer_to_the_truth_than_those_that_are_only_non_
 
 
 def _rounds(options: ConsistencyOptions) -> int:
-    told: list[float] = []
+    reported: list[float] = []
     for seed in range(5):
-        make_consistent(_survey(seed)[0], options=options, progress=lambda _, done: told.append(done))
-    return len(told)
+        make_consistent(_survey(seed)[0], options=options, progress=lambda _, done: reported.append(done))
+    return len(reported)
 
 
 def test_extrapolation_saves_half_of_the_rounds_or_more() -> None:

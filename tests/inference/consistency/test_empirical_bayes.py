@@ -1,4 +1,4 @@
-"""Likely counts behind noisy ones."""
+"""Posterior means of noisy counts."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from dpsyn.inference import norm_sub, posterior_mean_counts
 
 
 @given(hnp.arrays(np.float64, st.integers(1, 40), elements=st.floats(-1e6, 1e6)), st.floats(1e-3, 1e4))
-def test_no_count_is_negative_or_far_above_what_was_measured(values: np.ndarray, deviation: float) -> None:
-    counts = posterior_mean_counts(values, deviation)
+def test_no_count_is_negative_or_far_above_what_was_measured(values: np.ndarray, std: float) -> None:
+    counts = posterior_mean_counts(values, std)
 
     assert np.isfinite(counts).all()
     assert (counts >= 0).all()
-    assert counts.max() <= max(values.max(), 9 * deviation)
+    assert counts.max() <= max(values.max(), 9 * std)
 
 
 @given(hnp.arrays(np.float64, st.integers(2, 40), elements=st.floats(-1e3, 1e3)), st.floats(0.1, 100))
-def test_a_larger_measured_count_is_never_the_less_likely_one(values: np.ndarray, deviation: float) -> None:
-    counts = posterior_mean_counts(values, deviation)
+def test_posterior_means_rise_with_the_noisy_count(values: np.ndarray, std: float) -> None:
+    counts = posterior_mean_counts(values, std)
 
     assert (np.diff(counts[np.argsort(values, kind="stable")]) >= -1e-6 * max(counts.max(), 1)).all()
 
@@ -51,7 +51,7 @@ def test_cells_in_the_noise_are_smaller_where_most_cells_are_empty() -> None:
 
 
 @pytest.mark.parametrize(("cells", "rows"), [(40, 20_000), (400, 20_000), (2_000, 200_000)])
-def test_likely_counts_are_nearer_to_the_truth_than_norm_sub_on_rare_values(cells: int, rows: int) -> None:
+def test_posterior_means_are_closer_to_the_truth_than_norm_sub_on_rare_values(cells: int, rows: int) -> None:
     """Squared errors over ten tables of Zipf-distributed values; fixed seeds, so there is no false alarm."""
     rng, ours, theirs = np.random.default_rng(1), 0.0, 0.0
     truth = rows / np.arange(1, cells + 1) / np.log(cells)

@@ -20,7 +20,9 @@ def distance(one: Vector, other: Vector, layout: TableLayout) -> float:
 
 
 @given(families.exact_tables(), st.integers(0, 2**32 - 1), st.floats(1.0, 2.0))
-def test_a_prolonged_step_never_leads_away_from_a_solution(tables: list[Estimate], seed: int, stretch: float) -> None:
+def test_an_extrapolated_step_never_leads_away_from_a_solution(
+    tables: list[Estimate], seed: int, stretch: float
+) -> None:
     solution = average_estimates(tables)
     layout = TableLayout.of(solution)
     solved, total = layout.to_vector(solution), solution[0].total
@@ -35,7 +37,7 @@ def test_a_prolonged_step_never_leads_away_from_a_solution(tables: list[Estimate
     assert distance(onwards, solved, layout) <= distance(agreed, solved, layout) * (1 + 1e-9) + 1e-9
 
 
-def test_a_step_is_prolonged_by_squares_that_count_by_precision() -> None:
+def test_a_step_is_extrapolated_by_squares_weighted_by_precision() -> None:
     layout = TableLayout.of([Estimate(("a",), np.zeros(2), 1.0), Estimate(("b",), np.zeros(1), 4.0)])
     agreed, positive, again = np.zeros(3), np.array([1.0, 0.0, 2.0]), np.array([0.5, 0.0, 0.5])
 
@@ -44,7 +46,7 @@ def test_a_step_is_prolonged_by_squares_that_count_by_precision() -> None:
     assert onwards == pytest.approx(again * (1 + 4 / 4) / (0.25 + 0.25 / 4))
 
 
-def test_a_step_of_no_length_stays_where_it_is() -> None:
+def test_a_step_of_length_zero_is_not_extrapolated() -> None:
     layout = TableLayout.of([Estimate(("a",), np.array([1.0, 2.0]), 1.0)])
     vector = np.array([1.0, 2.0])
 

@@ -21,8 +21,8 @@ from tests.inference.consistency import families, naive
 
 def make_agree(tables: list[Estimate], total: float) -> list[Estimate]:
     layout = TableLayout.of(tables)
-    found, _ = make_mutually_consistent(layout.to_vector(tables), layout, find_overlaps(layout), total)
-    return layout.to_estimates(found, tables)
+    result, _ = make_mutually_consistent(layout.to_vector(tables), layout, find_overlaps(layout), total)
+    return layout.to_estimates(result, tables)
 
 
 def total_of(tables: list[Estimate]) -> float:
@@ -41,14 +41,14 @@ def cells(table: Estimate) -> naive.Cells:
 
 
 @given(families.noisy_tables())
-def test_one_pass_does_what_the_formula_says_cell_by_cell(given: list[Estimate]) -> None:
+def test_one_pass_follows_the_formula_cell_by_cell(given: list[Estimate]) -> None:
     tables = average_estimates(given)
 
-    found = make_agree(tables, 700.0)
+    result = make_agree(tables, 700.0)
 
     cliques, variances = [table.clique for table in tables], [table.variance for table in tables]
     slowly = naive.agree([cells(table) for table in tables], cliques, variances, 700.0)
-    for table, expected in zip(found, slowly, strict=True):
+    for table, expected in zip(result, slowly, strict=True):
         assert cells(table) == pytest.approx(expected, abs=1e-8)
 
 
@@ -56,10 +56,10 @@ def test_one_pass_does_what_the_formula_says_cell_by_cell(given: list[Estimate])
 def test_one_pass_is_enough_to_agree_on_all_that_tables_share(given: list[Estimate]) -> None:
     tables = average_estimates(given)
 
-    found = make_agree(tables, 700.0)
+    result = make_agree(tables, 700.0)
 
-    assert families.gaps(found) < 1e-8
-    assert [table.total for table in found] == pytest.approx([700.0] * len(found))
+    assert families.gaps(result) < 1e-8
+    assert [table.total for table in result] == pytest.approx([700.0] * len(result))
 
 
 @given(families.noisy_tables())
@@ -67,9 +67,9 @@ def test_the_widest_gap_is_found_on_all_sets_that_tables_share(given: list[Estim
     tables = [level(table, 5.0) for table in average_estimates(given)]
     layout = TableLayout.of(tables)
 
-    found = widest_gap(layout.to_vector(tables), layout, find_overlaps(layout))
+    result = widest_gap(layout.to_vector(tables), layout, find_overlaps(layout))
 
-    assert found == pytest.approx(families.gaps(tables), abs=1e-8)
+    assert result == pytest.approx(families.gaps(tables), abs=1e-8)
 
 
 def test_the_total_is_weighted_by_the_noise_of_all_cells() -> None:
@@ -78,7 +78,7 @@ def test_the_total_is_weighted_by_the_noise_of_all_cells() -> None:
     assert total_of([small, large]) == pytest.approx((10 / 6 + 30 / 12) / (1 / 6 + 1 / 12))
 
 
-def test_less_noise_and_fewer_folded_cells_weigh_more() -> None:
+def test_less_noise_and_fewer_summed_cells_give_more_weight() -> None:
     pair = Estimate(("a", "b"), np.array([[10.0, 10.0], [10.0, 30.0]]), 1.0)  # on a: 20, 40; 2 cells in each
     alone = Estimate(("a",), np.array([32.0, 28.0]), 2.0)  # as much noise in the projection
 
@@ -91,12 +91,12 @@ def test_less_noise_and_fewer_folded_cells_weigh_more() -> None:
 def test_an_exact_table_does_not_move() -> None:
     exact, noisy = Estimate(("a",), np.array([3.0, 7.0]), 0.0), Estimate(("a", "b"), np.full((2, 2), 4.0), 1.0)
 
-    found = make_agree([noisy, exact], total_of([noisy, exact]))
+    result = make_agree([noisy, exact], total_of([noisy, exact]))
 
-    assert found[1].values == pytest.approx(exact.values)
-    assert found[0].values == pytest.approx(np.array([[1.5, 1.5], [3.5, 3.5]]))
+    assert result[1].values == pytest.approx(exact.values)
+    assert result[0].values == pytest.approx(np.array([[1.5, 1.5], [3.5, 3.5]]))
 
 
-def test_an_attribute_has_as_many_values_in_every_table() -> None:
+def test_an_attribute_of_different_sizes_is_refused() -> None:
     with pytest.raises(InternalError, match="b has 3 values in one table and 2 in another"):
         TableLayout.of([Estimate(("a", "b"), np.zeros((2, 3)), 1.0), Estimate(("b",), np.zeros(2), 1.0)])

@@ -18,17 +18,17 @@ totals = st.floats(0.01, 1e6) | st.sampled_from([1.0, 10.0])
 
 @given(cells, totals)
 def test_norm_sub_is_what_bisection_finds(values: list[float], total: float) -> None:
-    found = norm_sub(np.array(values), total)
+    result = norm_sub(np.array(values), total)
 
-    assert found == pytest.approx(np.array(naive.norm_sub(values, total)), abs=1e-7)
+    assert result == pytest.approx(np.array(naive.norm_sub(values, total)), abs=1e-7)
 
 
 @given(cells, totals)
 def test_norm_sub_is_not_negative_and_has_the_total(values: list[float], total: float) -> None:
-    found = norm_sub(np.array(values), total)
+    result = norm_sub(np.array(values), total)
 
-    assert found.min() >= 0
-    assert found.sum() == pytest.approx(total, rel=1e-9)
+    assert result.min() >= 0
+    assert result.sum() == pytest.approx(total, rel=1e-9)
 
 
 @given(cells)
@@ -49,9 +49,9 @@ def test_norm_sub_of_each_piece_is_that_of_the_piece_alone(pieces: list[list[flo
 
 
 def test_norm_sub_takes_the_same_from_every_cell_that_stays() -> None:
-    found = norm_sub(np.array([[6.0, 3.0], [1.0, -4.0]]), 5.0)
+    result = norm_sub(np.array([[6.0, 3.0], [1.0, -4.0]]), 5.0)
 
-    assert found == pytest.approx(np.array([[4.0, 1.0], [0.0, 0.0]]))
+    assert result == pytest.approx(np.array([[4.0, 1.0], [0.0, 0.0]]))
 
 
 def test_norm_sub_raises_cells_if_there_are_too_few() -> None:
@@ -76,15 +76,15 @@ def test_norm_sub_gives_a_single_cell_the_total() -> None:
 
 @given(cells, totals)
 def test_norm_cut_is_what_cutting_one_by_one_finds(values: list[float], total: float) -> None:
-    found = norm_cut(np.array(values), total)
+    result = norm_cut(np.array(values), total)
 
-    assert sorted(found) == pytest.approx(sorted(naive.norm_cut(values, total)), abs=1e-6)
+    assert sorted(result) == pytest.approx(sorted(naive.norm_cut(values, total)), abs=1e-6)
 
 
 def test_norm_cut_zeroes_the_smallest_and_cuts_the_last_in_part() -> None:
-    found = norm_cut(np.array([[10.0, -4.0], [1.0, 3.0]]), 11.5)
+    result = norm_cut(np.array([[10.0, -4.0], [1.0, 3.0]]), 11.5)
 
-    assert found.tolist() == [[10.0, 0.0], [0.0, 1.5]]
+    assert result.tolist() == [[10.0, 0.0], [0.0, 1.5]]
 
 
 def test_norm_cut_only_clips_what_is_not_too_much() -> None:

@@ -1,4 +1,4 @@
-"""Ripple: what negative cells lack is taken from cells nearby."""
+"""Ripple: the deficit of negative cells is taken from neighboring cells."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ TABLES = arrays.arrays(
 
 @given(TABLES, st.floats(0.01, 5))
 def test_ripple_is_its_definition(values: np.ndarray, threshold: float) -> None:
-    found = ripple(values, threshold, max_waves=3)
+    result = ripple(values, threshold, max_waves=3)
 
     slow = naive.ripple({cell: float(values[cell]) for cell in np.ndindex(values.shape)}, values.shape, threshold, 3)
-    assert found.ravel() == pytest.approx([slow[cell] for cell in np.ndindex(values.shape)], abs=1e-9)
+    assert result.ravel() == pytest.approx([slow[cell] for cell in np.ndindex(values.shape)], abs=1e-9)
 
 
 @given(TABLES, st.floats(0.01, 5))
 def test_the_total_stays_and_hardly_a_cell_is_negative(values: np.ndarray, threshold: float) -> None:
-    found = ripple(values, threshold)
+    result = ripple(values, threshold)
 
-    assert found.sum() == pytest.approx(values.sum(), abs=1e-6)
+    assert result.sum() == pytest.approx(values.sum(), abs=1e-6)
     if values.sum() > 0 and values.size > 1:
-        assert found.min() >= -threshold - 1e-9
+        assert result.min() >= -threshold - 1e-9
 
 
 def test_a_deficit_is_taken_from_neighbors_alone() -> None:
@@ -39,11 +39,11 @@ def test_a_deficit_is_taken_from_neighbors_alone() -> None:
     values[0, 0, 0], values[1, 1, 1] = -3.0, 50.0
     values[1, 0, 0] = values[0, 1, 0] = values[0, 0, 1] = 10.0
 
-    found = ripple(values, 0.1)
+    result = ripple(values, 0.1)
 
-    assert found[0, 0, 0] == 0
-    assert found[1, 0, 0] == found[0, 1, 0] == found[0, 0, 1] == 9
-    assert found[1, 1, 1] == 50
+    assert result[0, 0, 0] == 0
+    assert result[1, 0, 0] == result[0, 1, 0] == result[0, 0, 1] == 9
+    assert result[1, 1, 1] == 50
 
 
 def test_sums_over_few_attributes_keep_closer_than_by_norm_sub() -> None:
@@ -70,8 +70,8 @@ def test_tables_made_consistent_with_ripple_agree_and_are_not_negative() -> None
         for clique in (tuple("abcd"), tuple("cdef"), tuple("aef"))
     ]
 
-    found = make_consistent(tables, options=ConsistencyOptions(ripple=True))
+    result = make_consistent(tables, options=ConsistencyOptions(ripple=True))
 
-    assert min(table.values.min() for table in found) >= 0
-    assert found[0].project("cd") == pytest.approx(found[1].project("cd"), abs=0.5)
-    assert found[1].project("ef") == pytest.approx(found[2].project("ef"), abs=0.5)
+    assert min(table.values.min() for table in result) >= 0
+    assert result[0].project("cd") == pytest.approx(result[1].project("cd"), abs=0.5)
+    assert result[1].project("ef") == pytest.approx(result[2].project("ef"), abs=0.5)

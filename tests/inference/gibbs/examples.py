@@ -26,20 +26,20 @@ class Example:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Attributes are called by their places."""
-        return tuple(str(place) for place in range(len(self.sizes)))
+        """Attributes are named by their indices."""
+        return tuple(str(index) for index in range(len(self.sizes)))
 
     def tables(self, variance: float = 0.0) -> list[Estimate]:
-        """Exact counts, said to have some noise."""
+        """Exact counts that claim to have a little noise."""
         return [table(self.records, clique, self.sizes, variance) for clique in self.cliques]
 
 
 def table(columns: NDArray[np.integer], clique: Sequence[int], sizes: Sequence[int], variance: float = 0.0) -> Estimate:
     """The counts of some attributes."""
-    shape = [sizes[place] for place in clique]
-    cells = np.ravel_multi_index(tuple(columns[place].astype(np.int64) for place in clique), shape)
+    shape = [sizes[index] for index in clique]
+    cells = np.ravel_multi_index(tuple(columns[index].astype(np.int64) for index in clique), shape)
     counts = np.bincount(cells, minlength=int(np.prod(shape))).reshape(shape)
-    return Estimate(tuple(str(place) for place in clique), counts.astype(float), variance)
+    return Estimate(tuple(str(index) for index in clique), counts.astype(float), variance)
 
 
 def distances(columns: NDArray[np.integer], tables: Sequence[Estimate], sizes: Sequence[int]) -> NDArray[np.float64]:
@@ -50,22 +50,22 @@ def distances(columns: NDArray[np.integer], tables: Sequence[Estimate], sizes: S
 
 
 def marginal_distances(fitted: GibbsModel, tables: Sequence[Estimate]) -> NDArray[np.float64]:
-    """The same for the marginals that a model says it has."""
+    """The same for a model's own marginals."""
     own = {frozenset(marginal.clique): marginal for marginal in fitted.marginals()}
-    found = [
+    result = [
         np.abs(own[frozenset(known.clique)].project(known.clique) / fitted.total - known.values / known.total).sum() / 2
         for known in tables
     ]
-    return np.array(found)
+    return np.array(result)
 
 
 def dependent_codes(records: int, sizes: Sequence[int], seed: int) -> Codes:
     """Records whose attributes all depend on something hidden, some of them closely."""
     rng = np.random.default_rng(seed)
     hidden = rng.random(records)
-    shares = [0.2 + 0.7 * place / len(sizes) for place in range(len(sizes))]
-    drawn = [np.where(rng.random(records) < share, hidden, rng.random(records)) for share in shares]
-    return np.array([value**2 * size for value, size in zip(drawn, sizes, strict=True)]).astype(np.int64)
+    shares = [0.2 + 0.7 * index / len(sizes) for index in range(len(sizes))]
+    sampled = [np.where(rng.random(records) < share, hidden, rng.random(records)) for share in shares]
+    return np.array([value**2 * size for value, size in zip(sampled, sizes, strict=True)]).astype(np.int64)
 
 
 SIZES = (4, 5, 3, 6, 2, 7)
@@ -93,7 +93,7 @@ def duplicate_attribute(records: int) -> Example:
 
 
 def exclusive_or(records: int) -> Example:
-    """Any two of three attributes tell nothing of each other and everything of the third."""
+    """Any two of three attributes are independent and determine the third."""
     rng = np.random.default_rng(3)
     one, two = (rng.random((2, records)) < [[0.3], [0.6]]).astype(np.int64)
     fourth = dependent_codes(records, (4,), 1)

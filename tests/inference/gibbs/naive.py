@@ -1,4 +1,4 @@
-"""The obviously right, slow twins: maximum entropy on a domain small enough to list, and a sweep record by record."""
+"""Slow, obviously correct twins: maximum entropy on a domain small enough to list, and a sweep record by record."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Shares = NDArray[np.float64]
 
 
 def maximum_entropy(tables: Sequence[Estimate], names: Sequence[str], sizes: Sequence[int]) -> Shares:
-    """The distribution of greatest entropy that has these tables: iterative proportional fitting until it stands."""
+    """The distribution of greatest entropy that has these tables: iterative proportional fitting until convergence."""
     shares = np.full(sizes, 1 / np.prod(sizes))
     for _ in range(5000):
         before = shares
@@ -56,10 +56,10 @@ def condition(shares: Shares, names: Sequence[str], where: Mapping[str, NDArray[
 
 def empirical_shares(columns: NDArray[np.unsignedinteger], sizes: Sequence[int]) -> Shares:
     """The share of each combination among records, attributes × records."""
-    found = np.zeros(sizes)
+    result = np.zeros(sizes)
     for record in columns.T:
-        found[tuple(record)] += 1
-    shares: Shares = found / columns.shape[1]
+        result[tuple(record)] += 1
+    shares: Shares = result / columns.shape[1]
     return shares
 
 
@@ -77,7 +77,7 @@ def sweep(
     allowed: Mapping[int, NDArray[np.bool_]],
     uniforms: NDArray[np.float64],
 ) -> NDArray[np.unsignedinteger]:
-    """A sweep in so many words: each value of each record drawn from its conditional, the cells' weights following.
+    """A sweep written out: each value of each record is sampled from its conditional, and the cells' weights follow.
 
     ``weights`` holds for each clique a table over its attributes; ``uniforms`` a number for each attribute and record.
     """
@@ -89,7 +89,7 @@ def sweep(
             def cell(
                 clique: tuple[int, ...], value: int, record: int = record, own: int = attribute
             ) -> tuple[int, ...]:
-                return tuple(value if place == own else int(columns[place, record]) for place in clique)
+                return tuple(value if index == own else int(columns[index, record]) for index in clique)
 
             near = [clique for clique in weights if attribute in clique]
             for clique in near:  # the record itself does not count
@@ -109,21 +109,21 @@ def sweep(
 
 
 def count_cells(columns: NDArray[np.unsignedinteger], clique: Sequence[int], sizes: Sequence[int]) -> NDArray[np.int64]:
-    """How many records are in each cell of a clique, one record at a time."""
-    table = np.zeros([sizes[place] for place in clique], np.int64)
+    """The number of records in each cell of a clique, counted one by one."""
+    table = np.zeros([sizes[index] for index in clique], np.int64)
     for record in columns.T:
-        table[tuple(int(record[place]) for place in clique)] += 1
+        table[tuple(int(record[index]) for index in clique)] += 1
     return table
 
 
 def uniform(key: int, attribute: int, record: int) -> float:
-    """What the kernel draws for a value: SplitMix64 of the key and the attribute, then of that and the record."""
+    """The kernel's random number for a value: SplitMix64 of the key and the attribute, then of that and the record."""
     golden, everything = 0x9E3779B97F4A7C15, 2**64 - 1
 
-    def mixed(word: int) -> int:
+    def mix(word: int) -> int:
         word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & everything
         word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & everything
         return word ^ (word >> 31)
 
-    stream = mixed((key + (attribute + 1) * golden) & everything)
-    return (mixed((stream + (record + 1) * golden) & everything) >> 40) / 2**24
+    stream = mix((key + (attribute + 1) * golden) & everything)
+    return (mix((stream + (record + 1) * golden) & everything) >> 40) / 2**24

@@ -12,7 +12,7 @@ def test_tables_that_move_thousands_of_records_do_not_make_the_weights_of_others
     records, copies = 20_000, 60
     rng = np.random.default_rng(seed)
     layout = CliqueLayout.of(
-        [2] * copies + [2, 1], [*((place, copies) for place in range(copies)), (copies, copies + 1)]
+        [2] * copies + [2, 1], [*((index, copies) for index in range(copies)), (copies, copies + 1)]
     )
     columns = np.zeros((copies + 2, records), np.uint16)
     columns[: copies + 1, records // 2 :] = 1  # in order: half of the records pull to one side before the others

@@ -42,7 +42,7 @@ def test_counts_are_those_of_one_record_at_a_time(
 
 @settings(max_examples=40, derandomize=True)  # single precision may tip one draw in a million, and those after it
 @given(CLIQUES, KINDS, st.integers(1, 120), st.integers(0, 99), st.booleans(), st.sampled_from([0.0, 0.05, 1.0]))
-def test_a_sweep_draws_what_its_twin_draws_from_the_same_numbers(
+def test_a_sweep_samples_the_same_values_as_its_slow_twin(
     cliques: list[tuple[int, ...]],
     kind: type[np.unsignedinteger],
     records: int,
@@ -65,7 +65,7 @@ def test_a_sweep_draws_what_its_twin_draws_from_the_same_numbers(
         order.tolist(),
         dict.fromkeys(cliques, stiffness),
         allowed,
-        np.array([[naive.uniform(key, place, record) for record in range(records)] for place in range(len(SIZES))]),
+        np.array([[naive.uniform(key, index, record) for record in range(records)] for index in range(len(SIZES))]),
     )
     before = columns.copy()
 
@@ -79,7 +79,7 @@ def test_a_sweep_draws_what_its_twin_draws_from_the_same_numbers(
 
 @pytest.mark.parametrize("scale", [1e-12, 1e12])
 def test_products_beyond_single_precision_are_rescaled(scale: float) -> None:
-    layout = CliqueLayout.of([3] * 8, [(0, place) for place in range(1, 8)])
+    layout = CliqueLayout.of([3] * 8, [(0, index) for index in range(1, 8)])
     columns = np.zeros((8, 6000), np.uint16)
     weights = np.full(layout.offsets[-1], scale, np.float32)
     weights[0::9] *= 2  # value 0 beside value 0
@@ -93,13 +93,13 @@ def test_products_beyond_single_precision_are_rescaled(scale: float) -> None:
 
 
 @given(st.integers(1, 60), st.integers(1, 4), st.integers(1, 5), st.integers(0, 99))
-def test_draws_from_a_table_are_as_expected_to_rounding(records: int, rows: int, values: int, seed: int) -> None:
+def test_samples_of_a_table_are_as_expected_up_to_rounding(records: int, rows: int, values: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     of, weights = rng.integers(0, rows, records), rng.random((rows, values))
-    drawn = np.empty(records, np.int64)
+    sampled = np.empty(records, np.int64)
 
-    kernels.sample_conditional(of, rng.permutation(records), np.cumsum(weights, axis=1), rng.random(rows), drawn)
+    kernels.sample_conditional(of, rng.permutation(records), np.cumsum(weights, axis=1), rng.random(rows), sampled)
 
     for row in range(rows):
-        found = np.bincount(drawn[of == row], minlength=values)
-        assert np.abs(found - (of == row).sum() * weights[row] / weights[row].sum()).max() < 1 + 1e-9
+        result = np.bincount(sampled[of == row], minlength=values)
+        assert np.abs(result - (of == row).sum() * weights[row] / weights[row].sum()).max() < 1 + 1e-9

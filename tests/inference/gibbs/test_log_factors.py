@@ -19,7 +19,7 @@ def count_pairs(fitted_rows: np.ndarray, one: int, other: int) -> np.ndarray:
     return table
 
 
-def test_what_cannot_be_is_not_drawn_and_counts_are_followed_all_the_same() -> None:
+def test_impossible_combinations_are_not_sampled_and_counts_are_still_followed() -> None:
     shares = np.ones((4, 3))
     shares[0, 1:] = 0
     fitted = fit(EVEN, NAMES, SIZES, seed=1, factors=[Factor(("b", "a"), shares)])
@@ -32,7 +32,7 @@ def test_what_cannot_be_is_not_drawn_and_counts_are_followed_all_the_same() -> N
     assert np.abs(table.sum(axis=1) / 4_000 - 1).max() < 0.03
 
 
-def test_a_share_lowers_how_often_a_combination_is_drawn() -> None:
+def test_a_share_lowers_how_often_a_combination_is_sampled() -> None:
     shares = np.array([[1.0, 0.25], [1.0, 1.0], [1.0, 1.0]])
     fitted = fit(EVEN, NAMES, SIZES, seed=1, factors=[Factor(("a", "c"), shares)])
 
@@ -66,5 +66,5 @@ def test_a_factor_of_other_sizes_is_refused() -> None:
 
 
 def test_shares_above_one_are_refused() -> None:
-    with pytest.raises(InternalError, match="not a table of shares"):
+    with pytest.raises(InternalError, match="one axis per attribute and shares from 0 to 1"):
         Factor(("a",), np.full(3, 1.5))

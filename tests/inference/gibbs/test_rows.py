@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from dpsyn.errors import UserError
 from dpsyn.inference.gibbs import (
-    Gibbs,
     GibbsModel,
     chunk_sizes,
     fit,
@@ -23,6 +22,7 @@ from dpsyn.inference.gibbs import (
     sample_chunks,
 )
 from dpsyn.inference.gibbs.layout import Columns
+from dpsyn.inference.methods import Gibbs
 from dpsyn.marginals import Estimate
 from tests.inference.gibbs import examples, naive
 from tests.inference.gibbs.examples import Example
@@ -57,13 +57,13 @@ def rare() -> tuple[GibbsModel, naive.Shares]:
     shares[:2] *= (1 - 1e-5) / shares[:2].sum()
     tables = []
     for clique in CYCLE.cliques:
-        gone = tuple(place for place in range(4) if place not in clique)
+        gone = tuple(index for index in range(4) if index not in clique)
         tables.append(Estimate(tuple(map(str, clique)), shares.sum(axis=gone) * 1e6, 0.0))
     return fit(tables, CYCLE.names, SIZES, seed=0, records=50_000), shares
 
 
 def test_rows_are_a_sample_of_maximum_entropy(cycle: GibbsModel) -> None:
-    """As near as independent draws: 72 combinations of 40 000 draws are √(72/(2π·40 000)) = .017 away."""
+    """As near as independent samples: 72 combinations of 40 000 samples are √(72/(2π·40 000)) = .017 away."""
     rows = rows_of(cycle, 40_000)
 
     assert naive.total_variation(naive.empirical_shares(rows, SIZES), MAXIMUM) <= 0.017
@@ -90,7 +90,7 @@ def test_rows_match_tables_that_mix_slowly(kind: str) -> None:
     ],
 )
 def test_rows_under_conditions_have_the_conditional_distribution(cycle: GibbsModel, where: Conditions) -> None:
-    """With four seeds of the fit it was .010 … .024 away; the draws alone make .01 of that."""
+    """With four seeds of the fit it was .010 … .024 away; sampling alone makes .01 of that."""
     exact, _ = naive.condition(MAXIMUM, CYCLE.names, where)
 
     rows = rows_of(cycle, 20_000, where)
@@ -134,11 +134,11 @@ def test_a_rare_condition_takes_no_more_sweeps_and_rows_than_a_common_one(
     swept: list[int] = []
     real = kernels.sweep
 
-    def counted(columns: Columns, first: int, stop: int, *rest: object) -> int:
+    def count_calls(columns: Columns, first: int, stop: int, *rest: object) -> int:
         swept.append(stop - first)
         return real(columns, first, stop, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(kernels, "sweep", counted)
+    monkeypatch.setattr(kernels, "sweep", count_calls)
     for value in (0, 2):
         sample_chunk(rare[0], 1000, 0, seed=1, where={"0": only(3, value)})
 
@@ -146,7 +146,7 @@ def test_a_rare_condition_takes_no_more_sweeps_and_rows_than_a_common_one(
     assert common == seldom == [1000] * Gibbs().conditional_sweeps
 
 
-def test_conditions_that_tables_rule_out_are_met_all_the_same() -> None:
+def test_conditions_that_tables_rule_out_are_still_met() -> None:
     never = Estimate(("0", "1"), np.array([[50.0, 0.0], [0.0, 50.0]]), 0.0)
     other = Estimate(("1", "2"), np.array([[0.0, 50.0], [50.0, 0.0]]), 0.0)
     fitted = fit([never, other], ["0", "1", "2"], [2, 2, 2], seed=0, records=2000)
@@ -156,7 +156,7 @@ def test_conditions_that_tables_rule_out_are_met_all_the_same() -> None:
     assert rows.shape == (3, 500)
     assert not rows[0].any()
     assert rows[1].all()
-    assert not rows[2].any()  # what the other table says of such rows still holds
+    assert not rows[2].any()  # the other table still holds for such rows
 
 
 def test_a_condition_on_a_value_that_no_record_has_is_met() -> None:
@@ -171,12 +171,12 @@ def test_a_condition_on_a_value_that_no_record_has_is_met() -> None:
 @pytest.mark.parametrize(
     ("where", "complaint"),
     [
-        ({"9": only(2, 1)}, "no attribute 9"),
+        ({"9": only(2, 1)}, "no attribute '9' to set a condition on; there are 0, 1, 2, 3"),
         ({"1": only(2)}, "allows none of its 2 values"),
         ({"1": only(3, 1)}, "2 values"),
     ],
 )
-def test_conditions_that_make_no_sense_are_refused(cycle: GibbsModel, where: Conditions, complaint: str) -> None:
+def test_wrong_conditions_are_refused(cycle: GibbsModel, where: Conditions, complaint: str) -> None:
     with pytest.raises(UserError, match=complaint):
         rows_of(cycle, 10, where)
 
@@ -196,23 +196,23 @@ def test_a_chunk_depends_on_the_seed_its_number_and_its_size_alone(cycle: GibbsM
 def test_rows_are_the_same_with_any_number_of_threads(
     cycle: GibbsModel, where: Conditions | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = []
+    result = []
     for cores in (1, 16):
         for name in ("cpu_count", "process_cpu_count"):
             monkeypatch.setattr(os, name, lambda cores=cores: cores, raising=False)
-        found.append(np.concatenate(list(sample_chunks(cycle, 5000, seed=3, where=where, chunk=500)), axis=1))
+        result.append(np.concatenate(list(sample_chunks(cycle, 5000, seed=3, where=where, chunk=500)), axis=1))
 
-    assert np.array_equal(found[0], found[1])
+    assert np.array_equal(result[0], result[1])
 
 
-def test_many_chunks_come_in_order_while_later_ones_are_drawn(cycle: GibbsModel) -> None:
-    told: list[float] = []
+def test_many_chunks_come_in_order_while_later_ones_are_sampled(cycle: GibbsModel) -> None:
+    reported: list[float] = []
 
-    chunks = list(sample_chunks(cycle, 400, seed=3, chunk=10, progress=lambda _, share: told.append(share)))
+    chunks = list(sample_chunks(cycle, 400, seed=3, chunk=10, progress=lambda _, share: reported.append(share)))
 
-    assert all(np.array_equal(chunks[place], sample_chunk(cycle, 10, place, seed=3)) for place in (0, 20, 39))
-    assert told == sorted(told)
-    assert told[-1] == 1.0
+    assert all(np.array_equal(chunks[index], sample_chunk(cycle, 10, index, seed=3)) for index in (0, 20, 39))
+    assert reported == sorted(reported)
+    assert reported[-1] == 1.0
 
 
 def test_no_rows_are_one_empty_chunk(cycle: GibbsModel) -> None:
@@ -227,11 +227,11 @@ def test_a_single_row_is_a_row(cycle: GibbsModel) -> None:
         row = rows_of(cycle, 1, where)
 
         assert row.shape == (4, 1)
-        assert all(row[place, 0] < size for place, size in enumerate(SIZES))
+        assert all(row[index, 0] < size for index, size in enumerate(SIZES))
 
 
 def test_a_negative_number_of_rows_is_refused(cycle: GibbsModel) -> None:
-    with pytest.raises(UserError, match="-1 rows"):
+    with pytest.raises(UserError, match="number of rows is -1; give 0 or more"):
         rows_of(cycle, -1)
 
 
@@ -258,11 +258,11 @@ def test_chunks_are_few_and_even(rows: int, chunk: int) -> None:
 
 def test_polishing_takes_the_noise_of_sampling_out_of_the_tables(cycle: GibbsModel) -> None:
     rng = np.random.default_rng(0)
-    drawn = np.array(np.unravel_index(rng.choice(72, 20_000, p=MAXIMUM.ravel()), SIZES), np.uint16)
+    sampled = np.array(np.unravel_index(rng.choice(72, 20_000, p=MAXIMUM.ravel()), SIZES), np.uint16)
 
-    polished = polish(drawn, cycle, seed=0)
+    polished = polish(sampled, cycle, seed=0)
 
-    before = examples.distances(drawn, CYCLE.tables(), SIZES).mean()
+    before = examples.distances(sampled, CYCLE.tables(), SIZES).mean()
     after = examples.distances(polished, CYCLE.tables(), SIZES).mean()
     assert after < 0.2 * before
     assert (
@@ -270,7 +270,7 @@ def test_polishing_takes_the_noise_of_sampling_out_of_the_tables(cycle: GibbsMod
     )  # and leaves the rest as it is
 
 
-def test_rows_of_exact_tables_are_bound_closer_than_polishing_does() -> None:
+def test_rows_of_exact_tables_are_tightened_beyond_polishing() -> None:
     sizes = (5,) * 7
     exact = Example(examples.dependent_codes(5_000, sizes, 5), sizes, tuple(combinations(range(7), 3)))
     fitted = fit(exact.tables(), exact.names, sizes, seed=0)
@@ -281,7 +281,7 @@ def test_rows_of_exact_tables_are_bound_closer_than_polishing_does() -> None:
     assert pressed <= 0.7 * polished
 
 
-def test_rows_of_precise_tables_are_drawn_together_as_far_as_memory_goes(cycle: GibbsModel) -> None:
+def test_rows_of_precise_tables_are_one_chunk_as_far_as_memory_allows(cycle: GibbsModel) -> None:
     noisy = fit(CYCLE.tables(variance=2500.0), CYCLE.names, CYCLE.sizes, seed=0, records=20_000)
 
     assert [len(list(sample_chunks(fitted, 40_000, seed=1))) for fitted in (cycle, noisy)] == [1, 3]
@@ -289,7 +289,7 @@ def test_rows_of_precise_tables_are_drawn_together_as_far_as_memory_goes(cycle: 
     assert max_chunk_rows(cycle, 10**8) == max_chunk_rows(noisy, 10**8) < 10**5
 
 
-def test_rows_of_noisy_tables_are_bound_no_closer_than_the_noise() -> None:
+def test_rows_of_noisy_tables_are_not_tightened_beyond_the_noise() -> None:
     noisy = [Estimate(table.clique, table.values, 1e4) for table in CYCLE.tables()]
     fitted = fit(noisy, CYCLE.names, SIZES, seed=0, records=20_000)
 

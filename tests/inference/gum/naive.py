@@ -1,4 +1,4 @@
-"""The obviously right, slow twins of the kernels and of what is solved by a flow."""
+"""Slow, obviously correct twins of the kernels and of the min-cost flow."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 Counts = Sequence[int]
 
 
-def count_cells(records: NDArray[np.int32], places: Sequence[int], shape: Sequence[int]) -> NDArray[np.int64]:
+def count_cells(records: NDArray[np.int32], indices: Sequence[int], shape: Sequence[int]) -> NDArray[np.int64]:
     """The table of some attributes, one record at a time."""
-    found = Counter(tuple(int(record[place]) for place in places) for record in records)
-    return np.array([found[cell] for cell in itertools.product(*map(range, shape))], np.int64).reshape(shape)
+    result = Counter(tuple(int(record[index]) for index in indices) for record in records)
+    return np.array([result[cell] for cell in itertools.product(*map(range, shape))], np.int64).reshape(shape)
 
 
 def additions(counts: Counts, target: Counts, alpha: Fraction, fill: bool = True) -> list[Fraction]:
-    """What each cell gets in a visit of GUM: formula by formula."""
+    """The records that each cell gets in an update of GUM: formula by formula."""
     added = []
     for has, should in zip(counts, target, strict=True):
         if should <= has:
@@ -33,7 +33,7 @@ def additions(counts: Counts, target: Counts, alpha: Fraction, fill: bool = True
 
 
 def removals(counts: Counts, target: Counts, beta: Fraction) -> list[Fraction]:
-    """What each cell gives in a visit of GUM."""
+    """The records that each cell gives up in an update of GUM."""
     return [
         min(Fraction(has - should), beta * has) if has > should else Fraction(0)
         for has, should in zip(counts, target, strict=True)
@@ -53,7 +53,7 @@ def balance(counts: Counts, target: Counts, wanted: Fraction) -> Fraction:
 
 
 def fewest_changes(counts: NDArray[np.int64], target: NDArray[np.int64]) -> int:
-    """How many attributes change at least until a table has its target: every way to send records, tried."""
+    """The minimum number of attribute changes until a table has its target, by trying all flows."""
     excess = counts - target
     origins = [cell for cell in np.ndindex(counts.shape) for _ in range(max(0, int(excess[cell])))]
     ends = [cell for cell in np.ndindex(counts.shape) for _ in range(max(0, int(-excess[cell])))]

@@ -60,7 +60,7 @@ def test_of_two_tables_of_the_same_attributes_the_more_precise_stays() -> None:
         ([], [], ""),
     ],
 )
-def test_attributes_of_one_table_are_taken_out_until_none_is_left(
+def test_attributes_of_one_table_are_detached_until_none_is_left(
     given: list[str], core: list[str], appended: str
 ) -> None:
     left, appendices = detach_attributes(zeros(*given))
@@ -115,7 +115,7 @@ def test_cells_of_one_record_each_still_add_up_to_the_whole() -> None:
 
     codes = append_attribute(parents, appendix, 1000, np.random.default_rng(0))
 
-    assert np.abs(np.bincount(codes) - [100, 300, 600]).max() <= 2  # independent draws would miss by 15
+    assert np.abs(np.bincount(codes) - [100, 300, 600]).max() <= 2  # independent samples would differ by 15
 
 
 def test_records_of_a_cell_get_their_codes_in_random_order() -> None:
@@ -127,7 +127,7 @@ def test_records_of_a_cell_get_their_codes_in_random_order() -> None:
     assert np.all(np.abs(first - 1000) < 112)  # five standard deviations: once in 170 000 runs
 
 
-def test_many_parents_are_told_apart() -> None:
+def test_many_parent_cells_are_distinguished() -> None:
     parents = {"a": np.arange(70_000, dtype=np.int32)[::-1].copy()}  # more than 16 bits
     appendix = AppendedAttribute(("a",), "b", np.eye(2)[np.arange(70_000) % 2])
 
@@ -136,6 +136,6 @@ def test_many_parents_are_told_apart() -> None:
     assert np.array_equal(codes, parents["a"] % 2)
 
 
-def test_an_appendix_without_an_axis_for_each_attribute_is_a_mistake() -> None:
+def test_an_appended_attribute_without_an_axis_for_each_attribute_is_refused() -> None:
     with pytest.raises(InternalError, match="axes"):
         AppendedAttribute(("a",), "b", np.zeros(2))

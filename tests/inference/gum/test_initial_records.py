@@ -17,9 +17,9 @@ def test_each_attribute_has_the_counts_of_its_table() -> None:
     records = initialize_records(targets, tables.names(sizes), 1001, np.random.default_rng(0))
 
     assert (records.shape, str(records.dtype), records.flags.f_contiguous) == ((1001, 3), "int32", True)
-    for place, size in enumerate(sizes):
+    for index, size in enumerate(sizes):
         assert np.array_equal(
-            np.bincount(records[:, place], minlength=size), np.bincount(given[:, place], minlength=size)
+            np.bincount(records[:, index], minlength=size), np.bincount(given[:, index], minlength=size)
         )
 
 
@@ -41,6 +41,6 @@ def test_the_most_precise_table_is_followed() -> None:
     assert sorted(records[:, 0]) == [0, 0, 1, 1]
 
 
-def test_an_attribute_without_a_table_is_a_mistake() -> None:
+def test_an_attribute_without_a_table_is_refused() -> None:
     with pytest.raises(InternalError, match="'a'"):
         initialize_records([], ["a"], 4, np.random.default_rng(0))

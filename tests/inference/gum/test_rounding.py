@@ -13,7 +13,9 @@ VALUES = st.lists(st.just(0.0) | st.floats(1e-6, 1e6), min_size=1, max_size=30).
 
 
 @given(VALUES, st.integers(0, 10**6), st.integers(0, 100))
-def test_cells_miss_their_share_by_less_than_one_and_add_up(values: list[float], rows: int, seed: int) -> None:
+def test_cells_differ_from_their_share_by_less_than_one_and_sum_to_the_rows(
+    values: list[float], rows: int, seed: int
+) -> None:
     table = np.array(values)
 
     whole = round_counts(table, rows, np.random.default_rng(seed))
@@ -24,7 +26,7 @@ def test_cells_miss_their_share_by_less_than_one_and_add_up(values: list[float],
 
 
 @given(st.lists(st.integers(0, 1000), min_size=6, max_size=6).filter(any), st.integers(0, 100))
-def test_whole_numbers_that_add_up_already_stay(values: list[int], seed: int) -> None:
+def test_integers_with_the_right_sum_stay(values: list[int], seed: int) -> None:
     table = np.array(values, float).reshape(2, 3)
 
     whole = round_counts(table, sum(values), np.random.default_rng(seed))
@@ -47,7 +49,7 @@ def test_a_table_of_zeros_counts_as_uniform() -> None:
     assert whole.tolist() == [[3, 3], [3, 3]]
 
 
-def test_cells_expect_their_share() -> None:
+def test_cells_have_their_share_in_expectation() -> None:
     rng, values = np.random.default_rng(0), np.array([0.3, 0.0, 0.6, 1.3, 0.1, 0.7])
 
     mean = np.mean([round_counts(values, 3, rng) for _ in range(4000)], axis=0)

@@ -1,4 +1,4 @@
-"""Exact counts of private baskets; only the gate imports them."""
+"""Exact counts of private baskets (transactions), after contribution bounding; only the gate imports them."""
 
 from dpsyn.engines.baskets.engine import BasketEngine
 

@@ -1,4 +1,15 @@
-"""The baskets that count, read from a long table."""
+"""The baskets that count after contribution bounding, read from a table in the long form.
+
+What is bounded: with a privacy unit, at most ``privacy_unit.max_rows`` baskets of each unit count; without one, each
+basket is a unit by itself. Items of a basket are not bounded, because a basket adds at most 1 to each support, except
+for the discovery of items: there, at most ``max_items`` items of each basket count (``limit_items``).
+
+Privacy: which baskets of a unit count depends only on the ids of the unit and of its own baskets, and on the secret key
+of the run. Which items of a basket count depends only on the basket's own ids and items and on the key. Neither depends
+on the order of the table or on other units. So adding or removing a unit adds or removes at most k baskets and changes
+no others (Wilson et al., "Differentially Private SQL with Bounded User Contribution", PoPETs 2020; see
+``contribution_bounding``).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpsyn.encoding.cells import cell_texts, text_of_bytes
+from dpsyn.encoding.entries import entry_texts, text_of_bytes
 from dpsyn.engines import kernels
 from dpsyn.engines.contribution_bounding import RowHasher, RowKeys, bound_contributions, keyed_hashes, normalize_ids
 from dpsyn.engines.engine import Opaque
@@ -21,47 +32,51 @@ _NO_ITEM = -1
 
 
 class BoundedBaskets(Opaque):
-    """Baskets in memory, one after another, each item of a basket once.
+    """Baskets in memory, concatenated; each item of a basket occurs once.
 
-    Rows with the same basket (and person) make a basket, wherever they stand; rows without one, or without a person
-    where there is a unit, are left out. With a unit at most ``unit.rows`` baskets of each person count, chosen by a
-    keyed hash of person and basket alone (see ``bounding``). An item is the text of a cell without spaces around it;
-    an empty cell is none, nor is one with control characters in it.
+    Rows with the same basket id (and the same unit) make one basket, wherever they are in the table. Rows without a
+    basket id, or without the id of a privacy unit that the schema declares, are left out. With a privacy unit, at most
+    ``max_rows`` baskets of each unit count, chosen by a keyed hash of the ids of unit and basket. An item is the text
+    of an entry without surrounding spaces; empty entries and texts with control characters are not items.
 
     Attributes:
-        ends: basket b has the items from ``ends[b]`` to ``ends[b+1]``.
-        items: their numbers among ``texts``.
+        ends: basket b has the items ``items[ends[b]:ends[b+1]]``.
+        items: indices into ``texts``.
         texts: the items that occur.
-        words: a keyed hash of each basket.
+        hashes: a keyed hash of each basket.
     """
 
     def __init__(
-        self, ends: NDArray[np.int64], items: NDArray[np.int32], texts: list[str], words: NDArray[np.uint64]
+        self, ends: NDArray[np.int64], items: NDArray[np.int32], texts: list[str], hashes: NDArray[np.uint64]
     ) -> None:
-        self.ends, self.items, self.texts, self.words = ends, items, texts, words
+        self.ends, self.items, self.texts, self.hashes = ends, items, texts, hashes
 
     @classmethod
     def read(cls, source: Source, schema: BasketSchema, key: bytes) -> BoundedBaskets:
-        """All baskets of a source that count."""
-        texts: dict[str, int] = {}
+        """Read all baskets of a source that count."""
+        index_of: dict[str, int] = {}
         keys, codes = [np.empty((3, 0), np.uint64)], [np.empty(0, np.int32)]
-        for batch_keys, numbers, found in _read_batches(source, schema, key):
-            code_of = [texts.setdefault(text, len(texts)) if is_item(text) else _NO_ITEM for text in found]
+        for batch_keys, positions, texts in _read_batches(source, schema, key):
+            code_of = [index_of.setdefault(text, len(index_of)) if is_item(text) else _NO_ITEM for text in texts]
             keys.append(batch_keys)
-            codes.append(np.array([*code_of, _NO_ITEM], np.int32)[numbers])
-        most = schema.privacy_unit.max_rows if schema.privacy_unit else 1
-        return cls(*_group_into_baskets(np.concatenate(keys, axis=1), np.concatenate(codes), most, list(texts)))
+            codes.append(np.array([*code_of, _NO_ITEM], np.int32)[positions])
+        max_baskets = schema.privacy_unit.max_rows if schema.privacy_unit else 1
+        return cls(
+            *_group_into_baskets(np.concatenate(keys, axis=1), np.concatenate(codes), max_baskets, list(index_of))
+        )
 
     def limit_items(self, max_items: int, key: bytes) -> NDArray[np.int32]:
-        """The items of all baskets, of each at most so many, chosen by a keyed hash of the basket and its items.
+        """The items of all baskets, at most ``max_items`` of each, chosen by a keyed hash of the basket and its items.
 
-        The choice depends on the basket and the texts of its items alone, never on the order of the table.
+        The choice depends only on the ids of the basket and the texts of its items, never on the order of the table.
         """
         lengths = np.diff(self.ends)
         baskets = np.repeat(np.arange(len(lengths)), lengths)
         secret = np.frombuffer(hashlib.blake2b(b"limiting", key=key, digest_size=32).digest(), "<u8").reshape(2, 2)
-        of_texts = keyed_hashes(pa.array([text.encode() for text in self.texts], pa.large_binary()), secret[0].copy())
-        words = np.stack([self.words[baskets], of_texts[self.items]])
+        item_hashes = keyed_hashes(
+            pa.array([text.encode() for text in self.texts], pa.large_binary()), secret[0].copy()
+        )
+        words = np.stack([self.hashes[baskets], item_hashes[self.items]])
         priorities = np.empty(len(baskets), np.uint64)
         kernels.hash_rows(np.empty((0, len(baskets)), np.uint8), words, secret[1].copy(), priorities)
         order = np.lexsort((priorities, baskets))
@@ -71,22 +86,22 @@ class BoundedBaskets(Opaque):
 def _read_batches(
     source: Source, schema: BasketSchema, key: bytes
 ) -> Iterator[tuple[RowKeys, NDArray[np.int64], list[str]]]:
-    """Of every batch: the keys of its rows, the item of each as a position, and the texts at these positions.
+    """For every batch: the keys of its rows, the position of each row's item in a list of texts, and these texts.
 
-    The last position, beyond the texts, is that of rows without an item.
+    The position after the last text is that of rows without an item.
     """
     hasher = RowHasher(key)
-    owner = schema.privacy_unit.id if schema.privacy_unit else schema.basket
+    unit_column = schema.privacy_unit.id if schema.privacy_unit else schema.basket
 
     def read(batch: pa.RecordBatch) -> tuple[RowKeys, NDArray[np.int64], list[str]]:
         baskets = normalize_ids(batch.column(schema.basket), Identifier(name=schema.basket))
-        batch = batch.filter(baskets.is_valid())  # a row without a basket belongs to none, whoever it is of
-        nothing = np.empty((batch.num_rows, 0), np.uint8)
-        within = [baskets.drop_null()] if schema.privacy_unit else []
-        keys = hasher.compute_keys(batch.column(owner), Identifier(name=owner), nothing, within)
-        items = cell_texts(batch.column(schema.item)).dictionary_encode()
-        found = [text_of_bytes(raw).strip() for raw in items.dictionary.to_pylist()]
-        return keys, items.indices.fill_null(len(found)).to_numpy().astype(np.int64), found
+        batch = batch.filter(baskets.is_valid())  # a row without a basket id belongs to no basket, whatever its unit
+        no_codes = np.empty((batch.num_rows, 0), np.uint8)
+        basket_ids = [baskets.drop_null()] if schema.privacy_unit else []
+        keys = hasher.compute_keys(batch.column(unit_column), Identifier(name=unit_column), no_codes, basket_ids)
+        items = entry_texts(batch.column(schema.item)).dictionary_encode()
+        texts = [text_of_bytes(raw).strip() for raw in items.dictionary.to_pylist()]
+        return keys, items.indices.fill_null(len(texts)).to_numpy().astype(np.int64), texts
 
     return map_in_threads(read, source.batches(schema.columns))
 
@@ -94,7 +109,7 @@ def _read_batches(
 def _group_into_baskets(
     keys: RowKeys, codes: NDArray[np.int32], max_baskets: int, texts: list[str]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], list[str], NDArray[np.uint64]]:
-    """Rows as baskets: those of one key together, each item once, at most so many baskets of one person."""
+    """Group rows into baskets by their keys: each item once, at most ``max_baskets`` baskets of each unit."""
     order = np.lexsort((codes, keys[2], keys[1], keys[0]))
     keys, codes = keys[:, order], codes[order]
     first = np.append(np.ones(min(1, len(codes)), np.bool_), (keys[:, 1:] != keys[:, :-1]).any(axis=0))
@@ -108,6 +123,6 @@ def _group_into_baskets(
 
 
 def _ranks_within_basket(ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The place of each entry within its basket, from 0."""
-    places: NDArray[np.int64] = np.arange(ends[-1]) - np.repeat(ends[:-1], np.diff(ends))
-    return places
+    """The rank of each item within its basket, from 0."""
+    ranks: NDArray[np.int64] = np.arange(ends[-1]) - np.repeat(ends[:-1], np.diff(ends))
+    return ranks

@@ -3,11 +3,9 @@
 from dpsyn.inference.gibbs.chains import polish
 from dpsyn.inference.gibbs.maximum_entropy import fit
 from dpsyn.inference.gibbs.model import GibbsModel, restore_model
-from dpsyn.inference.gibbs.options import Gibbs
 from dpsyn.inference.gibbs.rows import chunk_sizes, max_chunk_rows, sample_chunk, sample_chunks
 
 __all__ = [
-    "Gibbs",
     "GibbsModel",
     "chunk_sizes",
     "fit",

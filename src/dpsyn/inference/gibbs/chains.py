@@ -1,4 +1,8 @@
-"""Records as Markov chains: sweeps that draw every value anew while the counts are held near their targets."""
+"""Records as Markov chains: sweeps resample every value, while a penalty keeps the counts near their targets.
+
+Polishing and tightening move records to the counts that a model expects; the remaining differences are less than one
+record in most cells.
+"""
 
 from __future__ import annotations
 
@@ -15,34 +19,34 @@ from dpsyn.errors import InternalError
 from dpsyn.inference.gibbs import kernels
 from dpsyn.inference.gibbs.layout import CellValues, CliqueLayout, Columns, column_type
 from dpsyn.inference.gibbs.model import GibbsModel
-from dpsyn.inference.gibbs.options import Gibbs
+from dpsyn.inference.methods import Gibbs
 
 _Result = TypeVar("_Result")
 
 _PART_RECORDS = 8192
 _MAX_PARTS = 8
-"""Records are split for threads by their number alone, so that the result is the same on any machine."""
+"""Records are split among threads by their number alone, so the result is the same on any machine."""
 
 _MAX_LOG_WEIGHT = 30.0
-"""Logarithms of weights are kept within this distance of what is usual in their clique."""
+"""Logarithms of weights are clipped to this distance from the mean of their clique."""
 
 _NO_VALUE_WEIGHTS = np.ones(0, np.float32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuadraticPenalty:
-    """What holds the counts of a layout's cliques near their targets.
+    """The penalty that keeps the counts of cliques near their targets.
 
-    The records are drawn from p(X) ∝ Π exp Σ_c θ_c(x_c) · exp(−½ Σ_c λ_c ‖n_c(X) − t_c‖²): each record more than
-    wanted in a cell lowers the logarithm of its weight by λ.
+    Records are sampled from p(X) ∝ Π exp Σ_c θ_c(x_c) · exp(−½ Σ_c λ_c ‖n_c(X) − t_c‖²): each record above the target
+    of a cell lowers the logarithm of the cell's weight by λ.
 
     Attributes:
-        targets: t, a number for each cell; only differences within a clique matter.
+        targets: t, a count for each cell; only differences within a clique matter.
         stiffness: λ, one for each clique.
-        max_force: the most that λ‖n − t‖∞ may be; λ is lowered to it.
-        max_total_stiffness: the most by which one record more than wanted lowers the logarithm of a value's weight, in all cliques of
-            its attribute together. With 57 cliques of an attribute at 1 each, weights left the range of single
-            precision, and records were thrown about.
+        max_force: the maximum of λ‖n − t‖∞; λ is lowered to it.
+        max_total_stiffness: the maximum by which one record above the targets lowers the logarithm of a value's weight,
+            in all cliques of its attribute together. With 57 cliques of an attribute at 1 each, weights left the range
+            of single precision, and records moved erratically.
     """
 
     targets: CellValues
@@ -51,7 +55,7 @@ class QuadraticPenalty:
     max_total_stiffness: float = 16.0
 
     def forces(self, layout: CliqueLayout, counts: NDArray[np.int64]) -> tuple[CellValues, CellValues]:
-        """What the pull adds to the parameters at these counts, for each cell; and λ as it was lowered."""
+        """The forces that the penalty adds to the parameters at these counts, for each cell; and the lowered λ."""
         gaps = counts - self.targets
         gaps -= layout.repeat_per_cell(layout.sum_by_clique(gaps) / layout.lengths)
         widest = np.maximum.reduceat(np.abs(gaps), layout.offsets[:-1])
@@ -64,11 +68,11 @@ class Chains:
     """Records that sweeps change in place.
 
     Attributes:
-        layout: the cliques that the records are counted by.
+        layout: the cliques by which the records are counted.
         columns: attributes × records.
-        pool: threads to work on, a part of the records each; None to work on all of them here.
-        random: where keys and orders come from.
-        allowed: values that conditioned attributes may take; the records must keep to it already.
+        pool: threads, each of which works on a part of the records; None works on all records in this thread.
+        random: the source of random keys and orders.
+        allowed: weights of the values of conditioned attributes; the records must already meet the conditions.
     """
 
     layout: CliqueLayout
@@ -82,7 +86,7 @@ class Chains:
             raise InternalError(f"records of shape {self.columns.shape} do not fit {len(self.layout.sizes)} attributes")
 
     def counts(self) -> NDArray[np.int64]:
-        """How many records are in each cell."""
+        """The number of records in each cell."""
 
         def count(part: tuple[int, int]) -> NDArray[np.int64]:
             totals = np.zeros(self.layout.offsets[-1], np.int64)
@@ -92,79 +96,79 @@ class Chains:
         return sum(self._map_parts(count), start=np.zeros(self.layout.offsets[-1], np.int64))
 
     def distance(self, targets: CellValues) -> float:
-        """Mean total variation distance of the records' counts and targets for as many."""
-        apart = self.layout.sum_by_clique(np.abs(self.counts() - targets))
-        return float(np.mean(apart[: self.layout.target_count]) / max(1, 2 * self.columns.shape[1]))
+        """The mean total variation distance between the counts of the records and targets for as many records."""
+        differences = self.layout.sum_by_clique(np.abs(self.counts() - targets))
+        return float(np.mean(differences[: self.layout.target_count]) / max(1, 2 * self.columns.shape[1]))
 
     def sweep(self, parameters: CellValues, penalty: QuadraticPenalty | None = None) -> CellValues:
-        """Draw each value of each record once, attributes in random order; returns the forces of the pull.
+        """Resample each value of each record once, attributes in random order; returns the forces of the penalty.
 
-        Every part of the records sees its own moves at once, as if the other parts moved alike; what they did together
-        shows in the next sweep.
+        Each part of the records sees its own moves at once, as if the other parts moved in the same way. The moves of
+        all parts together take effect in the next sweep.
         """
         counts, parts = self.counts(), self.parts()
         forces, stiffness = np.zeros(len(counts)), np.zeros(len(self.layout.cliques))
         if penalty is not None:
-            bound = penalty.max_total_stiffness / (self.layout.max_degrees * len(parts))
-            forces, stiffness = replace(penalty, stiffness=np.minimum(penalty.stiffness, bound)).forces(
+            max_stiffness = penalty.max_total_stiffness / (self.layout.max_degrees * len(parts))
+            forces, stiffness = replace(penalty, stiffness=np.minimum(penalty.stiffness, max_stiffness)).forces(
                 self.layout, counts
             )
-        live = self._weights(parameters + forces, counts)
-        away = stiffness * len(parts)
-        moves = (np.exp(away).astype(np.float32), np.exp(-away).astype(np.float32))
+        weights = self._weights(parameters + forces, counts)
+        per_move = stiffness * len(parts)
+        moves = (np.exp(per_move).astype(np.float32), np.exp(-per_move).astype(np.float32))
         order = self.random.permutation(len(self.layout.sizes))
         key = self.random.integers(0, 2**64, dtype=np.uint64)
-        bars = self._value_weights()
+        value_weights = self._value_weights()
 
         def sweep(part: tuple[int, int]) -> None:
-            kernels.sweep(self.columns, *part, order, *self.layout.sweep_indices, *bars, *moves, live, key)
+            kernels.sweep(self.columns, *part, order, *self.layout.sweep_indices, *value_weights, *moves, weights, key)
 
         self._map_parts(sweep)
         return forces
 
     def parts(self) -> Sequence[tuple[int, int]]:
-        """Where the records are split: first and stop of each part."""
+        """The first and the stop index of each part of the records."""
         return [(0, self.columns.shape[1])] if self.pool is None else split_records(self.columns.shape[1])
 
     def _map_parts(self, work: Callable[[tuple[int, int]], _Result]) -> list[_Result]:
-        """Work on all parts at once."""
+        """Apply a function to all parts in parallel."""
         return [work(part) for part in self.parts()] if self.pool is None else list(self.pool.map(work, self.parts()))
 
     def _weights(self, logs: CellValues, counts: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Exponentials, scaled so that the records' own cells have one on average: products then stay in range."""
-        usual = self.layout.sum_by_clique(logs * counts) / max(1, self.columns.shape[1])
-        return np.exp(np.clip(logs - self.layout.repeat_per_cell(usual), -_MAX_LOG_WEIGHT, _MAX_LOG_WEIGHT)).astype(
+        """Exponentials, scaled to a geometric mean of 1 over the records' cells, so that products stay in range."""
+        means = self.layout.sum_by_clique(logs * counts) / max(1, self.columns.shape[1])
+        return np.exp(np.clip(logs - self.layout.repeat_per_cell(means), -_MAX_LOG_WEIGHT, _MAX_LOG_WEIGHT)).astype(
             np.float32
         )
 
     def _value_weights(self) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Weights of the values of conditioned attributes, and where each attribute's begin; −1 if it has none."""
+        """The weights of the values of conditioned attributes, and the start of each attribute's; −1 if it has none."""
         starts = np.full(len(self.layout.sizes), -1, np.int64)
         end = 0
-        for place in sorted(self.allowed):
-            starts[place] = end
-            end += len(self.allowed[place])
-        rows = [np.asarray(self.allowed[place], np.float32) for place in sorted(self.allowed)]
-        return (np.concatenate(rows) if rows else _NO_VALUE_WEIGHTS), starts
+        for axis in sorted(self.allowed):
+            starts[axis] = end
+            end += len(self.allowed[axis])
+        weights = [np.asarray(self.allowed[axis], np.float32) for axis in sorted(self.allowed)]
+        return (np.concatenate(weights) if weights else _NO_VALUE_WEIGHTS), starts
 
 
 def split_records(records: int) -> Sequence[tuple[int, int]]:
-    """Equal parts, a power of two of them."""
-    number = 1
-    while number < _MAX_PARTS and records >= 2 * number * _PART_RECORDS:
-        number *= 2
-    edges = np.linspace(0, records, number + 1).astype(int)
+    """Split records into a power of two of equal parts."""
+    parts = 1
+    while parts < _MAX_PARTS and records >= 2 * parts * _PART_RECORDS:
+        parts *= 2
+    edges = np.linspace(0, records, parts + 1).astype(int)
     return [(int(first), int(stop)) for first, stop in pairwise(edges)]
 
 
-# ── Bind records to a model's marginals: what is left between them is less than one record in most cells ──
+# ── polishing and tightening ─────────────────────────────────────────────────────────────────────────────────
 
 
 def polish(records: Columns, model: GibbsModel, *, seed: int, options: Gibbs | None = None) -> Columns:
-    """Records (attributes × records) moved until their counts are those that the model expects of so many.
+    """Move records (attributes × records) until their counts are those that the model expects of as many records.
 
-    The values still come from the model's conditionals, so that what the cliques do not tell stays as it is; only the
-    noise of having drawn a finite number of records goes.
+    The values still come from the conditional distributions of the model, so the structure beyond its cliques does not
+    change. Only the noise of sampling a finite number of records is removed.
     """
     columns = np.array(records, column_type(max(model.layout.sizes)), order="C")
     with ThreadPoolExecutor() as pool:
@@ -174,22 +178,25 @@ def polish(records: Columns, model: GibbsModel, *, seed: int, options: Gibbs | N
 
 
 def polish_chains(chains: Chains, parameters: CellValues, expected: CellValues, options: Gibbs) -> None:
-    """The same in place, for counts expected of these very records."""
+    """Polish in place, to the counts expected of these records."""
     stiffness = chains.layout.target_stiffness(options.polishing_stiffness / len(chains.parts()))
     for _ in range(options.polishing_sweeps):
         chains.sweep(parameters, QuadraticPenalty(expected, stiffness, options.max_force))
 
 
 def tighten_chains(chains: Chains, parameters: CellValues, expected: CellValues, options: Gibbs) -> None:
-    """Bind them closer, where tables are so precise that whole rows are what is left: ever firmer, as steel is cooled.
+    """Move records as close to precise tables as whole rows allow; λ grows from sweep to sweep, as in annealing.
 
-    Firm at once, rows are stuck: with 364 tables of three attributes of Adult, at a distance of .0084 instead of .006.
+    With the final λ from the start, rows get stuck: with 364 three-way tables of Adult, at a distance of .0084 instead
+    of .006.
     """
-    pull = QuadraticPenalty(expected, chains.layout.target_stiffness(options.tightening_stiffness), options.max_force)
+    penalty = QuadraticPenalty(
+        expected, chains.layout.target_stiffness(options.tightening_stiffness), options.max_force
+    )
     for number in range(options.max_tightening_sweeps):
         if chains.distance(expected) <= options.tightening_tolerance:
             break
-        most = pull.max_total_stiffness * (options.tightening_stiffness / pull.max_total_stiffness) ** (
-            number / options.max_tightening_sweeps
-        )
-        chains.sweep(parameters, replace(pull, max_total_stiffness=most))
+        total_stiffness = penalty.max_total_stiffness * (
+            options.tightening_stiffness / penalty.max_total_stiffness
+        ) ** (number / options.max_tightening_sweeps)
+        chains.sweep(parameters, replace(penalty, max_total_stiffness=total_stiffness))

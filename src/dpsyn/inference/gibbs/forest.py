@@ -1,4 +1,4 @@
-"""The distribution that records start from: a forest of measured tables, sampled exactly."""
+"""The initial distribution: a forest of measured tables, sampled exactly (for pairs, a Chow-Liu forest)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ AllowedWeights = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Branch:
-    """Attributes that are drawn at once, given some that were drawn before.
+    """Attributes that are sampled together, given attributes that were sampled before.
 
     Attributes:
-        given: the attributes drawn before; all of them are in one earlier branch. None at the root of a tree.
-        new: the new ones.
+        given: the attributes sampled before; all of them are in one earlier branch. Empty at the root of a tree.
+        new: the attributes to sample.
         joint: non-negative counts over ``given``, then ``new``.
-        source: the place of the clique that the counts come from.
+        source: the index of the clique that the counts come from.
     """
 
     given: CliqueIndices
@@ -40,13 +40,13 @@ class Branch:
 
     @property
     def family(self) -> CliqueIndices:
-        """All its attributes."""
+        """All attributes of the branch: ``given``, then ``new``."""
         return self.given + self.new
 
     def conditional(self) -> CountArray:
-        """The distribution of what is drawn for every combination of what is given; shaped as ``joint``.
+        """The distribution of the new attributes for every combination of the given ones; in the shape of ``joint``.
 
-        Combinations that hold nothing get the distribution of all together.
+        Combinations without records get the distribution of all combinations together.
         """
         rows = self._matrix()
         pooled = rows.sum(axis=0)
@@ -56,7 +56,7 @@ class Branch:
         return shares
 
     def log_conditional(self, pseudocount: float) -> CountArray:
-        """Its logarithm, with ``pseudocount`` independent records added to every combination: no cell is impossible."""
+        """The logarithm, with ``pseudocount`` independent records added to every combination: no cell is impossible."""
         rows, width = self._matrix(), len(self.given)
         independent = np.ones((1,) * len(self.new))
         for axis in range(len(self.new)):
@@ -69,13 +69,13 @@ class Branch:
         return logs
 
     def _matrix(self) -> CountArray:
-        """Combinations of what is given × combinations of what is drawn."""
+        """Combinations of the given attributes × combinations of the new ones."""
         return self.joint.reshape(-1, int(np.prod(self.joint.shape[len(self.given) :])))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Forest:
-    """Trees of branches; each attribute is drawn by one of them.
+    """Trees of branches; each attribute is sampled by exactly one branch.
 
     With tables of pairs it is the maximum spanning forest of their mutual information (Chow and Liu 1968).
     """
@@ -86,91 +86,93 @@ class Forest:
         families: list[set[int]] = []
         for branch in self.branches:
             if branch.given and not any(set(branch.given) <= family for family in families):
-                raise InternalError("a branch is given attributes that no earlier one holds together")
+                raise InternalError("a branch is given attributes that no earlier branch holds together")
             families.append(set(branch.family))
-        drawn = sorted(place for branch in self.branches for place in branch.new)
-        if drawn != list(range(len(drawn))):
-            raise InternalError("the branches of a forest do not draw each attribute once")
+        sampled = sorted(axis for branch in self.branches for axis in branch.new)
+        if sampled != list(range(len(sampled))):
+            raise InternalError("the branches of a forest do not sample each attribute exactly once")
 
     def sample(self, rows: int, seed: int, allowed: Mapping[int, AllowedWeights] | None = None) -> Columns:
-        """Records, attributes × records, given that some attributes have allowed values only.
+        """Sample records (attributes × records), under conditions on the values of some attributes.
 
-        Exact: each combination is weighted by how likely the conditions below it are (messages from the leaves), and
-        of the records that share what is given, each draws as many as expected to rounding.
+        The sample is exact: each combination is weighted by the probability of the conditions below it (messages from
+        the leaves). Among the records with the same given values, each combination occurs as often as expected, up to
+        rounding.
         """
-        most = max(max(branch.joint.shape) for branch in self.branches)
-        columns = np.zeros((sum(len(branch.new) for branch in self.branches), rows), column_type(most))
+        max_values = max(max(branch.joint.shape) for branch in self.branches)
+        columns = np.zeros((sum(len(branch.new) for branch in self.branches), rows), column_type(max_values))
         random = np.random.default_rng(seed)
         for branch, weights in zip(self.branches, self._conditional_weights(allowed or {}), strict=True):
             shape = weights.shape[len(branch.given) :]
             cumulative = np.cumsum(weights.reshape(-1, int(np.prod(shape))), axis=1)
             codes = np.zeros(rows, np.int64)
-            for place, size in zip(branch.given, weights.shape, strict=False):
-                codes = codes * size + columns[place]
-            drawn = np.empty(rows, np.int64)
-            sample_conditional(codes, random.permutation(rows), cumulative, random.random(len(cumulative)), drawn)
-            columns[list(branch.new)] = np.unravel_index(drawn, shape)
+            for axis, size in zip(branch.given, weights.shape, strict=False):
+                codes = codes * size + columns[axis]
+            sampled = np.empty(rows, np.int64)
+            sample_conditional(codes, random.permutation(rows), cumulative, random.random(len(cumulative)), sampled)
+            columns[list(branch.new)] = np.unravel_index(sampled, shape)
         return columns
 
     def _conditional_weights(self, allowed: Mapping[int, AllowedWeights]) -> list[CountArray]:
-        """For each branch its conditional times the likelihood of all conditions on it and below it."""
+        """For each branch, its conditional distribution times the probability of the conditions on it and below it."""
         weights = [branch.conditional() for branch in self.branches]
-        for number, branch in reversed(list(enumerate(self.branches))):
-            for place in branch.new:
-                if place in allowed:
-                    weights[number] = weights[number] * _broadcast_to_family(allowed[place], (place,), branch.family)
+        for index, branch in reversed(list(enumerate(self.branches))):
+            for axis in branch.new:
+                if axis in allowed:
+                    weights[index] = weights[index] * _broadcast_to_family(allowed[axis], (axis,), branch.family)
             if branch.given:
-                message = weights[number].sum(axis=tuple(range(len(branch.given), len(branch.family))))
-                carrier = self._parent(number)
-                weights[carrier] = weights[carrier] * _broadcast_to_family(
-                    message, branch.given, self.branches[carrier].family
+                message = weights[index].sum(axis=tuple(range(len(branch.given), len(branch.family))))
+                parent = self._parent(index)
+                weights[parent] = weights[parent] * _broadcast_to_family(
+                    message, branch.given, self.branches[parent].family
                 )
         return weights
 
-    def _parent(self, number: int) -> int:
-        """The first branch that holds all that a branch is given."""
-        given = set(self.branches[number].given)
-        return next(place for place, branch in enumerate(self.branches) if given <= set(branch.family))
+    def _parent(self, index: int) -> int:
+        """The first branch that holds all given attributes of a branch."""
+        given = set(self.branches[index].given)
+        return next(other for other, branch in enumerate(self.branches) if given <= set(branch.family))
 
 
 def _broadcast_to_family(table: NDArray[np.generic], indices: CliqueIndices, family: CliqueIndices) -> CountArray:
-    """A table over some attributes of a family, with axes of length one for the others."""
+    """A table over some attributes of a family, with axes of length 1 for the others."""
     kept = sorted(indices, key=family.index)
-    turned = np.transpose(np.asarray(table, np.float64), [indices.index(place) for place in kept])
-    sizes = dict(zip(kept, turned.shape, strict=True))
-    return turned.reshape([sizes.get(place, 1) for place in family])
+    transposed = np.transpose(np.asarray(table, np.float64), [indices.index(axis) for axis in kept])
+    sizes = dict(zip(kept, transposed.shape, strict=True))
+    return transposed.reshape([sizes.get(axis, 1) for axis in family])
 
 
 def build_forest(tables: Sequence[tuple[CliqueIndices, CountArray]], attributes: int) -> Forest:
-    """The forest of tables that tells most, grown from the best table of each tree.
+    """Build the forest of tables with the most information, each tree grown from its most informative table.
 
-    A table joins a tree by what it shares with one of its branches, and brings the attributes that are still missing.
-    What that tells is the total correlation of both less that of the shared part: for pairs, mutual information.
+    A table joins a tree by the attributes that it shares with one of the branches, and adds those that are still
+    missing. The information that it adds is its total correlation minus that of the shared part: for pairs, their
+    mutual information.
 
     Args:
         tables: attributes and non-negative counts.
-        attributes: how many attributes there are; every one must be in a table.
+        attributes: the number of attributes; each must be in a table.
     """
-    near: list[list[int]] = [[] for _ in range(attributes)]
-    for number, (places, _) in enumerate(tables):
-        for place in places:
-            near[place].append(number)
-    worth = [total_correlation(table) for _, table in tables]
-    found: list[Branch] = []
+    holders: list[list[int]] = [[] for _ in range(attributes)]
+    for index, (axes, _) in enumerate(tables):
+        for axis in axes:
+            holders[axis].append(index)
+    information = [total_correlation(table) for _, table in tables]
+    branches: list[Branch] = []
     missing = set(range(attributes))
-    for root in sorted(range(len(tables)), key=lambda number: (-worth[number], len(tables[number][0]), number)):
+    for root in sorted(range(len(tables)), key=lambda index: (-information[index], len(tables[index][0]), index)):
         if missing.issuperset(tables[root][0]):
-            _grow_tree(Branch((), *tables[root], root), tables, near, found, missing)
+            _grow_tree(Branch((), *tables[root], root), tables, holders, branches, missing)
     if missing:
         raise InternalError(f"{len(missing)} attributes are in no table")
-    return Forest(tuple(found))
+    return Forest(tuple(branches))
 
 
 def total_correlation(table: CountArray) -> float:
-    """How far a table is from independence, in nats: the sum of the attributes' entropies less their joint one."""
+    """The dependence in a table, in nats: the sum of the attributes' entropies minus their joint entropy."""
     axes = range(table.ndim)
-    single = sum(_entropy(table.sum(axis=tuple(other for other in axes if other != axis))) for axis in axes)
-    return max(0.0, single - _entropy(table))
+    separate = sum(_entropy(table.sum(axis=tuple(other for other in axes if other != axis))) for axis in axes)
+    return max(0.0, separate - _entropy(table))
 
 
 def _entropy(counts: CountArray) -> float:
@@ -182,46 +184,39 @@ def _entropy(counts: CountArray) -> float:
 def _grow_tree(
     root: Branch,
     tables: Sequence[tuple[CliqueIndices, CountArray]],
-    near: Sequence[Sequence[int]],
-    found: list[Branch],
+    holders: Sequence[Sequence[int]],
+    branches: list[Branch],
     missing: set[int],
 ) -> None:
-    """Add a tree: the root, then again and again the branch that tells most (Prim 1957)."""
+    """Add a tree: the root, then repeatedly the branch that adds the most information (Prim 1957)."""
     offers: list[tuple[float, int, int, Branch]] = [(0.0, 0, 0, root)]
     while offers:
-        _, source, holder, branch = heappop(offers)
-        if not missing.issuperset(branch.new):  # offered before some of its attributes were drawn
-            holders = [(source, holder, found[holder])]
+        _, source, parent, branch = heappop(offers)
+        if not missing.issuperset(branch.new):  # offered before some of its attributes were added
+            candidates = [(source, parent, branches[parent])]
         else:
-            found.append(branch)
+            branches.append(branch)
             missing.difference_update(branch.new)
-            touched = sorted({number for place in branch.family for number in near[place]})
-            holders = [(number, len(found) - 1, branch) for number in touched]
-        for number, place, family in holders:
-            offer = _propose_branch(tables[number], number, family.family, missing)
+            adjacent = sorted({index for axis in branch.family for index in holders[axis]})
+            candidates = [(index, len(branches) - 1, branch) for index in adjacent]
+        for index, parent, family in candidates:
+            offer = _propose_branch(tables[index], index, family.family, missing)
             if offer is not None:
-                told = total_correlation(offer.joint) - total_correlation(
-                    _keep_first_axes(offer.joint, len(offer.given))
-                )
-                heappush(offers, (-told, number, place, offer))
+                shared: CountArray = offer.joint.sum(axis=tuple(range(len(offer.given), offer.joint.ndim)))
+                information = total_correlation(offer.joint) - total_correlation(shared)
+                heappush(offers, (-information, index, parent, offer))
 
 
 def _propose_branch(
     table: tuple[CliqueIndices, CountArray], source: int, family: CliqueIndices, missing: set[int]
 ) -> Branch | None:
-    """What a table brings to a tree by the attributes it shares with one family; None if nothing is missing in it."""
-    places, counts = table
-    given = tuple(place for place in places if place in family)
-    drawn = tuple(place for place in places if place in missing)
-    if not drawn:
+    """The branch by which a table would join a family of attributes; None if it adds no missing attribute."""
+    clique, counts = table
+    given = tuple(attribute for attribute in clique if attribute in family)
+    new = tuple(attribute for attribute in clique if attribute in missing)
+    if not new:
         return None
-    kept = given + drawn
-    projected = counts.sum(axis=tuple(axis for axis, place in enumerate(places) if place not in kept))
-    left = [place for place in places if place in kept]
-    return Branch(given, drawn, np.transpose(projected, [left.index(place) for place in kept]), source)
-
-
-def _keep_first_axes(table: CountArray, number: int) -> CountArray:
-    """A table summed over all but its first axes."""
-    summed: CountArray = table.sum(axis=tuple(range(number, table.ndim)))
-    return summed
+    kept = given + new
+    projected = counts.sum(axis=tuple(axis for axis, attribute in enumerate(clique) if attribute not in kept))
+    left = [attribute for attribute in clique if attribute in kept]
+    return Branch(given, new, np.transpose(projected, [left.index(attribute) for attribute in kept]), source)

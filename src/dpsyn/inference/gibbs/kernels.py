@@ -1,7 +1,8 @@
-"""Gibbs sweeps, counting and drawing, compiled. Arrays in, arrays out; whoever calls has checked everything.
+"""Gibbs sweeps, counting and sampling, compiled. Arrays in, arrays out; the caller has checked everything.
 
-Records come as *columns*: attributes × records of ``uint16`` or ``uint32``. ``Layout`` builds the index arrays. Nothing
-here depends on the number of threads: every draw is a function of a key, the attribute and the record's place.
+Records come as *columns*: attributes × records of ``uint16`` or ``uint32``. `CliqueLayout` builds the index arrays.
+Nothing here depends on the number of threads: every random number is a function of a key, the attribute and the
+position of the record.
 """
 
 from __future__ import annotations
@@ -23,23 +24,23 @@ Indices = NDArray[np.int64]
 Weights = NDArray[np.float32]
 
 _BLOCK = 64
-"""Records whose places in the tables are computed at a time: they stay in the first-level cache."""
+"""The number of records whose cells are computed at a time; they stay in the first-level cache."""
 
 _LANES = 8
-"""Weights that are multiplied at once."""
+"""The number of weights that are multiplied at once."""
 
 _MIN_SUM, _MAX_SUM = 1e-30, 1e30
-"""A sum of weights outside may have lost digits in single precision; it is made anew with rescaling."""
+"""A sum of weights outside these limits may have lost digits in single precision; it is recomputed with rescaling."""
 
 _MIN_WEIGHT, _MAX_WEIGHT = 1e-30, 1e30
-"""The weights of a cell, however many records enter or leave it while an attribute is drawn: where other tables move
-thousands of them, a cell's weight was infinite, and records were drawn at random."""
+"""The limits of the weight of a cell, however many records enter or leave it while an attribute is resampled. Without
+them, where other tables move thousands of records, a weight became infinite, and values were sampled at random."""
 
 _GOLDEN = 0x9E3779B97F4A7C15
 
 
 def _compile(function: _Function) -> _Function:
-    """Compile on the first call and keep the result on disk; other threads run meanwhile."""
+    """Compile on the first call and cache the result on disk; the function releases the GIL."""
     return cast(_Function, njit(cache=True, nogil=True)(function))
 
 
@@ -60,7 +61,7 @@ def _mix(word: Any) -> Any:
 
 @_compile
 def _uniform(key: Any, position: Any) -> Any:
-    """A number of [0, 1) with 24 bits."""
+    """A number in [0, 1) with 24 bits."""
     bits = _mix(key + (np.uint64(position) + np.uint64(1)) * np.uint64(_GOLDEN)) >> np.uint64(40)
     return np.float32(bits) * np.float32(2.0**-24)
 
@@ -90,16 +91,17 @@ def sweep(
     weights: Weights,
     key: np.uint64,
 ) -> int:
-    """Draw every attribute of the records ``first … stop−1`` once, given the record's other values.
+    """Resample every attribute of the records ``first … stop−1`` once, given the other values of the record.
 
-    ``weights`` holds a number for each cell of each clique. A value's weight is the product of the cells that the
-    record would be in, itself not counted. When a record moves, the cells it leaves are multiplied by the clique's
-    number in ``leaving``, those it enters by that in ``entering``, so that the next record sees it.
+    ``weights`` holds a number for each cell of each clique. The weight of a value is the product of the weights of the
+    cells that the record would be in, not counting the record itself. When a record moves, the weights of the cells
+    that it leaves are multiplied by the clique's entry in ``leaving``, those of the cells that it enters by the entry
+    in ``entering``, so that the next record takes the move into account.
 
-    Attribute ``a`` is in the cliques ``cliques[starts[a]:starts[a+1]]``, of so many cells as ``lengths`` says; in each
-    its values are ``steps`` apart, and a record's first cell is ``bases + Σ strides·value`` over the clique's other
-    ``members``. Where ``bar_starts[a] ≥ 0``, weights are also multiplied by ``barred[bar_starts[a] + value]``. Returns
-    the number of values that changed.
+    Attribute ``a`` is in the cliques ``cliques[starts[a]:starts[a+1]]``, whose numbers of cells are in ``lengths``. In
+    each clique its values are ``steps`` apart, and a record's first cell is ``bases + Σ strides·value`` over the other
+    ``members`` of the clique. If ``value_weight_starts[a] ≥ 0``, weights are also multiplied by
+    ``value_weights[value_weight_starts[a] + value]``. Returns the number of values that changed.
     """
     live = np.zeros(len(weights) + _max_copy_cells(stop - first, sizes, starts, lengths) + _LANES, np.float32)
     live[: len(weights)] = weights
@@ -114,16 +116,16 @@ def sweep(
         stream = _mix(key + np.uint64(attribute + 1) * np.uint64(_GOLDEN))
         stay, end = np.float32(1), len(weights)
         side_by_side = _copying_pays(stop - first, number, lengths[opening:closing])
-        for place in range(opening, closing):
-            stay *= leaving[cliques[place]]
-            if side_by_side and steps[place] > 1:
-                own_bases[place], own_steps[place] = end, 1
-                for part in range(member_starts[place], member_starts[place + 1]):
-                    outer = strides[part] > steps[place]
+        for entry in range(opening, closing):
+            stay *= leaving[cliques[entry]]
+            if side_by_side and steps[entry] > 1:
+                own_bases[entry], own_steps[entry] = end, 1
+                for part in range(member_starts[entry], member_starts[entry + 1]):
+                    outer = strides[part] > steps[entry]
                     own_strides[part] = (strides[part] // number if outer else strides[part]) * _pad(number)
-                end += _copy_table(live, bases[place], lengths[place], number, steps[place], end, True)
+                end += _copy_table(live, bases[entry], lengths[entry], number, steps[entry], end, True)
         own, apart, near = cliques[opening:closing], own_steps[opening:closing], cells[: closing - opening]
-        bars = (
+        factors = (
             value_weights[value_weight_starts[attribute] :]
             if value_weight_starts[attribute] >= 0
             else value_weights[:0]
@@ -132,62 +134,62 @@ def sweep(
             filled = min(_BLOCK, stop - low)
             _find_cells(columns, low, filled, opening, closing, own_bases, member_starts, members, own_strides, cells)
             column = columns[attribute, low : low + filled]
-            for place in range(filled):
-                old = int(column[place])
-                total = _weigh(live, near, apart, side_by_side, number, place, old, stay, bars, chances)
-                new = _sample_value(chances, number, total, _uniform(stream, low + place))
+            for position in range(filled):
+                old = int(column[position])
+                total = _weigh(live, near, apart, side_by_side, number, position, old, stay, factors, chances)
+                new = _sample_value(chances, number, total, _uniform(stream, low + position))
                 if new != old:
-                    column[place] = new
+                    column[position] = new
                     moves += 1
                     for part in range(len(own)):
-                        clique, begin, step = own[part], cells[part, place], np.uint32(apart[part])
+                        clique, begin, step = own[part], cells[part, position], np.uint32(apart[part])
                         left, entered = begin + np.uint32(old) * step, begin + np.uint32(new) * step
                         live[left] = min(live[left] * leaving[clique], np.float32(_MAX_WEIGHT))
                         live[entered] = max(live[entered] * entering[clique], np.float32(_MIN_WEIGHT))
-        for place in range(opening, closing):
-            if own_bases[place] != bases[place]:
-                _copy_table(live, bases[place], lengths[place], number, steps[place], own_bases[place], False)
+        for entry in range(opening, closing):
+            if own_bases[entry] != bases[entry]:
+                _copy_table(live, bases[entry], lengths[entry], number, steps[entry], own_bases[entry], False)
     return moves
 
 
 @_compile
 def _pad(number: int) -> int:
-    """The next multiple of the lanes."""
+    """The next multiple of the number of lanes."""
     return (number + _LANES - 1) // _LANES * _LANES
 
 
 @_compile
 def _copying_pays(records: int, number: int, lengths: Indices) -> bool:
-    """Whether the tables of an attribute are copied so that its values lie side by side while it is drawn.
+    """Whether the tables of an attribute are copied while it is resampled, so that its values are contiguous.
 
-    Products over neighboring cells take an instruction for eight; the way there and back pays from four records for
-    each line of values.
+    Products over contiguous cells take one instruction for eight of them. Copying there and back is worth it from four
+    records per line of values on.
     """
     return bool(number > 2 and 4 * np.sum(lengths) < number * records * len(lengths))
 
 
 @_compile
 def _max_copy_cells(records: int, sizes: Indices, starts: Indices, lengths: Indices) -> int:
-    """The cells that the copies of an attribute's tables take at most."""
-    most = 0
+    """The maximum number of cells of the copies of one attribute's tables."""
+    max_cells = 0
     for attribute in range(len(sizes)):
         number, own = sizes[attribute], lengths[starts[attribute] : starts[attribute + 1]]
         if _copying_pays(records, number, own):
-            most = max(most, np.sum(own) // number * _pad(number))
-    return most
+            max_cells = max(max_cells, np.sum(own) // number * _pad(number))
+    return max_cells
 
 
 @_compile
-def _copy_table(live: Weights, base: int, length: int, number: int, step: int, place: int, there: bool) -> int:
-    """Copy a table to ``place``, the values of an attribute side by side and their number padded, or back from it.
+def _copy_table(live: Weights, base: int, length: int, number: int, step: int, start: int, there: bool) -> int:
+    """Copy a table to ``start`` with the values of an attribute contiguous and padded, or back from there.
 
-    Returns how many cells the copy has.
+    Returns the number of cells of the copy.
     """
     wide = _pad(number)
     lines = length // number
     for line in range(lines):
         begin = base + line // step * (number * step) + line % step
-        copy = live[place + line * wide : place + (line + 1) * wide]
+        copy = live[start + line * wide : start + (line + 1) * wide]
         if there:
             for value in range(number):
                 copy[value] = live[begin + value * step]
@@ -212,46 +214,46 @@ def _find_cells(
     cells: NDArray[np.uint32],
 ) -> None:
     """The cell of each record's first value in each clique of an attribute."""
-    for place in range(opening, closing):
-        own = cells[place - opening]
-        own[:filled] = np.uint32(bases[place])
-        for part in range(member_starts[place], member_starts[place + 1]):
+    for entry in range(opening, closing):
+        own = cells[entry - opening]
+        own[:filled] = np.uint32(bases[entry])
+        for part in range(member_starts[entry], member_starts[entry + 1]):
             column, stride = columns[members[part], low : low + filled], np.uint32(strides[part])
             for row in range(filled):
                 own[row] += np.uint32(column[row]) * stride
 
 
-def _multiply_vectors(typing: Any, live: Any, cells: Any, block: Any, place: Any, weights: Any) -> Any:
-    """Fill in ``_LANES`` neighboring weights from ``block`` on: products of cells over all cliques of a record.
+def _multiply_vectors(typing: Any, live: Any, cells: Any, block: Any, position: Any, weights: Any) -> Any:
+    """Compute ``_LANES`` contiguous weights from ``block`` on: products of cells over all cliques of a record.
 
-    Written out for the compiler as vectors, because it makes eight multiplications of the loop that says the same:
+    Written as vector instructions, because the compiler makes eight multiplications of the equivalent loop:
 
         for lane in range(_LANES):
             weights[block + lane] = 1
             for part in range(len(cells)):
-                weights[block + lane] *= live[cells[part, place] + block + lane]
+                weights[block + lane] *= live[cells[part, position] + block + lane]
     """
 
     def build(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         kinds = signature.args
-        tables, found, target = (
+        tables, indices, target = (
             context.make_array(kinds[at])(context, builder, given[at]) for at in (0, 1, len(kinds) - 1)
         )
-        block, place = (context.cast(builder, given[at], kinds[at], types.intp) for at in (2, 3))
+        block, position = (context.cast(builder, given[at], kinds[at], types.intp) for at in (2, 3))
         vector = ir.VectorType(ir.FloatType(), _LANES)
         product = cgutils.alloca_once_value(builder, ir.Constant(vector, [1.0] * _LANES))  # type: ignore[no-untyped-call]
-        parts, row = cgutils.unpack_tuple(builder, found.shape)  # type: ignore[no-untyped-call]
+        parts, row = cgutils.unpack_tuple(builder, indices.shape)  # type: ignore[no-untyped-call]
         with cgutils.for_range(builder, parts) as loop:
-            at = builder.add(builder.mul(loop.index, row), place)
-            cell = builder.zext(builder.load(builder.gep(found.data, [at])), block.type)
+            at = builder.add(builder.mul(loop.index, row), position)
+            cell = builder.zext(builder.load(builder.gep(indices.data, [at])), block.type)
             near = builder.gep(tables.data, [builder.add(cell, block)])
-            factors = builder.load(builder.bitcast(near, vector.as_pointer()), align=4)
-            builder.store(builder.fmul(builder.load(product), factors), product)
+            vectors = builder.load(builder.bitcast(near, vector.as_pointer()), align=4)
+            builder.store(builder.fmul(builder.load(product), vectors), product)
         out = builder.bitcast(builder.gep(target.data, [block]), vector.as_pointer())
         builder.store(builder.load(product), out, align=4)
         return context.get_dummy_value()
 
-    return types.void(live, cells, block, place, weights), build
+    return types.void(live, cells, block, position, weights), build
 
 
 _multiply: Any = intrinsic(_multiply_vectors)
@@ -264,39 +266,39 @@ def _weigh(
     apart: Indices,
     side_by_side: bool,
     number: int,
-    place: int,
+    position: int,
     old: int,
     stay: Any,
-    bars: Weights,
+    factors: Weights,
     weights: Weights,
 ) -> Any:
-    """Fill in the weight of each value for one record; returns their sum."""
+    """Compute the weight of each value for one record; returns their sum."""
     if side_by_side:
         for block in range(0, number, _LANES):
-            _multiply(live, cells, block, place, weights)
+            _multiply(live, cells, block, position, weights)
     elif number == 2:
         zero, one = np.float32(1), np.float32(1)
         for part in range(len(apart)):
-            begin = cells[part, place]
+            begin = cells[part, position]
             zero *= live[begin]
             one *= live[begin + np.uint32(apart[part])]
         weights[0], weights[1] = zero, one
     else:
         weights[:number] = 1
         for part in range(len(apart)):
-            begin, step = cells[part, place], apart[part]
+            begin, step = cells[part, position], apart[part]
             for value in range(number):
                 weights[value] *= live[begin + np.uint32(value * step)]
     weights[old] *= stay
-    if len(bars) > 0:
+    if len(factors) > 0:
         for value in range(number):
-            weights[value] *= bars[value]
+            weights[value] *= factors[value]
     total = np.float32(0)
     for value in range(number):
         total += weights[value]
     if total > np.float32(_MIN_SUM) and total < np.float32(_MAX_SUM):
         return total
-    return _weigh_rescaled(live, cells, apart, number, place, old, stay, bars, weights)
+    return _weigh_rescaled(live, cells, apart, number, position, old, stay, factors, weights)
 
 
 @_compile
@@ -305,21 +307,21 @@ def _weigh_rescaled(
     cells: NDArray[np.uint32],
     apart: Indices,
     number: int,
-    place: int,
+    position: int,
     old: int,
     stay: Any,
-    bars: Weights,
+    factors: Weights,
     weights: Weights,
 ) -> Any:
-    """The same with the largest weight brought to one after every clique."""
+    """The same with the largest weight scaled to 1 after every clique."""
     for value in range(number):
         weights[value] = np.float32(1)
-    if len(bars) > 0:
+    if len(factors) > 0:
         for value in range(number):
-            weights[value] = bars[value]
+            weights[value] = factors[value]
     weights[old] *= stay
     for part in range(len(apart)):
-        begin, step, largest = cells[part, place], np.uint32(apart[part]), np.float32(0)
+        begin, step, largest = cells[part, position], np.uint32(apart[part]), np.float32(0)
         for value in range(number):
             weights[value] *= live[begin + np.uint32(value) * step]
             largest = max(largest, weights[value])
@@ -334,7 +336,7 @@ def _weigh_rescaled(
 
 @_compile
 def _sample_value(weights: Weights, number: int, total: Any, uniform: Any) -> int:
-    """The first value at which the weights add up to more than a share ``uniform`` of their total."""
+    """The first value at which the cumulative weight exceeds the share ``uniform`` of the total."""
     reach, value, passed = uniform * total, 0, weights[0]
     while passed <= reach and value < number - 1:
         value += 1
@@ -368,34 +370,34 @@ def count(
         table = totals[offsets[clique] : offsets[clique + 1]]
         for low in range(first, stop, _BLOCK):
             filled = min(_BLOCK, stop - low)
-            for place in range(filled):
-                cells[place] = 0
+            for row in range(filled):
+                cells[row] = 0
             for part in range(starts[clique], starts[clique + 1]):
                 column, stride = columns[attributes[part], low : low + filled], np.uint32(strides[part])
-                for place in range(filled):
-                    cells[place] += np.uint32(column[place]) * stride
-            for place in range(filled):
-                table[cells[place]] += 1
+                for row in range(filled):
+                    cells[row] += np.uint32(column[row]) * stride
+            for row in range(filled):
+                table[cells[row]] += 1
 
 
-# ── draws from a table ───────────────────────────────────────────────────────────────────────────────────────
+# ── sampling from a table ────────────────────────────────────────────────────────────────────────────────
 
 
 @_compile
 def sample_conditional(
-    rows: Indices, order: Indices, cumulative: NDArray[np.float64], begins: NDArray[np.float64], drawn: Indices
+    rows: Indices, order: Indices, cumulative: NDArray[np.float64], begins: NDArray[np.float64], sampled: Indices
 ) -> None:
-    """For each record a column of ``cumulative`` weights, drawn by the row that belongs to it.
+    """Sample a column for each record, by the ``cumulative`` weights of its row.
 
-    Systematic: the records of a row, in the ``order`` given, take places at equal distances along its weights, the
-    first at a share ``begins[row]`` of a distance. So each column is drawn as often as expected, to rounding.
+    Systematic sampling: the records of a row, in the given ``order``, take points at equal distances along its weights,
+    the first at a share ``begins[row]`` of a distance. So each column is sampled as often as expected, up to rounding.
     """
     last = cumulative.shape[1] - 1
     members, taken = np.zeros(len(cumulative), np.int64), np.zeros(len(cumulative), np.int64)
-    for place in range(len(rows)):
-        members[rows[place]] += 1
-    for place in order:
-        row = rows[place]
+    for record in range(len(rows)):
+        members[rows[record]] += 1
+    for record in order:
+        row = rows[record]
         weights = cumulative[row]
         reach = (taken[row] + begins[row]) / members[row] * weights[last]
         taken[row] += 1
@@ -406,4 +408,4 @@ def sample_conditional(
                 high = middle
             else:
                 low = middle + 1
-        drawn[place] = low
+        sampled[record] = low

@@ -1,13 +1,13 @@
 """Maximum entropy by Gibbs sampling over the synthetic records themselves.
 
-The records start as an exact sample of a forest of the tables (Chow and Liu 1968). Then every value is drawn again and
-again given the record's others, while each cell's weight falls with every record that it holds beyond its count:
-p(X) ∝ Π_i p₀(x_i) · exp(−½ Σ_c λ_c ‖n_c(X) − t_c‖²), with p₀ the forest. In the mean that is the
-distribution nearest to the forest among those that follow the tables as far as their noise warrants:
-p(x) ∝ p₀(x) · exp Σ_c λ_c (t_c − E n_c)(x_c). With exact tables λ is large and p the maximum entropy distribution.
+The records start as an exact sample of a forest of the tables (Chow and Liu 1968). Then every value is resampled
+repeatedly, given the other values of its record, while the weight of a cell falls with every record above its count:
+p(X) ∝ Π_i p₀(x_i) · exp(−½ Σ_c λ_c ‖n_c(X) − t_c‖²), with p₀ the forest. On average this is the
+distribution closest to the forest among those that follow the tables as far as their noise justifies:
+p(x) ∝ p₀(x) · exp Σ_c λ_c (t_c − E n_c)(x_c). With exact tables λ is large, and p is the maximum-entropy distribution.
 
-Cells of weight e^(−λ·surplus) are updated record by record, so that nothing overshoots: a handful of sweeps settle
-where one update per sweep needs forty (Younes 1989, Tieleman 2008 do that for Boltzmann machines).
+The weights e^(−λ·surplus) of cells are updated record by record, so the counts do not overshoot: a handful of sweeps is
+enough where one update per sweep needs forty (as Younes 1989 and Tieleman 2008 do for Boltzmann machines).
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from dpsyn.inference.gibbs.chains import Chains, QuadraticPenalty, polish_chains
 from dpsyn.inference.gibbs.forest import Forest, build_forest
 from dpsyn.inference.gibbs.layout import CellValues, CliqueLayout
 from dpsyn.inference.gibbs.model import GibbsModel, LogFactors, build_log_factors
-from dpsyn.inference.gibbs.options import Gibbs
 from dpsyn.inference.gibbs.targets import Target, build_targets, estimate_total, expected_noise_distance
+from dpsyn.inference.methods import Gibbs
 from dpsyn.marginals import Estimate, Factor
 from dpsyn.progress import Progress, ignore_progress
 
 MAX_FIT_RECORDS = 50_000
 _MIN_FIT_RECORDS = 10_000
-"""With fewer records the averages would be rough; rows to publish are drawn from the model, as many as one likes."""
+"""With fewer records the averages would be rough. Any number of rows to publish is sampled from the model later."""
 
 _MIN_VARIANCE = 1e-6
-"""Of tables that are exact: they are followed as if they had a little noise."""
+"""The variance that exact tables are given: they are followed as if they had a little noise."""
 
 _EMPTY_LOG_WEIGHT = -8.0
-"""Added to the parameters of cells that are known to be empty."""
+"""Added to the parameters of cells that are almost surely empty."""
 
 
 def fit(
@@ -50,41 +50,45 @@ def fit(
     options: Gibbs | None = None,
     progress: Progress = ignore_progress,
 ) -> GibbsModel:
-    """The distribution nearest to independence that follows tables of counts as far as their noise warrants.
+    """Fit the maximum-entropy distribution that follows tables of counts as far as their noise justifies.
 
     Args:
-        tables: counts of any cliques; each attribute is in one at least. They may disagree and have negative cells:
-            tables as measured, or made consistent without clipping, give closer records than clipped ones.
+        tables: counts of any cliques; each attribute is in at least one. They may be inconsistent and have negative
+            cells: tables as measured, or made consistent without clipping, give closer records than clipped ones.
         names: the attributes.
-        sizes: how many values each has.
-        seed: of all draws; the result does not depend on the number of threads.
-        records: how many chains run; by default about as many as the tables speak of, 10⁴ … 5·10⁴: twice as many gain
-            nothing.
-        factors: what is known of combinations without counting, such as that they cannot be.
-        options: how the fit runs.
-        progress: told how far it is.
+        sizes: the number of values of each attribute.
+        seed: the seed of all random choices; the result does not depend on the number of threads.
+        records: the number of Markov chains; by default about the total of the tables, limited to 10⁴ … 5·10⁴: twice
+            as many gain nothing.
+        factors: public knowledge about combinations of values, such as structural zeros.
+        options: the parameters of the fit.
+        progress: receives the phase and the fraction done.
+
+    Privacy: post-processing; it costs nothing.
     """
     options = options or Gibbs()
     targets = build_targets(tables, names, sizes)
     total = estimate_total(targets)
     records = records or int(np.clip(round(total), _MIN_FIT_RECORDS, MAX_FIT_RECORDS))
     if records < 1:
-        raise InternalError(f"a fit of {records} records")
+        raise InternalError(f"the number of records of a fit is {records}; it must be positive")
     forest = build_forest([(target.indices, target.shrink_interaction()) for target in targets], len(names))
-    known = build_log_factors(factors, names, sizes)
-    layout = CliqueLayout.of(sizes, [target.indices for target in targets], known.cliques)
-    base = _initial_parameters(layout, forest, targets, known, options)
-    wanted = np.append(_stiffness(targets, total, records, options), np.ones(len(known.cliques)))
-    values = np.concatenate([*(target.values.ravel() for target in targets), np.zeros(len(known.logs))])
-    firm = np.minimum(wanted, layout.target_stiffness(options.sweep_stiffness / len(split_records(records))))
-    pull = QuadraticPenalty(values * (records / total), firm, options.max_force)
+    log_factors = build_log_factors(factors, names, sizes)
+    layout = CliqueLayout.of(sizes, [target.indices for target in targets], log_factors.cliques)
+    base = _initial_parameters(layout, forest, targets, log_factors, options)
+    stiffness = np.append(_stiffness(targets, total, records, options), np.ones(len(log_factors.cliques)))
+    values = np.concatenate([*(target.values.ravel() for target in targets), np.zeros(len(log_factors.logs))])
+    sweep_stiffness = np.minimum(
+        stiffness, layout.target_stiffness(options.sweep_stiffness / len(split_records(records)))
+    )
+    penalty = QuadraticPenalty(values * (records / total), sweep_stiffness, options.max_force)
     random = np.random.default_rng(seed)
     with ThreadPoolExecutor() as pool:
         start = forest.sample(records, int(random.integers(2**63)))
         chains = Chains(layout, start, pool, random)
-        distances, forces = _settle(chains, base, pull, options, progress)
-        forces = _relax(chains, base, pull, wanted, forces, options, progress)
-        expected = _expected_counts(layout, pull, forces, wanted, targets, total, records / total)
+        distances, forces = _settle(chains, base, penalty, options, progress)
+        forces = _relax(chains, base, penalty, stiffness, forces, options, progress)
+        expected = _expected_counts(layout, penalty, forces, stiffness, targets, total, records / total)
         polish_chains(chains, base + forces, expected, options)
     progress("fitting records", 1.0)
     return GibbsModel(
@@ -97,14 +101,14 @@ def fit(
         expected_noise_distance(targets, total),
         chains.columns,
         tuple(distances),
-        known.logs,
+        log_factors.logs,
     )
 
 
 def _settle(
     chains: Chains, parameters: CellValues, penalty: QuadraticPenalty, options: Gibbs, progress: Progress
 ) -> tuple[list[float], CellValues]:
-    """Sweep until a sweep brings the records no closer to the tables: the distances on the way and the last forces."""
+    """Sweep until the records come no closer to the tables; returns the distances of all sweeps and the last forces."""
     distances = [chains.distance(penalty.targets)]
     for number in range(options.max_sweeps):
         progress("fitting records", number / (options.max_sweeps + options.relaxing_sweeps + options.averaging_sweeps))
@@ -119,37 +123,38 @@ def _relax(
     chains: Chains,
     parameters: CellValues,
     penalty: QuadraticPenalty,
-    wanted: CellValues,
+    stiffness: CellValues,
     forces: CellValues,
     options: Gibbs,
     progress: Progress,
 ) -> CellValues:
-    """Ease the pull while its forces become parameters; what the parameters have gained on average once it is easy.
+    """Lower the penalty while its forces become parameters; returns the mean of these over the averaging sweeps.
 
-    A stiff pull keeps counts near their targets, but its force wavers by √λ from sweep to sweep; an easy one is steady
-    but leaves counts apart. So each sweep hands its force over to the parameters (the method of multipliers, Hestenes
-    1969), and λ falls until the pull on a cell is no stronger than the draws' own tendency to their mean, λ·n = 1.
-    Targets are lowered by what has been handed over, so that force = wanted·(target − count) holds at the end.
+    A stiff penalty keeps counts near their targets, but its forces vary by √λ from sweep to sweep; a soft one is steady
+    but leaves counts far from their targets. So each sweep adds its forces to the parameters (the method of
+    multipliers, Hestenes 1969), and λ falls until the penalty on a cell is no stronger than the tendency of the samples
+    to their mean, λ·n = 1. Targets are lowered by the forces added so far, so that
+    force = stiffness·(target − count) holds at the end.
     """
-    easy = np.minimum(penalty.stiffness, chains.layout.lengths / chains.columns.shape[1])
-    held, mean = forces, np.zeros(len(parameters))
+    soft = np.minimum(penalty.stiffness, chains.layout.lengths / chains.columns.shape[1])
+    added, mean = forces, np.zeros(len(parameters))
     for number in range(-options.relaxing_sweeps, options.averaging_sweeps):
         done = options.max_sweeps + options.relaxing_sweeps + number
         progress("fitting records", done / (options.max_sweeps + options.relaxing_sweeps + options.averaging_sweeps))
         share = max(0.0, -number / (options.relaxing_sweeps + 1))
-        aim = QuadraticPenalty(
-            penalty.targets - held / chains.layout.repeat_per_cell(wanted),
-            penalty.stiffness**share * easy ** (1 - share),
+        relaxed = QuadraticPenalty(
+            penalty.targets - added / chains.layout.repeat_per_cell(stiffness),
+            penalty.stiffness**share * soft ** (1 - share),
             options.max_force,
         )
-        held = held + chains.sweep(parameters + held, aim)
+        added = added + chains.sweep(parameters + added, relaxed)
         if number >= 0:
-            mean += held
+            mean += added
     return mean / options.averaging_sweeps
 
 
 def _stiffness(targets: Sequence[Target], total: float, records: int, options: Gibbs) -> CellValues:
-    """How strongly records should follow each table: see ``GibbsOptions.trust``."""
+    """How strongly records should follow each table; see ``Gibbs.trust``."""
     per_cell = np.array([total / target.values.size for target in targets])
     variance = np.array([max(target.variance, _MIN_VARIANCE) for target in targets])
     trusted = options.trust * per_cell / variance * (total / records)
@@ -161,41 +166,42 @@ def _expected_counts(
     layout: CliqueLayout,
     penalty: QuadraticPenalty,
     forces: CellValues,
-    wanted: CellValues,
+    stiffness: CellValues,
     targets: Sequence[Target],
     total: float,
     scale: float,
 ) -> CellValues:
-    """The counts that rows should have: between those of the model and the tables', as far as these are known.
+    """The counts that rows should have: between those of the model and those of the tables.
 
-    The model's are those at which the tables exert the forces that were found, much steadier than the counts met on
-    the way. A table of records drawn from the model varies by its count in each cell, and was measured with
-    noise beside; so the share count / (count + variance) of what is left between them is followed.
+    The counts of the model are those at which the tables exert the fitted forces, which is much steadier than the
+    counts during the sweeps. In a table of records sampled from the model, a cell has a variance equal to its count,
+    and it was measured with noise on top. So the share count / (count + variance) of the remaining difference is
+    followed.
     """
-    known = np.zeros(len(layout.cliques) - layout.target_count)
-    variance = layout.repeat_per_cell(np.append([target.variance for target in targets], known))
-    aims = penalty.targets + layout.repeat_per_cell(
+    factor_variances = np.zeros(len(layout.cliques) - layout.target_count)
+    variance = layout.repeat_per_cell(np.append([target.variance for target in targets], factor_variances))
+    scaled = penalty.targets + layout.repeat_per_cell(
         (scale * total - layout.sum_by_clique(penalty.targets)) / layout.lengths
     )
-    counts = np.maximum(aims - forces / layout.repeat_per_cell(wanted), 0.0)
+    counts = np.maximum(scaled - forces / layout.repeat_per_cell(stiffness), 0.0)
     share = counts / np.maximum(counts + scale * variance, 1e-9)
-    return np.maximum(counts + share * (aims - counts), 0.0)
+    return np.maximum(counts + share * (scaled - counts), 0.0)
 
 
 def _initial_parameters(
     layout: CliqueLayout, forest: Forest, targets: Sequence[Target], log_factors: LogFactors, options: Gibbs
 ) -> CellValues:
-    """θ of the forest: for each branch the logarithm of its conditional, in the table that it comes from.
+    """θ of the forest: the logarithm of the conditional of each branch, in the clique of its table.
 
-    What is known without counting is added, in cliques of its own.
+    The logarithms of factors are added in cliques of their own.
     """
     parameters = np.zeros(layout.offsets[-1])
     for branch in forest.branches:
         clique = layout.cliques[branch.source]
         kept = sorted(branch.family, key=clique.index)
         pseudocount = max(0.5, options.pseudocount_sigmas * np.sqrt(targets[branch.source].variance))
-        logs = np.transpose(branch.log_conditional(pseudocount), [branch.family.index(place) for place in kept])
-        shape = [layout.sizes[place] if place in kept else 1 for place in clique]
+        logs = np.transpose(branch.log_conditional(pseudocount), [branch.family.index(axis) for axis in kept])
+        shape = [layout.sizes[axis] if axis in kept else 1 for axis in clique]
         layout.table(parameters, branch.source)[...] += logs.reshape(shape)
     empty: NDArray[np.bool_] = np.concatenate([target.surely_empty_cells().ravel() for target in targets])
     parameters[: layout.target_cells][empty] += _EMPTY_LOG_WEIGHT

@@ -1,4 +1,4 @@
-"""A fitted model: what rows are drawn from."""
+"""The fitted maximum-entropy model, its factors, and its restoration from a file."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from dpsyn.marginals import Clique, Estimate, Factor
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GibbsModel:
-    """A distribution p(x) ∝ exp Σ_c θ_c(x_c) over records, and the marginals it was found to have.
+    """A distribution p(x) ∝ exp Σ_c θ_c(x_c) over records, and its marginals.
 
     Attributes:
         names: the attributes.
-        layout: the cliques: those that were followed, then those of the factors.
-        forest: the start distribution.
-        parameters: θ, a number for each cell of each clique that was followed.
-        expected_shares: the average count of each of these cells over many sweeps, as shares of one.
-        total: the number of records that the tables spoke of.
-        noise_distance: how far noise took the tables from those of the records, as a mean total variation distance.
-        records: the records of the fit, attributes × records, bound to the expected counts.
-        distances: mean total variation distance of records and tables after each sweep.
-        log_factors: logarithms of the factors' shares, one for each cell of the other cliques.
+        layout: the cliques: the target cliques, whose counts were fitted, then those of the factors.
+        forest: the initial distribution.
+        parameters: θ, a number for each cell of each target clique.
+        expected_shares: the expected count of each of these cells, as a share of all records.
+        total: the total of the tables.
+        noise_distance: the expected distance between the tables and the true ones because of noise, as a mean total
+            variation distance.
+        records: the records of the fit (attributes × records), polished to the expected counts.
+        distances: the mean total variation distance between records and tables after each sweep.
+        log_factors: the logarithms of the shares of the factors, one for each cell of their cliques.
     """
 
     names: tuple[str, ...]
@@ -58,9 +59,9 @@ class GibbsModel:
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """The attributes of each clique that was followed, one after the other as their cells are."""
-        followed = self.layout.cliques[: self.layout.target_count]
-        return tuple(tuple(self.names[place] for place in clique) for clique in followed)
+        """The attributes of each target clique, in the order of their cells."""
+        target_cliques = self.layout.cliques[: self.layout.target_count]
+        return tuple(tuple(self.names[axis] for axis in clique) for clique in target_cliques)
 
     @property
     def log_weights(self) -> CellValues:
@@ -68,47 +69,47 @@ class GibbsModel:
         return np.concatenate([self.parameters, self.log_factors])
 
     def expected_counts(self, rows: int) -> CellValues:
-        """The counts that are expected of so many rows, in every cell; none of cliques that are not followed."""
+        """The expected counts of ``rows`` rows in every cell; 0 in the cliques of factors."""
         return np.concatenate([self.expected_shares * rows, np.zeros(len(self.log_factors))])
 
     def conditional_counts(
         self, rows: int, allowed: Mapping[int, NDArray[np.float64]]
     ) -> tuple[CellValues, NDArray[np.bool_]]:
-        """The counts that are expected of so many rows under conditions, and for which cliques they are known.
+        """The expected counts of ``rows`` rows under conditions, and for which cliques they are known.
 
-        Those are the cliques that tell of every condition; the model's own table, as far as it meets them, is what
-        such rows have.
+        They are known for cliques that hold every conditioned attribute: there they are the model's own table,
+        restricted to the conditions.
         """
         counts = self.expected_counts(1)
         known = np.zeros(len(self.layout.cliques), np.bool_)
-        for number, clique in enumerate(self.layout.cliques[: self.layout.target_count]):
+        for index, clique in enumerate(self.layout.cliques[: self.layout.target_count]):
             if not allowed.keys() <= set(clique):
                 continue
-            table = self.layout.table(counts, number)
-            for place, weights in allowed.items():
-                table *= np.expand_dims(weights, tuple(axis for axis, other in enumerate(clique) if other != place))
+            table = self.layout.table(counts, index)
+            for attribute, weights in allowed.items():
+                table *= np.expand_dims(weights, tuple(axis for axis, other in enumerate(clique) if other != attribute))
             share = float(table.sum())
-            known[number] = share > 0
+            known[index] = share > 0
             table *= rows / share if share > 0 else 0.0
         return counts, known
 
     def marginals(self) -> tuple[Estimate, ...]:
-        """The model's own marginals of its cliques, as counts of ``total`` records. Their noise is not known."""
+        """The model's own marginals of its target cliques, as counts of ``total`` records. Their noise is not known."""
         return tuple(
-            Estimate(clique, self.layout.table(self.expected_shares, number) * self.total, 0.0)
-            for number, clique in enumerate(self.cliques)
+            Estimate(clique, self.layout.table(self.expected_shares, index) * self.total, 0.0)
+            for index, clique in enumerate(self.cliques)
         )
 
     def parameter_tables(self) -> Mapping[Clique, NDArray[np.float64]]:
-        """The parameters of each clique as a table."""
-        return {clique: self.layout.table(self.parameters, number) for number, clique in enumerate(self.cliques)}
+        """The parameters of each target clique as a table."""
+        return {clique: self.layout.table(self.parameters, index) for index, clique in enumerate(self.cliques)}
 
 
-# ── What a model knows without counts: combinations that cannot be, or only in part ──
+# ── factors: combinations that are impossible, or only partly possible ───────────────────────────────────────
 
 
 IMPOSSIBLE_LOG_WEIGHT = -60.0
-"""The logarithm of the weight of what cannot be: sweeps leave it where they can, and are not stuck if they cannot."""
+"""The log weight of an impossible combination: sweeps leave it if they can, and do not get stuck if they cannot."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,7 +117,7 @@ class LogFactors:
     """Factors as cliques of a layout.
 
     Attributes:
-        cliques: their attributes.
+        cliques: the attributes of each factor, as indices.
         logs: the logarithm of the share of each cell, clique after clique.
     """
 
@@ -125,21 +126,21 @@ class LogFactors:
 
 
 def build_log_factors(factors: Sequence[Factor], names: Sequence[str], sizes: Sequence[int]) -> LogFactors:
-    """The cliques and logarithms of factors."""
-    places = {name: place for place, name in enumerate(names)}
+    """Convert factors to cliques and logarithms."""
+    axes = {name: axis for axis, name in enumerate(names)}
     cliques, logs = [], [np.empty(0)]
     for factor in factors:
-        own = [places[name] for name in factor.clique]
-        if factor.shares.shape != tuple(sizes[place] for place in own):
+        indices = [axes[name] for name in factor.clique]
+        if factor.shares.shape != tuple(sizes[index] for index in indices):
             raise InternalError(f"the factor of {', '.join(factor.clique)} does not fit the sizes of its attributes")
-        clique = order_by_size(own, sizes)
-        table = np.transpose(factor.shares, [own.index(place) for place in clique])
+        clique = order_by_size(indices, sizes)
+        table = np.transpose(factor.shares, [indices.index(index) for index in clique])
         cliques.append(clique)
         logs.append(np.log(np.maximum(table, np.exp(IMPOSSIBLE_LOG_WEIGHT))).ravel())
     return LogFactors(tuple(cliques), np.concatenate(logs))
 
 
-# ── A fitted model from what a file holds of it ──
+# ── restoration from a file ──────────────────────────────────────────────────────────────────────────────────
 
 
 def restore_model(
@@ -151,20 +152,27 @@ def restore_model(
     expected_shares: CellValues,
     factors: Sequence[Factor] = (),
 ) -> GibbsModel:
-    """The model that was fitted to these tables and found these numbers; the records of the fit are gone.
+    """Restore a fitted model from its stored numbers; the records of the fit are not restored.
 
-    ``cliques`` are in the order of the numbers, each with its attributes in the order of its axes. ``factors`` are what
-    was known besides.
+    Args:
+        tables: the tables that the model was fitted to.
+        names: the attributes.
+        sizes: the number of values of each attribute.
+        cliques: the target cliques in the order of the stored numbers, each with the attributes in the order of its
+            axes.
+        parameters: θ of each cell.
+        expected_shares: the expected share of each cell.
+        factors: the factors of the fit.
     """
     if not (np.isfinite(parameters).all() and np.isfinite(expected_shares).all() and (expected_shares >= 0).all()):
-        raise InternalError("a fitted model has a number that is not finite, or expects a negative count")
-    places = {name: place for place, name in enumerate(names)}
-    targets, known = build_targets(tables, names, sizes), build_log_factors(factors, names, sizes)
+        raise InternalError("a fitted model has a number that is not finite, or a negative expected count")
+    axes = {name: axis for axis, name in enumerate(names)}
+    targets, log_factors = build_targets(tables, names, sizes), build_log_factors(factors, names, sizes)
     total = estimate_total(targets)
-    followed = [tuple(places[name] for name in clique) for clique in cliques]
+    target_cliques = [tuple(axes[name] for name in clique) for clique in cliques]
     return GibbsModel(
         names=tuple(names),
-        layout=CliqueLayout.of(sizes, followed, known.cliques),
+        layout=CliqueLayout.of(sizes, target_cliques, log_factors.cliques),
         forest=build_forest([(target.indices, target.shrink_interaction()) for target in targets], len(names)),
         parameters=parameters,
         expected_shares=expected_shares,
@@ -172,5 +180,5 @@ def restore_model(
         noise_distance=expected_noise_distance(targets, total),
         records=np.empty((len(names), 0), np.uint16),
         distances=(),
-        log_factors=known.logs,
+        log_factors=log_factors.logs,
     )

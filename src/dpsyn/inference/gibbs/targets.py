@@ -1,4 +1,4 @@
-"""What records are drawn toward: tables of counts, and how strongly each is followed."""
+"""The targets of a fit: tables of counts over indexed attributes, their total and their noise."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ CountArray = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Target:
-    """A table of counts over attributes given by their places.
+    """A table of counts over attributes given by their indices.
 
     Attributes:
         indices: the attributes, the one with most values last.
         values: the counts; some may be negative.
-        variance: of the noise in each cell.
+        variance: the variance of the noise of each cell.
     """
 
     indices: CliqueIndices
@@ -30,7 +30,7 @@ class Target:
     variance: float
 
     def project_nonnegative(self) -> CountArray:
-        """The nearest table without negative counts that has the same total: all less a constant, then clipped."""
+        """The nearest non-negative table with the same total: norm-sub, that is minus a constant and clipped at 0."""
         total = max(float(self.values.sum()), 0.0)
         falling = np.sort(self.values, axis=None)[::-1]
         excess = (np.cumsum(falling) - total) / np.arange(1, len(falling) + 1)
@@ -39,10 +39,10 @@ class Target:
         return nearest
 
     def shrink_interaction(self) -> CountArray:
-        """The same, its interaction shrunk by what noise makes of none: positive-part James and Stein (1961).
+        """The same with its interaction shrunk by what noise alone would cause: positive-part James-Stein (1961).
 
-        What lies between the table and the independent one of its sides is multiplied by 1 − (degrees of freedom) ·
-        variance / (its squared length).
+        The difference between the table and the product of its one-way marginals is multiplied by
+        1 − (degrees of freedom) · variance / (its squared length).
         """
         values = self.project_nonnegative()
         if values.ndim < 2 or self.variance <= 0 or values.sum() <= 0:
@@ -55,13 +55,13 @@ class Target:
         return nearest
 
     def surely_empty_cells(self) -> NDArray[np.bool_]:
-        """Cells that hold no record beyond three standard deviations: known zeros, for noise is rarely so small."""
+        """Cells whose count is three standard deviations below 0.5: surely empty. Noise is rarely so small."""
         empty: NDArray[np.bool_] = self.values + 3 * np.sqrt(self.variance) < 0.5
         return empty
 
 
 def _independence_table(counts: CountArray) -> CountArray:
-    """The table that its attributes would have if each were as it is and told nothing of the others."""
+    """The table with the same one-way marginals and independent attributes."""
     total = float(counts.sum())
     table = np.full((1,) * counts.ndim, total)
     for axis in range(counts.ndim):
@@ -71,38 +71,38 @@ def _independence_table(counts: CountArray) -> CountArray:
 
 
 def build_targets(tables: Sequence[Estimate], names: Sequence[str], sizes: Sequence[int]) -> tuple[Target, ...]:
-    """One target for each set of attributes: tables of the same attributes are averaged by their variance."""
-    places = {name: place for place, name in enumerate(names)}
-    found: dict[CliqueIndices, Target] = {}
+    """One target for each set of attributes: tables of the same attributes are averaged by inverse variance."""
+    axes = {name: axis for axis, name in enumerate(names)}
+    targets: dict[CliqueIndices, Target] = {}
     for table in tables:
-        if any(name not in places for name in table.clique) or not table.clique:
+        if any(name not in axes for name in table.clique) or not table.clique:
             raise InternalError(f"a table of {', '.join(table.clique) or 'no attributes'} is not of this model")
-        clique = order_by_size((places[name] for name in table.clique), sizes)
-        if tuple(sizes[place] for place in clique) != table.project([names[place] for place in clique]).shape:
+        clique = order_by_size((axes[name] for name in table.clique), sizes)
+        if tuple(sizes[axis] for axis in clique) != table.project([names[axis] for axis in clique]).shape:
             raise InternalError(f"the table of {', '.join(table.clique)} does not fit the sizes of its attributes")
-        target = Target(clique, table.project([names[place] for place in clique]), table.variance)
-        found[clique] = _average_targets(found[clique], target) if clique in found else target
-    return tuple(found[clique] for clique in sorted(found, key=lambda clique: (len(clique), clique)))
+        target = Target(clique, table.project([names[axis] for axis in clique]), table.variance)
+        targets[clique] = _average_targets(targets[clique], target) if clique in targets else target
+    return tuple(targets[clique] for clique in sorted(targets, key=lambda clique: (len(clique), clique)))
 
 
 def estimate_total(targets: Sequence[Target]) -> float:
-    """The number of records that the tables speak of, each weighted by how well it knows; one at least.
+    """The number of records: the mean of the targets' totals, weighted by inverse variance; at least 1.
 
-    Tables without records are of no model and count as unknown.
+    Targets whose total is not positive are ignored.
     """
-    known = [(float(target.values.sum()), target.values.size * target.variance) for target in targets]
-    known = [(total, noise) for total, noise in known if total > 0] or [(1.0, 0.0)]
-    exact = [total for total, noise in known if noise <= 0]
+    pairs = [(float(target.values.sum()), target.values.size * target.variance) for target in targets]
+    pairs = [(total, variance) for total, variance in pairs if total > 0] or [(1.0, 0.0)]
+    exact = [total for total, variance in pairs if variance <= 0]
     if exact:
         return max(1.0, float(np.mean(exact)))
-    totals, noises = np.transpose(known)
-    return max(1.0, float(np.average(totals, weights=1 / noises)))
+    totals, variances = np.transpose(pairs)
+    return max(1.0, float(np.average(totals, weights=1 / variances)))
 
 
 def expected_noise_distance(targets: Sequence[Target], total: float) -> float:
-    """The mean total variation distance that the noise of the tables is expected to make: σ√(2/π) in every cell."""
-    apart = [target.values.size * np.sqrt(2 / np.pi * target.variance) / (2 * total) for target in targets]
-    return float(np.mean(apart))
+    """The expected mean total variation distance that the noise of the tables causes: σ√(2/π) in every cell."""
+    distances = [target.values.size * np.sqrt(2 / np.pi * target.variance) / (2 * total) for target in targets]
+    return float(np.mean(distances))
 
 
 def _average_targets(one: Target, other: Target) -> Target:

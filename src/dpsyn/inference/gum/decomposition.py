@@ -1,4 +1,8 @@
-"""Separate and join: attributes that no table connects are synthesized apart (PrivSyn, section on GUM)."""
+"""Separate and join, and attribute appending (DPSyn paper, appendix A, "Improving the Convergence").
+
+Attributes that no table connects are synthesized separately. Attributes that only one table holds are sampled from that
+table afterwards, and so match it up to rounding. Only the remaining tables have to be fitted.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +21,14 @@ from dpsyn.marginals import Clique, Estimate
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Component:
-    """Attributes that tables connect, and those tables."""
+    """A connected component: attributes that tables connect, and these tables."""
 
     names: tuple[str, ...]
     tables: tuple[Estimate, ...]
 
 
 def separate_components(tables: Sequence[Estimate], names: Sequence[str]) -> list[Component]:
-    """The connected components, in the order of their first attributes; an attribute without a table is one."""
+    """The connected components, in the order of their first attributes; an attribute without a table is one, too."""
     leader = {name: name for name in names}
 
     def find(name: str) -> str:
@@ -42,28 +46,28 @@ def separate_components(tables: Sequence[Estimate], names: Sequence[str]) -> lis
     for table in tables:
         if table.clique:
             parts[find(table.clique[0])][1].append(table)
-    return [Component(tuple(members), tuple(own)) for members, own in parts.values()]
+    return [Component(tuple(members), tuple(held)) for members, held in parts.values()]
 
 
 def join_components(
     parts: Sequence[Mapping[str, NDArray[np.int32]]], names: Sequence[str], rows: int, rng: np.random.Generator
 ) -> Records:
-    """Records put together from the columns of components, the rows of each in a random order of its own."""
+    """Join the columns of components into records, the rows of each component in its own random order."""
     joined = np.empty((len(names), rows), np.int32)
-    place = {name: number for number, name in enumerate(names)}
+    axes = {name: axis for axis, name in enumerate(names)}
     for part in parts:
         order = rng.permutation(rows)
         for name, column in part.items():
-            np.take(column, order, out=joined[place[name]])
+            np.take(column, order, out=joined[axes[name]])
     return joined.T
 
 
-# ── Attribute appending: what one table alone says is drawn afterwards, and so matches exactly (PrivSyn, section on GUM) ──
+# ── attribute appending ──────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AppendedAttribute:
-    """An attribute to be drawn from one table, given others.
+    """An attribute to be sampled from one table, given other attributes.
 
     Attributes:
         given: the other attributes of the table.
@@ -81,58 +85,54 @@ class AppendedAttribute:
 
 
 def drop_covered_tables(tables: Iterable[Estimate]) -> list[Estimate]:
-    """Consistent tables without those whose attributes are all in another one; of equal cliques the most precise."""
+    """Drop consistent tables whose attributes are all in another one; of equal cliques keep the most precise."""
     kept: dict[int, Estimate] = {}
     holders: dict[str, set[int]] = defaultdict(set)
-    for number, table in sorted(enumerate(tables), key=lambda item: (-len(item[1].clique), item[1].variance)):
+    for index, table in sorted(enumerate(tables), key=lambda item: (-len(item[1].clique), item[1].variance)):
         if table.clique and not set[int].intersection(*(holders[name] for name in table.clique)):
-            kept[number] = table
+            kept[index] = table
             for name in table.clique:
-                holders[name].add(number)
-    return [kept[number] for number in sorted(kept)]
+                holders[name].add(index)
+    return [kept[index] for index in sorted(kept)]
 
 
 def detach_attributes(tables: Iterable[Estimate]) -> tuple[list[Estimate], list[AppendedAttribute]]:
-    """The tables that are left to be fitted, and the attributes to append afterwards, in that order.
+    """Detach attributes that one table alone holds; returns the tables left to fit and the attributes to append.
 
-    Which of several attributes goes first makes no difference to what is left (Graham's reduction of a hypergraph).
+    Attributes are to be appended in the order returned. The order in which they are detached makes no difference to the
+    tables left (Graham's reduction of a hypergraph).
     """
     left = dict(enumerate(drop_covered_tables(tables)))
     holders: dict[str, set[int]] = defaultdict(set)
-    for number, table in left.items():
+    for index, table in left.items():
         for name in table.clique:
-            holders[name].add(number)
-    taken: list[AppendedAttribute] = []
-    lonely = [name for name, held in holders.items() if len(held) == 1]
-    while lonely:
-        name = lonely.pop()
-        (number,) = holders.pop(name)
-        table = left.pop(number)
+            holders[name].add(index)
+    detached: list[AppendedAttribute] = []
+    in_one_table = [name for name, held in holders.items() if len(held) == 1]
+    while in_one_table:
+        name = in_one_table.pop()
+        (index,) = holders.pop(name)
+        table = left.pop(index)
         given = tuple(other for other in table.clique if other != name)
-        taken.append(AppendedAttribute(given, name, table.project([*given, name])))
+        detached.append(AppendedAttribute(given, name, table.project([*given, name])))
         if given and len(set[int].intersection(*(holders[other] for other in given))) == 1:
-            left[number] = Estimate(
-                given, table.project(given), table.variance * table.values.shape[_axis(table, name)]
-            )
+            size = table.values.shape[table.clique.index(name)]
+            left[index] = Estimate(given, table.project(given), table.variance * size)
         else:
             for other in given:
-                holders[other].remove(number)
+                holders[other].remove(index)
                 if len(holders[other]) == 1:
-                    lonely.append(other)
-    return [left[number] for number in sorted(left)], taken[::-1]
-
-
-def _axis(table: Estimate, name: str) -> int:
-    return table.clique.index(name)
+                    in_one_table.append(other)
+    return [left[index] for index in sorted(left)], detached[::-1]
 
 
 def append_attribute(
     columns: Mapping[str, NDArray[np.int32]], attribute: AppendedAttribute, rows: int, rng: np.random.Generator
 ) -> NDArray[np.int32]:
-    """The codes of an attribute, given those of others: within each of their cells as its table says, to rounding.
+    """Sample the codes of an attribute, given those of others: in each of their cells as in its table, up to rounding.
 
-    Each code's number of records in a cell is its expectation rounded up or down, which of the two is drawn such that
-    it is right on average; the records of a cell get their codes in random order.
+    The number of records of each code in a cell is its expectation, rounded up or down at random such that it is right
+    on average. The records of a cell get their codes in random order.
     """
     parents = _cell_indices([columns[name] for name in attribute.given], attribute.values.shape[:-1], rows)
     weights = attribute.values.reshape(-1, attribute.values.shape[-1])
@@ -145,7 +145,7 @@ def append_attribute(
 
 
 def _cell_indices(columns: Sequence[NDArray[np.int32]], shape: Sequence[int], rows: int) -> NDArray[np.integer]:
-    """The cell of each record, as the narrowest number that sorts fast."""
+    """The cell of each record, as the narrowest integer type that sorts fast."""
     cells = np.zeros(rows, np.int64)
     for column, size in zip(columns, shape, strict=True):
         cells = cells * size + column
@@ -155,10 +155,10 @@ def _cell_indices(columns: Sequence[NDArray[np.int32]], shape: Sequence[int], ro
 def _allocate_records(
     records: NDArray[np.int64], weights: NDArray[np.float64], rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """The records of each cell, shared out in whole numbers in proportion to its weights.
+    """Allocate the records of each cell to codes, as integers in proportion to the weights of the cell.
 
-    A cell whose table is empty follows all cells together, and if those are empty, all codes alike. The offsets of
-    rounding are spread evenly over the cells, so that they cancel out in the sum.
+    A cell without weights uses those of all cells together, and if these are zero too, equal weights. The offsets of
+    the rounding are spread evenly over the cells, so they cancel out in the sum.
     """
     overall = weights.sum(axis=0)
     weights = np.where(weights.any(axis=1, keepdims=True), weights, overall if overall.any() else np.ones_like(overall))

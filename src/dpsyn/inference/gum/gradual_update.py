@@ -1,37 +1,40 @@
-"""Tables of counts as whole numbers of records."""
+"""GUM, the gradual update method: random records are changed until they match tables of counts (PrivSyn 2021).
+
+The records start with the one-way marginals of the tables. In each round, every table in turn moves some records from
+its over-filled cells to its under-filled ones. The kernels of ``kernels.py`` do the work.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, get_args
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.errors import InternalError, UserError
+from dpsyn.errors import InternalError
 from dpsyn.inference.gum import kernels
-from dpsyn.inference.gum.decay import Decay, StepDecay
+from dpsyn.inference.methods import GUM
 from dpsyn.marginals import Estimate
 from dpsyn.progress import Progress, ignore_progress
 
 
 def round_counts(values: NDArray[np.float64], rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Non-negative values in proportion, as whole numbers that add up to ``rows``; an all-zero table as a uniform one.
+    """Scale non-negative values to integers that sum to ``rows``; a table of zeros counts as uniform.
 
-    The running sum over the cells, plus one random offset, is rounded down (systematic sampling). So each cell misses
-    its share by less than 1 and expects it exactly, as does every run of cells, in particular each value of the first
-    attribute; a zero stays zero; and whole numbers that add up to ``rows`` already stay as they are.
+    The running sum over the cells, plus one random offset, is rounded down (systematic sampling). So each cell differs
+    from its share by less than 1 and equals it in expectation, as does every run of cells, in particular each value of
+    the first attribute. Zeros stay zero, and integers that already sum to ``rows`` do not change.
     """
     running = np.cumsum(values.ravel() if np.any(values) else np.ones(values.size))
     edges = np.floor(running * (rows / running[-1]) + rng.random()).astype(np.int64)
-    edges[running == running[-1]] = rows  # the last sum may be a little less than it should
+    edges[running == running[-1]] = rows  # rounding may have made the last sum a little too small
     whole: NDArray[np.int64] = np.diff(edges, prepend=0).reshape(values.shape)
     return whole
 
 
-# ── The records that GUM starts from ──
+# ── initial records ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 Records = NDArray[np.int32]
@@ -41,20 +44,20 @@ Records = NDArray[np.int32]
 def initialize_records(
     tables: Sequence[Estimate], names: Sequence[str], rows: int, rng: np.random.Generator
 ) -> Records:
-    """Records whose attributes have the counts of the tables one by one, to rounding, and are independent.
+    """Records with independent attributes, each with its one-way marginal up to rounding.
 
-    PrivSyn, section on GUM: a start from the 1-ways leaves only the dependences to be mended.
+    With this start only the dependencies remain to be fitted (DPSyn paper, appendix A, "Improving the Convergence").
     """
     columns = np.empty((len(names), rows), np.int32)
-    for place, name in enumerate(names):
+    for axis, name in enumerate(names):
         counts = most_precise_one_way(tables, name)
-        columns[place] = np.repeat(np.arange(counts.size), round_counts(counts, rows, rng))
-        rng.shuffle(columns[place])
+        columns[axis] = np.repeat(np.arange(counts.size), round_counts(counts, rows, rng))
+        rng.shuffle(columns[axis])
     return columns.T
 
 
 def most_precise_one_way(tables: Sequence[Estimate], name: str) -> NDArray[np.float64]:
-    """The counts of one attribute, from the table that says them most precisely."""
+    """The counts of one attribute, from the table with the least noise in them."""
     candidates = [table for table in tables if name in table.clique]
     if not candidates:
         raise InternalError(f"no table has {name!r}")
@@ -62,52 +65,11 @@ def most_precise_one_way(tables: Sequence[Estimate], name: str) -> NDArray[np.fl
     return best.project([name])
 
 
-# ── GUM, the gradual update method: records are changed until they match tables of counts (PrivSyn 2021) ──
-
-
-Moves = Literal["mixture", "replace", "duplicate"]
-"""How freed records come into cells.
-
-``replace`` changes the clique's attributes only, ``duplicate`` copies a whole record of the cell, and cannot fill empty
-cells; ``mixture`` does half by each in even rounds, and duplicates in odd ones wherever there is something to copy.
-"""
+# ── rounds ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 _LOGGED = 8
-"""Copies that may wait to be made, per record: enough for most rounds, and a small part of a wide table's memory."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GUM:
-    """How GUM proceeds.
-
-    Attributes:
-        rounds: at most so many; 100 in the paper, where errors had long settled (``bench.gum``).
-        decay: α of each round; by steps in the paper, whose figure compares them.
-        moves: how freed records come into cells; the mixture in the paper: replacing reaches new combinations,
-            duplicating keeps those that were won.
-        beta: the share that over-filled cells give at most; None, as in the paper's method, for the one at which they
-            give as many as the others get. If given, the smaller of the two sums is moved.
-    """
-
-    rounds: int = 100
-    decay: Decay = field(default_factory=StepDecay)
-    moves: Moves = "mixture"
-    beta: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.rounds < 0:
-            raise UserError(f"the number of rounds is {self.rounds}; give 0 or more")
-        if self.moves not in get_args(Moves):
-            raise UserError(f"records cannot be moved by {self.moves!r}; give one of {', '.join(get_args(Moves))}")
-        if self.beta is not None and not 0 <= self.beta <= 1:
-            raise UserError(f"beta is {self.beta}; give a number from 0 to 1")
-
-    def duplicate_share(self, round_number: int) -> float:
-        """The share of what a cell with records gets by copies, in a round."""
-        if self.moves == "mixture":
-            return 0.5 if round_number % 2 == 0 else 1.0
-        return float(self.moves == "duplicate")
+"""The maximum number of pending copies per record: enough for most rounds, and little beside a wide table's memory."""
 
 
 def run_gum(
@@ -119,17 +81,23 @@ def run_gum(
     options: GUM | None = None,
     progress: Progress = ignore_progress,
 ) -> Records:
-    """As many new records, which match the tables more closely; the old ones stay as they are.
+    """Fit records to tables by GUM; returns as many new records, and leaves the given ones unchanged.
 
-    ``names`` are the attributes of the records. The tables are non-negative and should agree where they overlap.
+    Args:
+        records: the initial records, rows × attributes.
+        names: the attributes of the records.
+        tables: non-negative counts, which should be consistent.
+        rng: the source of all random choices.
+        options: the rounds and their steps.
+        progress: receives the phase and the fraction done.
     """
     options = options or GUM()
-    found = np.array(records, np.int32, order="F")
-    for number, after in enumerate(iterate_gum_rounds(records, names, tables, rng=rng, options=options)):
+    fitted = np.array(records, np.int32, order="F")
+    for number, updated in enumerate(iterate_gum_rounds(records, names, tables, rng=rng, options=options)):
         progress("fitting records", (number + 1) / options.rounds)
-        found = after
+        fitted = updated
     progress("fitting records", 1.0)
-    return found
+    return fitted
 
 
 def iterate_gum_rounds(
@@ -140,19 +108,19 @@ def iterate_gum_rounds(
     rng: np.random.Generator,
     options: GUM,
 ) -> Iterator[Records]:
-    """The records after each round, until nothing is left to move; always the same array."""
-    fit = _GumState(records, names, tables, rng)
+    """Yield the records after each round, until nothing is left to move; it is the same array each time."""
+    state = _GumState(records, names, tables, rng)
     for number in range(options.rounds):
         alpha, share = options.decay.step_size(number), options.duplicate_share(number)
-        wanted = sum(fit.update_table(place, alpha, share, options) for place in fit.tables_by_error())
-        yield fit.records()
-        if wanted == 0:
+        to_move = sum(state.update_table(index, alpha, share, options) for index in state.tables_by_error())
+        yield state.records()
+        if to_move == 0:
             return
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _RoundedTarget:
-    """A table as the kernel wants it: columns, sizes, and how many records each cell should have."""
+    """A table as the kernel needs it: columns, sizes, and the number of records that each cell should have."""
 
     axes: NDArray[np.int64]
     sizes: NDArray[np.uint32]
@@ -160,7 +128,7 @@ class _RoundedTarget:
 
 
 class _GumState:
-    """The records, the targets, and room for the kernel to work in."""
+    """The records, the targets, and working memory for the kernel."""
 
     def __init__(
         self, records: Records, names: Sequence[str], tables: Sequence[Estimate], rng: np.random.Generator
@@ -175,45 +143,45 @@ class _GumState:
         self._lanes = np.empty(4 * max((target.counts.size for target in self._targets), default=0), np.uint32)
 
     def _check_codes(self) -> None:
-        """Codes and sizes fit each other: the kernel looks at nothing."""
-        most = [int(column.max(initial=0)) for column in self.columns]
-        least = min((int(column.min(initial=0)) for column in self.columns), default=0)
+        """Require that codes fit the sizes of their attributes; the kernel does not check them."""
+        highest = [int(column.max(initial=0)) for column in self.columns]
+        lowest = min((int(column.min(initial=0)) for column in self.columns), default=0)
         for target in self._targets:
-            if least < 0 or any(most[place] >= size for place, size in zip(target.axes, target.sizes, strict=True)):
+            if lowest < 0 or any(highest[axis] >= size for axis, size in zip(target.axes, target.sizes, strict=True)):
                 raise InternalError("a record has a code outside of a table")
 
     def records(self) -> Records:
-        """The records as they are now."""
+        """The current records."""
         kernels.apply_all_copies(self.columns, self._log, self._done)
         return self.columns.T
 
     def tables_by_error(self) -> list[int]:
-        """The tables, by descending sum of differences between their counts and those of the records."""
+        """The indices of the tables, by descending L1 distance between their counts and those of the records."""
         kernels.apply_all_copies(self.columns, self._log, self._done)
         errors = [
             np.abs(self._count(target) - target.counts.astype(np.int64)).sum(dtype=np.int64) for target in self._targets
         ]
-        return sorted(range(len(errors)), key=lambda place: -errors[place])
+        return sorted(range(len(errors)), key=lambda index: -errors[index])
 
     def _count(self, target: _RoundedTarget) -> NDArray[np.int64]:
         counts = kernels.count(self.columns, target.axes, target.sizes, self._cells, self._lanes)
         return counts.astype(np.int64)
 
     def update_table(self, index: int, alpha: float, duplicate_share: float, options: GUM) -> float:
-        """Bring the records nearer to one table; how many records should have moved, before rounding."""
+        """Move records toward one table; returns the number of records to move, before rounding."""
         target = self._targets[index]
         beta = -1.0 if options.beta is None else options.beta
-        wanted, _ = kernels.update_clique(
+        to_move, _ = kernels.update_clique(
             *(self.columns, target.axes, target.sizes, target.counts, alpha, beta, duplicate_share),
             *(options.moves != "duplicate", self._state, self._log, self._done),
             *(self._cells, self._freed, self._lanes),
         )
-        return wanted
+        return to_move
 
 
 def _round_target(table: Estimate, names: list[str], rows: int, rng: np.random.Generator) -> _RoundedTarget:
     if 4 * math.prod(table.values.shape) >= 1 << 32 or rows >= 1 << 32:
-        raise InternalError(f"the table of {', '.join(table.clique)} is too large; whoever asks should have refused it")
+        raise InternalError(f"the table of {', '.join(table.clique)} is too large for GUM; the caller must refuse it")
     return _RoundedTarget(
         np.array([names.index(name) for name in table.clique], np.int64),
         np.array(table.values.shape, np.uint32),

@@ -1,9 +1,9 @@
-"""GUM's update of one clique and its counting, compiled. Arrays in, arrays out; whoever calls has checked everything.
+"""GUM's update of one clique and its counting, compiled. Arrays in, arrays out; the caller has checked everything.
 
 Records come as *columns*: attributes × rows of 32-bit codes, each attribute contiguous. Random numbers come from
-SplitMix64 (Steele, Lea and Flood 2014), whose state is one word that the caller hands in, so that a seed gives the same
-records whatever else runs. Indices and random words are unsigned: numba would check signed ones for negative values
-and mix signed and unsigned into floats.
+SplitMix64 (Steele, Lea and Flood 2014), whose state is one word that the caller passes, so a seed gives the same
+records whatever else runs. Indices and random words are unsigned: numba would check signed ones for negative values,
+and convert mixtures of signed and unsigned ones to floats.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ Counts = NDArray[np.uint32]
 RandomState = NDArray[np.uint64]
 
 _LANES = 4
-"""Histograms filled by turns: a processor that adds to one cell twice in a row has to wait for the first."""
+"""The number of histograms that are filled in turn: two additions to the same cell in a row would have to wait."""
 
 _STRIDE = 1 << 11
-"""Rows whose cells are computed at a time before they are counted: they are still in the fastest cache then."""
+"""The number of rows whose cells are computed before they are counted, so that they are still in the fastest cache."""
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def _compile(function: _Function) -> _Function:
-    """Compile on the first call and keep the result on disk; other threads run meanwhile."""
+    """Compile on the first call and cache the result on disk; the function releases the GIL."""
     return cast(_Function, njit(cache=True, nogil=True)(function))
 
 
@@ -41,7 +41,7 @@ def _compile(function: _Function) -> _Function:
 
 @_compile
 def _mix(word: Any) -> Any:
-    """SplitMix64's output for a state."""
+    """The output of SplitMix64 for a state."""
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return word ^ (word >> np.uint64(31))
@@ -70,10 +70,10 @@ def _shuffle(numbers: CellIndices, state: RandomState) -> None:
 
 @_compile
 def count(columns: RecordColumns, axes: NDArray[np.int64], sizes: Counts, cells: CellIndices, lanes: Counts) -> Counts:
-    """How many records each cell of a clique has, and in ``cells`` the cell of each record.
+    """Count the records of each cell of a clique, and store the cell of each record in ``cells``.
 
-    A cell's number has the codes of the clique's attributes as its digits, the last one fastest. ``lanes`` is room for
-    four tables.
+    The index of a cell has the codes of the clique's attributes as its digits, the last one fastest. ``lanes`` is
+    working memory for four tables.
     """
     size = 1
     for part in range(len(sizes)):
@@ -99,7 +99,7 @@ def count(columns: RecordColumns, axes: NDArray[np.int64], sizes: Counts, cells:
 
 @_compile
 def _number_cells(block: RecordColumns, axes: NDArray[np.int64], sizes: Counts, numbers: CellIndices) -> None:
-    """The cell of each record of a block; one loop for each attribute, so that many rows are taken at a time."""
+    """The cell of each record of a block; one loop per attribute, so that the compiler can vectorize over rows."""
     column = block[axes[0]]
     if len(axes) == 1:
         for row in range(len(numbers)):
@@ -114,12 +114,12 @@ def _number_cells(block: RecordColumns, axes: NDArray[np.int64], sizes: Counts, 
             numbers[row] = numbers[row] * size + np.uint32(after[row])
 
 
-# ── how many records to move ─────────────────────────────────────────────────────────────────────────────────
+# ── numbers of records to move ───────────────────────────────────────────────────────────────────────────
 
 
 @_compile
 def additions(counts: Counts, target: Counts, alpha: float, fill: bool, added: NDArray[np.float64]) -> float:
-    """How many records to add to each cell, as real numbers, and their sum.
+    """The number of records to add to each cell, as real numbers; returns their sum.
 
     An under-filled cell gets min(nᵗ−nˢ, α·nˢ), an empty one min(nᵗ, α·nᵗ), or nothing unless ``fill``.
     """
@@ -135,7 +135,7 @@ def additions(counts: Counts, target: Counts, alpha: float, fill: bool, added: N
 
 @_compile
 def removals(counts: Counts, target: Counts, beta: float, removed: NDArray[np.float64]) -> float:
-    """How many records to take from each cell, as real numbers, and their sum: min(nˢ−nᵗ, β·nˢ) where nˢ > nᵗ."""
+    """The number of records to remove from each cell, as real numbers: min(nˢ−nᵗ, β·nˢ) if nˢ > nᵗ; returns the sum."""
     total = 0.0
     for cell in range(len(counts)):
         has, should = float(counts[cell]), float(target[cell])
@@ -147,14 +147,14 @@ def removals(counts: Counts, target: Counts, beta: float, removed: NDArray[np.fl
 
 
 @_compile
-def find_beta(counts: Counts, target: Counts, wanted: float) -> float:
-    """The β for which the sum of min(nˢ−nᵗ, β·nˢ) over all over-filled cells is ``wanted``; at most 1.
+def find_beta(counts: Counts, target: Counts, total: float) -> float:
+    """The β for which the sum of min(nˢ−nᵗ, β·nˢ) over all over-filled cells is ``total``; at most 1.
 
-    Cells that reach nˢ−nᵗ leave the search, whereby β grows for the others, until none does.
+    Cells that reach nˢ−nᵗ leave the search, so β grows for the others, until no more cells leave.
     """
-    beta, before = 0.0, -1.0
-    while beta > before:
-        before, left, free = beta, wanted, 0.0
+    beta, previous = 0.0, -1.0
+    while beta > previous:
+        previous, left, free = beta, total, 0.0
         for cell in range(len(counts)):
             has, should = float(counts[cell]), float(target[cell])
             if has > should:
@@ -163,7 +163,7 @@ def find_beta(counts: Counts, target: Counts, wanted: float) -> float:
                 else:
                     free += has
         if free > 0 and left > 0:
-            beta = max(before, min(1.0, left / free))
+            beta = max(previous, min(1.0, left / free))
     return beta
 
 
@@ -171,7 +171,7 @@ def find_beta(counts: Counts, target: Counts, wanted: float) -> float:
 def _round_cumulatively(
     amount: NDArray[np.float64], scale: float, offset: float, upper: Counts, lower: Counts, whole: Counts
 ) -> int:
-    """Round scaled amounts such that running sums, from an offset on, are rounded down; the sum of the whole numbers.
+    """Round scaled amounts to integers, such that running sums plus an offset are rounded down; returns the sum.
 
     A cell gets at most the difference of ``upper`` and ``lower``.
     """
@@ -188,7 +188,7 @@ def _round_cumulatively(
 
 @_compile
 def _level_removals(gives: Counts, total: int, counts: Counts, target: Counts) -> None:
-    """Make whole removals add up to ``total``: floating sums may miss it by one."""
+    """Make integer removals sum to ``total``: because of rounding errors the sum may differ by one."""
     short = total
     for cell in range(len(gives)):
         short -= int(gives[cell])
@@ -203,7 +203,7 @@ def _level_removals(gives: Counts, total: int, counts: Counts, target: Counts) -
 
 @_compile
 def _count_copies(gets: Counts, counts: Counts, share: float, offset: float, copies: Counts) -> int:
-    """How many of the records that each cell gets are copies: the share of them, none if there is nothing to copy."""
+    """The number of copies among the records that each cell gets: a share of them, none if there is nothing to copy."""
     running, given = offset, 0
     for cell in range(len(gets)):
         copies[cell] = 0
@@ -235,28 +235,29 @@ def update_clique(
     freed: CellIndices,
     lanes: Counts,
 ) -> tuple[float, int]:
-    """Move records of over-filled cells of one clique to under-filled ones; how many were wanted and were moved.
+    """Move records from over-filled cells of one clique to under-filled ones; returns the numbers to move and moved.
 
-    The ``share`` of what a cell gets is rows copied from it whole; the rest, and all that an empty cell gets, is
-    records of which only the clique's attributes change. ``cells`` and ``freed`` are room for one number per record,
-    ``lanes`` for four tables.
+    A ``share`` of the records that a cell gets are whole rows copied from the cell (duplicate). The rest, and all
+    records that an empty cell gets, are records of which only the clique's attributes change (replace). ``cells`` and
+    ``freed`` are working memory for one integer per record, ``lanes`` for four tables.
 
-    Copies are written down in ``log``, rows above and their sources below, and ``done`` says how far each column has
-    followed it, last the log's length: a column follows when it is looked at, while it lies in the cache. To copy whole
-    rows at once would fetch all columns from far away at every visit.
+    Copies are recorded in ``log``, rows in the first line and their sources in the second. ``done`` is the number of
+    copies that were already applied to each column; its last entry is the length of the log. A column catches up when
+    it is used next, while it is in the cache. To copy whole rows at once would load all columns from memory at every
+    update.
     """
-    for place in axes:
-        apply_copies(columns, place, log, done)
+    for axis in axes:
+        apply_copies(columns, axis, log, done)
     counts = count(columns, axes, sizes, cells, lanes)
     added, removed, given, scale = np.empty(len(counts)), np.empty(len(counts)), 0.0, 1.0
     gets, gives, copies = np.empty_like(counts), np.empty_like(counts), np.empty_like(counts)
-    wanted = additions(counts, target, alpha, fill, added)
-    if beta >= 0 and wanted > 0:
+    to_move = additions(counts, target, alpha, fill, added)
+    if beta >= 0 and to_move > 0:
         given = removals(counts, target, beta, removed)
-        scale = min(1.0, given / wanted)
+        scale = min(1.0, given / to_move)
     total = _round_cumulatively(added, scale, _uniform(state), target, counts, gets)
     if total == 0:
-        return scale * wanted, 0
+        return scale * to_move, 0
     if beta < 0:
         given = removals(counts, target, find_beta(counts, target, float(total)), removed)
     _round_cumulatively(removed, total / given, _uniform(state), counts, target, gives)
@@ -264,27 +265,27 @@ def update_clique(
     duplicates = _count_copies(gets, counts, share, _uniform(state), copies)
     rows, sources = _reserve_log(columns, duplicates, log, done)
     _choose_records(cells, counts, gives, copies, state, freed, sources)
-    others = cells[: total - duplicates]  # nobody needs the cells of records any more
+    others = cells[: total - duplicates]  # the cells of records are not needed any more
     _partition_freed(freed[:total], duplicates, state, rows, others)
     _shuffle(others, state)
     _replace_values(columns, axes, sizes, gets, copies, others)
-    return scale * wanted, total
+    return scale * to_move, total
 
 
 @_compile
 def apply_copies(columns: RecordColumns, axis: int, log: NDArray[np.uint32], done: NDArray[np.int64]) -> None:
-    """Make the copies in one column that were written down since it was last looked at."""
+    """Apply to one column the copies that were recorded since it was last used."""
     column, rows, sources = columns[axis], log[0], log[1]
-    for number in range(done[axis], done[-1]):
-        column[rows[number]] = column[sources[number]]
+    for entry in range(done[axis], done[-1]):
+        column[rows[entry]] = column[sources[entry]]
     done[axis] = done[-1]
 
 
 @_compile
 def apply_all_copies(columns: RecordColumns, log: NDArray[np.uint32], done: NDArray[np.int64]) -> None:
-    """Make all copies that were written down, and empty the log."""
-    for place in range(len(columns)):
-        apply_copies(columns, place, log, done)
+    """Apply all recorded copies, and empty the log."""
+    for axis in range(len(columns)):
+        apply_copies(columns, axis, log, done)
     done[:] = 0
 
 
@@ -292,7 +293,7 @@ def apply_all_copies(columns: RecordColumns, log: NDArray[np.uint32], done: NDAr
 def _reserve_log(
     columns: RecordColumns, copies: int, log: NDArray[np.uint32], done: NDArray[np.int64]
 ) -> tuple[CellIndices, CellIndices]:
-    """Where to write down rows and sources; there is room for one more, because of how sources are chosen."""
+    """The part of the log for new rows and sources; sources have one more entry, see `_choose_records`."""
     if done[-1] + copies >= log.shape[1]:
         apply_all_copies(columns, log, done)
     begin = done[-1]
@@ -312,30 +313,30 @@ def _choose_records(
 ) -> None:
     """Choose at random the records that each cell gives up, and those that are copied; both in the order of rows.
 
-    Lots are drawn for each cell's records by their rank; one look at all records then finds who drew them. There is no
-    branch in that loop, because nobody can foretell which way it would go.
+    Marks are set for the ranks of the records within their cell; one pass over all records then finds the marked ones.
+    That loop has no branch, because it would be unpredictable.
     """
-    lots, rank, repeated = np.zeros(len(cells), np.uint8), np.empty_like(counts), False
+    marks, rank, repeated = np.zeros(len(cells), np.uint8), np.empty_like(counts), False
     first = np.uint32(0)
     for cell in range(len(counts)):
         rank[cell] = first
-        own = lots[first : first + counts[cell]]
+        cell_marks = marks[first : first + counts[cell]]
         if gives[cell] > 0:
-            _mark_at_random(own, gives[cell], np.uint8(1), state)
+            _mark_at_random(cell_marks, gives[cell], np.uint8(1), state)
         elif copies[cell] > 0:
-            _mark_at_random(own, copies[cell] % counts[cell], np.uint8(2), state)
+            _mark_at_random(cell_marks, copies[cell] % counts[cell], np.uint8(2), state)
             repeated = repeated or copies[cell] >= counts[cell]
         first += counts[cell]
     frees, copied = np.uint32(0), np.uint32(0)
     for row in range(len(cells)):
         cell = cells[row]
-        lot = lots[rank[cell]]
+        mark = marks[rank[cell]]
         rank[cell] += np.uint32(1)
         freed[frees] = row
         sources[copied] = row
-        frees += np.uint32(lot & np.uint8(1))
-        copied += np.uint32(lot >> np.uint8(1))
-    if repeated:  # a cell more than doubles: α is above 1
+        frees += np.uint32(mark & np.uint8(1))
+        copied += np.uint32(mark >> np.uint8(1))
+    if repeated:  # a cell more than doubles, because α is above 1
         for row in range(len(cells)):
             cell = cells[row]
             for _ in range(copies[cell] // counts[cell]):
@@ -344,18 +345,18 @@ def _choose_records(
 
 
 @_compile
-def _mark_at_random(lots: NDArray[np.uint8], number: int, mark: Any, state: RandomState) -> None:
-    """Mark a number of lots at random, or leave the others out if they are fewer."""
-    word, most = state[0], np.uint64(len(lots))
-    blank, left = np.uint8(0), np.int64(number)
-    if 2 * left > len(lots):
-        lots[:] = mark
-        blank, mark, left = mark, blank, len(lots) - left
+def _mark_at_random(marks: NDArray[np.uint8], count: int, mark: Any, state: RandomState) -> None:
+    """Mark ``count`` entries at random; if they are more than half, choose those to leave out instead."""
+    word, length = state[0], np.uint64(len(marks))
+    blank, left = np.uint8(0), np.int64(count)
+    if 2 * left > len(marks):
+        marks[:] = mark
+        blank, mark, left = mark, blank, len(marks) - left
     while left > 0:
         word += _GOLDEN
-        place = ((_mix(word) >> np.uint64(32)) * most) >> np.uint64(32)
-        if lots[place] == blank:
-            lots[place] = mark
+        index = ((_mix(word) >> np.uint64(32)) * length) >> np.uint64(32)
+        if marks[index] == blank:
+            marks[index] = mark
             left -= 1
     state[0] = word
 
@@ -364,16 +365,16 @@ def _mark_at_random(lots: NDArray[np.uint8], number: int, mark: Any, state: Rand
 def _partition_freed(
     freed: CellIndices, copies: int, state: RandomState, rows: CellIndices, others: CellIndices
 ) -> None:
-    """Part the freed records at random: those that become copies, in order, and the others."""
+    """Partition the freed records at random into those that become copies, in order, and the others."""
     word, kept, other = state[0], 0, 0
-    for place in range(len(freed)):
+    for index in range(len(freed)):
         word += _GOLDEN
-        lot = ((_mix(word) >> np.uint64(32)) * np.uint64(len(freed) - place)) >> np.uint64(32)
-        if lot < np.uint64(copies - kept):
-            rows[kept] = freed[place]
+        value = ((_mix(word) >> np.uint64(32)) * np.uint64(len(freed) - index)) >> np.uint64(32)
+        if value < np.uint64(copies - kept):
+            rows[kept] = freed[index]
             kept += 1
         else:
-            others[other] = freed[place]
+            others[other] = freed[index]
             other += 1
     state[0] = word
 
@@ -382,7 +383,7 @@ def _partition_freed(
 def _replace_values(
     columns: RecordColumns, axes: NDArray[np.int64], sizes: Counts, gets: Counts, copies: Counts, rows: CellIndices
 ) -> None:
-    """Put rows into cells by changing the clique's attributes; each cell gets what it does not get by copies."""
+    """Move rows to cells by changing the clique's attributes; each cell gets those that are not copies."""
     begin = 0
     for cell in range(len(gets)):
         stop = begin + int(gets[cell] - copies[cell])
@@ -391,6 +392,6 @@ def _replace_values(
             for part in range(len(axes) - 1, -1, -1):
                 code, rest = np.int32(rest % sizes[part]), rest // sizes[part]
                 column = columns[axes[part]]
-                for number in range(begin, stop):
-                    column[rows[number]] = code
+                for index in range(begin, stop):
+                    column[rows[index]] = code
             begin = stop

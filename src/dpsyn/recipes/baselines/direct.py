@@ -43,7 +43,7 @@ class Direct(Recipe):
 
         Privacy: spends the whole ρ of the budget.
         """
-        return measure_views(table, AllViews(self.ways), previous, progress)
+        return measure_views(table, AllViews(ways=self.ways), previous, progress)
 
     def max_passes(self, schema: Schema) -> int:
         """The preparation, and all marginals in one pass."""

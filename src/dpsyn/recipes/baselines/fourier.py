@@ -1,7 +1,7 @@
 """Baseline ``fourier``: Barak et al., *Privacy, Accuracy, and Consistency Too* (PODS 2007). Binary attributes only.
 
-A table of k binary attributes is determined by its Fourier coefficients: for every set of up to k attributes, the number
-of rows with an even number of ones minus the number of rows with an odd one. All tables share them.
+A table of k binary attributes is determined by its Fourier coefficients: for every set of up to k attributes, the
+number of rows with an even number of ones minus the number of rows with an odd one. All tables share them.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _parity_recoding(recoding: Recoding, subsets: Sequence[tuple[int, ...]]) -> 
 
 def _reconstruct_tables(recoding: Recoding, rounds: Sequence[MeasurementRound], ways: int) -> Iterable[Estimate]:
     """Reconstruct tables that contain every pair from the coefficients; a model follows them."""
-    release, count = (Release("", tuple(rounds)),), len(recoding.names)
+    release, count = (Release(tuple(rounds)),), len(recoding.names)
     for block in build_covering_design(
         BlockCapacity(sizes=(2,) * count, max_attributes=ways, max_cells=2**ways), min(2, ways)
     ):

@@ -68,8 +68,8 @@ class MWEM(Recipe):
         check_ways(self.ways)
         if self.rounds < 1 or self.candidates < 1 or self.replay < 0:
             raise UserError(
-                f"rounds={self.rounds}, candidates={self.candidates}, replay={self.replay}; give at least one round, at "
-                "least one candidate, and a number of replays from 0"
+                f"rounds={self.rounds}, candidates={self.candidates}, replay={self.replay}; give at least one round, "
+                "at least one candidate, and a number of replays from 0"
             )
 
     def check(self, schema: Schema, previous: Synopsis | None) -> None:
@@ -81,8 +81,8 @@ class MWEM(Recipe):
         cells = math.prod(initial_recoding(schema).sizes)
         if cells > MAX_JOINT_CELLS:
             raise UserError(
-                f"recipe 'mwem' works on the joint table of all attributes, which would have {cells:,} cells, more than "
-                f"{MAX_JOINT_CELLS:,}; use another recipe, such as 'priview'"
+                f"recipe 'mwem' works on the joint table of all attributes, which would have {cells:,} cells, more "
+                f"than {MAX_JOINT_CELLS:,}; use another recipe, such as 'priview'"
             )
 
     def measure(

@@ -1,1 +1,1 @@
-"""Synopsis files: a zip of a manifest and arrays, written alike every time and read with distrust."""
+"""Synopsis files: a zip of a manifest and arrays, written reproducibly and validated when read."""

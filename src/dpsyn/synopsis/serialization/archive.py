@@ -1,8 +1,8 @@
-"""The zip file of a synopsis: a manifest in JSON and arrays, written alike every time and read with distrust.
+"""The zip file of a synopsis: a manifest in JSON and arrays, written reproducibly and validated when read.
 
-What is in a file may be cut off, damaged, mixed up or made to harm. So nothing is unpacked before its size is known
-to be what the reader expects, every array must have the type and shape that the manifest leads to, and no array is
-ever unpickled.
+A file may be cut off, damaged, mixed up or malicious. So nothing is unpacked before its size is checked against what
+the reader expects, every array must have the type and shape that follow from the manifest, and no array is ever
+unpickled.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from dpsyn.accounting.checkpoint import MANIFEST_FILE
 from dpsyn.errors import SynopsisError, describe_os_error
 
 MAX_MANIFEST_BYTES = 100_000_000
-"""Bytes of a manifest: a hundred thousand draws take a third of it."""
+"""The maximum size of a manifest; one of a hundred thousand measurements takes a third of it."""
 
 MAX_ARRAY_BYTES = 2_000_000_000
-"""Bytes of all arrays together: a hundred times what a release draws unless it is told otherwise."""
+"""The maximum size of all arrays together: a hundred times what a release has with default options."""
 
 GET_AGAIN = "get it again from where it was released"
 
 StoredType = Literal["<i8", "<f8"]
-"""How numbers are stored: whole ones or not, in eight bytes, the least first."""
+"""How numbers are stored: integers or floats of eight bytes, little-endian."""
 
-_MAX_HEADER_BYTES = 4096  # bytes before the numbers of an array; numpy writes 128
+_MAX_HEADER_BYTES = 4096  # the header of an array; numpy writes 128 bytes
 _COMPRESSION_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the first moment a zip file knows
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can represent
 _ZIP_ERRORS = (
     zipfile.BadZipFile,
     zlib.error,
@@ -53,23 +53,23 @@ _ZIP_ERRORS = (
     OverflowError,
     KeyError,
 )
-"""What reading a damaged zip file can raise; RuntimeError is a password, or a method that is not known."""
+"""What reading a damaged zip file can raise; RuntimeError is for a password or an unknown compression method."""
 
 
 def write_archive(path: Path, manifest: bytes, content: Mapping[str, bytes]) -> None:
-    """Write a zip file whose bytes follow from its content: no times, no order but that of names."""
+    """Write a zip file whose bytes depend on its content alone: members are sorted by name and have no times."""
     with zipfile.ZipFile(path, "w") as archive:
         for name, data in [(MANIFEST_FILE, manifest), *sorted(content.items())]:
             entry = zipfile.ZipInfo(name, _EPOCH)
             entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.create_system = 3  # on every system as on Unix
+            entry.create_system = 3  # Unix, whatever the system
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, data, compresslevel=6)
 
 
 @dataclass(slots=True)
 class Archive:
-    """An open synopsis file; whatever is wrong with it is a SynopsisError that says what to do."""
+    """An open synopsis file; whatever is wrong with it raises a SynopsisError that explains what to do."""
 
     _zip: zipfile.ZipFile
     _sizes: Mapping[str, int]
@@ -87,7 +87,7 @@ class Archive:
         return self._read_member(MANIFEST_FILE, MAX_MANIFEST_BYTES)
 
     def require_members(self, digests: Mapping[str, str]) -> None:
-        """Refuse a file that does not hold exactly these arrays, or more than fits in memory."""
+        """Refuse a file that does not hold exactly these arrays, or whose arrays are too large."""
         lacking = sorted({*digests} - {*self._sizes})
         surplus = sorted({*self._sizes} - {*digests, MANIFEST_FILE})
         if lacking or surplus:
@@ -97,24 +97,26 @@ class Archive:
         self._reserve_bytes(sum(size for name, size in self._sizes.items() if name != MANIFEST_FILE))
 
     def array(self, name: str, stored_type: StoredType, shape: tuple[int, ...]) -> NDArray[Any]:
-        """An array of the type and shape that its place asks for, read-only, every number finite; read once."""
+        """An array, read-only and cached; refused unless it has this type and shape and all its numbers are finite."""
         if (name, stored_type, shape) not in self._arrays:
             self._arrays[name, stored_type, shape] = self._read_array(name, stored_type, shape)
         return self._arrays[name, stored_type, shape]
 
     def _read_array(self, name: str, stored_type: StoredType, shape: tuple[int, ...]) -> NDArray[Any]:
         if name not in self._digests:
-            raise SynopsisError(f"is damaged: its manifest names {name}, but does not list it; {GET_AGAIN}")
+            raise SynopsisError(f"is damaged: its manifest refers to {name}, but does not list it; {GET_AGAIN}")
         data = self._read_member(name, 8 * math.prod(shape) + _MAX_HEADER_BYTES)
         if sha256_digest(data) != self._digests[name]:
-            raise SynopsisError(f"was changed after it was written: {name} is not what its manifest says; {GET_AGAIN}")
-        found = _parse_array(name, data, stored_type, shape)
-        if stored_type == "<f8" and not np.isfinite(found).all():
-            raise SynopsisError(f"is damaged: {name} holds what is not a finite number; {GET_AGAIN}")
-        return found
+            raise SynopsisError(
+                f"was changed after it was written: {name} does not have the SHA-256 in its manifest; {GET_AGAIN}"
+            )
+        array = _parse_array(name, data, stored_type, shape)
+        if stored_type == "<f8" and not np.isfinite(array).all():
+            raise SynopsisError(f"is damaged: {name} holds a number that is not finite; {GET_AGAIN}")
+        return array
 
     def identity_table(self, size: int) -> NDArray[np.int64]:
-        """The table that leaves codes as they are; it is in no file, but takes memory like one that is."""
+        """The table that maps every code to itself; it is not stored, but takes memory like a stored one."""
         if size not in self._identities:
             self._reserve_bytes(8 * size)
             self._identities[size] = np.arange(size)
@@ -124,22 +126,22 @@ class Archive:
     def _reserve_bytes(self, size: int) -> None:
         if size > self._bytes_left:
             raise SynopsisError(
-                f"holds arrays of more than {MAX_ARRAY_BYTES // 10**9} GB, which no release of DPSyn has; "
+                f"holds arrays of more than {MAX_ARRAY_BYTES // 10**9} GB, more than any release of DPSyn; "
                 f"do not open it unless you know who made it, and {GET_AGAIN}"
             )
         self._bytes_left -= size
 
     def _read_member(self, name: str, max_bytes: int) -> bytes:
-        """The bytes of a member, of which there must be no more than the reader can expect."""
+        """The bytes of a member; more than ``max_bytes`` are refused."""
         if self._sizes[name] > max_bytes:
             raise SynopsisError(f"is damaged: {name} is larger than it can be; {GET_AGAIN}")
         with _translate_errors(), self._zip.open(name) as file:
-            return file.read(max_bytes)  # bounded, whatever the file says of its sizes
+            return file.read(max_bytes)  # bounded, whatever size the file declares
 
 
 @contextlib.contextmanager
 def open_archive(path: Path) -> Iterator[Archive]:
-    """A synopsis file to read from."""
+    """Open a synopsis file for reading."""
     _require_file(path)
     with _translate_errors(path):
         archive = zipfile.ZipFile(path)
@@ -149,19 +151,19 @@ def open_archive(path: Path) -> Iterator[Archive]:
 
 @contextlib.contextmanager
 def _translate_errors(path: Path | None = None) -> Iterator[None]:
-    """Turn what reading a zip file raises into our errors."""
+    """Translate the errors of reading a zip file into SynopsisErrors."""
     try:
         yield
     except (OSError, *_ZIP_ERRORS) as error:
-        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # a place before the beginning of the file
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:  # a seek before the beginning of the file
             raise SynopsisError(
                 f"cannot be read: {describe_os_error(error)}; allow reading it, or copy it first"
             ) from None
         if path and not _has_zip_signature(path):
-            told = "is not a synopsis; give a file that dpsyn measure, or Synopsis.save, has written"
-            raise SynopsisError(told) from None
-        words = str(error).strip("'\"") or type(error).__name__
-        raise SynopsisError(f"is cut off or damaged ({words}); {GET_AGAIN}") from None
+            message = "is not a synopsis; give a file that dpsyn measure or Synopsis.save has written"
+            raise SynopsisError(message) from None
+        reason = str(error).strip("'\"") or type(error).__name__
+        raise SynopsisError(f"is cut off or damaged ({reason}); {GET_AGAIN}") from None
 
 
 def _has_zip_signature(path: Path) -> bool:
@@ -170,12 +172,11 @@ def _has_zip_signature(path: Path) -> bool:
 
 
 def _member_sizes(archive: zipfile.ZipFile) -> dict[str, int]:
-    """How large every member says it is, unpacked."""
+    """The unpacked size that every member declares."""
     entries = archive.infolist()
-    if any(
-        entry.compress_type not in _COMPRESSION_METHODS for entry in entries
-    ):  # the others cannot be unpacked step by step
-        raise SynopsisError(f"is packed in a way that DPSyn does not use; {GET_AGAIN}")
+    # other compression methods cannot be unpacked step by step
+    if any(entry.compress_type not in _COMPRESSION_METHODS for entry in entries):
+        raise SynopsisError(f"is compressed by a method that DPSyn does not use; {GET_AGAIN}")
     repeated = [name for name, times in Counter(entry.filename for entry in entries).items() if times > 1]
     if repeated:
         raise SynopsisError(f"is damaged: it holds {repeated[0]} twice; {GET_AGAIN}")
@@ -186,8 +187,8 @@ def _require_file(path: Path) -> None:
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError) as error:  # ValueError: a path with a zero byte
-        words = describe_os_error(error) if isinstance(error, OSError) else "no file has such a name"
-        raise SynopsisError(f"cannot be read: {words}; give the name of a synopsis, such as s.dpsyn") from None
+        reason = describe_os_error(error) if isinstance(error, OSError) else "no file can have such a name"
+        raise SynopsisError(f"cannot be read: {reason}; give the name of a synopsis, such as s.dpsyn") from None
     if stat.S_ISDIR(mode):
         raise SynopsisError("is a folder; give the name of the synopsis in it, such as synopsis.dpsyn")
     if not stat.S_ISREG(mode):
@@ -195,25 +196,25 @@ def _require_file(path: Path) -> None:
 
 
 def _parse_array(name: str, data: bytes, stored_type: StoredType, shape: tuple[int, ...]) -> NDArray[Any]:
-    """The array in a .npy file, without looking at its numbers; they stay where they were read."""
+    """The array in a .npy file; its numbers are not copied."""
     buffer = io.BytesIO(data)
     try:
         version = np.lib.format.read_magic(buffer)
         if version != (1, 0):
             raise ValueError("another version")
-        found, fortran, dtype = np.lib.format.read_array_header_1_0(buffer, _MAX_HEADER_BYTES)
+        declared, fortran, dtype = np.lib.format.read_array_header_1_0(buffer, _MAX_HEADER_BYTES)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         raise SynopsisError(f"is damaged: {name} is not an array as numpy writes it; {GET_AGAIN}") from None
-    if (dtype.str, found, bool(fortran)) != (stored_type, shape, False) or len(data) - buffer.tell() != 8 * math.prod(
-        shape
-    ):
+    if (dtype.str, declared, bool(fortran)) != (stored_type, shape, False) or len(
+        data
+    ) - buffer.tell() != 8 * math.prod(shape):
         raise SynopsisError(
-            f"is damaged: {name} is of type {dtype.str} and shape {found}, but {stored_type} and {shape} fit; {GET_AGAIN}"
+            f"is damaged: {name} has type {dtype.str} and shape {declared}, not {stored_type} and {shape}; {GET_AGAIN}"
         )
     native = np.dtype(stored_type).newbyteorder("=")
     return np.frombuffer(data, stored_type, offset=buffer.tell()).reshape(shape).astype(native, copy=False)
 
 
 def sha256_digest(data: bytes) -> str:
-    """The SHA-256 of a member's bytes, by which a mixed-up file is noticed."""
+    """The SHA-256 of a member's bytes, by which a mixed-up file is detected."""
     return hashlib.sha256(data).hexdigest()

@@ -10,9 +10,9 @@ import msgspec
 from dpsyn.errors import SynopsisError
 
 MANIFEST_KIND = "dpsyn synopsis"
-"""What the manifest says it is of."""
+"""The kind of file that the manifest declares."""
 
-MANIFEST_FORMAT = 1
+MANIFEST_FORMAT = 2
 """The version of the file format."""
 
 Index = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
@@ -29,26 +29,26 @@ class _ManifestEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Part of a manifest."""
 
 
-class ReferenceEntry(_ManifestEntry, frozen=True):
-    """Where a source is expected: by which other fine attribute, the codes, and how many differences go round."""
+class DifferenceEntry(_ManifestEntry, frozen=True):
+    """A source coded as a difference: the index of its anchor, the code expected for each anchor code, the modulus."""
 
     anchor: Index
     expected: MemberName
-    cells: Annotated[int, msgspec.Meta(ge=1, le=2**31)]
+    modulus: Annotated[int, msgspec.Meta(ge=1, le=2**31)]
 
 
 class ColumnEntry(_ManifestEntry, frozen=True, omit_defaults=True):
-    """A recoded column; a table that is null leaves codes as they are, and so do merged codes that are."""
+    """A recoded column; a table or merged codes that are null leave codes unchanged."""
 
     name: str
     sources: tuple[Index, ...]
     tables: tuple[MemberName | None, ...]
     merged: MemberName | None
-    references: tuple[ReferenceEntry | None, ...] = ()
+    differences: tuple[DifferenceEntry | None, ...] = ()
 
 
 class RecodingEntry(_ManifestEntry, frozen=True):
-    """A recoding, and the names and sizes of the fine attributes it was made for."""
+    """A recoding, with the names and sizes of the fine attributes it was made for."""
 
     origin: tuple[tuple[str, Annotated[int, msgspec.Meta(ge=1, le=2**31)]], ...]
     columns: tuple[ColumnEntry, ...]
@@ -60,11 +60,11 @@ class MarginalEntry(_ManifestEntry, frozen=True):
     clique: tuple[str, ...]
     raw: MemberName
     lattice: Annotated[int, msgspec.Meta(ge=0, le=1000)]
-    deviation: Positive
+    std: Positive
 
 
 class RoundEntry(_ManifestEntry, frozen=True):
-    """Marginals under one recoding, which is named by its place in the list of recodings."""
+    """Marginals under one recoding, which is given by its index in the list of recodings."""
 
     recoding: Index
     marginals: tuple[MarginalEntry, ...]
@@ -76,16 +76,15 @@ class ScoresEntry(_ManifestEntry, frozen=True):
     kind: str
     cliques: tuple[tuple[str, ...], ...]
     values: MemberName
-    deviation: NotNegative
+    std: NotNegative
 
 
 class ReleaseEntry(_ManifestEntry, frozen=True):
-    """One measurement; its certificate is null if it was made elsewhere."""
+    """One release; its certificate is null if its numbers were imported."""
 
-    recipe: str
     source: str
     certificate: dict[str, Any] | None
-    stages: tuple[RoundEntry, ...]
+    rounds: tuple[RoundEntry, ...]
     scores: tuple[ScoresEntry, ...]
 
 
@@ -98,7 +97,7 @@ class TableEntry(_ManifestEntry, frozen=True):
 
 
 class DistributionEntry(_ManifestEntry, frozen=True):
-    """A distribution over records: its cliques, and a number for each of their cells, one clique after the other."""
+    """A maximum entropy model: its cliques, and arrays with a number for each cell, one clique after the other."""
 
     cliques: tuple[tuple[str, ...], ...]
     parameters: MemberName
@@ -106,17 +105,18 @@ class DistributionEntry(_ManifestEntry, frozen=True):
 
 
 class ModelEntry(_ManifestEntry, frozen=True):
-    """What rows are drawn from."""
+    """The model that rows are sampled from; ``synthesis`` is the name of the method with its options."""
 
     recoding: Index
     tables: tuple[TableEntry, ...]
     histograms: dict[str, MemberName]
     total: NotNegative
-    fitted: DistributionEntry | None
+    distribution: DistributionEntry | None
+    synthesis: dict[str, Any]
 
 
 class Manifest(_ManifestEntry, frozen=True, kw_only=True):
-    """All that is in a synopsis but its arrays, whose SHA-256 are listed as ``members``."""
+    """The content of a synopsis except its arrays, whose SHA-256 are listed as ``members``."""
 
     kind: str = MANIFEST_KIND
     format: int = MANIFEST_FORMAT
@@ -128,22 +128,24 @@ class Manifest(_ManifestEntry, frozen=True, kw_only=True):
     members: dict[str, Digest]
 
     def to_bytes(self) -> bytes:
-        """JSON that a person can read, the same for the same manifest."""
+        """Readable JSON; the same manifest gives the same bytes."""
         return json.dumps(msgspec.to_builtins(self), ensure_ascii=False, allow_nan=False, indent=1).encode()
 
 
 class _ManifestMark(msgspec.Struct):
-    """What every manifest has, whatever its format."""
+    """The fields of every manifest, whatever its format."""
 
     kind: str = ""
     format: int = 0
 
 
 def read_manifest(data: bytes) -> Manifest:
-    """The manifest in the bytes of a file; an error says what is wrong and what to do."""
+    """Parse the bytes of a manifest; a SynopsisError explains what is wrong and what to do."""
     mark = _decode(data, _ManifestMark)
     if mark.kind != MANIFEST_KIND:
-        raise SynopsisError("is a zip file but not a synopsis: its manifest is of something else; give another file")
+        raise SynopsisError(
+            "is a zip file but not a synopsis: its manifest is that of another kind of file; give another file"
+        )
     if mark.format > MANIFEST_FORMAT:
         raise SynopsisError(
             f"was written by a newer DPSyn: it has format {mark.format}, and this one reads format {MANIFEST_FORMAT}; "
@@ -151,7 +153,7 @@ def read_manifest(data: bytes) -> Manifest:
         )
     if mark.format != MANIFEST_FORMAT:
         raise SynopsisError(
-            f"has format {mark.format}, and this DPSyn reads format {MANIFEST_FORMAT}; get a newer file"
+            f"has format {mark.format}, and this DPSyn reads format {MANIFEST_FORMAT}; use the DPSyn that wrote it"
         )
     return _decode(data, Manifest)
 
@@ -160,7 +162,7 @@ def _decode(data: bytes, kind: type[_T]) -> _T:
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:  # a ValidationError is a DecodeError
-        words = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise SynopsisError(
-            f"has a manifest that is not as DPSyn writes it ({words}); get it again from where it was released"
+            f"has a manifest that is not as DPSyn writes it ({reason}); get it again from where it was released"
         ) from None

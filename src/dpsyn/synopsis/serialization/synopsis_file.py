@@ -1,7 +1,7 @@
 """Synopsis files: Synopsis ⇄ one zip of a manifest and arrays.
 
-What was released is kept as it was drawn, in whole numbers on their lattice, so a synopsis that is loaded gives the
-same rows and answers. Loading checks everything: whatever a file holds, it is a synopsis or a ``SynopsisError``.
+Released counts are stored exactly, as integers on their lattice, so a loaded synopsis gives the same rows and answers.
+Loading checks everything: whatever a file holds, loading it gives a valid synopsis or raises a ``SynopsisError``.
 """
 
 from __future__ import annotations
@@ -25,18 +25,20 @@ from dpsyn.encoding.recoding import MAX_JOINT_COMBINATIONS
 from dpsyn.errors import DPSynError, InternalError, SchemaError, SynopsisError
 from dpsyn.inference.gibbs import GibbsModel, restore_model
 from dpsyn.inference.measurements import MeasurementRound, Model, Release, Scores
+from dpsyn.inference.methods import SYNTHESIS_METHODS, Synthesis
 from dpsyn.marginals import Clique, Estimate, Factor, Marginal
+from dpsyn.options import options_from_data, options_to_data
 from dpsyn.schema import Schema
 from dpsyn.synopsis.serialization import archive
 from dpsyn.synopsis.serialization.archive import GET_AGAIN, Archive, StoredType, sha256_digest
 from dpsyn.synopsis.serialization.manifest import (
     ColumnEntry,
+    DifferenceEntry,
     DistributionEntry,
     Manifest,
     MarginalEntry,
     ModelEntry,
     RecodingEntry,
-    ReferenceEntry,
     ReleaseEntry,
     RoundEntry,
     ScoresEntry,
@@ -46,21 +48,21 @@ from dpsyn.synopsis.serialization.manifest import (
 from dpsyn.synopsis.synopsis import Synopsis
 
 SUFFIX = ".dpsyn"
-"""How synopsis files are called by convention."""
+"""The suffix of synopsis files, by convention."""
 
 
 def save_synopsis(synopsis: Synopsis, path: str | Path) -> None:
     """Write a synopsis file; the same synopsis gives the same bytes."""
     manifest, arrays = pack_synopsis(synopsis)
-    with atomic_write(Path(path)) as beside:
-        archive.write_archive(beside, manifest.to_bytes(), arrays)
+    with atomic_write(Path(path)) as temporary:
+        archive.write_archive(temporary, manifest.to_bytes(), arrays)
 
 
 def load_synopsis(path: str | Path, *, recompute: bool = False) -> Synopsis:
-    """Read a synopsis file; a SynopsisError names the file and says what to do.
+    """Read a synopsis file; a SynopsisError names the file and explains what to do.
 
-    Certificates are held against their draws by closed formulas; with ``recompute`` also by privacy loss
-    distributions, which takes a second more.
+    The cost in each certificate is checked against its measurements by closed formulas; with ``recompute`` also by
+    privacy loss distributions, which takes about a second more.
     """
     try:
         with archive.open_archive(Path(path)) as file:
@@ -69,25 +71,25 @@ def load_synopsis(path: str | Path, *, recompute: bool = False) -> Synopsis:
         raise SynopsisError(f"{path} {error}") from None
 
 
-# ── From a synopsis to what its file holds: a manifest and arrays ──
+# ── Synopsis → manifest and arrays ───────────────────────────────────────────────────────────────────────────
 
 
 RECORDED_PACKAGES = ("dpsyn", "numpy", "opendp", "dp-accounting")
-"""Whose versions a file records, for whoever wants to compute it again."""
+"""The packages whose versions a file records, for anyone who wants to reproduce it."""
 
 
 def pack_synopsis(synopsis: Synopsis) -> tuple[Manifest, Mapping[str, bytes]]:
     """The manifest of a synopsis, and the bytes of its arrays by name."""
     arrays = _ArrayCollection()
-    used = [*(stage.recoding for release in synopsis.releases for stage in release.rounds), synopsis.model.recoding]
+    used = [*(each.recoding for release in synopsis.releases for each in release.rounds), synopsis.model.recoding]
     recodings = list({id(recoding): recoding for recoding in used}.values())
-    place_of = {id(recoding): place for place, recoding in enumerate(recodings)}
+    index_of = {id(recoding): index for index, recoding in enumerate(recodings)}
     manifest = Manifest(
         made_with={name: _package_version(name) for name in RECORDED_PACKAGES},
         schema=synopsis.schema.to_yaml(),
         recodings=tuple(_pack_recoding(recoding, f"recoding-{n}", arrays) for n, recoding in enumerate(recodings, 1)),
-        releases=tuple(_pack_release(r, f"release-{n}", place_of, arrays) for n, r in enumerate(synopsis.releases, 1)),
-        model=_pack_model(synopsis.model, place_of, arrays),
+        releases=tuple(_pack_release(r, f"release-{n}", index_of, arrays) for n, r in enumerate(synopsis.releases, 1)),
+        model=_pack_model(synopsis.model, index_of, arrays),
         members=arrays.digests,
     )
     return manifest, arrays.content
@@ -95,27 +97,27 @@ def pack_synopsis(synopsis: Synopsis) -> tuple[Manifest, Mapping[str, bytes]]:
 
 @dataclass(slots=True)
 class _ArrayCollection:
-    """Arrays on their way into a file; equal ones are kept once, under the name that came first."""
+    """Arrays to be written into a file; equal arrays are stored once, under the first name."""
 
     content: dict[str, bytes] = field(default_factory=dict)
     digests: dict[str, str] = field(default_factory=dict)
     _names: dict[str, str] = field(default_factory=dict)
 
     def add(self, name: str, array: NDArray[Any], stored_type: StoredType) -> str:
-        """The name under which an array is kept."""
+        """Add an array, and return the name under which it is stored."""
         buffer = io.BytesIO()
         np.lib.format.write_array(buffer, np.ascontiguousarray(array, stored_type), version=(1, 0), allow_pickle=False)
         digest = sha256_digest(buffer.getvalue())
-        known = self._names.setdefault(digest, name)
-        if known == name:
+        stored_name = self._names.setdefault(digest, name)
+        if stored_name == name:
             self.content[name], self.digests[name] = buffer.getvalue(), digest
-        return known
+        return stored_name
 
 
 def _package_version(name: str) -> str:
     try:
         return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:  # run from its source
+    except importlib.metadata.PackageNotFoundError:  # run from a source tree
         return "unknown"
 
 
@@ -130,15 +132,17 @@ def _pack_column(column: RecodedColumn, prefix: str, arrays: _ArrayCollection) -
         for n, table in enumerate(column.tables, 1)
     )
     merged = None if column.merged is None else arrays.add(f"{prefix}-merged.npy", column.merged, "<i8")
-    references = tuple(
-        ReferenceEntry(
-            anchor=r.anchor, expected=arrays.add(f"{prefix}-expected-{n}.npy", r.expected_codes, "<i8"), cells=r.modulus
+    differences = tuple(
+        DifferenceEntry(
+            anchor=coding.anchor,
+            expected=arrays.add(f"{prefix}-expected-{n}.npy", coding.expected_codes, "<i8"),
+            modulus=coding.modulus,
         )
-        if r
+        if coding
         else None
-        for n, r in enumerate(column.difference_codings, 1)
+        for n, coding in enumerate(column.difference_codings, 1)
     )
-    return ColumnEntry(name=column.name, sources=column.sources, tables=tables, merged=merged, references=references)
+    return ColumnEntry(name=column.name, sources=column.sources, tables=tables, merged=merged, differences=differences)
 
 
 def _is_identity(table: NDArray[np.int64]) -> bool:
@@ -146,18 +150,17 @@ def _is_identity(table: NDArray[np.int64]) -> bool:
 
 
 def _pack_release(release: Release, prefix: str, index_of: Mapping[int, int], arrays: _ArrayCollection) -> ReleaseEntry:
-    stages = enumerate(release.rounds, 1)
+    rounds = enumerate(release.rounds, 1)
     return ReleaseEntry(
-        recipe=release.recipe,
         source=release.source,
         certificate=release.certificate.to_data() if release.certificate else None,
-        stages=tuple(_pack_round(s, f"{prefix}/stage-{n}", index_of[id(s.recoding)], arrays) for n, s in stages),
+        rounds=tuple(_pack_round(r, f"{prefix}/round-{n}", index_of[id(r.recoding)], arrays) for n, r in rounds),
         scores=tuple(
             ScoresEntry(
                 kind=scores.kind,
                 cliques=scores.cliques,
                 values=arrays.add(f"{prefix}/scores-{n}.npy", scores.values, "<f8"),
-                deviation=scores.std,
+                std=scores.std,
             )
             for n, scores in enumerate(release.scores, 1)
         ),
@@ -170,7 +173,7 @@ def _pack_round(measurement_round: MeasurementRound, prefix: str, index: int, ar
             clique=marginal.clique,
             raw=arrays.add(f"{prefix}/marginal-{n}.npy", marginal.raw, "<i8"),
             lattice=marginal.lattice,
-            deviation=marginal.std,
+            std=marginal.std,
         )
         for n, marginal in enumerate(measurement_round.marginals, 1)
     )
@@ -195,7 +198,8 @@ def _pack_model(model: Model, index_of: Mapping[int, int], arrays: _ArrayCollect
         tables=tables,
         histograms=histograms,
         total=model.total,
-        fitted=_pack_distribution(model.distribution, arrays) if model.distribution else None,
+        distribution=_pack_distribution(model.distribution, arrays) if model.distribution else None,
+        synthesis=options_to_data(model.synthesis),
     )
 
 
@@ -207,7 +211,7 @@ def _pack_distribution(distribution: GibbsModel, arrays: _ArrayCollection) -> Di
     )
 
 
-# ── From a synopsis file to a synopsis, every part of it checked before it is believed ──
+# ── Synopsis file → synopsis, every part of it checked ───────────────────────────────────────────────────────
 
 
 _MALFORMED_DATA_ERRORS = (
@@ -219,11 +223,11 @@ _MALFORMED_DATA_ERRORS = (
     TypeError,
     ValueError,
 )
-"""What data of another shape than a certificate's can raise."""
+"""What reading data of the wrong shape can raise."""
 
 
 def unpack_synopsis(archive: Archive, *, recompute: bool) -> Synopsis:
-    """The synopsis in an open file; with ``recompute`` its certificates are computed anew by all ways of counting."""
+    """The synopsis in an open file; with ``recompute`` its certificates are recomputed by every method."""
     manifest = read_manifest(archive.manifest())
     archive.require_members(manifest.members)
     schema = _unpack_schema(manifest)
@@ -234,12 +238,12 @@ def unpack_synopsis(archive: Archive, *, recompute: bool) -> Synopsis:
             for number, entry in enumerate(manifest.releases, 1)
         )
         return Synopsis(schema, releases, _unpack_model(manifest.model, schema, recodings, archive))
-    except InternalError as error:  # the values check themselves, and here it is the file that is wrong
+    except InternalError as error:  # the values check themselves; here the file is wrong, not DPSyn
         raise _damage_error(str(error)) from None
 
 
-def _damage_error(what: str) -> SynopsisError:
-    return SynopsisError(f"is damaged: {what}; {GET_AGAIN}")
+def _damage_error(reason: str) -> SynopsisError:
+    return SynopsisError(f"is damaged: {reason}; {GET_AGAIN}")
 
 
 def _unpack_schema(manifest: Manifest) -> Schema:
@@ -247,9 +251,6 @@ def _unpack_schema(manifest: Manifest) -> Schema:
         return Schema.from_yaml(manifest.schema)
     except SchemaError as error:
         raise _damage_error(f"its schema, {error}") from None
-
-
-# ── recodings ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _unpack_recoding(entry: RecodingEntry, archive: Archive) -> Recoding:
@@ -264,33 +265,33 @@ def _unpack_column(entry: ColumnEntry, recoding: RecodingEntry, archive: Archive
         raise _damage_error(f"the sources of {entry.name!r} are not those of a recoding")
     sizes = [recoding.origin[source][1] for source in entry.sources]
     tables = tuple(_unpack_code_table(name, size, archive) for name, size in zip(entry.tables, sizes, strict=True))
-    references = _unpack_references(entry, recoding, archive)
+    differences = _unpack_differences(entry, recoding, archive)
     if entry.merged is None:
-        return RecodedColumn(entry.name, entry.sources, tables, difference_codings=references)
+        return RecodedColumn(entry.name, entry.sources, tables, difference_codings=differences)
     combinations = math.prod(int(table.max()) + 1 for table in tables)
     if combinations > MAX_JOINT_COMBINATIONS:
         raise _damage_error(f"{entry.name!r} has {combinations:,} combinations, more than {MAX_JOINT_COMBINATIONS:,}")
     return RecodedColumn(
-        entry.name, entry.sources, tables, _unpack_code_table(entry.merged, combinations, archive), references
+        entry.name, entry.sources, tables, _unpack_code_table(entry.merged, combinations, archive), differences
     )
 
 
-def _unpack_references(
+def _unpack_differences(
     entry: ColumnEntry, recoding: RecodingEntry, archive: Archive
 ) -> tuple[DifferenceCoding | None, ...]:
-    """Where sources are expected; what does not fit is refused by the values themselves."""
-    if any(r.anchor >= len(recoding.origin) for r in entry.references if r):
-        raise _damage_error(f"{entry.name!r} is expected by an attribute that there is not")
+    """The difference codings of a column; ``DifferenceCoding`` itself refuses what does not fit."""
+    if any(d.anchor >= len(recoding.origin) for d in entry.differences if d):
+        raise _damage_error(f"{entry.name!r} is a difference from an attribute that does not exist")
     return tuple(
-        DifferenceCoding(r.anchor, archive.array(r.expected, "<i8", (recoding.origin[r.anchor][1],)), r.cells)
-        if r
+        DifferenceCoding(d.anchor, archive.array(d.expected, "<i8", (recoding.origin[d.anchor][1],)), d.modulus)
+        if d
         else None
-        for r in entry.references
+        for d in entry.differences
     )
 
 
 def _unpack_code_table(name: str | None, size: int, archive: Archive) -> NDArray[np.int64]:
-    """A table of codes from 0 without gaps, so that every code can be drawn apart again."""
+    """A table of codes from 0 without gaps, so every code stands for at least one finer code."""
     if name is None:
         return archive.identity_table(size)
     table = archive.array(name, "<i8", (size,))
@@ -312,18 +313,13 @@ def _clique_shape(clique: Clique, recoding: Recoding) -> tuple[int, ...]:
     return tuple(sizes[name] for name in clique)
 
 
-# ── releases and the model ───────────────────────────────────────────────────────────────────────────────────
-
-
 def _unpack_release(
     entry: ReleaseEntry, number: int, recodings: Sequence[Recoding], archive: Archive, recompute: bool
 ) -> Release:
     return Release(
-        recipe=entry.recipe,
-        rounds=tuple(_unpack_round(stage, recodings, archive) for stage in entry.stages),
+        rounds=tuple(_unpack_round(each, recodings, archive) for each in entry.rounds),
         scores=tuple(
-            Scores(s.kind, s.cliques, archive.array(s.values, "<f8", (len(s.cliques),)), s.deviation)
-            for s in entry.scores
+            Scores(s.kind, s.cliques, archive.array(s.values, "<f8", (len(s.cliques),)), s.std) for s in entry.scores
         ),
         certificate=None if entry.certificate is None else _unpack_certificate(entry.certificate, number, recompute),
         source=entry.source,
@@ -335,15 +331,14 @@ def _unpack_certificate(data: dict[str, Any], number: int, recompute: bool) -> C
         return Certificate.from_data(data, recompute=recompute)
     except _MALFORMED_DATA_ERRORS as error:
         raise SynopsisError(
-            f"has a certificate, of release {number}, that does not hold ({error}); "
-            f"do not rely on its guarantee, and {GET_AGAIN}"
+            f"has an invalid certificate of release {number} ({error}); do not rely on its guarantee, and {GET_AGAIN}"
         ) from None
 
 
 def _unpack_round(entry: RoundEntry, recodings: Sequence[Recoding], archive: Archive) -> MeasurementRound:
     recoding = _recoding_at(entry.recoding, recodings)
     marginals = [
-        Marginal(m.clique, archive.array(m.raw, "<i8", _clique_shape(m.clique, recoding)), m.lattice, m.deviation)
+        Marginal(m.clique, archive.array(m.raw, "<i8", _clique_shape(m.clique, recoding)), m.lattice, m.std)
         for m in entry.marginals
     ]
     return MeasurementRound(recoding, tuple(marginals))
@@ -355,20 +350,30 @@ def _unpack_model(entry: ModelEntry, schema: Schema, recodings: Sequence[Recodin
         raise _damage_error("its model was made for another schema")
     sizes = dict(recoding.origin)
     if entry.histograms.keys() != sizes.keys():
-        raise _damage_error("its model has not one histogram for each attribute")
+        raise _damage_error("its model does not have one histogram for each attribute")
     tables = tuple(
         Estimate(t.clique, archive.array(t.values, "<f8", _clique_shape(t.clique, recoding)), t.variance)
         for t in entry.tables
     )
     histograms = {name: archive.array(file, "<f8", (sizes[name],)) for name, file in entry.histograms.items()}
-    factors = build_constraint_factors(schema, recoding, histograms) if entry.fitted else ()
+    factors = build_constraint_factors(schema, recoding, histograms) if entry.distribution else ()
     return Model(
         recoding=recoding,
         tables=tables,
         histograms=histograms,
         total=entry.total,
-        distribution=_unpack_distribution(entry.fitted, tables, recoding, factors, archive) if entry.fitted else None,
+        distribution=_unpack_distribution(entry.distribution, tables, recoding, factors, archive)
+        if entry.distribution
+        else None,
+        synthesis=_unpack_synthesis(entry.synthesis),
     )
+
+
+def _unpack_synthesis(data: dict[str, Any]) -> Synthesis:
+    try:
+        return options_from_data(data, SYNTHESIS_METHODS)
+    except _MALFORMED_DATA_ERRORS as error:
+        raise _damage_error(f"its synthesis method is not one that DPSyn has ({error})") from None
 
 
 def _unpack_distribution(

@@ -1,4 +1,4 @@
-"""``dpsyn noise`` as a person meets it."""
+"""``dpsyn compare-noise``: the table, the advice, the plot."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from dpsyn.cli.main import run
 from tests.test_start import HEAVY, loaded_by
 
-PROMISE = ["noise", "--epsilon", "1", "--delta", "1e-9"]
+GUARANTEE = ["compare-noise", "--epsilon", "1", "--delta", "1e-9"]
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_all_six_ways_are_compared_and_one_is_recommended(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*PROMISE, "--marginals", "50"]) == 0
+    assert run([*GUARANTEE, "--marginals", "50"]) == 0
 
     shown = capsys.readouterr().out
     lines = {line.strip().split("  ")[0]: line.split() for line in shown.splitlines() if line.strip()}
@@ -32,35 +32,35 @@ def test_all_six_ways_are_compared_and_one_is_recommended(capsys: pytest.Capture
     assert {"70.71", "1.82"} < set(lines["Laplace, basic composition"])
     assert {"38.86", "1.00"} < set(lines["Gaussian, exact"])
     assert sum(", " in name and name.split(",")[0] in ("Laplace", "Gaussian") for name in lines) == 6
-    assert "Take Gaussian noise (exact): 95 of 100 counts will be off by less than 76.2 rows" in shown
+    assert "Use Gaussian noise (exact): the error of 95 % of the counts will be less than 76.2 rows" in shown
     assert "up to 15 marginals" in shown
 
 
 def test_for_few_marginals_laplace_noise_is_recommended(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*PROMISE, "--marginals", "1"]) == 0
+    assert run([*GUARANTEE, "--marginals", "1"]) == 0
 
     shown = capsys.readouterr().out
     assert "for 1 marginal," in shown
-    assert "Take Laplace noise (basic composition): 95 of 100 counts will be off by less than 3 rows" in shown
+    assert "Use Laplace noise (basic composition): the error of 95 % of the counts will be less than 3 rows" in shown
 
 
 def test_without_delta_there_is_one_way(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["noise", "--epsilon", "1", "--delta", "0", "--marginals", "5", "--plot", "pure.png"]) == 0
+    assert run(["compare-noise", "--epsilon", "1", "--delta", "0", "--marginals", "5", "--plot", "pure.png"]) == 0
 
     shown = capsys.readouterr().out
     assert "Laplace, basic composition" in shown
     assert "Gaussian, exact" not in shown
-    assert "Without a δ there is no choice" in shown
+    assert "Without a δ there is one way only" in shown
 
 
-def test_where_gaussian_noise_always_wins_it_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["noise", "--epsilon", "0.1", "--delta", "0.5", "--marginals", "1"]) == 0
+def test_a_budget_for_which_gaussian_noise_is_always_smaller(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare-noise", "--epsilon", "0.1", "--delta", "0.5", "--marginals", "1"]) == 0
 
     assert "smaller for any number of marginals" in capsys.readouterr().out
 
 
 def test_json_is_for_machines_even_with_a_plot(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*PROMISE, "--marginals", "20", "--json", "--plot", "a.svg"]) == 0
+    assert run([*GUARANTEE, "--marginals", "20", "--json", "--plot", "a.svg"]) == 0
 
     data = json.loads(capsys.readouterr().out)
     assert (data["epsilon"], data["delta"], data["marginals"]) == (1, 1e-9, 20)
@@ -73,7 +73,7 @@ def test_json_is_for_machines_even_with_a_plot(capsys: pytest.CaptureFixture[str
 
 def test_the_plot_is_a_png_that_differs_with_the_number_of_marginals(capsys: pytest.CaptureFixture[str]) -> None:
     for marginals in ("10", "90"):
-        assert run([*PROMISE, "--marginals", marginals, "--plot", f"{marginals}.png"]) == 0
+        assert run([*GUARANTEE, "--marginals", marginals, "--plot", f"{marginals}.png"]) == 0
 
     first, second = Path("10.png").read_bytes(), Path("90.png").read_bytes()
     width, height = struct.unpack(">II", first[16:24])
@@ -87,7 +87,7 @@ def test_the_plot_is_a_png_that_differs_with_the_number_of_marginals(capsys: pyt
 
 def test_the_plot_is_an_svg_that_is_the_same_twice() -> None:
     for name in ("a.svg", "b.SVG"):
-        assert run([*PROMISE, "--marginals", "50", "--plot", name]) == 0
+        assert run([*GUARANTEE, "--marginals", "50", "--plot", name]) == 0
 
     text = Path("a.svg").read_text("utf-8")
     assert ElementTree.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"
@@ -95,10 +95,10 @@ def test_the_plot_is_an_svg_that_is_the_same_twice() -> None:
     assert text == Path("b.SVG").read_text("utf-8")
 
 
-def test_a_plot_without_the_library_says_what_to_install() -> None:
+def test_a_plot_without_the_library_names_the_extra() -> None:
     code = (
         "import sys\nsys.modules['matplotlib'] = None\nfrom dpsyn.cli.main import run\n"
-        f"sys.exit(run({[*PROMISE, '--marginals', '5', '--plot', 'a.png']}))"
+        f"sys.exit(run({[*GUARANTEE, '--marginals', '5', '--plot', 'a.png']}))"
     )
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
@@ -110,7 +110,7 @@ def test_a_plot_without_the_library_says_what_to_install() -> None:
 
 
 def test_a_table_alone_does_not_load_the_plotting_library() -> None:
-    loaded = loaded_by(f"from dpsyn.cli.main import run\nassert run({[*PROMISE, '--marginals', '5']}) == 0")
+    loaded = loaded_by(f"from dpsyn.cli.main import run\nassert run({[*GUARANTEE, '--marginals', '5']}) == 0")
 
     assert loaded & (HEAVY - {"scipy"}) == set()
 
@@ -143,7 +143,7 @@ def test_a_table_alone_does_not_load_the_plotting_library() -> None:
 def test_bad_input_ends_with_2_and_writes_nothing(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     Path("folder.png").mkdir()
 
-    code = run(["noise", *arguments])
+    code = run(["compare-noise", *arguments])
 
     shown = capsys.readouterr()
     assert code == 2

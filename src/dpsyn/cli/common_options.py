@@ -1,0 +1,192 @@
+"""Arguments and options that several commands share, each declared once.
+
+``@common_options("schema", "force", "quiet")`` gives a command these three. A command whose option differs in a detail,
+such as its help text, changes that detail alone: ``@common_options("rows", rows={"help": "…"})``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+RECIPES = ("dpsyn", "privsyn", "priview", "planned", "explore")
+BASELINES = ("independent", "direct", "fourier", "mwem")
+"""Names for ``--help``, which must not load the recipes; a test compares both with the library's."""
+
+DEFAULT_RECIPE = RECIPES[0]
+
+DEFAULT_WEIGHT = 4.0
+"""The weight of an attribute whose ``--weight`` gives no number: its errors count four times as much as others."""
+
+_FILE = click.Path(path_type=Path)
+
+_ARGUMENTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "data": ("data", {"metavar": "DATA"}),
+    "synopsis": ("synopsis", {"metavar": "SYNOPSIS", "type": _FILE}),
+}
+
+_OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "schema": (
+        ("-s", "--schema"),
+        {
+            "required": True,
+            "type": _FILE,
+            "metavar": "FILE",
+            "help": "What is public about the table; see dpsyn schema.",
+        },
+    ),
+    "epsilon": (
+        ("--epsilon",),
+        {"required": True, "type": float, "metavar": "E", "help": "ε of the privacy guarantee; 1 is a usual value."},
+    ),
+    "delta": (
+        ("--delta",),
+        {
+            "type": float,
+            "metavar": "D",
+            "help": "δ of the privacy guarantee; by default 1e-9, or 1/expected_size² if that is smaller.",
+        },
+    ),
+    "recipe": (
+        ("--recipe",),
+        {
+            "metavar": "NAME",
+            "help": f"How to choose what to measure: {', '.join(RECIPES)}; see dpsyn recipes. "
+            f"Baselines, for comparisons only: {', '.join(BASELINES)}.  [default: {DEFAULT_RECIPE}]",
+        },
+    ),
+    "set": (
+        ("--set", "settings"),
+        {
+            "multiple": True,
+            "metavar": "PATH=VALUE",
+            "help": "An option of the recipe, such as synthesis=gum; dpsyn recipes NAME lists them. "
+            "May be given several times.",
+        },
+    ),
+    "weight": (
+        ("--weight", "weights"),
+        {
+            "multiple": True,
+            "metavar": "NAME[=W]",
+            "help": "An attribute that matters more, such as a label: errors in marginals that contain it count W "
+            f"times, {DEFAULT_WEIGHT:g} times by default. May be given several times.",
+        },
+    ),
+    "plan": (
+        ("--plan",),
+        {
+            "type": _FILE,
+            "metavar": "FILE",
+            "help": "What you know about the table: recodings, groups, marginals to measure; see dpsyn plan. "
+            "Selects the recipe planned.",
+        },
+    ),
+    "ledger": (
+        ("--ledger",),
+        {"type": _FILE, "metavar": "FILE", "help": "Record the privacy budget of this release here; see dpsyn ledger."},
+    ),
+    "dataset": (
+        ("--dataset",),
+        {"metavar": "NAME", "help": "Name of the dataset in the ledger, if it differs from the schema's."},
+    ),
+    "query": (
+        ("--query",),
+        {
+            "metavar": "SQL",
+            "help": "A SELECT, or the name of a table, if the table is in a DuckDB or PostgreSQL database; or a SELECT "
+            "on its files, which are called data there.",
+        },
+    ),
+    "engine": (
+        ("--engine",),
+        {
+            "default": "auto",
+            "show_default": True,
+            "type": click.Choice(["auto", "memory", "stream", "spark"]),
+            "help": "How rows are counted: held in memory as codes, streamed from the file for each query, or by "
+            "Spark; auto decides by the size of the file.",
+        },
+    ),
+    "resume": (
+        ("--resume",),
+        {"is_flag": True, "help": "Continue an interrupted run without spending its budget twice."},
+    ),
+    "rows": (
+        ("--rows",),
+        {
+            "type": click.IntRange(min=0),
+            "metavar": "N",
+            "help": "Number of rows; by default the estimated size of the private table.",
+        },
+    ),
+    "seed": (
+        ("--seed",),
+        {
+            "type": click.IntRange(min=0),
+            "metavar": "N",
+            "help": "The same seed samples the same rows. Privacy noise cannot be seeded.",
+        },
+    ),
+    "where": (
+        ("--where", "conditions"),
+        {
+            "multiple": True,
+            "metavar": "CONDITION",
+            "help": "Only rows that satisfy it: sex=F, age=30..39, job=nurse|cook, job=missing. If it is given several "
+            "times, rows satisfy all conditions.",
+        },
+    ),
+    "output": (
+        ("-o", "--output", "target"),
+        {
+            "required": True,
+            "metavar": "FILE",
+            "help": "Where to write: .csv, .csv.gz, .parquet, .arrow; FOLDER/ for a release folder; - for standard "
+            "output.",
+        },
+    ),
+    "keep_synopsis": (
+        ("--synopsis",),
+        {"type": _FILE, "metavar": "FILE", "help": "Also keep the noisy counts, as a synopsis."},
+    ),
+    "json": (("--json", "as_json"), {"is_flag": True, "help": "Print JSON."}),
+    "force": (("--force",), {"is_flag": True, "help": "Overwrite files that exist."}),
+    "quiet": (("-q", "--quiet"), {"is_flag": True, "help": "Print nothing but errors and the results asked for."}),
+    "because": (
+        ("--because",),
+        {"required": True, "metavar": "REASON", "help": "Why it is public, such as the code book that lists it."},
+    ),
+}
+
+RECIPE_OPTIONS = ("recipe", "set", "weight", "plan")
+LEDGER_OPTIONS = ("ledger", "dataset")
+RELEASE_OPTIONS = ("data", "schema", "epsilon", "delta", *RECIPE_OPTIONS, *LEDGER_OPTIONS, "query", "engine", "resume")
+"""What every command takes that releases numbers from a private table."""
+
+TEXT_OUTPUT = {"required": False, "default": "-", "help": "Where to write; standard output by default."}
+"""The ``output`` of a command that writes text."""
+
+SYNOPSIS_OUTPUT = {"help": "Where to write the synopsis, such as s.dpsyn."}
+"""The ``output`` of a command that writes a synopsis."""
+
+
+def common_options(*names: str, **changes: Mapping[str, Any]) -> Callable[[_Command], _Command]:
+    """Give a command shared arguments and options, in this order; ``changes`` replaces details of single options."""
+
+    def decorate(command: _Command) -> _Command:
+        for name in reversed(names):
+            if name in _ARGUMENTS:
+                parameter, details = _ARGUMENTS[name]
+                command = click.argument(parameter, **{**details, **changes.get(name, {})})(command)
+            else:
+                parameters, details = _OPTIONS[name]
+                command = click.option(*parameters, **{**details, **changes.get(name, {})})(command)
+        return command
+
+    return decorate

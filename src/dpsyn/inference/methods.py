@@ -1,0 +1,377 @@
+"""Synthesis methods as option objects: how records are made from consistent tables of counts.
+
+Three methods are available. `Gibbs` fits a maximum-entropy model and samples rows from it; it is the default. `GUM`
+(gradual update method) and `MCF` (min-cost flow) are the methods of PrivSyn: they change random records until these
+match the tables. The paper behind the defaults of GUM and MCF is PrivSyn (Zhang et al., USENIX Security 2021); the
+DPSyn paper repeats its method in appendix A, and the subsections named below are those of that appendix.
+
+An object with defaults is the method as published, or as tuned for Gibbs. All fields are plain values or other objects
+of this module. They cannot be changed after they were checked. Privacy: the choice of a method costs nothing, because
+every method sees released numbers only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from types import MappingProxyType
+from typing import ClassVar, Literal, get_args
+
+from dpsyn.errors import UserError
+
+# ── step sizes of GUM ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepDecay:
+    """Step decay: α = α₀·k^⌊t/s⌋ in round t. PrivSyn found it best in all settings ("Improving the Convergence").
+
+    Attributes:
+        start: α₀, the step size of the first rounds; 1 in the paper. Large steps come first, because the records are
+            far from the tables.
+        factor: k, by which α is multiplied at each step; 0.84 in the paper. Steps become smaller, because each table
+            spoils those that were matched before it.
+        every: s, the number of rounds between two steps; 20 in the paper.
+
+    Example:
+        >>> decay = StepDecay(start=0.2)
+        >>> [round(decay.step_size(t), 3) for t in (0, 19, 20, 40)]
+        [0.2, 0.2, 0.168, 0.141]
+    """
+
+    name: ClassVar[str] = "step"
+
+    start: float = 1.0
+    factor: float = 0.84
+    every: int = 20
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "start", "factor")
+        _require_integer(self, every=1)
+
+    def step_size(self, round_number: int) -> float:
+        """The α of a round; rounds count from 0."""
+        return self.start * self.factor ** (round_number // self.every)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExponentialDecay:
+    """Exponential decay: α = α₀·e^(−kt) in round t (PrivSyn, "Improving the Convergence").
+
+    Attributes:
+        start: α₀, the step size of round 0; 1 in the paper's comparison.
+        rate: k; 0.008 in the paper's comparison.
+
+    Example:
+        >>> round(ExponentialDecay(start=0.2).step_size(100), 3)
+        0.09
+    """
+
+    name: ClassVar[str] = "exponential"
+
+    start: float = 1.0
+    rate: float = 0.008
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "start", "rate")
+
+    def step_size(self, round_number: int) -> float:
+        """The α of a round; rounds count from 0."""
+        return self.start * math.exp(-self.rate * round_number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearDecay:
+    """Linear decay: α = α₀/(1+kt) in round t (PrivSyn, "Improving the Convergence").
+
+    Attributes:
+        start: α₀, the step size of round 0; 1 in the paper's comparison.
+        rate: k; 0.02 in the paper's comparison.
+
+    Example:
+        >>> LinearDecay(start=0.2).step_size(50)
+        0.1
+    """
+
+    name: ClassVar[str] = "linear"
+
+    start: float = 1.0
+    rate: float = 0.02
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "start", "rate")
+
+    def step_size(self, round_number: int) -> float:
+        """The α of a round; rounds count from 0."""
+        return self.start / (1 + self.rate * round_number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SquareRootDecay:
+    """Square-root decay: α = α₀/√(1+kt) in round t (PrivSyn, "Improving the Convergence").
+
+    Attributes:
+        start: α₀, the step size of round 0; 1 in the paper's comparison.
+        rate: k; 0.12 in the paper's comparison.
+
+    Example:
+        >>> SquareRootDecay(start=0.2).step_size(25)
+        0.1
+    """
+
+    name: ClassVar[str] = "square-root"
+
+    start: float = 1.0
+    rate: float = 0.12
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "start", "rate")
+
+    def step_size(self, round_number: int) -> float:
+        """The α of a round; rounds count from 0."""
+        return self.start / math.sqrt(1 + self.rate * round_number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConstantDecay:
+    """No decay: the same α in all rounds.
+
+    Attributes:
+        start: α; 0.2 in the NIST contest (DPSyn paper, "Synthetic Data Generation").
+
+    Example:
+        >>> ConstantDecay().step_size(99)
+        0.2
+    """
+
+    name: ClassVar[str] = "constant"
+
+    start: float = 0.2
+
+    def __post_init__(self) -> None:
+        _require_positive(self, "start")
+
+    def step_size(self, round_number: int) -> float:
+        """The α of a round, which is always the same."""
+        return self.start
+
+
+Decay = StepDecay | ExponentialDecay | LinearDecay | SquareRootDecay | ConstantDecay
+
+DECAYS: Mapping[str, type[Decay]] = MappingProxyType(
+    {decay.name: decay for decay in (StepDecay, ExponentialDecay, LinearDecay, SquareRootDecay, ConstantDecay)}
+)
+"""The decays by name. Called without arguments, each gives the published values."""
+
+
+# ── methods ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+Moves = Literal["mixture", "replace", "duplicate"]
+"""How GUM fills a cell with freed records.
+
+``replace`` changes only the attributes of the table. ``duplicate`` copies a whole record of the cell, and cannot fill
+empty cells. ``mixture`` does half by each in even rounds, and in odd rounds it duplicates wherever there is a record to
+copy.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GUM:
+    """The gradual update method of PrivSyn ("Gradually Update Method").
+
+    In each round, every table in turn changes some of the records, so that their counts come closer to its own but do
+    not match it completely. Matching one table completely spoils the others.
+
+    Attributes:
+        rounds: the maximum number of rounds; 100 in the paper, where errors settle much earlier (``bench/gum.py``).
+            GUM stops earlier if there is nothing left to move.
+        decay: the step size α of each round: an under-filled cell with n records gets at most α·n more. Step decay in
+            the paper, which compares it with the other decays ("Improving the Convergence").
+        moves: how freed records fill a cell; a mixture in the paper. Replacing reaches new combinations of values,
+            duplicating preserves those that were reached.
+        beta: the maximum share of its records that an over-filled cell gives up. None, as in the paper, computes the
+            share at which over-filled cells give up as many records as the others get. If a number is given, the
+            smaller of the two sums is moved.
+
+    Example:
+        >>> method = GUM(rounds=50, decay=StepDecay(start=0.2))
+        >>> method.decay.step_size(20)
+        0.168
+    """
+
+    name: ClassVar[str] = "gum"
+
+    rounds: int = 100
+    decay: Decay = field(default_factory=StepDecay)
+    moves: Moves = "mixture"
+    beta: float | None = None
+
+    def __post_init__(self) -> None:
+        _require_integer(self, rounds=0)
+        if type(self.decay) not in DECAYS.values():
+            names = ", ".join(f"{decay.__name__}()" for decay in DECAYS.values())
+            raise UserError(f"decay of GUM is {self.decay!r}; give one of {names}")
+        if self.moves not in get_args(Moves):
+            raise UserError(f"moves of GUM is {self.moves!r}; give one of {', '.join(get_args(Moves))}")
+        if self.beta is not None:
+            _require_share(self, "beta")
+
+    def duplicate_share(self, round_number: int) -> float:
+        """The share of the records that a non-empty cell gets as copies, in a round."""
+        if self.moves == "mixture":
+            return 0.5 if round_number % 2 == 0 else 1.0
+        return float(self.moves == "duplicate")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MCF:
+    """Min-cost flow, the method that PrivSyn compares GUM with ("Strawman Method: Min-Cost Flow").
+
+    In each pass, every table in turn is matched exactly, by changing as few attribute values as possible.
+
+    Attributes:
+        passes: the maximum number of passes over all tables; 100, as many as GUM has rounds. The paper repeats passes
+            "until the amount of changes is small".
+        min_changed_share: the method stops after a pass that changes a smaller share of the records than this,
+            averaged over the tables. With 45 pairs of Adult that is pass 32, after which distances hardly fall
+            (``bench/gum.py``).
+
+    Example:
+        >>> MCF(passes=10)
+        MCF(passes=10, min_changed_share=0.005)
+    """
+
+    name: ClassVar[str] = "mcf"
+
+    passes: int = 100
+    min_changed_share: float = 0.005
+
+    def __post_init__(self) -> None:
+        _require_integer(self, passes=0)
+        _require_share(self, "min_changed_share")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gibbs:
+    """A maximum-entropy model, fitted by Gibbs sampling over synthetic records; rows are sampled from the model.
+
+    The method is DPSyn's own (``inference/gibbs/maximum_entropy.py`` gives its formulas). The defaults were chosen on
+    Adult, NLTCS and ACS at ε = 0.1, 1 and 10; results change little around them. λ below is the *stiffness* of a
+    table: each record above the count of a cell lowers the logarithm of the cell's weight by λ. Distances are total
+    variation distances between the counts of records and a table, averaged over the tables.
+
+    Attributes:
+        max_sweeps: the maximum number of sweeps until the records settle. Two-way marginals settle in four sweeps,
+            three-way marginals in ten.
+        min_improvement: the records have settled when a sweep lowers their distance to the tables by a smaller share
+            than this.
+        relaxing_sweeps: the sweeps after that in which λ is lowered while parameters of the model take over its effect.
+        averaging_sweeps: the sweeps after those over which the parameters are averaged.
+        polishing_sweeps: the last sweeps, in which rows are moved to the counts that the model expects.
+        max_tightening_sweeps: the maximum number of further sweeps that move rows still closer, if tables are precise.
+        tighten_below_noise: tables are precise if their noise alone makes a smaller distance than this.
+        tightening_tolerance: the distance between rows and expected counts at which tightening stops.
+        sampling_sweeps: the sweeps that turn a sample of the initial distribution into rows of the model.
+        conditional_sweeps: the same for rows that must meet conditions.
+        trust: how strongly records follow a table: λ = trust · (records per cell) / (variance of a cell). If both the
+            noise and the differences between a table and what the other tables imply are normal, the best λ is
+            s² · (records per cell) / variance, where s is the usual relative difference of a cell.
+        max_stiffness: the limit of λ as tables become exact. The model is not bent for the last few records of a cell,
+            because real counts differ by more than that from any model; polishing moves the rows to those counts.
+        sweep_stiffness: the maximum λ in sweeps, so that records keep moving.
+        polishing_stiffness: λ while polishing, when records are already near their final values.
+        tightening_stiffness: the sum of λ over all tables of an attribute at the end of tightening. At 80, weights
+            leave the range of single precision.
+        max_force: the maximum by which all records above the count of a cell together lower the logarithm of its
+            weight, so that records that start far from the tables do not overshoot.
+        pseudocount_sigmas: records of the overall distribution that are added to each row of a table of the initial
+            distribution, in standard deviations of the table's noise, and at least half a record. No cell is
+            impossible then, in particular where counts below the noise were clipped.
+
+    Example:
+        >>> Gibbs(max_sweeps=40).max_sweeps
+        40
+    """
+
+    name: ClassVar[str] = "gibbs"
+
+    max_sweeps: int = 24
+    min_improvement: float = 0.03
+    relaxing_sweeps: int = 4
+    averaging_sweeps: int = 8
+    polishing_sweeps: int = 2
+    max_tightening_sweeps: int = 28
+    tighten_below_noise: float = 0.001
+    tightening_tolerance: float = 0.004
+    sampling_sweeps: int = 4
+    conditional_sweeps: int = 12
+    trust: float = 0.1
+    max_stiffness: float = 0.1
+    sweep_stiffness: float = 0.3
+    polishing_stiffness: float = 1.0
+    tightening_stiffness: float = 60.0
+    max_force: float = 4.0
+    pseudocount_sigmas: float = 0.3
+
+    def __post_init__(self) -> None:
+        _require_integer(self, max_sweeps=1, averaging_sweeps=1, relaxing_sweeps=0, polishing_sweeps=0)
+        _require_integer(self, max_tightening_sweeps=0, sampling_sweeps=0, conditional_sweeps=0)
+        _require_share(self, "min_improvement")
+        _require_positive(self, "trust", "max_stiffness", "tightening_stiffness", "max_force")
+        _require_nonnegative(self, "tighten_below_noise", "tightening_tolerance", "pseudocount_sigmas")
+        _require_nonnegative(self, "sweep_stiffness", "polishing_stiffness")
+
+
+Synthesis = Gibbs | GUM | MCF
+"""A synthesis method with its options."""
+
+SYNTHESIS_METHODS: Mapping[str, type[Synthesis]] = MappingProxyType(
+    {method.name: method for method in (Gibbs, GUM, MCF)}
+)
+"""The synthesis methods by name. Called without arguments, each gives the defaults."""
+
+
+# ── checks of fields ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _require_integer(options: object, **minimums: int) -> None:
+    """Refuse fields that are not integers of at least a minimum."""
+    for name, minimum in minimums.items():
+        value = getattr(options, name)
+        if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < minimum:
+            raise _wrong_field(options, name, f"give a whole number of at least {minimum}")
+
+
+def _require_positive(options: object, *names: str) -> None:
+    """Refuse fields that are not finite numbers above 0."""
+    for name in names:
+        if not _number(options, name) > 0:
+            raise _wrong_field(options, name, "give a number above 0")
+
+
+def _require_nonnegative(options: object, *names: str) -> None:
+    """Refuse fields that are not finite numbers of at least 0."""
+    for name in names:
+        if not _number(options, name) >= 0:
+            raise _wrong_field(options, name, "give a number of at least 0")
+
+
+def _require_share(options: object, *names: str) -> None:
+    """Refuse fields that are not numbers from 0 to 1."""
+    for name in names:
+        if not 0 <= _number(options, name) <= 1:
+            raise _wrong_field(options, name, "give a number from 0 to 1")
+
+
+def _number(options: object, name: str) -> float:
+    """The value of a field; not a number (NaN), which fulfills no condition, if it is none or not finite."""
+    value = getattr(options, name)
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        return math.nan
+    return float(value)
+
+
+def _wrong_field(options: object, name: str, advice: str) -> UserError:
+    return UserError(f"{name} of {type(options).__name__} is {getattr(options, name)!r}; {advice}")

@@ -1,0 +1,196 @@
+"""Synthetic rows beside a reference: the values that every comparison consists of.
+
+The *reference* is what the synthetic rows are compared with: the real table (``dpsyn.evaluate``) or the noisy marginals
+of a release (``Synopsis.compare_rows``). Both comparisons produce the same values, so one page shows either.
+
+Every metric comes with two *baselines* that give it a scale:
+
+- The *floor* is what a table gets that is as good as possible. Against the real table it is the sampling floor: the
+  metric of a bootstrap sample of the real rows. Against a release it is the noise floor: the expected distance of a
+  table that has exactly the true counts.
+- *independent* is what a table gets whose columns are shuffled, each by itself. No two of its attributes depend on each
+  other.
+
+Neither baseline is a bound. A good table is near the floor. A table at the level of the independent baseline has lost
+all dependence between attributes.
+
+Privacy: the values do not record whether they may be published. The class of the whole comparison does: an
+``Evaluation`` is private, a ``ReleaseComparison`` may be published with its release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from dpsyn.errors import InternalError
+
+ShareTable = tuple[tuple[float, ...], ...]
+"""Shares of rows of two attributes: one tuple for each label of the first attribute."""
+
+MAX_ATTRIBUTE_LABELS = 100
+"""Labels of one attribute in a comparison. The least frequent values beyond them share the last label."""
+
+MAX_PAIR_LABELS = 40
+"""Labels of each attribute in a table of two."""
+
+MAX_PAIR_TABLES = 8
+"""Pairs whose whole tables are in a comparison: as many as a person looks at."""
+
+_LONG_LISTS = ("attributes", "pairs", "worst_pairs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A metric of the synthetic rows beside its two baselines.
+
+    Attributes:
+        synthetic: the metric of the synthetic rows.
+        floor: the metric of a table that is as good as possible; see the module's docstring.
+        independent: the metric of a table with each column shuffled by itself.
+    """
+
+    synthetic: float
+    floor: float
+    independent: float
+
+    @property
+    def excess(self) -> float:
+        """By how much a distance exceeds its floor, at least 0."""
+        return max(0.0, self.synthetic - self.floor)
+
+    @classmethod
+    def mean(cls, metrics: Sequence[Metric]) -> Metric:
+        """The mean of several metrics and of their baselines; zeros if there are none."""
+        count = max(len(metrics), 1)
+        return cls(
+            synthetic=sum(metric.synthetic for metric in metrics) / count,
+            floor=sum(metric.floor for metric in metrics) / count,
+            independent=sum(metric.independent for metric in metrics) / count,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Association:
+    """How strongly two attributes depend on each other in each table.
+
+    Attributes:
+        real: in the real table.
+        synthetic: in the synthetic table.
+    """
+
+    real: float
+    synthetic: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttributeComparison:
+    """The one-way marginal of an attribute.
+
+    Attributes:
+        name: the attribute.
+        kind: its kind in the schema: categorical, ordinal, boolean, open, integer, real, datetime; or ``joint`` for
+            several attributes that a release measured as one.
+        distance: the total variation distance of its marginal, over the schema's bins where possible.
+        labels: the values or bins, in the schema's order, ``missing`` included. If there are very many, these are the
+            most frequent ones, and the last label stands for all others.
+        folded: how many values the last label stands for; 0 if each label is one value.
+        reference: the share of rows of each label in the reference. Noise can make a released share negative.
+        synthetic: the share of the synthetic rows of each label.
+        std: the standard deviation of the noise in each share of the reference; empty if the reference has no noise.
+        outside: the shares of real and of synthetic cells that are outside the schema and were counted as another
+            value: for example a number out of range as the nearest one in range. If they are large, correct the schema:
+            the metrics then mean little. None in a comparison with a release, which does not compute it.
+    """
+
+    name: str
+    kind: str
+    distance: Metric
+    labels: tuple[str, ...]
+    folded: int
+    reference: tuple[float, ...]
+    synthetic: tuple[float, ...]
+    std: tuple[float, ...] = ()
+    outside: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        lengths = {len(self.labels), len(self.reference), len(self.synthetic), len(self.std) or len(self.labels)}
+        if len(lengths) > 1:
+            raise InternalError(f"{self.name!r} has {len(self.labels)} labels and another number of shares")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairComparison:
+    """The two-way marginal of two attributes.
+
+    Attributes:
+        first: an attribute.
+        second: another attribute.
+        distance: the total variation distance of their marginal: over the schema's bins, or, with a release, as the
+            least noisy marginal that holds both was measured.
+        cramers_v: Cramér's V, from 0 (independent) to 1. None in a comparison with a release.
+        spearman: Spearman's rank correlation, from −1 to 1, over the rows in which neither is missing. None unless both
+            attributes are ordered, and in a comparison with a release.
+    """
+
+    first: str
+    second: str
+    distance: Metric
+    cramers_v: Association | None = None
+    spearman: Association | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairTable:
+    """The two-way marginal of two attributes in full: a table for the reference and one for the synthetic rows.
+
+    Attributes:
+        first: an attribute.
+        second: another attribute.
+        first_labels: the values or bins of the first. If there are very many, these are the most frequent ones, and the
+            last label stands for all others.
+        second_labels: the same for the second.
+        reference: shares of rows in the reference. Noise can make a released share negative.
+        synthetic: shares of the synthetic rows.
+        std: the standard deviation of the noise in a share of the reference, before values were folded into the last
+            label; 0 if the reference has no noise.
+    """
+
+    first: str
+    second: str
+    first_labels: tuple[str, ...]
+    second_labels: tuple[str, ...]
+    reference: ShareTable
+    synthetic: ShareTable
+    std: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Comparison:
+    """What the comparisons with a real table and with a release have in common.
+
+    Attributes:
+        notice: whether the comparison is private or may be published; every output states it first.
+        format: the version of the JSON form.
+        synthetic_rows: how many rows the synthetic table has.
+        attributes: the compared attributes, in the schema's order.
+        pairs: the compared pairs of attributes.
+        worst_pairs: the tables of the pairs whose distance exceeds the floor most, the worst first.
+    """
+
+    notice: str
+    format: int
+    synthetic_rows: int
+    attributes: tuple[AttributeComparison, ...]
+    pairs: tuple[PairComparison, ...]
+    worst_pairs: tuple[PairTable, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The comparison as plain data for JSON: the notice first, the long lists last."""
+        data: dict[str, Any] = msgspec.to_builtins(self)
+        return {name: data[name] for name in data if name not in _LONG_LISTS} | {
+            name: data[name] for name in _LONG_LISTS
+        }

@@ -1,0 +1,157 @@
+"""Options are listed, set by dotted paths from text, and stored as data that reads back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar, Literal
+
+import pytest
+
+from dpsyn.errors import UserError
+from dpsyn.options import (
+    find_option_object,
+    list_options,
+    options_from_data,
+    options_to_data,
+    set_options,
+    text_option,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slow:
+    """A decay.
+
+    Attributes:
+        start: where it begins.
+    """
+
+    name: ClassVar[str] = "slow"
+    start: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fast:
+    name: ClassVar[str] = "fast"
+    start: float = 2.0
+    every: int = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inner:
+    limit: int = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outer:
+    """An algorithm.
+
+    Attributes:
+        decay: how it slows down,
+            in two lines.
+        mode: what it does.
+    """
+
+    name: ClassVar[str] = "outer"
+    decay: Slow | Fast = Slow()
+    inner: Inner = Inner()
+    mode: Literal["mixture", "copy"] = "mixture"
+    shares: tuple[int, int] = (1, 9)
+    weights: Mapping[str, float] = field(default_factory=dict)
+    safety: Fraction = Fraction(11, 10)
+    beta: float | None = None
+    exact: bool = False
+    size: tuple[int, int] | None = text_option(
+        None, parse=lambda text: tuple(int(part) for part in text.split("x")), type_words="AxB"
+    )
+
+    def __post_init__(self) -> None:
+        if self.beta is not None and not 0 <= self.beta <= 1:
+            raise UserError(f"beta is {self.beta}; give a number from 0 to 1")
+
+
+FAMILY = {"outer": Outer}
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"decay": "fast"}, {"decay": Fast()}),
+        ({"decay.start": "0.2"}, {"decay": Slow(start=0.2)}),
+        ({"decay.every": "7", "decay": "fast"}, {"decay": Fast(every=7)}),
+        ({"inner.limit": "1_000"}, {"inner": Inner(limit=1000)}),
+        ({"mode": "copy"}, {"mode": "copy"}),
+        ({"shares": "2, 8"}, {"shares": (2, 8)}),
+        ({"weights": "income=4,age=0.5"}, {"weights": {"income": 4.0, "age": 0.5}}),
+        ({"safety": "1.2"}, {"safety": Fraction(6, 5)}),
+        ({"beta": "0.3"}, {"beta": 0.3}),
+        ({"beta": "none"}, {"beta": None}),
+        ({"exact": "True"}, {"exact": True}),
+        ({"size": "2x8"}, {"size": (2, 8)}),
+        ({"beta": 0.5, "exact": True}, {"beta": 0.5, "exact": True}),
+    ],
+)
+def test_text_sets_an_option(values: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert set_options(Outer(), values) == Outer(**expected)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"speed": "1"}, "outer has no option 'speed'; its options are decay, decay.start, inner.limit, mode"),
+        ({"decay.every": "7"}, "outer has no option 'decay.every'"),
+        ({"mode.x": "1"}, "outer has no option 'mode.x'"),
+        ({"decay": "none"}, "option decay is 'none'; it takes: slow|fast"),
+        ({"decay.start": "much"}, "option decay.start is 'much'; it takes: number"),
+        ({"mode": "all"}, r"option mode is 'all'; it takes: mixture\|copy"),
+        ({"shares": "1"}, "option shares is '1'; it takes: whole numbers, separated by commas"),
+        ({"weights": "income"}, "option weights is 'income'; it takes: NAME=NUMBER"),
+        ({"exact": "yes"}, "option exact is 'yes'; it takes: true"),
+        ({"size": "2by8"}, "option size is '2by8'; it takes: AxB"),
+        ({"beta": "2"}, "beta is 2.0; give a number from 0 to 1"),
+    ],
+)
+def test_what_cannot_be_set_is_refused_with_what_can(values: dict[str, str], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        set_options(Outer(), values)
+
+
+def test_options_are_listed_with_type_default_and_description() -> None:
+    options = {option.path: option for option in list_options(Outer)}
+
+    assert list(options) == [
+        "decay", "decay.start", "inner.limit", "mode", "shares", "weights", "safety", "beta", "exact", "size",
+    ]  # fmt: skip
+    assert (options["decay"].type, options["decay"].default) == ("slow|fast", "slow")
+    assert options["decay"].description == "how it slows down, in two lines."
+    assert options["decay.start"].description == "where it begins."
+    assert (options["size"].type, options["size"].default) == ("AxB", "none")
+    assert (options["shares"].default, options["exact"].default) == ("1,9", "false")
+    assert [option.path for option in list_options(Outer(decay=Fast()))][:3] == ["decay", "decay.start", "decay.every"]
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        Outer(),
+        Outer(
+            decay=Fast(every=9), inner=Inner(limit=2), weights={"a": 2.0}, beta=0.1, exact=True, safety=Fraction(1, 3)
+        ),
+    ],
+)
+def test_options_read_back_from_their_data(target: Outer) -> None:
+    data = options_to_data(target)
+
+    assert data["name"] == "outer"
+    assert options_from_data(data, FAMILY) == target
+
+
+def test_an_unknown_object_or_field_is_refused() -> None:
+    with pytest.raises(UserError, match="there is no thing 'inner'; there are outer"):
+        find_option_object("inner", FAMILY, "thing", {})
+    with pytest.raises(UserError, match="there is no 'x'"):
+        options_from_data({"name": "x"}, FAMILY)
+    with pytest.raises(UserError, match="outer has no option 'later'; it may come from a newer DPSyn"):
+        options_from_data({"name": "outer", "later": 1}, FAMILY)
