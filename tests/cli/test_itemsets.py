@@ -97,7 +97,7 @@ def test_a_long_table_and_a_unit(capsys: pytest.CaptureFixture[str]) -> None:
 
     shown = capsys.readouterr()
     assert code == 0
-    assert "all baskets of one who (at most 10 of them are used)" in shown.err
+    assert "all baskets with the same who (at most 10 baskets per who are used)" in shown.err
     assert "3 itemsets of about 93 baskets" in shown.out  # nine persons with ten baskets each, one with three
 
 
@@ -146,9 +146,9 @@ def test_a_run_whose_output_failed_is_resumed_at_no_cost(
         assert run(release) == 1
     assert files() == {"a.csv.journal", "l.db"}
     assert run(release) == 2
-    assert "go on with --resume" in capsys.readouterr().err
+    assert "continue it with --resume" in capsys.readouterr().err
     assert run([*release, "--resume", "--top", "7"]) == 2
-    assert "something was different: the recipe" in capsys.readouterr().err
+    assert "different: the recipe" in capsys.readouterr().err
     assert run([*release, "--resume"]) == 0
 
     assert files() == {"a.csv", "l.db"}

@@ -178,4 +178,4 @@ def test_views_are_an_option_of_the_recipe(capsys: pytest.CaptureFixture[str]) -
     assert run([*release, "--set", "views=random:5x3"]) == 0
     assert "measuring 5 views of up to 3 attributes, taken at random" in capsys.readouterr().err
     assert run([*release, "--set", "views=5x3", "--force"]) == 2
-    assert "views '5x3' are unknown" in capsys.readouterr().err
+    assert "views '5x3' are not known" in capsys.readouterr().err

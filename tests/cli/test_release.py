@@ -127,10 +127,10 @@ def test_folders_name_the_conditions_of_their_rows() -> None:
     assert run(["generate", "s.dpsyn", "--rows", "20", "-o", "all/"]) == 0
 
     for name in ("README.txt", "datapackage.json"):
-        told = [
+        named = [
             "sampled to meet sex=F" in Path(folder, name).read_text("utf-8") for folder in ("some", "each-1", "all")
         ]
-        assert told == [True, True, False]
+        assert named == [True, True, False]
 
 
 def test_replicates_are_numbered_and_printed_with_what_they_do_not_show(capsys: pytest.CaptureFixture[str]) -> None:
@@ -271,7 +271,7 @@ def test_a_run_whose_output_failed_is_resumed_at_no_cost(
         assert run(release) == 1
     assert files() == {"a.csv.journal", "ledger.db"}
     assert run(release) == 2
-    assert "go on with --resume" in capsys.readouterr().err
+    assert "continue it with --resume" in capsys.readouterr().err
     assert run([*release, "--resume"]) == 0
 
     assert files() == {"a.csv", "ledger.db"}
@@ -376,7 +376,7 @@ def test_a_run_that_is_refused_is_not_asked_to_continue(
     assert run([*release, "--resume", "--delta", "1e-7"]) == 2
 
     shown = capsys.readouterr().err
-    assert "belongs to a run for which something was different: the budget" in shown
+    assert "belongs to a run with other arguments; different: the budget" in shown
     assert "--resume to continue" not in shown
 
 
@@ -405,7 +405,7 @@ def test_a_run_is_resumed_with_the_options_it_began_with(
         assert run(release) == 1
 
     assert run([*release, "--resume", "--recipe", "independent"]) == 2
-    assert "something was different: the recipe" in capsys.readouterr().err
+    assert "different: the recipe" in capsys.readouterr().err
     assert run([*release, "--resume"]) == 0
 
     assert files() == {"s.dpsyn"}

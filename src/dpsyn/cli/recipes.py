@@ -68,7 +68,7 @@ def _show_recipe(recipe: type[Recipe]) -> None:
 
 
 def describe_recipe(recipe: type[Recipe]) -> str:
-    """What the docstring of a recipe tells a user: all of it but Python examples and the list of fields."""
+    """The docstring of a recipe for users of the command line: without Python examples and the list of fields."""
     text = (inspect.getdoc(recipe) or "").partition("\nAttributes:")[0]
     paragraphs = [part.strip("\n") for part in text.split("\n\n")]
     return "\n\n".join(part for part in paragraphs if part.strip() and not part.startswith(">>>")).replace("``", "")
