@@ -197,7 +197,7 @@ def booleans(draw: st.DrawFn) -> Boolean:
 
 @st.composite
 def opens(draw: st.DrawFn) -> Open:
-    """Text whose values are bought."""
+    """Text whose values are discovered by a release."""
     other = draw(texts().filter(lambda text: text != MISSING))
     return Open(other=other, **draw(_common([other])))
 
@@ -378,7 +378,7 @@ def schemas(draw: st.DrawFn, max_attributes: int = 5) -> Schema:
 
 
 def with_rules(schema: Schema, wanted: Sequence[AnyRule]) -> Schema:
-    """The schema with as many of the rules as can be kept together."""
+    """The schema with as many of the rules as can be satisfied together."""
     for rule in wanted:
         with contextlib.suppress(SchemaError):
             schema = msgspec.structs.replace(schema, rules=(*schema.rules, rule))

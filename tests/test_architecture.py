@@ -293,6 +293,16 @@ def test_only_recipes_and_itemsets_import_the_gate_and_only_the_gate_imports_eng
     assert {package for package, targets in MAP.items() if "engines" in targets} == {"private"}
 
 
+def test_of_the_recipes_only_measure_and_the_synthesizer_know_the_synopsis() -> None:
+    users = {
+        module.path
+        for module in modules_of(SOURCE)
+        if module.package == "recipes" and any(name.startswith("dpsyn.synopsis") for name, _ in module.imports())
+    }
+
+    assert users == {"recipes/_measure.py", "recipes/synthesizer.py"}
+
+
 def _reachable(package: str) -> set[str]:
     seen: set[str] = set()
     waiting = [package]

@@ -73,7 +73,7 @@ def test_a_failure_leaves_nothing_where_nothing_was(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_is_told_in_words_and_leaves_the_old_result(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_leaves_the_old_result(tmp_path: Path) -> None:
     path = tmp_path / "out.txt"
     path.write_text("old")
 
@@ -126,7 +126,7 @@ def test_a_file_is_no_folder_to_write_in(tmp_path: Path) -> None:
         write_text(tmp_path / "file" / "out.txt", "x")
 
 
-def test_a_refusal_by_the_system_is_told_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_by_the_system_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
@@ -139,7 +139,7 @@ def test_a_refusal_by_the_system_is_told_in_words(tmp_path: Path, monkeypatch: p
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_system_without_room_for_writing_is_told_in_words() -> None:
+def test_a_full_file_system_is_reported() -> None:
     with pytest.raises(OutputError, match=r"^/proc/dpsyn\.txt cannot be written: "):
         write_text(Path("/proc/dpsyn.txt"), "x")
 
@@ -183,7 +183,7 @@ def test_a_device_or_a_pipe_is_not_replaced_by_a_file(tmp_path: Path) -> None:
     assert pipe.is_fifo()
 
 
-def test_a_file_that_is_written_anew_keeps_its_permissions(tmp_path: Path) -> None:
+def test_a_rewritten_file_keeps_its_permissions(tmp_path: Path) -> None:
     path = tmp_path / "private.yaml"
     path.write_text("old", "utf-8")
     path.chmod(0o600)
@@ -202,9 +202,7 @@ def test_a_new_private_text_is_for_its_owner_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), [(0o640, 0o640), (0o644, 0o640), (0o600, 0o600)])
-def test_a_private_text_is_for_those_who_could_read_the_one_it_replaces_but_never_for_everybody(
-    tmp_path: Path, before: int, after: int
-) -> None:
+def test_a_private_text_keeps_the_permissions_of_owner_and_group_only(tmp_path: Path, before: int, after: int) -> None:
     path = tmp_path / "draft.yaml"
     path.write_text("old", "utf-8")
     path.chmod(before)
@@ -221,7 +219,7 @@ def test_an_error_about_another_file_stays_as_it_is(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_error_about_the_file_itself_is_told_in_words(tmp_path: Path) -> None:
+def test_an_error_about_the_file_itself_is_reported(tmp_path: Path) -> None:
     with pytest.raises(OutputError) as caught, atomic_write(tmp_path / "out.txt") as beside:
         (beside / "inside").write_text("x")
 
@@ -236,7 +234,7 @@ def test_the_pages_that_a_library_adds_to_an_error_are_cut(tmp_path: Path) -> No
     assert len(str(caught.value)) < 400 + len(str(tmp_path))
 
 
-def test_a_name_too_long_for_the_system_is_told_in_words() -> None:
+def test_a_name_too_long_for_the_system_is_reported() -> None:
     with pytest.raises(OutputError, match="cannot be written: file name too long"):
         write_text(Path("x" * 5_000), "text")
 
@@ -317,7 +315,7 @@ def test_a_folder_that_somebody_fills_meanwhile_is_left_to_them(tmp_path: Path) 
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["out", "theirs.txt"]
 
 
-def test_a_folder_replaces_neither_files_nor_full_folders(tmp_path: Path) -> None:
+def test_a_folder_replaces_neither_files_nor_folders_with_content(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("old")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "old").write_text("old")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import doctest
 import importlib
+import inspect
 import re
 import shlex
 import subprocess
@@ -20,6 +21,7 @@ from dpsyn.cli.main import dpsyn as dpsyn_command
 from dpsyn.cli.main import run
 from dpsyn.plan import Plan
 from dpsyn.plan import yaml_io as plan_files
+from dpsyn.private import PrivateTable
 from dpsyn.schema import Schema
 from dpsyn.schema.files import ATTRIBUTE_KINDS, RULE_KINDS, SCHEMA_KEY
 from dpsyn.schema.ranges import NUMPY_UNITS
@@ -171,6 +173,14 @@ def test_the_commands_of_the_page_of_plans_run(tmp_path: Path, monkeypatch: pyte
 
         assert run(words[1:]) == 0, line
     assert len(lines) == 6
+
+
+def test_the_page_of_the_gate_lists_every_answer_of_a_private_table() -> None:
+    """What ``PrivateTable`` itself defines; what it inherits keeps the books and releases nothing."""
+    answers = {name for name, value in vars(PrivateTable).items() if inspect.isfunction(value) and name[0] != "_"}
+    paragraph = next(part for part in TEXTS["gate.md"].split("\n\n") if part.startswith("`measure`"))
+
+    assert set(re.findall(r"`(\w+)`", paragraph)) == answers - {"recode"}
 
 
 def test_the_page_of_plans_names_every_transform_and_field() -> None:

@@ -20,13 +20,13 @@ def random_cells(schema: Schema, rows: int, seed: int) -> np.ndarray:
 
 def repair_and_decode(schema: Schema, cells: np.ndarray, seed: int = 0):  # type: ignore[no-untyped-def]
     codec, random = Codec(schema), np.random.default_rng(seed)
-    mended, steps = repair_rows(schema, cells, random)
-    return mended, codec.decode(mended, random, steps={codec.names[place]: own for place, own in steps.items()})
+    repaired, steps = repair_rows(schema, cells, random)
+    return repaired, codec.decode(repaired, random, steps={codec.names[index]: own for index, own in steps.items()})
 
 
 @settings(max_examples=20, deadline=None)
 @given(schemas_with_rules(), st.integers(0, 40), st.integers(0, 2**31))
-def test_whatever_the_rules_no_row_breaks_one_and_none_is_dropped(schema: Schema, rows: int, seed: int) -> None:
+def test_repaired_rows_satisfy_any_rules_and_none_is_dropped(schema: Schema, rows: int, seed: int) -> None:
     _, table = repair_and_decode(schema, random_cells(schema, rows, seed), seed)
 
     by_row = {n: b for n, b in naive_violations(schema, table).items() if not isinstance(schema.rules[n - 1], Total)}
@@ -44,21 +44,21 @@ def test_counted_violations_are_those_of_a_plain_reading(schema: Schema, seed: i
 
 @settings(max_examples=20, deadline=None)
 @given(schemas_with_rules(), st.integers(0, 2**31))
-def test_rows_that_can_keep_the_rules_keep_their_cells_if_each_rule_has_its_own_attributes(
+def test_rows_that_can_satisfy_the_rules_keep_their_cells_if_no_rules_share_attributes(
     schema: Schema, seed: int
 ) -> None:
     cells = random_cells(schema, 30, seed)
     good = satisfiable_rows(schema, cells)
 
-    mended, _ = repair_and_decode(schema, cells, seed)
+    repaired, _ = repair_and_decode(schema, cells, seed)
 
-    changed = (mended != cells).any(axis=1)
-    assert satisfiable_rows(schema, mended).all()
+    changed = (repaired != cells).any(axis=1)
+    assert satisfiable_rows(schema, repaired).all()
     if len(schema.rules) == 1:
         assert not (changed & good).any()
 
 
-def test_values_in_one_cell_ascend_and_are_spread_evenly_over_what_ascends() -> None:
+def test_values_in_one_cell_are_uniform_over_ascending_values() -> None:
     schema = Schema.from_yaml(
         "dpsyn_schema: 1\nattributes:\n  a: {kind: integer, low: 0, high: 99999}\n"
         "  b: {kind: integer, low: 0, high: 99999}\nrules: [{rule: order, attributes: [a, b], strict: true}]\n"
@@ -84,26 +84,26 @@ def test_a_sum_of_coarse_cells_is_exact() -> None:
     assert naive_violations(schema, table) == {1: 0}
 
 
-def test_conditions_stay_met_when_rows_are_mended() -> None:
+def test_conditions_stay_met_when_rows_are_repaired() -> None:
     allowed = select_cells(HOSPITAL, {"age": "0..15"})
     cells = random_cells(HOSPITAL, 500, 3)
-    place = Codec(HOSPITAL).names.index("age")
-    cells[:, place] %= 16
+    index = Codec(HOSPITAL).names.index("age")
+    cells[:, index] %= 16
 
-    mended, _ = repair_rows(HOSPITAL, cells, np.random.default_rng(0), allowed)
+    repaired, _ = repair_rows(HOSPITAL, cells, np.random.default_rng(0), allowed)
 
-    assert allowed["age"][mended[:, place]].all()
-    assert satisfiable_rows(HOSPITAL, mended).all()
+    assert allowed["age"][repaired[:, index]].all()
+    assert satisfiable_rows(HOSPITAL, repaired).all()
 
 
-def test_a_single_row_that_breaks_a_rule_is_mended_without_another_to_take_from() -> None:
+def test_a_single_row_that_violates_a_rule_is_repaired_without_a_donor() -> None:
     names = Codec(HOSPITAL).names
     cells = np.zeros((1, len(names)), np.int64)
     cells[0, names.index("marital")] = 1  # married, of age 0
 
-    mended, table = repair_and_decode(HOSPITAL, cells)
+    repaired, table = repair_and_decode(HOSPITAL, cells)
 
-    assert satisfiable_rows(HOSPITAL, mended).all()
+    assert satisfiable_rows(HOSPITAL, repaired).all()
     assert not any(naive_violations(HOSPITAL, table).values())
 
 
@@ -116,16 +116,16 @@ def test_a_condition_that_rules_allow_is_not_refused() -> None:
     require_satisfiable(HOSPITAL, select_cells(HOSPITAL, {"age": "0..10", "marital": "single"}))
 
 
-def test_totals_are_summed_up_rather_than_taken_from_elsewhere() -> None:
+def test_totals_are_recomputed_rather_than_copied_from_another_row() -> None:
     cells = random_cells(HOSPITAL, 2_000, 5)
     parts = [Codec(HOSPITAL).names.index(name) for name in ("wages", "rents")]
 
-    mended, _ = repair_and_decode(HOSPITAL, cells)
+    repaired, _ = repair_and_decode(HOSPITAL, cells)
 
-    assert np.array_equal(mended[:, parts], cells[:, parts])
+    assert np.array_equal(repaired[:, parts], cells[:, parts])
 
 
-def test_what_many_rules_hang_on_stays_as_it_was_drawn() -> None:
+def test_an_attribute_of_many_rules_keeps_its_sampled_value() -> None:
     lines = [f"  q{n}: {{kind: categorical, codes: 3}}\n" for n in range(6)]
     rules = [f"  - {{rule: impossible, where: {{asked: 0, q{n}: [1, 2]}}}}\n" for n in range(6)]
     schema = Schema.from_yaml(
@@ -134,7 +134,7 @@ def test_what_many_rules_hang_on_stays_as_it_was_drawn() -> None:
     )
     cells = random_cells(schema, 1_000, 5)
 
-    mended, table = repair_and_decode(schema, cells)
+    repaired, table = repair_and_decode(schema, cells)
 
-    assert np.array_equal(mended[:, 0], cells[:, 0])
+    assert np.array_equal(repaired[:, 0], cells[:, 0])
     assert not any(naive_violations(schema, table).values())

@@ -35,7 +35,9 @@ def histograms(schema: Schema, seed: int) -> dict[str, np.ndarray]:
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 1000), st.booleans())
-def test_a_combination_is_excluded_if_and_only_if_no_cells_of_it_can_keep_the_rule(seed: int, joined: bool) -> None:
+def test_a_combination_is_a_structural_zero_if_and_only_if_no_cells_of_it_can_satisfy_the_rule(
+    seed: int, joined: bool
+) -> None:
     codec = Codec(SMALL)
     recoding = Recoding.coarse(codec)
     if joined:
@@ -46,10 +48,10 @@ def test_a_combination_is_excluded_if_and_only_if_no_cells_of_it_can_keep_the_ru
     codes = recoding.apply(cells)
 
     for factor in build_constraint_factors(SMALL, recoding, histograms(SMALL, seed)):
-        places = [recoding.index_of(name) for name in factor.clique]
+        indices = [recoding.index_of(name) for name in factor.clique]
         rule = _only_rule_of(factor.clique, recoding)
         possible = np.zeros(factor.shares.shape, np.bool_)
-        possible[tuple(codes[satisfiable_rows(rule, cells)][:, places].T)] = True
+        possible[tuple(codes[satisfiable_rows(rule, cells)][:, indices].T)] = True
         assert np.array_equal(factor.shares > 0, possible)
 
 
@@ -89,14 +91,14 @@ def test_excluded_cells_are_zero_and_the_others_make_up_for_the_total() -> None:
     sizes = dict(zip(recoding.names, recoding.sizes, strict=True))
     noisy = Estimate(("marital", "age"), np.ones((sizes["marital"], sizes["age"])), 1.0)
 
-    told = apply_structural_zeros(noisy, factors, total=100.0)
+    result = apply_structural_zeros(noisy, factors, total=100.0)
 
-    assert told.values[1:, 0].sum() == 0  # married or widowed, youngest bin
-    assert told.values[0, 0] > 0
-    assert abs(told.values.sum() - 100) < 1e-9
+    assert result.values[1:, 0].sum() == 0  # married or widowed, youngest bin
+    assert result.values[0, 0] > 0
+    assert abs(result.values.sum() - 100) < 1e-9
 
 
-def test_a_table_that_no_rule_speaks_of_stays_as_it_is() -> None:
+def test_a_table_without_rules_is_unchanged() -> None:
     recoding = Recoding.coarse(Codec(HOSPITAL))
     factors = build_constraint_factors(
         HOSPITAL, recoding, {name: np.ones(size) for name, size in Codec(HOSPITAL).domain}

@@ -46,7 +46,7 @@ def test_totals_are_met_exactly_and_no_row_is_lost(north: int, women: int, young
     assert (moved[:, 2] <= 4).sum() == young
 
 
-def test_a_smaller_table_keeps_totals_in_proportion() -> None:
+def test_a_smaller_table_meets_totals_in_proportion() -> None:
     schema = Schema.from_yaml(COUNTED.format(north=100, women=50, young=60))
     random = np.random.default_rng(0)
     cells = np.stack([random.integers(0, size, 100) for size in Codec(schema).fine_sizes], axis=1)
@@ -57,15 +57,15 @@ def test_a_smaller_table_keeps_totals_in_proportion() -> None:
     assert (moved[:, 2] <= 4).sum() == 30
 
 
-def test_tables_tell_the_totals_where_these_are_of_whole_codes() -> None:
+def test_tables_are_raked_to_totals_of_whole_codes() -> None:
     schema = Schema.from_yaml(COUNTED.format(north=100, women=80, young=60))
     recoding = Recoding.coarse(Codec(schema))
     pair = Estimate(("sex", "district"), np.full((2, 3), 50.0), 1.0)
     single = Estimate(("age",), np.full(10, 30.0), 1.0)
 
-    told, young = rake_to_totals([pair, single], schema, recoding, 300.0)
+    result, young = rake_to_totals([pair, single], schema, recoding, 300.0)
 
-    assert abs(told.values[:, 0].sum() - 100) < 0.5
-    assert abs(told.values[0, 0] - 80) < 0.5
-    assert abs(told.values.sum() - 300) < 0.5
+    assert abs(result.values[:, 0].sum() - 100) < 0.5
+    assert abs(result.values[0, 0] - 80) < 0.5
+    assert abs(result.values.sum() - 300) < 0.5
     assert abs(young.values[:5].sum() - 60) < 1e-9

@@ -97,7 +97,7 @@ def test_no_row_has_an_impossible_combination_even_by_its_cells(cells: Cells, ru
 
 @pytest.mark.parametrize("rule", IMPOSSIBLE, ids=lambda rule: rule.because)
 def test_every_rule_forbids_what_single_columns_allow(cells: Cells, rule: Impossible) -> None:
-    """Each condition alone is met by some row, so that the rule says something."""
+    """Each condition alone is met by some row, so the rule is not vacuous."""
     for name, condition in rule.where:
         assert SCHEMA[name].select(condition)[cells[name]].any()
 
@@ -133,7 +133,7 @@ def test_the_spikes_of_income_are_where_people_round() -> None:
         assert counts[spike] > 5 * counts[spike + 1]
 
 
-def test_the_schema_may_be_released_and_says_why() -> None:
+def test_the_schema_is_public_and_gives_reasons() -> None:
     SCHEMA.require_public()
 
     assert all(stated.because for stated in (*SCHEMA.attributes, *SCHEMA.derive, *SCHEMA.rules))

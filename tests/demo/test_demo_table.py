@@ -27,7 +27,7 @@ def workers(frame: Any) -> Any:
 
 
 def information(frame: Any, first: str, second: str, *given: str) -> float:
-    """What two discrete columns tell about each other, in nats, once those given are known."""
+    """The conditional mutual information of two discrete columns, in nats, given other columns."""
     return (
         entropy(frame, first, *given)
         + entropy(frame, second, *given)
@@ -99,7 +99,7 @@ def test_ids_are_unique_and_nine_digits() -> None:
 
 
 @pytest.mark.parametrize(("rows", "seed"), [(-1, 0), (10**9 + 1, 0), (10, -1)])
-def test_sizes_and_seeds_that_make_no_table_are_refused(rows: int, seed: int) -> None:
+def test_invalid_sizes_and_seeds_are_refused(rows: int, seed: int) -> None:
     with pytest.raises(UserError, match="give rows from 0 to 1,000,000,000, and a seed from 0"):
         people(rows, seed)
 
@@ -246,7 +246,7 @@ def test_the_advantage_in_degrees_turns_between_the_cohorts(frame: Any) -> None:
     assert information(frame, "sex", "education", "age") > 5 * information(frame, "sex", "education")
 
 
-def test_large_households_keep_women_from_work_and_not_men(frame: Any) -> None:
+def test_large_households_lower_the_employment_of_women_but_not_of_men(frame: Any) -> None:
     middle = frame[frame.age.between(25, 54)]
     share = middle.employed.groupby([middle.sex, middle.household_size >= 4]).mean().unstack()
 

@@ -22,7 +22,7 @@ def test_rows_that_break_a_rule_are_counted_rule_by_rule() -> None:
     assert fit.skipped == ("rule 3",)
 
 
-def test_numbers_that_lost_their_leading_zeros_are_told_as_a_release_would(tmp_path: Path) -> None:
+def test_numbers_that_lost_their_leading_zeros_are_reported_as_in_a_release(tmp_path: Path) -> None:
     papq.write_table(pa.table({"ward": [1, 7]}), tmp_path / "wards.parquet")
     schema = Schema(attributes=(Categorical(name="ward", values=("001", "007")),))
 

@@ -76,7 +76,7 @@ def fields(attribute: Attribute, *names: str) -> tuple[Any, ...]:
         (["Other", "b"] * 100, {"kind": "categorical", "other": "Other"}),
     ],
 )  # fmt: skip
-def test_a_column_is_taken_for_what_it_looks_like(values: list[Any], expected: dict[str, Any]) -> None:
+def test_the_kind_of_a_column_is_guessed_from_its_cells(values: list[Any], expected: dict[str, Any]) -> None:
     attribute = drafted_attribute(values)
 
     assert fields(attribute, *[key for key in expected if key != "kind"]) == tuple(expected.values())
@@ -95,7 +95,7 @@ def test_dates_in_each_format_are_read_as_they_are_drafted(form: str) -> None:
 
 
 @pytest.mark.parametrize("amount", ["${:,}.08", "{} EUR", "-€ {}", "{:,}.50", "{},00 kr", "{}.5 %"])
-def test_amounts_with_signs_are_drafted_with_what_to_do(amount: str) -> None:
+def test_amounts_with_signs_get_a_comment_with_what_to_do(amount: str) -> None:
     amounts = [amount.format(number * 7) for number in range(900, 1_200)]
 
     text = draft_schema(pa.table({"a": amounts, "b": [1, 2] * 150}))
@@ -145,7 +145,7 @@ def test_the_draft_of_the_example_comes_near_its_own_schema() -> None:
 
 
 @given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=5), st.integers(0, 3))
-def test_round_bounds_hold_all_values_and_are_those_of_none_but_zero(values: list[float], places: int) -> None:
+def test_round_bounds_contain_all_values_and_equal_none_except_zero(values: list[float], places: int) -> None:
     rounded = [round(value, places) for value in values]
 
     low, high = round_bounds(min(rounded), max(rounded), places)
@@ -220,7 +220,7 @@ def typed_columns(draw: st.DrawFn) -> pa.Array:
 @given(st.lists(typed_columns(), min_size=1, max_size=3))
 def test_a_draft_of_any_typed_table_loads(columns: list[pa.Array]) -> None:
     rows = min(map(len, columns))
-    table = pa.table({f"c{place}": column.slice(0, rows) for place, column in enumerate(columns)})
+    table = pa.table({f"c{index}": column.slice(0, rows) for index, column in enumerate(columns)})
 
     schema = Schema.from_yaml(draft_schema(table))
 

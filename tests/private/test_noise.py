@@ -109,17 +109,17 @@ def test_listed_values_reach_the_threshold_as_often_as_they_should(factor: float
     budget = Budget.for_guarantee(3, 1e-6, thresholds=True)
     noise = Gaussian.for_rho(budget.rho, 1)
     cost = PartitionSelection.for_delta(budget.threshold_delta, noise)
-    count, count = 30_000, cost.threshold + round(noise.sigma)
-    table = pa.table({"city": np.repeat([f"c{i}" for i in range(count)], count)})
+    keys, count = 30_000, cost.threshold + round(noise.sigma)
+    table = pa.table({"city": np.repeat([f"c{i}" for i in range(keys)], count)})
     mechanisms: Any = SystemNoise() if factor == 1 else ScaledNoise(factor)
 
     with open_private(table, Schema(attributes=(Open(name="city"),)), budget, mechanisms=mechanisms) as private:
         result: Any = private.discover_values("city", budget.rho, budget.threshold_delta).schema["city"]
 
     expected = 0.5 * (1 + math.erf((count - cost.threshold) / noise.sigma / math.sqrt(2)))
-    error = math.sqrt(expected * (1 - expected) / count)
+    error = math.sqrt(expected * (1 - expected) / keys)
     listed = len(result.all_values()) - 1
-    assert (abs(listed / count - expected) < 5 * error) == (factor == 1)
+    assert (abs(listed / keys - expected) < 5 * error) == (factor == 1)
     assert list(result.values) == sorted(result.values)
 
 

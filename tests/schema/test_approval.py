@@ -86,7 +86,7 @@ def test_several_names_are_approved_at_once_in_any_order() -> None:
         ("  a: {kind: open, because: , provenance: data}\n", "because: book , provenance: public}\n"),
     ],
 )
-def test_a_reason_that_stands_there_is_replaced_in_its_place(before: str, after: str) -> None:
+def test_an_existing_reason_is_replaced(before: str, after: str) -> None:
     text = approve_text(schema_text(before), ["a"], "book")
 
     assert after in text
@@ -104,7 +104,7 @@ def test_a_reason_that_stands_there_is_replaced_in_its_place(before: str, after:
         "description: 'two\n\n      lines'\n",
     ],
 )
-def test_a_reason_goes_below_the_whole_of_the_last_field(last: str) -> None:
+def test_a_new_reason_is_written_below_the_last_field(last: str) -> None:
     before = schema_text(f"  a:\n    kind: open\n    {last}")
 
     text = approve_text(before, ["a"], "book")
@@ -145,7 +145,7 @@ def test_an_unfinished_schema_can_be_approved() -> None:
     assert text == before.replace("provenance: data", "provenance: public\n    because: book")
 
 
-def test_a_reason_is_written_on_one_line_whatever_it_holds() -> None:
+def test_any_reason_is_written_on_one_line() -> None:
     text = approve_text(BLOCK, ["age"], "  code book:\n\tpage 3 # see {there} \x07")
 
     assert Schema.from_yaml(text)["age"].because == "code book: page 3 # see {there} \x07"
@@ -170,7 +170,7 @@ def test_an_alias_that_another_entry_would_suffer_from_is_refused() -> None:
 
 
 @pytest.mark.parametrize("provenance", ["", "provenance: public, ", "provenance: 'public', "])
-def test_what_is_public_gets_the_new_reason_where_it_is_named_and_keeps_its_own_otherwise(provenance: str) -> None:
+def test_a_public_attribute_gets_the_new_reason_only_if_it_is_named(provenance: str) -> None:
     before = schema_text(f"  a: {{kind: open, {provenance}because: law}}\n  b: {{kind: open, provenance: data}}\n")
 
     named = approve_text(before, ["a"], "book")
@@ -206,7 +206,7 @@ def test_the_name_of_a_derived_attribute_approves_its_derivation_too() -> None:
     assert schema.unapproved_statements() == ("attribute 'county'", "rule 1", "rule 2")
 
 
-def test_everything_read_off_the_data_is_approved_at_once_rules_included() -> None:
+def test_all_entries_taken_from_the_data_are_approved_at_once_including_rules() -> None:
     text = approve_text(DERIVED, (), "atlas", everything=True)
 
     assert Schema.from_yaml(text).unapproved_statements() == ()
@@ -333,12 +333,12 @@ def test_approvals_at_the_same_time_are_all_recorded(tmp_path: Path) -> None:
     assert Schema.load(path).unapproved_statements() == ()
 
 
-def test_the_approval_of_a_file_that_is_not_there_says_so(tmp_path: Path) -> None:
+def test_the_approval_of_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match="cannot be read: no such file or directory"):
         approve_schema(tmp_path / "none" / "schema.yaml", "a", because="book")
 
 
-def test_thousands_of_attributes_are_approved_one_by_one_in_their_places() -> None:
+def test_thousands_of_attributes_are_approved_one_by_one() -> None:
     names = [f"a{number}" for number in range(2_000)]
     before = schema_text("".join(f"  {name}:\n    kind: open\n    because:\n    provenance: data\n" for name in names))
 

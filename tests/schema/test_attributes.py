@@ -101,14 +101,14 @@ def test_missing_is_declared_by_yes_no_or_its_spellings(
 
 
 @pytest.mark.parametrize("kind", [Open(name="job"), Identifier(name="person")])
-def test_kinds_without_codes_say_so(kind: Attribute) -> None:
+def test_kinds_without_codes_raise_an_error_that_names_the_kind(kind: Attribute) -> None:
     assert not kind.coded
     for ask in (lambda: kind.cells, lambda: kind.size, kind.labels, lambda: kind.select("x")):
         with pytest.raises(NotCodedError, match="has no codes"):
             ask()
 
 
-def test_an_open_attribute_says_that_its_values_must_be_bought() -> None:
+def test_the_codes_of_an_open_attribute_need_discovered_values() -> None:
     with pytest.raises(NotCodedError, match="'job' is open and has no codes; its values must be discovered first"):
         Open(name="job").labels()
 
@@ -150,7 +150,9 @@ ABC: dict[str, Any] = {"name": "abc", "values": ("a", "b", "c")}
         (Datetime(**DAY, other="2016-01-05", missing=True), 10, 4),
     ],
 )
-def test_nulls_and_strangers_go_where_the_schema_says(attribute: AnyAttribute, null_cell: int, other_cell: int) -> None:
+def test_nulls_and_unlisted_values_count_as_the_schema_declares(
+    attribute: AnyAttribute, null_cell: int, other_cell: int
+) -> None:
     assert (attribute.null_cell, attribute.other_cell) == (null_cell, other_cell)
 
 
@@ -216,7 +218,7 @@ def test_the_null_texts_of_missing_true_may_be_values() -> None:
         ({"values": ("a",), "other": "missing", "missing": True}, "write missing: [missing]", ("missing",)),
     ],
 )
-def test_a_list_no_table_could_have_is_refused(fields: dict[str, Any], phrase: str, path: tuple[str | int]) -> None:
+def test_an_invalid_list_of_values_is_refused(fields: dict[str, Any], phrase: str, path: tuple[str | int]) -> None:
     with pytest.raises(SchemaError) as caught:
         Categorical(name="a", **fields)
 
@@ -328,12 +330,12 @@ def test_a_range_is_two_ends_with_two_dots_between(text: Value, ends: tuple[str,
 # ── open and identifier ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_bought_values_make_an_open_attribute_categorical() -> None:
+def test_discovered_values_make_an_open_attribute_categorical() -> None:
     attribute = Open(name="job", missing="-", because="job register", description="last job", other="else")
 
-    bought = attribute.to_categorical(["cook", "nurse"])
+    discovered = attribute.to_categorical(["cook", "nurse"])
 
-    assert bought == Categorical(
+    assert discovered == Categorical(
         name="job",
         values=("cook", "nurse"),
         other="else",
@@ -343,30 +345,30 @@ def test_bought_values_make_an_open_attribute_categorical() -> None:
     )
 
 
-def test_buying_nothing_leaves_the_name_of_all_others() -> None:
-    bought = Open(name="job", missing=True).to_categorical([])
+def test_without_discovered_values_only_other_is_left() -> None:
+    discovered = Open(name="job", missing=True).to_categorical([])
 
-    assert bought.labels() == ("other", "missing")
+    assert discovered.labels() == ("other", "missing")
 
 
-def test_a_bought_value_that_is_called_like_all_others_joins_them() -> None:
-    bought = Open(name="job", other="else").to_categorical(["cook", "else"])
+def test_a_discovered_value_that_equals_other_counts_as_other() -> None:
+    discovered = Open(name="job", other="else").to_categorical(["cook", "else"])
 
-    assert bought.labels() == ("cook", "else")
-    assert bought.other_cell == 1
+    assert discovered.labels() == ("cook", "else")
+    assert discovered.other_cell == 1
 
 
 @pytest.mark.parametrize("missing", [True, "-", ("-", "none")])
-def test_a_bought_value_that_is_called_like_an_empty_cell_joins_the_others(missing: Any) -> None:
+def test_a_discovered_value_with_the_name_of_an_empty_cell_counts_as_other(missing: Any) -> None:
     attribute = Open(name="job", missing=missing)
 
-    bought = attribute.to_categorical(["cook", "missing", *([] if missing is True else ["-"])])
+    discovered = attribute.to_categorical(["cook", "missing", *([] if missing is True else ["-"])])
 
-    assert bought.labels() == ("cook", "other", "missing")
+    assert discovered.labels() == ("cook", "other", "missing")
 
 
 @pytest.mark.parametrize(("other", "missing"), [("missing", True), ("-", "-"), ("-", ("-", "none"))])
-def test_all_other_values_are_not_called_like_an_empty_cell(other: str, missing: Any) -> None:
+def test_other_cannot_have_the_name_of_an_empty_cell(other: str, missing: Any) -> None:
     with pytest.raises(SchemaError, match="missing"):
         Open(name="job", other=other, missing=missing)
 
@@ -395,6 +397,6 @@ def test_an_empty_text_is_a_value_where_missing_is_not_declared() -> None:
     assert Categorical(name="a", values=("", "a")).labels() == ("", "a")
 
 
-def test_an_empty_text_that_was_bought_joins_the_others_beside_missing() -> None:
+def test_a_discovered_empty_text_counts_as_other_if_missing_is_declared() -> None:
     assert Open(name="a", missing="?").to_categorical(["", "a"]).labels() == ("a", "other", "missing")
     assert Open(name="a").to_categorical(["", "a"]).labels() == ("", "a", "other")

@@ -1,4 +1,4 @@
-"""What is public about baskets is checked when it is said."""
+"""The schema of baskets is checked when it is built."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_texts_and_numbers_are_items() -> None:
         ([], "empty"),
     ],
 )
-def test_what_is_no_universe_is_refused(items: Any, complaint: str) -> None:
+def test_an_invalid_universe_is_refused(items: Any, complaint: str) -> None:
     with pytest.raises(SchemaError, match=complaint):
         read_items(items)
 
@@ -77,10 +77,10 @@ def test_spaces_of_any_kind_may_be_within_an_item() -> None:
     assert BasketSchema(items=("crème brûlée", "caf\xe9\xa0noir", "日本\u3000茶")).items is not None
 
 
-def test_a_public_universe_is_declared_and_a_bought_one_is_not() -> None:
+def test_a_public_universe_is_declared_and_a_discovered_one_is_not() -> None:
     given = BasketSchema(items=("a", "b"), because="the range a..b")
-    bought = BasketSchema(items=("a", "b"), items_discovered=True)
+    discovered = BasketSchema(items=("a", "b"), items_discovered=True)
 
     assert given.declared_public() == ("the universe of 2 items: the range a..b",)
-    assert bought.declared_public() == BasketSchema(items=None).declared_public() == ()
+    assert discovered.declared_public() == BasketSchema(items=None).declared_public() == ()
     assert BasketSchema(items=None, privacy_unit=UnitDeclaration(id="who")).columns == ("basket", "item", "who")

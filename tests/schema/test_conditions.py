@@ -29,8 +29,8 @@ derive:
 
 
 def cells(**where: object) -> list[int]:
-    (found,) = select_cells(SCHEMA, where).values()
-    return np.flatnonzero(found).tolist()
+    (result,) = select_cells(SCHEMA, where).values()
+    return np.flatnonzero(result).tolist()
 
 
 def test_texts_become_conditions() -> None:
@@ -42,9 +42,9 @@ def test_texts_become_conditions() -> None:
 
 
 def test_two_values_on_the_command_line_are_no_range() -> None:
-    (found,) = select_cells(SCHEMA, parse_conditions(["age=30|39"])).values()
+    (result,) = select_cells(SCHEMA, parse_conditions(["age=30|39"])).values()
 
-    assert np.flatnonzero(found).tolist() == [30, 39]
+    assert np.flatnonzero(result).tolist() == [30, 39]
 
 
 def test_only_the_first_equals_sign_parts_a_text() -> None:
@@ -60,7 +60,7 @@ def test_a_name_with_an_equals_sign_is_known_by_the_schema() -> None:
 
 
 @pytest.mark.parametrize("text", ["sex", "=F", "sex=", ""])
-def test_what_is_no_condition_is_refused(text: str) -> None:
+def test_an_invalid_condition_is_refused(text: str) -> None:
     with pytest.raises(QueryError, match="write"):
         parse_conditions([text])
 
@@ -104,13 +104,13 @@ def test_conditions_select_cells() -> None:
     assert cells(born="2020-02..2020-03") == [*range(31, 91)]
 
 
-def test_a_name_may_hold_what_texts_are_parted_by() -> None:
+def test_a_name_may_contain_an_equals_sign() -> None:
     schema = Schema.from_yaml('{dpsyn_schema: 1, attributes: {"a=b ": {kind: integer, low: 0, high: 3}}}')
 
     assert select_cells(schema, {"a=b ": "1|2"})["a=b "].tolist() == [False, True, True, False]
 
 
-def test_a_value_may_hold_what_texts_are_parted_by() -> None:
+def test_a_value_may_contain_a_separator() -> None:
     schema = Schema.from_yaml(
         "{dpsyn_schema: 1, attributes: {job: {kind: categorical, values: [cook, a|b, 1..2, x=y, c|]}}}"
     )
@@ -168,7 +168,7 @@ def test_a_range_that_ends_inside_a_cell_is_refused_with_the_whole_cells() -> No
     assert select_cells(SCHEMA, {"wage": whole})["wage"].any()
 
 
-def test_conditions_are_told_as_they_are_written_on_the_command_line() -> None:
+def test_conditions_are_formatted_as_on_the_command_line() -> None:
     where = {"age": (30, 39), "sex": ["F", "M"], "wage": 5, "born": date(2020, 2, 1)}
 
     words = format_conditions(SCHEMA, where)

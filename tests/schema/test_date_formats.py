@@ -28,12 +28,12 @@ TIMES = {
     "%H %M %S": "s",
     "%I %M %S %p": "s",
 }
-"""Parts that tell a time, and how finely."""
+"""Parts of a time, and their resolution."""
 
 
 @st.composite
 def formats(draw: st.DrawFn) -> tuple[str, str]:
-    """Formats of whole dates, in any order and with any marks between, and how finely they tell the time."""
+    """Formats of whole dates, in any order and with any separators, and their resolution."""
     times, unit = draw(st.sampled_from(list(TIMES.items())))
     parts = [*draw(st.sampled_from(DATES)), *times.split(), *draw(st.sampled_from([[], ["%a"], ["%A"]]))]
     marks = st.sampled_from([" ", ".", "/", "-", "T", ", ", "%%", "年"])
@@ -41,14 +41,14 @@ def formats(draw: st.DrawFn) -> tuple[str, str]:
 
 
 @given(formats(), st.datetimes(dt.datetime(1970, 1, 1), dt.datetime(2068, 12, 31)))
-def test_what_is_written_in_an_accepted_format_is_read_back(form: tuple[str, str], instant: dt.datetime) -> None:
+def test_dates_in_an_accepted_format_are_read_back(form: tuple[str, str], instant: dt.datetime) -> None:
     pattern, unit = form
     cell = instant.replace(tzinfo=dt.UTC).strftime(pattern)
 
-    (found,) = pc.strptime(pa.array([cell]), pattern, "us", error_is_null=True).cast(pa.timestamp("us")).to_pylist()
+    (result,) = pc.strptime(pa.array([cell]), pattern, "us", error_is_null=True).cast(pa.timestamp("us")).to_pylist()
 
     assert format_problem(pattern, "day") is None
-    assert np.datetime64(found) == np.datetime64(instant, unit)  # type: ignore[call-overload]
+    assert np.datetime64(result) == np.datetime64(instant, unit)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("letter", FORMAT_LETTERS)

@@ -1,4 +1,4 @@
-"""Schema files: what is written reads back, and an error names its line and says what to do."""
+"""Schema files: a written schema reads back, and an error names its line and how to fix it."""
 
 from __future__ import annotations
 
@@ -92,9 +92,7 @@ def test_a_file_with_everything_is_read() -> None:
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
-def test_a_file_reads_alike_whatever_ends_its_lines_and_marks_its_beginning(
-    tmp_path: Path, newline: str, mark: str
-) -> None:
+def test_line_endings_and_a_byte_order_mark_do_not_matter(tmp_path: Path, newline: str, mark: str) -> None:
     path = tmp_path / "schema.yaml"
     path.write_bytes((mark + EXAMPLE.replace("\n", newline)).encode())
 
@@ -299,7 +297,7 @@ TWO = "dpsyn_schema: 1\nattributes:\n  a: {kind: categorical, codes: 3}\n  b: {k
         (TWO + "rules:\n  - rule: order\n    attributes: [b, b2]\n", 6, "there is no attribute 'b2'"),
     ],
 )
-def test_an_error_names_the_line_and_says_what_to_do(text: str, line: int | None, phrase: str) -> None:
+def test_an_error_names_the_line_and_how_to_fix_it(text: str, line: int | None, phrase: str) -> None:
     with pytest.raises(SchemaError) as caught:
         Schema.from_yaml(text)
 
@@ -378,7 +376,7 @@ def test_a_path_that_no_file_can_have_is_refused(path: str, message: str) -> Non
         Schema.load(path)
 
 
-def test_the_text_of_a_schema_is_what_a_person_would_write() -> None:
+def test_the_text_of_a_schema_is_readable() -> None:
     schema = Schema(
         attributes=(
             Integer(name="age", low=0, high=120, missing=True, because="code book"),
@@ -403,3 +401,25 @@ def test_the_text_of_a_schema_is_what_a_person_would_write() -> None:
         "    kind: categorical\n"
         "    values: [F, M]\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("key", "suggestion"),
+    [
+        ("unit", "privacy_unit"),
+        ("neighbours", "neighbors"),
+        ("recode", "measure_together"),
+        ("groups", "measure_together"),
+        ("columns", "attributes"),
+        ("rows", "expected_size"),
+    ],
+)
+def test_an_old_or_foreign_key_leads_to_the_right_one(key: str, suggestion: str) -> None:
+    with pytest.raises(SchemaError, match=f"line 5: there is no field '{key}'; did you mean {suggestion}\\?"):
+        Schema.from_yaml(TWO + f"{key}: x\n")
+
+
+@pytest.mark.parametrize("key", ["rows", "max_row"])
+def test_the_old_key_of_a_privacy_unit_leads_to_max_rows(key: str) -> None:
+    with pytest.raises(SchemaError, match=f"privacy_unit: there is no field '{key}'; did you mean max_rows\\?"):
+        Schema.from_yaml(TWO + f"privacy_unit: {{id: a, {key}: 3}}\n")

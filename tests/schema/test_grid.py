@@ -1,4 +1,4 @@
-"""Public grids: cells fine enough for spikes and few enough to be bought, bins made of them."""
+"""Public grids: cells fine enough for spikes and few enough for the budget, and bins made of them."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_a_small_range_has_a_cell_for_every_step(steps: int, origin: int) -> Non
 
 
 @given(rangeds(), st.data())
-def test_every_step_lies_in_the_cell_that_is_found_for_it(attribute: AnyAttribute, data: st.DataObject) -> None:
+def test_every_step_is_in_its_cell(attribute: AnyAttribute, data: st.DataObject) -> None:
     assert isinstance(attribute, Ranged)
     grid = attribute.grid()
     step = data.draw(st.integers(0, attribute.steps - 1))

@@ -1,4 +1,4 @@
-"""Imports: metadata that people have becomes a schema, and what it does not say is asked for."""
+"""Imports: existing metadata becomes a schema, and comments ask for the fields that it lacks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def frictionless(field: dict[str, Any], **schema: Any) -> dict[str, Any]:
 
 
 def entry_of(text: str) -> Any:
-    """What a schema text says about the attribute x."""
+    """The fields of the attribute x in a schema text."""
     return read_yaml(text)[0]["attributes"]["x"]
 
 
@@ -76,7 +76,7 @@ def test_words_of_other_formats_may_be_attributes_of_a_domain_file(metadata: Pat
     assert Schema.from_yaml(text).names == ("columns", "tables", "fields", "resources")
 
 
-def test_an_attribute_that_stands_twice_is_refused(metadata: Path) -> None:
+def test_a_repeated_attribute_is_refused(metadata: Path) -> None:
     metadata.write_text('{"age": 3, "age": 4}')
 
     with pytest.raises(SchemaError, match="'age' occurs twice"):
@@ -267,10 +267,10 @@ def test_a_bound_of_another_type_is_refused(metadata: Path, kind: str, bound: ob
 def test_listed_values_become_categories(metadata: Path, field: dict[str, Any], kind: str) -> None:
     text = imported(metadata, frictionless(field))
 
-    found = Schema.from_yaml(text)["x"]
+    result = Schema.from_yaml(text)["x"]
 
-    assert isinstance(found, Categorical)
-    assert (entry_of(text)["kind"], found.values) == (kind, (2, 1))
+    assert isinstance(result, Categorical)
+    assert (entry_of(text)["kind"], result.values) == (kind, (2, 1))
 
 
 @pytest.mark.parametrize(
@@ -357,7 +357,7 @@ def test_a_malformed_field_is_refused(metadata: Path, fields: object, words: str
 # ── the text ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_header_says_where_the_file_came_from_and_what_to_do_next(metadata: Path) -> None:
+def test_the_header_names_the_source_and_the_next_step(metadata: Path) -> None:
     text = imported(metadata, sdv({"sdtype": "numerical", "computer_representation": "Int8"}))
 
     assert text == (
@@ -408,7 +408,7 @@ def test_a_file_name_with_a_line_break_stays_a_comment(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "found"),
+    ("content", "structure"),
     [
         (b"dpsyn_schema: 1\n", "not JSON"),
         (b"", "not JSON"),
@@ -422,8 +422,8 @@ def test_a_file_name_with_a_line_break_stays_a_comment(tmp_path: Path) -> None:
         (b'{"age": "old"}', "a JSON mapping of another structure"),
     ],
 )
-def test_anything_else_is_refused_with_what_was_found_and_what_is_understood(
-    metadata: Path, content: bytes, found: str
+def test_other_files_are_refused_with_their_structure_and_the_supported_formats(
+    metadata: Path, content: bytes, structure: str
 ) -> None:
     metadata.write_bytes(content)
 
@@ -431,7 +431,7 @@ def test_anything_else_is_refused_with_what_was_found_and_what_is_understood(
         import_schema(metadata)
 
     message = str(refused.value)
-    assert message.startswith(f"{metadata} cannot be imported: it is {found}.")
+    assert message.startswith(f"{metadata} cannot be imported: it is {structure}.")
     assert all(kind in message for kind in ("SDV metadata", "Frictionless table schema", "domain file"))
 
 
@@ -449,7 +449,7 @@ def test_a_pipe_is_refused_before_it_is_read(tmp_path: Path) -> None:
         import_schema(tmp_path / "pipe")
 
 
-def test_one_key_of_many_that_stands_twice_is_found_at_once(metadata: Path) -> None:
+def test_one_repeated_key_among_many_is_detected_quickly(metadata: Path) -> None:
     keys = [f'"k{number}": 2' for number in range(60_000)]
     metadata.write_text("{" + ", ".join([*keys, '"k50000": 3']) + "}")
 
@@ -482,7 +482,7 @@ def test_a_sign_that_matters_for_writing_dates_only_is_left_out(metadata: Path) 
 
 @pytest.mark.parametrize("bound", [float("nan"), float("inf"), float("-inf"), "NaN", "-INF"])
 @pytest.mark.parametrize("kind", ["integer", "number"])
-def test_a_bound_that_bounds_nothing_is_asked_for(metadata: Path, kind: str, bound: object) -> None:
+def test_an_infinite_bound_must_be_filled_in(metadata: Path, kind: str, bound: object) -> None:
     field = {"name": "x", "type": kind, "constraints": {"minimum": bound, "maximum": 9}}
 
     entry = entry_of(imported(metadata, {"fields": [field]}))

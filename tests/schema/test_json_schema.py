@@ -1,4 +1,4 @@
-"""The JSON Schema for editors says what the reader of schema files says about shapes."""
+"""The JSON Schema for editors and the reader of schema files accept the same structure."""
 
 from __future__ import annotations
 
@@ -71,18 +71,18 @@ def test_the_generated_schema_is_itself_valid() -> None:
 def test_what_the_reader_accepts_is_valid(text: str) -> None:
     Schema.from_yaml(text)
 
-    found = complaints(text)
+    result = complaints(text)
 
-    assert found == []
+    assert result == []
 
 
 @pytest.mark.parametrize("text", [EVERYTHING, LEAST, PAIRS, NUMBERED])
 def test_what_the_writer_writes_is_valid(text: str) -> None:
     written = Schema.from_yaml(text).to_yaml()
 
-    found = complaints(written)
+    result = complaints(written)
 
-    assert found == []
+    assert result == []
 
 
 @pytest.mark.parametrize(
@@ -119,13 +119,13 @@ def test_what_the_writer_writes_is_valid(text: str) -> None:
         ("dataset: people", "weight: income"),
     ],
 )
-def test_a_slip_is_found_by_editor_and_reader_alike(right: str, wrong: str) -> None:
+def test_a_mistake_is_detected_by_the_json_schema_and_by_the_reader(right: str, wrong: str) -> None:
     text = EVERYTHING.replace(right, wrong)
 
-    found = complaints(text)
+    result = complaints(text)
 
     assert text != EVERYTHING
-    assert found != []
+    assert result != []
     with pytest.raises(SchemaError):
         Schema.from_yaml(text)
 

@@ -251,7 +251,7 @@ def test_reals_are_written_without_exponents(step: int, text: str) -> None:
         (1e-12, 1e-12, 12),
     ],
 )
-def test_decimals_left_out_tell_a_million_values_apart(low: float, high: float, places: int) -> None:
+def test_default_decimals_suffice_for_a_million_values(low: float, high: float, places: int) -> None:
     assert Real(name="a", low=low, high=high).decimal_places == places
 
 
@@ -318,7 +318,7 @@ def test_instants_are_counted_in_whole_units_also_before_1970(instant: dt.dateti
     ("resolution", "steps"),
     [("year", 1), ("month", 2), ("day", 32), ("hour", 32 * 24), ("minute", 32 * 1440), ("second", 32 * 86400)],
 )
-def test_a_bare_date_as_end_stands_for_its_whole_day(resolution: Any, steps: int) -> None:
+def test_an_end_without_a_time_includes_the_whole_day(resolution: Any, steps: int) -> None:
     attribute = Datetime(name="t", start="2016-01-01", end="2016-02-01", resolution=resolution)
 
     assert attribute.steps == steps
@@ -339,7 +339,7 @@ def test_a_bare_date_as_end_stands_for_its_whole_day(resolution: Any, steps: int
         ("9999", "hour", "9999-12-31T23"),
     ],
 )
-def test_a_bare_year_month_or_day_as_end_stands_for_all_of_it(end: str | int, resolution: Any, last: str) -> None:
+def test_an_end_that_is_a_year_month_or_day_includes_all_of_it(end: str | int, resolution: Any, last: str) -> None:
     attribute = Datetime(name="t", start="2015-12-24", end=end, resolution=resolution)
 
     assert attribute.text_at(attribute.steps - 1) == last
@@ -356,7 +356,7 @@ def test_a_bare_year_month_or_day_as_end_stands_for_all_of_it(end: str | int, re
         ("2016-01-02T08", "2016-01-02T08", "2016-01-02T08"),
     ],
 )
-def test_a_bare_date_in_a_condition_stands_for_all_of_it(condition: str, first: str, last: str) -> None:
+def test_a_date_without_a_time_in_a_condition_includes_all_of_it(condition: str, first: str, last: str) -> None:
     attribute = Datetime(name="t", start="2016-01-01", end="2016-01-05T12:30", resolution="hour")
 
     chosen = np.flatnonzero(attribute.select(condition))

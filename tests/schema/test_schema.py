@@ -100,7 +100,7 @@ def test_lists_become_tuples_so_that_a_schema_cannot_change_under_its_users() ->
     assert hash(again) == hash(listed)
 
 
-def test_attributes_are_found_by_name() -> None:
+def test_attributes_are_looked_up_by_name() -> None:
     schema = Schema(attributes=(SEX, AGE))
 
     assert schema["age"] is AGE
@@ -111,13 +111,13 @@ def test_attributes_are_found_by_name() -> None:
         schema["job"]
 
 
-def test_an_attribute_is_replaced_in_its_place() -> None:
+def test_a_replaced_attribute_keeps_its_position() -> None:
     schema = Schema(attributes=(SEX, JOB, AGE), dataset="people")
-    bought = JOB.to_categorical(["cook"])
+    discovered = JOB.to_categorical(["cook"])
 
-    again = schema.replace_attribute(bought)
+    again = schema.replace_attribute(discovered)
 
-    assert again.attributes == (SEX, bought, AGE)
+    assert again.attributes == (SEX, discovered, AGE)
     assert again.dataset == "people"
     assert schema["job"] is JOB
 
@@ -136,7 +136,7 @@ def test_a_replaced_attribute_must_fit_the_relations() -> None:
         schema.replace_attribute(Integer(name="age", low=0, high=99))
 
 
-def test_conditions_on_open_values_are_checked_once_they_are_bought() -> None:
+def test_conditions_on_open_values_are_checked_once_they_are_discovered() -> None:
     schema = Schema(attributes=(JOB, SEX), rules=(Impossible(where=(("job", "pope"), ("sex", "F"))),))
 
     with pytest.raises(SchemaError, match="'pope' is not a value of 'job'"):
@@ -148,7 +148,7 @@ def test_conditions_on_open_values_are_checked_once_they_are_bought() -> None:
 
 @settings(max_examples=30)
 @given(schemas())
-def test_whatever_was_read_off_the_data_is_refused_by_a_release(schema: Schema) -> None:
+def test_entries_taken_from_the_data_are_refused_by_a_release(schema: Schema) -> None:
     stated = [*schema.attributes, *schema.derive, *schema.rules]
     from_data = sum(statement.provenance == "data" for statement in stated)
 
@@ -160,7 +160,7 @@ def test_whatever_was_read_off_the_data_is_refused_by_a_release(schema: Schema) 
         schema.require_public()
 
 
-def test_the_refusal_says_what_leaks_and_how_to_approve_it() -> None:
+def test_the_refusal_explains_the_leak_and_how_to_approve_the_entry() -> None:
     schema = Schema(
         attributes=(SEX, Integer(name="age", low=0, high=97, provenance="data"), ADULT),
         derive=(Derive(name="adult", source="sex", mapping=(), otherwise=True, provenance="data"),),
@@ -207,7 +207,7 @@ def test_the_refusal_lists_five_and_counts_the_rest() -> None:
         ),
     ],
 )
-def test_a_schema_no_table_could_have_is_refused(fields: dict[str, Any], phrase: str, path: tuple[str, ...]) -> None:
+def test_an_invalid_schema_is_refused(fields: dict[str, Any], phrase: str, path: tuple[str, ...]) -> None:
     error = refusal(**fields)
 
     assert phrase in str(error)
@@ -317,7 +317,7 @@ def test_an_attribute_is_derived_once_and_never_from_a_derived_one() -> None:
         ),
     ],
 )
-def test_a_group_that_does_not_fit_is_refused(joint: list[JointAttribute], phrase: str) -> None:
+def test_a_joint_attribute_that_does_not_fit_is_refused(joint: list[JointAttribute], phrase: str) -> None:
     error = refusal(measure_together=tuple(joint), derive=(COMES_OF_AGE,))
 
     assert phrase in str(error)
@@ -356,7 +356,7 @@ def test_a_rule_that_does_not_fit_is_refused(rule: Any, phrase: str, path: tuple
     assert error.path == ("rules", 1, *path)
 
 
-def test_rules_say_which_attributes_they_mention() -> None:
+def test_rules_list_the_attributes_they_mention() -> None:
     assert list(Impossible(where=(("sex", "F"), ("age", 3))).mentions()) == ["sex", "age"]
     assert list(Order(attributes=("from", "to")).mentions()) == ["from", "to"]
     assert list(Sum(total="income", parts=("wage", "rent")).mentions()) == ["income", "wage", "rent"]
@@ -364,7 +364,7 @@ def test_rules_say_which_attributes_they_mention() -> None:
     assert list(Total(count=1).mentions()) == []
 
 
-def test_rules_that_fit_are_kept() -> None:
+def test_rules_that_fit_are_accepted() -> None:
     rules = (
         Order(attributes=("from", "to"), strict=True),
         Order(attributes=("age", "income")),
@@ -376,7 +376,7 @@ def test_rules_that_fit_are_kept() -> None:
     assert Schema(attributes=ALL, rules=rules).rules == rules
 
 
-def test_a_person_has_at_least_one_row() -> None:
+def test_a_privacy_unit_has_at_least_one_row() -> None:
     with pytest.raises(SchemaError, match="max_rows is 0; give at least 1"):
         UnitDeclaration(id="person", max_rows=0)
 

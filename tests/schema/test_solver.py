@@ -58,7 +58,7 @@ rules: [%s]
         ("{rule: impossible, where: {c: 0, a: 1}}, {rule: total, where: {c: 0, a: 1}, count: 2}", "exclude every row"),
     ],
 )
-def test_rules_that_no_row_can_keep_are_refused_when_a_schema_is_read(rules: str, complaint: str) -> None:
+def test_rules_that_no_row_can_satisfy_are_refused_when_a_schema_is_read(rules: str, complaint: str) -> None:
     with pytest.raises(SchemaError, match=complaint) as error:
         Schema.from_yaml(SMALL % rules)
 
@@ -75,47 +75,47 @@ def test_rules_that_no_row_can_keep_are_refused_when_a_schema_is_read(rules: str
         "{rule: order, attributes: [x, a]}",
     ],
 )
-def test_rules_that_rows_can_keep_are_accepted(rules: str) -> None:
+def test_rules_that_rows_can_satisfy_are_accepted(rules: str) -> None:
     assert Schema.from_yaml(SMALL % rules).rules
 
 
 @settings(max_examples=20, deadline=None)
 @given(schemas_with_rules())
-def test_a_witness_keeps_every_rule(schema: Schema) -> None:
+def test_a_satisfying_row_satisfies_every_rule(schema: Schema) -> None:
     known = compile_constraints(schema)
 
-    found = find_satisfying_row(known.row_constraints, known.sizes)
+    result = find_satisfying_row(known.row_constraints, known.sizes)
 
-    assert found is not None
-    if found != "unknown":
+    assert result is not None
+    if result != "unknown":
         row = np.zeros((1, len(known.names)), np.int64)
-        for place, cell in found.cells.items():
-            row[0, place] = cell
+        for index, cell in result.cells.items():
+            row[0, index] = cell
         assert all(rule.holds(row)[0] for rule in known.row_constraints)
 
 
-def test_there_is_a_witness_if_and_only_if_some_combination_keeps_the_rules() -> None:
+def test_a_satisfying_row_is_found_if_and_only_if_one_exists() -> None:
     text = SMALL % "{rule: order, attributes: [a, b]}, {rule: sum, total: t, parts: [a, b]}"
     schema = Schema.from_yaml(text)
     known = compile_constraints(schema)
-    places = [known.names.index(name) for name in "abt"]
+    indices = [known.names.index(name) for name in "abt"]
     random = np.random.default_rng(0)
 
     for _ in range(60):
-        allowed = {place: random.random(known.sizes[place]) < 0.3 for place in places}
-        cells = [np.flatnonzero(allowed[place]) for place in places]
+        allowed = {index: random.random(known.sizes[index]) < 0.3 for index in indices}
+        cells = [np.flatnonzero(allowed[index]) for index in indices]
         expected = any(a <= b and a + b == t for a, b, t in product(*cells))
         assert (find_satisfying_row(known.row_constraints, known.sizes, allowed) is not None) == expected
 
 
-def test_rules_on_open_attributes_wait_until_values_are_bought_and_never_make_a_release_fail() -> None:
+def test_rules_on_open_attributes_apply_once_values_are_discovered_and_never_make_a_release_fail() -> None:
     schema = Schema.from_yaml(
         "dpsyn_schema: 1\nattributes:\n  street: {kind: open}\n  c: {kind: categorical, codes: 2}\n"
         "rules: [{rule: impossible, where: {street: [other, High]}}]\n"
     )
     street = schema["street"]
 
-    bought = schema.with_discovered_values(street.to_categorical(["High"]))  # type: ignore[union-attr]
+    discovered = schema.with_discovered_values(street.to_categorical(["High"]))  # type: ignore[union-attr]
 
-    assert bought.rules == ()
-    assert Codec(bought).names == ("street", "c")
+    assert discovered.rules == ()
+    assert Codec(discovered).names == ("street", "c")

@@ -75,7 +75,7 @@ def test_a_single_value_is_written_on_one_line_and_reads_back(value: Any) -> Non
         ("!!str 1", "1"),
     ],
 )
-def test_plain_words_mean_what_yaml_1_2_says(text: str, value: Any) -> None:
+def test_plain_words_are_read_as_in_yaml_1_2(text: str, value: Any) -> None:
     document, _ = yaml_io.read_yaml(f"key: {text}")
 
     assert document == {"key": value}
@@ -103,7 +103,7 @@ def test_every_entry_knows_its_line() -> None:
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
-def test_lines_are_counted_alike_whatever_ends_them(newline: str) -> None:
+def test_line_numbers_do_not_depend_on_line_endings(newline: str) -> None:
     _, lines = yaml_io.read_yaml(newline.join(["a: 1", "b:", "  c: 2", ""]))
 
     assert lines["b", "c"] == 3
@@ -115,7 +115,7 @@ def test_a_byte_order_mark_is_ignored() -> None:
     assert document == {"a": 1}
 
 
-def test_an_alias_stands_for_what_it_repeats() -> None:
+def test_an_alias_repeats_its_anchor() -> None:
     document, lines = yaml_io.read_yaml("a: &x [1, 2]\nb: *x\n")
 
     assert document == {"a": [1, 2], "b": [1, 2]}
@@ -147,7 +147,7 @@ def test_an_alias_stands_for_what_it_repeats() -> None:
         ("a: 1\nb: !!float x\n", "line 2: x cannot be read as a number; put it in quotes"),
     ],
 )
-def test_what_is_not_plain_yaml_is_refused_with_its_line(text: str, message: str) -> None:
+def test_unsupported_yaml_is_refused_with_its_line(text: str, message: str) -> None:
     with pytest.raises(DocumentError) as caught:
         yaml_io.read_yaml(text)
 
@@ -157,7 +157,7 @@ def test_what_is_not_plain_yaml_is_refused_with_its_line(text: str, message: str
 @pytest.mark.parametrize(
     "text", ["a: " + "[" * 5000 + "]" * 5000, "a: &x [*x]", "\n".join(" " * depth + "a:" for depth in range(3000))]
 )
-def test_what_is_nested_too_deeply_is_refused(text: str) -> None:
+def test_deep_nesting_is_refused(text: str) -> None:
     with pytest.raises(DocumentError, match="nested too deeply"):
         yaml_io.read_yaml(text)
 
@@ -216,7 +216,7 @@ def test_comments_stand_above_entries_and_behind_fields() -> None:
 
 
 @given(documents, st.data())
-def test_comments_change_nothing_of_what_is_read(document: dict[str, Any], data: st.DataObject) -> None:
+def test_comments_do_not_change_the_document(document: dict[str, Any], data: st.DataObject) -> None:
     paths = [path for path in _paths(document) if path]
     comments = data.draw(st.dictionaries(st.sampled_from(paths), texts(), max_size=4))
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpsyn.accounting import exact_fraction, split_exactly
 from dpsyn.encoding import Recoding, contingency_table
 from dpsyn.errors import UserError
-from dpsyn.inference import MeasurementRound, Model, Release, Scores, fit_model, norm_sub
+from dpsyn.inference import MeasurementRound, Model, PreviousReleases, Release, Scores, fit_model, norm_sub
 from dpsyn.marginals import Clique
 from dpsyn.plan import check_weights as check_plan_weights
 from dpsyn.private import PrivateTable
@@ -34,7 +34,6 @@ from dpsyn.selection import (
     select_marginals,
     shrink_scores,
 )
-from dpsyn.synopsis import Synopsis
 
 Counts = NDArray[np.float64]
 
@@ -78,7 +77,7 @@ class AdaptiveSelection:
 def select_and_measure(
     table: PrivateTable,
     measurements: Measurements,
-    previous: Synopsis | None,
+    previous: PreviousReleases | None,
     rho: Fraction,
     options: AdaptiveSelection,
     progress: Progress,
@@ -170,7 +169,9 @@ def _exclude_constants(table: PrivateTable, is_allowed: IsAllowed) -> IsAllowed:
 # ── what the current model predicts ──────────────────────────────────────────────────────────────────────────
 
 
-def _predict_tables(measurements: Measurements, previous: Synopsis | None, cliques: Sequence[Clique]) -> list[Counts]:
+def _predict_tables(
+    measurements: Measurements, previous: PreviousReleases | None, cliques: Sequence[Clique]
+) -> list[Counts]:
     """Predict marginals from everything released so far; attributes are independent if no pair was measured."""
     releases = (*(previous.releases if previous else ()), Release(measurements.rounds))
     model = fit_model(measurements.schema, measurements.recoding, releases, total=measurements.row_count)

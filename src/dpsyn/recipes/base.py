@@ -10,13 +10,12 @@ from typing import Any, ClassVar
 from dpsyn.accounting import Budget
 from dpsyn.encoding import Recoding
 from dpsyn.errors import UserError
-from dpsyn.inference import Gibbs, MeasurementRound, Scores, Synthesis
+from dpsyn.inference import Gibbs, MeasurementRound, PreviousReleases, Scores, Synthesis
 from dpsyn.marginals import Estimate
 from dpsyn.options import options_to_data
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.schema import Schema
-from dpsyn.synopsis import Synopsis
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -71,7 +70,7 @@ class Recipe(ABC):
 
     @abstractmethod
     def measure(
-        self, table: PrivateTable, *, previous: Synopsis | None = None, progress: Progress = ignore_progress
+        self, table: PrivateTable, *, previous: PreviousReleases | None = None, progress: Progress = ignore_progress
     ) -> Measurements:
         """Spend the budget of a table; ``previous`` holds earlier releases of it, whose numbers are combined."""
 
@@ -79,7 +78,7 @@ class Recipe(ABC):
     def max_passes(self, schema: Schema) -> int:
         """How often the table is read at most; a test compares it with what happens."""
 
-    def check(self, schema: Schema, previous: Synopsis | None) -> None:  # noqa: B027 -- most have nothing to check
+    def check(self, schema: Schema, previous: PreviousReleases | None) -> None:  # noqa: B027 -- most have nothing to check
         """Refuse options that do not fit the schema, before anything is spent or read."""
 
     def plan_budget(self, schema: Schema, epsilon: float, delta: float) -> Budget:
@@ -95,7 +94,7 @@ class Recipe(ABC):
         return options_to_data(self)
 
 
-def refuse_to_extend(previous: Synopsis | None, recipe: str) -> None:
+def refuse_to_extend(previous: PreviousReleases | None, recipe: str) -> None:
     """Refuse to extend a synopsis by a recipe whose model takes no part of earlier releases."""
     if previous is not None:
         raise UserError(f"recipe {recipe!r} cannot extend a synopsis; use another recipe, such as 'dpsyn'")

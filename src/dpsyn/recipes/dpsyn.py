@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpsyn.inference import MeasurementRound, Release, estimate_one_way, estimate_row_count
+from dpsyn.inference import MeasurementRound, PreviousReleases, Release, estimate_one_way, estimate_row_count
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.recipes.adaptive_selection import (
@@ -31,7 +31,6 @@ from dpsyn.recipes.one_way import (
     recode_rare_values,
 )
 from dpsyn.schema import Schema
-from dpsyn.synopsis import Synopsis
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,12 +71,12 @@ class DPSyn(Recipe):
         check_share(self.initial_share, "initial_share")
         check_share(self.max_one_way_share, "max_one_way_share")
 
-    def check(self, schema: Schema, previous: Synopsis | None) -> None:
+    def check(self, schema: Schema, previous: PreviousReleases | None) -> None:
         """Refuse weights of attributes that are not measured."""
         check_weights(self.weights, schema)
 
     def measure(
-        self, table: PrivateTable, *, previous: Synopsis | None = None, progress: Progress = ignore_progress
+        self, table: PrivateTable, *, previous: PreviousReleases | None = None, progress: Progress = ignore_progress
     ) -> Measurements:
         """Measure one-way marginals, merge rare values, then select and measure marginals of several attributes.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from dpsyn.inference import PreviousReleases
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.recipes.base import Measurements, Recipe
@@ -18,7 +19,6 @@ from dpsyn.recipes.one_way import (
 )
 from dpsyn.recipes.privsyn import score_pairs
 from dpsyn.schema import Schema
-from dpsyn.synopsis import Synopsis
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class Explore(Recipe):
     rare_sigmas: float = RARE_SIGMAS
 
     def measure(
-        self, table: PrivateTable, *, previous: Synopsis | None = None, progress: Progress = ignore_progress
+        self, table: PrivateTable, *, previous: PreviousReleases | None = None, progress: Progress = ignore_progress
     ) -> Measurements:
         """Measure one-way marginals with half of ρ, and InDif of every pair with the other half.
 

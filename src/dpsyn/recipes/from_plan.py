@@ -18,7 +18,7 @@ import numpy as np
 from dpsyn.accounting import Budget, exact_fraction, split_exactly
 from dpsyn.encoding import Codec, DifferenceCoding, Recoding, learn_mapping, merge_rare_values, project_to_recoding
 from dpsyn.errors import BudgetError, UserError
-from dpsyn.inference import MeasurementRound, Release, estimate_one_way
+from dpsyn.inference import MeasurementRound, PreviousReleases, Release, estimate_one_way
 from dpsyn.marginals import Clique, Estimate
 from dpsyn.options import text_option
 from dpsyn.plan import (
@@ -41,7 +41,6 @@ from dpsyn.recipes.adaptive_selection import AdaptiveSelection, check_weights, s
 from dpsyn.recipes.base import Measurements, Recipe
 from dpsyn.recipes.one_way import count_one_way_passes, count_score_passes
 from dpsyn.schema import Schema
-from dpsyn.synopsis import Synopsis
 
 DISCOVERY_SHARE = 0.3
 """The part of the one-way budget that discovers the values of open attributes, if there are any."""
@@ -79,7 +78,7 @@ class Planned(Recipe):
     selection: AdaptiveSelection = AdaptiveSelection()  # noqa: RUF009 -- frozen
     weights: Mapping[str, float] = field(default_factory=dict)
 
-    def check(self, schema: Schema, previous: Synopsis | None) -> None:
+    def check(self, schema: Schema, previous: PreviousReleases | None) -> None:
         """Refuse a plan or weights that do not fit the schema, and earlier releases."""
         if previous is not None:
             raise UserError("a plan cannot extend a synopsis yet; measure the table anew, or use another recipe")
@@ -98,7 +97,7 @@ class Planned(Recipe):
         return (self.plan.declared_public(),)
 
     def measure(
-        self, table: PrivateTable, *, previous: Synopsis | None = None, progress: Progress = ignore_progress
+        self, table: PrivateTable, *, previous: PreviousReleases | None = None, progress: Progress = ignore_progress
     ) -> Measurements:
         """Measure what the plan names, recoded as it says, then select what it leaves open.
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from dpsyn.inference import PreviousReleases
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.recipes.base import Measurements, Recipe
 from dpsyn.recipes.one_way import count_one_way_passes, measure_one_way
 from dpsyn.schema import Schema
-from dpsyn.synopsis import Synopsis
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class Independent(Recipe):
     is_baseline: ClassVar[bool] = True
 
     def measure(
-        self, table: PrivateTable, *, previous: Synopsis | None = None, progress: Progress = ignore_progress
+        self, table: PrivateTable, *, previous: PreviousReleases | None = None, progress: Progress = ignore_progress
     ) -> Measurements:
         """Measure every one-way marginal with equal parts of ρ.
 

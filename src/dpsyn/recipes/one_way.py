@@ -12,11 +12,10 @@ import numpy as np
 
 from dpsyn.accounting import exact_fraction, split_exactly
 from dpsyn.encoding import Codec, Recoding, merge_rare_values
-from dpsyn.inference import MeasurementRound, Release, estimate_one_way, estimate_row_count
+from dpsyn.inference import MeasurementRound, PreviousReleases, Release, estimate_one_way, estimate_row_count
 from dpsyn.marginals import Clique
 from dpsyn.private import MAX_COUNTED_CELLS, PrivateTable, ReleaseLimits, initial_recoding
 from dpsyn.schema import Open, Schema
-from dpsyn.synopsis import Synopsis
 
 RARE_SIGMAS = 3.0
 """Values with a noisy count below this many standard deviations are merged (PrivSyn, section 4.3)."""
@@ -78,7 +77,7 @@ def measure_one_way(table: PrivateTable, rho: Fraction) -> tuple[PrivateTable, t
 def recode_rare_values(
     table: PrivateTable,
     rounds: tuple[MeasurementRound, ...],
-    previous: Synopsis | None,
+    previous: PreviousReleases | None,
     *,
     rare_sigmas: float,
     rare_rows: float = 0.0,
@@ -141,7 +140,7 @@ class PreparedTable:
     rho_left: Fraction
 
 
-def prepare_table(table: PrivateTable, previous: Synopsis | None = None) -> PreparedTable:
+def prepare_table(table: PrivateTable, previous: PreviousReleases | None = None) -> PreparedTable:
     """Measure one-way marginals where values must be discovered or merged, or bins are coarser than cells.
 
     Otherwise at most the number of rows is measured.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dpsyn.accounting import split_exactly
-from dpsyn.inference import MeasurementRound
+from dpsyn.inference import MeasurementRound, PreviousReleases
 from dpsyn.options import text_option
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, ignore_progress
@@ -19,7 +19,6 @@ from dpsyn.recipes.base import Measurements, Recipe
 from dpsyn.recipes.one_way import count_cells, count_preparation_passes, prepare_table
 from dpsyn.schema import Schema
 from dpsyn.selection import CELL_POWER, ViewNoise, ViewScheme, parse_views, select_views
-from dpsyn.synopsis import Synopsis
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +45,7 @@ class PriView(Recipe):
     )
 
     def measure(
-        self, table: PrivateTable, *, previous: Synopsis | None = None, progress: Progress = ignore_progress
+        self, table: PrivateTable, *, previous: PreviousReleases | None = None, progress: Progress = ignore_progress
     ) -> Measurements:
         """Prepare the attributes, select views by the noise they will have, measure them.
 
@@ -61,7 +60,7 @@ class PriView(Recipe):
 
 
 def measure_views(
-    table: PrivateTable, scheme: ViewScheme | None, previous: Synopsis | None, progress: Progress
+    table: PrivateTable, scheme: ViewScheme | None, previous: PreviousReleases | None, progress: Progress
 ) -> Measurements:
     """Measure the views of a scheme, with parts of ρ that minimize the sum of errors.
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpsyn.accounting import split_exactly
 from dpsyn.errors import UserError
-from dpsyn.inference import GUM, MeasurementRound, Scores, Synthesis
+from dpsyn.inference import GUM, MeasurementRound, PreviousReleases, Scores, Synthesis
 from dpsyn.marginals import Clique
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, ignore_progress
@@ -27,7 +27,6 @@ from dpsyn.recipes.one_way import (
 )
 from dpsyn.schema import Schema
 from dpsyn.selection import CELL_POWER, combine_pairs, select_pairs
-from dpsyn.synopsis import Synopsis
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +59,7 @@ class PrivSyn(Recipe):
             raise UserError(f"budget_shares is {self.budget_shares}; give three positive numbers, such as 1,1,8")
 
     def measure(
-        self, table: PrivateTable, *, previous: Synopsis | None = None, progress: Progress = ignore_progress
+        self, table: PrivateTable, *, previous: PreviousReleases | None = None, progress: Progress = ignore_progress
     ) -> Measurements:
         """Measure one-way marginals, merge rare values, score all pairs, select, combine, measure.
 

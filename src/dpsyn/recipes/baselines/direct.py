@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dpsyn.errors import UserError
+from dpsyn.inference import PreviousReleases
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.recipes.base import Measurements, Recipe
@@ -13,7 +14,6 @@ from dpsyn.recipes.one_way import count_preparation_passes
 from dpsyn.recipes.priview import measure_views
 from dpsyn.schema import Schema
 from dpsyn.selection import AllViews
-from dpsyn.synopsis import Synopsis
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class Direct(Recipe):
         check_ways(self.ways)
 
     def measure(
-        self, table: PrivateTable, *, previous: Synopsis | None = None, progress: Progress = ignore_progress
+        self, table: PrivateTable, *, previous: PreviousReleases | None = None, progress: Progress = ignore_progress
     ) -> Measurements:
         """Measure every k-way marginal.
 

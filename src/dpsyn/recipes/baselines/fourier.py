@@ -17,7 +17,7 @@ import numpy as np
 from dpsyn.accounting import split_exactly
 from dpsyn.encoding import RecodedColumn, Recoding
 from dpsyn.errors import UserError
-from dpsyn.inference import MeasurementRound, Release
+from dpsyn.inference import MeasurementRound, PreviousReleases, Release
 from dpsyn.marginals import Clique, Estimate
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, ignore_progress
@@ -26,7 +26,6 @@ from dpsyn.recipes.base import Measurements, Recipe, refuse_to_extend
 from dpsyn.recipes.baselines.direct import check_ways
 from dpsyn.schema import Schema
 from dpsyn.selection import BlockCapacity, build_covering_design
-from dpsyn.synopsis import Synopsis
 
 PARITIES_PER_PASS = 200
 """Parities that are counted in one pass: each is a column of every row."""
@@ -52,7 +51,7 @@ class Fourier(Recipe):
     def __post_init__(self) -> None:
         check_ways(self.ways)
 
-    def check(self, schema: Schema, previous: Synopsis | None) -> None:
+    def check(self, schema: Schema, previous: PreviousReleases | None) -> None:
         """Refuse attributes of more than two values, and earlier releases."""
         refuse_to_extend(previous, self.name)
         wide = [a.name for a in schema.measured_attributes if not a.coded or a.cells != 2]
@@ -60,7 +59,7 @@ class Fourier(Recipe):
             raise UserError(f"recipe 'fourier' is for binary attributes, but {wide[0]!r} is not one; use 'priview'")
 
     def measure(
-        self, table: PrivateTable, *, previous: Synopsis | None = None, progress: Progress = ignore_progress
+        self, table: PrivateTable, *, previous: PreviousReleases | None = None, progress: Progress = ignore_progress
     ) -> Measurements:
         """Measure the parity of every set of up to k attributes, with equal parts of ρ.
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpsyn.accounting import split_exactly
 from dpsyn.errors import UserError
-from dpsyn.inference import MeasurementRound, Scores
+from dpsyn.inference import MeasurementRound, PreviousReleases, Scores
 from dpsyn.marginals import Clique, Estimate, Marginal
 from dpsyn.private import PrivateTable, initial_recoding
 from dpsyn.progress import Progress, ignore_progress
@@ -27,7 +27,6 @@ from dpsyn.recipes.base import Measurements, Recipe, refuse_to_extend
 from dpsyn.recipes.baselines.direct import check_ways
 from dpsyn.recipes.one_way import count_cells, count_preparation_passes, prepare_table
 from dpsyn.schema import Schema
-from dpsyn.synopsis import Synopsis
 
 JointTable = NDArray[np.float64]
 
@@ -72,7 +71,7 @@ class MWEM(Recipe):
                 "at least one candidate, and a number of replays from 0"
             )
 
-    def check(self, schema: Schema, previous: Synopsis | None) -> None:
+    def check(self, schema: Schema, previous: PreviousReleases | None) -> None:
         """Refuse what cannot be held as one joint table, and earlier releases."""
         refuse_to_extend(previous, self.name)
         unknown = [attribute.name for attribute in schema.open_attributes]
@@ -86,7 +85,7 @@ class MWEM(Recipe):
             )
 
     def measure(
-        self, table: PrivateTable, *, previous: Synopsis | None = None, progress: Progress = ignore_progress
+        self, table: PrivateTable, *, previous: PreviousReleases | None = None, progress: Progress = ignore_progress
     ) -> Measurements:
         """In each round: score marginals against the current table, measure the worst one, correct the table.
 
