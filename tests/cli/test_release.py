@@ -223,6 +223,9 @@ def test_only_the_synthesis_can_be_chosen_again_for_rows(
 
 
 def test_rows_of_one_synopsis_are_synthesized_by_several_methods() -> None:
+    """Where two columns depend on each other, so that the methods have a pair to fit."""
+    rows = [f"{i % 90},{'FM'[i % 90 < 45]}\n" for i in range(2000)]
+    Path("people.csv").write_text("age,sex\n" + "".join(rows), "utf-8")
     assert run(["measure", *RELEASE, "-o", "s.dpsyn", "-q"]) == 0
     methods = [[], ["synthesis=gibbs"], ["synthesis=gum", "synthesis.decay.start=0.05"]]
 
