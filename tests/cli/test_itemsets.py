@@ -146,7 +146,7 @@ def test_what_was_paid_for_is_used_again_when_it_could_not_be_written(
         assert run(release) == 1
     assert files() == {"a.csv.journal", "l.db"}
     assert run(release) == 2
-    assert "go on with --resume" in capsys.readouterr().err
+    assert "continue it with --resume" in capsys.readouterr().err
     assert run([*release, "--resume", "--top", "7"]) == 2
     assert "something was different: the plan" in capsys.readouterr().err
     assert run([*release, "--resume"]) == 0

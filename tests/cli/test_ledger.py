@@ -261,8 +261,8 @@ def test_a_ledger_whose_end_was_cut_off_is_found_by_a_certificate_and_by_a_synop
     assert "agrees with certificate.json, s.dpsyn" in sound[1]
     assert alone[0] == 0
     assert compared[0] == 2
-    assert "certificate.json: entry 3 is not the one a release recorded" in compared[1]
-    assert "s.dpsyn: entry 3 is not the one a release recorded" in compared[1]
+    assert "certificate.json: entry 3 is not the one that a release recorded" in compared[1]
+    assert "s.dpsyn: entry 3 is not the one that a release recorded" in compared[1]
 
 
 def test_a_certificate_that_was_changed_is_refused_with_what_differs(say: Say) -> None:
@@ -415,5 +415,5 @@ def test_a_cap_in_a_folder_that_is_not_there_is_refused(say: Say) -> None:
     code, shown = say("cap", "nowhere/l.db", "--dataset", "people", "--epsilon", "1", "--delta", "1e-9")
 
     assert code == 2
-    assert "nowhere/l.db cannot be written: the folder nowhere does not exist; make it" in shown
+    assert "nowhere/l.db cannot be written: the folder nowhere does not exist; create it" in shown
     assert "make room" not in shown

@@ -191,7 +191,7 @@ def test_what_was_paid_for_is_used_again_when_rows_could_not_be_made(
         assert run(release) == 1
     assert files() == {"a.csv.journal", "ledger.db"}
     assert run(release) == 2
-    assert "go on with --resume" in capsys.readouterr().err
+    assert "continue it with --resume" in capsys.readouterr().err
     assert run([*release, "--resume"]) == 0
 
     assert files() == {"a.csv", "ledger.db"}
@@ -295,7 +295,7 @@ def test_a_run_that_is_refused_is_not_told_to_go_on(
     assert run([*release, "--resume", "--delta", "1e-7"]) == 2
 
     shown = capsys.readouterr().err
-    assert "belongs to a run for which something was different: the budget" in shown
+    assert "belongs to a run with other arguments; different: the budget" in shown
     assert "--resume goes on" not in shown
 
 
@@ -324,7 +324,7 @@ def test_a_run_is_resumed_with_what_it_was_given_at_first(
         assert run(release) == 1
 
     assert run([*release, "--resume", "--recipe", "independent"]) == 2
-    assert "something was different: the plan" in capsys.readouterr().err
+    assert "different: the recipe (" in capsys.readouterr().err
     assert run([*release, "--resume"]) == 0
 
     assert files() == {"s.dpsyn"}
