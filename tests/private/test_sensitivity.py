@@ -220,8 +220,8 @@ def test_answers_on_neighbors_differ_by_no_more_than_was_charged(recipe: str, re
 def designs_made_once() -> Iterator[None]:
     """Every run needs the same few covering designs, which depend on the schema alone and take longest."""
     with pytest.MonkeyPatch.context() as patched:
-        module = importlib.import_module("dpsyn.recipes.fourier")
-        patched.setattr(module, "covering_design", functools.cache(module.covering_design))
+        module = importlib.import_module("dpsyn.recipes.baselines.fourier")
+        patched.setattr(module, "build_covering_design", functools.cache(module.build_covering_design))
         yield
 
 

@@ -458,7 +458,7 @@ def test_persons_with_many_rows_are_protected_together() -> None:
     synopsis = dpsyn.measure(table, schema, 50.0, recipe="independent")
 
     assert abs(synopsis.rows - 400) < 40  # two rows of each of 200 persons
-    assert "at most 2 of them" in synopsis.certificates[0].text()  # type: ignore[union-attr]
+    assert "at most 2 rows per who are used" in synopsis.certificates[0].text()  # type: ignore[union-attr]
 
 
 def test_more_budget_never_makes_pairs_too_large_to_measure() -> None:
