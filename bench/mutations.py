@@ -32,7 +32,7 @@ _JOURNAL = "private/journal.py"
 _APPEND_LOG = "private/append_log.py"
 _MECHANISMS = "private/mechanisms.py"
 _SESSION = "private/session.py"
-_EXPONENTIAL = "private/exponential.py"
+_EXPONENTIAL = "private/exponential_mechanism.py"
 _TABLE = "private/table.py"
 _COLUMN_CODECS = "encoding/column_codecs.py"
 _SOURCE = "sources/source.py"
@@ -893,7 +893,7 @@ _BASKET_MUTATIONS = (
         _MECHANISMS,
         "SystemNoise.choose_candidates",
         Replace("A.scale", "A.scale / 2"),
-        "private/test_exponential",
+        "private/test_exponential_mechanism",
     ),
     _break(
         "baskets: selections come from a seed",
@@ -903,14 +903,14 @@ _BASKET_MUTATIONS = (
             "np.frombuffer(secrets.token_bytes(8 * N), T)",
             "np.random.default_rng(0).integers(0, 2**64, N, T)",
         ),
-        "private/test_exponential",
+        "private/test_exponential_mechanism",
     ),
     _break(
         "baskets: floating point decides what is too close to call",
         _EXPONENTIAL,
         "_certain_order",
         Replace("A if B else None", "A"),
-        "private/test_exponential",
+        "private/test_exponential_mechanism",
     ),
     _break(
         "baskets: items are charged for one basket of a unit",

@@ -10,14 +10,7 @@ from typing import Any, ClassVar, Literal
 import pytest
 
 from dpsyn.errors import UserError
-from dpsyn.options import (
-    find_option_object,
-    list_options,
-    options_from_data,
-    options_to_data,
-    set_options,
-    text_option,
-)
+from dpsyn.options import find_option_object, list_options, options_from_data, options_to_data, set_options, text_option
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ import pyarrow.ipc as paipc
 import pyarrow.parquet as papq
 import pytest
 
-from dpsyn.engines import Engine, open_engine, spark, tasks
+from dpsyn.engines import Engine, open_engine, spark, spark_tasks
 from dpsyn.schema import Schema
 from dpsyn.sources import Source, open_source
 
@@ -103,7 +103,7 @@ def spark_session() -> Any:
 
 def kill_a_worker_once(monkeypatch: pytest.MonkeyPatch, name: str, marker: Path) -> None:
     """Make a task kill its worker once, after it has read its rows; the marker file then exists."""
-    task, path = getattr(tasks, name), str(marker)
+    task, path = getattr(spark_tasks, name), str(marker)
 
     def run(*arguments: Any) -> Any:
         *others, batches = arguments
@@ -118,7 +118,7 @@ def kill_a_worker_once(monkeypatch: pytest.MonkeyPatch, name: str, marker: Path)
 
         return task(*others, read_and_die(batches))
 
-    others = {other: getattr(tasks, other) for other in dir(tasks) if not other.startswith("__")}
+    others = {other: getattr(spark_tasks, other) for other in dir(spark_tasks) if not other.startswith("__")}
     monkeypatch.setattr(spark, "tasks", types.SimpleNamespace(**{**others, name: run}))
 
 

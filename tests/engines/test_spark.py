@@ -12,7 +12,7 @@ import pyarrow.parquet as papq
 import pytest
 
 from dpsyn.encoding import Codec, Recoding, column_codec_for
-from dpsyn.engines import open_engine, open_table, tasks
+from dpsyn.engines import open_engine, open_table, spark_tasks
 from dpsyn.engines.contribution_bounding import RunningRanks
 from dpsyn.engines.counting_queries import ColumnCodesQuery, MarginalsQuery, TextsQuery
 from dpsyn.errors import InternalError, SourceError
@@ -70,8 +70,8 @@ def open_spark_engine(data: Any, schema: Schema) -> Any:
 # ── what workers do, without Spark ───────────────────────────────────────────────────────────────────────────
 
 
-def reader_of(table: pa.Table, schema: Schema) -> tasks.PartitionReader:
-    return tasks.PartitionReader("the test's table", table.schema, None, schema, KEY, ("town",))
+def reader_of(table: pa.Table, schema: Schema) -> spark_tasks.PartitionReader:
+    return spark_tasks.PartitionReader("the test's table", table.schema, None, schema, KEY, ("town",))
 
 
 @pytest.mark.parametrize(
@@ -86,12 +86,12 @@ def reader_of(table: pa.Table, schema: Schema) -> tasks.PartitionReader:
 )
 def test_workers_count_the_rows_that_count(query: Any) -> None:
     table = people(3_000)
-    keyed = pa.Table.from_batches(tasks.key_partition(reader_of(table, PEOPLE), query, table.to_batches(700)))
-    ordered = keyed.sort_by([(name, "ascending") for name in tasks.ROW_KEY_COLUMNS])
+    keyed = pa.Table.from_batches(spark_tasks.key_partition(reader_of(table, PEOPLE), query, table.to_batches(700)))
+    ordered = keyed.sort_by([(name, "ascending") for name in spark_tasks.ROW_KEY_COLUMNS])
 
-    sums = list(tasks.count_sorted(query, 2, "the test's table", ordered.to_batches(300)))
+    sums = list(spark_tasks.count_sorted(query, 2, "the test's table", ordered.to_batches(300)))
 
-    answer = query.answer((sums[0].column(tasks.KEY_COLUMN), sums[0].column(tasks.COUNT_COLUMN).to_numpy()))
+    answer = query.answer((sums[0].column(spark_tasks.KEY_COLUMN), sums[0].column(spark_tasks.COUNT_COLUMN).to_numpy()))
     engine = in_memory(table, PEOPLE)
     if isinstance(query, TextsQuery):
         assert answer == engine.count_texts("town")
@@ -123,7 +123,7 @@ def test_the_error_of_a_worker_quotes_no_entry() -> None:
     query = TextsQuery(PEOPLE["town"])
 
     with pytest.raises(SourceError) as caught:
-        list(tasks.count_partition(reader_of(people(10), without_unit()), query, broken()))
+        list(spark_tasks.count_partition(reader_of(people(10), without_unit()), query, broken()))
 
     assert "secret" not in f"{caught.value}{caught.value.__context__}{caught.value.__cause__}"
 

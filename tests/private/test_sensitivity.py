@@ -25,7 +25,8 @@ from dpsyn.encoding import Codec, DifferenceCoding, Grouping, Recoding
 from dpsyn.marginals import Marginal
 from dpsyn.plan import Plan
 from dpsyn.private import PrivateTable, open_private
-from dpsyn.recipes import MWEM, RECIPES, Fourier, Planned
+from dpsyn.recipes import RECIPES, Planned
+from dpsyn.recipes.baselines import MWEM, Fourier
 from dpsyn.schema import (
     AnyAttribute,
     Boolean,

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.query.blue import Observation
+from dpsyn.query.linear_estimation import Observation
 
 Table = NDArray[np.float64]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpsyn.query import noise_propagation
-from dpsyn.query.blue import Observation, estimate_linear
+from dpsyn.query.linear_estimation import Observation, estimate_linear
 from dpsyn.query.noise_propagation import propagate_noise
 from dpsyn.query.reconstruction import KnownMarginal, maximum_entropy
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpsyn.query.blue import LinearEstimate, Observation, estimate_linear, reflect, shrink_to_model
+from dpsyn.query.linear_estimation import LinearEstimate, Observation, estimate_linear, reflect, shrink_to_model
 
 SHAPE = (2, 3, 2)
 

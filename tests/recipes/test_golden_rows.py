@@ -19,7 +19,8 @@ import pytest
 
 import dpsyn
 from dpsyn.demo import people, people_schema
-from dpsyn.recipes import MWEM, Direct, DPSyn, Planned, find_recipe
+from dpsyn.recipes import DPSyn, Planned, find_recipe
+from dpsyn.recipes.baselines import MWEM, Direct
 from tests.private.noise_doubles import RecordingNoise
 
 STORED = Path(__file__).with_name("golden_rows.json")

@@ -12,7 +12,8 @@ import pytest
 from dpsyn import Synopsis
 from dpsyn.encoding import Codec, Recoding
 from dpsyn.errors import UserError
-from dpsyn.inference import GUM, MCF, ConstantDecay, Gibbs, GibbsModel, Model, Synthesis, fit_distribution, fit_model
+from dpsyn.inference import GUM, MCF, ConstantDecay, Gibbs, Model, Synthesis, fit_distribution, fit_model
+from dpsyn.inference.gibbs import GibbsModel
 from dpsyn.progress import Progress
 from dpsyn.sampling import sampler
 from dpsyn.schema import Categorical, Integer, Schema, Total

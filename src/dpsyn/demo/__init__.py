@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import resources
 
-from dpsyn.demo.table import people
+from dpsyn.demo.people_table import people
 from dpsyn.schema import Schema
 
 __all__ = ["people", "people_schema", "people_schema_text"]

@@ -16,7 +16,7 @@ from typing import Any
 
 from dpsyn.diagnose.profile import ColumnProfile
 from dpsyn.encoding.arrays import is_scalar, value_type
-from dpsyn.encoding.entries import read_number
+from dpsyn.encoding.entry_parser import read_number
 from dpsyn.errors import SourceError
 from dpsyn.schema import yaml_io
 from dpsyn.schema.files import SCHEMA_FORMAT, SCHEMA_KEY

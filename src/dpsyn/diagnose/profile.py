@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpsyn.encoding import entries
+from dpsyn.encoding import entry_parser
 from dpsyn.encoding.arrays import as_binary, drop_time_zone, is_instant, is_text
 from dpsyn.schema import parse_instant
 from dpsyn.schema.attributes import MISSING, NULL_SPELLINGS
@@ -66,7 +66,7 @@ class ColumnProfile:
         """Add more cells."""
         self.rows += len(array)
         for value, count in _count_values(array):
-            text = entries.text_of_entry(value)
+            text = entry_parser.text_of_entry(value)
             self._add_text(text if text is None else text.strip(), count)
 
     def finish(self) -> None:
@@ -96,7 +96,7 @@ class ColumnProfile:
             self.formats = [form for form in self.formats if self._matches_format(text, form)]
 
     def _consider_number(self, text: str) -> None:
-        number = entries.read_number(text)
+        number = entry_parser.read_number(text)
         if number is None:
             self.number = self.whole = False
             return

@@ -2,7 +2,7 @@
 
 Encoding is total: an array whose type fits has a code for each of its entries. Arrow reads all entries in the usual
 spelling at once. Entries in any other spelling are read one by one, each distinct text once, by the specification in
-``entries``. The fast path takes only entries that match a pattern on which Arrow and the specification agree: the code
+``entry_parser``. The fast path takes only entries that match a pattern on which Arrow and the specification agree: the code
 of an entry must not depend on other entries.
 """
 
@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsyn.encoding import arrays, entries
+from dpsyn.encoding import arrays, entry_parser
 from dpsyn.encoding.binning import CellLookup
 from dpsyn.errors import InternalError
 from dpsyn.schema import Attribute, Boolean, Categorical, Datetime, Integer, Ranged, Real, canonical_text, parse_instant
@@ -109,7 +109,7 @@ class ListedCodec:
         self.dtype = narrowest_dtype(attribute.cells)
         self._cell_of = {canonical_text(value): cell for cell, value in enumerate(values)}
         self._listed = pa.array([text.encode() for text in self._cell_of], pa.binary())
-        self._as_numbers = entries.are_numbers(values)
+        self._as_numbers = entry_parser.are_numbers(values)
         self._nulls = frozenset(attribute.null_spellings)
         self._null_cell, self._other_cell = attribute.null_cell, attribute.other_cell
         self._value_array = _build_typed_array([*values, *([None] if attribute.has_missing else [])])
@@ -143,23 +143,23 @@ class ListedCodec:
         return EncodedColumn(codes, statuses)
 
     def _read_value(self, value: object) -> tuple[int, int]:
-        text = entries.text_of_entry(value)
+        text = entry_parser.text_of_entry(value)
         if text is None:
             return self._null_cell, EMPTY
         cell = self._find(text)
         if cell is not None:
             return cell, IN_DOMAIN
-        if text in self._nulls or text.strip() in self._nulls or entries.is_blank(text):
+        if text in self._nulls or text.strip() in self._nulls or entry_parser.is_blank(text):
             return self._null_cell, EMPTY
         return self._other_cell, UNREADABLE
 
     def _find(self, text: str) -> int | None:
         cell = self._cell_of.get(text, self._cell_of.get(text.strip()))
         if cell is None and isinstance(self.attribute, Boolean):
-            truth = entries.read_boolean(text)
+            truth = entry_parser.read_boolean(text)
             return None if truth is None else int(truth)
         if cell is None and self._as_numbers:
-            number = entries.read_number(text)
+            number = entry_parser.read_number(text)
             return None if number is None else self._cell_of.get(canonical_text(number))
         return cell
 
@@ -236,8 +236,8 @@ class RangedCodec:
         """A function that reads one text entry, with all spellings of null."""
 
         def read(raw: bytes | None) -> tuple[Any, int]:
-            text = "" if raw is None else entries.text_of_bytes(raw)
-            if entries.is_blank(text) or text in self._nulls or text.strip() in self._nulls:
+            text = "" if raw is None else entry_parser.text_of_bytes(raw)
+            if entry_parser.is_blank(text) or text in self._nulls or text.strip() in self._nulls:
                 return 0, EMPTY
             value = read_one(text)
             if value is None:
@@ -275,7 +275,7 @@ class NumberCodec(RangedCodec):
         self._scale = attribute.scale if isinstance(attribute, Real) else 1
         self._whole = isinstance(attribute, Integer)
         self._values_at = attribute.values_at
-        numbers = {entries.read_number(text) for text in attribute.null_spellings}
+        numbers = {entry_parser.read_number(text) for text in attribute.null_spellings}
         self._null_numbers = {number for number in numbers if number is not None and abs(number) < _FAR}
 
     def accepts(self, kind: pa.DataType) -> bool:
@@ -318,7 +318,7 @@ class NumberCodec(RangedCodec):
 
     def _read_number(self, text: str) -> int | float | None:
         """Read one number by the specification, clipped to 64 bits; not-a-number if it is a spelling of missing."""
-        number = entries.read_number(text)
+        number = entry_parser.read_number(text)
         if number is None:
             return None
         if number in self._null_numbers:
@@ -459,7 +459,7 @@ def _build_typed_array(values: list[Any]) -> pa.Array:
     proper = [value for value in values if value is not None]
     if all(isinstance(value, bool) for value in proper):
         return pa.array(values, pa.bool_())
-    if not entries.are_numbers(tuple(proper)) or any(abs(value) >= 2**63 for value in proper):
+    if not entry_parser.are_numbers(tuple(proper)) or any(abs(value) >= 2**63 for value in proper):
         return pa.array([None if value is None else canonical_text(value) for value in values], pa.string())
     if all(isinstance(value, int) for value in proper):
         return pa.array(values, pa.int64())

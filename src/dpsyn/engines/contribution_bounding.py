@@ -34,7 +34,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsyn.encoding import Codes, arrays
-from dpsyn.encoding.entries import entry_texts
+from dpsyn.encoding.entry_parser import entry_texts
 from dpsyn.engines import kernels
 from dpsyn.errors import InternalError
 from dpsyn.schema import Attribute

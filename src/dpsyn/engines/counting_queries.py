@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpsyn.encoding import Codes, ColumnCodec, Recoding, narrowest_dtype
 from dpsyn.encoding.counter import MarginalCounter
-from dpsyn.encoding.entries import count_texts, entry_texts
+from dpsyn.encoding.entry_parser import count_texts, entry_texts
 from dpsyn.engines.bounded_rows import EncodedBatch, ExtraReading
 from dpsyn.engines.contribution_bounding import RowMask
 from dpsyn.engines.engine import CliqueAxes, Counts

@@ -1,6 +1,6 @@
 """The engine for tables that Spark holds or reads: workers count, Spark adds up, and only sums reach the driver.
 
-Each worker runs a function of ``tasks`` on its part of the table, by ``mapInArrow``. Spark groups the partial counts by
+Each worker runs a function of ``spark_tasks`` on its part of the table, by ``mapInArrow``. Spark groups the partial counts by
 key and adds them. With a privacy unit, rows are shuffled by the keyed hash of their unit and sorted by their keys, and
 the first k rows of each unit are counted. Codes and keyed hashes are shuffled, never ids. If Spark runs a task again,
 or twice at the same time, its sums contain one result. The gate samples the noise on the driver, after the sums are
@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpsyn.encoding import ColumnCodec, Recoding
-from dpsyn.engines import tasks
+from dpsyn.engines import spark_tasks
 from dpsyn.engines.bounded_rows import BoundedRows
 from dpsyn.engines.counting_queries import ColumnCodesQuery, CountingQuery, MarginalsQuery, TextsQuery
 from dpsyn.engines.engine import CliqueAxes, Counts, Opaque
@@ -155,7 +155,7 @@ class SparkEngine(Opaque):
     def __init__(self, table: SparkSource, schema: Schema, key: bytes, text_attributes: Sequence[str] = ()) -> None:
         self._table, self._schema = table, schema
         self._rows = BoundedRows(table, schema, key, text_attributes)  # checks the structure; reads nothing
-        self._reader = tasks.PartitionReader(
+        self._reader = spark_tasks.PartitionReader(
             table.label, table.schema, table.pieces, schema, key, self._rows.text_attributes
         )
 
@@ -189,34 +189,36 @@ class SparkEngine(Opaque):
             warnings.simplefilter("ignore")  # Spark warns about versions of libraries that are not used here
             sums = _attempt(lambda: self._sum_by_key(query).toArrow(), self._table.label, _FAILED)
         sums = sums.combine_chunks()
-        counts = np.asarray(sums.column(tasks.COUNT_COLUMN).to_numpy(), np.int64)
-        keys = sums.column(tasks.KEY_COLUMN).cast(query.key_type).combine_chunks()
+        counts = np.asarray(sums.column(spark_tasks.COUNT_COLUMN).to_numpy(), np.int64)
+        keys = sums.column(spark_tasks.KEY_COLUMN).cast(query.key_type).combine_chunks()
         return query.answer((keys if isinstance(keys, pa.Array) else pa.concat_arrays(keys.chunks), counts))
 
     def _sum_by_key(self, query: CountingQuery[Any]) -> Any:
         """The counts by key, as a Spark DataFrame."""
         kind = "long" if query.key_type == pa.int64() else "string"
-        counts_schema, reader = f"{tasks.KEY_COLUMN} {kind}, {tasks.COUNT_COLUMN} long", self._reader
+        counts_schema, reader = f"{spark_tasks.KEY_COLUMN} {kind}, {spark_tasks.COUNT_COLUMN} long", self._reader
         frame = self._table.frame
         if self._table.pieces is None:
             frame = frame.select(*(_quote(name) for name in self._columns_to_read(query)))
         if self._schema.privacy_unit is None:
-            parts = frame.mapInArrow(lambda batches: tasks.count_partition(reader, query, batches), counts_schema)
+            parts = frame.mapInArrow(lambda batches: spark_tasks.count_partition(reader, query, batches), counts_schema)
         else:
             max_rows, label = self._rows.max_rows_per_unit, reader.label
-            key_columns = ", ".join(f"{name} long" for name in tasks.ROW_KEY_COLUMNS)
+            key_columns = ", ".join(f"{name} long" for name in spark_tasks.ROW_KEY_COLUMNS)
             rows = frame.mapInArrow(
-                lambda batches: tasks.key_partition(reader, query, batches),
-                f"{key_columns}, {tasks.PACKED_COLUMN} binary",
+                lambda batches: spark_tasks.key_partition(reader, query, batches),
+                f"{key_columns}, {spark_tasks.PACKED_COLUMN} binary",
             )
-            by_unit = rows.repartition(*tasks.ROW_KEY_COLUMNS[:2]).sortWithinPartitions(*tasks.ROW_KEY_COLUMNS)
+            by_unit = rows.repartition(*spark_tasks.ROW_KEY_COLUMNS[:2]).sortWithinPartitions(
+                *spark_tasks.ROW_KEY_COLUMNS
+            )
             parts = by_unit.mapInArrow(
-                lambda batches: tasks.count_sorted(query, max_rows, label, batches), counts_schema
+                lambda batches: spark_tasks.count_sorted(query, max_rows, label, batches), counts_schema
             )
         return (
-            parts.groupBy(tasks.KEY_COLUMN)
-            .sum(tasks.COUNT_COLUMN)
-            .withColumnRenamed(f"sum({tasks.COUNT_COLUMN})", tasks.COUNT_COLUMN)
+            parts.groupBy(spark_tasks.KEY_COLUMN)
+            .sum(spark_tasks.COUNT_COLUMN)
+            .withColumnRenamed(f"sum({spark_tasks.COUNT_COLUMN})", spark_tasks.COUNT_COLUMN)
         )
 
     def _columns_to_read(self, query: CountingQuery[Any]) -> Sequence[str]:

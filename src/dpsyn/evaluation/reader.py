@@ -25,7 +25,7 @@ from dpsyn.encoding import (
     check_structure,
     narrowest_dtype,
 )
-from dpsyn.encoding.entries import count_texts
+from dpsyn.encoding.entry_parser import count_texts
 from dpsyn.errors import SourceError
 from dpsyn.evaluation.tables import (
     CodeColumns,

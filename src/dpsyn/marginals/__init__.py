@@ -1,13 +1,6 @@
 """Marginals: released noisy counts, estimates, factors, the algebra on these, and comparisons of them with rows."""
 
-from dpsyn.marginals.comparison import (
-    Association,
-    AttributeComparison,
-    Comparison,
-    Metric,
-    PairComparison,
-    PairTable,
-)
+from dpsyn.marginals.comparison import Association, AttributeComparison, Comparison, Metric, PairComparison, PairTable
 from dpsyn.marginals.estimate import Estimate, average_estimates
 from dpsyn.marginals.factor import Factor
 from dpsyn.marginals.marginal import Clique, Marginal

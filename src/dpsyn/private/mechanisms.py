@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.accounting import Exponential, Gaussian, Laplace, PartitionSelection
-from dpsyn.private.exponential import sample_exponential_mechanism
+from dpsyn.private.exponential_mechanism import sample_exponential_mechanism
 
 NOISE_CHUNK = 500
 """Values to which a thread adds noise at once: a sampler takes 12 µs for each, 100 µs per call (``bench.noise``)."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 from dpsyn.encoding.dataframes import convert_table
 from dpsyn.errors import InternalError, QueryError
 from dpsyn.marginals import Clique
-from dpsyn.query.blue import QueryValues
+from dpsyn.query.linear_estimation import QueryValues
 
 if TYPE_CHECKING:
     import pandas as pd

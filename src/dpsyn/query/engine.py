@@ -19,7 +19,7 @@ from dpsyn.inference import norm_sub
 from dpsyn.inference.measurements import Model, Release
 from dpsyn.marginals import Clique
 from dpsyn.query.answer import Answer, AnswerSource
-from dpsyn.query.blue import (
+from dpsyn.query.linear_estimation import (
     Axes,
     LinearEstimate,
     Observation,

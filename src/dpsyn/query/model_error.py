@@ -10,7 +10,7 @@ import numpy as np
 
 from dpsyn.inference.measurements import Model, Release, iterate_marginals
 from dpsyn.marginals import Clique
-from dpsyn.query.blue import Axes, estimate_linear, expand_interactions, reflect
+from dpsyn.query.linear_estimation import Axes, estimate_linear, expand_interactions, reflect
 from dpsyn.query.model_marginals import model_marginal
 from dpsyn.query.observations import collect_observations
 from dpsyn.query.reconstruction import KnownMarginal, maximum_entropy

@@ -13,7 +13,7 @@ from dpsyn.encoding import Codec, contingency_table
 from dpsyn.inference.measurements import Model
 from dpsyn.marginals import Clique
 from dpsyn.query.answer import Answer
-from dpsyn.query.blue import QueryValues
+from dpsyn.query.linear_estimation import QueryValues
 from dpsyn.query.query import Query
 from dpsyn.sampling.sampler import sample_codes
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.query.blue import Axes, LinearEstimate, OutputWeights, QueryValues, expand_interactions, reflect
+from dpsyn.query.linear_estimation import Axes, LinearEstimate, OutputWeights, QueryValues, expand_interactions, reflect
 from dpsyn.query.query import contract_axes
 
 MAX_SOLVED_CELLS = 1_024

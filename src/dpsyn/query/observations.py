@@ -12,7 +12,7 @@ import numpy as np
 from dpsyn.encoding import Codec, RecodedColumn, Recoding, project_to_recoding
 from dpsyn.inference.measurements import Release, iterate_marginals
 from dpsyn.marginals import Clique, Estimate, Marginal
-from dpsyn.query.blue import Observation, Parity, QueryValues
+from dpsyn.query.linear_estimation import Observation, Parity, QueryValues
 from dpsyn.query.query import OutputAxis
 
 

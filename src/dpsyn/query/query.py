@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpsyn.encoding import Codec, RecodedColumn, Recoding, are_equivalent, uniform_weights
 from dpsyn.errors import QueryError
 from dpsyn.marginals import Clique
-from dpsyn.query.blue import OutputWeights, QueryValues
+from dpsyn.query.linear_estimation import OutputWeights, QueryValues
 from dpsyn.schema import AnyAttribute, Identifier, Ranged, Schema
 from dpsyn.schema.conditions import select_cells, suggest_attributes
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpsyn.errors import InternalError
 from dpsyn.inference import norm_sub
-from dpsyn.query.blue import Axes, Observation, QueryValues, estimate_linear
+from dpsyn.query.linear_estimation import Axes, Observation, QueryValues, estimate_linear
 
 
 @dataclass(frozen=True, slots=True, eq=False)

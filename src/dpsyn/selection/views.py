@@ -310,7 +310,7 @@ def predict_pair_error(sizes: tuple[int, ...], blocks: Sequence[Sequence[int]], 
     """The predicted share of rows that two-way marginals have in wrong cells, on average; 0 if views hold no pair.
 
     That is half the sum of the absolute errors, c·σ·√(2/π)/2 for c cells. The variance of a cell follows from the
-    variances of the components of a table (``query/blue.py``). Pairs that no view holds are left out.
+    variances of the components of a table (``query/linear_estimation.py``). Pairs that no view holds are left out.
     """
     cells = np.array([math.prod([sizes[index] for index in block]) for block in blocks], np.float64)
     rhos = noise.rho * cells**CELL_POWER / (cells**CELL_POWER).sum()

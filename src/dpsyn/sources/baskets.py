@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpsyn.encoding.entries import bytes_of_object
+from dpsyn.encoding.entry_parser import bytes_of_object
 from dpsyn.errors import SourceError
 from dpsyn.sources.factory import open_source
 from dpsyn.sources.source import Source, guard_batches

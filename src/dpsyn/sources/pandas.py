@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dpsyn.encoding.entries import bytes_of_object
+from dpsyn.encoding.entry_parser import bytes_of_object
 from dpsyn.errors import SourceError
 from dpsyn.sources.source import BATCH_ROWS, attempt, guard_batches
 

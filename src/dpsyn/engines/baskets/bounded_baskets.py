@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpsyn.encoding.entries import entry_texts, text_of_bytes
+from dpsyn.encoding.entry_parser import entry_texts, text_of_bytes
 from dpsyn.engines import kernels
 from dpsyn.engines.contribution_bounding import RowHasher, RowKeys, bound_contributions, keyed_hashes, normalize_ids
 from dpsyn.engines.engine import Opaque

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsyn.errors import InternalError
-from dpsyn.query.blue import Observation, Parity, estimate_linear, reflect
+from dpsyn.query.linear_estimation import Observation, Parity, estimate_linear, reflect
 from tests.query import naive
 
 

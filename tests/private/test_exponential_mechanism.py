@@ -21,7 +21,7 @@ from scipy.stats import chi2
 
 from dpsyn.accounting import Exponential
 from dpsyn.private import SystemNoise
-from dpsyn.private.exponential import RandomWords, sample_exponential_mechanism, system_random_words
+from dpsyn.private.exponential_mechanism import RandomWords, sample_exponential_mechanism, system_random_words
 
 RUNS = 15_000
 
