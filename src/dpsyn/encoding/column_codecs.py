@@ -2,8 +2,8 @@
 
 Encoding is total: an array whose type fits has a code for each of its entries. Arrow reads all entries in the usual
 spelling at once. Entries in any other spelling are read one by one, each distinct text once, by the specification in
-``entry_parser``. The fast path takes only entries that match a pattern on which Arrow and the specification agree: the code
-of an entry must not depend on other entries.
+``entry_parser``. The fast path takes only entries that match a pattern on which Arrow and the specification agree: the
+code of an entry must not depend on other entries.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The engine for tables that Spark holds or reads: workers count, Spark adds up, and only sums reach the driver.
 
-Each worker runs a function of ``spark_tasks`` on its part of the table, by ``mapInArrow``. Spark groups the partial counts by
-key and adds them. With a privacy unit, rows are shuffled by the keyed hash of their unit and sorted by their keys, and
-the first k rows of each unit are counted. Codes and keyed hashes are shuffled, never ids. If Spark runs a task again,
-or twice at the same time, its sums contain one result. The gate samples the noise on the driver, after the sums are
-complete.
+Each worker runs a function of ``spark_tasks`` on its part of the table, by ``mapInArrow``. Spark groups the partial
+counts by key and adds them. With a privacy unit, rows are shuffled by the keyed hash of their unit and sorted by their
+keys, and the first k rows of each unit are counted. Codes and keyed hashes are shuffled, never ids. If Spark runs a
+task again, or twice at the same time, its sums contain one result. The gate samples the noise on the driver, after the
+sums are complete.
 """
 
 from __future__ import annotations
