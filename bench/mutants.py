@@ -34,7 +34,7 @@ MAX_PARALLEL = 2
 """Mutants that are tested at the same time."""
 TIMEOUT = 300
 """Seconds after which the tests of a mutant are stopped."""
-OPTIONS = ("-x", "-q", "--no-header", "-p", "no:cacheprovider", "--hypothesis-profile=unshrunk")
+OPTIONS = ("-x", "--check", "-q", "--no-header", "-p", "no:cacheprovider", "--hypothesis-profile=unshrunk")
 """Options of pytest: stop at the first failure, use the same examples every time."""
 
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?::.*?)(?: - .*)?$", re.MULTILINE)
