@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
 import pytest
 
+import dpsyn
 from dpsyn.errors import UserError
 from dpsyn.options import find_option_object, list_options, options_from_data, options_to_data, set_options, text_option
 
@@ -67,6 +69,9 @@ class Outer:
 
 FAMILY = {"outer": Outer}
 
+API: Any = dpsyn
+"""The package without its types, to give wrong ones."""
+
 
 @pytest.mark.parametrize(
     ("values", "expected"),
@@ -93,17 +98,19 @@ def test_text_sets_an_option(values: dict[str, Any], expected: dict[str, Any]) -
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"speed": "1"}, "outer has no option 'speed'; its options are decay, decay.start, inner.limit, mode"),
-        ({"decay.every": "7"}, "outer has no option 'decay.every'"),
+        ({"speed": "1"}, "outer has no option 'speed'; its options are decay, inner, mode, shares"),
+        ({"mod": "copy"}, r"outer has no option 'mod'; did you mean mode\?"),
+        ({"decay.every": "7"}, "outer has no option 'decay.every'; decay is slow, whose options are start"),
+        ({"inner": "3"}, "option inner holds options of its own; set one of them, such as inner.limit"),
         ({"mode.x": "1"}, "outer has no option 'mode.x'"),
         ({"decay": "none"}, "option decay is 'none'; it takes: slow|fast"),
         ({"decay.start": "much"}, "option decay.start is 'much'; it takes: number"),
         ({"mode": "all"}, r"option mode is 'all'; it takes: mixture\|copy"),
-        ({"shares": "1"}, "option shares is '1'; it takes: whole numbers, separated by commas"),
+        ({"shares": "1"}, "option shares is '1'; it takes: 2 whole numbers, separated by commas"),
         ({"weights": "income"}, "option weights is 'income'; it takes: NAME=NUMBER"),
         ({"exact": "yes"}, "option exact is 'yes'; it takes: true"),
         ({"size": "2by8"}, "option size is '2by8'; it takes: AxB"),
-        ({"beta": "2"}, "beta is 2.0; give a number from 0 to 1"),
+        ({"beta": "2"}, "option beta is '2': beta is 2.0; give a number from 0 to 1"),
     ],
 )
 def test_what_cannot_be_set_is_refused_with_what_can(values: dict[str, str], message: str) -> None:
@@ -148,3 +155,49 @@ def test_an_unknown_object_or_field_is_refused() -> None:
         options_from_data({"name": "x"}, FAMILY)
     with pytest.raises(UserError, match="outer has no option 'later'; it may come from a newer DPSyn"):
         options_from_data({"name": "outer", "later": 1}, FAMILY)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: API.PrivSyn(synthesis="gum"), "synthesis of PrivSyn is 'gum'; give an object: Gibbs"),
+        (lambda: API.PrivSyn(rare_rows="many"), "rare_rows of PrivSyn is 'many'; give a value of this kind: number"),
+        (lambda: API.PrivSyn(rare_rows=-5), "rare_rows of PrivSyn is -5; give at least 0"),
+        (lambda: API.PrivSyn(rare_sigmas=float("nan")), "rare_sigmas of PrivSyn is nan"),
+        (lambda: API.PrivSyn(budget_shares=(1, 1)), "budget_shares of PrivSyn is .*: 3 whole numbers"),
+        (lambda: API.PrivSyn(budget_shares=(1, 0, 8)), "give at least 1"),
+        (lambda: API.PrivSyn(max_combined_cells=-1), "give at least 1"),
+        (lambda: API.PrivSyn(max_combined_cells=5.5), "a value of this kind: whole number"),
+        (lambda: API.PrivSyn(max_combined_cells=True), "a value of this kind: whole number"),
+        (lambda: API.DPSyn(selection=3), "selection of DPSyn is 3; give an object of type AdaptiveSelection"),
+        (lambda: API.DPSyn(weights=[1]), "weights of DPSyn is"),
+        (lambda: API.AdaptiveSelection(second_round_ratio=float("inf")), "second_round_ratio of AdaptiveSelection"),
+        (lambda: API.AdaptiveSelection(max_triples=-1), "give at least 0"),
+        (lambda: API.PriView(views="covering:2x8"), "views of PriView is 'covering:2x8'; give an object"),
+        (lambda: API.Planned(plan="plan.yaml"), "plan of Planned is 'plan.yaml'; give an object of type Plan"),
+        (lambda: API.Direct(ways=0), "ways of Direct is 0; give at least 1"),
+        (lambda: API.MWEM(rounds=0), "rounds of MWEM is 0"),
+        (lambda: API.find_synthesis("gum", {"moves": "dupl"}), "option synthesis.moves is 'dupl'"),
+        (lambda: API.find_recipe("privsyn", {"synthesis.decay.every": "0"}), "option synthesis.decay.every is '0': "),
+        (
+            lambda: API.find_recipe("privsyn", {"synthesis": "gibbs", "synthesis.rounds": "5"}),
+            "no option 'synthesis.rounds'; synthesis is gibbs, whose options are max_sweeps",
+        ),
+        (lambda: API.list_options("privsyn"), "'privsyn' has no options; give a recipe"),
+    ],
+)
+def test_a_wrong_option_is_refused_when_the_object_is_made(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        make()
+
+
+@pytest.mark.parametrize("name", dpsyn.RECIPES)
+def test_every_recipe_lists_its_options_and_stores_them_as_data(name: str) -> None:
+    recipe = dpsyn.find_recipe(name)
+
+    options = dpsyn.list_options(recipe)
+
+    assert all(option.description for option in options)
+    assert json.loads(json.dumps(recipe.to_data()))["name"] == name
+    plain = {option.path: option.default for option in options if option.default not in ("", "none")}
+    assert dpsyn.find_recipe(name, plain) == recipe

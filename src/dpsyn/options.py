@@ -8,13 +8,16 @@ objects, such as ``synthesis: Gibbs | GUM | MCF``, is set by the object's ``name
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import inspect
+import math
 import re
 import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
 from dpsyn.errors import InternalError, UserError
@@ -48,17 +51,39 @@ class Option:
 
 
 def text_option(
-    default: Any, *, parse: Callable[[str], Any], type_words: str, to_data: Callable[[Any], Any] = str
+    default: Any,
+    *,
+    parse: Callable[[str], Any],
+    type_words: str,
+    to_data: Callable[[Any], Any] = str,
+    default_text: str = "none",
 ) -> Any:
     """A field whose value has a text form of its own, such as ``views=covering:2x8``.
 
     Args:
-        default: the default of the field; ``dataclasses.MISSING`` if there is none.
+        default: the default of the field.
         parse: reads the text form; a UserError says what is wrong with it.
         type_words: what the text looks like, for lists of options.
         to_data: turns a value into plain data for JSON.
+        default_text: the default as text, for lists of options.
     """
-    return dataclasses.field(default=default, metadata={"parse": parse, "type": type_words, "to_data": to_data})
+    metadata = {"parse": parse, "type": type_words, "to_data": to_data, "default": default_text}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def check_options(target: Any, **minimums: float) -> None:
+    """Refuse fields of the wrong type, numbers that are not finite, and numbers below a minimum.
+
+    Call it in ``__post_init__``, so that an option object is valid from birth and nothing is spent on a wrong one.
+    """
+    hints = typing.get_type_hints(type(target))
+    for field in dataclasses.fields(target):
+        value, hint = getattr(target, field.name), hints[field.name]
+        if not _fits(value, hint):
+            raise UserError(f"{field.name} of {type(target).__name__} is {value!r}; give {_advice(hint, field)}")
+        minimum = minimums.get(field.name, -math.inf)
+        if any(number < minimum for number in (value if isinstance(value, tuple) else [value]) if _is_number(number)):
+            raise UserError(f"{field.name} of {type(target).__name__} is {value!r}; give at least {minimum:g}")
 
 
 def list_options(target: Any) -> list[Option]:
@@ -68,17 +93,20 @@ def list_options(target: Any) -> list[Option]:
     >>> [option.path for option in list_options(PriView)][:2]
     ['synthesis', 'synthesis.max_sweeps']
     """
+    if not dataclasses.is_dataclass(target):
+        raise UserError(f"{target!r} has no options; give a recipe, a synthesis method, or the class of one")
     return list(_list_options(_instance(target), ""))
 
 
-def set_options(target: _T, values: Mapping[str, Any]) -> _T:
+def set_options(target: _T, values: Mapping[str, Any], *, prefix: str = "") -> _T:
     """A copy of an option object with some options set, by dotted path; values may be text.
 
     An option that replaces an object (``synthesis=gum``) is set before the options inside it, in whatever order they
-    are given. A UserError names the option that does not exist or whose value cannot be read.
+    are given. A UserError names the option that does not exist or whose value cannot be read; ``prefix`` stands before
+    its path there, if the object is part of a larger one.
     """
     for path in sorted(values, key=lambda path: path.count(".")):
-        target = _set_option(target, path.split("."), values[path], path, target)
+        target = _set_option(target, path.split("."), values[path], _Place(target, prefix, path))
     return target
 
 
@@ -105,27 +133,57 @@ def options_from_data(data: Mapping[str, Any], family: Mapping[str, type[_T]]) -
     return family[name](**{field: _from_plain(value, hints[field]) for field, value in fields.items()})
 
 
-def find_option_object(name: str, family: Mapping[str, type[_T]], what: str, values: Mapping[str, Any]) -> _T:
+def find_option_object(
+    name: str, family: Mapping[str, type[_T]], what: str, values: Mapping[str, Any], *, prefix: str = ""
+) -> _T:
     """An option object by its name, with some options set; a UserError lists the names if there is no such object."""
     if name not in family:
         raise UserError(f"there is no {what} {name!r}; there are {', '.join(family)}")
-    return set_options(family[name](), values)
+    return set_options(family[name](), values, prefix=prefix)
 
 
 # ── setting ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _set_option(target: Any, path: list[str], value: Any, whole: str, root: Any) -> Any:
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an option is set, for messages: the object, what stands before its paths, and the path."""
+
+    root: Any
+    prefix: str
+    path: str
+
+    @property
+    def whole(self) -> str:
+        return f"{self.prefix}{self.path}"
+
+    def unknown(self, target: Any, head: str) -> UserError:
+        """What to say of an option that does not exist."""
+        message = f"{_title(self.root)} has no option {self.whole!r}"
+        outer = self.path.rsplit(".", self.path.count(".") - self.path.split(".").index(head) + 1)[0]
+        if target is not self.root and dataclasses.is_dataclass(target):
+            names = ", ".join(field.name for field in dataclasses.fields(target))
+            return UserError(f"{message}; {self.prefix}{outer} is {_title(target)}, whose options are {names}")
+        known = [option.path for option in list_options(self.root)]
+        close = difflib.get_close_matches(self.path, known, n=1)
+        guess = f"; did you mean {self.prefix}{close[0]}?" if close else ""
+        top = ", ".join(f"{self.prefix}{field.name}" for field in dataclasses.fields(self.root))
+        return UserError(f"{message}{guess}; its options are {top}")
+
+
+def _set_option(target: Any, path: list[str], value: Any, place: _Place) -> Any:
     head, *rest = path
     fields = {field.name: field for field in dataclasses.fields(target)} if dataclasses.is_dataclass(target) else {}
     if head not in fields:
-        known = ", ".join(option.path for option in list_options(root))
-        raise UserError(f"{_title(root)} has no option {whole!r}; its options are {known}")
+        raise place.unknown(target, head)
     if rest:
-        new = _set_option(getattr(target, head), rest, value, whole, root)
-    else:
-        new = _parse_value(value, typing.get_type_hints(type(target))[head], fields[head], whole)
-    return dataclasses.replace(target, **{head: new})
+        new = _set_option(getattr(target, head), rest, value, place)
+        return dataclasses.replace(target, **{head: new})
+    new = _parse_value(value, typing.get_type_hints(type(target))[head], fields[head], place.whole)
+    try:
+        return dataclasses.replace(target, **{head: new})
+    except UserError as error:
+        raise UserError(f"option {place.whole} is {value!r}: {error}") from None
 
 
 def _parse_value(value: Any, hint: Any, field: dataclasses.Field[Any], path: str) -> Any:
@@ -133,11 +191,19 @@ def _parse_value(value: Any, hint: Any, field: dataclasses.Field[Any], path: str
         return value
     if value.lower() == "none" and type(None) in typing.get_args(hint):
         return None
+    if (
+        isinstance(hint, type)
+        and dataclasses.is_dataclass(hint)
+        and not _family(hint)
+        and "parse" not in field.metadata
+    ):
+        inner = dataclasses.fields(hint)[0].name
+        raise UserError(f"option {path} holds options of its own; set one of them, such as {path}.{inner}")
     try:
         if "parse" in field.metadata:
             return field.metadata["parse"](value)
         return _parse_text(value, hint)
-    except (ValueError, ZeroDivisionError):
+    except (ValueError, ZeroDivisionError, OverflowError):
         raise UserError(f"option {path} is {value!r}; it takes: {_type_words(hint, field)}") from None
 
 
@@ -187,7 +253,9 @@ def _list_options(target: Any, prefix: str) -> typing.Iterator[Option]:
         description = descriptions.get(field.name, "")
         nested = dataclasses.is_dataclass(value) and "parse" not in field.metadata
         if not nested or _family(hints[field.name]):
-            yield Option(path, _type_words(hints[field.name], field), _value_text(value), description)
+            is_default = value == field.default and "default" in field.metadata
+            text = str(field.metadata["default"]) if is_default else _value_text(value)
+            yield Option(path, _type_words(hints[field.name], field), text, description)
         if nested:
             yield from _list_options(value, f"{path}.")
 
@@ -226,7 +294,8 @@ def _hint_words(hint: Any) -> str:
     if origin in (typing.Union, types.UnionType):
         return "|".join("none" if part is type(None) else _hint_words(part) for part in arguments)
     if origin is tuple:
-        return f"{_hint_words(arguments[0])}s, separated by commas"
+        count = "" if arguments[-1] is Ellipsis else f"{len(arguments)} "
+        return f"{count}{_hint_words(arguments[0])}s, separated by commas"
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return "NAME=NUMBER, separated by commas"
     if hint not in _TYPE_NAMES:
@@ -256,6 +325,45 @@ def _field_descriptions(cls: type) -> dict[str, str]:
         entries = re.findall(r"^    (\w+): (.*(?:\n        .*)*)", section, re.MULTILINE)
         descriptions |= {name: " ".join(text.split()) for name, text in entries}
     return descriptions
+
+
+# ── checking ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value has the type of a field; floats must be finite, and whole numbers count as floats."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Literal:
+        return value in arguments
+    if origin in (typing.Union, types.UnionType):
+        return any(_fits(value, part) for part in arguments)
+    if origin is tuple:
+        fixed = arguments[-1] is not Ellipsis
+        return (
+            isinstance(value, tuple)
+            and (len(value) == len(arguments) or not fixed)
+            and all(_fits(part, arguments[0]) for part in value)
+        )
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return isinstance(value, Mapping)
+    if hint in (int, float, Fraction):
+        whole = isinstance(value, Integral) and not isinstance(value, bool)
+        return whole or (hint is not int and _is_number(value) and math.isfinite(value))
+    return isinstance(value, hint)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _advice(hint: Any, field: dataclasses.Field[Any]) -> str:
+    """What to give for a field in Python."""
+    if classes := [*_family(hint).values()]:
+        objects = ", ".join(f"{cls.__name__}(…)" for cls in classes)
+        return f"an object: {objects}" if len(classes) > 1 else f"an object such as {objects}"
+    if isinstance(hint, type) and hint not in _TYPE_NAMES:
+        return f"an object of type {hint.__name__}"
+    return f"a value of this kind: {_type_words(hint, field)}"
 
 
 # ── plain data ───────────────────────────────────────────────────────────────────────────────────────────────

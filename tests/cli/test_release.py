@@ -209,7 +209,7 @@ def test_a_plan_selects_the_recipe_planned() -> None:
         (["rare_sigmas=3"], "rows are sampled from what was released, so only synthesis"),
         (["synthesis.decay.start=0.2"], "name the method too, such as --set synthesis=gum"),
         (["synthesis=magic"], "there is no synthesis method 'magic'"),
-        (["synthesis=gum", "synthesis.decay.begin=1"], "has no option 'decay.begin'"),
+        (["synthesis=gum", "synthesis.decay.begin=1"], "has no option 'synthesis.decay.begin'"),
     ],
 )
 def test_only_the_synthesis_can_be_chosen_again_for_rows(

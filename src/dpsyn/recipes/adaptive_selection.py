@@ -20,6 +20,7 @@ from dpsyn.encoding import Recoding, contingency_table
 from dpsyn.errors import UserError
 from dpsyn.inference import MeasurementRound, Model, PreviousReleases, Release, Scores, fit_model, norm_sub
 from dpsyn.marginals import Clique
+from dpsyn.options import check_options
 from dpsyn.plan import check_weights as check_plan_weights
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress
@@ -71,6 +72,15 @@ class AdaptiveSelection:
     no_merge_below_error: float = 0.0003
 
     def __post_init__(self) -> None:
+        check_options(
+            self,
+            second_round_ratio=0,
+            triples_below_error=0,
+            max_triple_cells=1,
+            max_triples=0,
+            max_merged_cells=0,
+            no_merge_below_error=0,
+        )
         check_share(self.score_share, "score_share")
 
 

@@ -12,7 +12,7 @@ from dpsyn.encoding import Recoding
 from dpsyn.errors import UserError
 from dpsyn.inference import Gibbs, MeasurementRound, PreviousReleases, Scores, Synthesis
 from dpsyn.marginals import Estimate
-from dpsyn.options import options_to_data
+from dpsyn.options import check_options, options_to_data
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.schema import Schema
@@ -67,6 +67,9 @@ class Recipe(ABC):
     """Whether it is a point of comparison for other recipes rather than a way to release a table."""
 
     synthesis: Synthesis = Gibbs()  # noqa: RUF009 -- frozen
+
+    def __post_init__(self) -> None:
+        check_options(self)
 
     @abstractmethod
     def measure(

@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpsyn.inference import MeasurementRound, PreviousReleases, Release, estimate_one_way, estimate_row_count
+from dpsyn.options import check_options
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.recipes.adaptive_selection import (
@@ -68,6 +69,7 @@ class DPSyn(Recipe):
     weights: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        check_options(self)
         check_share(self.initial_share, "initial_share")
         check_share(self.max_one_way_share, "max_one_way_share")
 

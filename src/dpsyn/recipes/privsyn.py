@@ -10,9 +10,9 @@ from typing import ClassVar
 import numpy as np
 
 from dpsyn.accounting import split_exactly
-from dpsyn.errors import UserError
 from dpsyn.inference import GUM, MeasurementRound, PreviousReleases, Scores, Synthesis
 from dpsyn.marginals import Clique
+from dpsyn.options import check_options
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.recipes.base import Measurements, Recipe
@@ -55,8 +55,7 @@ class PrivSyn(Recipe):
     max_combined_cells: int = 5_000
 
     def __post_init__(self) -> None:
-        if len(self.budget_shares) != 3 or min(self.budget_shares) <= 0:
-            raise UserError(f"budget_shares is {self.budget_shares}; give three positive numbers, such as 1,1,8")
+        check_options(self, budget_shares=1, rare_rows=0, max_combined_cells=1)
 
     def measure(
         self, table: PrivateTable, *, previous: PreviousReleases | None = None, progress: Progress = ignore_progress

@@ -36,4 +36,4 @@ def find_recipe(name: str, options: Mapping[str, Any] | None = None) -> Recipe:
 
 def find_synthesis(name: str, options: Mapping[str, Any] | None = None) -> Synthesis:
     """A synthesis method by its name, with some options set by dotted path; values may be text."""
-    return find_option_object(name, SYNTHESIS_METHODS, "synthesis method", options or {})
+    return find_option_object(name, SYNTHESIS_METHODS, "synthesis method", options or {}, prefix="synthesis.")

@@ -163,11 +163,11 @@ def _refuse_mcf_conditions(schema: Schema, allowed: AllowedCodes) -> None:
     if allowed:
         raise UserError(
             f"MCF cannot sample rows under a condition, and there is one on {', '.join(allowed)}; "
-            "use Gibbs or GUM, or leave the condition out"
+            "use gibbs, or leave the condition out"
         )
     if any(total.selection for total in compile_constraints(schema).totals):
         raise UserError(
-            "MCF cannot sample rows under a condition, which the public totals of the schema need; use Gibbs or GUM"
+            "MCF cannot sample rows under a condition, which the public totals of the schema need; use gibbs or gum"
         )
 
 

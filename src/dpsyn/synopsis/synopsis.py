@@ -17,7 +17,7 @@ from dpsyn.encoding.dataframes import AnyTable, OutputFormat, convert_table
 from dpsyn.errors import SourceError, UserError
 from dpsyn.inference.fit import fit_model
 from dpsyn.inference.measurements import Model, Release, parse_synthesis
-from dpsyn.inference.methods import Synthesis
+from dpsyn.inference.methods import Gibbs, Synthesis
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.sampling.sampler import RowSampler, select_synthesis
 from dpsyn.schema import AttributeConditions, Schema, format_conditions, select_cells
@@ -193,6 +193,11 @@ class Synopsis:
         if seed is not None and seed < 0:
             raise UserError(f"the seed is {seed}; give a whole number from 0")
         allowed = select_cells(self.schema, where or {})
+        if where and synthesis is not None and not isinstance(parse_synthesis(synthesis), Gibbs):
+            raise UserError(
+                f"{parse_synthesis(synthesis).name} cannot sample rows under conditions; use gibbs, or leave the "
+                "conditions or the method out"
+            )
         if seed is None:
             seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
         model = self._with_synthesis(synthesis, progress).model

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dpsyn.errors import UserError
 from dpsyn.inference import PreviousReleases
+from dpsyn.options import check_options
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.recipes.base import Measurements, Recipe
@@ -34,7 +34,7 @@ class Direct(Recipe):
     ways: int = 2
 
     def __post_init__(self) -> None:
-        check_ways(self.ways)
+        check_options(self, ways=1)
 
     def measure(
         self, table: PrivateTable, *, previous: PreviousReleases | None = None, progress: Progress = ignore_progress
@@ -48,9 +48,3 @@ class Direct(Recipe):
     def max_passes(self, schema: Schema) -> int:
         """The preparation, and all marginals in one pass."""
         return count_preparation_passes(schema) + 1
-
-
-def check_ways(ways: int) -> None:
-    """Refuse a number of attributes that no marginal can have."""
-    if ways < 1:
-        raise UserError(f"ways is {ways}; a marginal has at least 1 attribute")

@@ -19,11 +19,11 @@ from dpsyn.encoding import RecodedColumn, Recoding
 from dpsyn.errors import UserError
 from dpsyn.inference import MeasurementRound, PreviousReleases, Release
 from dpsyn.marginals import Clique, Estimate
+from dpsyn.options import check_options
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.query import collect_observations, estimate_linear, parity_table
 from dpsyn.recipes.base import Measurements, Recipe, refuse_to_extend
-from dpsyn.recipes.baselines.direct import check_ways
 from dpsyn.schema import Schema
 from dpsyn.selection import BlockCapacity, build_covering_design
 
@@ -49,7 +49,7 @@ class Fourier(Recipe):
     ways: int = 2
 
     def __post_init__(self) -> None:
-        check_ways(self.ways)
+        check_options(self, ways=1)
 
     def check(self, schema: Schema, previous: PreviousReleases | None) -> None:
         """Refuse attributes of more than two values, and earlier releases."""

@@ -21,10 +21,10 @@ from dpsyn.accounting import split_exactly
 from dpsyn.errors import UserError
 from dpsyn.inference import MeasurementRound, PreviousReleases, Scores
 from dpsyn.marginals import Clique, Estimate, Marginal
+from dpsyn.options import check_options
 from dpsyn.private import PrivateTable, initial_recoding
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.recipes.base import Measurements, Recipe, refuse_to_extend
-from dpsyn.recipes.baselines.direct import check_ways
 from dpsyn.recipes.one_way import count_cells, count_preparation_passes, prepare_table
 from dpsyn.schema import Schema
 
@@ -64,12 +64,7 @@ class MWEM(Recipe):
     replay: int = 0
 
     def __post_init__(self) -> None:
-        check_ways(self.ways)
-        if self.rounds < 1 or self.candidates < 1 or self.replay < 0:
-            raise UserError(
-                f"rounds={self.rounds}, candidates={self.candidates}, replay={self.replay}; give at least one round, "
-                "at least one candidate, and a number of replays from 0"
-            )
+        check_options(self, ways=1, rounds=1, candidates=1, replay=0)
 
     def check(self, schema: Schema, previous: PreviousReleases | None) -> None:
         """Refuse what cannot be held as one joint table, and earlier releases."""
