@@ -51,9 +51,9 @@ def test_every_figure_is_printed_beside_its_references(capsys: pytest.CaptureFix
     rows = printed_rows(shown)
     assert "synthetic.csv against people.csv: 200 rows against 300, 4 attributes" in shown
     for name in (
-        "distance of 4 1-way marginals",
-        "distance of 6 2-way marginals",
-        "distance of 4 3-way marginals",
+        "distance of 4 one-way marginals",
+        "distance of 6 two-way marginals",
+        "distance of 4 three-way marginals",
         "difference of Cramér's V",
         "difference of Spearman's ρ",
         "NIST density (4 sets of columns)",
@@ -82,7 +82,7 @@ def test_identical_tables_score_a_million(capsys: pytest.CaptureFixture[str]) ->
 
     rows = printed_rows(capsys.readouterr().out)
     assert rows["NIST mean (preset paper)"][0] == "1,000,000"
-    assert rows["distance of 6 2-way marginals"][0] == "0.0000"
+    assert rows["distance of 6 two-way marginals"][0] == "0.0000"
 
 
 def test_json_holds_everything_and_is_for_its_owner_only(capsys: pytest.CaptureFixture[str]) -> None:

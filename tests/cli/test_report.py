@@ -78,7 +78,7 @@ def test_a_release_writes_the_report_that_may_be_published(capsys: pytest.Captur
     assert run([*RELEASE[:-1], "-o", "rows.csv", "--report", "report.html"]) == 0
 
     page = Path("report.html").read_text("utf-8")
-    assert "May be published: this page was made from the released counts" in page
+    assert "May be published: this comparison was made from the released counts" in page
     assert "Certified: the guarantee holds." in page
     assert "Wrote report.html" in capsys.readouterr().out
     assert not list(Path().glob("*.journal"))
