@@ -171,9 +171,9 @@ def _key(line: Line) -> tuple[Any, ...]:
 
 COLUMNS = {
     "apart": "measured",
-    "one_way": "1-way",
-    "two_way": "2-way",
-    "three_way": "3-way",
+    "one_way": "one-way",
+    "two_way": "two-way",
+    "three_way": "three-way",
     "density": "density",
     "range": "range",
     "auc": "AUC",

@@ -248,7 +248,10 @@ def test_the_demo_can_be_repeated_and_be_quiet(people: Path, capsys: pytest.Capt
 
     assert run(["demo", "--rows", "0", "--folder", "shown", "--quiet"]) == 0
 
-    assert capsys.readouterr().err == ""
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    assert shown.out.split()[:2] == ["original", "people"]
+    assert shown.out.rstrip().splitlines()[-1].strip().startswith("way to work not given")
 
 
 def test_a_check_lists_what_it_does_not_compare(people: Path, capsys: pytest.CaptureFixture[str]) -> None:

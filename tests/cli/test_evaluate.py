@@ -51,9 +51,9 @@ def test_every_figure_is_printed_beside_its_references(capsys: pytest.CaptureFix
     rows = printed_rows(shown)
     assert "synthetic.csv against people.csv: 200 rows against 300, 4 attributes" in shown
     for name in (
-        "distance of 4 1-way marginals",
-        "distance of 6 2-way marginals",
-        "distance of 4 3-way marginals",
+        "distance of 4 one-way marginals",
+        "distance of 6 two-way marginals",
+        "distance of 4 three-way marginals",
         "difference of Cramér's V",
         "difference of Spearman's ρ",
         "NIST density (4 sets of columns)",
@@ -82,7 +82,7 @@ def test_identical_tables_score_a_million(capsys: pytest.CaptureFixture[str]) ->
 
     rows = printed_rows(capsys.readouterr().out)
     assert rows["NIST mean (preset paper)"][0] == "1,000,000"
-    assert rows["distance of 6 2-way marginals"][0] == "0.0000"
+    assert rows["distance of 6 two-way marginals"][0] == "0.0000"
 
 
 def test_json_holds_everything_and_is_for_its_owner_only(capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,7 +92,15 @@ def test_json_holds_everything_and_is_for_its_owner_only(capsys: pytest.CaptureF
     assert data["notice"] == EVALUATION_NOTICE
     assert (data["contest"]["preset"], data["seed"], len(data["pairs"])) == ("match3", 3, 6)
     assert Path("scores.json").stat().st_mode & 0o777 == 0o600
-    assert EVALUATION_NOTICE in capsys.readouterr().out
+    assert capsys.readouterr().out == ""
+
+
+def test_without_quiet_the_figures_are_printed_and_the_file_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*SCORES[:-1], "--json", "scores.json"]) == 0
+
+    shown = capsys.readouterr().out
+    assert shown.startswith(EVALUATION_NOTICE)
+    assert shown.endswith("Wrote scores.json.\n")
 
 
 def test_nothing_else_goes_to_standard_output_with_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,7 +120,7 @@ def test_the_same_seed_gives_the_same_file(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_several_tables_are_scored_together(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*SCORES[:3], "people.csv", *SCORES[3:], "--json", "both.json"]) == 0
+    assert run([*SCORES[:3], "people.csv", *SCORES[3:-1], "--json", "both.json"]) == 0
 
     shown, data = capsys.readouterr().out, json.loads(Path("both.json").read_text("utf-8"))
     means = [each["contest"]["mean"]["synthetic"] for each in data["evaluations"]]
@@ -195,7 +203,7 @@ def test_cells_that_a_wrong_schema_counts_as_other_values_are_reported(capsys: p
     wrong = SCHEMA.replace("high: 99, bins: 10", "high: 29, bins: 10")
     Path("schema.yaml").write_text(wrong, "utf-8")
 
-    assert run([*SCORES, "--html", "report.html"]) == 0
+    assert run([*SCORES[:-1], "--html", "report.html"]) == 0
 
     note = (
         "counted as another value (real / synthetic cells): age (60.0 % / 30.0 %). "

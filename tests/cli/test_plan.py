@@ -28,7 +28,7 @@ def test_a_plan_is_checked_at_every_budget(folder: Path, capsys: pytest.CaptureF
 
     shown = capsys.readouterr().out
     assert code == 0
-    assert "plan.yaml is valid and fits schema.yaml: 8 transforms, 4 lines of marginals, 2 groups." in shown
+    assert "plan.yaml is valid and fits schema.yaml: 8 transforms, 4 entries under marginals, 2 groups." in shown
     assert "checked at ε = 0.25, 0.5, 1." in shown
 
 

@@ -66,7 +66,7 @@ def test_json_holds_everything(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["query", "s.dpsyn", "sex,job", "--where", "job=cook|none", "--json"]) == 0
 
     data = json.loads(capsys.readouterr().out)
-    assert data["how"] == "covered"
+    assert (data["source"], data["confidence"]) == ("covered", 0.95)
     assert [(cell["sex"], cell["job"]) for cell in data["counts"]] == [
         ("F", "cook"), ("F", "none"), ("M", "cook"), ("M", "none"),
     ]  # fmt: skip

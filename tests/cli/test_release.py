@@ -44,6 +44,7 @@ def files() -> set[str]:
 def test_the_help_names_the_recipes_of_the_library() -> None:
     assert [name for name, recipe in RECIPES.items() if not recipe.is_baseline] == list(common_options.RECIPES)
     assert [name for name, recipe in RECIPES.items() if recipe.is_baseline] == list(common_options.BASELINES)
+    assert list(dpsyn.inference.SYNTHESIS_METHODS) == list(common_options.SYNTHESIS_METHODS)
     assert common_options.DEFAULT_RECIPE == dpsyn.recipes.DEFAULT_RECIPE
 
 
@@ -166,6 +167,8 @@ def test_a_weight_is_a_name_or_a_name_and_a_number(capsys: pytest.CaptureFixture
         (["--set", "rare_sigmas"], "write PATH=VALUE, such as synthesis=gum"),
         (["--set", "=3"], "write PATH=VALUE"),
         (["--set", "rare_sigmas=3", "--set", "rare_sigmas=4"], "--set gives rare_sigmas twice, as '3' and as '4'"),
+        (["--weight", "sex=4", "--weight", "sex=5"], "--weight gives sex twice, as 4 and as 5; give it once"),
+        (["--weight", "sex", "--weight", "sex"], "--weight gives sex twice, as 4 and as 4; give it once"),
         (["--set", "rare_sigmas=many"], "option rare_sigmas is 'many'; it takes: number"),
         (["--set", "rarity=3"], "dpsyn has no option 'rarity'; its options are"),
         (["--recipe", "privsyn", "--set", "selection.max_triples=3"], "privsyn has no option 'selection.max_triples'"),
@@ -207,7 +210,7 @@ def test_a_plan_selects_the_recipe_planned() -> None:
     ("settings", "message"),
     [
         (["rare_sigmas=3"], "rows are sampled from what was released, so only synthesis"),
-        (["synthesis.decay.start=0.2"], "name the method too, such as --set synthesis=gum"),
+        (["synthesis.decay.start=0.2"], "name the method too, with --set synthesis=NAME: gibbs, gum, mcf."),
         (["synthesis=magic"], "there is no synthesis method 'magic'"),
         (["synthesis=gum", "synthesis.decay.begin=1"], "has no option 'synthesis.decay.begin'"),
     ],

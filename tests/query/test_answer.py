@@ -30,10 +30,10 @@ def test_an_interval_is_symmetric_around_its_center() -> None:
     assert high - low == pytest.approx(2 * 1.96 * 2, rel=1e-4)
 
 
-@pytest.mark.parametrize("level", [0.0, 1.0, -1.0, 95.0])
-def test_a_level_that_is_no_probability_is_refused(level: float) -> None:
-    with pytest.raises(QueryError, match="between 0 and 1"):
-        answer().interval(level)
+@pytest.mark.parametrize("confidence", [0.0, 1.0, -1.0, 95.0])
+def test_a_confidence_that_is_no_probability_is_refused(confidence: float) -> None:
+    with pytest.raises(QueryError, match=f"the confidence is {confidence}; give a probability between 0 and 1"):
+        answer().interval(confidence)
 
 
 def test_a_table_has_a_row_for_each_count() -> None:

@@ -31,7 +31,7 @@ def test_each_score_has_a_row_of_numbers_and_a_direction(evaluation: Evaluation)
     lines = {words: cells for words, *cells in score_rows(evaluation)}
 
     figure = evaluation.distances.one_way
-    assert lines["distance of 7 1-way marginals"] == [
+    assert lines["distance of 7 one-way marginals"] == [
         f"{figure.synthetic:.4f}",
         f"{figure.floor:.4f}",
         "0.0000",

@@ -89,7 +89,7 @@ def test_the_publishable_report_states_what_it_was_made_from() -> None:
     real = certified(certificate())
     shown = words_of(publishable_report(real, real.generate_arrow(60, seed=1)))
 
-    assert "May be published: this page was made from the released counts and the synthetic rows alone." in shown
+    assert "May be published: this comparison was made from the released counts and the synthetic rows alone." in shown
     assert "Certified: the guarantee holds." in shown
     assert "ε = 1, δ = 1e-9" in shown
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Mapping
@@ -263,12 +262,8 @@ def _epsilon_bounds_text(certificate: Certificate) -> str:
 def _recipe_text(certificate: Certificate) -> str:
     if not certificate.recipe:
         return ""
-    options = ", ".join(
-        f"{name}={json.dumps(value, ensure_ascii=False, separators=(',', ':'))}"
-        for name, value in certificate.recipe.items()
-        if name != "name" and value not in (None, "", [], {})
-    )
-    return f"Recipe: {certificate.recipe.get('name', 'without a name')}" + (f"\n  {options}" if options else "")
+    options = ". Its options are in the JSON certificate." if len(certificate.recipe) > 1 else ""
+    return f"Recipe: {certificate.recipe.get('name', 'without a name')}{options}"
 
 
 def _measurements_text(certificate: Certificate) -> str:

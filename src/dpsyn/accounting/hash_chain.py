@@ -128,7 +128,7 @@ def read_entries(path: Path) -> tuple[LedgerEntry, ...]:
     """All entries of a file."""
     if not path.is_file():
         raise LedgerError(
-            f"there is no ledger {path}; dpsyn ledger cap creates one, and so does a release with --ledger"
+            f"there is no ledger {path}; dpsyn ledger set-cap creates one, and so does a release with --ledger"
         )
     with _explain_sqlite_errors(path, "read"), contextlib.closing(_connect(path, "rw")) as connection:
         if _read_file_mark(connection) != (_APPLICATION_ID, LEDGER_FORMAT):

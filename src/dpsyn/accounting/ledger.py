@@ -315,7 +315,7 @@ def _cap_exceeded_error(account: DatasetAccount, cap: Cap, budget: Budget, why: 
     return LedgerError(
         f"this release asks for ε = {float(budget.epsilon):g} at δ = {float(budget.delta):g}, more than is left of the "
         f"cap of {account.dataset!r}, which is ε = {cap.epsilon:.6g} at δ = {float(cap.delta):g} for all releases "
-        f"together: {why}, close abandoned runs (dpsyn ledger show lists them), or raise the cap (dpsyn ledger cap)"
+        f"together: {why}, close abandoned runs (dpsyn ledger show lists them), or raise the cap (dpsyn ledger set-cap)"
     )
 
 

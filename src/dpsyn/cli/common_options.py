@@ -16,7 +16,8 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 RECIPES = ("dpsyn", "privsyn", "priview", "planned", "explore")
 BASELINES = ("independent", "direct", "fourier", "mwem")
-"""Names for ``--help``, which must not load the recipes; a test compares both with the library's."""
+SYNTHESIS_METHODS = ("gibbs", "gum", "mcf")
+"""Names for ``--help``, which must not load the recipes; a test compares all of them with the library's."""
 
 DEFAULT_RECIPE = RECIPES[0]
 

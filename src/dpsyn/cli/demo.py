@@ -42,31 +42,37 @@ def command(rows: int, seed: int, epsilon: float, folder: Path, quiet: bool) -> 
     """
     table, schema, release = folder / "people.csv", folder / "schema.yaml", folder / "release"
     _recreate_folder(folder, release)
-    output.print_line("1. A sensitive table, artificial here")
     original = people(rows, seed)
     dpsyn.write_table(original, table, synthetic=False)
-    output.print_written(str(table), "Its first rows, and five of its columns:")
-    _show_rows(original)
-
-    output.print_line("2. What is public about it: the schema, written by a person")
     output.write_text(str(schema), people_schema_text())
-    output.print_written(str(schema), "Everything else about the rows is measured with noise.\n")
+    if not quiet:
+        output.print_line("1. A sensitive table, artificial here")
+        output.print_written(str(table), "Its first rows, and five of its columns:")
+        _show_rows(original)
+        output.print_line("2. What is public about it: the schema, written by a person")
+        output.print_written(str(schema), "Everything else about the rows is measured with noise.\n")
+        output.print_line(f"3. dpsyn synthesize {table} -s {schema} --epsilon {epsilon:g} -o {release}/")
 
-    output.print_line(f"3. dpsyn synthesize {table} -s {schema} --epsilon {epsilon:g} -o {release}/")
     with output.show_progress(quiet) as progress:
         synopsis = dpsyn.measure(table, schema, epsilon, progress=progress)
         synthetic = synopsis.generate(seed=seed, output_format="arrow", progress=progress)
         synopsis.write_release(release, synthetic)
-    output.print_written(f"{release}/", "Synthetic rows:")
-    _show_rows(synthetic)
+    if not quiet:
+        output.print_written(f"{release}/", "Synthetic rows:")
+        _show_rows(synthetic)
+        output.print_line("4. The guarantee")
+        release_run.print_certificate(synopsis)
+        output.print_line(
+            "5. How close it is (with a real table such a comparison must not be published: it is not protected)"
+        )
 
-    output.print_line("4. The guarantee")
-    release_run.print_certificate(synopsis)
-    output.print_line(
-        "5. How close it is (with a real table such a comparison must not be published: it is not protected)"
-    )
     rows_shown = [(label, compute(original), compute(synthetic)) for label, compute in _COMPARED_FACTS]
     output.print_table("", ("", "original people", "synthetic people"), rows_shown, right=(1, 2))
+    if not quiet:
+        _show_next_steps(folder, table, schema, release)
+
+
+def _show_next_steps(folder: Path, table: Path, schema: Path, release: Path) -> None:
     output.print_line(f"Look at {release}/synthetic.csv and {release}/certificate.txt, then try:")
     output.print_line(
         f"  dpsyn inspect {release}/synopsis.dpsyn                        what was released, and what it cost"

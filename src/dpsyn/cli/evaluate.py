@@ -135,8 +135,9 @@ def command(
             output.write_text(page, private_report(evaluations[0], synopsis), private=True)
     if json_file is not None:
         _write_json(json_file, evaluations)
-    if "-" not in (json_file, page):
+    if _prints_results(page, json_file, quiet):
         _show_evaluations(evaluations)
+    _print_files(page, json_file, quiet)
 
 
 def _compare_with_release(
@@ -161,10 +162,23 @@ def _compare_with_release(
     if json_file is not None:
         text = json.dumps(comparison.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         output.write_text(json_file, text)
-    if "-" not in (json_file, page):
+    if _prints_results(page, json_file, quiet):
         output.print_line(f"{words.publication_banner(released)}\n")
         output.print_table("", words.COMPARISON_HEADINGS, words.comparison_rows(comparison), right=range(1, 4))
         output.print_line(words.COMPARISON_BASELINES)
+    _print_files(page, json_file, quiet)
+
+
+def _prints_results(page: str | None, json_file: str | None, quiet: bool) -> bool:
+    """Whether tables of text are printed: not beside a result on standard output, nor quietly beside one in a file."""
+    targets = [target for target in (page, json_file) if target is not None]
+    return "-" not in targets and not (quiet and targets)
+
+
+def _print_files(page: str | None, json_file: str | None, quiet: bool) -> None:
+    if not quiet and "-" not in (page, json_file):
+        for target in filter(None, (page, json_file)):
+            output.print_written(target)
 
 
 def _refuse_options_of_the_real_table() -> None:

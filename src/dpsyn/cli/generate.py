@@ -10,7 +10,7 @@ import click
 
 import dpsyn
 from dpsyn.cli import output, release_run
-from dpsyn.cli.common_options import common_options
+from dpsyn.cli.common_options import SYNTHESIS_METHODS, common_options
 from dpsyn.errors import UserError
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ _ROOT = "synthesis"
     "where",
     "set",
     set={
-        "help": "How rows are synthesized, such as synthesis=gum or synthesis.decay.start=0.2; dpsyn recipes NAME "
-        "lists these options. May be given several times."
+        "help": f"How rows are synthesized: synthesis=NAME with {', '.join(SYNTHESIS_METHODS)}, and options of this "
+        "method, such as synthesis.decay.start=0.2; dpsyn recipes gum lists those of gum. May be given several times."
     },
 )
 @click.option(
@@ -110,6 +110,9 @@ def choose_synthesis(settings: Sequence[str]) -> Gibbs | GUM | MCF | None:
         return None
     if _ROOT not in given:
         first = next(iter(given))
-        raise UserError(f"--set {first} is an option of a method; name the method too, such as --set {_ROOT}=gum")
+        raise UserError(
+            f"--set {first} is an option of a synthesis method; name the method too, with --set {_ROOT}=NAME: "
+            f"{', '.join(SYNTHESIS_METHODS)}. dpsyn recipes NAME lists its options"
+        )
     name = given.pop(_ROOT)
     return dpsyn.find_synthesis(name, {path.removeprefix(f"{_ROOT}."): value for path, value in given.items()})

@@ -76,8 +76,8 @@ def dpsyn() -> None:
     \b
       dpsyn synthesize people.csv -s schema.yaml --epsilon 1 -o synthetic.csv
 
-    Every command explains itself with --help. With -q, a command prints nothing but errors and the results asked for:
-    no progress and no notes.
+    Every command explains itself with --help. Commands that show progress or notes have -q, with which they print
+    nothing but errors and the results asked for.
     """
 
 

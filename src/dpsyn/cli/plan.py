@@ -68,10 +68,10 @@ def check(file: Path, schema: Path) -> None:
       dpsyn plan check plan.yaml -s schema.yaml
     """
     plan = dpsyn.Plan.load(file, dpsyn.Schema.load(schema))
+    entries = "1 entry" if len(plan.marginals) == 1 else f"{len(plan.marginals):,} entries"
     output.print_line(
         f"{file} is valid and fits {schema}: {format_count(len(plan.transforms), 'transform')}, "
-        f"{format_count(len(plan.marginals), 'line')} of marginals, "
-        f"{format_count(len(plan.groups), 'group')}."
+        f"{entries} under marginals, {format_count(len(plan.groups), 'group')}."
     )
     budgets = plan.representative_epsilons()
     if len(budgets) > 1:

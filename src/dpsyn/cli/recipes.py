@@ -1,7 +1,8 @@
-"""``dpsyn recipes``: the algorithms that a release can use, and their options."""
+"""``dpsyn recipes``: the algorithms that a release can use, its synthesis methods, and the options of each."""
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import json
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import click
 
 import dpsyn
 from dpsyn.cli import output
-from dpsyn.cli.common_options import DEFAULT_RECIPE, common_options
+from dpsyn.cli.common_options import DEFAULT_RECIPE, SYNTHESIS_METHODS, common_options
 from dpsyn.errors import UserError
 
 if TYPE_CHECKING:
@@ -25,28 +26,32 @@ if TYPE_CHECKING:
 def command(name: str | None, as_json: bool) -> None:
     """List the recipes: the algorithms that decide what is measured and how rows are synthesized.
 
-    With NAME, explain one recipe and list all of its options, with type, default and reason. Give a recipe with
-    --recipe NAME, and an option with --set PATH=VALUE. Baselines are for comparisons, not for releases.
+    With NAME, explain one recipe or one synthesis method and list all of its options, with type, default and reason.
+    Give a recipe with --recipe NAME, a synthesis method with --set synthesis=NAME, and an option with
+    --set PATH=VALUE. Baselines are for comparisons, not for releases.
 
     \b
       dpsyn recipes
       dpsyn recipes privsyn
       dpsyn recipes privsyn --json
+      dpsyn recipes gum                             options of a synthesis method, also for dpsyn generate
       dpsyn synthesize people.csv -s schema.yaml --epsilon 1 --recipe privsyn --set rare_rows=800 -o synthetic.csv
     """
-    if name is not None and name not in dpsyn.RECIPES:
-        raise UserError(f"there is no recipe {name!r}; there are {', '.join(dpsyn.RECIPES)}")
-    if as_json:
-        data = (
-            [_recipe_data(recipe) for recipe in dpsyn.RECIPES.values()]
-            if name is None
-            else _recipe_data(dpsyn.RECIPES[name])
+    if name is not None and name not in dpsyn.RECIPES and name not in SYNTHESIS_METHODS:
+        raise UserError(
+            f"there is no recipe {name!r}; there are {', '.join(dpsyn.RECIPES)}, and the synthesis methods "
+            f"{', '.join(SYNTHESIS_METHODS)}"
         )
-        output.print_line(json.dumps(data, indent=2, ensure_ascii=False))
+    if as_json:
+        names = (*dpsyn.RECIPES, *SYNTHESIS_METHODS) if name is None else (name,)
+        data = [_recipe_data(dpsyn.RECIPES[n]) if n in dpsyn.RECIPES else _method_data(n) for n in names]
+        output.print_line(json.dumps(data if name is None else data[0], indent=2, ensure_ascii=False))
     elif name is None:
         _show_recipes()
-    else:
+    elif name in dpsyn.RECIPES:
         _show_recipe(dpsyn.RECIPES[name])
+    else:
+        _show_method(name)
 
 
 def _show_recipes() -> None:
@@ -54,7 +59,11 @@ def _show_recipes() -> None:
         recipes = [recipe for recipe in dpsyn.RECIPES.values() if recipe.is_baseline == is_baseline]
         rows = [(recipe.name, recipe.summary) for recipe in recipes]
         output.print_table(title, ("name", "what it does"), rows)
-    output.print_line(f"The default is {DEFAULT_RECIPE}. Options of a recipe: dpsyn recipes NAME")
+    methods = [(name, _summarize(dpsyn.find_synthesis(name))) for name in SYNTHESIS_METHODS]
+    output.print_table("Synthesis methods, for --set synthesis=NAME", ("name", "how rows are made"), methods)
+    output.print_line(
+        f"The default is {DEFAULT_RECIPE}. Options of a recipe or of a synthesis method: dpsyn recipes NAME"
+    )
 
 
 def _show_recipe(recipe: type[Recipe]) -> None:
@@ -62,12 +71,18 @@ def _show_recipe(recipe: type[Recipe]) -> None:
     output.print_line(f"{kind} {recipe.name}: {recipe.summary}\n")
     output.print_line(describe_recipe(recipe) + "\n")
     options = _sort_options(dpsyn.list_options(recipe))
-    rows = [(o.path, o.type, o.default, o.description.replace("``", "")) for o in options]
-    output.print_table("Options, for --set PATH=VALUE", ("path", "type", "default", "what it does"), rows)
+    _show_options("Options, for --set PATH=VALUE", options)
+    if any(option.path == "synthesis" for option in options):
+        output.print_line(f"Options of each synthesis method: dpsyn recipes {'|'.join(SYNTHESIS_METHODS)}")
     output.print_line(f"Example:  {example_command(recipe, options)}")
 
 
-def describe_recipe(recipe: type[Recipe]) -> str:
+def _show_options(title: str, options: Sequence[Option]) -> None:
+    rows = [(o.path, o.type, o.default, o.description.replace("``", "")) for o in options]
+    output.print_table(title, ("path", "type", "default", "what it does"), rows)
+
+
+def describe_recipe(recipe: object) -> str:
     """The docstring of a recipe for users of the command line: without Python examples and the list of fields."""
     text = (inspect.getdoc(recipe) or "").partition("\nAttributes:")[0]
     paragraphs = [part.strip("\n") for part in text.split("\n\n")]
@@ -99,6 +114,7 @@ def _sort_options(options: Sequence[Option]) -> list[Option]:
 def _recipe_data(recipe: type[Recipe]) -> dict[str, Any]:
     options = _sort_options(dpsyn.list_options(recipe))
     return {
+        "kind": "recipe",
         "name": recipe.name,
         "summary": recipe.summary,
         "description": describe_recipe(recipe),
@@ -107,4 +123,58 @@ def _recipe_data(recipe: type[Recipe]) -> dict[str, Any]:
             {"path": o.path, "type": o.type, "default": o.default, "description": o.description} for o in options
         ],
         "example": example_command(recipe, options),
+    }
+
+
+# ── synthesis methods ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _show_method(name: str) -> None:
+    output.print_line(f"Synthesis method {name}, for --set synthesis={name}\n")
+    output.print_line(describe_recipe(dpsyn.find_synthesis(name)) + "\n")
+    for choice, options in list_method_options(name).items():
+        _show_options(f"Options with --set {choice}", options)
+    output.print_line(f"Example:  dpsyn generate s.dpsyn --set synthesis={name} -o rows.csv")
+
+
+def list_method_options(name: str) -> dict[str, list[Option]]:
+    """The options of a synthesis method by the choice that they belong to, such as ``synthesis=gum``.
+
+    An option that takes one of several objects, such as ``synthesis.decay``, is followed by the options of each object.
+    """
+    options = dpsyn.list_options(dpsyn.find_synthesis(name))
+    own = [option for option in options if "." not in option.path]
+    listed = {f"synthesis={name}": [_prefix_path(option) for option in own]}
+    nested = {option.path.partition(".")[0] for option in options if "." in option.path}
+    for chooser in (option for option in own if option.path in nested):
+        for choice in chooser.type.split("|"):
+            inner = dpsyn.list_options(dpsyn.find_synthesis(name, {chooser.path: choice}))
+            listed[f"synthesis.{chooser.path}={choice}"] = [
+                _prefix_path(option) for option in inner if option.path.startswith(f"{chooser.path}.")
+            ]
+    return listed
+
+
+def _prefix_path(option: Option) -> Option:
+    return dataclasses.replace(option, path=f"synthesis.{option.path}")
+
+
+def _summarize(method: object) -> str:
+    """The first sentence of a method's description."""
+    return describe_recipe(method).partition("\n\n")[0].replace("\n", " ")
+
+
+def _method_data(name: str) -> dict[str, Any]:
+    method = dpsyn.find_synthesis(name)
+    return {
+        "kind": "synthesis",
+        "name": name,
+        "summary": _summarize(method),
+        "description": describe_recipe(method),
+        "options": [
+            {"with": choice, **dataclasses.asdict(option)}
+            for choice, options in list_method_options(name).items()
+            for option in options
+        ],
+        "example": f"dpsyn generate s.dpsyn --set synthesis={name} -o rows.csv",
     }

@@ -81,9 +81,12 @@ def parse_weights(texts: Iterable[str]) -> dict[str, float]:
             (part.strip() for part in text.rpartition("=")) if "=" in text else (text.strip(), "", "")
         )
         try:
-            weights[name] = float(weight) if equals else DEFAULT_WEIGHT
+            number = float(weight) if equals else DEFAULT_WEIGHT
         except ValueError:
             raise UserError(f"--weight {text!r} has no number after the =; write NAME or NAME=NUMBER") from None
+        if name in weights:
+            raise UserError(f"--weight gives {name} twice, as {weights[name]:g} and as {number:g}; give it once")
+        weights[name] = number
     return weights
 
 

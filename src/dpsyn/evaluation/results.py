@@ -19,8 +19,9 @@ EVALUATION_NOTICE = (
 """What every output of an evaluation states first."""
 
 IDENTICAL_ROWS_NOTE = (
-    "A description, not the privacy guarantee: common rows coincide by chance, and a table without any identical row "
-    "can still reveal people. What protects them is the guarantee in the certificate of the release."
+    "The share of identical rows describes the table; it is not the privacy guarantee. Common rows coincide by chance, "
+    "and a table without any identical row can still reveal people. What protects them is the guarantee in the "
+    "certificate of the release."
 )
 """What is stated wherever identical rows are counted."""
 

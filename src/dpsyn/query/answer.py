@@ -80,25 +80,25 @@ class Answer:
         sizes = " × ".join(str(len(values)) for values in self.labels)
         return f"Answer({', '.join(self.attributes)}: {sizes} counts, {self.source})"
 
-    def interval(self, level: float = 0.95) -> tuple[QueryValues, QueryValues]:
+    def interval(self, confidence: float = 0.95) -> tuple[QueryValues, QueryValues]:
         """The lower and upper ends of a confidence interval for each count; they may be negative.
 
-        For a covered answer it contains the true count with probability ``level``, unless attributes are interpolated.
-        For other answers it contains, with that probability, the answer that would have been given without noise; the
-        ``model_error`` comes on top.
+        For a covered answer it contains the true count with probability ``confidence``, unless attributes are
+        interpolated. For other answers it contains, with that probability, the answer that would have been given
+        without noise; the ``model_error`` comes on top.
         """
-        if not 0 < level < 1:
-            raise QueryError(f"the level is {level}; give a probability between 0 and 1, such as 0.95")
-        width = NormalDist().inv_cdf((1 + level) / 2) * self.standard_errors
+        if not 0 < confidence < 1:
+            raise QueryError(f"the confidence is {confidence}; give a probability between 0 and 1, such as 0.95")
+        width = NormalDist().inv_cdf((1 + confidence) / 2) * self.standard_errors
         return self.interval_centers - width, self.interval_centers + width
 
-    def to_arrow(self, level: float = 0.95) -> pa.Table:
+    def to_arrow(self, confidence: float = 0.95) -> pa.Table:
         """A row for each count: the values of the attributes, the count, its standard error, and an interval.
 
         The columns of numbers are ``count``, ``standard_error``, ``low`` and ``high``; ``count_`` and so on if an
         attribute has the same name.
         """
-        low, high = self.interval(level)
+        low, high = self.interval(confidence)
         numbers = (self.counts, self.standard_errors, low, high)
         values = list(zip(*product(*self.labels), strict=True)) if self.counts.size else [()] * len(self.attributes)
         columns = [pa.array(column, pa.string()) for column in values] + [pa.array(array.ravel()) for array in numbers]
@@ -108,22 +108,22 @@ class Answer:
         """A name for a column of numbers that no attribute has."""
         return self._unused_name(f"{name}_") if name in self.attributes else name
 
-    def to_pandas(self, level: float = 0.95) -> pd.DataFrame:
+    def to_pandas(self, confidence: float = 0.95) -> pd.DataFrame:
         """The table of ``to_arrow`` as a pandas DataFrame."""
-        return convert_table(self.to_arrow(level), "pandas")
+        return convert_table(self.to_arrow(confidence), "pandas")
 
-    def to_polars(self, level: float = 0.95) -> pl.DataFrame:
+    def to_polars(self, confidence: float = 0.95) -> pl.DataFrame:
         """The table of ``to_arrow`` as a polars DataFrame."""
-        return convert_table(self.to_arrow(level), "polars")
+        return convert_table(self.to_arrow(confidence), "polars")
 
-    def to_data(self, level: float = 0.95) -> dict[str, Any]:
+    def to_data(self, confidence: float = 0.95) -> dict[str, Any]:
         """The whole answer as plain data for JSON."""
         return {
             "attributes": list(self.attributes),
-            "how": self.source,
-            "level": level,
+            "source": self.source,
+            "confidence": confidence,
             "model_error": self.model_error,
             "split": list(self.interpolated_attributes),
             "notes": list(self.notes),
-            "counts": self.to_arrow(level).to_pylist(),
+            "counts": self.to_arrow(confidence).to_pylist(),
         }

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _SOURCE_NOTES = {
     "covered": (
         "Covered: a released marginal contains all of these attributes. An interval contains the true count with "
-        "probability {level}; it is centered at the count before negative counts were removed."
+        "probability {confidence}; it is centered at the count before negative counts were removed."
     ),
     "interpolated": (
         "Covered, but finer than measured: a released marginal contains all of these attributes with coarser values. "
@@ -32,15 +32,15 @@ _SOURCE_NOTES = {
 }
 
 
-def answer_headings(answer: Answer, level: float) -> tuple[str, ...]:
+def answer_headings(answer: Answer, confidence: float) -> tuple[str, ...]:
     """The columns of ``answer_rows``; those after the attributes are numbers."""
-    return (*answer.attributes, "count", "± standard error", f"{_format_level(level)} interval")
+    return (*answer.attributes, "count", "± standard error", f"{_format_confidence(confidence)} interval")
 
 
-def answer_rows(answer: Answer, level: float, max_rows: int | None = None) -> list[tuple[str, ...]]:
+def answer_rows(answer: Answer, confidence: float, max_rows: int | None = None) -> list[tuple[str, ...]]:
     """A row of text for each count, or for the first ``max_rows`` counts."""
     *columns, count, error, low, high = (
-        column.to_pylist() for column in answer.to_arrow(level).slice(0, max_rows).itercolumns()
+        column.to_pylist() for column in answer.to_arrow(confidence).slice(0, max_rows).itercolumns()
     )
     numbers = [
         (_format_row_count(c), _format_row_count(e), f"{_format_row_count(a)} … {_format_row_count(b)}")
@@ -49,10 +49,11 @@ def answer_rows(answer: Answer, level: float, max_rows: int | None = None) -> li
     return [(*values, *texts) for *values, texts in zip(*columns, numbers, strict=True)]
 
 
-def answer_lines(answer: Answer, level: float) -> list[str]:
+def answer_lines(answer: Answer, confidence: float) -> list[str]:
     """How the answer was computed, and the errors that its standard errors do not include."""
     interpolated = answer.source == "covered" and answer.interpolated_attributes
-    lines = [_SOURCE_NOTES["interpolated" if interpolated else answer.source].format(level=_format_level(level))]
+    note = _SOURCE_NOTES["interpolated" if interpolated else answer.source]
+    lines = [note.format(confidence=_format_confidence(confidence))]
     if answer.source != "covered":
         lines.append(_model_error_line(answer))
     if answer.interpolated_attributes:
@@ -74,8 +75,8 @@ def _model_error_line(answer: Answer) -> str:
     )
 
 
-def _format_level(level: float) -> str:
-    return f"{format_number(100 * level, 4)} %"
+def _format_confidence(confidence: float) -> str:
+    return f"{format_number(100 * confidence, 4)} %"
 
 
 def _format_row_count(number: float) -> str:

@@ -128,9 +128,9 @@ def _overall_scores(evaluation: Evaluation) -> Iterator[ScoreRow]:
 def _marginal_scores(evaluation: Evaluation) -> Iterator[ScoreRow]:
     distances, correlations = evaluation.distances, evaluation.correlations
     metrics = [
-        (f"distance of {format_count(len(evaluation.attributes), '1-way marginal')}", distances.one_way),
-        (f"distance of {format_count(len(evaluation.pairs), '2-way marginal')}", distances.two_way),
-        (f"distance of {format_count(distances.triples, '3-way marginal')}", distances.three_way),
+        (f"distance of {format_count(len(evaluation.attributes), 'one-way marginal')}", distances.one_way),
+        (f"distance of {format_count(len(evaluation.pairs), 'two-way marginal')}", distances.two_way),
+        (f"distance of {format_count(distances.triples, 'three-way marginal')}", distances.three_way),
         ("difference of Cramér's V", correlations.cramers_v),
         ("difference of Spearman's ρ", correlations.spearman),
     ]
@@ -177,7 +177,7 @@ def worst_rows(evaluation: Evaluation) -> list[tuple[str, ...]]:
 
 def evaluation_notes(evaluation: Evaluation) -> list[str]:
     """Remarks on the scores, as sentences."""
-    notes = [f"Identical rows: {evaluation.identical.note}"]
+    notes = [evaluation.identical.note]
     outside = [
         f"{attribute.name} ({' / '.join(map(_format_percent, attribute.outside))})"
         for attribute in evaluation.attributes

@@ -99,7 +99,7 @@ def _cap_data(cap: Cap | None) -> dict[str, float] | None:
 
 def _privacy_unit_text(account: DatasetAccount) -> str:
     units = dict.fromkeys(run.privacy_unit.description for run in account.runs)
-    return f"against {'; '.join(units)}" if units else "nothing yet, there was no release"
+    return f"against {'; '.join(units)}" if units else "nothing yet, because nothing was released"
 
 
 def _cap_text(cap: Cap | None) -> str:

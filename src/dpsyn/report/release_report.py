@@ -57,14 +57,14 @@ _COLUMNS = (
 _BANNERS: dict[bool | None, tuple[BannerTone, str]] = {
     True: (
         "public",
-        "May be published: this page was made from the released counts and the synthetic rows alone. No real row was "
-        "read for it, so it costs no privacy beyond the guarantee below.",
+        "May be published: this comparison was made from the released counts and the synthetic rows alone. No real "
+        "row was read for it, so it costs no privacy beyond the guarantee of the release.",
     ),
-    False: ("private", f"{NOT_PRIVATE}: the noise came from a test. Publish neither this page nor the rows."),
+    False: ("private", f"{NOT_PRIVATE}: the noise came from a test. Publish neither this comparison nor the rows."),
     None: (
         "warning",
-        f"{NOT_VERIFIED} This page was made from counts that were measured elsewhere and from synthetic rows. It may "
-        "be published if the counts may be.",
+        f"{NOT_VERIFIED} This comparison was made from counts that were measured elsewhere and from synthetic rows. It "
+        "may be published if the counts may be.",
     ),
 }
 
@@ -90,7 +90,7 @@ def comparison_report(synopsis: Synopsis, comparison: ReleaseComparison) -> str:
 
 
 def publication_banner(synopsis: Synopsis) -> str:
-    """Whether the report may be published, and why."""
+    """Whether the comparison may be published, and why; for a page and for a terminal."""
     return _BANNERS[is_private(synopsis.releases)][1]
 
 
@@ -129,7 +129,7 @@ def _describe_releases(releases: Sequence[Release]) -> str:
 
 def _overall_scores(comparison: ReleaseComparison) -> Iterator[ScoreRow]:
     """The mean distances of one-way marginals, pairs and larger marginals, and the mean difference in σ."""
-    yield _mean_distance("1-way marginals over bins", [attribute.distance for attribute in comparison.attributes])
+    yield _mean_distance("one-way marginals over bins", [attribute.distance for attribute in comparison.attributes])
     if comparison.pairs:
         yield _mean_distance("pairs", [pair.distance for pair in comparison.pairs])
     larger = [marginal.distance for marginal in comparison.marginals if len(marginal.clique) > 2]

@@ -45,8 +45,8 @@ def describe_package(
     return {
         "profile": f"{tabular}data-package",
         "name": _slug(dataset) or "synthetic-table",
-        "description": "Synthetic rows made by DPSyn from noisy counts; no row is that of a real person."
-        + (f" All of them were sampled to meet {conditions}." if conditions else ""),
+        "description": "Synthetic rows, sampled by DPSyn from a model of noisy counts. A row may equal a real one by "
+        "chance." + (f" All of them were sampled to meet {conditions}." if conditions else ""),
         "resources": [
             {
                 "profile": f"{tabular}data-resource",

@@ -136,9 +136,9 @@ def _format_readme(table_name: str, conditions: str, *, private: bool | None) ->
     )
     return (
         f"{stamp}{scope}"
-        f"The rows of {table_name} are synthetic: they were sampled from noisy counts, and no row is that of a real\n"
-        f"person. Use them for statistics over many rows. {CERTIFICATE_TEXT_NAME} states the privacy guarantee for\n"
-        f"the people whose data was counted ({CERTIFICATE_JSON_NAME} is the same for programs), and\n"
+        f"The rows of {table_name} are synthetic: they were sampled from a model of noisy counts. A row may equal a\n"
+        f"real one by chance. Use them for statistics over many rows. {CERTIFICATE_TEXT_NAME} states the privacy\n"
+        f"guarantee for the people whose data was counted ({CERTIFICATE_JSON_NAME} is the same for programs), and\n"
         f"{datapackage.DATAPACKAGE_NAME} describes the columns. {SYNOPSIS_NAME} holds the noisy counts themselves:\n"
         f"dpsyn generate samples more rows from it and dpsyn inspect shows what was measured, at no cost to privacy.\n"
     )

@@ -55,7 +55,8 @@ class Synopsis:
 
     def __repr__(self) -> str:
         names = ", ".join(self.model.recoding.names)
-        return f"Synopsis(about {self.rows:,} rows; {len(self.releases)} releases; {names})"
+        releases = "1 release" if len(self.releases) == 1 else f"{len(self.releases)} releases"
+        return f"Synopsis(about {self.rows:,} rows; {releases}; {names})"
 
     @property
     def certificates(self) -> tuple[Certificate | None, ...]:
