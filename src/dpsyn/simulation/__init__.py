@@ -1,6 +1,6 @@
 """Simulated tables for any schema: a random but realistic joint distribution from a public process and a seed."""
 
 from dpsyn.simulation._simulate import Simulation, simulate
-from dpsyn.simulation.strength import InteractionStrength
+from dpsyn.simulation.dependence_strength import InteractionStrength
 
 __all__ = ["InteractionStrength", "Simulation", "simulate"]

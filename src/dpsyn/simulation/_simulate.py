@@ -13,8 +13,8 @@ from dpsyn.constraints import repair_rows
 from dpsyn.encoding import Codec, Codes, narrowest_dtype
 from dpsyn.errors import UserError
 from dpsyn.schema import Identifier, Impossible, Schema, Total, canonical_text
-from dpsyn.simulation.process import Process, random_process
-from dpsyn.simulation.strength import InteractionStrength, measure_interactions
+from dpsyn.simulation.bayesian_network import Process, random_process
+from dpsyn.simulation.dependence_strength import InteractionStrength, measure_interactions
 
 CHUNK_ROWS = 1 << 15
 """Rows of a chunk. A chunk depends only on the seed and its number, so memory does not grow with the number of rows,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from dpsyn.inference.mutual_consistency import intersection_closure
+from dpsyn.inference.consistency import intersection_closure
 from dpsyn.marginals import Clique, Estimate
 
 VARIANCES = (0.01, 1.0, 4.0, 100.0, 1e4)

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpsyn.inference.consistency import extrapolate_step
-from dpsyn.inference.mutual_consistency import TableLayout, Vector, find_overlaps, make_mutually_consistent
+from dpsyn.inference.consistency import TableLayout, Vector, extrapolate_step, find_overlaps, make_mutually_consistent
 from dpsyn.inference.nonnegativity import norm_sub_each
 from dpsyn.marginals import Estimate
 from dpsyn.marginals.estimate import average_estimates

@@ -6,7 +6,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsyn.inference.mutual_consistency import intersection_closure
+from dpsyn.inference.consistency import intersection_closure
 from dpsyn.marginals import Clique
 from tests.inference.consistency import naive
 

@@ -7,13 +7,7 @@ import pytest
 from hypothesis import given
 
 from dpsyn.errors import InternalError
-from dpsyn.inference.mutual_consistency import (
-    TableLayout,
-    find_overlaps,
-    make_mutually_consistent,
-    weighted_total,
-    widest_gap,
-)
+from dpsyn.inference.consistency import TableLayout, find_overlaps, make_mutually_consistent, weighted_total, widest_gap
 from dpsyn.marginals import Estimate
 from dpsyn.marginals.estimate import average_estimates
 from tests.inference.consistency import families, naive

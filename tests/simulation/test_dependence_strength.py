@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpsyn.simulation.strength import measure_interactions
+from dpsyn.simulation.dependence_strength import measure_interactions
 
 RANDOM = np.random.default_rng(0)
 
