@@ -361,6 +361,9 @@ def _advice(hint: Any, field: dataclasses.Field[Any]) -> str:
     if classes := [*_family(hint).values()]:
         objects = ", ".join(f"{cls.__name__}(…)" for cls in classes)
         return f"an object: {objects}" if len(classes) > 1 else f"an object such as {objects}"
+    origin = typing.get_origin(hint)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return "a dictionary such as {'income': 4}"
     if isinstance(hint, type) and hint not in _TYPE_NAMES:
         return f"an object of type {hint.__name__}"
     return f"a value of this kind: {_type_words(hint, field)}"
