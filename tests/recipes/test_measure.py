@@ -501,7 +501,9 @@ def test_weights_move_budget_to_what_matters() -> None:
 
 @pytest.mark.parametrize("weights", ["a", ["a"], {"a": "much"}, {"a": None}])
 def test_what_are_no_weights_is_refused(weights: Any) -> None:
-    with pytest.raises(UserError, match=r"are no attribute weights; give numbers|give a dictionary such as \{'income': 4\}"):
+    with pytest.raises(
+        UserError, match=r"are no attribute weights; give numbers|give a dictionary such as \{'income': 4\}"
+    ):
         dpsyn.measure(dependent(50, SIZES), codes(**SIZES), 1.0, recipe=DPSyn(weights=weights))
 
 
