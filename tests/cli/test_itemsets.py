@@ -157,7 +157,7 @@ def test_a_run_whose_output_failed_is_resumed_at_no_cost(
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("phase", ["choosing", "counting"])
+@pytest.mark.parametrize("phase", ["selecting", "counting"])
 def test_a_killed_run_continues_or_reports_what_was_lost(phase: str) -> None:
     command = [sys.executable, "-m", "dpsyn", *MINE, "-o", "a.csv", "--ledger", "l.db", "--dataset", "shop"]
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)

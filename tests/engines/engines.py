@@ -119,7 +119,7 @@ def kill_a_worker_once(monkeypatch: pytest.MonkeyPatch, name: str, marker: Path)
         return task(*others, read_and_die(batches))
 
     others = {other: getattr(spark_tasks, other) for other in dir(spark_tasks) if not other.startswith("__")}
-    monkeypatch.setattr(spark, "tasks", types.SimpleNamespace(**{**others, name: run}))
+    monkeypatch.setattr(spark, "spark_tasks", types.SimpleNamespace(**{**others, name: run}))
 
 
 FOLDER = tempfile.TemporaryDirectory()
