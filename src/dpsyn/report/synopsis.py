@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from dpsyn.inference import Release, Scores
     from dpsyn.synopsis import Synopsis
 
-
 SPENDING_HEADINGS = ("measurement", "cells", "noise σ", "share of budget")
 """The columns of ``spending_rows``; all but the first are numbers."""
 
@@ -28,6 +27,8 @@ _MAX_SHOWN = 5
 """Scores, and recoded attributes, that are listed."""
 
 _UNKNOWN_CELL = "—"
+
+_WAYS = {1: "one", 2: "two", 3: "three", 4: "four"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,7 @@ def spending_line(release: Release) -> str:
     parts = []
     for ways in sorted({entry.ways for entry in entries}, key=lambda ways: ways or math.inf):
         shares = [entry.budget_share or 0.0 for entry in entries if entry.ways == ways]
-        noun = f"{ways}-way marginal" if ways else "other measurement"
+        noun = f"{_WAYS.get(ways, ways)}-way marginal" if ways else "other measurement"
         parts.append(f"{_format_share(sum(shares))} on {format_count(len(shares), noun)}")
     return f"The budget was spent: {', '.join(parts)}." if parts else ""
 
