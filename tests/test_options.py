@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import pytest
@@ -175,6 +176,8 @@ def test_an_unknown_object_or_field_is_refused() -> None:
         (lambda: API.AdaptiveSelection(max_triples=-1), "give at least 0"),
         (lambda: API.PriView(views="covering:2x8"), "views of PriView is 'covering:2x8'; give an object"),
         (lambda: API.Planned(plan="plan.yaml"), "plan of Planned is 'plan.yaml'; give an object of type Plan"),
+        (lambda: API.AdaptiveSelection(score_share=0), "score_share is 0; scores need a part of the budget"),
+        (lambda: API.DPSyn(initial_share=0), "initial_share is 0; one-way marginals need"),
         (lambda: API.Direct(ways=0), "ways of Direct is 0; give at least 1"),
         (lambda: API.MWEM(rounds=0), "rounds of MWEM is 0"),
         (lambda: API.find_synthesis("gum", {"moves": "dupl"}), "option synthesis.moves is 'dupl'"),
@@ -201,3 +204,20 @@ def test_every_recipe_lists_its_options_and_stores_them_as_data(name: str) -> No
     assert json.loads(json.dumps(recipe.to_data()))["name"] == name
     plain = {option.path: option.default for option in options if option.default not in ("", "none")}
     assert dpsyn.find_recipe(name, plain) == recipe
+
+
+def test_a_recipe_does_not_change_with_the_dictionary_it_was_made_from() -> None:
+    weights = {"a": 2.0}
+    recipe = dpsyn.DPSyn(weights=weights)
+
+    weights["a"] = 3.0
+
+    assert recipe.weights == {"a": 2.0}
+
+
+def test_the_error_of_a_plan_file_is_shown_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "plan.yaml"
+    file.write_text("dpsyn_plan: 1\nthreshold: .inf\n", "utf-8")
+
+    with pytest.raises(dpsyn.PlanError, match="line 2: threshold is inf"):
+        dpsyn.find_recipe("planned", {"plan": str(file)})

@@ -203,6 +203,8 @@ def _parse_value(value: Any, hint: Any, field: dataclasses.Field[Any], path: str
         if "parse" in field.metadata:
             return field.metadata["parse"](value)
         return _parse_text(value, hint)
+    except UserError:
+        raise  # the text form has a message of its own
     except (ValueError, ZeroDivisionError, OverflowError):
         raise UserError(f"option {path} is {value!r}; it takes: {_type_words(hint, field)}") from None
 

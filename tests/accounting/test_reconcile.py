@@ -28,7 +28,7 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
             PrivacyUnit(id="person", max_rows=2),
             dataset="clinic",
             ledger=made,
-            recipe={"name": "privsyn", "budget_shares": [1, 1, 8]},
+            recipe={"name": "privsyn", "budget_shares": [1, 1, 8], "rare_sigmas": -1.5},
         )
         for purpose in ("age", "sex", "age, sex"):
             run.charge(

@@ -16,6 +16,7 @@ import pytest
 
 from dpsyn.accounting import Budget, Cap, Certificate, Ledger
 from dpsyn.accounting.privacy_unit import CHANGED_UNITS
+from dpsyn.encoding import Recoding
 from dpsyn.engines import Engine
 from dpsyn.errors import BudgetError, DPSynError, InternalError, LedgerError, SchemaError, SourceError
 from dpsyn.private import PrivateTable, ReleaseLimits, SystemNoise, open_private
@@ -159,6 +160,14 @@ def test_reals_are_narrowed_on_their_lattice() -> None:
         narrowed: Any = table.discover_range("w", table.budget.rho).schema["w"]
 
     assert (narrowed.low, narrowed.high) == (0, 51.1)
+
+
+def test_a_recoding_that_could_look_at_rows_is_refused() -> None:
+    class Watching(Recoding):
+        pass
+
+    with opened() as table, pytest.raises(InternalError, match="a subclass could look at rows"):
+        table.recode(Watching(table.recoding.columns, table.recoding.origin))
 
 
 def test_a_recoding_is_measured_instead() -> None:

@@ -103,7 +103,8 @@ def _find_differences(path: str, stated: Any, recorded: Any) -> Iterator[str]:
 
 def _is_same_value(stated: Any, recorded: Any) -> bool:
     if isinstance(recorded, float) and isinstance(stated, int | float):
-        return recorded * (1 - _RELATIVE_TOLERANCE) <= stated <= recorded * (1 + _RELATIVE_TOLERANCE)
+        margin = _RELATIVE_TOLERANCE * abs(recorded)
+        return recorded - margin <= stated <= recorded + margin
     return type(stated) is type(recorded) and bool(stated == recorded)
 
 

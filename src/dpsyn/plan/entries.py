@@ -145,9 +145,9 @@ class MergingTransform(Transform, frozen=True, kw_only=True):
     max_codes: int | None = None
 
     def _check(self) -> None:
-        if self.threshold is not None and self.threshold < 0:
+        if self.threshold is not None and not 0 <= self.threshold < math.inf:
             raise PlanError(f"threshold is {self.threshold}; give a number from 0", ("threshold",))
-        if self.rows < 0:
+        if not 0 <= self.rows < math.inf:
             raise PlanError(f"rows is {self.rows}; give a number from 0", ("rows",))
         if self.max_codes is not None and self.max_codes < 1:
             raise PlanError(f"max_codes is {self.max_codes}; keep at least 1", ("max_codes",))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,7 +58,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             given = getattr(self, field)
             if not isinstance(given, bool):
                 check_share(given, field)
-        if self.threshold < 0:
+        if not 0 <= self.threshold < math.inf:
             raise PlanError(f"threshold is {self.threshold}; give a number from 0", ("threshold",))
         check_weights(self.weights)
         names = [group.name for group in self.groups]

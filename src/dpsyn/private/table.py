@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.accounting import Gaussian, Laplace, MeasurementRecord, PartitionSelection
-from dpsyn.encoding import Codec, Recoding
+from dpsyn.encoding import Codec, RecodedColumn, Recoding
 from dpsyn.engines import Engine
 from dpsyn.errors import InternalError, SchemaError
 from dpsyn.marginals import Clique, Marginal
@@ -202,8 +202,15 @@ class PrivateTable(PrivacyGate):
     def recode(self, recoding: Recoding) -> PrivateTable:
         """The same table with other attributes to measure, made from public facts or released numbers.
 
-        Privacy: a recoding maps each row by itself, so sensitivities do not change. Cost: none.
+        Privacy: a recoding maps each row by itself, so sensitivities do not change. Subclasses are refused, because
+        their methods would see the rows. Cost: none.
         """
+        plain = type(recoding) is Recoding and all(
+            type(column) is RecodedColumn and all(type(table) is np.ndarray for table in column.tables)
+            for column in recoding.columns
+        )
+        if not plain:
+            raise InternalError("the recoding must be a Recoding of plain columns; a subclass could look at rows")
         if recoding.origin != self.recoding.origin:
             raise InternalError("the recoding was made for another schema than the table has now")
         return PrivateTable(self._session, self._engine, self.schema, recoding)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from itertools import combinations
+from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +83,8 @@ class AdaptiveSelection:
             no_merge_below_error=0,
         )
         check_share(self.score_share, "score_share")
+        if not self.score_share:
+            raise UserError("score_share is 0; scores need a part of the budget, such as 0.04")
 
 
 def select_and_measure(
@@ -136,12 +139,9 @@ def select_and_measure(
 
 def check_weights(weights: Mapping[str, float], schema: Schema) -> None:
     """Refuse attribute weights that are no numbers, or of attributes that are not measured."""
-    try:
-        numbers = {name: float(weight) for name, weight in weights.items()}
-    except (AttributeError, TypeError, ValueError):
-        raise UserError(
-            f"weights={weights!r} are no attribute weights; give numbers, such as {{'income': 4}}"
-        ) from None
+    if any(isinstance(weight, bool) or not isinstance(weight, Real) for weight in weights.values()):
+        raise UserError(f"weights={weights!r} are no attribute weights; give numbers, such as {{'income': 4}}")
+    numbers = {name: float(weight) for name, weight in weights.items()}
     measured = [attribute.name for attribute in schema.measured_attributes]
     for name in numbers:
         if name not in measured:

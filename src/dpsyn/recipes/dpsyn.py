@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpsyn.errors import UserError
 from dpsyn.inference import MeasurementRound, PreviousReleases, Release, estimate_one_way, estimate_row_count
 from dpsyn.options import check_options
 from dpsyn.private import PrivateTable
@@ -70,8 +71,11 @@ class DPSyn(Recipe):
 
     def __post_init__(self) -> None:
         check_options(self)
+        object.__setattr__(self, "weights", dict(self.weights))  # later changes of the caller's dictionary do not count
         check_share(self.initial_share, "initial_share")
         check_share(self.max_one_way_share, "max_one_way_share")
+        if not self.initial_share:
+            raise UserError("initial_share is 0; one-way marginals need a part of the budget, such as 0.05")
 
     def check(self, schema: Schema, previous: PreviousReleases | None) -> None:
         """Refuse weights of attributes that are not measured."""

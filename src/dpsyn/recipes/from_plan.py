@@ -78,6 +78,10 @@ class Planned(Recipe):
     selection: AdaptiveSelection = AdaptiveSelection()  # noqa: RUF009 -- frozen
     weights: Mapping[str, float] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "weights", dict(self.weights))  # later changes of the caller's dictionary do not count
+
     def check(self, schema: Schema, previous: PreviousReleases | None) -> None:
         """Refuse a plan or weights that do not fit the schema, and earlier releases."""
         if previous is not None:
