@@ -106,7 +106,7 @@ def set_options(target: _T, values: Mapping[str, Any], *, prefix: str = "") -> _
     its path there, if the object is part of a larger one.
     """
     for path in sorted(values, key=lambda path: path.count(".")):
-        target = _set_option(target, path.split("."), values[path], _Place(target, prefix, path))
+        target = _set_option(target, path, values[path], prefix)
     return target
 
 
@@ -121,7 +121,10 @@ def options_to_data(target: Any) -> dict[str, Any]:
 
 
 def options_from_data(data: Mapping[str, Any], family: Mapping[str, type[_T]]) -> _T:
-    """Read an option object back from plain data; ``family`` lists the possible classes by name."""
+    """Read an option object back from plain data; ``family`` lists the possible classes by name.
+
+    For synthesis methods, whose fields are plain. Fields with a text form of their own, as recipes have, stay data.
+    """
     fields = dict(data)
     name = fields.pop("name", None)
     if name not in family:
@@ -145,45 +148,29 @@ def find_option_object(
 # ── setting ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where an option is set, for messages: the object, what stands before its paths, and the path."""
-
-    root: Any
-    prefix: str
-    path: str
-
-    @property
-    def whole(self) -> str:
-        return f"{self.prefix}{self.path}"
-
-    def unknown(self, target: Any, head: str) -> UserError:
-        """What to say of an option that does not exist."""
-        message = f"{_title(self.root)} has no option {self.whole!r}"
-        outer = self.path.rsplit(".", self.path.count(".") - self.path.split(".").index(head) + 1)[0]
-        if target is not self.root and dataclasses.is_dataclass(target):
-            names = ", ".join(field.name for field in dataclasses.fields(target))
-            return UserError(f"{message}; {self.prefix}{outer} is {_title(target)}, whose options are {names}")
-        known = [option.path for option in list_options(self.root)]
-        close = difflib.get_close_matches(self.path, known, n=1)
-        guess = f"; did you mean {self.prefix}{close[0]}?" if close else ""
-        top = ", ".join(f"{self.prefix}{field.name}" for field in dataclasses.fields(self.root))
-        return UserError(f"{message}{guess}; its options are {top}")
-
-
-def _set_option(target: Any, path: list[str], value: Any, place: _Place) -> Any:
-    head, *rest = path
+def _set_option(target: Any, path: str, value: Any, outer: str) -> Any:
+    """Set the option at a path inside an object that is itself at ``outer``, which is empty or ends with a dot."""
+    head, _, rest = path.partition(".")
     fields = {field.name: field for field in dataclasses.fields(target)} if dataclasses.is_dataclass(target) else {}
     if head not in fields:
-        raise place.unknown(target, head)
+        raise _unknown_option_error(target, path, outer)
     if rest:
-        new = _set_option(getattr(target, head), rest, value, place)
-        return dataclasses.replace(target, **{head: new})
-    new = _parse_value(value, typing.get_type_hints(type(target))[head], fields[head], place.whole)
+        return dataclasses.replace(target, **{head: _set_option(getattr(target, head), rest, value, f"{outer}{head}.")})
+    new = _parse_value(value, typing.get_type_hints(type(target))[head], fields[head], f"{outer}{head}")
     try:
         return dataclasses.replace(target, **{head: new})
     except UserError as error:
-        raise UserError(f"option {place.whole} is {value!r}: {error}") from None
+        raise UserError(f"option {outer}{head} is {value!r}: {error}") from None
+
+
+def _unknown_option_error(target: Any, path: str, outer: str) -> UserError:
+    if not dataclasses.is_dataclass(target):
+        return UserError(f"there is no option {outer + path!r}; {outer[:-1]} holds a value, not further options")
+    close = difflib.get_close_matches(path, [option.path for option in list_options(target)], n=1)
+    guess = f"; did you mean {outer}{close[0]}?" if close else ""
+    names = ", ".join(f"{outer}{field.name}" for field in dataclasses.fields(target))
+    owner = f"{outer[:-1]} is {_title(target)}, which" if outer else _title(target)
+    return UserError(f"{owner} has no option {outer + path!r}{guess}; its options are {names}")
 
 
 def _parse_value(value: Any, hint: Any, field: dataclasses.Field[Any], path: str) -> Any:

@@ -11,13 +11,13 @@ import msgspec
 from dpsyn.accounting import Ledger, default_delta, delta_warning
 from dpsyn.encoding.dataframes import detect_output_format
 from dpsyn.errors import SchemaError, UserError
-from dpsyn.inference import FIRST_RUN_NOTE, MCF, Release, fit_model, is_first_run
+from dpsyn.inference import FIRST_RUN_NOTE, Release, fit_model, is_first_run
 from dpsyn.private import ResourceEstimate, estimate_reading, open_private
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.recipes.base import Recipe
 from dpsyn.recipes.dpsyn import DPSyn
 from dpsyn.recipes.registry import find_recipe
-from dpsyn.schema import Open, Schema, Total
+from dpsyn.schema import Open, Schema
 from dpsyn.synopsis import Synopsis
 
 DEFAULT_RECIPE = DPSyn.name
@@ -75,8 +75,6 @@ def measure(
     previous = Synopsis.load(extend) if isinstance(extend, str | Path) else extend
     schema = _extend_schema(schema, previous) if previous else schema
     recipe.check(schema, previous)
-    if isinstance(recipe.synthesis, MCF) and any(isinstance(rule, Total) and rule.where for rule in schema.rules):
-        raise UserError("mcf cannot meet the public totals of the schema that have a condition; use gibbs or gum")
     budget = recipe.plan_budget(schema, epsilon, _choose_delta(schema, delta))
     progress(f"reading the table{FIRST_RUN_NOTE}" if is_first_run() else "reading the table", 0.0)
     with open_private(

@@ -26,7 +26,7 @@ from dpsyn.plan import check_weights as check_plan_weights
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress
 from dpsyn.recipes.base import Measurements
-from dpsyn.recipes.one_way import count_cells, measurable_pairs
+from dpsyn.recipes.one_way import count_cells, count_one_way_passes, count_score_passes, measurable_pairs
 from dpsyn.schema import Schema
 from dpsyn.selection import (
     CELL_POWER,
@@ -135,6 +135,12 @@ def select_and_measure(
         candidates = _Candidates(table, cliques, scores, predictions, options, weights, is_allowed)
         choice = candidates.choose(rho)
     return measure_cliques(table, measurements, candidates.cliques_to_measure(choice), rho, weights, progress)
+
+
+def count_selection_passes(schema: Schema, options: AdaptiveSelection) -> int:
+    """Passes that one-way marginals and ``select_and_measure`` take at most, and that of a public row count."""
+    scores = count_score_passes(schema) + count_score_passes(schema, options.max_triples * options.max_triple_cells)
+    return count_one_way_passes(schema) + 1 + int(schema.row_count_is_public) + scores + 2
 
 
 def check_weights(weights: Mapping[str, float], schema: Schema) -> None:

@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 from dpsyn.accounting import Budget
 from dpsyn.encoding import Recoding
 from dpsyn.errors import UserError
-from dpsyn.inference import Gibbs, MeasurementRound, PreviousReleases, Scores, Synthesis
+from dpsyn.inference import MCF, Gibbs, MeasurementRound, PreviousReleases, Scores, Synthesis
 from dpsyn.marginals import Estimate
 from dpsyn.options import check_options, options_to_data
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, ignore_progress
-from dpsyn.schema import Schema
+from dpsyn.schema import Schema, Total
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -81,8 +81,10 @@ class Recipe(ABC):
     def max_passes(self, schema: Schema) -> int:
         """How often the table is read at most; a test compares it with what happens."""
 
-    def check(self, schema: Schema, previous: PreviousReleases | None) -> None:  # noqa: B027 -- most have nothing to check
+    def check(self, schema: Schema, previous: PreviousReleases | None) -> None:
         """Refuse options that do not fit the schema, before anything is spent or read."""
+        if isinstance(self.synthesis, MCF) and any(isinstance(rule, Total) and rule.where for rule in schema.rules):
+            raise UserError("mcf cannot meet the public totals of the schema that have a condition; use gibbs or gum")
 
     def plan_budget(self, schema: Schema, epsilon: float, delta: float) -> Budget:
         """The privacy budget for a guarantee of (ε, δ), divided as this recipe needs it."""

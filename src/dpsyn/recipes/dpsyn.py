@@ -21,14 +21,13 @@ from dpsyn.recipes.adaptive_selection import (
     AdaptiveSelection,
     check_share,
     check_weights,
+    count_selection_passes,
     select_and_measure,
     split_rho,
 )
 from dpsyn.recipes.base import Measurements, Recipe
 from dpsyn.recipes.one_way import (
     RARE_SIGMAS,
-    count_one_way_passes,
-    count_score_passes,
     measure_one_way,
     recode_rare_values,
 )
@@ -79,6 +78,7 @@ class DPSyn(Recipe):
 
     def check(self, schema: Schema, previous: PreviousReleases | None) -> None:
         """Refuse weights of attributes that are not measured."""
+        super().check(schema, previous)
         check_weights(self.weights, schema)
 
     def measure(
@@ -109,9 +109,7 @@ class DPSyn(Recipe):
 
     def max_passes(self, schema: Schema) -> int:
         """One-way marginals twice, two rounds of scores, two rounds of marginals, and the public row count."""
-        triple_cells = self.selection.max_triples * self.selection.max_triple_cells
-        scores = count_score_passes(schema) + count_score_passes(schema, triple_cells)
-        return count_one_way_passes(schema) + 1 + int(schema.row_count_is_public) + scores + 2
+        return count_selection_passes(schema, self.selection)
 
 
 def _one_way_share(table: PrivateTable, rounds: Sequence[MeasurementRound]) -> float:

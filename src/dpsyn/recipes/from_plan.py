@@ -37,9 +37,13 @@ from dpsyn.plan import (
 )
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, ignore_progress
-from dpsyn.recipes.adaptive_selection import AdaptiveSelection, check_weights, select_and_measure
+from dpsyn.recipes.adaptive_selection import (
+    AdaptiveSelection,
+    check_weights,
+    count_selection_passes,
+    select_and_measure,
+)
 from dpsyn.recipes.base import Measurements, Recipe
-from dpsyn.recipes.one_way import count_one_way_passes, count_score_passes
 from dpsyn.schema import Schema
 
 DISCOVERY_SHARE = 0.3
@@ -84,6 +88,7 @@ class Planned(Recipe):
 
     def check(self, schema: Schema, previous: PreviousReleases | None) -> None:
         """Refuse a plan or weights that do not fit the schema, and earlier releases."""
+        super().check(schema, previous)
         if previous is not None:
             raise UserError("a plan cannot extend a synopsis yet; measure the table anew, or use another recipe")
         self.plan.check(schema)
@@ -132,9 +137,7 @@ class Planned(Recipe):
 
     def max_passes(self, schema: Schema) -> int:
         """As recipe ``dpsyn``, and those of the plan's own steps."""
-        triple_cells = self.selection.max_triples * self.selection.max_triple_cells
-        scores = count_score_passes(schema) + count_score_passes(schema, triple_cells)
-        return count_one_way_passes(schema) + 1 + int(schema.row_count_is_public) + scores + 2 + PLAN_PASSES
+        return count_selection_passes(schema, self.selection) + PLAN_PASSES
 
 
 @dataclass(frozen=True, slots=True, eq=False)

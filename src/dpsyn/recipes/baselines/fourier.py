@@ -53,6 +53,7 @@ class Fourier(Recipe):
 
     def check(self, schema: Schema, previous: PreviousReleases | None) -> None:
         """Refuse attributes of more than two values, and earlier releases."""
+        super().check(schema, previous)
         refuse_to_extend(previous, self.name)
         wide = [a.name for a in schema.measured_attributes if not a.coded or a.cells != 2]
         if wide:

@@ -68,6 +68,7 @@ class MWEM(Recipe):
 
     def check(self, schema: Schema, previous: PreviousReleases | None) -> None:
         """Refuse what cannot be held as one joint table, and earlier releases."""
+        super().check(schema, previous)
         refuse_to_extend(previous, self.name)
         unknown = [attribute.name for attribute in schema.open_attributes]
         if unknown:
