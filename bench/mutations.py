@@ -378,9 +378,9 @@ _CHARGES = (
             """
             try:
                 ...
-            except X:
-                raise
-            except Exception as E:
+            except X as E:
+                ...
+            except Exception as F:
                 ...
             """,
             "Exception",

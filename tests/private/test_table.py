@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -160,6 +161,21 @@ def test_reals_are_narrowed_on_their_lattice() -> None:
         narrowed: Any = table.discover_range("w", table.budget.rho).schema["w"]
 
     assert (narrowed.low, narrowed.high) == (0, 51.1)
+
+
+def test_an_error_of_ours_while_noise_is_added_holds_no_exact_counts() -> None:
+    class Failing(NoNoise):
+        def add_noise(self, answers: Any) -> Any:
+            raise BudgetError("the sampler refuses")
+
+    failing = open_private(TABLE, SCHEMA, BUDGET, mechanisms=Failing())
+    with failing as table, pytest.raises(BudgetError, match="the sampler refuses") as caught:
+        table.measure([("ok",)], [table.budget.rho])
+
+    names = {frame.f_code.co_name for frame, _ in traceback.walk_tb(caught.tb)}
+    assert "_release" in names
+    assert not {"_count_and_randomize", "add_noise"} & names
+    assert caught.value.__context__ is None
 
 
 def test_a_recoding_that_could_look_at_rows_is_refused() -> None:

@@ -292,13 +292,15 @@ def without_leaking_errors(function: Callable[_P, _T], *args: _P.args, **kwargs:
     Privacy: the message of another error, its context and the variables in its traceback may hold exact counts or
     cells. Hence ours is raised only after the other error is handled and gone. The charge stands.
     """
+    failure: DPSynError
     try:
         return function(*args, **kwargs)
-    except DPSynError:
-        raise
+    except DPSynError as error:  # its message is ours; the frames below it may hold exact counts
+        failure = error.with_traceback(None)
     except Exception as error:  # whatever an engine or a sampler raises
-        kind = type(error).__name__
-    raise InternalError(f"counting rows failed ({kind}); what was charged for it stays spent")
+        failure = InternalError(f"counting rows failed ({type(error).__name__}); what was charged for it stays spent")
+    failure.__cause__ = failure.__context__ = None
+    raise failure
 
 
 # ── interrupts ───────────────────────────────────────────────────────────────────────────────────────────────
