@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -68,7 +67,7 @@ def command(epsilon: float, delta: float, marginals: int, plot: Path | None, as_
     if plot:
         _plot(plot, comparison)
     if as_json:
-        output.print_line(json.dumps(comparison, indent=2, ensure_ascii=False))
+        output.print_line(output.format_json(comparison))
         return
     _show_comparison(comparison)
     if plot:

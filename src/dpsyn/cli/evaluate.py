@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -160,7 +159,7 @@ def _compare_with_release(
             progress("making the report", 0.0)
             output.write_text(page, words.comparison_report(released, comparison))
     if json_file is not None:
-        text = json.dumps(comparison.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        text = output.format_json(comparison.to_dict()) + "\n"
         output.write_text(json_file, text)
     if _prints_results(page, json_file, quiet):
         output.print_line(f"{words.publication_banner(released)}\n")
@@ -231,7 +230,7 @@ def _compared_columns(schema: dpsyn.Schema) -> set[str]:
 def _write_json(target: str, evaluations: list[Evaluation]) -> None:
     from dpsyn.report import evaluation_report as words
 
-    text = json.dumps(words.evaluation_data(evaluations), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    text = output.format_json(words.evaluation_data(evaluations)) + "\n"
     output.write_text(target, text, private=True)
 
 

@@ -60,6 +60,8 @@ def command(
       dpsyn explore sample.csv -s schema.yaml --exact --plan plan.yaml      for data that is public
     """
     _check_options(exact, target, options)
+    if str(draft) == "-":
+        raise UserError("--plan cannot go to standard output; give the name of a file")
     release_run.refuse_collisions({"--output": target, "--plan": draft}, {"data": data, "schema": schema, **options})
     for path in [str(given) for given in (target, draft) if given]:
         if not options["resume"]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -29,7 +28,7 @@ def command(synopsis: Path, as_json: bool) -> None:
     with output.show_status(f"Recomputing the cost of {synopsis}"):
         released = dpsyn.Synopsis.load(synopsis, recompute=True)
     if as_json:
-        output.print_line(json.dumps(words.synopsis_data(released), indent=2, ensure_ascii=False, allow_nan=False))
+        output.print_line(output.format_json(words.synopsis_data(released)))
         return
     for line in words.overview_lines(released):
         output.print_line(line)

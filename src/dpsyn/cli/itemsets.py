@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -137,9 +136,7 @@ def command(
             _write_result(target, result.table(as_text=_is_csv(target)), result.to_data(confidence if rules else None))
     release_run.discard_journal(journal)
     if as_json:
-        output.print_line(
-            json.dumps(result.to_data(confidence if rules else None), ensure_ascii=False, allow_nan=False, indent=2)
-        )
+        output.print_line(output.format_json(result.to_data(confidence if rules else None)))
         return
     if target == "-":
         output.print_table(
@@ -187,7 +184,7 @@ def _is_csv(path: str) -> bool:
 
 def _write_result(path: str, table: Any, data: Any) -> None:
     if path.lower().endswith(".json"):
-        output.write_text(path, json.dumps(data, ensure_ascii=False, allow_nan=False, indent=2) + "\n")
+        output.write_text(path, output.format_json(data) + "\n")
     else:
         dpsyn.write_table(table, path, synthetic=False)
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -61,7 +59,7 @@ def show(file: Path, dataset: str | None, as_json: bool) -> None:
         raise LedgerError(f"there is no dataset {dataset!r} in {file}; it has: {', '.join(names)}")
     shown = [account for account in accounts if dataset in (None, account.dataset)]
     if as_json:
-        _print_json([words.account_data(account) for account in shown])
+        output.print_line(output.format_json([words.account_data(account) for account in shown]))
         return
     for account in shown:
         _print_lines(f"Dataset {account.dataset}", words.account_lines(account))
@@ -106,7 +104,11 @@ def verify(file: Path, records: tuple[Path, ...], as_json: bool) -> int:
         found_by_record = [fault for fault in ledger.verify([checkpoint]).faults if fault not in verification.faults]
         faults += [f"{record}: {fault}" for fault in found_by_record]
     if as_json:
-        _print_json({"entries": verification.entries, "head": head.to_data() if head else None, "faults": faults})
+        output.print_line(
+            output.format_json(
+                {"entries": verification.entries, "head": head.to_data() if head else None, "faults": faults}
+            )
+        )
     elif verification.faults:
         _print_lines(f"{file} is NOT intact:", faults)
         output.print_line("Do not release from it. Compare it with a backup, and find out who could write to it.")
@@ -188,7 +190,3 @@ def _confirm(question: str) -> None:
 
 def _print_lines(title: str, lines: Sequence[str]) -> None:
     output.print_line("\n".join([title, *(f"  {line}" for line in lines)]))
-
-
-def _print_json(data: Any) -> None:
-    output.print_line(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False))

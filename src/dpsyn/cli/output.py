@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import re
 import sys
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
 
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Characters that move the cursor, begin a terminal sequence or change the direction of writing."""
+
+
+def format_json(data: Any) -> str:
+    """Plain data as JSON for people and programs: indented, readable letters, without NaN."""
+    return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def print_line(text: str) -> None:

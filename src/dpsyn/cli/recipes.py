@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -45,7 +44,7 @@ def command(name: str | None, as_json: bool) -> None:
     if as_json:
         names = (*dpsyn.RECIPES, *SYNTHESIS_METHODS) if name is None else (name,)
         data = [_recipe_data(dpsyn.RECIPES[n]) if n in dpsyn.RECIPES else _method_data(n) for n in names]
-        output.print_line(json.dumps(data if name is None else data[0], indent=2, ensure_ascii=False))
+        output.print_line(output.format_json(data if name is None else data[0]))
     elif name is None:
         _show_recipes()
     elif name in dpsyn.RECIPES:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,7 +39,12 @@ def command() -> None:
     "rows",
     "output",
     "force",
-    rows={"type": int, "default": 1_000_000, "show_default": True, "help": "Look at the first N rows only."},
+    rows={
+        "type": click.IntRange(min=1),
+        "default": 1_000_000,
+        "show_default": True,
+        "help": "Look at the first N rows only.",
+    },
     output=TEXT_OUTPUT,
 )
 def draft(data: str, query: str | None, rows: int, target: str, force: bool) -> None:
@@ -138,8 +142,8 @@ def check(file: str, data: str | None, query: str | None) -> int:
 
 
 @command.command("json-schema")
-@common_options("output", output=TEXT_OUTPUT)
-def json_schema(target: str) -> None:
+@common_options("output", "force", output=TEXT_OUTPUT)
+def json_schema(target: str, force: bool) -> None:
     """Write the JSON Schema of schema files, with which editors complete and check them.
 
     In VS Code with the YAML extension, for instance, put the second line at the top of your schema:
@@ -148,7 +152,8 @@ def json_schema(target: str) -> None:
       dpsyn schema json-schema -o dpsyn.schema.json
       # yaml-language-server: $schema=dpsyn.schema.json
     """
-    output.write_text(target, json.dumps(dpsyn.Schema.json_schema(), indent=2, ensure_ascii=False) + "\n")
+    output.refuse_to_overwrite(target, force)
+    output.write_text(target, output.format_json(dpsyn.Schema.json_schema()) + "\n")
     output.print_written(target)
 
 

@@ -109,6 +109,7 @@ def _profile_columns(source: Source, rows: int | None) -> dict[str, ColumnProfil
         raise SourceError(f"{source.label} has no column whose cells are single values")
     rows_read = 0
     for batch in source.batches(list(profiles)):
+        batch = batch if rows is None else batch.slice(0, rows - rows_read)
         for name, profile in profiles.items():
             profile.add(batch.column(name))
         rows_read += batch.num_rows

@@ -58,13 +58,13 @@ class Simulation:
     def strength(self) -> InteractionStrength:
         """How strongly attributes depend on each other, measured on the first chunk of rows."""
         random = np.random.default_rng([self.seed, 1, 0])
-        codes, _ = repair_rows(self.schema, self._codes(0, self._chunk_rows(0), random), random)
+        codes, _ = repair_rows(self.schema, self._codes(self._chunk_rows(0), random), random)
         return measure_interactions([column.astype(np.int64) for column in codes.T], self.seed)
 
     def _chunk_rows(self, number: int) -> int:
         return min(CHUNK_ROWS, self.rows - number * CHUNK_ROWS)
 
-    def _codes(self, number: int, rows: int, random: np.random.Generator) -> Codes:
+    def _codes(self, rows: int, random: np.random.Generator) -> Codes:
         codes = np.empty((rows, len(self._codec.names)), narrowest_dtype(max(self._codec.fine_sizes)), order="F")
         for axis, column in enumerate(self.process.sample(rows, random)):
             codes[:, axis] = column
@@ -72,7 +72,7 @@ class Simulation:
 
     def _batch(self, number: int) -> pa.RecordBatch:
         rows, random = self._chunk_rows(number), np.random.default_rng([self.seed, 1, number])
-        codes, steps = repair_rows(self.schema, self._codes(number, rows, random), random)
+        codes, steps = repair_rows(self.schema, self._codes(rows, random), random)
         decoded = self._codec.decode(
             codes, random, steps={self._codec.names[index]: column for index, column in steps.items()}
         )
@@ -96,8 +96,8 @@ class Simulation:
 def simulate(schema: Schema, rows: int, seed: int) -> Simulation:
     """Simulate a table of a schema, with realistic shapes and dependences that are otherwise random.
 
-    The process is public (``process.py``); without the seed, nothing is known about the table beyond its schema. The
-    same seed gives the same table. It contains no real data, so it may be used for anything.
+    The process is public (``bayesian_network.py``); without the seed, nothing is known about the table beyond its schema.
+    The same seed gives the same table. It contains no real data, so it may be used for anything.
     """
     if not 0 <= rows <= MAX_SIMULATED_ROWS:
         raise UserError(f"{rows:,} rows were requested; give a number from 0 to {MAX_SIMULATED_ROWS:,}")
