@@ -96,8 +96,8 @@ class Simulation:
 def simulate(schema: Schema, rows: int, seed: int) -> Simulation:
     """Simulate a table of a schema, with realistic shapes and dependences that are otherwise random.
 
-    The process is public (``bayesian_network.py``); without the seed, nothing is known about the table beyond its schema.
-    The same seed gives the same table. It contains no real data, so it may be used for anything.
+    The process is public (``bayesian_network.py``); without the seed, nothing is known about the table beyond its
+    schema. The same seed gives the same table. It contains no real data, so it may be used for anything.
     """
     if not 0 <= rows <= MAX_SIMULATED_ROWS:
         raise UserError(f"{rows:,} rows were requested; give a number from 0 to {MAX_SIMULATED_ROWS:,}")
