@@ -55,9 +55,13 @@ def atomic_folder(path: Path) -> Iterator[Path]:
             temporary.mkdir()
         yield temporary
         with _translate_os_errors(path):
+            for file in temporary.rglob("*"):
+                sync(file)
+            sync(temporary)
             if path.is_dir():
                 path.rmdir()  # it is empty; not every system can rename a folder to an existing one
             os.rename(temporary, path)
+            sync(path.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -179,9 +183,26 @@ def _replace_file(temporary: Path, path: Path, *, private: bool) -> None:
             shutil.copymode(path, temporary)  # the new file gets the permissions of the old one
             if private:
                 temporary.chmod(path.stat().st_mode & 0o770)
+        sync(temporary)
         os.replace(temporary, path)
+        sync(path.parent)
     except OSError as error:
         raise _unwritable_error(path, error) from None
+
+
+def sync(path: Path) -> None:
+    """Make sure that a file, or what a folder lists, survives a power failure.
+
+    Results are synced before the journal of their run is removed, so at any moment one of them is on disk. Windows
+    cannot sync folders and keeps track of names by itself.
+    """
+    if os.name != "posix" and path.is_dir():
+        return
+    descriptor = os.open(path, os.O_RDONLY if os.name == "posix" else os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _unwritable_error(path: Path, error: OSError) -> OutputError:

@@ -6,14 +6,17 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import dpsyn
 from dpsyn.accounting import Budget, Gaussian, Ledger, PrivacyUnit, Run
 from dpsyn.cli.main import run
+from dpsyn.demo import people, people_schema
 from dpsyn.errors import LedgerError
-from tests.synopsis.synopses import synopsis
+from tests.synopsis.synopses import synopsis_without_numbers
 
 FILE = Path("ledger.db")
 SMALL = Budget.for_guarantee(0.5, 1e-9)
@@ -249,7 +252,7 @@ def test_a_ledger_whose_end_was_cut_off_disagrees_with_a_certificate_and_a_synop
     made = release()
     data = made.certificate().to_data()
     Path("certificate.json").write_text(json.dumps(data), "utf-8")
-    synopsis(made.certificate()).save("s.dpsyn")
+    synopsis_without_numbers(made.certificate()).save("s.dpsyn")
     records = ["--against", "certificate.json", "--against", "s.dpsyn"]
     intact = invoke("verify", "ledger.db", *records)
     tamper("DELETE FROM entries WHERE sequence = 3")
@@ -420,3 +423,22 @@ def test_a_cap_in_a_folder_that_is_not_there_is_refused(invoke: Invoke) -> None:
     assert code == 2
     assert "nowhere/l.db cannot be written: the folder nowhere does not exist; create it" in shown
     assert "make room" not in shown
+
+
+def test_verifying_against_a_synopsis_covers_its_numbers(invoke: Invoke) -> None:
+    ledger = Ledger(Path("ledger.db"))
+    schema = people_schema()
+    made = dpsyn.measure(people(rows=200), schema, 1.0, recipe="independent", ledger=ledger, dataset="people")
+    made.save("s.dpsyn")
+    intact = invoke("verify", "ledger.db", "--against", "s.dpsyn")
+    release = made.releases[0]
+    first, *others = release.rounds[0].marginals
+    changed = replace(release.rounds[0], marginals=(replace(first, raw=first.raw + 1), *others))
+    forged = replace(release, rounds=(changed, *release.rounds[1:]))
+    dpsyn.Synopsis(made.schema, (forged,), made.model).save("forged.dpsyn")
+
+    code, message = invoke("verify", "ledger.db", "--against", "forged.dpsyn")
+
+    assert intact[0] == 0
+    assert code == 2
+    assert "is not an answer that the certificate records" in message

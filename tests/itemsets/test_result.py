@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dpsyn
-from dpsyn.accounting import Budget, Certificate, Laplace, PrivacyUnit, Run
+from dpsyn.accounting import Budget, Certificate, Laplace, MeasurementRecord, PrivacyUnit, Run, hash_answer
 from dpsyn.errors import UserError
 from dpsyn.itemsets import FrequentItemsets
 from dpsyn.marginals import Marginal
@@ -32,8 +32,10 @@ SCALE = 4.0
 
 def certificate() -> Certificate:
     run = Run.open(Budget.for_guarantee(1, 0, pure_epsilons=[1]), PrivacyUnit(record="basket"))
-    for basis in BASES:
-        run.charge(f"marginal of {', '.join(basis)}", Laplace(sensitivity=run.privacy_unit.l1_sensitivity, scale=SCALE))
+    cost = Laplace(sensitivity=run.privacy_unit.l1_sensitivity, scale=SCALE)
+    for basis in bases():
+        purpose, digest = f"marginal of {', '.join(basis.clique)}", hash_answer(basis.raw)
+        run.charge_all([MeasurementRecord(purpose=purpose, cost=cost, answer_hash=digest)])
     return run.certificate(["the universe of 5 items"])
 
 

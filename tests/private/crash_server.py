@@ -140,8 +140,8 @@ def ask(table: PrivateTable, use: Callable[..., None]) -> None:
     use(table.measure_fine_histogram("age", rho).raw.tolist())
     use(*(marginal.raw.tolist() for marginal in table.measure([("job",), ("age", "job")], [rho, rho])))
     use(*(marginal.raw.tolist() for marginal in table.measure_laplace([("ok", "job")], [BUDGET.pure_epsilons[0]])))
-    use(table.score_predictions([("job",), ("ok",)], [np.zeros(40), np.zeros(2)], rho).tolist())
-    use(table.score_indif([("job", "city"), ("ok", "job")], rho).tolist())
+    use(table.score_predictions([("job",), ("ok",)], [np.zeros(40), np.zeros(2)], rho).values.tolist())
+    use(table.score_indif([("job", "city"), ("ok", "job")], rho).values.tolist())
     use(*(marginal.raw.tolist() for marginal in table.measure([("city", "ok")], [rho])))
 
 

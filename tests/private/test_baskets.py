@@ -150,7 +150,7 @@ def test_entries_of_the_ledger_add_up_to_the_guarantee_exactly(tmp_path: Path) -
     assert ledger.verify().faults == ()
 
 
-# ── charge, then count ───────────────────────────────────────────────────────────────────────────────────────────
+# ── count, charge, return ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Watching:
@@ -169,9 +169,7 @@ class Watching:
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_the_charge_is_in_the_ledger_before_baskets_are_counted_and_stands_if_that_fails(
-    tmp_path: Path, question: str
-) -> None:
+def test_nothing_is_charged_if_counting_fails(tmp_path: Path, question: str) -> None:
     ledger = Ledger(tmp_path / "l.db")
     baskets = opened(ledger=ledger)
     watching = Watching(ledger)
@@ -181,13 +179,29 @@ def test_the_charge_is_in_the_ledger_before_baskets_are_counted_and_stands_if_th
         QUESTIONS[question](baskets, QUARTER)
     baskets.close()
 
-    assert watching.charges == [2 if question == "bases" else 1]
+    assert watching.charges == [0]
     assert caught.value.__context__ is None
     (dataset,) = ledger.datasets()
-    assert dataset.rho > 0
+    assert dataset.rho == 0
 
 
-def test_items_are_charged_before_they_are_counted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_no_answer_is_returned_if_its_charge_is_not_recorded(
+    tmp_path: Path, question: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise LedgerError("no room")
+
+    baskets = opened(ledger=Ledger(tmp_path / "l.db"))
+    monkeypatch.setattr(Ledger, "record", fails)
+
+    with pytest.raises(LedgerError, match="no room"):
+        QUESTIONS[question](baskets, QUARTER)
+
+    assert baskets.certificate().account.measurements == ()
+
+
+def test_items_are_not_charged_if_counting_fails(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "l.db")
     budget = Budget.for_guarantee(3, 1e-6, pure_epsilons=[1], thresholds=True)
     schema = BasketSchema(items=None, dataset="shop")
@@ -198,7 +212,7 @@ def test_items_are_charged_before_they_are_counted(tmp_path: Path) -> None:
     with pytest.raises(InternalError):
         baskets.discover_items(budget.rho, budget.threshold_delta, 3)
 
-    assert watching.charges == [1]
+    assert baskets.certificate().account.measurements == ()
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

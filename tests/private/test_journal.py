@@ -1,4 +1,4 @@
-"""An interrupted run is resumed from its journal: stored answers are returned again, lost ones are charged again."""
+"""An interrupted run is resumed from its journal: stored answers are returned again, the others are measured."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,12 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from dpsyn.accounting import Budget, Ledger, PrivacyUnit
+from dpsyn.accounting import Budget, Ledger, PrivacyUnit, hash_answer
 from dpsyn.encoding import Grouping
 from dpsyn.errors import BudgetError, JournalError, LedgerError, SourceError
 from dpsyn.private import PrivateTable, SystemNoise, discard_journal, open_private
-from dpsyn.private.journal import hash_question
+from dpsyn.private.append_log import AppendLog
+from dpsyn.private.journal import AnswerRecord, hash_question, parse_record
 from dpsyn.private.mechanisms import ChargedAnswer
 from dpsyn.schema import Boolean, Categorical, Identifier, Integer, Open, Schema, UnitDeclaration
 from tests.private.noise_doubles import RecordingNoise
@@ -72,8 +74,8 @@ def ask(table: PrivateTable, until: int = STEPS) -> list[Any]:
         lambda: found.append(table.measure_fine_histogram("age", RHO).raw.tolist()),
         lambda: found.extend(m.raw.tolist() for m in table.measure([("ok",), ("sex", "city")], [RHO, RHO])),
         lambda: found.append(table.measure_laplace([("ok", "sex")], BUDGET.pure_epsilons)[0].raw.tolist()),
-        lambda: found.append(table.score_predictions([("ok",)], [np.array([50, 150])], RHO).tolist()),
-        lambda: found.append(table.score_indif([("ok", "sex"), ("sex", "city")], RHO).tolist()),
+        lambda: found.append(table.score_predictions([("ok",)], [np.array([50, 150])], RHO).values.tolist()),
+        lambda: found.append(table.score_indif([("ok", "sex"), ("sex", "city")], RHO).values.tolist()),
         lambda: found.append(table.measure([("age",)], [RHO])[0].counts.tolist()),
     ]
     for question in questions[:until]:
@@ -212,22 +214,84 @@ def test_a_complete_run_that_could_not_be_closed_in_the_ledger_is_closed_when_it
     assert run.closed
 
 
-def test_an_answer_is_charged_before_it_is_measured_and_on_disk_before_it_is_used(tmp_path: Path) -> None:
-    kinds: list[list[str]] = []
+def test_an_answer_is_sealed_on_disk_when_the_ledger_records_its_charge_and_its_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moments: list[tuple[int, int]] = []
+    record = Ledger.record
 
-    class Watching(RecordingNoise):
-        def add_noise(self, answers: Sequence[ChargedAnswer]) -> list[NDArray[np.int64]]:
-            kinds.append([msgspec.json.decode(line[65:])["record"] for line in journal_lines(tmp_path)])
-            return super().add_noise(answers)
+    def watched(self: Ledger, run: str, measurements: Sequence[Any], position: int, keys: Sequence[str]) -> Any:
+        content = (tmp_path / "j").read_bytes()
+        moments.append((len(journal_lines(tmp_path)), len(keys)))
+        assert not any(key.encode() in content for key in keys)
+        assert not any(m.answer_hash.encode() in content for m in measurements)
+        return record(self, run, measurements, position, keys)
 
-    with opened(tmp_path, ledger=False, mechanisms=Watching()) as table:
-        (first, _) = table.measure([("ok",), ("sex",)], [RHO, RHO])
-        stored = msgspec.json.decode(journal_lines(tmp_path)[3][65:])
+    monkeypatch.setattr(Ledger, "record", watched)
+    with opened(tmp_path) as table:
+        first, second = table.measure([("ok",), ("sex",)], [RHO, RHO])
         table.measure([("age",)], [RHO])
+    (run,) = Ledger(tmp_path / "l.db").datasets()[0].runs
+    records = [parse_record(line[65:].strip(), tmp_path / "j") for line in journal_lines(tmp_path)[1:3]]
 
-    two = ["charge", "charge"]
-    assert kinds == [["run", *two], ["run", *two, "answer", "answer", "charge"]]
-    assert msgspec.json.decode(msgspec.json.encode(stored["numbers"]), type=bytes) == first.raw.tobytes()
+    assert moments == [(3, 2), (4, 1)]
+    for marginal, answer, key, recorded in zip(
+        (first, second), records, run.journal_keys, run.measurements, strict=False
+    ):
+        assert isinstance(answer, AnswerRecord)
+        assert answer.content != marginal.raw.tobytes()
+        opened_answer = answer.open_answer(bytes.fromhex(key))
+        assert np.array_equal(opened_answer.answer, marginal.raw)
+        assert recorded["answer_hash"] == hash_answer(marginal.raw) == opened_answer.charged.answer_hash
+
+
+def test_without_a_ledger_the_line_of_an_answer_is_its_charge(tmp_path: Path) -> None:
+    with opened(tmp_path, ledger=False) as table:
+        (marginal,) = table.measure([("ok",)], [RHO])
+        answer = parse_record(journal_lines(tmp_path)[1][65:].strip(), tmp_path / "j")
+
+    assert isinstance(answer, AnswerRecord)
+    assert answer.content == marginal.raw.tobytes()
+    assert answer.seal == ""
+
+
+def test_the_length_of_a_sealed_list_of_values_is_hidden(tmp_path: Path) -> None:
+    with opened(tmp_path) as table:
+        ask(table, 2)
+    answer = parse_record(journal_lines(tmp_path)[2][65:].strip(), tmp_path / "j")
+
+    assert isinstance(answer, AnswerRecord)
+    assert len(answer.content) == 4096
+
+
+@pytest.mark.parametrize("until", range(STEPS))
+def test_an_answer_whose_charge_was_not_recorded_is_measured_anew(
+    until: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = Ledger.record
+
+    def fails_late(self: Ledger, run: str, measurements: Any, position: int, keys: Any) -> Any:
+        if position >= until:
+            raise Stop  # the answers are in the journal, sealed
+        return record(self, run, measurements, position, keys)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Ledger, "record", fails_late)
+        with contextlib.suppress(Stop), opened(tmp_path) as table:
+            ask(table)
+    if not (tmp_path / "j").exists():  # nothing was charged, so there is nothing to resume
+        assert until == 0
+        assert Ledger(tmp_path / "l.db").datasets()[0].rho == 0
+        return
+    noise = RecordingNoise(2)
+
+    with opened(tmp_path, resume=True, mechanisms=noise) as again:
+        answers = ask(again)
+        certificate = again.certificate()
+
+    assert len(answers) == len(certificate.account.measurements) == 9
+    assert 9 - len(noise.answers) in (until, until + 1)  # two answers are charged together
+    assert certificate.account.total.gaussian_rho <= BUDGET.rho
 
 
 def test_a_resumed_run_generates_a_new_key_and_the_key_is_not_stored(
@@ -257,54 +321,63 @@ def test_a_resumed_run_generates_a_new_key_and_the_key_is_not_stored(
 # ── lost answers ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("ledger", [True, False])
-def test_an_answer_that_was_charged_and_not_stored_is_charged_again(ledger: bool, tmp_path: Path) -> None:
+def test_after_a_loss_what_is_left_of_the_budget_is_divided_among_the_measurements_to_come(tmp_path: Path) -> None:
     first, second = RecordingNoise(1), RecordingNoise(2)
-    cliques = [("ok",), ("sex",), ("ok", "sex")]
-    interrupted(tmp_path, lambda t: t.measure(cliques, [RHO] * 3), ledger=ledger, mechanisms=first)
+    cliques = [("ok",), ("sex",), ("ok", "sex"), ("age",)]
+    rhos = [BUDGET.rho / 4] * 4
+    interrupted(tmp_path, lambda t: t.measure(cliques[:3], rhos[:3]), mechanisms=first)
     keep_lines(tmp_path, -2)  # of three answers one is stored
 
-    with opened(tmp_path, ledger=ledger, resume=True, mechanisms=second) as again:
-        found = again.measure(cliques, [RHO] * 3)
+    def resumed(noise: RecordingNoise) -> PrivateTable:
+        with pytest.warns(UserWarning, match=r"lacks answers that were charged \(marginal of sex .* stays spent"):
+            return opened(tmp_path, resume=True, mechanisms=noise)
+
+    def continued(table: PrivateTable) -> list[Any]:
+        return [*table.measure(cliques[:3], rhos[:3]), *table.measure(cliques[3:], rhos[3:])]
+
+    with contextlib.suppress(Stop), resumed(second) as table:
+        table.measure(cliques[:3], rhos[:3])
+        raise Stop
+    third = RecordingNoise(3)
+    with resumed(third) as again:
+        found = continued(again)
         certificate = again.certificate()
 
-    purposes = [measurement.purpose for measurement in certificate.account.measurements]
-    names = [purpose.removeprefix("marginal of ").partition(" (")[0] for purpose in purposes]
-    assert names == ["ok", "sex", "ok, sex", "sex", "ok, sex"]
+    stds = [marginal.std for marginal in found]
+    total = certificate.account.total.gaussian_rho
+    assert [len(noise.answers) for noise in (first, second, third)] == [3, 2, 1]
     assert found[0].raw.tolist() == first.answers[0].released.tolist()
-    assert [m.raw.tolist() for m in found[1:]] == [answer.released.tolist() for answer in second.answers]
-    if ledger:
-        assert len(Ledger(tmp_path / "l.db").datasets()[0].runs[0].measurements) == 5
+    assert stds[1:] == pytest.approx([stds[0] * 3**0.5] * 3)  # a third of ρ each: one of four parts for three
+    assert 0.999999 * BUDGET.rho < total <= BUDGET.rho
+    assert len(certificate.account.measurements) == 6
+    assert stds[1:] == [m.cost.std for m in certificate.account.measurements[3:]]  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("ledger", [True, False])
-def test_if_the_budget_does_not_allow_that_the_run_stops_and_reports_what_was_lost(
-    ledger: bool, tmp_path: Path
-) -> None:
-    interrupted(tmp_path, 4, ledger=ledger)
-    keep_lines(tmp_path, -1)
+def test_a_run_that_lost_all_of_its_budget_stops_and_reports_what_was_lost(tmp_path: Path) -> None:
+    interrupted(tmp_path, lambda t: t.measure([("ok",)], [BUDGET.rho]))
+    keep_lines(tmp_path, 1)
     noise = RecordingNoise()
 
     with (
-        pytest.raises(
-            BudgetError, match=r"answers were lost: marginal of sex, city \(\d+ cells\)\..* costs ρ = "
-        ) as caught,
-        opened(tmp_path, ledger=ledger, resume=True, mechanisms=noise) as table,
+        pytest.warns(UserWarning, match="lacks answers that were charged"),
+        pytest.raises(BudgetError, match=r"marginal of ok \(2 cells\)\)\. They cost ρ = .* Nothing is left") as caught,
+        opened(tmp_path, resume=True, mechanisms=noise) as table,
     ):
-        ask(table)
+        table.measure([("ok",)], [BUDGET.rho])
 
-    expected = f"dpsyn ledger close {tmp_path / 'l.db'} "
-    assert (expected in str(caught.value)) == ledger
+    assert f"dpsyn ledger close {tmp_path / 'l.db'} " in str(caught.value)
     assert f"remove {tmp_path / 'j'}, and start a new run" in str(caught.value)
-    assert len(noise.answers) == 4  # what there was room for: all but the last
+    assert noise.answers == []
 
 
-def test_the_cost_of_lost_values_has_a_delta(tmp_path: Path) -> None:
-    interrupted(tmp_path, 2)
-    keep_lines(tmp_path, -1)
+def test_lost_values_cost_delta_and_lost_pure_steps_stay_used(tmp_path: Path) -> None:
+    interrupted(tmp_path, 5)
+    lines = journal_lines(tmp_path)
+    (tmp_path / "j").write_bytes(b"".join(lines[:2]))  # of six answers one is stored
 
     with (
-        pytest.raises(BudgetError, match=r"values of city\. .* and δ = 1e-07,"),
+        pytest.warns(UserWarning, match=r"and 2 more\).* and δ = 1e-07"),
+        pytest.raises(BudgetError, match="Nothing is left"),
         opened(tmp_path, resume=True) as table,
     ):
         ask(table)
@@ -437,7 +510,7 @@ def test_answers_without_a_charge_in_the_ledger_are_refused(tmp_path: Path) -> N
         ask(table)
     (tmp_path / "l.db").write_bytes(backup)
 
-    with pytest.raises(LedgerError, match=r"holds answers that were not charged to run"):
+    with pytest.raises(LedgerError, match="was cut or replaced"):
         opened(tmp_path, resume=True)
 
 
@@ -446,7 +519,7 @@ def test_the_run_of_another_ledger_is_refused(tmp_path: Path) -> None:
     (tmp_path / "l.db").rename(tmp_path / "mine.db")
     Ledger(tmp_path / "l.db").reserve("people", "other", BUDGET, PrivacyUnit())
 
-    with pytest.raises(LedgerError, match="there is no run"):
+    with pytest.raises(LedgerError, match="was cut or replaced"):
         opened(tmp_path, resume=True)
 
 
@@ -518,23 +591,31 @@ def test_rows_that_cannot_be_read_any_more_leave_the_run_as_it_was(tmp_path: Pat
         assert len(ask(table)) == 9
 
 
-def test_an_answer_that_cannot_be_stored_is_not_returned_and_stays_charged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("ledger", [True, False])
+def test_an_answer_that_cannot_be_stored_is_neither_returned_nor_charged(
+    ledger: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Filling(RecordingNoise):
         def add_noise(self, answers: Sequence[ChargedAnswer]) -> list[NDArray[np.int64]]:
-            monkeypatch.setattr("dpsyn.private.append_log.os.fsync", no_room)
+            if len(self.answers) == 3:
+                monkeypatch.setattr("dpsyn.private.append_log.os.fsync", no_room)
             return super().add_noise(answers)
 
-    with pytest.raises(JournalError, match="no space left"), opened(tmp_path, mechanisms=Filling()) as table:
-        table.measure([("ok",)], [RHO])
+    with (
+        pytest.raises(JournalError, match="no space left"),
+        opened(tmp_path, ledger=ledger, mechanisms=Filling()) as table,
+    ):
+        ask(table)
     monkeypatch.undo()
 
-    (dataset,) = Ledger(tmp_path / "l.db").datasets()
-    assert dataset.rho == BUDGET.reserved_rho  # the run is open
+    if ledger:
+        (dataset,) = Ledger(tmp_path / "l.db").datasets()
+        assert dataset.rho == BUDGET.reserved_rho  # the run is open
+        assert len(dataset.runs[0].measurements) == 3
     with pytest.raises(JournalError, match="is closed"):
         table.measure([("ok",)], [RHO])
-    assert len(Ledger(tmp_path / "l.db").datasets()[0].runs[0].measurements) == 1
+    with opened(tmp_path, ledger=ledger, resume=True) as again:
+        assert len(ask(again)) == 9
 
 
 def test_an_exception_before_the_first_charge_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -593,13 +674,54 @@ def test_a_run_is_private_only_if_all_its_parts_are(parts: str, private: bool, l
     assert certificate.uses_real_noise == private
 
 
-def test_an_incomplete_last_line_is_an_answer_that_was_never_stored(tmp_path: Path) -> None:
-    interrupted(tmp_path, 3)
+@pytest.mark.parametrize("ledger", [True, False])
+def test_an_incomplete_last_line_is_an_answer_that_was_never_stored(ledger: bool, tmp_path: Path) -> None:
+    interrupted(tmp_path, 3, ledger=ledger)
     whole = (tmp_path / "j").read_bytes()
     last = len(whole) - len(journal_lines(tmp_path)[-1])
 
     for end in (last, last + 1, (last + len(whole)) // 2, len(whole) - 1):
         (tmp_path / "j").write_bytes(whole[:end])
 
-        with pytest.raises(BudgetError, match="fine histogram of age"), opened(tmp_path, resume=True) as table:
-            ask(table)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            table = opened(tmp_path, ledger=ledger, resume=True)
+        table._session.suspend()
+
+        assert ["fine histogram of age" in str(warning.message) for warning in caught] == [True] * ledger
+
+
+# ── other content ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("ledger", [True, False])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"measurement": {}},
+        {"measurement": {"purpose": 1}},
+        {"charged": {}},
+        {"shape": [10**9, 10**9]},
+        {"shape": [-1, 0]},
+        {"shape": None},
+        {"content": "AAAA"},
+        {"ledger_head": {"sequence": 99, "hash": "x"}},
+        {"question": "another"},
+        {"unknown": 1},
+    ],
+)
+def test_lines_with_right_hashes_and_wrong_content_are_refused(
+    change: dict[str, Any], ledger: bool, tmp_path: Path
+) -> None:
+    interrupted(tmp_path, lambda t: t.measure([("ok",)], [RHO]), ledger=ledger)
+    texts = [msgspec.json.decode(line[65:]) for line in journal_lines(tmp_path)]
+    texts[1] |= change
+    (tmp_path / "j").unlink()
+    log = AppendLog.create(tmp_path / "j")
+    log.append([msgspec.json.encode(text) for text in texts])
+    log.release()
+    if "ledger_head" in change and not ledger:
+        return  # nobody looks at it
+
+    with pytest.raises((JournalError, LedgerError)), opened(tmp_path, ledger=ledger, resume=True) as table:
+        table.measure([("ok",)], [RHO])

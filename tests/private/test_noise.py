@@ -60,7 +60,7 @@ def errors_of_scores(table: PrivateTable) -> NDArray[np.float64]:
     """Noise of many scores at once: Δ² grows with their number."""
     count = 6_000
     result = table.score_predictions([("b",)] * count, [np.array([CODES, CODES])] * count, table.budget.rho)
-    return result / Gaussian.for_rho(table.budget.rho, count).sigma
+    return result.values / Gaussian.for_rho(table.budget.rho, count).sigma
 
 
 def errors_of_indif_scores(table: PrivateTable) -> NDArray[np.float64]:
@@ -70,7 +70,7 @@ def errors_of_indif_scores(table: PrivateTable) -> NDArray[np.float64]:
     counts = np.array([[CODES, 0], [CODES / 2, CODES / 2]])
     expected = np.outer(counts.sum(1), counts.sum(0)) / counts.sum()
     exact = int(np.abs(counts - expected).sum())
-    return (result - exact) / Gaussian.for_rho(table.budget.rho, count * 16).sigma
+    return (result.values - exact) / Gaussian.for_rho(table.budget.rho, count * 16).sigma
 
 
 Question = Callable[[PrivateTable], NDArray[np.float64]]

@@ -66,7 +66,7 @@ def everything(table: PrivateTable) -> Sequence[Marginal]:
     predictions = [np.rint(marginals[1].counts), *(np.full(_shape(recoded, pair), 0.6) for pair in pairs[1:])]
     scores = recoded.score_predictions(pairs, predictions, rho)
     recoded.score_indif(pairs, rho)
-    best = pairs[int(np.argmax(scores))]
+    best = pairs[int(np.argmax(scores.values))]
     return [*marginals, *apart, *recoded.measure([best], [rho / 2])]
 
 

@@ -7,6 +7,7 @@ import pickle
 import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, get_args
 
@@ -104,7 +105,7 @@ def test_distances_from_a_prediction_are_rounded_first() -> None:
             [("sex",), ("ok",)], [np.array([50.4, 49.6, 99.5]), np.array([0, 0])], table.budget.rho
         )
 
-    assert scores.tolist() == [0, 200]
+    assert scores.values.tolist() == [0, 200]
 
 
 def test_dependence_is_the_distance_from_independence() -> None:
@@ -113,7 +114,7 @@ def test_dependence_is_the_distance_from_independence() -> None:
 
     counts = np.array([[0, 50, 0], [50, 0, 100]])
     expected = np.abs(counts - np.outer(counts.sum(1), counts.sum(0)) / 200).sum()
-    assert scores.tolist() == [int(expected)] * 2
+    assert scores.values.tolist() == [int(expected)] * 2
 
 
 def test_frequent_values_are_discovered_and_the_others_become_other() -> None:
@@ -206,7 +207,7 @@ def test_a_recipe_spends_exactly_its_budget() -> None:
     assert certificate.epsilon_bounds.epsilon > 0.99
 
 
-# ── charge, then count ───────────────────────────────────────────────────────────────────────────────────────────
+# ── count, charge, return ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Watching:
@@ -227,20 +228,18 @@ class Watching:
         """It can be read again."""
 
 
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda table, rho: table.measure([("ok",)], [rho]),
-        lambda table, rho: table.measure_fine_histogram("ok", rho),
-        lambda table, rho: table.score_predictions([("ok",)], [np.zeros(2)], rho),
-        lambda table, rho: table.score_indif([("ok", "sex")], rho),
-        lambda table, rho: table.discover_values("city", rho, table.budget.threshold_delta),
-        lambda table, rho: table.discover_range("age", rho),
-    ],
-)
-def test_the_charge_is_in_the_ledger_before_rows_are_counted_and_stands_if_counting_fails(
-    tmp_path: Path, ask: Any
-) -> None:
+QUESTIONS: list[Callable[[PrivateTable, Fraction], object]] = [
+    lambda table, rho: table.measure([("ok",)], [rho]),
+    lambda table, rho: table.measure_fine_histogram("ok", rho),
+    lambda table, rho: table.score_predictions([("ok",)], [np.zeros(2)], rho),
+    lambda table, rho: table.score_indif([("ok", "sex")], rho),
+    lambda table, rho: table.discover_values("city", rho, table.budget.threshold_delta),
+    lambda table, rho: table.discover_range("age", rho),
+]
+
+
+@pytest.mark.parametrize("ask", QUESTIONS)
+def test_nothing_is_charged_if_counting_fails(tmp_path: Path, ask: Any) -> None:
     ledger = Ledger(tmp_path / "l.db")
     table = opened(ledger=ledger)
     watching = Watching(ledger)
@@ -251,11 +250,32 @@ def test_the_charge_is_in_the_ledger_before_rows_are_counted_and_stands_if_count
     table.close()
 
     assert caught.value.__context__ is None
-
-    assert watching.charges == [1]
+    assert watching.charges == [0]
     (dataset,) = ledger.datasets()
-    assert dataset.rho > 0
+    assert dataset.rho == 0
     assert ledger.verify().faults == ()
+
+
+@pytest.mark.parametrize("journal", [True, False])
+@pytest.mark.parametrize("ask", QUESTIONS)
+def test_no_answer_is_returned_if_its_charge_is_not_recorded(
+    tmp_path: Path, ask: Any, journal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise LedgerError("no room")
+
+    ledger, noise = Ledger(tmp_path / "l.db"), RecordingNoise()
+    path = tmp_path / "j" if journal else None
+    monkeypatch.setattr(Ledger, "record", fails)
+
+    with (
+        pytest.raises(LedgerError, match="no room"),
+        open_private(TABLE, SCHEMA, BUDGET, ledger, mechanisms=noise, journal=path) as table,
+    ):
+        ask(table, table.budget.rho / 2)
+
+    assert len(noise.answers) == 1  # it was counted and randomized, and then discarded
+    assert table.certificate().account.measurements == ()
 
 
 def test_every_answer_has_an_entry_and_every_entry_an_answer(tmp_path: Path) -> None:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
-from dpsyn.accounting import Budget, Certificate, Gaussian, Laplace, LedgerHead, PrivacyUnit, Run
+from dpsyn.accounting import (
+    Budget,
+    Certificate,
+    Gaussian,
+    Laplace,
+    LedgerHead,
+    MeasurementRecord,
+    PrivacyUnit,
+    Run,
+    hash_answer,
+)
 from dpsyn.encoding import Codec, Grouping, Recoding
 from dpsyn.inference import MeasurementRound, Model, Release, Scores
 from dpsyn.inference.gibbs import GibbsModel, restore_model
@@ -53,32 +65,54 @@ def synopsis(*certificates: Certificate | None, seed: int = 0) -> Synopsis:
     releases = [
         Release(
             rounds=(
-                MeasurementRound(
-                    coarse,
-                    (
-                        _marginal_of_certificate(each, coarse, ("age", "sex"), rng),
-                        _marginal_of_certificate(each, coarse, ("job",), rng),
-                    ),
-                ),
-                MeasurementRound(merged, (_marginal_of_certificate(each, merged, ("work",), rng),)),
+                MeasurementRound(coarse, (_marginal(coarse, ("age", "sex"), rng), _marginal(coarse, ("job",), rng))),
+                MeasurementRound(merged, (_marginal(merged, ("work",), rng),)),
             ),
             scores=(Scores("distance", (("age", "sex"), ("sex", "job")), rng.normal(size=2), 3.5),),
-            certificate=each,
             source="" if each else "the statistics office",
         )
         for each in certificates
     ]
-    return Synopsis(SCHEMA, tuple(releases), _model(merged, codec, rng))
+    certified = tuple(certify(release, each) for release, each in zip(releases, certificates, strict=True))
+    return Synopsis(SCHEMA, certified, _model(merged, codec, rng))
 
 
-def _marginal_of_certificate(
-    certificate: Certificate | None, recoding: Recoding, clique: Clique, rng: np.random.Generator
-) -> Marginal:
-    """A marginal with noise that the certificate has a measurement for."""
-    costs = [measurement.cost for measurement in certificate.account.measurements] if certificate else []
-    gaussians = [cost for cost in costs if isinstance(cost, Gaussian)][: 1 if len(clique) > 1 else None]
-    lattice, std = (gaussians[-1].lattice, gaussians[-1].sigma) if gaussians else (8, 4.0)
-    return Marginal(clique, rng.integers(-(2**20), 2**40, _shape(recoding, clique)), lattice, std)
+def synopsis_without_numbers(certificate: Certificate) -> Synopsis:
+    """A synopsis with a certificate as it is; what was measured is not part of it."""
+    made = synopsis(None)
+    return Synopsis(made.schema, (Release((), certificate=certificate),), made.model)
+
+
+def _marginal(recoding: Recoding, clique: Clique, rng: np.random.Generator) -> Marginal:
+    return Marginal(clique, rng.integers(-(2**20), 2**40, _shape(recoding, clique)), 8, 4.0)
+
+
+def certify(release: Release, template: Certificate | None) -> Release:
+    """The release with a certificate like the template that records its marginals and scores, and with their noise."""
+    if template is None:
+        return release
+    budget, marginals = template.account.budget, [m for each in release.rounds for m in each.marginals]
+    run = Run.open(budget, template.privacy_unit, dataset=template.dataset, uses_real_noise=template.uses_real_noise)
+    run.name, run.ledger_head = template.run, template.ledger_head
+    costs = [Gaussian.for_rho(rho, 1) for rho in budget.split_rho([1] * (len(marginals) + len(release.scores) or 1))]
+    noisy = [replace(m, lattice=cost.lattice, std=cost.std) for m, cost in zip(marginals, costs, strict=False)]
+    scores = [
+        replace(each, values=np.rint(each.values * 2.0**cost.lattice) / 2.0**cost.lattice, std=cost.std)
+        for each, cost in zip(release.scores, costs[len(marginals) :], strict=False)
+    ]
+    answers = [(f"marginal of {', '.join(m.clique)}", m.raw) for m in noisy]
+    answers += [
+        ("distances", (each.values * 2.0**cost.lattice).astype(np.int64))
+        for each, cost in zip(scores, costs[len(marginals) :], strict=False)
+    ]
+    for (purpose, answer), cost in zip(answers, costs, strict=False):
+        run.charge_all([MeasurementRecord(purpose=purpose, cost=cost, answer_hash=hash_answer(answer))])
+    for step in budget.pure_epsilons:
+        run.charge("marginal of sex", Laplace.for_epsilon(step, 1))
+    remaining = iter(noisy)
+    rounds = [replace(each, marginals=tuple(islice(remaining, len(each.marginals)))) for each in release.rounds]
+    certificate = run.certificate(template.declared_public)
+    return replace(release, rounds=tuple(rounds), scores=tuple(scores), certificate=certificate)
 
 
 def _shape(recoding: Recoding, clique: Clique) -> tuple[int, ...]:
@@ -147,12 +181,12 @@ def _releases(draw: st.DrawFn, recodings: list[Recoding], rng: np.random.Generat
         ]
         rounds.append(MeasurementRound(recoding, tuple(marginals)))
     scored = draw(st.lists(st.lists(texts(), max_size=2).map(tuple), max_size=3))
-    return Release(
+    release = Release(
         rounds=tuple(rounds),
         scores=(Scores(draw(texts()), tuple(scored), rng.normal(size=len(scored)), draw(st.floats(0, 1e9))),),
-        certificate=draw(st.sampled_from(certificates)),
         source=draw(texts()),
     )
+    return certify(release, draw(st.sampled_from(certificates)))
 
 
 # ── equality ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -48,9 +48,11 @@ def test_a_folder_holds_everything_that_belongs_to_a_release(tmp_path: Path) -> 
     assert {path.name for path in folder.iterdir()} == FILES
     assert pacsv.read_csv(folder / "synthetic.csv").column_names == list(SCHEMA.names)
     assert content(load_synopsis(folder / "synopsis.dpsyn")) == content(original)
-    assert (folder / "certificate.txt").read_text("utf-8") == certificate(head=HEAD).text()
+    (stated_certificate,) = original.certificates
+    assert stated_certificate is not None
+    assert (folder / "certificate.txt").read_text("utf-8") == stated_certificate.text()
     stated = json.loads((folder / "certificate.json").read_text("utf-8"))
-    assert Certificate.from_data(stated["releases"][0]["certificate"]) == certificate(head=HEAD)
+    assert Certificate.from_data(stated["releases"][0]["certificate"]) == stated_certificate
     readme = (folder / "README.txt").read_text("utf-8")
     assert "The rows of synthetic.csv are synthetic" in readme
     assert "NOT PRIVATE" not in readme

@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 
 from dpsyn.accounting import Ledger, PrivacyUnit, Run, composition, read_ledger_checkpoint
 from dpsyn.errors import LedgerError, OutputError, SynopsisError
+from dpsyn.inference import Release
 from dpsyn.synopsis import Synopsis
 from dpsyn.synopsis.serialization import archive
 from dpsyn.synopsis.serialization.synopsis_file import load_synopsis, save_synopsis
@@ -151,7 +152,9 @@ def test_a_synopsis_is_a_checkpoint_of_its_ledger(tmp_path: Path) -> None:
     budget = certificate().account.budget
     run = Run.open(budget, PrivacyUnit(), dataset="people", ledger=ledger)
     run.close()
-    save_synopsis(synopsis(run.certificate(), None, certificate()), tmp_path / "s.dpsyn")
+    made = synopsis(None, None, certificate())
+    releases = (Release((), certificate=run.certificate()), *made.releases[1:])
+    save_synopsis(Synopsis(made.schema, releases, made.model), tmp_path / "s.dpsyn")
 
     checkpoint = read_ledger_checkpoint(tmp_path / "s.dpsyn")
 
@@ -204,7 +207,7 @@ def set_field(key: str, value: Any) -> Callable[[dict[str, Any]], None]:
         set_field("measurements", [[]]),
         set_field("certified_epsilon", "1"),
         set_field("ledger_head", [1]),
-        set_field("format", 2),
+        set_field("format", 1),
         set_field("privacy_unit", {"neighbors": "add-remove", "id": "", "max_rows": "1"}),
         set_field(
             "guarantee",
@@ -241,6 +244,70 @@ def test_an_invalid_certificate_is_refused(
         load_synopsis(path, recompute=recompute)
 
     assert "do not rely on its guarantee" in str(raised.value)
+
+
+def first_round(manifest: dict[str, Any]) -> list[dict[str, Any]]:
+    marginals: list[dict[str, Any]] = manifest["releases"][0]["rounds"][0]["marginals"]
+    return marginals
+
+
+def repeat_a_marginal(manifest: dict[str, Any]) -> None:
+    first_round(manifest).append(first_round(manifest)[0])
+
+
+def lower_the_noise(manifest: dict[str, Any]) -> None:
+    first_round(manifest)[0]["std"] /= 1000
+
+
+def change_the_unit(manifest: dict[str, Any]) -> None:
+    first_round(manifest)[0]["lattice"] += 1
+
+
+def rename_a_marginal(manifest: dict[str, Any]) -> None:
+    manifest["releases"][0]["certificate"]["measurements"][1]["purpose"] = "marginal of employed"
+
+
+def use_numbers_of_another_release(manifest: dict[str, Any]) -> None:
+    first_round(manifest)[0]["raw"] = manifest["releases"][1]["rounds"][0]["marginals"][0]["raw"]
+
+
+def change_the_scores(manifest: dict[str, Any]) -> None:
+    manifest["releases"][0]["scores"][0]["std"] /= 2
+
+
+def use_scores_of_another_release(manifest: dict[str, Any]) -> None:
+    manifest["releases"][0]["scores"][0]["values"] = manifest["releases"][1]["scores"][0]["values"]
+
+
+def forge_a_hash(manifest: dict[str, Any]) -> None:
+    manifest["releases"][0]["certificate"]["measurements"][0]["answer_hash"] = "0" * 64
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        repeat_a_marginal,
+        lower_the_noise,
+        change_the_unit,
+        rename_a_marginal,
+        use_numbers_of_another_release,
+        change_the_scores,
+        use_scores_of_another_release,
+        forge_a_hash,
+    ],
+)
+def test_numbers_that_the_certificate_does_not_record_are_refused(
+    file: Path, change: Callable[[dict[str, Any]], None]
+) -> None:
+    with pytest.raises(SynopsisError, match="is not an answer that the certificate records"):
+        load_synopsis(change_file(file, change))
+
+
+def test_exact_numbers_in_place_of_noisy_ones_are_refused(file: Path) -> None:
+    shape = load_synopsis(file).releases[0].rounds[0].marginals[0].raw.shape
+
+    with pytest.raises(SynopsisError, match="the marginal of age, sex is not an answer that the certificate records"):
+        load_synopsis(change_file(file, keep, release_1_round_1_marginal_1=npy(np.zeros(shape, "<i8"))))
 
 
 def test_missing_figures_are_refused_or_recomputed(file: Path) -> None:
@@ -577,9 +644,9 @@ def test_compression_that_cannot_be_bounded_is_refused(file: Path, method: int) 
 
 def test_an_array_that_is_used_often_is_read_once(file: Path) -> None:
     def repeat(manifest: dict[str, Any]) -> None:
-        manifest["releases"][0]["rounds"][0]["marginals"] *= 1000
+        manifest["releases"][1]["rounds"][0]["marginals"] *= 1000
 
-    marginals = load_synopsis(change_file(file, repeat)).releases[0].rounds[0].marginals
+    marginals = load_synopsis(change_file(file, repeat)).releases[1].rounds[0].marginals
 
     assert len({id(marginal.raw) for marginal in marginals}) == 2
     assert len(marginals) == 2000

@@ -3,7 +3,15 @@
 It never sees data.
 """
 
-from dpsyn.accounting.budget import Account, Budget, MeasurementRecord, check_budget, default_delta, delta_warning
+from dpsyn.accounting.budget import (
+    Account,
+    Budget,
+    MeasurementRecord,
+    Reduction,
+    check_budget,
+    default_delta,
+    delta_warning,
+)
 from dpsyn.accounting.certificate import Certificate
 from dpsyn.accounting.checkpoint import LedgerCheckpoint, read_ledger_checkpoint
 from dpsyn.accounting.composition import Composition, EpsilonBounds
@@ -19,6 +27,7 @@ from dpsyn.accounting.noise_comparison import (
     laplace_wins,
 )
 from dpsyn.accounting.privacy_unit import PrivacyUnit
+from dpsyn.accounting.released_answer import ReleasedAnswer, hash_answer
 from dpsyn.accounting.run import Run
 
 __all__ = [
@@ -41,6 +50,8 @@ __all__ = [
     "NoiseChoice",
     "PartitionSelection",
     "PrivacyUnit",
+    "Reduction",
+    "ReleasedAnswer",
     "Run",
     "RunAccount",
     "check_budget",
@@ -49,6 +60,7 @@ __all__ = [
     "delta_warning",
     "epsilon_for",
     "exact_fraction",
+    "hash_answer",
     "laplace_gaussian_crossover",
     "laplace_wins",
     "read_ledger_checkpoint",

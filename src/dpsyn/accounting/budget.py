@@ -13,7 +13,16 @@ from typing import Any
 
 from dpsyn.accounting.composition import FFT_ERROR, MAX_PLD_EPSILON, Composition, log_delta
 from dpsyn.accounting.conversion import MARGIN, largest_mu, positive_boundary, rho_for
-from dpsyn.accounting.costs import LATTICE_OVERHEAD, MechanismCost, cost_from_data, pure_rho
+from dpsyn.accounting.costs import (
+    LATTICE_OVERHEAD,
+    Exponential,
+    Gaussian,
+    Laplace,
+    MechanismCost,
+    PartitionSelection,
+    cost_from_data,
+    pure_rho,
+)
 from dpsyn.accounting.exact_numbers import (
     Number,
     exact_fraction,
@@ -190,20 +199,31 @@ def _largest_mu_beside_pure(epsilon: float, delta: float, pure_epsilons: tuple[F
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasurementRecord:
-    """One measurement: its mechanism and cost, and its purpose, such as "marginal of age, sex"."""
+    """One measurement: its mechanism and cost, and its purpose, such as "marginal of age, sex".
+
+    Attributes:
+        purpose: what was measured.
+        cost: the mechanism, and with it the cost.
+        answer_hash: the SHA-256 of the released answer (``hash_answer``); empty before there is one.
+    """
 
     purpose: str
     cost: MechanismCost
+    answer_hash: str = ""
 
     def to_data(self) -> dict[str, Any]:
         """Plain data for JSON, with the cost as ρ and δ, which the ledger adds up."""
         cost = {"rho": format_exact(self.cost.rho), "delta": format_exact(self.cost.delta)}
-        return {"purpose": self.purpose, "mechanism": self.cost.to_data(), **cost}
+        return {"purpose": self.purpose, "mechanism": self.cost.to_data(), **cost, "answer_hash": self.answer_hash}
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> MeasurementRecord:
         """Read a measurement back; the cost it states must be the cost of its mechanism."""
-        record = cls(purpose=str(data["purpose"]), cost=cost_from_data(data["mechanism"]))
+        record = cls(
+            purpose=str(data["purpose"]),
+            cost=cost_from_data(data["mechanism"]),
+            answer_hash=str(data["answer_hash"]),
+        )
         if record.to_data() != data:
             raise BudgetError(f"the measurement of {record.purpose!r} states a cost that is not that of its mechanism")
         return record
@@ -225,9 +245,8 @@ class Account:
         """The account with one more measurement, or a BudgetError that leaves this one as it was."""
         total = self.total.compose(measurement.cost)
         planned = self.budget
-        gaussian = total.rho - pure_rho(total.pure_epsilons)
-        if gaussian > planned.rho:
-            raise _overspending_error(measurement, "ρ of Gaussian noise", gaussian, planned.rho)
+        if total.gaussian_rho > planned.rho:
+            raise _overspending_error(measurement, "ρ of Gaussian noise", total.gaussian_rho, planned.rho)
         if total.delta > planned.threshold_delta:
             raise _overspending_error(measurement, "δ of partition selection", total.delta, planned.threshold_delta)
         if not _fits_pure_steps(total.pure_epsilons, planned.pure_epsilons):
@@ -256,6 +275,79 @@ def replay(budget: Budget, measurements: tuple[MeasurementRecord, ...]) -> Accou
         except BudgetError as error:
             raise InternalError(f"a recorded run spent more than its budget: {error}") from None
     return account
+
+
+MIN_SHARE_LEFT = Fraction(1, 1000)
+"""Less than this part of a planned cost counts as nothing: its noise would be thirty times the planned one, or more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reduction:
+    """By how much the measurements of a resumed run are reduced because answers that were charged are lost.
+
+    What is left of the budget is divided among the measurements to come in proportion to their planned costs. So a run
+    that planned to spend its whole budget still ends within it.
+
+    Attributes:
+        rho: the part of the planned ρ that a Gaussian measurement gets.
+        pure: the part of the planned ε that a pure step gets. Lost steps stay used, so it is 1 if several were planned:
+            the others keep theirs, and no step is left for the lost ones.
+        delta: the part of the planned δ that partition selection gets.
+    """
+
+    rho: Fraction = Fraction(1)
+    pure: Fraction = Fraction(1)
+    delta: Fraction = Fraction(1)
+
+    @classmethod
+    def after_loss(cls, account: Account, planned: Sequence[MechanismCost]) -> Reduction:
+        """The reduction for a run, given all its charges and the planned costs of the answers that are stored."""
+        budget, spent = account.budget, account.total
+        kept = Composition.of(planned)
+        pure = Fraction(1)
+        if len(budget.pure_epsilons) == 1:
+            pure = _share_left(budget.pure_epsilons[0], sum(spent.pure_epsilons), sum(kept.pure_epsilons))
+        return cls(
+            rho=_share_left(budget.rho, spent.gaussian_rho, kept.gaussian_rho),
+            pure=pure,
+            delta=_share_left(budget.threshold_delta, spent.delta, kept.delta),
+        )
+
+    def apply(self, cost: MechanismCost) -> MechanismCost:
+        """The mechanism with the part of its cost that is left for it; a BudgetError if nothing is left."""
+        match cost:
+            case Gaussian() if self.rho != 1:
+                return Gaussian.for_rho(_require_some(round_down(cost.rho * self.rho)), cost.sensitivity_squared)
+            case Laplace() if self.pure != 1:
+                epsilon = _require_some(round_down(cost.pure_epsilons[0] * self.pure))
+                return Laplace.for_epsilon(epsilon, cost.sensitivity)
+            case Exponential() if self.pure != 1:
+                return Exponential.for_epsilon(
+                    _require_some(round_down(cost.charged_epsilon * self.pure)),
+                    cost.sensitivity,
+                    monotone=cost.monotone,
+                    selections=cost.selections,
+                )
+            case PartitionSelection():
+                noise = self.apply(cost.noise)
+                if noise != cost.noise or self.delta != 1:
+                    delta = _require_some(round_down(cost.delta * self.delta))
+                    return PartitionSelection.for_delta(delta, noise, cost.max_rows)  # type: ignore[arg-type]
+        return cost
+
+
+def _share_left(planned: Fraction, spent: Fraction | int, kept: Fraction | int) -> Fraction:
+    """What is left of a part of the budget, as a share of what the measurements to come plan to spend of it."""
+    if spent == kept:
+        return Fraction(1)
+    share = (planned - spent) / (planned - kept)
+    return share if share >= MIN_SHARE_LEFT else Fraction(0)
+
+
+def _require_some(amount: Fraction) -> Fraction:
+    if amount <= 0:
+        raise BudgetError("nothing is left of the budget")
+    return amount
 
 
 def _fits_pure_steps(used: tuple[Fraction, ...], planned: tuple[Fraction, ...]) -> bool:

@@ -16,7 +16,7 @@ from dpsyn.accounting.hash_chain import LedgerHead
 from dpsyn.accounting.privacy_unit import PrivacyUnit
 from dpsyn.errors import BudgetError, InternalError
 
-CERTIFICATE_FORMAT = 1
+CERTIFICATE_FORMAT = 2
 """The version of the certificate's plain data."""
 
 PRIVACY_FLAG = "differentially_private"

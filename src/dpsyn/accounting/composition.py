@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from dpsyn.accounting.conversion import MARGIN, Floats, epsilon_for, gaussian_log_delta
-from dpsyn.accounting.costs import MechanismCost
+from dpsyn.accounting.costs import MechanismCost, pure_rho
 
 MAX_PLD_EPSILON = 50
 """Above it no privacy loss distribution is computed: the certified ε is then that of zCDP."""
@@ -62,6 +62,11 @@ class Composition:
         for cost in costs:
             total = total.compose(cost)
         return total
+
+    @property
+    def gaussian_rho(self) -> Fraction:
+        """The part of ρ that the Gaussian steps cost."""
+        return self.rho - pure_rho(self.pure_epsilons)
 
     def compose(self, cost: MechanismCost) -> Composition:
         """This composition and one more step."""

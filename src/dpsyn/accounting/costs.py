@@ -111,6 +111,11 @@ class Gaussian(MechanismCost):
         return round_up(self.sensitivity_squared / (2 * Fraction(self.sigma) ** 2))
 
     @property
+    def std(self) -> float:
+        """The standard deviation of the noise in counts."""
+        return self.sigma
+
+    @property
     def mu_squared(self) -> Fraction:
         """Δ²/(σ² − 3/4^s)."""
         return round_up(
@@ -172,6 +177,16 @@ class Laplace(MechanismCost):
         return (
             round_up(self.sensitivity / Fraction(self.scale)) if self.charged_epsilon is None else self.charged_epsilon,
         )
+
+    @property
+    def lattice(self) -> int:
+        """0: the released numbers are whole counts."""
+        return 0
+
+    @property
+    def std(self) -> float:
+        """The standard deviation of the noise in counts."""
+        return math.sqrt(2) * self.scale
 
     @property
     def rho(self) -> Fraction:

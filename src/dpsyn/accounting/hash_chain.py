@@ -24,7 +24,7 @@ from urllib.parse import quote
 
 from dpsyn.errors import LedgerError
 
-LEDGER_FORMAT = 1
+LEDGER_FORMAT = 2
 """The version of the file format."""
 
 _APPLICATION_ID = 0x44505379  # "DPSy", SQLite's application id

@@ -29,6 +29,9 @@ from dpsyn.errors import BudgetError, DPSynError, LedgerError
 _UNREADABLE_ENTRY_ERRORS = (DPSynError, LookupError, TypeError, ValueError, AttributeError)
 """The errors of reading an entry that was not written by DPSyn."""
 
+_JOURNAL_KEY = "journal_key"
+"""What opens the answer to a measurement in the journal of its run, in the data of an entry."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cap:
@@ -72,7 +75,8 @@ class RunAccount:
     """One run as the ledger records it.
 
     ``rho`` and ``delta`` are what it holds: its whole budget while it is open, and what it spent once it is closed.
-    ``spent_rho`` and ``spent_delta`` are what its measurements cost so far.
+    ``spent_rho`` and ``spent_delta`` are what its measurements cost so far. ``journal_keys`` open their answers in the
+    journal of the run.
     """
 
     run: str
@@ -85,6 +89,7 @@ class RunAccount:
     uses_real_noise: bool = True
     recipe: dict[str, Any] = field(default_factory=dict, hash=False)
     measurements: tuple[dict[str, Any], ...] = ()
+    journal_keys: tuple[str, ...] = field(default=(), repr=False)
     spent_rho: Fraction = Fraction(0)
     spent_delta: Fraction = Fraction(0)
     closed: bool = False
@@ -186,8 +191,14 @@ class Ledger:
             }
             return transaction.append(dataset, run, "open", payload)
 
-    def record(self, run: str, measurements: Sequence[MeasurementRecord], position: int) -> LedgerHead:
-        """Record measurements before they happen, all or none; ``position`` is the number of earlier ones."""
+    def record(
+        self, run: str, measurements: Sequence[MeasurementRecord], position: int, keys: Sequence[str] = ()
+    ) -> LedgerHead:
+        """Record measurements before anyone sees their answers, all or none.
+
+        ``position`` is the number of earlier ones, and ``keys`` open the answers in the journal of the run: whoever
+        can read an answer there can read it because its charge is recorded here.
+        """
         with hash_chain.open_transaction(self.path) as transaction:
             dataset, recorded = self._require_open_run(transaction, run)
             if recorded != position:
@@ -195,7 +206,11 @@ class Ledger:
                     f"run {run} has {recorded:,} measurements in the ledger, but this process made {position:,}; "
                     "two processes use the same run"
                 )
-            return [transaction.append(dataset, run, "measurement", record.to_data()) for record in measurements][-1]
+            payloads = [
+                record.to_data() | {_JOURNAL_KEY: key}
+                for record, key in zip(measurements, keys or [""] * len(measurements), strict=True)
+            ]
+            return [transaction.append(dataset, run, "measurement", payload) for payload in payloads][-1]
 
     def close(self, run: str) -> LedgerHead:
         """End a run, also a crashed one: what it spent stays spent, the rest of its budget is returned."""
@@ -209,6 +224,12 @@ class Ledger:
         entries = hash_chain.read_entries(self.path)
         _refuse_faulty(hash_chain.find_faults(entries), self.path)
         return tuple(_parse_accounts(entries, self.path).values())
+
+    def require_heads(self, heads: Iterable[LedgerHead]) -> None:
+        """Refuse a ledger that lacks entries recorded elsewhere: it was cut, or replaced by an older copy."""
+        faults = hash_chain.find_faults(hash_chain.read_entries(self.path), heads)
+        if faults:
+            raise LedgerError(f"the ledger {self.path} was cut or replaced: {faults[0]}; restore it from a backup")
 
     def find_run(self, run: str) -> tuple[str, RunAccount]:
         """A run and the name of its dataset."""
@@ -280,8 +301,16 @@ def _open_run_account(entry: LedgerEntry, data: dict[str, Any]) -> RunAccount:
 def _apply_entry(run: RunAccount, entry: LedgerEntry) -> RunAccount:
     data = entry.data
     if entry.kind == "measurement":
+        key = data.pop(_JOURNAL_KEY)
         rho, delta = run.spent_rho + exact_fraction(data["rho"]), run.spent_delta + exact_fraction(data["delta"])
-        return replace(run, measurements=(*run.measurements, data), spent_rho=rho, spent_delta=delta, head=entry.head)
+        return replace(
+            run,
+            measurements=(*run.measurements, data),
+            journal_keys=(*run.journal_keys, str(key)),
+            spent_rho=rho,
+            spent_delta=delta,
+            head=entry.head,
+        )
     return replace(
         run, rho=exact_fraction(data["rho"]), delta=exact_fraction(data["delta"]), head=entry.head, closed=True
     )

@@ -100,23 +100,29 @@ class Run:
         )
 
     def charge(self, purpose: str, cost: MechanismCost) -> None:
-        """Charge one measurement; only when this returns may it happen."""
+        """Charge one measurement; only when this returns may anyone see its answer."""
         self.charge_all([MeasurementRecord(purpose=purpose, cost=cost)])
 
-    def charge_all(self, measurements: Sequence[MeasurementRecord]) -> None:
-        """Charge measurements, all or none; only when this returns may they happen.
+    def check_charge(self, measurements: Sequence[MeasurementRecord]) -> Account:
+        """The account after these measurements; those beyond the budget are a BudgetError. Nothing is charged yet."""
+        account = self.account
+        for measurement in measurements:
+            self._check_open(measurement.purpose)
+            _check_sensitivity(measurement.purpose, measurement.cost, self.privacy_unit)
+            account = account.charge(measurement)
+        return account
+
+    def charge_all(self, measurements: Sequence[MeasurementRecord], keys: Sequence[str] = ()) -> None:
+        """Charge measurements, all or none; only when this returns may anyone see their answers.
 
         Measurements beyond the budget are a BudgetError and are not recorded; a ledger that cannot be written is a
-        LedgerError.
+        LedgerError. ``keys`` open the answers that a journal holds sealed; the ledger records them with the charges.
         """
         with self._lock:  # threads that share a run are charged one after the other
-            account = self.account
-            for measurement in measurements:
-                self._check_open(measurement.purpose)
-                _check_sensitivity(measurement.purpose, measurement.cost, self.privacy_unit)
-                account = account.charge(measurement)
+            account = self.check_charge(measurements)
             if self.ledger and measurements:
-                self.ledger_head = self.ledger.record(self.name, measurements, len(self.account.measurements))
+                position = len(self.account.measurements)
+                self.ledger_head = self.ledger.record(self.name, measurements, position, keys)
             self.account = account
 
     def close(self) -> None:

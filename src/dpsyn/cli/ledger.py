@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import click
 import dpsyn
 from dpsyn.cli import output
 from dpsyn.cli.common_options import common_options
-from dpsyn.errors import LedgerError
+from dpsyn.errors import LedgerError, SynopsisError
 from dpsyn.report import ledger as words
 from dpsyn.report.numbers import format_count
 
@@ -86,9 +87,9 @@ def verify(file: Path, records: tuple[Path, ...], as_json: bool) -> int:
     The entries are chained by hashes, so a change is detected. A ledger that was rewritten from scratch, or whose end
     was cut off, can only be detected by an entry that was recorded elsewhere: give it with --against. RECORD is a
     certificate in JSON, a synopsis, or what an earlier `verify --json` printed. A certificate must also agree with
-    what the ledger recorded of its run: the budget, the dataset, the privacy unit, every noisy measurement, and the
-    cost that follows from them, which is recomputed. What the data owner declared public is not in the ledger and
-    cannot be compared.
+    what the ledger recorded of its run: the budget, the dataset, the privacy unit, every noisy measurement with the
+    hash of its answer, and the cost that follows from them, which is recomputed. In a synopsis, every number must be
+    the answer whose hash was recorded. What the data owner declared public is not in the ledger and cannot be compared.
 
     The exit code is 0 if the ledger is intact and 2 if not.
 
@@ -102,6 +103,7 @@ def verify(file: Path, records: tuple[Path, ...], as_json: bool) -> int:
     head, faults = verification.head, list(verification.faults)
     for record, checkpoint in zip(records, checkpoints, strict=True):
         found_by_record = [fault for fault in ledger.verify([checkpoint]).faults if fault not in verification.faults]
+        found_by_record += _find_unrecorded_numbers(record)
         faults += [f"{record}: {fault}" for fault in found_by_record]
     if as_json:
         output.print_line(
@@ -122,6 +124,17 @@ def verify(file: Path, records: tuple[Path, ...], as_json: bool) -> int:
         )
         output.print_line(f"Its last entry is {head.sequence}, {head.hash}." if head else "It is empty.")
     return 2 if faults else 0
+
+
+def _find_unrecorded_numbers(record: Path) -> list[str]:
+    """What is wrong with the numbers of a synopsis; certificates and heads hold none."""
+    if not zipfile.is_zipfile(record):
+        return []
+    try:
+        dpsyn.Synopsis.load(record)
+    except SynopsisError as error:
+        return [str(error).removeprefix(f"{record} ")]
+    return []
 
 
 @command.command("set-cap", short_help="Limit the budget that all releases may spend together.")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
+import threading
 import traceback
 from typing import Any
 
@@ -88,6 +90,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def run(arguments: list[str] | None = None) -> int:
     """Run the command and return its exit code."""
+    _interrupt_on_termination()
     try:
         result: Any = dpsyn.main(arguments, prog_name="dpsyn", standalone_mode=False)
         return result if isinstance(result, int) else 0
@@ -104,6 +107,19 @@ def run(arguments: list[str] | None = None) -> int:
         return 0
     except Exception as error:
         return _report_internal_error(error)
+
+
+def _interrupt_on_termination() -> None:
+    """Treat a request to terminate and a closed terminal like Ctrl-C, so partial files are removed.
+
+    A signal that is ignored, as by nohup, stays ignored. Only the main thread can handle signals.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
 
 
 def _report_internal_error(error: Exception) -> int:

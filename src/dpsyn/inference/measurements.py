@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.accounting import Certificate
+from dpsyn.accounting import Certificate, Gaussian, Laplace, MeasurementRecord, hash_answer
 from dpsyn.encoding import Recoding
 from dpsyn.errors import InternalError, UserError
 from dpsyn.inference.gibbs import GibbsModel
@@ -106,6 +106,51 @@ class Release:
     def title(self) -> str:
         """What reports call the release: ``recipe`` and its name; ``imported`` for imported numbers."""
         return IMPORTED_TITLE if self.certificate is None else f"recipe {self.recipe.get('name', 'unknown')}"
+
+    def require_recorded(self) -> None:
+        """Check that every marginal and all scores are answers that the certificate records, each of another one.
+
+        It is an InternalError if not: the number was not charged, or it was changed after it was released. Imported
+        numbers have no certificate, so there is nothing to check.
+        """
+        if self.certificate is None:
+            return
+        unused = list(self.certificate.account.measurements)
+        for marginal in (m for each in self.rounds for m in each.marginals):
+            name = ", ".join(marginal.clique)
+            _take_record(unused, name, f"the marginal of {name}", marginal.raw, marginal.lattice, marginal.std)
+        for scores in self.scores:
+            _take_record_of_scores(unused, scores)
+
+
+def _take_record_of_scores(unused: list[MeasurementRecord], scores: Scores) -> None:
+    """Remove the record of scores, whose lattice is that of the record."""
+    lattices = {m.cost.lattice for m in unused if isinstance(m.cost, Gaussian) and m.cost.std == scores.std}
+    for lattice in lattices or {0}:
+        raw = scores.values * 2.0**lattice
+        if (raw == np.rint(raw)).all() and np.abs(raw).max(initial=0) < 2**62:
+            return _take_record(unused, "", f"scores of {scores.kind}", raw.astype(np.int64), lattice, scores.std)
+    raise _unrecorded_error(f"scores of {scores.kind}")
+
+
+def _take_record(
+    unused: list[MeasurementRecord], name: str, what: str, raw: NDArray[np.int64], lattice: int, std: float
+) -> None:
+    """Remove the record of an answer: the one with its hash, its noise, and the names of its attributes."""
+    digest = hash_answer(raw)
+    for position, record in enumerate(unused):
+        noise = record.cost
+        same_noise = isinstance(noise, Gaussian | Laplace) and (noise.lattice, noise.std) == (lattice, std)
+        if same_noise and record.answer_hash == digest and name in record.purpose:
+            del unused[position]
+            return
+    raise _unrecorded_error(what)
+
+
+def _unrecorded_error(what: str) -> InternalError:
+    return InternalError(
+        f"{what} is not an answer that the certificate records; it was changed, or nothing was charged for it"
+    )
 
 
 def iterate_marginals(releases: Iterable[Release]) -> Iterator[tuple[Recoding, Marginal]]:

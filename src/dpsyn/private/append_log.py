@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+from dpsyn.atomic_files import sync
 from dpsyn.errors import JournalError, describe_os_error
 
 
@@ -41,7 +42,7 @@ class AppendLog:
             log = cls(path, file, (), b"")
             try:
                 _lock_exclusively(file, path)
-                _sync_folder(path.absolute().parent)
+                sync(path.absolute().parent)
             except BaseException:
                 log.remove()
                 raise
@@ -138,16 +139,6 @@ def _parse_lines(lines: bytes, path: Path) -> tuple[list[bytes], bytes]:
 
 def _hash_line(previous: bytes, text: bytes) -> bytes:
     return hashlib.sha256(previous + text).hexdigest().encode()
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make sure that a new file is still in its folder after a power failure, on systems that can sync folders."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _lock_exclusively(file: BinaryIO, path: Path) -> None:

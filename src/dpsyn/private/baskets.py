@@ -90,12 +90,12 @@ class PrivateBaskets(PrivacyGate):
             raise SchemaError(f"at most {max_items} items of a basket would be counted; give a number from 1")
         noise = Gaussian.for_rho(rho, self.privacy_unit.l2_sensitivity_squared * max_items)
         cost = PartitionSelection.for_delta(delta, noise, self.privacy_unit.max_rows * max_items)
-        (selected,) = self._release(
+        (released,) = self._release(
             [MeasurementRecord(purpose="items that occur", cost=cost)],
             max_items,
             lambda: [self._engine.count_items(max_items)],
         )
-        items = tuple(sorted(selected, key=lambda item: (len(item), item)))  # puts numbers in numeric order
+        items = tuple(sorted(released.answer, key=lambda item: (len(item), item)))  # puts numbers in numeric order
         schema = msgspec.structs.replace(self.schema, items=items, items_discovered=True)
         return PrivateBaskets(self._session, self._engine.with_items(items), schema)
 
@@ -156,7 +156,7 @@ class PrivateBaskets(PrivacyGate):
             raise InternalError("at least one basis is needed, and each holds at least one item, and each only once")
         cliques = [tuple(self.items[item] for item in basis) for basis in bases]
         costs = [Laplace.for_epsilon(epsilon, self.privacy_unit.l1_sensitivity) for epsilon in epsilons]
-        raws = self._release(
+        released = self._release(
             [
                 MeasurementRecord(purpose=f"marginal of {', '.join(clique)}", cost=cost)
                 for clique, cost in zip(cliques, costs, strict=True)
@@ -166,8 +166,8 @@ class PrivateBaskets(PrivacyGate):
             cells=[1 << len(basis) for basis in bases],
         )
         return [
-            Marginal(clique, raw, 0, math.sqrt(2) * cost.scale)
-            for clique, raw, cost in zip(cliques, raws, costs, strict=True)
+            Marginal(clique, one.answer, one.cost.lattice, one.cost.std)
+            for clique, one in zip(cliques, released, strict=True)
         ]
 
     # ── helpers ──────────────────────────────────────────────────────────────────────────────────────────
@@ -201,10 +201,9 @@ class PrivateBaskets(PrivacyGate):
         self, purpose: str, cost: Exponential, question: object, scores: Callable[[], NDArray[np.int64]]
     ) -> NDArray[np.int64]:
         """Positions that the exponential mechanism chooses by their scores."""
-        chosen: list[NDArray[np.int64]] = self._release(
-            [MeasurementRecord(purpose=purpose, cost=cost)], question, lambda: [scores()]
-        )
-        return chosen[0]
+        (released,) = self._release([MeasurementRecord(purpose=purpose, cost=cost)], question, lambda: [scores()])
+        chosen: NDArray[np.int64] = released.answer
+        return chosen
 
     def _selection_cost(self, epsilon: Fraction, selections: int) -> Exponential:
         """The cost of selections by support: a unit changes supports by k, all the same way unless it is replaced."""

@@ -5,23 +5,21 @@ Every class that holds private rows for release is a ``PrivacyGate``, and all of
 
 1. check the size limits;
 2. return the answers that the journal already stores;
-3. charge the cost of the missing ones: it is in the ledger (or the journal) before the method goes on;
-4. count exactly, by an engine, a quantity of known sensitivity;
-5. add the noise, or make the choice, that was charged;
-6. store the released answers in the journal, if there is one, and return them.
+3. check that the budget allows the missing ones;
+4. count exactly, by an engine, a quantity of known sensitivity, and add the noise, or make the choice, that will be
+   charged;
+5. charge the cost and store the answers, at the same moment (see ``journal``);
+6. return them.
 
-If counting fails, the charge stands. Exact counts exist only inside ``_count_and_randomize``.
+Exact counts exist only inside ``_count_and_randomize``, and noisy ones that were not charged are discarded: if
+counting fails, or if the charge cannot be recorded, nothing was charged and nobody saw anything.
 """
 
 from __future__ import annotations
 
-import contextlib
-import signal
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Self, TypeVar, cast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,12 +31,16 @@ from dpsyn.accounting import (
     Gaussian,
     Laplace,
     MeasurementRecord,
+    MechanismCost,
     PartitionSelection,
     PrivacyUnit,
+    Reduction,
+    ReleasedAnswer,
     Run,
+    hash_answer,
 )
 from dpsyn.errors import BudgetError, DPSynError, InternalError
-from dpsyn.private.journal import Journal, ReleasedAnswer
+from dpsyn.private.journal import Journal, StoredAnswer, hash_question
 from dpsyn.private.mechanisms import Mechanisms
 
 if TYPE_CHECKING:
@@ -46,9 +48,21 @@ if TYPE_CHECKING:
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+CostT = TypeVar("CostT", bound=MechanismCost)
 
 ExactAnswer = NDArray[np.int64] | Mapping[str, int]
 """An answer before noise: counts or scores, or the count of each key that occurs. It never leaves the gate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Released(Generic[CostT]):
+    """An answer that left the gate, and the mechanism that it was charged for.
+
+    The mechanism is the one that was asked for, unless the run lost answers (see ``Session.reduction``).
+    """
+
+    answer: Any
+    cost: CostT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +89,7 @@ class Session:
         limits: the largest request that is accepted.
         declared_public: facts that are taken as public besides the schema, for the certificate.
         noisy_values: noisy values that were requested so far.
+        reduction: by how much measurements are reduced because answers that were charged are lost.
     """
 
     run: Run
@@ -83,6 +98,7 @@ class Session:
     limits: ReleaseLimits
     declared_public: tuple[str, ...] = ()
     noisy_values: int = 0
+    reduction: Reduction = Reduction()  # noqa: RUF009 -- frozen
 
     def check_limits(self, cells: Sequence[int], noisy_values: int | None = None) -> None:
         """Refuse marginals that are too large and releases of too many noisy values; otherwise count them.
@@ -106,21 +122,36 @@ class Session:
             )
         self.noisy_values = total
 
-    def charge(self, measurements: Sequence[MeasurementRecord]) -> None:
-        """Charge measurements, in the ledger or else in the journal; only when this returns may they happen."""
+    def plan(self, measurements: Sequence[MeasurementRecord]) -> list[MeasurementRecord]:
+        """The measurements with what is left of the budget for them; refused if the budget does not allow them."""
         try:
-            self.run.charge_all(measurements)
+            planned = [replace(m, cost=self.reduction.apply(m.cost)) for m in measurements]
+            self.run.check_charge(planned)
         except BudgetError as error:
-            if self.journal and self.journal.lost_measurements and not self.run.closed:
-                raise self._lost_answers_error(str(error), self.journal) from None
+            if self.lost_measurements and not self.run.closed:
+                raise self._lost_answers_error(str(error)) from None
             raise
-        if self.journal and not self.run.ledger:
-            self.journal.record_charges(measurements)
+        return planned
 
-    def require_all_answers(self) -> None:
-        """Refuse to resume a run that lost answers, for recipes that spend the whole budget (see ``PrivacyGate``)."""
-        if self.journal and self.journal.lost_measurements:
-            raise self._lost_answers_error("all of the budget is needed for other answers", self.journal)
+    def commit(self, answers: Sequence[StoredAnswer]) -> None:
+        """Charge and store answers at the same moment; only when this returns may they be used.
+
+        Privacy: with a ledger, the answers are sealed on disk when the ledger records their charges and their keys in
+        one transaction. Without one, the line of an answer in the journal is its charge.
+        """
+        charged = [stored.charged for stored in answers]
+        if self.journal and self.run.ledger:
+            keys = self.journal.store_sealed(answers, self.run.ledger_head)
+            self.run.charge_all(charged, keys)
+            return
+        self.run.charge_all(charged)
+        if self.journal:
+            self.journal.store_answers(answers)
+
+    @property
+    def lost_measurements(self) -> tuple[MeasurementRecord, ...]:
+        """The measurements that were charged before the run was interrupted and whose answers are lost."""
+        return self.journal.lost_measurements if self.journal else ()
 
     def close(self) -> None:
         """End the release and return the unspent budget; the journal stays."""
@@ -141,18 +172,25 @@ class Session:
         if self.journal:
             self.journal.discard()
 
-    def _lost_answers_error(self, reason: str, journal: Journal) -> BudgetError:
-        lost = journal.lost_measurements
-        shown = "; ".join(m.purpose for m in lost[:3]) + (f"; and {len(lost) - 3} more" if len(lost) > 3 else "")
-        rho, delta = float(sum(m.cost.rho for m in lost)), float(sum(m.cost.delta for m in lost))
-        cost = f"ρ = {rho:.6g}" + (f" and δ = {delta:.3g}" if delta else "")
-        ledger = self.run.ledger
+    def _lost_answers_error(self, reason: str) -> BudgetError:
+        ledger, journal = self.run.ledger, self.journal
         closing = f"close it with dpsyn ledger close {ledger.path} {self.run.name}, " if ledger else ""
         return BudgetError(
-            f"the run was interrupted after these measurements were charged and before they were stored, so their "
-            f"answers were lost: {shown}. Measuring them again costs {cost}, which the budget does not allow "
-            f"({reason}). The run cannot be resumed: {closing}remove {journal.path}, and start a new run"
+            f"{describe_loss(self.lost_measurements)}. {reason[0].upper()}{reason[1:]}, so the run cannot be "
+            f"completed: {closing}remove {journal.path if journal else ''}, and start a new run"
         )
+
+
+def describe_loss(measurements: Sequence[MeasurementRecord]) -> str:
+    """What a run lost, in words: "the journal lacks the answers to … They cost ρ = 0.01, which stays spent"."""
+    shown = "; ".join(m.purpose for m in measurements[:3])
+    shown += f"; and {len(measurements) - 3} more" if len(measurements) > 3 else ""
+    rho, delta = float(sum(m.cost.rho for m in measurements)), float(sum(m.cost.delta for m in measurements))
+    cost = f"ρ = {rho:.6g}" + (f" and δ = {delta:.3g}" if delta else "")
+    return (
+        f"the journal was damaged or replaced by an older one: it lacks answers that were charged ({shown}). They cost "
+        f"{cost}, which stays spent"
+    )
 
 
 class PrivacyGate:
@@ -195,15 +233,6 @@ class PrivacyGate:
         """The number of noisy values that this release may still request."""
         return self._session.limits.max_noisy_values - self._session.noisy_values
 
-    def require_all_answers(self) -> None:
-        """Refuse to resume a run that lost answers when it was interrupted.
-
-        For recipes that spend the whole budget: measuring the lost answers again costs budget that the recipe needs
-        for its other answers, so such a run can never be completed. Without this check it would fail only at its last
-        measurement, after spending the rest of the budget for nothing.
-        """
-        self._session.require_all_answers()
-
     def certificate(self) -> Certificate:
         """The certificate of the release so far; the cost is recomputed from the recorded measurements."""
         return self._session.run.certificate((*self.schema.declared_public(), *self._session.declared_public))
@@ -234,13 +263,13 @@ class PrivacyGate:
         *,
         cells: Sequence[int] = (),
         noisy_values: int | None = None,
-    ) -> list[Any]:
+    ) -> list[Released[Any]]:
         """Release the answers to measurements: noisy arrays, selected keys, or positions of chosen candidates.
 
         Privacy: ``count`` gives the exact answers, one for each measurement, whose sensitivities are those of the
-        measurements' costs. It is called after the charge, and its answers are randomized before anything else sees
-        them. A stored answer was charged when it was first released: returning it again is post-processing, and no
-        row is touched.
+        measurements' costs. They are randomized before anything else sees them, and the randomized answers are
+        returned only once they are charged. A stored answer was charged when it was first released: returning it
+        again is post-processing, and no row is touched.
 
         Args:
             measurements: what is measured, and the mechanism and cost of each measurement.
@@ -254,14 +283,17 @@ class PrivacyGate:
         session.check_limits(cells, noisy_values)
         stored = journal.take_answers(measurements, question) if journal else []
         missing = measurements[len(stored) :]
-        if not missing:
-            return stored
-        with defer_interrupts() if journal else contextlib.nullcontext():
-            session.charge(missing)
-            new = without_leaking_errors(_count_and_randomize, count, len(stored), missing, session.mechanisms)
-            if journal:
-                journal.store_answers(missing, question, new)
-        return [*stored, *new]
+        if missing:
+            planned = session.plan(missing)
+            answers = without_leaking_errors(_count_and_randomize, count, len(stored), planned, session.mechanisms)
+            digest = hash_question(question)
+            new = [
+                StoredAnswer(asked, replace(charged, answer_hash=hash_answer(answer)), digest, answer)
+                for asked, charged, answer in zip(missing, planned, answers, strict=True)
+            ]
+            session.commit(new)
+            stored = [*stored, *new]
+        return [Released(each.answer, each.charged.cost) for each in stored]
 
 
 def _count_and_randomize(
@@ -270,7 +302,7 @@ def _count_and_randomize(
     measurements: Sequence[MeasurementRecord],
     mechanisms: Mechanisms,
 ) -> Sequence[ReleasedAnswer]:
-    """Count exactly, then add the noise or make the choice that was charged.
+    """Count exactly, then add the noise or make the choice that will be charged.
 
     The first ``skip`` answers are stored already. This is a function of its own because exact answers must not stay in
     a variable of ``_release``: the traceback of a later error would hold them.
@@ -290,7 +322,7 @@ def without_leaking_errors(function: Callable[_P, _T], *args: _P.args, **kwargs:
     """Call a function that sees rows; on failure raise a message that contains no data.
 
     Privacy: the message of another error, its context and the variables in its traceback may hold exact counts or
-    cells. Hence ours is raised only after the other error is handled and gone. The charge stands.
+    cells. Hence ours is raised only after the other error is handled and gone.
     """
     failure: DPSynError
     try:
@@ -298,43 +330,6 @@ def without_leaking_errors(function: Callable[_P, _T], *args: _P.args, **kwargs:
     except DPSynError as error:  # its message is ours; the frames below it may hold exact counts
         failure = error.with_traceback(None)
     except Exception as error:  # whatever an engine or a sampler raises
-        failure = InternalError(f"counting rows failed ({type(error).__name__}); what was charged for it stays spent")
+        failure = InternalError(f"counting rows failed ({type(error).__name__}); nothing was charged for it")
     failure.__cause__ = failure.__context__ = None
     raise failure
-
-
-# ── interrupts ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
-_DEFERRED_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-@contextlib.contextmanager
-def defer_interrupts() -> Iterator[None]:
-    """Finish the block before Ctrl-C or a request to terminate takes effect; a second one takes effect at once.
-
-    So an answer that was charged is also stored. Only the main thread can defer signals; in other threads the block
-    runs without it.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    received: list[int] = []
-    previous = {number: signal.getsignal(number) for number in _DEFERRED_SIGNALS}
-
-    def restore() -> None:
-        for number, handler in previous.items():
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
-
-    def defer(number: int, frame: FrameType | None) -> None:
-        received.append(number)
-        restore()
-
-    for number in _DEFERRED_SIGNALS:
-        signal.signal(number, defer)
-    try:
-        yield
-    finally:
-        restore()
-        if received:
-            signal.raise_signal(received[0])

@@ -2,35 +2,49 @@
 
 An interrupted run is resumed from it. Stored answers are returned again, without a charge and without reading rows, as
 long as the run asks the same questions in the same order. A recipe does so, because all of its decisions follow from
-released answers. Answers that were charged but not stored are lost; measuring them again is charged again.
+released answers.
 
-Privacy: the file holds released numbers and public facts only. The key that chooses the rows of a privacy unit is not
-stored: a resumed run generates a new one, because the sensitivity of each answer holds for every key. Without a ledger
-the charges are recorded in the journal, so it must not be replaced by an older copy. With a ledger the charges are
-recorded there, and answers without a charge in the ledger are refused.
+**An answer is stored and charged at the same moment.** Without a ledger, the line with the answer is its charge. With
+a ledger, the answer is first written to the journal *sealed*, that is, encrypted with a random key that is nowhere
+else; then the ledger records the charge and the key in one transaction. So an answer can be read exactly if it was
+charged: whenever the process dies, and whichever disk is full, nothing that was charged is lost, and nothing that was
+not charged can be read. Only a journal that is damaged, or replaced by an older copy, lacks answers that were charged.
+
+Privacy: the file holds released numbers and public facts only. A sealed answer that was never charged reveals its
+public size at most; lists of values are padded. The key that chooses the rows of a privacy unit is not stored: a
+resumed run generates a new one, because the sensitivity of each answer holds for every key. Without a ledger the
+journal must not be replaced by an older copy. With a ledger, the journal names the ledger entries that it relies on,
+so an older copy of the ledger is detected.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 import threading
-from collections import Counter, deque
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.accounting import LedgerHead, MeasurementRecord
-from dpsyn.errors import JournalError, LedgerError
+from dpsyn.accounting import LedgerHead, MeasurementRecord, MechanismCost, ReleasedAnswer, hash_answer
+from dpsyn.errors import DPSynError, JournalError
 from dpsyn.private.append_log import AppendLog, remove_log
 
-ReleasedAnswer = NDArray[np.int64] | tuple[str, ...]
-"""Noisy numbers, or the keys that partition selection listed."""
+_T = TypeVar("_T")
+
+KEY_BYTES = 32
+"""The length of the random key of a sealed answer."""
+
+MIN_TEXT_BYTES = 1 << 12
+"""Lists of values are padded to this length or to a larger power of two, so a sealed one hides how long it is."""
 
 
 class JournalRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="record"):
@@ -60,37 +74,58 @@ class JournalHeader(JournalRecord, frozen=True, kw_only=True, tag="run"):
     privacy_unit: dict[str, Any]
     ledger: bool
     uses_real_noise: bool
-    format: Literal[1] = 1
-
-
-class ChargeRecord(JournalRecord, frozen=True, kw_only=True, tag="charge"):
-    """A measurement that was charged, in a run without a ledger."""
-
-    measurement: dict[str, Any]
+    format: Literal[2] = 2
 
 
 class AnswerRecord(JournalRecord, frozen=True, kw_only=True, tag="answer"):
-    """An answer, with its measurement, question and kind of noise: numbers with their shape, or texts."""
+    """An answer. Without a ledger this line is also its charge; with a ledger it is sealed.
+
+    Attributes:
+        measurement: what the recipe asked for.
+        charged: what was charged; it differs from ``measurement`` in a run that lost answers, see ``Reduction``.
+        question: a hash of the question.
+        uses_real_noise: whether the noise of this answer came from the operating system.
+        shape: the shape of an answer of numbers; None for a list of values.
+        content: the numbers, or the values in JSON; encrypted if there is a seal.
+        seal: the SHA-256 of the key, by which the ledger's key is found; empty if the answer is not sealed.
+        ledger_head: the ledger's last entry about the run when this line was written.
+    """
 
     measurement: dict[str, Any]
+    charged: dict[str, Any]
     question: str
     uses_real_noise: bool
-    shape: tuple[int, ...] = ()
-    numbers: bytes = b""
-    texts: tuple[str, ...] | None = None
+    shape: tuple[int, ...] | None
+    content: bytes
+    seal: str = ""
+    ledger_head: LedgerHead | None = None
 
-    @property
-    def answer(self) -> ReleasedAnswer:
-        """The answer as it was released."""
-        if self.texts is not None:
-            return self.texts
-        return np.frombuffer(self.numbers, "<i8").astype(np.int64).reshape(self.shape)
+    def open_answer(self, key: bytes | None = None) -> StoredAnswer:
+        """The answer as it was released; a sealed one needs its key."""
+        content = self.content if key is None else _encrypt(self.content, key)
+        answer = _decode_answer(content, self.shape)
+        return StoredAnswer(
+            planned=MeasurementRecord.from_data(self.measurement),
+            charged=replace(MeasurementRecord.from_data(self.charged), answer_hash=hash_answer(answer)),
+            question=self.question,
+            answer=answer,
+        )
 
 
 class EndRecord(JournalRecord, frozen=True, kw_only=True, tag="end"):
     """The run is complete; ``ledger_head`` is the ledger's last entry about it before it was closed."""
 
-    ledger_head: dict[str, Any] | None
+    ledger_head: LedgerHead | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """An answer that a journal holds: what was asked, what was charged for it, and the answer itself."""
+
+    planned: MeasurementRecord
+    charged: MeasurementRecord
+    question: str
+    answer: ReleasedAnswer
 
 
 class Journal:
@@ -100,7 +135,9 @@ class Journal:
         path: the file.
         header: its first line.
         charged_measurements: the measurements whose charges it records; none if a ledger records them.
-        lost_measurements: the measurements that were charged and whose answers are not stored; set by ``reconcile``.
+        planned_costs: what the stored answers would have cost if none had been lost.
+        lost_measurements: the measurements that were charged and whose answers are not stored; set by ``unseal``.
+        ledger_heads: the entries that the ledger had when the lines were written.
         ended: whether the run is complete.
         ledger_head: the ledger's last entry about the run before it was closed, if it is complete.
         uses_real_noise: whether all noise, stored and to come, is from the operating system.
@@ -112,16 +149,19 @@ class Journal:
         answers = [record for record in records if isinstance(record, AnswerRecord)]
         ends = [record for record in records if isinstance(record, EndRecord)]
         self.path, self.header = log.path, header
-        self.charged_measurements = tuple(
-            MeasurementRecord.from_data(record.measurement) for record in records if isinstance(record, ChargeRecord)
-        )
         self.lost_measurements: tuple[MeasurementRecord, ...] = ()
         self.ended = bool(ends)
-        self.ledger_head = LedgerHead(**ends[0].ledger_head) if ends and ends[0].ledger_head else None
+        self.ledger_head = ends[0].ledger_head if ends else None
+        heads = [*(record.ledger_head for record in answers), *(record.ledger_head for record in ends)]
+        self.ledger_heads = tuple(head for head in heads if head)
         self.uses_real_noise = (
             uses_real_noise and header.uses_real_noise and all(answer.uses_real_noise for answer in answers)
         )
-        self._log, self._answers, self._uses_real_noise = log, deque(answers), uses_real_noise
+        self._log, self._uses_real_noise = log, uses_real_noise
+        self._sealed = {record.seal: record for record in answers if record.seal}
+        self._answers = deque(record.open_answer() for record in answers if not record.seal)
+        self.charged_measurements = tuple(stored.charged for stored in self._answers)
+        self.planned_costs: tuple[MechanismCost, ...] = tuple(stored.planned.cost for stored in self._answers)
         self._lock = threading.Lock()
 
     @classmethod
@@ -148,23 +188,35 @@ class Journal:
             if not isinstance(header, JournalHeader):
                 raise JournalError(f"{path} does not begin with the header of a run; remove it to start a new run")
             _require_same_run(header, expected, path)
-            return cls(log, header, records, uses_real_noise=expected.uses_real_noise)
+            return _read_strictly(lambda: cls(log, header, records, uses_real_noise=expected.uses_real_noise), path)
         except BaseException:
             log.release()
             raise
 
-    def reconcile(self, charged: Sequence[MeasurementRecord]) -> None:
-        """Find the lost answers, which were charged and not stored; an answer without a charge is a LedgerError."""
-        lost = Counter(charged)
-        lost.subtract(MeasurementRecord.from_data(record.measurement) for record in self._answers)
-        if min(lost.values(), default=0) < 0:
-            raise LedgerError(
-                f"{self.path} holds answers that were not charged to run {self.header.run}: the record of its charges "
-                "was cut or replaced. Restore that record, or remove the journal and start a new run"
-            )
-        self.lost_measurements = tuple(lost.elements())
+    def unseal(self, charged: Sequence[MeasurementRecord], keys: Sequence[str]) -> None:
+        """Open the answers whose charges and keys the ledger recorded, and find those that are lost.
 
-    def take_answers(self, measurements: Sequence[MeasurementRecord], question: object) -> list[ReleasedAnswer]:
+        Sealed answers without a key were never charged: their run was interrupted before. They stay unreadable.
+        """
+        found: list[StoredAnswer] = []
+        lost: list[MeasurementRecord] = []
+        for measurement, key in zip(charged, keys, strict=True):
+            record = self._sealed.get(hashlib.sha256(key.encode()).hexdigest())
+            if record is None:
+                lost.append(measurement)
+                continue
+            stored = _read_strictly(lambda r=record, k=key: r.open_answer(bytes.fromhex(k)), self.path)  # type: ignore[misc]
+            if stored.charged != measurement:
+                raise JournalError(
+                    f"{self.path} holds another answer to {measurement.purpose} than the ledger recorded; restore the "
+                    "journal from a backup, or remove it and start a new run"
+                )
+            found.append(stored)
+        self._answers = deque(found)
+        self.planned_costs = tuple(stored.planned.cost for stored in found)
+        self.lost_measurements = tuple(lost)
+
+    def take_answers(self, measurements: Sequence[MeasurementRecord], question: object) -> list[StoredAnswer]:
         """The stored answers to these measurements, from the first on, as many as there are.
 
         It is a JournalError if the next stored answer belongs to another question, or if no answer can be stored any
@@ -172,31 +224,29 @@ class Journal:
         """
         with self._lock:
             self._log.require_open()
-            records = list(islice(self._answers, len(measurements)))
-            digest = hash_question(question) if records else ""
-            for measurement, record in zip(measurements, records, strict=False):
-                if (record.measurement, record.question) != (measurement.to_data(), digest):
-                    raise self._other_question_error(measurement, record)
-            for _ in records:
+            found = list(islice(self._answers, len(measurements)))
+            digest = hash_question(question) if found else ""
+            for measurement, stored in zip(measurements, found, strict=False):
+                if (stored.planned, stored.question) != (measurement, digest):
+                    raise self._other_question_error(measurement, stored)
+            for _ in found:
                 self._answers.popleft()
-        return [record.answer for record in records]
+        return found
 
-    def record_charges(self, measurements: Sequence[MeasurementRecord]) -> None:
-        """Record the charges of measurements; only when this returns may they happen."""
-        self._append([ChargeRecord(measurement=measurement.to_data()) for measurement in measurements])
+    def store_answers(self, answers: Sequence[StoredAnswer]) -> None:
+        """Store answers in a run without a ledger; this is also their charge. When it returns they may be used."""
+        self._append([self._answer_record(stored) for stored in answers])
 
-    def store_answers(
-        self, measurements: Sequence[MeasurementRecord], question: object, answers: Sequence[ReleasedAnswer]
-    ) -> None:
-        """Store answers; only when this returns may they be used."""
-        digest = hash_question(question)
-        pairs = zip(measurements, answers, strict=True)
-        self._append([self._answer_record(measurement, digest, answer) for measurement, answer in pairs])
+    def store_sealed(self, answers: Sequence[StoredAnswer], ledger_head: LedgerHead | None) -> list[str]:
+        """Store answers that nobody can read before the ledger records the keys, which are returned."""
+        keys = [secrets.token_bytes(KEY_BYTES) for _ in answers]
+        self._append([self._answer_record(stored, key, ledger_head) for stored, key in zip(answers, keys, strict=True)])
+        return [key.hex() for key in keys]
 
     def finish(self, ledger_head: LedgerHead | None) -> None:
         """Record that the run is complete, and close the file; a second call does nothing."""
         if not self.ended:
-            self._append([EndRecord(ledger_head=ledger_head.to_data() if ledger_head else None)])
+            self._append([EndRecord(ledger_head=ledger_head)])
             self.ended = True
         self.release()
 
@@ -208,33 +258,65 @@ class Journal:
         """Close the file and remove it, because nothing was charged."""
         self._log.remove()
 
-    def _answer_record(self, measurement: MeasurementRecord, question: str, answer: ReleasedAnswer) -> AnswerRecord:
-        if isinstance(answer, tuple):
-            return AnswerRecord(
-                measurement=measurement.to_data(),
-                question=question,
-                uses_real_noise=self._uses_real_noise,
-                texts=answer,
-            )
-        shape, numbers = answer.shape, answer.astype("<i8").tobytes()
+    def _answer_record(
+        self, stored: StoredAnswer, key: bytes | None = None, ledger_head: LedgerHead | None = None
+    ) -> AnswerRecord:
+        shape, content = _encode_answer(stored.answer)
         return AnswerRecord(
-            measurement=measurement.to_data(),
-            question=question,
+            measurement=stored.planned.to_data(),
+            charged=replace(stored.charged, answer_hash="").to_data(),  # the hash of a sealed answer could be guessed
+            question=stored.question,
             uses_real_noise=self._uses_real_noise,
             shape=shape,
-            numbers=numbers,
+            content=content if key is None else _encrypt(content, key),
+            seal="" if key is None else hashlib.sha256(key.hex().encode()).hexdigest(),
+            ledger_head=ledger_head,
         )
 
-    def _other_question_error(self, measurement: MeasurementRecord, record: AnswerRecord) -> JournalError:
+    def _other_question_error(self, measurement: MeasurementRecord, stored: StoredAnswer) -> JournalError:
         return JournalError(
             f"the run asks other questions than before it was interrupted: now {measurement.purpose}, while "
-            f"{self.path} holds the answer to {record.measurement['purpose']}, or to the same with other details. "
+            f"{self.path} holds the answer to {stored.planned.purpose}, or to the same with other details. "
             "Nothing was charged. Resume the run with the version of DPSyn that began it, or remove the journal and "
             "start a new run"
         )
 
     def _append(self, records: Sequence[JournalRecord]) -> None:
         self._log.append([msgspec.json.encode(record) for record in records])
+
+
+def _encode_answer(answer: ReleasedAnswer) -> tuple[tuple[int, ...] | None, bytes]:
+    """The shape and the bytes of an answer."""
+    if isinstance(answer, tuple):
+        text = msgspec.json.encode(answer)
+        return None, text.ljust(max(MIN_TEXT_BYTES, 1 << len(text).bit_length()))
+    return answer.shape, answer.astype("<i8").tobytes()
+
+
+def _decode_answer(content: bytes, shape: tuple[int, ...] | None) -> ReleasedAnswer:
+    if shape is None:
+        return msgspec.json.decode(content, type=tuple[str, ...])
+    return np.frombuffer(content, "<i8").astype(np.int64).reshape(shape)
+
+
+def _encrypt(content: bytes, key: bytes) -> bytes:
+    """Encrypt or decrypt bytes with a key that is used once: XOR with the stream that SHAKE-256 expands it to."""
+    stream = np.frombuffer(hashlib.shake_256(key).digest(len(content)), np.uint8)
+    encrypted: NDArray[np.uint8] = np.frombuffer(content, np.uint8) ^ stream
+    return encrypted.tobytes()
+
+
+def _read_strictly(read: Callable[[], _T], path: Path) -> _T:
+    """Read parts of a journal; a JournalError if they are not as DPSyn writes them, although their hashes are right."""
+    try:
+        return read()
+    except JournalError:
+        raise
+    except (DPSynError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
+        raise JournalError(
+            f"{path} is not as this version of DPSyn writes it; resume the run with the version that began it, or "
+            "remove the journal and start a new run"
+        ) from None
 
 
 def discard_journal(path: Path) -> None:
@@ -273,8 +355,8 @@ def _update_digest(digest: Any, part: object) -> None:
 def parse_record(text: bytes, path: Path) -> JournalRecord:
     """Read a line of a journal back."""
     try:
-        return msgspec.json.decode(text, type=JournalHeader | ChargeRecord | AnswerRecord | EndRecord)
-    except msgspec.DecodeError:
+        return msgspec.json.decode(text, type=JournalHeader | AnswerRecord | EndRecord)
+    except (msgspec.DecodeError, UnicodeDecodeError):
         raise JournalError(
             f"{path} was written by another version of DPSyn; resume the run with that version"
         ) from None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from dpsyn.accounting import Budget, Ledger, PrivacyUnit, Run
+from dpsyn.accounting import Budget, Ledger, PrivacyUnit, Reduction, Run
 from dpsyn.accounting.budget import replay
 from dpsyn.accounting.certificate import plain_recipe
 from dpsyn.encoding import check_structure
@@ -23,7 +24,7 @@ from dpsyn.engines import Engine, open_engine, open_table
 from dpsyn.engines.baskets import BasketEngine
 from dpsyn.errors import JournalError, LedgerError
 from dpsyn.private.baskets import PrivateBaskets
-from dpsyn.private.gate import ReleaseLimits, Session, without_leaking_errors
+from dpsyn.private.gate import ReleaseLimits, Session, describe_loss, without_leaking_errors
 from dpsyn.private.journal import Journal, JournalHeader, refuse_existing_journal
 from dpsyn.private.mechanisms import Mechanisms, SystemNoise
 from dpsyn.private.table import PrivateTable, initial_recoding
@@ -80,13 +81,7 @@ def open_private(
     check_structure(schema, source.schema, source.label)
     noise = mechanisms or SystemNoise()
     run, answers = _open_run(_run_terms(schema, budget, ledger, noise, recipe), journal, resume=resume)
-    session = Session(
-        run=run,
-        journal=answers,
-        mechanisms=noise,
-        limits=limits or ReleaseLimits(),
-        declared_public=declared_public,
-    )
+    session = _open_session(run, answers, noise, limits, declared_public)
     counting = _prepare_engine(session, lambda: open_engine(source, schema, kind=engine, key=secrets.token_bytes(16)))
     return PrivateTable(session, counting, schema, initial_recoding(schema))
 
@@ -113,8 +108,34 @@ def open_baskets(
     noise = mechanisms or SystemNoise()
     counting = BasketEngine(source, schema, secrets.token_bytes(16))  # checks the columns; reads nothing yet
     run, answers = _open_run(_run_terms(schema, budget, ledger, noise, recipe), journal, resume=resume)
-    session = Session(run=run, journal=answers, mechanisms=noise, limits=limits or ReleaseLimits())
+    session = _open_session(run, answers, noise, limits)
     return PrivateBaskets(session, _prepare_engine(session, lambda: counting), schema)
+
+
+def _open_session(
+    run: Run,
+    journal: Journal | None,
+    noise: Mechanisms,
+    limits: ReleaseLimits | None,
+    declared_public: tuple[str, ...] = (),
+) -> Session:
+    """The session of a run. If the journal lacks answers that were charged, the measurements to come are reduced."""
+    session = Session(
+        run=run,
+        journal=journal,
+        mechanisms=noise,
+        limits=limits or ReleaseLimits(),
+        declared_public=declared_public,
+    )
+    if journal and journal.lost_measurements:
+        session.reduction = Reduction.after_loss(run.account, journal.planned_costs)
+        warnings.warn(
+            f"{describe_loss(journal.lost_measurements)}. What is left of the budget is divided among the measurements "
+            "to come, in proportion to what was planned for them",
+            UserWarning,
+            stacklevel=4,
+        )
+    return session
 
 
 def _prepare_engine(session: Session, make_engine: Callable[[], _EngineT]) -> _EngineT:
@@ -223,7 +244,6 @@ def _resume_run(terms: _RunTerms, path: Path) -> tuple[Run, Journal]:
     try:
         run = _run_from_ledger(terms, terms.ledger, journal) if terms.ledger else _run_from_journal(terms, journal)
         run.uses_real_noise &= journal.uses_real_noise
-        journal.reconcile(run.account.measurements)
     except BaseException:
         journal.release()
         raise
@@ -235,10 +255,12 @@ def _run_from_ledger(terms: _RunTerms, ledger: Ledger, journal: Journal) -> Run:
     name = journal.header.run
     if journal.ended and not ledger.find_run(name)[1].closed:
         ledger.close(name)
+    ledger.require_heads(journal.ledger_heads)
     run = Run.resume(ledger, name, last_head=journal.ledger_head)
     recorded = (run.dataset, run.privacy_unit, run.account.budget, run.recipe)
     if recorded != (terms.dataset, terms.privacy_unit, terms.budget, terms.recipe):
         raise LedgerError(f"run {name} differs between the ledger {ledger.path} and the journal {journal.path}")
+    journal.unseal(run.account.measurements, ledger.find_run(name)[1].journal_keys)
     return run
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
 from typing import Any
@@ -17,7 +18,7 @@ from dpsyn.engines import Engine
 from dpsyn.errors import InternalError, SchemaError
 from dpsyn.marginals import Clique, Marginal
 from dpsyn.private import approximate_bounds
-from dpsyn.private.gate import PrivacyGate, Session, without_leaking_errors
+from dpsyn.private.gate import PrivacyGate, Released, Session, without_leaking_errors
 from dpsyn.schema import MAX_JOINT_VALUES, Integer, Open, Real, Schema
 
 Axes = tuple[int, ...]
@@ -28,6 +29,14 @@ MAX_PREDICTION = 2**40
 
 MAX_COUNTED_CELLS = 30_000_000
 """Cells of marginals that are counted at a time for scores: a quarter of a gigabyte."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoisyScores:
+    """Released scores and the standard deviation of their noise."""
+
+    values: NDArray[np.float64]
+    std: float
 
 
 class PrivateTable(PrivacyGate):
@@ -111,17 +120,17 @@ class PrivateTable(PrivacyGate):
         fine = Recoding.fine(Codec(self.schema))
         axis = fine.index_of(name)
         cost = Gaussian.for_rho(rho, self.privacy_unit.l2_sensitivity_squared)
-        (raw,) = self._release(
+        (released,) = self._release(
             [MeasurementRecord(purpose=f"fine histogram of {name}", cost=cost)],
             fine.sizes[axis],
             lambda: self._engine.count([(axis,)], fine),
             cells=[fine.sizes[axis]],
         )
-        return _to_marginal((name,), raw, cost)
+        return _to_marginal((name,), released)
 
     def score_predictions(
         self, cliques: Sequence[Clique], predictions: Sequence[NDArray[Any]], rho: Fraction
-    ) -> NDArray[np.float64]:
+    ) -> NoisyScores:
         """Noisy distances ‖counts − prediction‖₁, one per clique: how wrong a prediction from released numbers is.
 
         Privacy: the prediction is rounded to whole numbers, so a row changes each distance by at most 1, a unit by
@@ -139,7 +148,7 @@ class PrivateTable(PrivacyGate):
         question = [self._question_identity(axes_list), rounded]
         return self._release_scores(purpose, self._score_cost(rho, len(cliques), 1), question, axes_list, distance)
 
-    def score_indif(self, pairs: Sequence[Clique], rho: Fraction) -> NDArray[np.float64]:
+    def score_indif(self, pairs: Sequence[Clique], rho: Fraction) -> NoisyScores:
         """Noisy InDif scores of pairs, ‖M_ab − M_a·M_b/n‖₁: how far two attributes are from being independent.
 
         Privacy: computed in integers as ⌊Σ|n·M_ab − M_a·M_b| / n⌋, 0 for an empty table; a row changes it by at most 4
@@ -170,10 +179,10 @@ class PrivateTable(PrivacyGate):
         self._engine.require_rereadable(f"the values of {name!r} are discovered in a separate pass over the rows")
         noise = Gaussian.for_rho(rho, self.privacy_unit.l2_sensitivity_squared)
         cost = PartitionSelection.for_delta(delta, noise, self.privacy_unit.max_rows)
-        (values,) = self._release(
+        (released,) = self._release(
             [MeasurementRecord(purpose=f"values of {name}", cost=cost)], name, lambda: [self._engine.count_texts(name)]
         )
-        return self._reopen_under(self.schema.with_discovered_values(attribute.to_categorical(sorted(values))))
+        return self._reopen_under(self.schema.with_discovered_values(attribute.to_categorical(sorted(released.answer))))
 
     def discover_range(self, name: str, rho: Fraction) -> PrivateTable:
         """The same table with the bounds of a numeric attribute narrowed to the powers of two that its values reach.
@@ -190,13 +199,13 @@ class PrivateTable(PrivacyGate):
         self._engine.require_rereadable(f"the range of {name!r} is discovered in a separate pass over the rows")
         cost = Gaussian.for_rho(rho, self.privacy_unit.l2_sensitivity_squared)
         column, buckets = approximate_bounds.MagnitudeColumn(attribute), approximate_bounds.MAGNITUDE_BUCKETS
-        (raw,) = self._release(
+        (released,) = self._release(
             [MeasurementRecord(purpose=f"range of {name}", cost=cost)],
             name,
             lambda: [self._engine.count_column(name, column, buckets)],
             cells=[buckets],
         )
-        narrowed = approximate_bounds.narrow_bounds(attribute, _to_marginal((name,), raw, cost))
+        narrowed = approximate_bounds.narrow_bounds(attribute, _to_marginal((name,), released))
         return self._reopen_under(self.schema.replace_attribute(narrowed))
 
     def recode(self, recoding: Recoding) -> PrivateTable:
@@ -231,13 +240,13 @@ class PrivateTable(PrivacyGate):
             MeasurementRecord(purpose=f"{purpose} of {', '.join(clique)} ({size:,} cells)", cost=cost)
             for clique, size, cost in zip(cliques, sizes, costs, strict=True)
         ]
-        raws = self._release(
+        released = self._release(
             measurements,
             self._question_identity(axes_list),
             lambda: self._engine.count(axes_list, self.recoding),
             cells=sizes,
         )
-        return [_to_marginal(*answer) for answer in zip(cliques, raws, costs, strict=True)]
+        return [_to_marginal(*pair) for pair in zip(cliques, released, strict=True)]
 
     def _release_scores(
         self,
@@ -246,7 +255,7 @@ class PrivateTable(PrivacyGate):
         question: object,
         axes_list: Sequence[Axes],
         score: Callable[[int, NDArray[np.int64]], int],
-    ) -> NDArray[np.float64]:
+    ) -> NoisyScores:
         """Noisy scores of marginals, charged together; ``score`` gets the position of a marginal and its counts."""
         sizes = self._sizes(axes_list)
 
@@ -257,15 +266,15 @@ class PrivateTable(PrivacyGate):
                     scores.append(score(len(scores), counts))
             return [np.array(scores, np.int64)]
 
-        (noisy,) = self._release(
+        (released,) = self._release(
             [MeasurementRecord(purpose=purpose, cost=cost)],
             question,
             count_scores,
             cells=sizes,
             noisy_values=len(axes_list),
         )
-        scores: NDArray[np.float64] = noisy / np.float64(2**cost.lattice)
-        return scores
+        charged: Gaussian = released.cost
+        return NoisyScores(released.answer / np.float64(2**charged.lattice), charged.std)
 
     def _question_identity(self, axes_list: Sequence[Axes]) -> object:
         """What distinguishes marginals from others of the same names: how their codes follow from the fine ones."""
@@ -339,11 +348,9 @@ def initial_recoding(schema: Schema) -> Recoding:
     return recoding
 
 
-def _to_marginal(clique: Clique, raw: NDArray[np.int64], cost: Gaussian | Laplace) -> Marginal:
+def _to_marginal(clique: Clique, released: Released[Gaussian | Laplace]) -> Marginal:
     """A released marginal, with the standard deviation of its noise."""
-    if isinstance(cost, Gaussian):
-        return Marginal(clique, raw, cost.lattice, cost.sigma)
-    return Marginal(clique, raw, 0, math.sqrt(2) * cost.scale)
+    return Marginal(clique, released.answer, released.cost.lattice, released.cost.std)
 
 
 def _exact_indif(counts: NDArray[np.int64]) -> int:

@@ -89,10 +89,10 @@ def measure(
         recipe=_identify_run(recipe, previous),
         declared_public=recipe.declared_public(),
     ) as table:
-        table.require_all_answers()
         measurements = recipe.measure(table, previous=previous, progress=progress)
     _warn_of_empty_discoveries(schema, measurements.schema)
     release = Release(measurements.rounds, measurements.scores, table.certificate())
+    release.require_recorded()
     releases = (*(previous.releases if previous else ()), release)
     model = fit_model(
         measurements.schema,

@@ -224,13 +224,12 @@ def _score(
     """Measure the distances of marginals from predictions; return them shrunk by their noise, and record them."""
     if not cliques:
         return measurements, np.empty(0)
-    values = table.score_predictions(cliques, predictions, rho)
-    std = math.sqrt(len(cliques) * table.privacy_unit.score_sensitivity(1) ** 2 / (2 * rho))
+    noisy = table.score_predictions(cliques, predictions, rho)
     lengths = np.array([len(clique) for clique in cliques])
-    shrunk = values.copy()
+    shrunk = noisy.values.copy()
     for length in set(lengths.tolist()):
-        shrunk[lengths == length] = shrink_scores(values[lengths == length], std)
-    scores = Scores("distance from the model", tuple(cliques), values, std)
+        shrunk[lengths == length] = shrink_scores(noisy.values[lengths == length], noisy.std)
+    scores = Scores("distance from the model", tuple(cliques), noisy.values, noisy.std)
     return replace(measurements, scores=(*measurements.scores, scores)), shrunk
 
 

@@ -115,6 +115,5 @@ def score_pairs(table: PrivateTable, pairs: list[Clique], rho: Fraction) -> tupl
 
     Privacy: spends ``rho``; InDif changes by at most 4 when one row is added or removed.
     """
-    values = table.score_indif(pairs, rho)
-    std = math.sqrt(len(pairs) * table.privacy_unit.score_sensitivity(4) ** 2 / (2 * rho))
-    return (Scores("dependence", tuple(pairs), values, std),)
+    scores = table.score_indif(pairs, rho)
+    return (Scores("dependence", tuple(pairs), scores.values, scores.std),)

@@ -136,9 +136,9 @@ def _candidate_cliques(table: PrivateTable, ways: int) -> list[Clique]:
 def _score(table: PrivateTable, cliques: Sequence[Clique], current: JointTable, rho: Fraction) -> tuple[Scores, Clique]:
     """Measure the distances of marginals from the current table; return them and the clique of the largest."""
     joint = Estimate(table.recoding.names, current.copy(), 0.0)
-    values = table.score_predictions(cliques, [joint.project(clique) for clique in cliques], rho)
-    std = math.sqrt(len(cliques) * table.privacy_unit.score_sensitivity(1) ** 2 / (2 * rho))
-    return Scores("distance from the model", tuple(cliques), values, std), cliques[int(np.argmax(values))]
+    noisy = table.score_predictions(cliques, [joint.project(clique) for clique in cliques], rho)
+    worst = cliques[int(np.argmax(noisy.values))]
+    return Scores("distance from the model", tuple(cliques), noisy.values, noisy.std), worst
 
 
 def _cells_in_answer(answer: Marginal, names: Sequence[str], sizes: Sequence[int]) -> NDArray[np.intp]:
