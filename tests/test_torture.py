@@ -1,0 +1,26 @@
+"""Releases survive kills, full disks and hangups; ``bench.torture`` at full length has the figures."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [
+    pytest.mark.check,
+    pytest.mark.skipif(os.name != "posix", reason="needs fork and signals"),
+]
+
+
+def test_releases_survive_kills_full_disks_and_hangups() -> None:
+    command = [sys.executable, "-m", "bench.torture", "--kills", "12", "--disks", "6", "--hangups", "3"]
+
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[1], check=False)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"kills +12 cases, 0 faults", done.stdout)
+    assert "every release was completed" in done.stdout
