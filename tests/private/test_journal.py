@@ -350,6 +350,8 @@ def test_after_a_loss_what_is_left_of_the_budget_is_divided_among_the_measuremen
     assert stds[1:] == pytest.approx([stds[0] * 3**0.5] * 3)  # a third of ρ each: one of four parts for three
     assert 0.999999 * BUDGET.rho < total <= BUDGET.rho
     assert len(certificate.account.measurements) == 6
+    assert certificate.lost_answers == 2
+    assert "2 of the 6 measurements were charged, and their answers were" in certificate.summary()
     assert stds[1:] == [m.cost.std for m in certificate.account.measurements[3:]]  # type: ignore[attr-defined]
 
 

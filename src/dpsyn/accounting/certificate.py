@@ -51,6 +51,7 @@ class Certificate:
         declared_public: facts that the data owner declared public.
         ledger_head: the ledger's last entry about this run; None if no ledger was kept.
         recipe: what identifies the recipe, as plain JSON data; its name has the key ``name``.
+        lost_answers: how many of the measurements were charged although their answers were lost and not used.
     """
 
     account: Account
@@ -62,6 +63,7 @@ class Certificate:
     declared_public: tuple[str, ...]
     ledger_head: LedgerHead | None
     recipe: dict[str, Any] = field(default_factory=dict, hash=False)
+    lost_answers: int = 0
 
     @classmethod
     def from_account(
@@ -75,6 +77,7 @@ class Certificate:
         declared_public: tuple[str, ...] = (),
         ledger_head: LedgerHead | None = None,
         recipe: Mapping[str, Any] = {},
+        lost_answers: int = 0,
         stated_epsilon: float | None = None,
     ) -> Certificate:
         """Recompute the cost of an account's measurements; a cost above the guarantee is an InternalError.
@@ -98,6 +101,7 @@ class Certificate:
             declared_public=declared_public,
             ledger_head=ledger_head,
             recipe=plain_recipe(recipe),
+            lost_answers=lost_answers,
         )
 
     def __repr__(self) -> str:
@@ -117,6 +121,7 @@ class Certificate:
             "certified_epsilon": float(self.epsilon_bounds.epsilon),
             "epsilon_bounds": self.epsilon_bounds.to_data(),
             "measurements": [measurement.to_data() for measurement in self.account.measurements],
+            "lost_answers": self.lost_answers,
             "declared_public": list(self.declared_public),
             "ledger_head": self.ledger_head.to_data() if self.ledger_head else None,
         }
@@ -148,6 +153,7 @@ class Certificate:
                 declared_public=tuple(str(fact) for fact in data["declared_public"]),
                 ledger_head=LedgerHead(**data["ledger_head"]) if data["ledger_head"] else None,
                 recipe=data["recipe"],
+                lost_answers=int(data["lost_answers"]),
                 stated_epsilon=None if recompute else data["epsilon_bounds"]["pld"],
             )
         except (KeyError, TypeError) as error:
@@ -251,6 +257,11 @@ def _epsilon_bounds_text(certificate: Certificate) -> str:
     if budget.threshold_delta:
         spent += f"; δ = {float(total.delta):.3g} of {float(budget.threshold_delta):.3g} for partition selection"
     lines.append(f"{spent}.")
+    if lost := certificate.lost_answers:
+        lines += [
+            f"{lost} of the {len(certificate.account.measurements)} measurements were charged, and their answers were",
+            "lost when the run was interrupted. Their cost is included; the others got what was left.",
+        ]
     if bounds.epsilon <= budget.epsilon * Fraction(999, 1000):
         lines += [
             "Part of the budget was not spent. Because later measurements may have depended on earlier answers,",

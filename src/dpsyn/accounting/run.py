@@ -132,7 +132,7 @@ class Run:
         self.ledger_head = self._closing_head or self.ledger_head
         self.closed = True
 
-    def certificate(self, declared_public: Sequence[str] = ()) -> Certificate:
+    def certificate(self, declared_public: Sequence[str] = (), lost_answers: int = 0) -> Certificate:
         """Recompute the cost of the measurements; ``declared_public`` lists facts that were taken as public."""
         return Certificate.from_account(
             self.account,
@@ -143,6 +143,7 @@ class Run:
             declared_public=tuple(declared_public),
             ledger_head=self.ledger_head,
             recipe=self.recipe,
+            lost_answers=lost_answers,
         )
 
     def _check_open(self, purpose: str) -> None:

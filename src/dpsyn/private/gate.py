@@ -235,7 +235,8 @@ class PrivacyGate:
 
     def certificate(self) -> Certificate:
         """The certificate of the release so far; the cost is recomputed from the recorded measurements."""
-        return self._session.run.certificate((*self.schema.declared_public(), *self._session.declared_public))
+        declared_public = (*self.schema.declared_public(), *self._session.declared_public)
+        return self._session.run.certificate(declared_public, len(self._session.lost_measurements))
 
     def close(self) -> None:
         """End the release and return the unspent budget; the journal stays."""
