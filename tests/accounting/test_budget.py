@@ -96,6 +96,20 @@ def test_pure_shares_add_up_to_epsilon_exactly() -> None:
     assert budget.worst_case.epsilon_bounds(budget.epsilon, budget.delta).epsilon == 1
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "steps"),
+    [(3, "1e-5", ["0.5"] * 6), (40, "1e-3", ["9.999"] * 4), (1, "1e-4", ["0.2"] * 5), (2, "1e-3", [1, 1])],
+)
+def test_pure_steps_that_take_all_of_epsilon_leave_a_budget_that_is_certified(
+    epsilon: float, delta: str, steps: list[float | str]
+) -> None:
+    budget = Budget.for_guarantee(epsilon, delta, pure_epsilons=steps)
+
+    check_budget(budget)
+    assert len(budget.pure_epsilons) == len(steps)
+    assert budget.rho < Fraction(1, 10_000)
+
+
 @pytest.mark.parametrize("steps", [(0.3,), (0.3, 0.3, 0.3), (0.5, 0.2, 0.2, 0.1)])
 @pytest.mark.parametrize("epsilon", [0.0, 0.25, 0.6])
 def test_pure_steps_compose_as_by_enumerating_all_outcomes(steps: tuple[float, ...], epsilon: float) -> None:

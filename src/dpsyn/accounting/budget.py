@@ -34,8 +34,9 @@ from dpsyn.accounting.exact_numbers import (
 )
 from dpsyn.errors import BudgetError, InternalError
 
-CALIBRATION_ROOM = 1e-5
-"""The part of ε that calibration leaves free, because the certificate, which rounds up, must stay below ε."""
+CALIBRATION_ROOMS = (1e-5, 1e-4, 1e-3)
+"""The part of ε that calibration leaves free, because the certificate, which rounds up, must stay below ε. The first is
+enough unless there are pure steps whose ε add up to nearly all of it; then the certificate decides which one is."""
 
 THRESHOLD_SHARE = Fraction(1, 10)
 """The part of δ for partition selection, if there is any; the rest is for noise."""
@@ -163,11 +164,8 @@ def _gaussian_rho(epsilon: Fraction, delta: Fraction, pure_epsilons: tuple[Fract
             pure_epsilons
         )
     elif delta > 0:
-        rho = round_down_to_digits(
-            _largest_mu_beside_pure(float(epsilon) * (1 - CALIBRATION_ROOM), float(delta), pure_epsilons) ** 2
-            / 2
-            / (1 + float(LATTICE_OVERHEAD))
-        )
+        rhos = (_calibrate_rho(epsilon, delta, pure_epsilons, room) for room in CALIBRATION_ROOMS)
+        rho = next((rho for rho in rhos if not pure_epsilons or _is_certified(epsilon, delta, rho, pure_epsilons)), rho)
     if rho <= 0 and sum(pure_epsilons) > epsilon:
         raise _pure_overspending_error(pure_epsilons, epsilon)
     if rho <= 0 and not pure_epsilons:
@@ -176,6 +174,17 @@ def _gaussian_rho(epsilon: Fraction, delta: Fraction, pure_epsilons: tuple[Fract
             f"give a δ such as 1e-9, or plan pure steps"
         )
     return round_down(max(rho, Fraction(0)))
+
+
+def _calibrate_rho(epsilon: Fraction, delta: Fraction, pure_epsilons: tuple[Fraction, ...], room: float) -> Fraction:
+    mu = _largest_mu_beside_pure(float(epsilon) * (1 - room), float(delta), pure_epsilons)
+    return round_down_to_digits(mu**2 / 2 / (1 + float(LATTICE_OVERHEAD)))
+
+
+def _is_certified(epsilon: Fraction, delta: Fraction, rho: Fraction, pure_epsilons: tuple[Fraction, ...]) -> bool:
+    """Whether the certificate of a run that spends all of this would stay within (ε, δ)."""
+    planned = Budget(epsilon=epsilon, delta=delta, rho=rho, pure_epsilons=pure_epsilons)
+    return planned.worst_case.epsilon_bounds(epsilon, delta).epsilon <= epsilon
 
 
 def _pure_overspending_error(pure_epsilons: tuple[Fraction, ...], epsilon: Fraction) -> BudgetError:
