@@ -158,6 +158,52 @@ def test_a_gaussian_threshold_is_the_smallest_that_holds(rows: int) -> None:
     assert rows * naive.discrete_tail(weights, (threshold - 1 - rows) * 2**8) > 1e-9
 
 
+_Listed = tuple[tuple[str, int], ...]
+"""Keys and their noisy counts."""
+
+
+def _hockey_stick(first: dict[_Listed, float], second: dict[_Listed, float], epsilon: float) -> float:
+    return sum(max(0.0, p - math.exp(epsilon) * second.get(key, 0.0)) for key, p in first.items())
+
+
+def _selected(counts: dict[str, int], scale: float, threshold: int) -> dict[_Listed, float]:
+    """The exact probabilities of all lists of keys and noisy counts, by partition selection with Laplace noise.
+
+    Noisy counts from 10 on are one outcome: all counts are less, so their probabilities have a constant ratio.
+    """
+    q = math.exp(-1 / scale)
+    lists: dict[_Listed, float] = {(): 1.0}
+    for key, count in counts.items():
+        listed: dict[_Listed, float] = {
+            ((key, n),): (1 - q) / (1 + q) * q ** abs(n - count) for n in range(threshold, 10)
+        }
+        listed[((key, 10),)] = q ** (10 - count) / (1 + q)
+        outcomes = {**listed, (): 1 - sum(listed.values())}
+        lists = {one + more: p * r for one, p in lists.items() for more, r in outcomes.items()}
+    return lists
+
+
+@pytest.mark.parametrize("common", [3, 9])
+@pytest.mark.parametrize(
+    ("lone", "other"),
+    [((), (1,)), ((1,), ()), ((1,), (1,)), ((), (1, 1)), ((), (2,)), ((1, 1), (2,)), ((2,), (1, 1))],
+)
+def test_a_threshold_adds_no_more_than_its_delta_however_large(
+    common: int, lone: tuple[int, ...], other: tuple[int, ...]
+) -> None:
+    """Exact probabilities: δ of the list is at most that of the noise and δ of the threshold, to the first order."""
+    rows = max(sum(lone), sum(other))
+    noise = Laplace.for_epsilon(Fraction(1, 2), rows)
+    for threshold in range(rows + 1, rows + 6):
+        delta = rows * math.exp(noise.log_tail(threshold - rows))
+        first = _selected({"c": common} | {f"a{i}": n for i, n in enumerate(lone)}, noise.scale, threshold)
+        second = _selected({"c": common - rows} | {f"b{i}": n for i, n in enumerate(other)}, noise.scale, threshold)
+        noisy, other_noisy = (_selected({"c": n}, noise.scale, 1) for n in (common, common - rows))
+        for epsilon in (0.0, 0.1, 0.3, 0.5, 1.0):
+            allowed = delta + _hockey_stick(noisy, other_noisy, epsilon)
+            assert _hockey_stick(first, second, epsilon) <= allowed + 1e-9
+
+
 def test_a_threshold_costs_its_noise_and_its_delta() -> None:
     noise = Gaussian.for_rho(Fraction(1, 100), 1)
 

@@ -291,9 +291,17 @@ class PartitionSelection(MechanismCost):
     Sensitivity: that of ``noise`` on the keys that occur in both tables; beyond these each table has at most k keys
     that the other lacks (those of the unit in which they differ), with counts of at most k.
     Noise: ``noise`` on the count of each key that occurs; those below ``threshold`` are not listed.
-    Cost: that of the noise, and δ ≥ k·P(noise ≥ threshold − k), the probability that a key of one table only is
-    listed. Unless that happens both tables list common keys only, with equal probability of the rest: a step at total
-    variation distance δ, which adds to the δ of whatever it is composed with, under both neighboring relations.
+    Cost: that of the noise, and δ ≥ k·P(noise ≥ threshold − k). The guarantee of a run is (ε, δ_noise + Σδᵢ), where
+    (ε, δ_noise) is that of all its noise without the thresholds, and δᵢ is charged for the i-th partition selection.
+    Proof, for runs of any length that decide adaptively: a key that one of two neighboring tables lacks is *lone*. Let
+    P and Q be the probabilities of transcripts on the two tables, and p and q those of the same run if it never lists
+    lone keys; p(S) ≤ e^ε·q(S) + δ_noise for every event S, because then only the noise on common keys matters. In step
+    i, whatever the transcript so far, some lone key is listed with probability at most δᵢ, on either table: there are
+    at most k with counts of at most k, and their noise is independent of that of the common keys. So a transcript
+    without lone keys has between W = Π(1 − δᵢ) times and once its probability p, or q. A run is outside S only if, for
+    instance, it is outside S and lists no lone key, hence P(S) ≤ 1 − W·(1 − p(S)) = 1 − W + W·p(S); and
+    Q(S) ≥ W·q(S). Together: P(S) ≤ 1 − W + W·(e^ε·q(S) + δ_noise) ≤ e^ε·Q(S) + δ_noise + 1 − W, and 1 − W ≤ Σδᵢ. No
+    term of second order is left, because δᵢ bounds both tables. It holds under both neighboring relations.
 
     Attributes:
         noise: the noise on each count.
