@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from dpsyn.accounting import Exponential, Gaussian, Laplace, MechanismCost, PartitionSelection, PrivacyUnit
 from dpsyn.accounting.conversion import gaussian_log_delta
-from dpsyn.accounting.costs import LATTICE_OVERHEAD, MIN_LATTICE_SIGMA, SMOOTHING_VARIANCE, cost_from_data, lattice_for
+from dpsyn.accounting.costs import (
+    LATTICE_OVERHEAD,
+    MIN_LATTICE_SIGMA,
+    MIN_STD,
+    SMOOTHING_VARIANCE,
+    cost_from_data,
+    lattice_for,
+)
 from dpsyn.accounting.exact_numbers import GRAINS
 from dpsyn.errors import BudgetError
 from tests.accounting import naive
@@ -83,6 +90,15 @@ def test_laplace_noise_costs_what_follows_from_its_scale_unless_more_is_charged(
     assert Laplace(sensitivity=Fraction(1), scale=4.0, charged_epsilon=Fraction(1, 3)).pure_epsilons == (
         Fraction(1, 3),
     )
+
+
+@pytest.mark.parametrize("scale", [1e-6, 0.01, 0.2, 1 / 3, 1.0, 7.5, 400.0])
+def test_the_standard_deviation_of_laplace_noise_is_that_of_its_probabilities(scale: float) -> None:
+    values = np.arange(-int(60 * scale) - 2, int(60 * scale) + 3)
+    weights = np.exp(-np.abs(values) / scale)
+    exact = math.sqrt(np.average(values**2, weights=weights))
+
+    assert Laplace(sensitivity=Fraction(1), scale=scale).std == pytest.approx(max(exact, MIN_STD))
 
 
 def test_the_exponential_mechanism_charges_both_sides_unless_monotone() -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsyn.accounting import Budget
+from dpsyn.accounting import Budget, Laplace
 from dpsyn.errors import BudgetError
 from dpsyn.plan import (
     Plan,
@@ -220,7 +219,7 @@ def test_predicted_noise_costs_what_the_budget_allows() -> None:
     rho = Budget.for_guarantee(1.0, 1e-9, pure_epsilons=[0.1]).rho
     assert sum(1 / (2 * entry.std**2) for entry in gaussian) == pytest.approx(float(rho) * 0.9)  # less selection
     laplace = [entry for entry in found if entry.mechanism == "laplace"]
-    assert [entry.std for entry in laplace] == pytest.approx([math.sqrt(2) * 10])
+    assert [entry.std for entry in laplace] == [Laplace.for_epsilon(Fraction(1, 10), 1).std]
     assert {entry.kind for entry in found} == {"one-way", "histogram", "recoding", "mapping", "marginal"}
 
 

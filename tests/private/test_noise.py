@@ -46,8 +46,9 @@ def errors_of_marginals(table: PrivateTable) -> NDArray[np.float64]:
 def errors_of_laplace_marginals(table: PrivateTable) -> NDArray[np.float64]:
     """Laplace noise of a marginal, in units of its standard deviation."""
     (result,) = table.measure_laplace([("a", "b")], table.budget.pure_epsilons)
-    scale = Laplace.for_epsilon(table.budget.pure_epsilons[0], 1).scale
-    return ((result.counts - EXACT) / (math.sqrt(2) * scale)).ravel()
+    cost = Laplace.for_epsilon(table.budget.pure_epsilons[0], 1)
+    assert result.std == cost.std
+    return ((result.counts - EXACT) / cost.std).ravel()
 
 
 def errors_of_histograms(table: PrivateTable) -> NDArray[np.float64]:

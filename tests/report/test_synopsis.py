@@ -38,7 +38,7 @@ def mixed_release() -> Release:
     run.charge("frequent items", Exponential.for_epsilon(budget.pure_epsilons[1], 1))
     coarse = Recoding.coarse(Codec(SCHEMA))
     marginals = (
-        Marginal(("sex",), np.zeros(3, np.int64), 0, 2**0.5 * laplace.scale),
+        Marginal(("sex",), np.zeros(3, np.int64), 0, laplace.std),
         Marginal(("age", "sex"), np.zeros((3, 3), np.int64), table.lattice, table.sigma),
     )
     return Release((MeasurementRound(coarse, marginals),), certificate=run.certificate(["age: code book"]))

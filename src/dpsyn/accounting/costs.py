@@ -30,6 +30,10 @@ SMOOTHING_VARIANCE = 3
 LATTICE_OVERHEAD = Fraction(SMOOTHING_VARIANCE, MIN_LATTICE_SIGMA**2 - SMOOTHING_VARIANCE)
 """The largest relative increase of μ² by the lattice: three parts in a million."""
 
+MIN_STD = 1e-6
+"""The smallest standard deviation that is reported. It is reached if noise changes one count in 10¹² by 1; a standard
+deviation of 0, to which that of Laplace noise would be rounded, is no weight for an estimate."""
+
 MAX_SELECTIONS = 1_000_000
 """Of one exponential step: each selection takes memory, so a number that is read from a file must be bounded."""
 
@@ -111,16 +115,16 @@ class Gaussian(MechanismCost):
         return round_up(self.sensitivity_squared / (2 * Fraction(self.sigma) ** 2))
 
     @property
-    def std(self) -> float:
-        """The standard deviation of the noise in counts."""
-        return self.sigma
-
-    @property
     def mu_squared(self) -> Fraction:
         """Δ²/(σ² − 3/4^s)."""
         return round_up(
             self.sensitivity_squared / (Fraction(self.sigma) ** 2 - Fraction(SMOOTHING_VARIANCE, 4**self.lattice))
         )
+
+    @property
+    def std(self) -> float:
+        """The standard deviation of the noise, in counts: σ, because the lattice is so fine."""
+        return self.sigma
 
     def log_tail(self, count: int) -> float:
         """An upper bound of ln P(noise ≥ count): the sum of the density is below its integral from one step earlier."""
@@ -184,14 +188,14 @@ class Laplace(MechanismCost):
         return 0
 
     @property
-    def std(self) -> float:
-        """The standard deviation of the noise in counts."""
-        return math.sqrt(2) * self.scale
-
-    @property
     def rho(self) -> Fraction:
         """ε²/2."""
         return pure_rho(self.pure_epsilons)
+
+    @property
+    def std(self) -> float:
+        """The standard deviation of the noise, in counts: √(2q)/(1 − q) with q = e^(−1/b), a little less than √2·b."""
+        return max(math.sqrt(2 * math.exp(-1 / self.scale)) / -math.expm1(-1 / self.scale), MIN_STD)
 
     def log_tail(self, count: int) -> float:
         """ln P(noise ≥ count) for a count of at least 1: q^count / (1 + q) with q = e^(−1/b)."""

@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Literal
 
-from dpsyn.accounting import Budget, PrivacyUnit, default_delta, exact_fraction
+from dpsyn.accounting import Budget, Laplace, PrivacyUnit, default_delta, exact_fraction
 from dpsyn.errors import PlanError, UserError
 from dpsyn.marginals import Clique
 from dpsyn.plan.entries import LearnedMapping
@@ -81,7 +81,7 @@ def laplace_noise_warning(plan: Plan, schema: Schema, epsilon: float) -> str | N
     """
     rows, unit = schema.expected_size, _privacy_unit(schema)
     for clique, step in pure_steps(resolve_plan(plan, schema, epsilon), epsilon).items():
-        std = math.sqrt(2) * float(unit.l1_sensitivity / step)
+        std = Laplace.for_epsilon(step, unit.l1_sensitivity).std
         if rows and std > rows:
             return (
                 f"the marginal of {', '.join(clique)} has so small a share of ε that the noise of a cell, "
@@ -161,7 +161,7 @@ class _Predictor:
         return self._predict(kind, clique, cells, "gaussian", float(rho / self.budget.rho), std)
 
     def _laplace(self, clique: Clique, cells: int, step: Fraction) -> PredictedMarginal:
-        std = math.sqrt(2) * float(self.unit.l1_sensitivity / step)
+        std = Laplace.for_epsilon(step, self.unit.l1_sensitivity).std
         return self._predict("marginal", clique, cells, "laplace", float(step) / self.epsilon, std)
 
     def _predict(

@@ -145,10 +145,8 @@ def _is_measurement_of(record: MeasurementRecord, clique: tuple[str, ...]) -> bo
 
 def _noise_std(cost: MechanismCost) -> float | None:
     match cost:
-        case Gaussian():
-            return cost.sigma
-        case Laplace():
-            return math.sqrt(2) * cost.scale
+        case Gaussian() | Laplace():
+            return cost.std
         case PartitionSelection():
             return _noise_std(cost.noise)
     return None
