@@ -68,15 +68,29 @@ _NOISE = (
     _break(
         "σ is halved",
         _MECHANISMS,
-        "_split_into_chunks",
+        "_opendp_measurement",
         Replace("A.sigma", "A.sigma / 2"),
         "private/test_noise",
     ),
     _break(
         "the scale of Laplace noise is halved",
         _MECHANISMS,
-        "_split_into_chunks",
+        "_opendp_measurement",
         Replace("A.scale", "A.scale / 2"),
+        "private/test_noise",
+    ),
+    _break(
+        "noise is not compared with OpenDP's privacy map",
+        _MECHANISMS,
+        "_opendp_measurement",
+        Drop("_check_privacy_map(...)"),
+        "private/test_noise",
+    ),
+    _break(
+        "OpenDP's privacy map is compared with twice the charge",
+        _MECHANISMS,
+        "_check_privacy_map",
+        Replace("A <= B", "A <= 2 * B"),
         "private/test_noise",
     ),
     _break(

@@ -11,6 +11,7 @@ from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -156,3 +157,23 @@ def test_the_operating_system_is_asked_for_every_bit(monkeypatch: pytest.MonkeyP
     sample_exponential_mechanism(np.zeros(5, np.int64), 1.0, 2)
 
     assert requested == [40]
+
+
+@pytest.mark.parametrize("monotone", [False, True])
+@pytest.mark.parametrize("sensitivity", [1, 2, 40])
+@pytest.mark.parametrize("selections", [1, 7])
+def test_opendp_computes_the_same_charge(monotone: bool, sensitivity: int, selections: int) -> None:
+    """OpenDP's sampler is another one, but its map is that of selections with the same scale."""
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_noisy_top_k
+    from opendp.measures import max_divergence
+    from opendp.metrics import linf_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    cost = Exponential.for_epsilon(Fraction(1, 3), sensitivity, monotone=monotone, selections=selections)
+    scores, metric = vector_domain(atom_domain(T="i64")), linf_distance(T="i64", monotonic=monotone)
+
+    measurement: Any = make_noisy_top_k(scores, metric, max_divergence(), k=selections, scale=cost.scale)
+
+    assert measurement.map(sensitivity) == pytest.approx(float(cost.charged_epsilon), rel=1e-12)

@@ -8,19 +8,22 @@ standard errors, and so is rejected as surely.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import opendp.measurements
 import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
 from dpsyn.accounting import Budget, Gaussian, Laplace, PartitionSelection
+from dpsyn.errors import InternalError
 from dpsyn.private import PrivateTable, SystemNoise, open_private
-from dpsyn.private.mechanisms import NOISE_CHUNK
+from dpsyn.private.mechanisms import NOISE_CHUNK, _check_privacy_map, _opendp_measurement
 from dpsyn.schema import Categorical, Open, Schema
 from tests.private.noise_doubles import ScaledNoise
 
@@ -178,3 +181,40 @@ def test_answers_measured_together_have_separate_scales() -> None:
 
     for released, cost in zip(noisy, costs, strict=True):
         assert is_of_the_right_scale(released / 2**cost.lattice / cost.sigma, 3)
+
+
+# ── noise and charge ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("squared", [1, 2, 9, 18, Fraction(49, 3), 5_000])
+@pytest.mark.parametrize("exponent", range(-8, 9, 4))
+def test_opendp_computes_the_charge_of_every_noise_that_is_added(squared: int | Fraction, exponent: int) -> None:
+    rho = Fraction(10) ** exponent / 3
+
+    SystemNoise().add_noise([(np.zeros(1, np.int64), Gaussian.for_rho(rho, squared))])
+    SystemNoise().add_noise([(np.zeros(1, np.int64), Laplace.for_epsilon(rho, math.ceil(squared)))])
+
+
+@pytest.mark.parametrize(
+    ("constructor", "cost"),
+    [("make_gaussian", Gaussian.for_rho(Fraction(1, 7), 2)), ("make_laplace", Laplace.for_epsilon(Fraction(1, 7), 2))],
+)
+@pytest.mark.parametrize("factor", [1.0, 1 - 1e-9, 1 - 1e-11])
+def test_noise_that_costs_more_than_its_charge_by_opendps_own_map_is_refused(
+    monkeypatch: pytest.MonkeyPatch, constructor: str, cost: Gaussian | Laplace, factor: float
+) -> None:
+    original = getattr(opendp.measurements, constructor)
+    monkeypatch.setattr(
+        opendp.measurements, constructor, lambda *domain, scale: original(*domain, scale=scale * factor)
+    )
+    _opendp_measurement.cache_clear()
+
+    with contextlib.nullcontext() if factor == 1 else pytest.raises(InternalError, match="OpenDP's privacy map"):
+        SystemNoise().add_noise([(np.zeros(3, np.int64), cost)])
+    _opendp_measurement.cache_clear()
+
+
+def test_a_loss_that_is_no_number_is_refused() -> None:
+    for loss in (math.nan, math.inf):
+        with pytest.raises(InternalError, match="privacy map"):
+            _check_privacy_map(loss, Fraction(1))

@@ -6,10 +6,12 @@ There is no seed, and no way to give one. Tests use another ``Mechanisms`` inste
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any, Protocol
 
@@ -17,10 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.accounting import Exponential, Gaussian, Laplace, PartitionSelection
+from dpsyn.errors import InternalError
 from dpsyn.private.exponential_mechanism import sample_exponential_mechanism
 
 NOISE_CHUNK = 500
 """Values to which a thread adds noise at once: a sampler takes 12 µs for each, 100 µs per call (``bench.noise``)."""
+
+MAP_ROUNDING = Fraction(1, 10**12)
+"""How much larger than the charge, relatively, the loss by OpenDP's privacy map may be: it rounds up, in 64 bits."""
 
 MAX_NOISY_STEPS = 2**62
 """The largest answer, in steps of the lattice; larger ones are clipped. Only absurd budgets come near it."""
@@ -90,13 +96,10 @@ NoiseChunk = tuple[Any, NDArray[np.int64]]
 
 def _split_into_chunks(exact: NDArray[np.int64], cost: Gaussian | Laplace) -> Iterator[NoiseChunk]:
     """The values of an answer in steps of its noise, split into chunks, with the measurement that adds the noise."""
+    values = exact.ravel()
     if isinstance(cost, Gaussian):
-        measurement = _gaussian_measurement(cost.sigma * 2.0**cost.lattice)
-        values = (
-            np.clip(exact.ravel(), -MAX_NOISY_STEPS >> cost.lattice, MAX_NOISY_STEPS >> cost.lattice) * 2**cost.lattice
-        )
-    else:
-        measurement, values = _laplace_measurement(cost.scale), exact.ravel()
+        values = np.clip(values, -MAX_NOISY_STEPS >> cost.lattice, MAX_NOISY_STEPS >> cost.lattice) * 2**cost.lattice
+    measurement = _opendp_measurement(cost)
     for start in range(0, len(values), NOISE_CHUNK):
         yield measurement, values[start : start + NOISE_CHUNK]
 
@@ -106,22 +109,36 @@ def _add_noise_to_chunk(chunk: NoiseChunk) -> NDArray[np.int64]:
     return np.array(measurement(values), np.int64)
 
 
-@cache
-def _gaussian_measurement(scale: float) -> Any:
-    """OpenDP's discrete Gaussian on vectors of whole numbers."""
-    from opendp.measurements import make_gaussian
-    from opendp.metrics import l2_distance
+@lru_cache(maxsize=1024)
+def _opendp_measurement(cost: Gaussian | Laplace) -> Any:
+    """OpenDP's measurement that adds the noise of a cost to vectors of whole numbers.
 
-    return make_gaussian(_integer_vectors(), l2_distance(T="f64"), scale=scale)
+    Privacy: OpenDP computes from the measurement itself what it costs if two neighbors' vectors differ by Δ. If that is
+    more than the charge, the noise is refused, so noise and charge cannot drift apart.
+    """
+    from opendp.measurements import make_gaussian, make_laplace
+    from opendp.metrics import l1_distance, l2_distance
+
+    measurement: Any  # OpenDP's maps have no types
+    if isinstance(cost, Gaussian):
+        steps = 2.0**cost.lattice
+        measurement = make_gaussian(_integer_vectors(), l2_distance(T="f64"), scale=cost.sigma * steps)
+        distance = math.nextafter(math.sqrt(cost.sensitivity_squared), math.inf) * steps
+        charged = cost.rho
+    else:
+        measurement = make_laplace(_integer_vectors(), l1_distance(T="i64"), scale=cost.scale)
+        distance = math.ceil(cost.sensitivity)
+        (charged,) = cost.pure_epsilons
+    _check_privacy_map(measurement.map(distance), charged)
+    return measurement
 
 
-@cache
-def _laplace_measurement(scale: float) -> Any:
-    """OpenDP's discrete Laplace on vectors of whole numbers."""
-    from opendp.measurements import make_laplace
-    from opendp.metrics import l1_distance
-
-    return make_laplace(_integer_vectors(), l1_distance(T="i64"), scale=scale)
+def _check_privacy_map(loss: float, charged: Fraction) -> None:
+    if not loss <= charged * (1 + MAP_ROUNDING):
+        raise InternalError(
+            f"the noise costs {loss:.17g} by OpenDP's privacy map, more than the {float(charged):.17g} that was "
+            "charged for it; nothing was released. Please report it, with the version of OpenDP"
+        )
 
 
 def _integer_vectors() -> Any:
