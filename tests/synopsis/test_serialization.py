@@ -462,6 +462,27 @@ def test_every_member_is_needed_and_no_other_is_allowed(file: Path) -> None:
         load_synopsis(pack(file, original | {"evil.npy": b""}))
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("model/table-99.npy", r"nothing in it refers to model/table-99\.npy"),
+        ("../../evil.npy", r"'\.\./\.\./evil\.npy' is not the name of an array"),
+        ("/evil.npy", "is not the name of an array"),
+        ("model/evil.pickle", "is not the name of an array"),
+        ("model\\evil.npy", "is not the name of an array"),
+    ],
+)
+def test_a_member_that_is_listed_and_not_used_is_refused(file: Path, name: str, words: str) -> None:
+    """Its digest would not be compared with anything, and its name could lead out of a folder."""
+    content = members(file)
+    manifest = json.loads(content["manifest.json"])
+    manifest["members"][name] = "0" * 64
+    path = pack(file, content | {name: b"", "manifest.json": json.dumps(manifest).encode()})
+
+    with pytest.raises(SynopsisError, match=words):
+        load_synopsis(path)
+
+
 def test_a_repeated_member_is_refused(file: Path) -> None:
     with zipfile.ZipFile(file, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
         archive.writestr("manifest.json", b"{}")
@@ -494,6 +515,10 @@ def test_a_marginal_of_another_synopsis_is_detected(tmp_path: Path, file: Path) 
         ({"release_1_round_1_marginal_1": npy(np.array([[{}] * 3] * 3, object), pickled=True)}, r"has type \|O"),
         ({"release_1_round_1_marginal_1": b"\x80\x04K\x01."}, "not an array as numpy writes it"),
         ({"release_1_round_1_marginal_1": b""}, "not an array as numpy writes it"),
+        (
+            {"release_1_round_1_marginal_1": npy(np.zeros((3, 3), np.int64)).replace(b"(3, 3), }", b"(3, 3(, }")},
+            "not an array as numpy writes it",
+        ),
         ({"release_1_scores_1": npy([1.0, np.nan])}, "a number that is not finite"),
         ({"model_table_1": npy(np.full((3, 3), np.inf))}, "a number that is not finite"),
         ({"model_table_1": npy(np.full((3, 3), -1.0))}, "not negative"),

@@ -13,8 +13,10 @@ import hashlib
 import io
 import math
 import os
+import re
 import stat
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections import Counter
@@ -27,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.accounting.checkpoint import MANIFEST_FILE
-from dpsyn.errors import SynopsisError, describe_os_error
+from dpsyn.errors import SynopsisError, describe_os_error, quote_argument
 
 MAX_MANIFEST_BYTES = 100_000_000
 """The maximum size of a manifest; one of a hundred thousand measurements takes a third of it."""
@@ -42,6 +44,7 @@ StoredType = Literal["<i8", "<f8"]
 
 _MAX_HEADER_BYTES = 4096  # the header of an array; numpy writes 128 bytes
 _COMPRESSION_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_ARRAY_NAME = re.compile(r"([a-z0-9-]+/)*[a-z0-9-]+\.npy")  # so that unpacking it by hand stays in one folder
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can represent
 _ZIP_ERRORS = (
     zipfile.BadZipFile,
@@ -93,8 +96,15 @@ class Archive:
         if lacking or surplus:
             what = f"{lacking[0]} is missing" if lacking else f"it holds {surplus[0]}, which does not belong to it"
             raise SynopsisError(f"is damaged: {what}; {GET_AGAIN}")
+        if odd := sorted(name for name in digests if not _ARRAY_NAME.fullmatch(name)):
+            raise SynopsisError(f"is damaged: {quote_argument(odd[0])} is not the name of an array; {GET_AGAIN}")
         self._digests = digests
         self._reserve_bytes(sum(size for name, size in self._sizes.items() if name != MANIFEST_FILE))
+
+    def require_all_read(self) -> None:
+        """Refuse a file with an array that nothing refers to: its digest was compared with nothing."""
+        if unread := sorted({*self._digests} - {name for name, _, _ in self._arrays}):
+            raise SynopsisError(f"is damaged: nothing in it refers to {unread[0]}; {GET_AGAIN}")
 
     def array(self, name: str, stored_type: StoredType, shape: tuple[int, ...]) -> NDArray[Any]:
         """An array, read-only and cached; refused unless it has this type and shape and all its numbers are finite."""
@@ -203,7 +213,7 @@ def _parse_array(name: str, data: bytes, stored_type: StoredType, shape: tuple[i
         if version != (1, 0):
             raise ValueError("another version")
         declared, fortran, dtype = np.lib.format.read_array_header_1_0(buffer, _MAX_HEADER_BYTES)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
+    except (ValueError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError):
         raise SynopsisError(f"is damaged: {name} is not an array as numpy writes it; {GET_AGAIN}") from None
     if (dtype.str, declared, bool(fortran)) != (stored_type, shape, False) or len(
         data

@@ -239,9 +239,11 @@ def unpack_synopsis(archive: Archive, *, recompute: bool) -> Synopsis:
         )
         for release in releases:
             release.require_recorded()
-        return Synopsis(schema, releases, _unpack_model(manifest.model, schema, recodings, archive))
+        synopsis = Synopsis(schema, releases, _unpack_model(manifest.model, schema, recodings, archive))
     except InternalError as error:  # the values check themselves; here the file is wrong, not DPSyn
         raise _damage_error(str(error)) from None
+    archive.require_all_read()
+    return synopsis
 
 
 def _damage_error(reason: str) -> SynopsisError:
