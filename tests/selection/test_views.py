@@ -17,7 +17,6 @@ from dpsyn.selection import CELL_POWER
 from dpsyn.selection import views as views_module
 from dpsyn.selection.covering_design import BlockCapacity
 from dpsyn.selection.views import (
-    VIEW_SCHEMES,
     AllViews,
     CoveringViews,
     RandomViews,
@@ -96,10 +95,6 @@ def test_wrong_texts_of_schemes_are_refused(text: str) -> None:
 def test_schemes_without_a_meaning_are_refused(scheme: type[Any], wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         scheme(**wrong)
-
-
-def test_schemes_are_known_by_name() -> None:
-    assert dict(VIEW_SCHEMES) == {"covering": CoveringViews, "random": RandomViews, "all": AllViews}
 
 
 def test_the_examples_of_the_docstrings_run() -> None:

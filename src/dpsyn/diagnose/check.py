@@ -23,7 +23,7 @@ from dpsyn.sources.csv import CsvSource
 PRIVATE_NOTICE = "PRIVATE: these figures come directly from the rows, without noise. Do not publish them."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class AttributeCheck:
     """How the cells of one column fit the domain of its attribute.
 

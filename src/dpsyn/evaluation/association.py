@@ -15,7 +15,7 @@ from dpsyn.evaluation.tables import EvaluationTables
 from dpsyn.marginals import Metric
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PairAssociation:
     """Correlations of two attributes in the real table, the synthetic one and the two baselines.
 

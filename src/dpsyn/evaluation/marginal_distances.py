@@ -26,7 +26,7 @@ _MAX_BATCH_CELLS = 1 << 22
 """Cells of the dense marginals that are counted in one pass: 32 MB for each of the four tables."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PairCells:
     """The non-empty cells of a two-way marginal.
 

@@ -9,7 +9,6 @@ from dpsyn.selection.marginal_selection import MarginalChoice, select_marginals,
 from dpsyn.selection.merge import MergedMarginals, merge_marginals
 from dpsyn.selection.pair_selection import CELL_POWER, combine_pairs, select_pairs
 from dpsyn.selection.views import (
-    VIEW_SCHEMES,
     AllViews,
     CoveringViews,
     RandomViews,
@@ -23,7 +22,6 @@ from dpsyn.selection.views import (
 __all__ = [
     "CELL_POWER",
     "MAX_BASIS_ITEMS",
-    "VIEW_SCHEMES",
     "AllViews",
     "BlockCapacity",
     "CoveringViews",

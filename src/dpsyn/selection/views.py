@@ -12,12 +12,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
 
-from dpsyn.errors import UserError
+from dpsyn.errors import UserError, quote_argument
 from dpsyn.marginals import Clique
 from dpsyn.selection.covering_design import MAX_SUBSETS, BlockCapacity, build_covering_design
 from dpsyn.selection.pair_selection import CELL_POWER
@@ -133,11 +132,6 @@ class AllViews:
 ViewScheme = CoveringViews | RandomViews | AllViews
 """Which sets of attributes are measured as views. ``str`` gives the text that `parse_views` reads."""
 
-VIEW_SCHEMES: Mapping[str, type[ViewScheme]] = MappingProxyType(
-    {scheme.name: scheme for scheme in (CoveringViews, RandomViews, AllViews)}
-)
-"""The view schemes by name."""
-
 
 def parse_views(text: str) -> ViewScheme:
     """Read a view scheme from its text: ``covering:2x8``, ``random:50x8`` or ``all:3``."""
@@ -149,8 +143,8 @@ def parse_views(text: str) -> ViewScheme:
     if match := re.fullmatch(r"all:(\d+)", text.strip()):
         return AllViews(ways=int(match[1]))
     raise UserError(
-        f"views {text!r} are not known; write covering:2x8 (all pairs in views of 8 attributes), random:50x8 (50 views "
-        "of 8 random attributes) or all:3 (every set of 3 attributes)"
+        f"views {quote_argument(text)} are not known; write covering:2x8 (all pairs in views of 8 attributes), "
+        "random:50x8 (50 views of 8 random attributes) or all:3 (every set of 3 attributes)"
     )
 
 
@@ -159,8 +153,8 @@ def _require_counts(scheme: object, **counts: int) -> None:
     for name, count in counts.items():
         if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= _MAX_SCHEME_NUMBER:
             raise UserError(
-                f"{name} of the views {type(scheme).__name__} is {count!r}; give a whole number from 1 to "
-                f"{_MAX_SCHEME_NUMBER:,}"
+                f"{name} of the views {type(scheme).__name__} is {quote_argument(count)}; "
+                f"give a whole number from 1 to {_MAX_SCHEME_NUMBER:,}"
             )
 
 
