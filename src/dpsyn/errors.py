@@ -21,12 +21,36 @@ shows anything that depends on rows, and it marks its output as private.
 
 from __future__ import annotations
 
-_MAX_MESSAGE_LENGTH = 300
+import os
+from numbers import Number
+from typing import Any
+
+MAX_MESSAGE_LENGTH = 2_000
+"""Characters of a whole message. A message that lists every column of a wide table is longer than anyone reads."""
+
+_MAX_QUOTE_LENGTH = 100
+"""Characters of one value that a message quotes."""
+
+_MAX_QUOTED_ELEMENTS = 8
+"""Elements of a list or a dictionary that a message quotes: an argument of that size was written by hand. A longer one
+may be a column of a private table."""
+
+_MAX_QUOTED_DEPTH = 3
+"""Containers inside one another that a message quotes."""
+
+_MAX_OS_MESSAGE_LENGTH = 300
 """Characters of a message of the operating system. Its own messages are shorter, but some libraries add pages."""
 
 
 class DPSynError(Exception):
     """The base class of all exceptions of DPSyn."""
+
+    def __str__(self) -> str:
+        message = super().__str__()
+        if len(message) <= MAX_MESSAGE_LENGTH:
+            return message
+        half = MAX_MESSAGE_LENGTH // 2 - 20  # what is wrong stands at the beginning, and what to do at the end
+        return f"{message[:half]} … (shortened) … {message[-half:]}"
 
 
 class UserError(DPSynError):
@@ -92,7 +116,47 @@ class InternalError(DPSynError):
     """A bug in DPSyn: please report it."""
 
 
+def quote_argument(value: Any) -> str:
+    """An argument as a message may show it: text, numbers and small containers of them; of anything else, its type.
+
+    An argument may be anything that a caller has at hand, such as a private table in the wrong position. Of a
+    dictionary only the keys are shown: it may be a row, and its keys the names of the columns.
+
+    >>> quote_argument("add-remove"), quote_argument([1, None]), quote_argument(object())
+    ("'add-remove'", '[1, None]', 'an object')
+    """
+    return _quote(value, _MAX_QUOTED_DEPTH)
+
+
+def _quote(value: Any, depth: int) -> str:
+    if isinstance(value, str):
+        return repr(shorten(str(value), _MAX_QUOTE_LENGTH))
+    if isinstance(value, os.PathLike):
+        return repr(shorten(str(value), _MAX_QUOTE_LENGTH))
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 256:
+        return "a whole number of more than 77 digits"
+    if value is None or isinstance(value, Number):
+        return shorten(str(value), _MAX_QUOTE_LENGTH)
+    if type(value) in (list, tuple, dict) and len(value) <= _MAX_QUOTED_ELEMENTS and depth:
+        if isinstance(value, dict):
+            content = [f"{_quote(key, depth - 1)}: …" for key in value]
+            return shorten(f"{{{', '.join(content)}}}", _MAX_QUOTE_LENGTH)
+        content = [_quote(part, depth - 1) for part in value]
+        opening, closing = "[]" if isinstance(value, list) else "()"
+        comma = "," if closing == ")" and len(content) == 1 else ""
+        return shorten(f"{opening}{', '.join(content)}{comma}{closing}", _MAX_QUOTE_LENGTH)
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    name = type(value).__name__
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+
+
+def shorten(text: str, length: int) -> str:
+    """A text of at most so many characters; what was left out of a longer one is marked by …."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
 def describe_os_error(error: OSError) -> str:
     """The message of the operating system, on one line of limited length."""
     message = " ".join((error.strerror or str(error) or type(error).__name__).lower().split())
-    return message if len(message) <= _MAX_MESSAGE_LENGTH else f"{message[:_MAX_MESSAGE_LENGTH]} …"
+    return shorten(message, _MAX_OS_MESSAGE_LENGTH)

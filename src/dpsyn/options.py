@@ -20,7 +20,7 @@ from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
-from dpsyn.errors import InternalError, UserError
+from dpsyn.errors import InternalError, UserError, quote_argument
 
 _T = TypeVar("_T")
 
@@ -56,7 +56,6 @@ def text_option(
     parse: Callable[[str], Any],
     type_words: str,
     to_data: Callable[[Any], Any] = str,
-    default_text: str = "none",
 ) -> Any:
     """A field whose value has a text form of its own, such as ``views=covering:2x8``.
 
@@ -65,9 +64,8 @@ def text_option(
         parse: reads the text form; a UserError says what is wrong with it.
         type_words: what the text looks like, for lists of options.
         to_data: turns a value into plain data for JSON.
-        default_text: the default as text, for lists of options.
     """
-    metadata = {"parse": parse, "type": type_words, "to_data": to_data, "default": default_text}
+    metadata = {"parse": parse, "type": type_words, "to_data": to_data}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -80,10 +78,14 @@ def check_options(target: Any, **minimums: float) -> None:
     for field in dataclasses.fields(target):
         value, hint = getattr(target, field.name), hints[field.name]
         if not _fits(value, hint):
-            raise UserError(f"{field.name} of {type(target).__name__} is {value!r}; give {_advice(hint, field)}")
+            raise UserError(
+                f"{field.name} of {type(target).__name__} is {quote_argument(value)}; give {_advice(hint, field)}"
+            )
         minimum = minimums.get(field.name, -math.inf)
         if any(number < minimum for number in (value if isinstance(value, tuple) else [value]) if _is_number(number)):
-            raise UserError(f"{field.name} of {type(target).__name__} is {value!r}; give at least {minimum:g}")
+            raise UserError(
+                f"{field.name} of {type(target).__name__} is {quote_argument(value)}; give at least {minimum:g}"
+            )
 
 
 def list_options(target: Any) -> list[Option]:
@@ -94,7 +96,9 @@ def list_options(target: Any) -> list[Option]:
     ['synthesis', 'synthesis.max_sweeps']
     """
     if not dataclasses.is_dataclass(target):
-        raise UserError(f"{target!r} has no options; give a recipe, a synthesis method, or the class of one")
+        raise UserError(
+            f"{quote_argument(target)} has no options; give a recipe, a synthesis method, or the class of one"
+        )
     return list(_list_options(_instance(target), ""))
 
 
@@ -128,10 +132,10 @@ def options_from_data(data: Mapping[str, Any], family: Mapping[str, type[_T]]) -
     fields = dict(data)
     name = fields.pop("name", None)
     if name not in family:
-        raise UserError(f"there is no {name!r}; there are {', '.join(family)}")
+        raise UserError(f"there is no {quote_argument(name)}; there are {', '.join(family)}")
     known = {field.name for field in dataclasses.fields(family[name])}  # type: ignore[arg-type]
     if unknown := [field for field in fields if field not in known]:
-        raise UserError(f"{name} has no option {unknown[0]!r}; it may come from a newer DPSyn")
+        raise UserError(f"{name} has no option {quote_argument(unknown[0])}; it may come from a newer DPSyn")
     hints = typing.get_type_hints(family[name])
     return family[name](**{field: _from_plain(value, hints[field]) for field, value in fields.items()})
 
@@ -141,7 +145,7 @@ def find_option_object(
 ) -> _T:
     """An option object by its name, with some options set; a UserError lists the names if there is no such object."""
     if name not in family:
-        raise UserError(f"there is no {what} {name!r}; there are {', '.join(family)}")
+        raise UserError(f"there is no {what} {quote_argument(name)}; there are {', '.join(family)}")
     return set_options(family[name](), values, prefix=prefix)
 
 
@@ -160,7 +164,7 @@ def _set_option(target: Any, path: str, value: Any, outer: str) -> Any:
     try:
         return dataclasses.replace(target, **{head: new})
     except UserError as error:
-        raise UserError(f"option {outer}{head} is {value!r}: {error}") from None
+        raise UserError(f"option {outer}{head} is {quote_argument(value)}: {error}") from None
 
 
 def _unknown_option_error(target: Any, path: str, outer: str) -> UserError:
@@ -193,7 +197,7 @@ def _parse_value(value: Any, hint: Any, field: dataclasses.Field[Any], path: str
     except UserError:
         raise  # the text form has a message of its own
     except (ValueError, ZeroDivisionError, OverflowError):
-        raise UserError(f"option {path} is {value!r}; it takes: {_type_words(hint, field)}") from None
+        raise UserError(f"option {path} is {quote_argument(value)}; it takes: {_type_words(hint, field)}") from None
 
 
 def _parse_text(text: str, hint: Any) -> Any:
@@ -242,8 +246,7 @@ def _list_options(target: Any, prefix: str) -> typing.Iterator[Option]:
         description = descriptions.get(field.name, "")
         nested = dataclasses.is_dataclass(value) and "parse" not in field.metadata
         if not nested or _family(hints[field.name]):
-            is_default = value == field.default and "default" in field.metadata
-            text = str(field.metadata["default"]) if is_default else _value_text(value)
+            text = "none" if "parse" in field.metadata and value == field.default else _value_text(value)
             yield Option(path, _type_words(hints[field.name], field), text, description)
         if nested:
             yield from _list_options(value, f"{path}.")

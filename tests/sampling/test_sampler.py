@@ -171,6 +171,29 @@ def test_the_number_of_replicates_is_a_positive_integer(count: Any) -> None:
         next(synopsis().replicates(count))
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"seed": True}, "the seed is True; give a whole number from 0"),
+        ({"seed": -1}, "the seed is -1; give a whole number from 0"),
+        ({"seed": "7"}, "the seed is '7'; give a whole number from 0"),
+        ({"rows": 1.5}, "the number of rows is 1.5"),
+        ({"where": {"sex": "X"}}, "'X' is not a value of 'sex'"),
+        ({"where": {"sex": "F"}, "synthesis": "gum"}, "gum cannot sample rows under conditions"),
+        ({"where": {"sex": "F"}, "synthesis": "mcf"}, "mcf cannot sample rows under conditions"),
+    ],
+)
+def test_generate_and_replicates_refuse_the_same_arguments_when_they_are_called(
+    arguments: dict[str, Any], words: str
+) -> None:
+    released = synopsis()
+
+    with pytest.raises(UserError, match=words):
+        released.generate(**arguments)
+    with pytest.raises(UserError, match=words):
+        released.replicates(2, **arguments)  # before the first table is asked for
+
+
 # ── synthesis methods ────────────────────────────────────────────────────────────────────────────────────────
 
 

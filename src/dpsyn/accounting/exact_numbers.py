@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from fractions import Fraction
 
-from dpsyn.errors import BudgetError
+from dpsyn.errors import BudgetError, quote_argument
 
 GRAINS = 10**36
 """Grains in one unit of ρ, ε or δ.
@@ -38,7 +38,7 @@ def exact_fraction(number: Number) -> Fraction:
     try:
         return Fraction(number)
     except (ValueError, ZeroDivisionError):
-        raise BudgetError(f"{number!r} is not a number; write it like 0.5, 1e-9 or 1/3") from None
+        raise BudgetError(f"{quote_argument(number)} is not a number; write it like 0.5, 1e-9 or 1/3") from None
 
 
 def round_up(value: Fraction) -> Fraction:

@@ -24,7 +24,7 @@ from dpsyn.accounting.exact_numbers import Number, exact_fraction, format_exact,
 from dpsyn.accounting.hash_chain import LedgerEntry, LedgerHead, LedgerTransaction
 from dpsyn.accounting.privacy_unit import PrivacyUnit
 from dpsyn.accounting.reconcile import find_disagreements
-from dpsyn.errors import BudgetError, DPSynError, LedgerError
+from dpsyn.errors import BudgetError, DPSynError, LedgerError, quote_argument
 
 _UNREADABLE_ENTRY_ERRORS = (DPSynError, LookupError, TypeError, ValueError, AttributeError)
 """The errors of reading an entry that was not written by DPSyn."""
@@ -237,7 +237,7 @@ class Ledger:
             for account in dataset.runs:
                 if account.run == run:
                     return dataset.dataset, account
-        raise LedgerError(f"there is no run {run} in {self.path}")
+        raise LedgerError(f"there is no run {quote_argument(run)} in {self.path}")
 
     def verify(self, against: Iterable[LedgerCheckpoint] = ()) -> LedgerVerification:
         """Check the chain of hashes, that no run exceeded its budget, and the checkpoints recorded elsewhere.
@@ -259,7 +259,7 @@ class Ledger:
         """The dataset of an open run and the number of its measurements."""
         dataset, kinds = transaction.count_kinds(run)
         if "open" not in kinds:
-            raise LedgerError(f"there is no run {run} in {self.path}")
+            raise LedgerError(f"there is no run {quote_argument(run)} in {self.path}")
         if "close" in kinds:
             raise LedgerError(f"run {run} is closed; start a new one")
         return dataset, kinds.get("measurement", 0)

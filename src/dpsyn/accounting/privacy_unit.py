@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpsyn.accounting.exact_numbers import Number, exact_fraction
-from dpsyn.errors import BudgetError
+from dpsyn.errors import BudgetError, quote_argument
 
 CHANGED_UNITS = {"add-remove": 1, "replace": 2}
 """The neighboring relations, and the number of units by whose rows two neighboring tables differ: one is added or
@@ -42,10 +42,11 @@ class PrivacyUnit:
 
     def __post_init__(self) -> None:
         if self.neighbors not in tuple(CHANGED_UNITS):
-            raise BudgetError(f"neighbors is {self.neighbors!r}; use {' or '.join(CHANGED_UNITS)}")
+            raise BudgetError(f"neighbors is {quote_argument(self.neighbors)}; use {' or '.join(CHANGED_UNITS)}")
         if not isinstance(self.id, str) or not isinstance(self.max_rows, int) or not isinstance(self.record, str):
             raise BudgetError(
-                f"a privacy unit with id {self.id!r} and max_rows {self.max_rows!r} is not valid; id is the name of an "
+                f"a privacy unit with id {quote_argument(self.id)} and max_rows "
+                f"{quote_argument(self.max_rows)} is not valid; id is the name of an "
                 "attribute, max_rows a whole number"
             )
         if self.max_rows < 1:

@@ -14,7 +14,7 @@ import dpsyn
 from dpsyn import atomic_files
 from dpsyn.cli import output, release_run
 from dpsyn.cli.common_options import common_options
-from dpsyn.errors import UserError
+from dpsyn.errors import UserError, quote_argument
 
 if TYPE_CHECKING:
     from dpsyn import Evaluation
@@ -198,11 +198,15 @@ def parse_income_columns(text: str | None) -> dpsyn.IncomeColumns | None:
     keys, values = parts[::2], [value.strip() for value in parts[1::2]]
     columns: dict[str, Any] = dict(zip(keys, values, strict=True))
     if before.strip() or len(columns) < len(keys) or not {"region", "sex", "income"} <= columns.keys():
-        raise click.UsageError(f"--nist-income is {text!r}; give three columns, such as {_INCOME_EXAMPLE}")
+        raise click.UsageError(
+            f"--nist-income is {quote_argument(text)}; give three columns, such as {_INCOME_EXAMPLE}"
+        )
     if "sexes" in columns:
         pair = [value.strip() for value in columns["sexes"].split("|")]
         if len(pair) != 2:
-            raise click.UsageError(f"sexes is {columns['sexes']!r}; give two values with a bar between, such as F|M")
+            raise click.UsageError(
+                f"sexes is {quote_argument(columns['sexes'])}; give two values with a bar between, such as F|M"
+            )
         columns["sexes"] = (pair[0], pair[1])
     return dpsyn.IncomeColumns(**columns)
 

@@ -10,7 +10,7 @@ import click
 import dpsyn
 from dpsyn.cli import output
 from dpsyn.cli.common_options import TEXT_OUTPUT, common_options
-from dpsyn.errors import UserError
+from dpsyn.errors import UserError, quote_argument
 from dpsyn.report.numbers import format_count, format_number
 
 if TYPE_CHECKING:
@@ -122,9 +122,9 @@ def _parse_epsilons(text: str) -> list[float]:
     try:
         numbers = [float(part) for part in text.split(",")]
     except ValueError:
-        raise UserError(f"{text!r} is not a list of ε; write 0.1,1,10") from None
+        raise UserError(f"{quote_argument(text)} is not a list of ε; write 0.1,1,10") from None
     if not all(0 < number < float("inf") for number in numbers):
-        raise UserError(f"{text!r}: give positive numbers, such as 0.1,1,10")
+        raise UserError(f"{quote_argument(text)}: give positive numbers, such as 0.1,1,10")
     return numbers
 
 

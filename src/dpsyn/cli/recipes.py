@@ -11,7 +11,7 @@ import click
 import dpsyn
 from dpsyn.cli import output
 from dpsyn.cli.common_options import DEFAULT_RECIPE, SYNTHESIS_METHODS, common_options
-from dpsyn.errors import UserError
+from dpsyn.errors import UserError, quote_argument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,8 @@ def command(name: str | None, as_json: bool) -> None:
     """
     if name is not None and name not in dpsyn.RECIPES and name not in SYNTHESIS_METHODS:
         raise UserError(
-            f"there is no recipe {name!r}; there are {', '.join(dpsyn.RECIPES)}, and the synthesis methods "
+            f"there is no recipe {quote_argument(name)}; there are {', '.join(dpsyn.RECIPES)}, and the "
+            "synthesis methods "
             f"{', '.join(SYNTHESIS_METHODS)}"
         )
     if as_json:

@@ -15,7 +15,7 @@ import click
 import dpsyn
 from dpsyn.cli.common_options import DEFAULT_RECIPE, DEFAULT_WEIGHT
 from dpsyn.cli.output import is_folder
-from dpsyn.errors import JournalError, LedgerError, OutputError, SourceError, UserError
+from dpsyn.errors import JournalError, LedgerError, OutputError, SourceError, UserError, quote_argument
 from dpsyn.progress import Progress
 
 if TYPE_CHECKING:
@@ -66,9 +66,12 @@ def parse_settings(texts: Iterable[str]) -> dict[str, str]:
     for text in texts:
         path, equals, value = (part.strip() for part in text.partition("="))
         if not equals or not path:
-            raise UserError(f"--set {text!r} sets nothing; write PATH=VALUE, such as synthesis=gum")
+            raise UserError(f"--set {quote_argument(text)} sets nothing; write PATH=VALUE, such as synthesis=gum")
         if path in settings:
-            raise UserError(f"--set gives {path} twice, as {settings[path]!r} and as {value!r}; give it once")
+            raise UserError(
+                f"--set gives {path} twice, as {quote_argument(settings[path])} and as "
+                f"{quote_argument(value)}; give it once"
+            )
         settings[path] = value
     return settings
 
@@ -83,7 +86,9 @@ def parse_weights(texts: Iterable[str]) -> dict[str, float]:
         try:
             number = float(weight) if equals else DEFAULT_WEIGHT
         except ValueError:
-            raise UserError(f"--weight {text!r} has no number after the =; write NAME or NAME=NUMBER") from None
+            raise UserError(
+                f"--weight {quote_argument(text)} has no number after the =; write NAME or NAME=NUMBER"
+            ) from None
         if name in weights:
             raise UserError(f"--weight gives {name} twice, as {weights[name]:g} and as {number:g}; give it once")
         weights[name] = number

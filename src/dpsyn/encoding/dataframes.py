@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, overload
 
 import pyarrow as pa
 
-from dpsyn.errors import MissingExtraError, UserError
+from dpsyn.errors import MissingExtraError, UserError, quote_argument
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +50,7 @@ def convert_table(table: pa.Table, output_format: OutputFormat) -> AnyTable:
         except ImportError:
             raise MissingExtraError("polars", "polars", "a polars DataFrame") from None
         return cast("pl.DataFrame", polars.from_arrow(table))
-    raise UserError(f"there is no output format {output_format!r}; choose arrow, pandas or polars")
+    raise UserError(f"there is no output format {quote_argument(output_format)}; choose arrow, pandas or polars")
 
 
 def detect_output_format(data: Any) -> OutputFormat:

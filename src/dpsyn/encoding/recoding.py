@@ -20,7 +20,7 @@ from dpsyn.encoding.binning import Grouping
 from dpsyn.encoding.codec import Codec, Codes
 from dpsyn.encoding.column_codecs import narrowest_dtype
 from dpsyn.encoding.difference_coding import DifferenceCoding
-from dpsyn.errors import InternalError, SchemaError
+from dpsyn.errors import InternalError, SchemaError, quote_argument
 
 MAX_JOINT_COMBINATIONS = 10_000_000
 """Combinations that a joint attribute may have before they are merged: their table is held in memory."""
@@ -188,7 +188,9 @@ class Recoding:
     def index_of(self, name: str) -> int:
         """The position of an attribute; a SchemaError if there is none."""
         if name not in self.names:
-            raise SchemaError(f"there is no attribute {name!r} to measure; there are {', '.join(self.names)}")
+            raise SchemaError(
+                f"there is no attribute {quote_argument(name)} to measure; there are {', '.join(self.names)}"
+            )
         return self.names.index(name)
 
     def merge(self, name: str, grouping: Grouping) -> Recoding:
@@ -241,7 +243,8 @@ def _join_columns(name: str, parts: Sequence[RecodedColumn]) -> RecodedColumn:
     total = math.prod(math.prod(part.radices) for part in parts)
     if total > MAX_JOINT_COMBINATIONS:
         raise SchemaError(
-            f"{name!r} would have {total:,} combinations, more than {MAX_JOINT_COMBINATIONS:,}; merge values first"
+            f"{quote_argument(name)} would have {total:,} combinations, more than "
+            f"{MAX_JOINT_COMBINATIONS:,}; merge values first"
         )
     sources = tuple(source for part in parts for source in part.sources)
     tables = tuple(table for part in parts for table in part.tables)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dpsyn.errors import UserError
+from dpsyn.errors import UserError, quote_argument
 from dpsyn.evaluation.classifier import require_scikit_learn, score_classifier
 from dpsyn.evaluation.marginal_scores import (
     compare_attributes,
@@ -111,7 +111,7 @@ def count_identical_rows(tables: EvaluationTables) -> IdenticalRows:
 
 def _require_seed(seed: int) -> None:
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise UserError(f"the seed is {seed!r}; give a whole number, 0 or more")
+        raise UserError(f"the seed is {quote_argument(seed)}; give a whole number, 0 or more")
 
 
 def _require_columns(schema: Schema, *names: str | None) -> None:
@@ -119,4 +119,6 @@ def _require_columns(schema: Schema, *names: str | None) -> None:
     compared = [attribute.name for attribute in schema.measured_attributes]
     for name in names:
         if name is not None and name not in compared:
-            raise UserError(f"there is no column {name!r} to compare; the compared columns are {', '.join(compared)}")
+            raise UserError(
+                f"there is no column {quote_argument(name)} to compare; the compared columns are {', '.join(compared)}"
+            )

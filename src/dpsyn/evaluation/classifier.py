@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.errors import MissingExtraError, UserError
+from dpsyn.errors import MissingExtraError, UserError, quote_argument
 from dpsyn.evaluation.results import ClassifierScore
 from dpsyn.evaluation.tables import (
     CodeColumns,
@@ -99,9 +99,11 @@ def score_classifier(tables: EvaluationTables, target: str, *, seed: int = 0) ->
 def _define_task(tables: EvaluationTables, target: str) -> _ClassificationTask:
     names = [domain.name for domain in tables.domains]
     if target not in names:
-        raise UserError(f"there is no column {target!r} to predict; the compared columns are {', '.join(names)}")
+        raise UserError(
+            f"there is no column {quote_argument(target)} to predict; the compared columns are {', '.join(names)}"
+        )
     if len(names) < 2:
-        raise UserError(f"{target!r} is the only compared column; no other column can predict it")
+        raise UserError(f"{quote_argument(target)} is the only compared column; no other column can predict it")
     axis = names.index(target)
     feature_axes = tuple(other for other in range(len(names)) if other != axis)
     classes, class_of_code = _target_classes(tables.domains[axis], tables.exact.tables[0][axis])

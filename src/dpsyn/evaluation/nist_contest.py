@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.errors import UserError
+from dpsyn.errors import UserError, quote_argument
 from dpsyn.evaluation import kernels
 from dpsyn.evaluation.marginal_distances import total_variation_distances
 from dpsyn.evaluation.marginal_scores import sample_triples
@@ -98,7 +98,7 @@ PRESETS = {preset.name: preset for preset in (PAPER, MATCH3)}
 def find_preset(name: str) -> Preset:
     """A preset by its name; a UserError if there is none."""
     if name not in PRESETS:
-        raise UserError(f"there is no preset {name!r}; there are {', '.join(PRESETS)}")
+        raise UserError(f"there is no preset {quote_argument(name)}; there are {', '.join(PRESETS)}")
     return PRESETS[name]
 
 
@@ -270,7 +270,7 @@ class IncomeColumns:
         return self.region, self.sex, self.income
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class RegionIncome:
     """Gini index and gender gap of one region in one table."""
 
@@ -313,7 +313,7 @@ def _find_domain(tables: EvaluationTables, name: str) -> Domain:
         if domain.name == name:
             return domain
     names = ", ".join(domain.name for domain in tables.domains)
-    raise UserError(f"there is no column {name!r} to compare; the compared columns are {names}")
+    raise UserError(f"there is no column {quote_argument(name)} to compare; the compared columns are {names}")
 
 
 def _find_sexes(domain: Domain, given: tuple[Value, Value] | None) -> tuple[int, int]:

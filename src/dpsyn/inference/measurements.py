@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpsyn.accounting import Certificate, Gaussian, Laplace, MeasurementRecord, hash_answer
 from dpsyn.encoding import Recoding
-from dpsyn.errors import InternalError, UserError
+from dpsyn.errors import InternalError, UserError, quote_argument
 from dpsyn.inference.gibbs import GibbsModel
 from dpsyn.inference.methods import SYNTHESIS_METHODS, Gibbs, Synthesis
 from dpsyn.marginals import Clique, Estimate, Marginal
@@ -33,7 +33,7 @@ def parse_synthesis(synthesis: Synthesis | str) -> Synthesis:
         return find_option_object(synthesis, SYNTHESIS_METHODS, "synthesis method", {})
     if not isinstance(synthesis, Synthesis):
         raise UserError(
-            f"{synthesis!r} is not a synthesis method; give one of {', '.join(SYNTHESIS_METHODS)}, or an "
+            f"{quote_argument(synthesis)} is not a synthesis method; give one of {', '.join(SYNTHESIS_METHODS)}, or an "
             "object such as GUM()"
         )
     return synthesis

@@ -19,7 +19,7 @@ from numbers import Integral, Real
 from types import MappingProxyType
 from typing import ClassVar, Literal, get_args
 
-from dpsyn.errors import UserError
+from dpsyn.errors import UserError, quote_argument
 
 # ── step sizes of GUM ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -212,9 +212,9 @@ class GUM:
         _require_integer(self, rounds=0)
         if type(self.decay) not in DECAYS.values():
             names = ", ".join(f"{decay.__name__}()" for decay in DECAYS.values())
-            raise UserError(f"decay of GUM is {self.decay!r}; give one of {names}")
+            raise UserError(f"decay of GUM is {quote_argument(self.decay)}; give one of {names}")
         if self.moves not in get_args(Moves):
-            raise UserError(f"moves of GUM is {self.moves!r}; give one of {', '.join(get_args(Moves))}")
+            raise UserError(f"moves of GUM is {quote_argument(self.moves)}; give one of {', '.join(get_args(Moves))}")
         if self.beta is not None:
             _require_share(self, "beta")
 
@@ -374,4 +374,4 @@ def _number(options: object, name: str) -> float:
 
 
 def _wrong_field(options: object, name: str, advice: str) -> UserError:
-    return UserError(f"{name} of {type(options).__name__} is {getattr(options, name)!r}; {advice}")
+    return UserError(f"{name} of {type(options).__name__} is {quote_argument(getattr(options, name))}; {advice}")

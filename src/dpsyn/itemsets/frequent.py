@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpsyn.accounting import Budget, Ledger, exact_fraction
-from dpsyn.errors import BudgetError, UserError
+from dpsyn.errors import BudgetError, UserError, quote_argument
 from dpsyn.itemsets.privbasis import PrivBasis, privbasis
 from dpsyn.itemsets.result import FrequentItemsets
 from dpsyn.options import options_to_data
@@ -86,7 +86,9 @@ def frequent_itemsets(
         privacy_unit=None if unit is None else UnitDeclaration(id=unit, max_rows=max_baskets),
     )
     if unit is None and max_baskets != 1:
-        raise UserError(f"max_baskets is {max_baskets}, but no column names the person; give the column as unit")
+        raise UserError(
+            f"max_baskets is {quote_argument(max_baskets)}, but no column names the person; give the column as unit"
+        )
     max_basket = _check_basket_limit(universe is None, delta, max_items)
     progress("reading the baskets", 0.0)
     with open_baskets(
@@ -127,7 +129,9 @@ def _check_request(top: int | None, min_support: float | None) -> tuple[int | No
     if top is not None and not 1 <= top <= MAX_TOP:
         raise UserError(f"the number of itemsets is {top:,}; give a number from 1 to {MAX_TOP:,}")
     if min_support is not None and not 0 < min_support <= 1:
-        raise UserError(f"the support is {min_support}; give a fraction of the baskets, above 0 and at most 1")
+        raise UserError(
+            f"the support is {quote_argument(min_support)}; give a fraction of the baskets, above 0 and at most 1"
+        )
     return None if top is None else index(top), None if min_support is None else exact_fraction(min_support)
 
 
@@ -145,7 +149,9 @@ def _check_basket_limit(discovered: bool, delta: float | None, max_basket: int |
             "number of items of a basket that are used, such as 20, or give a list of items"
         )
     if max_basket < 1:
-        raise UserError(f"the maximum number of items of a basket is {max_basket}; give a number from 1")
+        raise UserError(
+            f"the maximum number of items of a basket is {quote_argument(max_basket)}; give a number from 1"
+        )
     return max_basket
 
 

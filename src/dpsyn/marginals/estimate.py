@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.errors import InternalError
+from dpsyn.errors import InternalError, quote_argument
 from dpsyn.marginals.marginal import Clique, Marginal
 
 
@@ -48,6 +48,8 @@ class Estimate:
         """The counts over some of the attributes, summed over the others, in the given order."""
         summed_axes = tuple(axis for axis, name in enumerate(self.clique) if name not in attributes)
         kept = [name for name in self.clique if name in attributes]
+        if len(kept) != len(attributes):
+            raise InternalError(f"a table of {', '.join(self.clique)} is projected on {quote_argument(attributes)}")
         summed = self.values.sum(axis=summed_axes)
         projected: NDArray[np.float64] = np.transpose(summed, [kept.index(name) for name in attributes])
         return projected

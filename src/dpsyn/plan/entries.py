@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from dpsyn.accounting import exact_fraction
-from dpsyn.errors import BudgetError, PlanError
+from dpsyn.errors import BudgetError, PlanError, quote_argument
 from dpsyn.schema import Value
 
 _NUMBER = r"([0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)"
@@ -47,7 +47,8 @@ def parse_budget_condition(text: str) -> BudgetCondition:
     match = _CONDITION.fullmatch(text)
     if not match or not (match[1] or match[4]) or (match[1] and match[3] and match[3].startswith(">")):
         raise PlanError(
-            f"{text!r} is not a condition on the budget; write epsilon < 0.3 or 0.3 <= epsilon < 2", ("when",)
+            f"{quote_argument(text)} is not a condition on the budget; write epsilon < 0.3 or 0.3 <= epsilon < 2",
+            ("when",),
         )
     low, low_in, high, high_in = 0.0, False, math.inf, False
     if match[1]:
@@ -57,7 +58,7 @@ def parse_budget_condition(text: str) -> BudgetCondition:
     elif match[4]:
         high, high_in = float(match[4]), match[3] == "<="
     if low > high or (low == high and not (low_in and high_in)):
-        raise PlanError(f"{text!r} holds for no ε at all; swap the two numbers", ("when",))
+        raise PlanError(f"{quote_argument(text)} holds for no ε at all; swap the two numbers", ("when",))
     return BudgetCondition(low, high, low_in, high_in)
 
 

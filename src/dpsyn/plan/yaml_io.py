@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from dpsyn.errors import PlanError
+from dpsyn.errors import PlanError, quote_argument
 from dpsyn.plan.entries import AnyTransform, AttributeGroup, MarginalsEntry, Transform
 from dpsyn.plan.plan import Plan
 from dpsyn.schema import Schema, yaml_documents, yaml_io
@@ -67,7 +67,9 @@ def _read_plan(document: Any) -> Plan:
     if not isinstance(document, dict) or KEY not in document:
         raise PlanError(f"this is not a DPSyn plan; its first line should be {KEY}: {FORMAT}")
     if type(document[KEY]) is not int or document[KEY] != FORMAT:
-        raise PlanError(f"this plan has format {document[KEY]!r}; this DPSyn reads format {FORMAT}", (KEY,))
+        raise PlanError(
+            f"this plan has format {quote_argument(document[KEY])}; this DPSyn reads format {FORMAT}", (KEY,)
+        )
     refuse_unknown_fields(document, [KEY, *Plan.__struct_fields__], ())
     given = {key: value for key, value in document.items() if value is not None}
     plain = {key: convert(given[key], kind, (key,), f"{key}: ") for key, kind in _PLAIN.items() if key in given}

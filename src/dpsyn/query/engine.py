@@ -14,7 +14,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from dpsyn.encoding import Codec, Recoding
-from dpsyn.errors import QueryError
+from dpsyn.errors import QueryError, quote_argument
 from dpsyn.inference import norm_sub
 from dpsyn.inference.measurements import Model, Release
 from dpsyn.marginals import Clique
@@ -75,7 +75,8 @@ def answer_query(
     """The counts of all rows that meet the conditions, by the values of the named attributes."""
     if method not in RECONSTRUCTION_METHODS:
         raise QueryError(
-            f"there is no reconstruction method {method!r}; use one of {', '.join(RECONSTRUCTION_METHODS)}"
+            f"there is no reconstruction method {quote_argument(method)}; use one of "
+            f"{', '.join(RECONSTRUCTION_METHODS)}"
         )
     query, codec = Query.of(synopsis.schema, names, where, cells=cells), Codec(synopsis.schema)
     if needs_sampled_rows(query, synopsis.model, codec):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.encoding import Codec, RecodedColumn, Recoding, are_equivalent, uniform_weights
-from dpsyn.errors import QueryError
+from dpsyn.errors import QueryError, quote_argument
 from dpsyn.marginals import Clique
 from dpsyn.query.linear_estimation import OutputWeights, QueryValues
 from dpsyn.schema import AnyAttribute, Identifier, Ranged, Schema
@@ -172,7 +172,7 @@ class Query:
             _require_answerable(schema, name)
         repeated = [name for name in names if list(names).count(name) > 1]
         if repeated:
-            raise QueryError(f"{repeated[0]!r} is named twice; name every attribute once")
+            raise QueryError(f"{quote_argument(repeated[0])} is named twice; name every attribute once")
         selected = select_cells(schema, where)
         axes = {
             n: make_output_axis(schema[n], selected.get(n), listed=n in names, cells=cells) for n in [*names, *where]
@@ -193,12 +193,14 @@ class Query:
 def _require_answerable(schema: Schema, name: str) -> None:
     """Refuse an attribute that nothing is released about."""
     if not isinstance(name, str) or name not in schema:
-        raise QueryError(f"there is no attribute {name!r}; {suggest_attributes(schema, name)}")
+        raise QueryError(f"there is no attribute {quote_argument(name)}; {suggest_attributes(schema, name)}")
     derived = next((derive for derive in schema.derive if derive.name == name), None)
     if derived:
-        raise QueryError(f"{name!r} follows from {derived.source!r}; ask for {derived.source!r}")
+        raise QueryError(f"{quote_argument(name)} follows from {derived.source!r}; ask for {derived.source!r}")
     if isinstance(schema[name], Identifier) or not schema[name].coded:
-        raise QueryError(f"{name!r} is of kind {schema[name].kind}: no numbers are released about its values")
+        raise QueryError(
+            f"{quote_argument(name)} is of kind {schema[name].kind}: no numbers are released about its values"
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,7 +10,7 @@ import msgspec
 
 from dpsyn.accounting import Ledger, default_delta, delta_warning
 from dpsyn.encoding.dataframes import detect_output_format
-from dpsyn.errors import SchemaError, UserError
+from dpsyn.errors import SchemaError, UserError, quote_argument
 from dpsyn.inference import FIRST_RUN_NOTE, Release, fit_model, is_first_run
 from dpsyn.private import ResourceEstimate, estimate_reading, open_private
 from dpsyn.progress import Progress, ignore_progress
@@ -133,8 +133,7 @@ def _coerce_recipe(recipe: object) -> Recipe:
     if isinstance(recipe, str):
         return find_recipe(recipe)
     if not isinstance(recipe, Recipe):
-        given = f"the class {recipe.__name__}" if isinstance(recipe, type) else repr(recipe)
-        raise UserError(f"recipe is {given}; give the name of a recipe or an object such as DPSyn()")
+        raise UserError(f"recipe is {quote_argument(recipe)}; give the name of a recipe or an object such as DPSyn()")
     return recipe
 
 

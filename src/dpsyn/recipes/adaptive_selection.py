@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpsyn.accounting import exact_fraction, split_exactly
 from dpsyn.encoding import Recoding, contingency_table
-from dpsyn.errors import UserError
+from dpsyn.errors import UserError, quote_argument
 from dpsyn.inference import MeasurementRound, Model, PreviousReleases, Release, Scores, fit_model, norm_sub
 from dpsyn.marginals import Clique
 from dpsyn.options import check_options
@@ -146,13 +146,16 @@ def count_selection_passes(schema: Schema, options: AdaptiveSelection) -> int:
 def check_weights(weights: Mapping[str, float], schema: Schema) -> None:
     """Refuse attribute weights that are no numbers, or of attributes that are not measured."""
     if any(isinstance(weight, bool) or not isinstance(weight, Real) for weight in weights.values()):
-        raise UserError(f"weights={weights!r} are no attribute weights; give numbers, such as {{'income': 4}}")
+        raise UserError(
+            f"weights={quote_argument(weights)} are no attribute weights; give numbers, such as {{'income': 4}}"
+        )
     numbers = {name: float(weight) for name, weight in weights.items()}
     measured = [attribute.name for attribute in schema.measured_attributes]
     for name in numbers:
         if name not in measured:
             raise UserError(
-                f"a weight is given for {name!r}, which is not measured; measured are {', '.join(measured)}"
+                f"a weight is given for {quote_argument(name)}, which is not measured; measured are "
+                f"{', '.join(measured)}"
             )
     check_plan_weights(numbers)
 

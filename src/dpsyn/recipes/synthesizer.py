@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from dpsyn.accounting import Ledger
-from dpsyn.errors import UserError
+from dpsyn.errors import UserError, quote_argument
 from dpsyn.recipes._measure import DEFAULT_RECIPE, Engine, measure
 from dpsyn.recipes.base import Recipe
 from dpsyn.schema import Schema
@@ -95,7 +95,9 @@ class Synthesizer:
         """Change parameters; a UserError names one that does not exist."""
         for name, value in params.items():
             if name not in _parameter_names():
-                raise UserError(f"Synthesizer has no parameter {name!r}; it has {', '.join(_parameter_names())}")
+                raise UserError(
+                    f"Synthesizer has no parameter {quote_argument(name)}; it has {', '.join(_parameter_names())}"
+                )
             setattr(self, name, value)
         return self
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 import pyarrow as pa
 
 from dpsyn.encoding import write_table
-from dpsyn.errors import UserError
+from dpsyn.errors import UserError, quote_argument
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.sampling.sampler import RowSampler
 
@@ -100,7 +100,7 @@ def write_parts(
     """
     count, parts = worker_count or os.cpu_count() or 1, range(count_parts(sampler))
     if workers not in ("threads", "processes"):
-        raise UserError(f"workers are threads or processes, not {workers!r}")
+        raise UserError(f"workers are threads or processes, not {quote_argument(workers)}")
     writer = _PartWriter(sampler, str(folder))
     if workers == "threads":
         with ThreadPoolExecutor(count) as pool:

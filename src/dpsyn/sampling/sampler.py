@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -62,6 +63,12 @@ def select_synthesis(schema: Schema, model: Model, synthesis: Synthesis, progres
     return replace(model, synthesis=synthesis)
 
 
+def _split_seed(seed: int) -> tuple[int, int]:
+    """The seeds of codes and of values inside their cells."""
+    codes, values = np.random.SeedSequence(seed).generate_state(2, np.uint64)
+    return int(codes), int(values)
+
+
 class RowSampler:
     """Rows of a model that satisfy the constraints of a schema, in chunks that are independent of each other.
 
@@ -83,8 +90,7 @@ class RowSampler:
         require_satisfiable(schema, allowed)
         self._schema, self._codec, self.rows, self.seed = schema, Codec(schema), rows, seed
         self._allowed, self._conditioned = allowed, _ConditionedModel.of(model, self._codec.names, allowed)
-        states = np.random.SeedSequence(seed).generate_state(2, np.uint64)
-        self._code_seed, self._value_seed = int(states[0]), int(states[1])
+        self._code_seed, self._value_seed = _split_seed(seed)
         sampled = _sampled_distribution(self._conditioned.model, self._conditioned.where)
         self.max_chunk_rows = (
             MAX_GUM_CHUNK_ROWS
@@ -92,6 +98,13 @@ class RowSampler:
             else gibbs.max_chunk_rows(sampled, rows, _gibbs_options(self._conditioned.model))
         )
         self.chunk_count = max(1, -(-rows // self.max_chunk_rows))
+
+    def with_seed(self, seed: int) -> RowSampler:
+        """A sampler of as many rows under the same conditions, with another seed."""
+        other = copy.copy(self)
+        other.seed = seed
+        other._code_seed, other._value_seed = _split_seed(seed)
+        return other
 
     def chunk_size(self, chunk: int) -> int:
         """The number of rows of a chunk; chunks have about equal sizes."""

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from dpsyn.atomic_files import exclusive_edit, write_text
-from dpsyn.errors import DocumentError, SchemaError
+from dpsyn.errors import DocumentError, SchemaError, quote_argument
 from dpsyn.schema import files, yaml_io
 from dpsyn.schema.attributes import suggest_names
 
@@ -100,7 +100,9 @@ def _paths_of_names(document: dict[str, Any], names: Iterable[str]) -> Iterator[
         if name not in attributes:
             raise _unknown_attribute(name, list(attributes))
         if not isinstance(attributes[name], dict) or not attributes[name]:
-            raise SchemaError(f"attribute {name!r} has no description; give its kind first", ("attributes", name))
+            raise SchemaError(
+                f"attribute {quote_argument(name)} has no description; give its kind first", ("attributes", name)
+            )
         yield "attributes", name
         if isinstance(derive.get(name), dict) and "provenance" in derive[name]:
             yield "derive", name
@@ -124,7 +126,7 @@ def _entries(document: dict[str, Any], section: str) -> dict[Any, Any]:
 
 
 def _unknown_attribute(name: str, known: list[str]) -> SchemaError:
-    return SchemaError(f"there is no attribute {name!r}; {suggest_names(name, known)}")
+    return SchemaError(f"there is no attribute {quote_argument(name)}; {suggest_names(name, known)}")
 
 
 def _is_approved(entry: dict[str, Any]) -> bool:

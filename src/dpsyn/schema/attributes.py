@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.errors import SchemaError
+from dpsyn.errors import SchemaError, quote_argument
 
 Value = str | int | float | bool
 Provenance = Literal["public", "data"]
@@ -148,14 +148,21 @@ class Attribute(
     def select(self, condition: Value | Sequence[Value]) -> NDArray[np.bool_]:
         """Which fine codes meet a condition: a value, several values, a range ``30..39``, or ``missing``."""
         selected = np.zeros(self.cells, dtype=np.bool_)
-        parts = (condition,) if isinstance(condition, str | int | float) else condition
-        for part in parts:
+        parts = condition if isinstance(condition, tuple | list) else (condition,)
+        for given in parts:
+            part = given.item() if isinstance(given, np.number) else given
+            if not isinstance(part, str | int | float):
+                raise SchemaError(
+                    f"{quote_argument(part)} is not a value of {self.name!r}; give text, a number or several of them"
+                )
             if part == MISSING and self.has_missing:
                 selected[self.proper_cells] = True
             else:
                 selected[self._select_one(part)] = True
         if not selected.any():
-            raise SchemaError(f"the condition {condition!r} on {self.name!r} matches no value of its domain")
+            raise SchemaError(
+                f"the condition {quote_argument(condition)} on {self.name!r} matches no value of its domain"
+            )
         return selected
 
     def _select_one(self, part: Value) -> NDArray[np.int64]:
@@ -201,7 +208,7 @@ class Categorical(Attribute, frozen=True, kw_only=True, dict=True, tag="categori
         seen: set[str] = set()
         for index, text in enumerate(canonical_text(value) for value in self.values):
             if text in seen:
-                raise SchemaError(f"the value {text!r} is listed twice", ("values", index))
+                raise SchemaError(f"the value {quote_argument(text)} is listed twice", ("values", index))
             seen.add(text)
         self._check_missing(seen if self.other is None else seen | {canonical_text(self.other)})
 
@@ -248,7 +255,7 @@ class Categorical(Attribute, frozen=True, kw_only=True, dict=True, tag="categori
         if cell is None:
             labels = self._proper_labels()
             raise SchemaError(
-                f"{canonical_text(part)!r} is not a value of {self.name!r}; it has {format_names(labels)}"
+                f"{quote_argument(canonical_text(part))} is not a value of {self.name!r}; it has {format_names(labels)}"
             )
         return np.array([cell])
 
@@ -287,7 +294,9 @@ class Boolean(Attribute, frozen=True, kw_only=True, tag="boolean"):
     def _select_one(self, part: Value) -> NDArray[np.int64]:
         text = canonical_text(part)
         if text.lower() not in ("true", "false"):
-            raise SchemaError(f"{self.name!r} is boolean; a condition on it is true or false, not {text!r}")
+            raise SchemaError(
+                f"{self.name!r} is boolean; a condition on it is true or false, not {quote_argument(text)}"
+            )
         return np.array([int(text.lower() == "true")])
 
 

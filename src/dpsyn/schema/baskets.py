@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from numbers import Number
 from pathlib import Path
 from unicodedata import category
 
 import msgspec
 
-from dpsyn.errors import SchemaError, describe_os_error
+from dpsyn.errors import SchemaError, describe_os_error, quote_argument
 from dpsyn.schema.attributes import canonical_text, freeze
 from dpsyn.schema.relations import NeighboringRelation, UnitDeclaration
 
@@ -81,12 +82,18 @@ def read_items(items: str | Path | Iterable[object]) -> tuple[tuple[str, ...], s
         if match:
             return _item_range(int(match[1]), int(match[2])), f"the range {match[1]}..{match[2]}"
         return _read_item_file(Path(items)), f"listed in {Path(items).name}"
-    texts = tuple(
-        canonical_text(item).strip() if isinstance(item, str | int | float) else str(item).strip() for item in items
-    )
+    texts = tuple(map(_item_text, items))
     if not texts:
         raise SchemaError("the list of items is empty; give a range such as 1..16470, a file, or the items")
     return texts, "as listed"
+
+
+def _item_text(item: object) -> str:
+    if isinstance(item, str | int | float):
+        return canonical_text(item).strip()
+    if not isinstance(item, Number):
+        raise SchemaError(f"{quote_argument(item)} cannot be an item; give texts or numbers")
+    return str(item)
 
 
 def is_item(text: str) -> bool:
@@ -127,10 +134,11 @@ def _check_items(items: Sequence[str]) -> None:
     for item in items:
         if not is_item(item) or item != item.strip():
             raise SchemaError(
-                f"{item!r} cannot be an item: it is blank, has spaces around it, or contains control characters"
+                f"{quote_argument(item)} cannot be an item: it is blank, has spaces around it, or "
+                "contains control characters"
             )
         if item in seen:
-            raise SchemaError(f"the item {item!r} is listed twice; remove one")
+            raise SchemaError(f"the item {quote_argument(item)} is listed twice; remove one")
         seen.add(item)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.errors import QueryError, SchemaError
+from dpsyn.errors import QueryError, SchemaError, quote_argument
 from dpsyn.schema.attributes import MISSING, Attribute, Value, canonical_text, suggest_names
 from dpsyn.schema.ranges import Ranged
 from dpsyn.schema.relations import Condition
@@ -36,10 +36,13 @@ def parse_conditions(texts: Iterable[str], names: Collection[str] = ()) -> dict[
         if names and name not in names:
             _refuse_comparison(text)
         if not (name.strip() and equals and condition):
-            raise QueryError(f"{text!r} is not a condition; write ATTRIBUTE=VALUE, ATTRIBUTE=LOW..HIGH or A=ONE|OTHER")
+            raise QueryError(
+                f"{quote_argument(text)} is not a condition; write ATTRIBUTE=VALUE, ATTRIBUTE=LOW..HIGH or A=ONE|OTHER"
+            )
         if name in conditions:
             raise QueryError(
-                f"there are two conditions on {name!r}; combine them into one: {name}=LOW..HIGH is a range, "
+                f"there are two conditions on {quote_argument(name)}; combine them into one: "
+                f"{name}=LOW..HIGH is a range, "
                 f"{name}=ONE|OTHER is either of two values"
             )
         conditions[name] = condition
@@ -67,7 +70,7 @@ def _refuse_comparison(text: str) -> None:
         "<": f"a range with both ends, such as {name}=LOW..{value or 'HIGH'}",
         "!": f"the values to include, such as {name}=ONE|OTHER",
     }
-    raise QueryError(f"{text!r} is a comparison, which is not supported; write {instead[sign]}")
+    raise QueryError(f"{quote_argument(text)} is a comparison, which is not supported; write {instead[sign]}")
 
 
 def select_cells(schema: Schema, where: Mapping[str, object]) -> dict[str, NDArray[np.bool_]]:
@@ -78,19 +81,25 @@ def select_cells(schema: Schema, where: Mapping[str, object]) -> dict[str, NDArr
     """
     if not isinstance(where, Mapping):
         raise QueryError(
-            f"{where!r} is not a mapping of conditions; give them by attribute, such as {{'age': (30, 39), 'sex': 'F'}}"
+            f"{quote_argument(where)} is not a mapping of conditions; give them by attribute, such as "
+            f"{{'age': (30, 39), 'sex': 'F'}}"
         )
     selected = {}
     for name, given in where.items():
         if name not in schema:
             raise QueryError(
-                f"there is no attribute {name!r} to put a condition on; {suggest_attributes(schema, name)}"
+                f"there is no attribute {quote_argument(name)} to put a condition on; "
+                f"{suggest_attributes(schema, name)}"
             )
         derived = next((derive for derive in schema.derive if derive.name == name), None)
         if derived:
-            raise QueryError(f"{name!r} is derived from {derived.source!r}; put the condition on {derived.source!r}")
+            raise QueryError(
+                f"{quote_argument(name)} is derived from {derived.source!r}; put the condition on {derived.source!r}"
+            )
         if not schema[name].coded:
-            raise QueryError(f"{name!r} is of kind {schema[name].kind}, so nothing is released about its values")
+            raise QueryError(
+                f"{quote_argument(name)} is of kind {schema[name].kind}, so nothing is released about its values"
+            )
         condition = _parse_condition(schema[name], given)
         try:
             selected[name] = schema[name].select(condition)
@@ -118,7 +127,7 @@ def _with_attribute_name(name: str, message: str) -> str:
     """The error message about a value, with the name of the attribute."""
     if repr(name) in message:
         return message
-    return f"{message}; a condition on {name!r} is a value, or a range with both ends such as LOW..HIGH"
+    return f"{message}; a condition on {quote_argument(name)} is a value, or a range with both ends such as LOW..HIGH"
 
 
 def _require_whole_cells(attribute: Attribute, condition: Condition) -> None:
@@ -127,7 +136,8 @@ def _require_whole_cells(attribute: Attribute, condition: Condition) -> None:
     for part in condition if isinstance(condition, tuple) else (condition,):
         if part != MISSING and (whole := attribute.widen_to_whole_cells(part)):
             raise QueryError(
-                f"{part!r} begins or ends inside a cell of {attribute.name!r}, and nothing was measured inside cells; "
+                f"{quote_argument(part)} begins or ends inside a cell of {attribute.name!r}, and "
+                "nothing was measured inside cells; "
                 f"use {whole}"
             )
 
@@ -142,7 +152,10 @@ def _parse_condition(attribute: Attribute, given: object) -> Condition:
         return "..".join(canonical_text(end) for end in _to_plain_values(name, given))
     if isinstance(given, Sequence | set | frozenset) and not isinstance(given, bytes | bytearray) and given:
         return tuple(_to_plain_values(name, sorted(given, key=str) if isinstance(given, set | frozenset) else given))
-    raise QueryError(f"{given!r} is not a condition on {name!r}; give a value, a pair (low, high) or a list of values")
+    raise QueryError(
+        f"{quote_argument(given)} is not a condition on {quote_argument(name)}; give a value, a pair "
+        "(low, high) or a list of values"
+    )
 
 
 def _parse_text(attribute: Attribute, text: str) -> Condition:
@@ -151,7 +164,7 @@ def _parse_text(attribute: Attribute, text: str) -> Condition:
     if (len(values) == 1 and values[0]) or _is_value(attribute, text.strip()):
         return text.strip()
     if not all(values):
-        raise QueryError(f"{text!r} on {attribute.name!r} has an empty value; write it as ONE|OTHER")
+        raise QueryError(f"{quote_argument(text)} on {attribute.name!r} has an empty value; write it as ONE|OTHER")
     return values
 
 
@@ -176,5 +189,7 @@ def _to_plain_values(name: str, given: Iterable[object]) -> list[Value]:
     values = [_to_plain_value(value) for value in given]
     for value in values:
         if not isinstance(value, str | bool | int | float):
-            raise QueryError(f"{value!r} is not a value of {name!r}; give text, a number or a date")
+            raise QueryError(
+                f"{quote_argument(value)} is not a value of {quote_argument(name)}; give text, a number or a date"
+            )
     return values  # type: ignore[return-value]  # every value was checked

@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from dpsyn.errors import DocumentError, SchemaError, describe_os_error
+from dpsyn.errors import DocumentError, SchemaError, describe_os_error, quote_argument
 from dpsyn.schema import yaml_documents, yaml_io
 from dpsyn.schema.attributes import Attribute
 from dpsyn.schema.relations import AnyRule, Derive, JointAttribute, NeighboringRelation, Rule, UnitDeclaration
@@ -75,7 +75,7 @@ def require_file(path: str | Path, error: type[DocumentError] = SchemaError) -> 
     except OSError as failure:
         raise error(f"{path} cannot be read: {describe_os_error(failure)}") from None
     except ValueError:  # a path with a zero byte
-        raise error(f"{str(path)!r} cannot be read: no file has such a name") from None
+        raise error(f"{quote_argument(str(path))} cannot be read: no file has such a name") from None
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # reading a folder fails with the system's own message
         raise error(f"{path} cannot be read: it is a device or a pipe; give the name of a file")
 
@@ -91,7 +91,8 @@ def require_format(document: Any) -> None:
         raise SchemaError(f"this is not a DPSyn schema; its first line should be {SCHEMA_KEY}: {SCHEMA_FORMAT}")
     if type(document[SCHEMA_KEY]) is not int or document[SCHEMA_KEY] != SCHEMA_FORMAT:
         raise SchemaError(
-            f"this schema has format {document[SCHEMA_KEY]!r}; this version of DPSyn reads format {SCHEMA_FORMAT}",
+            f"this schema has format {quote_argument(document[SCHEMA_KEY])}; this version of DPSyn "
+            f"reads format {SCHEMA_FORMAT}",
             (SCHEMA_KEY,),
         )
 

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.errors import SchemaError
+from dpsyn.errors import SchemaError, quote_argument
 from dpsyn.schema.attributes import MAX_LISTED_VALUES, Attribute, NotCodedError, Value, split_range
 from dpsyn.schema.grid import Grid, make_grid
 
@@ -131,7 +131,9 @@ class Ranged(Attribute, frozen=True, kw_only=True):
         begin, end = split_range(part) or (part, part)
         first, last = self.step_of(begin), self._last_step_of(end)
         if first > last:
-            raise SchemaError(f"the condition {part!r} on {self.name!r} ends before it begins; swap its ends")
+            raise SchemaError(
+                f"the condition {quote_argument(part)} on {self.name!r} ends before it begins; swap its ends"
+            )
         return first, last
 
     def widen_to_whole_cells(self, part: Value) -> str | None:
@@ -156,6 +158,10 @@ class Ranged(Attribute, frozen=True, kw_only=True):
 
     def _check_cuts(self) -> None:
         """Refuse bins, spikes and an ``other`` that are outside the range."""
+        for field in ("bins", "spikes"):
+            given = getattr(self, field)
+            if not isinstance(given, tuple | int | None):
+                raise SchemaError(f"{field} is {quote_argument(given)}; give a list of values", (field,))
         bin_count = self.bins if isinstance(self.bins, int) else 1 if self.bins is None else len(self.bins)
         if not 1 <= bin_count <= MAX_LISTED_VALUES:
             message = f"bins must be a number from 1 to {MAX_LISTED_VALUES:,}, or a list of the first value of each bin"
@@ -315,10 +321,12 @@ class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
     def _check(self) -> None:
         for field in ("start", "end"):
             if parse_instant(str(getattr(self, field))) is None:
-                raise SchemaError(f"{field} is {getattr(self, field)!r}; write it as 2016-01-31", (field,))
+                raise SchemaError(
+                    f"{field} is {quote_argument(getattr(self, field))}; write it as 2016-01-31", (field,)
+                )
         problem = None if self.format is None else format_problem(self.format, self.resolution)
         if problem:
-            raise SchemaError(f"format {self.format!r}: {problem}", ("format",))
+            raise SchemaError(f"format {quote_argument(self.format)}: {problem}", ("format",))
         self._check_order("start", "end")
         self._check_cuts()
 
@@ -346,7 +354,7 @@ class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
         """Units since 1970."""
         instant = parse_instant(str(value))
         if instant is None:
-            raise SchemaError(f"{value!r} is not a date; write it as 2016-01-31 or 2016-01-31T08:30")
+            raise SchemaError(f"{quote_argument(value)} is not a date; write it as 2016-01-31 or 2016-01-31T08:30")
         return self._units(np.datetime64(instant, "us"))
 
     def _last_coordinate_of(self, value: Value) -> int:
@@ -425,9 +433,9 @@ def _parse_decimal(value: Value) -> Decimal:
     try:
         number = Decimal(str(value))
     except InvalidOperation:
-        raise SchemaError(f"{value!r} is not a number") from None
+        raise SchemaError(f"{quote_argument(value)} is not a number") from None
     if isinstance(value, bool) or not number.is_finite():
-        raise SchemaError(f"{value!r} is not a number")
+        raise SchemaError(f"{quote_argument(value)} is not a number")
     if number.adjusted() > _MAX_EXPONENT:
         raise SchemaError(f"{value} is outside every possible range")
     return number

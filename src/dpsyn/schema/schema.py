@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from dpsyn.atomic_files import write_text
-from dpsyn.errors import SchemaError
+from dpsyn.errors import SchemaError, quote_argument
 from dpsyn.schema.attributes import (
     MISSING,
     Boolean,
@@ -70,7 +70,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         names = Counter(attribute.name for attribute in self.attributes)
         for name, times in names.items():
             if times > 1:
-                raise SchemaError(f"attribute {name!r} is described twice", ("attributes", name))
+                raise SchemaError(f"attribute {quote_argument(name)} is described twice", ("attributes", name))
         if self.expected_size is not None and self.expected_size < 1:
             raise SchemaError(f"expected_size is {self.expected_size}; it must be at least 1", ("expected_size",))
         check_relations(self)
@@ -126,7 +126,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def __getitem__(self, name: str) -> AnyAttribute:
         if name not in self._by_name:
-            raise SchemaError(f"there is no attribute {name!r}; there are {format_names(self.names)}")
+            raise SchemaError(f"there is no attribute {quote_argument(name)}; there are {format_names(self.names)}")
         return self._by_name[name]
 
     def __contains__(self, name: object) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 
-from dpsyn.errors import DocumentError, SchemaError
+from dpsyn.errors import DocumentError, SchemaError, quote_argument
 from dpsyn.schema import yaml_io
 
 MAX_MISTAKES_SHOWN = 20
@@ -105,7 +105,9 @@ def require_tag(entry: Any, tag: str, known: dict[str, Any], path: yaml_io.YamlP
         raise DocumentError(f"{what} needs {tag}: one of {', '.join(known)}", path)
     if not isinstance(entry[tag], str) or entry[tag] not in known:
         hint = did_you_mean(str(entry[tag]), known)
-        raise DocumentError(f"{what}: there is no {tag} {entry[tag]!r}; use {', '.join(known)}{hint}", (*path, tag))
+        raise DocumentError(
+            f"{what}: there is no {tag} {quote_argument(entry[tag])}; use {', '.join(known)}{hint}", (*path, tag)
+        )
     return entry
 
 
@@ -164,7 +166,7 @@ _IN_WORDS = {
 def _translate_message(message: str, choices: tuple[str, ...], given: Any) -> str:
     """A message of msgspec in plain words, with the given value."""
     if re.fullmatch(r"Invalid enum value .*", message):
-        return f"there is no {given!r}; use {', '.join(choices)}"
+        return f"there is no {quote_argument(given)}; use {', '.join(choices)}"
     missing = re.fullmatch(r"Object missing required field `(.*)`", message)
     if missing:
         return f"{missing[1]} is not given"
@@ -208,7 +210,7 @@ def refuse_unknown_fields(data: dict[str, Any], known: list[str], path: yaml_io.
     for key in data:
         if key not in known:
             hint = did_you_mean(key, known) or f"; there are {', '.join(known)}"
-            raise DocumentError(f"{what}there is no field {key!r}{hint}", (*path, key))
+            raise DocumentError(f"{what}there is no field {quote_argument(key)}{hint}", (*path, key))
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

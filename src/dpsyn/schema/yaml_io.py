@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from dpsyn.errors import DocumentError
+from dpsyn.errors import DocumentError, quote_argument
 
 YamlPath = tuple[str | int, ...]
 LineNumbers = dict[YamlPath, int]
@@ -144,7 +144,8 @@ def _mapping(node: yaml.MappingNode, path: YamlPath, lines: LineNumbers, max_ent
         key: str = key_node.value
         if key in result:
             raise DocumentError(
-                f"line {line}: {key!r} occurs twice; the first is on line {lines[(*path, key)]}; remove one"
+                f"line {line}: {quote_argument(key)} occurs twice; the first is on line "
+                f"{lines[(*path, key)]}; remove one"
             )
         result[key] = _to_plain_data(value_node, (*path, key), lines, max_entries)
         lines[(*path, key)] = line

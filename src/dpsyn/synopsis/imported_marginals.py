@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpsyn.accounting.costs import lattice_for
 from dpsyn.encoding import Codec, Recoding
-from dpsyn.errors import SynopsisError
+from dpsyn.errors import SynopsisError, quote_argument
 from dpsyn.inference.measurements import MeasurementRound, Release
 from dpsyn.marginals import Clique, Marginal
 from dpsyn.schema import Identifier, Open, Schema
@@ -70,7 +70,9 @@ def _parse_marginal(clique: Clique, counts: ArrayLike, std: float, codec: Codec)
 def _parse_clique(name: Any) -> Clique:
     clique = (name,) if isinstance(name, str) else name
     if not isinstance(clique, tuple) or not clique or len(set(clique)) < len(clique):
-        raise SynopsisError(f"{name!r} does not name attributes, each once; give a name or a tuple of names")
+        raise SynopsisError(
+            f"{quote_argument(name)} does not name attributes, each once; give a name or a tuple of names"
+        )
     return clique
 
 
@@ -89,12 +91,15 @@ def _require_measured_attributes(clique: Clique, codec: Codec) -> tuple[int, ...
 
 def _explain_refusal(name: str, codec: Codec) -> str:
     if name not in codec.schema:
-        return f"there is no attribute {name!r} in the schema; it has {format_names(codec.names)}"
+        return f"there is no attribute {quote_argument(name)} in the schema; it has {format_names(codec.names)}"
     attribute = codec.schema[name]
     if isinstance(attribute, Open):
-        return f"{name!r} is open, so the values of its counts are not known; make it categorical and list its values"
+        return (
+            f"{quote_argument(name)} is open, so the values of its counts are not known; make it "
+            "categorical and list its values"
+        )
     what = "an identifier" if isinstance(attribute, Identifier) else "derived from another attribute"
-    return f"{name!r} is {what}, so it is not measured; leave it out"
+    return f"{quote_argument(name)} is {what}, so it is not measured; leave it out"
 
 
 def _parse_counts(clique: Clique, counts: ArrayLike) -> NDArray[np.float64]:
@@ -144,7 +149,8 @@ def _parse_stds(given: Mapping[Clique, Any], std: float | Mapping[Any, float]) -
 def _require_positive(clique: Clique, std: float) -> float:
     if not isinstance(std, int | float | np.number) or not 0 < std < math.inf:
         raise SynopsisError(
-            f"{_describe_marginal(clique)}: its standard deviation is {std!r}; give a positive number of counts"
+            f"{_describe_marginal(clique)}: its standard deviation is {quote_argument(std)}; give a "
+            "positive number of counts"
         )
     return float(std)
 

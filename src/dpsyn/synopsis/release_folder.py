@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from dpsyn.atomic_files import atomic_folder, table_format, write_text
 from dpsyn.encoding import write_table
-from dpsyn.errors import OutputError
+from dpsyn.errors import OutputError, quote_argument
 from dpsyn.progress import Progress
 from dpsyn.sampling import parallel
 from dpsyn.sampling.sampler import RowSampler
@@ -98,7 +98,9 @@ def _write_metadata(
 
 def _check_table_name(name: str) -> None:
     if name.casefold() in _RESERVED_NAMES or Path(name).name != name or name.startswith("."):
-        raise OutputError(f"{name!r} cannot be the table of a release folder; give a name such as synthetic.csv")
+        raise OutputError(
+            f"{quote_argument(name)} cannot be the table of a release folder; give a name such as synthetic.csv"
+        )
     table_format(name)
 
 

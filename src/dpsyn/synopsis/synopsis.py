@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from dpsyn.accounting import Certificate
 from dpsyn.encoding import Codec, Recoding
 from dpsyn.encoding.dataframes import AnyTable, OutputFormat, convert_table
-from dpsyn.errors import SourceError, UserError
+from dpsyn.errors import SourceError, UserError, quote_argument
 from dpsyn.inference.fit import fit_model
 from dpsyn.inference.measurements import Model, Release, parse_synthesis
 from dpsyn.inference.methods import Gibbs, Synthesis
@@ -167,14 +167,9 @@ class Synopsis:
         progress: Progress = ignore_progress,
     ) -> pa.Table:
         """Synthetic rows as an Arrow table; the arguments are those of ``generate``."""
-        from dpsyn.sampling.parallel import sample_batches
-
-        sampler = self.sampler(rows, seed=seed, where=where, synthesis=synthesis, progress=progress)
-        if sampler.rows > MAX_ARROW_ROWS:
-            raise UserError(f"{sampler.rows:,} rows do not fit into one table; write them to a file or a folder")
-        tables = list(sample_batches(sampler, progress))
-        progress("writing values", 0.0)
-        return pa.concat_tables(tables).combine_chunks()
+        return _sample_table(
+            self.sampler(rows, seed=seed, where=where, synthesis=synthesis, progress=progress), progress
+        )
 
     def sampler(
         self,
@@ -188,11 +183,11 @@ class Synopsis:
         """A sampler of synthetic rows, which gives them in chunks; the arguments are those of ``generate``."""
         count = self.rows if rows is None else rows
         if not isinstance(count, int | np.integer) or isinstance(count, bool):
-            raise UserError(f"the number of rows is {rows!r}; give a whole number")
+            raise UserError(f"the number of rows is {quote_argument(rows)}; give a whole number")
         if not 0 <= count <= MAX_SAMPLED_ROWS:
             raise UserError(f"the number of rows is {count:,}; give a number from 0 to {MAX_SAMPLED_ROWS:,}")
-        if seed is not None and seed < 0:
-            raise UserError(f"the seed is {seed}; give a whole number from 0")
+        if seed is not None and (not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0):
+            raise UserError(f"the seed is {quote_argument(seed)}; give a whole number from 0")
         allowed = select_cells(self.schema, where or {})
         if where and synthesis is not None and not isinstance(parse_synthesis(synthesis), Gibbs):
             raise UserError(
@@ -300,12 +295,16 @@ class Synopsis:
             progress: called with the current phase and the fraction done, for each table.
         """
         if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < 1:
-            raise UserError(f"the number of replicates is {count!r}; give a whole number from 1")
-        synopsis = self._with_synthesis(synthesis, progress)
-        for child in np.random.SeedSequence(seed).spawn(count):
-            child_seed = int(child.generate_state(1, np.uint64)[0])
-            table = synopsis.generate_arrow(rows, seed=child_seed, where=where, progress=progress)
-            yield convert_table(table, output_format or self.output_format)
+            raise UserError(f"the number of replicates is {quote_argument(count)}; give a whole number from 1")
+        sampler = self.sampler(rows, seed=seed, where=where, synthesis=synthesis, progress=progress)
+        seeds = (
+            int(child.generate_state(1, np.uint64)[0])
+            for child in np.random.SeedSequence(sampler.seed).spawn(int(count))
+        )
+        return (
+            convert_table(_sample_table(sampler.with_seed(each), progress), output_format or self.output_format)
+            for each in seeds
+        )
 
     def write(
         self,
@@ -409,10 +408,6 @@ class Synopsis:
 
     # ── other formats and files ──────────────────────────────────────────────────────────────────────────────
 
-    def with_output_format(self, output_format: OutputFormat) -> Synopsis:
-        """The same synopsis, with another kind of table that ``generate`` returns."""
-        return replace(self, output_format=output_format)
-
     @classmethod
     def from_marginals(
         cls,
@@ -451,3 +446,13 @@ class Synopsis:
         from dpsyn.synopsis.serialization import synopsis_file
 
         return synopsis_file.load_synopsis(path, recompute=recompute)
+
+
+def _sample_table(sampler: RowSampler, progress: Progress) -> pa.Table:
+    from dpsyn.sampling.parallel import sample_batches
+
+    if sampler.rows > MAX_ARROW_ROWS:
+        raise UserError(f"{sampler.rows:,} rows do not fit into one table; write them to a file or a folder")
+    tables = list(sample_batches(sampler, progress))
+    progress("writing values", 0.0)
+    return pa.concat_tables(tables).combine_chunks()

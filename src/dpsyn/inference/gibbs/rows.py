@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.errors import UserError
+from dpsyn.errors import UserError, quote_argument
 from dpsyn.inference.gibbs.chains import Chains, QuadraticPenalty, polish_chains, tighten_chains
 from dpsyn.inference.gibbs.layout import Columns
 from dpsyn.inference.gibbs.model import GibbsModel
@@ -120,9 +120,13 @@ def _index_conditions(model: GibbsModel, where: ValueConditions) -> dict[int, ND
     axes = {name: axis for axis, name in enumerate(model.names)}
     for name, values in where.items():
         if name not in axes:
-            raise UserError(f"there is no attribute {name!r} to set a condition on; there are {', '.join(model.names)}")
+            raise UserError(
+                f"there is no attribute {quote_argument(name)} to set a condition on; there are "
+                f"{', '.join(model.names)}"
+            )
         if values.shape != (model.layout.sizes[axes[name]],) or not values.any():
             raise UserError(
-                f"the condition on {name!r} allows none of its {model.layout.sizes[axes[name]]} values; allow some"
+                f"the condition on {quote_argument(name)} allows none of its "
+                f"{model.layout.sizes[axes[name]]} values; allow some"
             )
     return {axes[name]: np.asarray(values, np.float64) for name, values in where.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpsyn.errors import SchemaError
+from dpsyn.errors import SchemaError, quote_argument
 from dpsyn.schema.attributes import MAX_LISTED_VALUES
 from dpsyn.schema.importers.imported_attribute import ImportedAttribute, describe_attribute
 
@@ -28,6 +28,7 @@ def _import_attribute(name: str, size: object) -> ImportedAttribute:
         raise SchemaError("an attribute has an empty name; give it the name of its column")
     if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MAX_LISTED_VALUES:
         raise SchemaError(
-            f"in a domain file the size of {name!r} is a whole number, 1 … {MAX_LISTED_VALUES:,}, not {size!r}"
+            f"in a domain file the size of {name!r} is a whole number, 1 … {MAX_LISTED_VALUES:,}, not "
+            f"{quote_argument(size)}"
         )
     return describe_attribute("categorical", codes=size, other=0)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from dpsyn.errors import SchemaError
+from dpsyn.errors import SchemaError, quote_argument
 from dpsyn.schema.attributes import Value, canonical_text
 from dpsyn.schema.importers.imported_attribute import (
     CLOCK_TIME_NOTE,
@@ -89,7 +89,7 @@ def _import_attribute(field: FieldDescriptor, schema: dict[str, Any], *, is_key:
 def _constraints(field: FieldDescriptor) -> dict[str, Any]:
     constraints = field.get("constraints") or {}
     if not isinstance(constraints, dict):
-        raise SchemaError(f"field {field['name']!r}: constraints must be a mapping, not {constraints!r}")
+        raise SchemaError(f"field {field['name']!r}: constraints must be a mapping, not {quote_argument(constraints)}")
     return constraints
 
 
@@ -175,7 +175,9 @@ def _parse_bound(field: FieldDescriptor, which: str, convert: Callable[[Any], An
         return None if value is None or _is_infinite(value) else convert(value)
     except (ValueError, TypeError, OverflowError):
         name, kind = field["name"], field.get("type")
-        raise SchemaError(f"field {name!r}: {which} is {value!r}, which is not of type {kind}; correct it") from None
+        raise SchemaError(
+            f"field {name!r}: {which} is {quote_argument(value)}, which is not of type {kind}; correct it"
+        ) from None
 
 
 def _is_infinite(value: object) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dpsyn.errors import SchemaError
+from dpsyn.errors import SchemaError, quote_argument
 from dpsyn.schema import yaml_io
 from dpsyn.schema.files import SCHEMA_FORMAT, SCHEMA_KEY, read_bytes
 from dpsyn.schema.importers import domain, frictionless, sdv
@@ -56,7 +56,7 @@ def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
         repeated, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-        raise SchemaError(f"{repeated!r} occurs twice; remove one of the two")
+        raise SchemaError(f"{quote_argument(repeated)} occurs twice; remove one of the two")
     return mapping
 
 
