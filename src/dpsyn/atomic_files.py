@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from dpsyn.errors import OutputError, describe_os_error
+from dpsyn.errors import OutputError, describe_os_error, quote_argument
 
 MAX_LOCK_WAIT = 30.0
 """Seconds that an edit of a file waits for other edits. One edit takes a second if the file is very large."""
@@ -142,6 +142,8 @@ _TABLE_FORMATS = {
 
 def _resolve_file(path: Path) -> Path:
     """The path of a result, with links followed; refused if it cannot be a file."""
+    if "\0" in str(path):
+        raise OutputError(f"{quote_argument(path)} cannot be written: no file has such a name")
     try:
         path = Path(os.path.realpath(path)) if path.is_symlink() else path
         if path.is_dir():

@@ -320,7 +320,7 @@ def test_unknown_runs_and_ledgers_are_named(ledger: Ledger) -> None:
     with pytest.raises(LedgerError, match="there is no ledger"):
         ledger.datasets()
     spend_all(ledger)
-    with pytest.raises(LedgerError, match="there is no run nobody"):
+    with pytest.raises(LedgerError, match="there is no run 'nobody'"):
         ledger.close("nobody")
 
 

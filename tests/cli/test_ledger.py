@@ -360,7 +360,7 @@ def test_an_unknown_run_is_named(invoke: Invoke) -> None:
     code, shown = invoke("close", "ledger.db", "nobody", "--yes")
 
     assert code == 2
-    assert "there is no run nobody in ledger.db" in shown
+    assert "there is no run 'nobody' in ledger.db" in shown
 
 
 # ── files that are no ledgers ────────────────────────────────────────────────────────────────────────────────

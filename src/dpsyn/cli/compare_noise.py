@@ -67,7 +67,7 @@ def command(epsilon: float, delta: float, marginals: int, plot: Path | None, as_
     if plot:
         _plot(plot, comparison)
     if as_json:
-        output.print_line(output.format_json(comparison))
+        output.print_json(comparison)
         return
     _show_comparison(comparison)
     if plot:

@@ -28,7 +28,7 @@ def command(synopsis: Path, as_json: bool) -> None:
     with output.show_status(f"Recomputing the cost of {synopsis}"):
         released = dpsyn.Synopsis.load(synopsis, recompute=True)
     if as_json:
-        output.print_line(output.format_json(words.synopsis_data(released)))
+        output.print_json(words.synopsis_data(released))
         return
     for line in words.overview_lines(released):
         output.print_line(line)

@@ -60,7 +60,7 @@ def show(file: Path, dataset: str | None, as_json: bool) -> None:
         raise LedgerError(f"there is no dataset {dataset!r} in {file}; it has: {', '.join(names)}")
     shown = [account for account in accounts if dataset in (None, account.dataset)]
     if as_json:
-        output.print_line(output.format_json([words.account_data(account) for account in shown]))
+        output.print_json([words.account_data(account) for account in shown])
         return
     for account in shown:
         _print_lines(f"Dataset {account.dataset}", words.account_lines(account))
@@ -106,11 +106,7 @@ def verify(file: Path, records: tuple[Path, ...], as_json: bool) -> int:
         found_by_record += _find_unrecorded_numbers(record)
         faults += [f"{record}: {fault}" for fault in found_by_record]
     if as_json:
-        output.print_line(
-            output.format_json(
-                {"entries": verification.entries, "head": head.to_data() if head else None, "faults": faults}
-            )
-        )
+        output.print_json({"entries": verification.entries, "head": head.to_data() if head else None, "faults": faults})
     elif verification.faults:
         _print_lines(f"{file} is NOT intact:", faults)
         output.print_line("Do not release from it. Compare it with a backup, and find out who could write to it.")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import importlib
+import io
 import os
 import signal
 import sys
@@ -13,7 +16,8 @@ from typing import Any
 import click
 
 from dpsyn import __version__
-from dpsyn.errors import UserError
+from dpsyn.cli import output
+from dpsyn.errors import MAX_MESSAGE_LENGTH, UserError, describe_os_error, shorten
 
 COMMANDS = {
     "demo": ("dpsyn.cli.demo", "Every step once, on an artificial table."),
@@ -85,23 +89,31 @@ def dpsyn() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command and exit: 0 for success, 2 for a mistake of the user, 1 for an internal error."""
-    sys.exit(run(arguments))
+    code = run(arguments)
+    _forget_unwritten_output()
+    sys.exit(code)
 
 
 def run(arguments: list[str] | None = None) -> int:
     """Run the command and return its exit code."""
     _interrupt_on_termination()
+    output.allow_any_encoding()
     try:
+        _require_working_folder()
         result: Any = dpsyn.main(arguments, prog_name="dpsyn", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except click.ClickException as error:
-        error.show()
-        return 2
+        return _report_usage_error(error)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
+        _print_error("interrupted")
         return 130
     except UserError as error:
-        click.echo(f"dpsyn: {error}", err=True)
+        _print_error(f"dpsyn: {error}")
+        return 2
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:  # such as a path of more than 4,096 characters
+            return _report_internal_error(error)
+        _print_error(f"dpsyn: {shorten(str(error.filename), 100)} cannot be used: {describe_os_error(error)}")
         return 2
     except SystemExit:  # raised by click when the reader of the output, such as head, stops early
         return 0
@@ -122,14 +134,44 @@ def _interrupt_on_termination() -> None:
             signal.signal(number, signal.default_int_handler)
 
 
+def _require_working_folder() -> None:
+    """Refuse to run in a folder that was removed: no relative path would mean anything."""
+    try:
+        os.getcwd()
+    except OSError as error:
+        reason = describe_os_error(error)
+        raise UserError(f"the working folder cannot be used: {reason}; change to a folder that exists") from None
+
+
+def _report_usage_error(error: click.ClickException) -> int:
+    """Report a mistake in the command or its options, as click words it."""
+    text = io.StringIO()
+    error.show(text)
+    _print_error(shorten(text.getvalue().rstrip(), MAX_MESSAGE_LENGTH))
+    return 2
+
+
+def _print_error(text: str) -> None:
+    with contextlib.suppress(OSError, UserError):  # a closed standard error changes no exit code
+        output.print_line(text, to_stderr=True)
+
+
+def _forget_unwritten_output() -> None:
+    """Drop what standard output could not take, such as on a full disk: it was reported, and Python would try again."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _report_internal_error(error: Exception) -> int:
     """Report where DPSyn failed, without the message of the error, which may quote a cell of a private table."""
     if os.environ.get("DPSYN_TRACEBACK"):
         traceback.print_exc()
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    click.echo(
+    _print_error(
         f"dpsyn: internal error ({type(error).__name__} in {os.path.basename(frame.filename)}, line {frame.lineno}); "
-        "please report it. DPSYN_TRACEBACK=1 shows the traceback, which may quote private rows.",
-        err=True,
+        "please report it. DPSYN_TRACEBACK=1 shows the traceback, which may quote private rows."
     )
     return 1

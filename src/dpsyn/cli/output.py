@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import errno
 import json
@@ -10,7 +11,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -20,8 +21,6 @@ from dpsyn.errors import OutputError, describe_os_error
 from dpsyn.progress import Progress, ignore_progress
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from dpsyn import Synopsis
 
 
@@ -29,15 +28,49 @@ _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 """Characters that move the cursor, begin a terminal sequence or change the direction of writing."""
 
 
+_SPELLINGS = {"ε": "epsilon", "δ": "delta", "ρ": "rho", "σ": "sigma", "Δ": "Delta", "…": "...", "−": "-", "×": "x"}
+"""How characters are written where they do not exist, such as in a file in the Windows code page 1252."""
+
+_ERROR_HANDLER = "dpsyn.spell"
+
+
+def allow_any_encoding() -> None:
+    """Let standard output and standard error write every character, whatever their encoding, instead of failing."""
+    codecs.register_error(_ERROR_HANDLER, _spell_out)
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors=_ERROR_HANDLER)
+
+
+def _spell_out(error: UnicodeError) -> tuple[str, int]:
+    """Spell the characters that an encoding does not have; characters without a spelling become ``\\u1234``."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    characters = error.object[error.start : error.end]
+    spelled = "".join(_SPELLINGS.get(each) or each.encode("ascii", "backslashreplace").decode() for each in characters)
+    return spelled, error.end
+
+
+def escape_controls(text: str) -> str:
+    """A text in which control characters, which a terminal would obey, are spelled out; line breaks stay."""
+    return _CONTROLS.sub(lambda match: f"\\x{ord(match.group()):02x}", text)
+
+
 def format_json(data: Any) -> str:
     """Plain data as JSON for people and programs: indented, readable letters, without NaN."""
-    return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
+    return _CONTROLS.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
-def print_line(text: str) -> None:
-    """Print a line on standard output."""
+def print_json(data: Any) -> None:
+    """Print plain data as JSON on standard output, in UTF-8 whatever the encoding of the terminal."""
+    write_text("-", format_json(data) + "\n")
+
+
+def print_line(text: str, *, to_stderr: bool = False) -> None:
+    """Print a line on standard output or standard error."""
     with _translate_output_errors():
-        click.echo(text)
+        print(escape_controls(text), file=sys.stderr if to_stderr else sys.stdout, flush=True)
 
 
 def print_written(target: str, then: str = "") -> None:
@@ -49,6 +82,7 @@ def print_written(target: str, then: str = "") -> None:
 def write_text(target: str, text: str, *, private: bool = False) -> None:
     """Write to a file, readable by its owner only if it is private, or to standard output for ``-``."""
     if target == "-":
+        require_standard_output()
         with _translate_output_errors():
             click.echo(
                 text.encode(), nl=False
@@ -68,30 +102,34 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
     from rich import box
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    console = Console(width=None if sys.stdout.isatty() else 200, highlight=False)
+    require_standard_output()
+    console = Console(width=None if _is_terminal(sys.stdout) else 200, highlight=False)
     shown = Table(
-        title=_escape_controls(title) if title else None, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold"
+        title=Text(escape_controls(title)) if title else None,
+        box=box.SIMPLE_HEAD,
+        title_justify="left",
+        title_style="bold",
     )
     for position, heading in enumerate(headings):
         shown.add_column(heading, justify="right" if position in right else "left", overflow="fold")
     for row in rows:
-        shown.add_row(*map(_escape_controls, row))
+        shown.add_row(*(Text(escape_controls(cell)) for cell in row))
     with _translate_output_errors():
         console.print(shown)
 
 
-def _escape_controls(text: str) -> Text:
-    """A text in which control characters, which a terminal would obey, are spelled out."""
-    from rich.text import Text
-
-    return Text(_CONTROLS.sub(lambda match: f"\\x{ord(match.group()):02x}", text))
+def require_standard_output() -> None:
+    """Refuse to print a result if the process has no standard output."""
+    if sys.stdout is None:
+        raise OutputError("there is no standard output; do not close it, or redirect it to a file")
 
 
 @contextlib.contextmanager
 def show_status(phase: str, quiet: bool = False) -> Iterator[None]:
     """Show on a terminal what is going on: the phase, never a number of rows."""
-    if quiet or not sys.stderr.isatty():
+    if quiet or not _is_terminal(sys.stderr):
         yield
         return
     from rich.console import Console
@@ -99,6 +137,10 @@ def show_status(phase: str, quiet: bool = False) -> Iterator[None]:
 
     with Console(stderr=True).status(Text(phase)):
         yield
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and stream.isatty()
 
 
 @contextlib.contextmanager
@@ -120,7 +162,7 @@ def show_progress(quiet: bool) -> Iterator[Progress]:
     """Show progress on standard error while the block runs."""
     if quiet:
         yield ignore_progress
-    elif sys.stderr.isatty():
+    elif _is_terminal(sys.stderr):
         with _progress_bar() as progress:
             yield progress
     else:
@@ -135,7 +177,7 @@ class _PhaseLines:
 
     def __call__(self, phase: str, done: float) -> None:
         if phase != self._phase:
-            click.echo(f"… {phase}", err=True)
+            print_line(f"… {phase}", to_stderr=True)
             self._phase = phase
 
 

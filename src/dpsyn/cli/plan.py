@@ -112,7 +112,7 @@ def predict(file: Path, schema: Path, epsilon: str, delta: float | None, rows: i
     predictions = {e: plan.predict(public, e, delta=delta, rows=rows) for e in _parse_epsilons(epsilon)}
     if as_json:
         data = [_prediction_data(e, entry) for e, entries in predictions.items() for entry in entries]
-        output.print_line(output.format_json(data))
+        output.print_json(data)
         return
     for e, entries in predictions.items():
         _show_predictions(e, entries)

@@ -62,7 +62,7 @@ def command(
     where = dpsyn.parse_conditions(conditions, released.schema.names)
     answer = released.marginal(*names, where=where, cells=finest)
     if as_json:
-        output.print_line(output.format_json(answer.to_data(confidence)))
+        output.print_json(answer.to_data(confidence))
         return
     rows = words.answer_rows(answer, confidence, MAX_SHOWN_COUNTS)
     for line in privacy_warning_lines(released):

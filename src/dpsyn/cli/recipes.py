@@ -45,7 +45,7 @@ def command(name: str | None, as_json: bool) -> None:
     if as_json:
         names = (*dpsyn.RECIPES, *SYNTHESIS_METHODS) if name is None else (name,)
         data = [_recipe_data(dpsyn.RECIPES[n]) if n in dpsyn.RECIPES else _method_data(n) for n in names]
-        output.print_line(output.format_json(data if name is None else data[0]))
+        output.print_json(data if name is None else data[0])
     elif name is None:
         _show_recipes()
     elif name in dpsyn.RECIPES:

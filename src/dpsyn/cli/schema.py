@@ -65,7 +65,7 @@ def draft(data: str, query: str | None, rows: int, target: str, force: bool) -> 
     output.write_text(target, text, private=True)
     output.print_written(target, "It is private until you have reviewed it; see the notes at its top.")
     for note in notes:
-        click.echo(f"Note: {note.message}", err=True)
+        output.print_line(f"Note: {note.message}", to_stderr=True)
 
 
 @command.command("import")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -15,7 +16,7 @@ import pyarrow.ipc as paipc
 import pyarrow.parquet as papq
 
 from dpsyn.atomic_files import atomic_write, table_format
-from dpsyn.errors import OutputError
+from dpsyn.errors import OutputError, describe_os_error
 
 SYNTHETIC_MARK = {b"dpsyn": b"synthetic"}
 """Metadata of Parquet and Arrow files that marks their rows as synthetic."""
@@ -33,11 +34,26 @@ def write_table(batches: Any, path: str | Path, *, synthetic: bool) -> None:
     if synthetic:
         table_schema = table_schema.with_metadata({**(table_schema.metadata or {}), **SYNTHETIC_MARK})
     if str(path) == "-":
-        _write_all(lambda sink: pacsv.CSVWriter(sink, table_schema), sys.stdout.buffer, parts)
+        with _standard_output() as sink:
+            _write_all(lambda sink: pacsv.CSVWriter(sink, table_schema), sink, parts)
         return
     open_writer = _choose_writer(Path(path), table_schema)
     with atomic_write(Path(path)) as beside, _open_sink(beside, Path(path)) as sink:
         _write_all(open_writer, sink, parts)
+
+
+@contextlib.contextmanager
+def _standard_output() -> Iterator[IO[bytes]]:
+    """Standard output as bytes; its failures are OutputErrors, but a reader that stops early, such as head, is not."""
+    if sys.stdout is None:
+        raise OutputError("there is no standard output; do not close it, or give the name of a file")
+    try:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+    except OSError as error:
+        if error.errno == errno.EPIPE:
+            raise
+        raise OutputError(f"standard output cannot be written: {describe_os_error(error)}") from None
 
 
 def _as_batches(batches: Any) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
