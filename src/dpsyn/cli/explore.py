@@ -98,6 +98,7 @@ def _check_options(exact: bool, target: str | None, options: dict[str, Any]) -> 
 
 def _measure_exploration(data: str, schema: Path, target: str, quiet: bool, options: dict[str, Any]) -> Exploration:
     journal = release_run.journal_path(target)
+    release_run.check_journal(journal, resume=options["resume"], ledger=options["ledger"])
     with release_run.explain_resume(journal), output.show_progress(quiet) as progress:
         synopsis = release_run.measure_table(
             journal, progress, quiet=quiet, data=data, schema=schema, recipe="explore", **options

@@ -111,7 +111,7 @@ def command(
       dpsyn itemsets baskets.dat --discover --delta 1e-9 --max-items 20 --epsilon 1
 
     A run that writes a FILE keeps its noisy answers in FILE.journal until FILE is written. If it is interrupted, the
-    same command with --resume continues it.
+    same command with --resume continues it. With --ledger, give a FILE by -o or --synopsis.
     """
     if (items is None) != discover:
         raise UserError("give the universe of items: --items FILE or RANGE if it is public, else --discover")
@@ -119,11 +119,15 @@ def command(
         raise UserError(f"the confidence is {confidence}; give a number from 0 to 1")
     outputs = {"--output": target, "--rules": rules, "--synopsis": synopsis}
     release_run.refuse_collisions(outputs, {"data": baskets, "schema": items, "ledger": options["ledger"]})
-    _check_targets(outputs, force, options["resume"])
-    journal = release_run.journal_path(str(synopsis) if target == "-" and synopsis else target)
-    release_run.check_resume(journal, options["resume"])
+    journal = release_run.journal_path(target, synopsis)
+    complete = release_run.find_complete_output(target, journal, resume=options["resume"], force=force)
+    _check_targets(outputs, force or complete is not None, options["resume"])
+    release_run.check_journal(journal, resume=options["resume"], ledger=options["ledger"])
     with release_run.explain_resume(journal), output.show_progress(quiet) as progress:
         result = dpsyn.frequent_itemsets(baskets, items, journal=journal, progress=progress, **options)
+        if complete is not None:
+            release_run.finish_complete_run(target, journal, complete, quiet=quiet)
+            return
         if synopsis and result.bases:
             result.to_synopsis().save(synopsis)
         if rules and rules != "-":
@@ -136,7 +140,7 @@ def command(
             _write_result(target, result.table(as_text=_is_csv(target)), result.to_data(confidence if rules else None))
     release_run.discard_journal(journal)
     if as_json:
-        output.print_line(output.format_json(result.to_data(confidence if rules else None)))
+        output.print_json(result.to_data(confidence if rules else None))
         return
     if target == "-":
         output.print_table(
@@ -145,13 +149,14 @@ def command(
     if rules == "-":
         _show_rules(result, confidence)
     if synopsis and not result.bases:
-        click.echo(f"No item is frequent enough to be discovered, so {synopsis} was not written.", err=True)
+        note = f"No item is frequent enough to be discovered, so {synopsis} was not written."
+        output.print_line(note, to_stderr=True)
     if quiet:
         return
     for path in (str(path) for path in outputs.values() if path and str(path) != "-"):
         if path != str(synopsis) or result.bases:
             output.print_written(path)
-    click.echo("\n" + result.certificate.summary(), nl=False, err=target == "-")
+    output.print_line("\n" + result.certificate.summary().rstrip("\n"), to_stderr=target == "-")
 
 
 def _check_targets(outputs: dict[str, Any], force: bool, resume: bool) -> None:

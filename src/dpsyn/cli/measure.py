@@ -36,11 +36,16 @@ def command(target: str, extend: Path | None, force: bool, quiet: bool, **option
     release_run.refuse_collisions({"--output": target}, {**options, "extend": extend})
     if target == "-" or output.is_folder(target):
         raise OutputError(f"a synopsis cannot be written to {target}; give the name of a file, such as s.dpsyn")
-    output.refuse_to_overwrite(target, force)
-    atomic_files.check_writable(Path(target))
     journal = release_run.journal_path(target)
+    complete = release_run.find_complete_output(target, journal, resume=options["resume"], force=force)
+    output.refuse_to_overwrite(target, force or complete is not None)
+    atomic_files.check_writable(Path(target))
+    release_run.check_journal(journal, resume=options["resume"], ledger=options["ledger"])
     with release_run.explain_resume(journal), output.show_progress(quiet) as progress:
         synopsis = release_run.measure_table(journal, progress, quiet=quiet, extend=extend, **options)
+        if complete is not None:
+            release_run.finish_complete_run(target, journal, complete, quiet=quiet)
+            return
         synopsis.save(target)
     release_run.discard_journal(journal)
     if not quiet:

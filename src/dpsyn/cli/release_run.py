@@ -10,12 +10,18 @@ from fnmatch import fnmatch
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-import click
-
 import dpsyn
+from dpsyn import atomic_files
+from dpsyn.cli import output
 from dpsyn.cli.common_options import DEFAULT_RECIPE, DEFAULT_WEIGHT
-from dpsyn.cli.output import is_folder
-from dpsyn.errors import JournalError, LedgerError, OutputError, SourceError, UserError, quote_argument
+from dpsyn.errors import (
+    JournalError,
+    LedgerError,
+    OutputError,
+    SourceError,
+    UserError,
+    quote_argument,
+)
 from dpsyn.progress import Progress
 
 if TYPE_CHECKING:
@@ -95,17 +101,49 @@ def parse_weights(texts: Iterable[str]) -> dict[str, float]:
     return weights
 
 
-def journal_path(target: str) -> Path | None:
-    """The file that keeps the noisy answers of a run: beside its output, until that is written."""
-    return None if target == "-" else Path(f"{target.rstrip('/')}.journal")
+def journal_path(target: str, synopsis: Path | None = None) -> Path | None:
+    """The file that keeps the noisy answers of a run until its output is written, beside that output.
+
+    A run that prints its result keeps it beside its synopsis, if there is one.
+    """
+    kept = str(synopsis) if target == "-" and synopsis else target
+    return None if kept == "-" else Path(f"{kept.rstrip('/')}.journal")
 
 
-def check_resume(journal: Path | None, resume: bool) -> None:
-    """Refuse to resume a run that keeps no journal."""
-    if journal is None and resume:
+def check_journal(journal: Path | None, *, resume: bool, ledger: object) -> None:
+    """Refuse a run that could not keep or resume its journal, before any budget is spent."""
+    if journal is not None:
+        atomic_files.check_writable(journal)
+    elif resume:
         raise OutputError(
             "a run that writes to standard output keeps no journal, so it cannot be resumed; give -o FILE"
         )
+    elif ledger is not None:
+        raise OutputError(
+            "a release that is recorded in a ledger must be kept, because its budget is spent even if its output is "
+            "lost; give -o FILE, or --synopsis FILE beside the standard output"
+        )
+
+
+def find_complete_output(target: str, journal: Path | None, *, resume: bool, force: bool) -> int | None:
+    """The size of the journal if the run to be resumed may have written its output already; else None.
+
+    A run that is killed after its output is written and before its journal is removed leaves both, the output being
+    the newer one. With ``--force`` the output is written again.
+    """
+    if not resume or force or journal is None or not (os.path.exists(journal) and os.path.exists(target)):
+        return None
+    newer = os.stat(target).st_mtime_ns >= journal.stat().st_mtime_ns
+    return journal.stat().st_size if newer else None
+
+
+def finish_complete_run(target: str, journal: Path | None, size: int, *, quiet: bool) -> None:
+    """End a resumed run whose output was there: remove its journal, unless something had to be measured."""
+    if journal is None or journal.stat().st_size != size:
+        output.refuse_to_overwrite(target, force=False)
+    discard_journal(journal)
+    if not quiet:
+        output.print_line(f"The run was complete: {target} is its output. There was nothing left to do.")
 
 
 def refuse_collisions(outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
@@ -115,15 +153,22 @@ def refuse_collisions(outputs: Mapping[str, object], inputs: Mapping[str, object
     for role, given in {**read, **outputs}.items():
         if given is None or str(given) == "-":
             continue
+        _require_possible_path(str(given))
         path = os.path.realpath(str(given))
         if path in roles:
             raise OutputError(f"{given} is given twice, as {roles[path]} and as {role}; give another name")
         roles[path] = role
-        if role in outputs and _would_be_read(inputs.get("data"), path, is_folder(str(given))):
+        if role in outputs and _would_be_read(inputs.get("data"), path, output.is_folder(str(given))):
             raise OutputError(
                 f"the output {given} lies where the input {inputs.get('data')} is read from, so the next run would "
                 "read it as private data; choose another path"
             )
+
+
+def _require_possible_path(path: str) -> None:
+    """Refuse a name that no file can have."""
+    if "\0" in path:
+        raise OutputError(f"{quote_argument(path)} cannot be used: no file has such a name")
 
 
 def _would_be_read(data: object, target: str, folder: bool) -> bool:
@@ -159,10 +204,10 @@ def explain_resume(journal: Path | None) -> Iterator[None]:
     except (KeyboardInterrupt, SourceError, OutputError, LedgerError, JournalError) as error:
         refused = isinstance(error, LedgerError | JournalError) and not began_here
         if journal is not None and journal.exists() and not refused:
-            click.echo(
+            output.print_line(
                 f"the answers so far are kept in {journal}; run the same command with --resume to continue without "
                 "spending their budget again",
-                err=True,
+                to_stderr=True,
             )
         raise
 
@@ -203,7 +248,7 @@ def _note_resources(data: str, schema: Schema, recipe: Recipe, options: Mapping[
 
 def _print_note(message: Warning | str, *_: object, **__: object) -> None:
     """Print a note at once, before any budget is spent."""
-    click.echo(f"Note: {message}", err=True)
+    output.print_line(f"Note: {message}", to_stderr=True)
 
 
 def discard_journal(journal: Path | None) -> None:
@@ -216,8 +261,8 @@ def print_certificate(synopsis: Synopsis, *, to_stderr: bool = False) -> None:
     """Print the guarantee of the last release, and of all releases together if there are several."""
     certificate = synopsis.certificates[-1]
     if certificate is not None:
-        click.echo(certificate.summary(), err=to_stderr)
+        output.print_line(certificate.summary(), to_stderr=to_stderr)
     if len(synopsis.releases) > 1:
         from dpsyn.report import synopsis as words
 
-        click.echo("\n".join(words.overview_lines(synopsis)), err=to_stderr)
+        output.print_line("\n".join(words.overview_lines(synopsis)), to_stderr=to_stderr)

@@ -52,10 +52,15 @@ def command(
       dpsyn synthesize people.parquet --query 'SELECT age, sex FROM people' -s schema.yaml --epsilon 1 -o release/
 
     A run keeps its noisy answers in FILE.journal until FILE is written. If it is interrupted, the same command with
-    --resume continues it. More rows of the same release cost no privacy: dpsyn generate.
+    --resume continues it. -o - prints rows and keeps nothing, so with --ledger it needs --synopsis FILE. More rows of
+    the same release cost no privacy: dpsyn generate.
     """
     release_run.refuse_collisions({"--output": target, "--synopsis": synopsis, "--report": report}, options)
-    output.check_target(target, force)
+    journal = release_run.journal_path(target, synopsis)
+    complete = release_run.find_complete_output(target, journal, resume=options["resume"], force=force)
+    if complete is None:
+        output.check_target(target, force)
+    release_run.check_journal(journal, resume=options["resume"], ledger=options["ledger"])
     for option, extra in (("--synopsis", synopsis), ("--report", report)):
         if str(extra) == "-":
             raise click.UsageError(f"{option} cannot go to standard output; give the name of a file")
@@ -63,12 +68,15 @@ def command(
             output.refuse_to_overwrite(str(extra), force)
     if report:
         _check_report(report)
-    journal = release_run.journal_path(target)
-    release_run.check_resume(journal, options["resume"])
     with release_run.explain_resume(journal), output.show_progress(quiet) as progress:
         released = release_run.measure_table(journal, progress, quiet=quiet, **options)
+        if complete is not None:
+            release_run.finish_complete_run(target, journal, complete, quiet=quiet)
+            return
         if synopsis:
             released.save(synopsis)
+            if target == "-":
+                release_run.discard_journal(journal)  # all that was paid for is in the synopsis
         if report:
             table = released.generate(rows, seed=seed, output_format="arrow", progress=progress)
             _write_report(report, released, table, progress)
