@@ -20,7 +20,7 @@ import dpsyn
 
 SOURCE = Path(dpsyn.__file__).parent
 
-BASE = {"errors", "atomic_files", "progress", "options"}
+BASE = {"errors", "atomic_files", "progress", "options", "kernels"}
 """Modules that every package may import."""
 
 API = "the public API"
@@ -31,6 +31,7 @@ MAP: dict[str, set[str]] = {
     "atomic_files": {"errors"},
     "progress": set(),
     "options": {"errors"},
+    "kernels": set(),
     "schema": set(),
     "accounting": set(),
     "marginals": {"schema"},

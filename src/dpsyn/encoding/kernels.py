@@ -6,14 +6,12 @@ signed ones for negative values.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+from dpsyn.kernels import compile_kernel
 
 Columns = NDArray[Any]
 Lanes = NDArray[np.uint32]
@@ -28,12 +26,7 @@ _STRIDE = 1 << 11
 """Rows whose cell indices are computed before they are counted."""
 
 
-def _compile(function: _Function) -> _Function:
-    """Compile on the first call and cache the result on disk; the compiled code releases the GIL."""
-    return cast(_Function, njit(cache=True, nogil=True)(function))
-
-
-@_compile
+@compile_kernel
 def count_cliques(
     columns: Columns,
     first: int,
@@ -72,7 +65,7 @@ def count_cliques(
                 _count_directly(block, clique_axes, shape, cells, table)
 
 
-@_compile
+@compile_kernel
 def _count_in_lanes(
     block: Columns, axes: NDArray[np.int64], shape: NDArray[np.uint32], cells: NDArray[np.uint32], lanes: Lanes
 ) -> None:
@@ -90,7 +83,7 @@ def _count_in_lanes(
             one[cells[row]] += np.uint32(1)
 
 
-@_compile
+@compile_kernel
 def _count_directly(
     block: Columns,
     axes: NDArray[np.int64],
@@ -104,7 +97,7 @@ def _count_directly(
             table[cells[row]] += 1
 
 
-@_compile
+@compile_kernel
 def _fill_cell_indices(
     block: Columns, begin: int, axes: NDArray[np.int64], shape: NDArray[np.uint32], cells: NDArray[np.uint32]
 ) -> int:

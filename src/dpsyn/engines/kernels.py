@@ -6,33 +6,26 @@ integers: numba checks signed ones for negative values, and converts a mix of si
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+from dpsyn.kernels import compile_kernel
 
 Columns = NDArray[Any]
 HashWords = NDArray[np.uint64]
 
 
-def _compile(function: _Function) -> _Function:
-    """Compile on the first call and cache the result on disk; the compiled code releases the GIL."""
-    return cast(_Function, njit(cache=True, nogil=True)(function))
-
-
 # ── SipHash-2-4 (Aumasson and Bernstein 2012) ────────────────────────────────────────────────────────────────
 
 
-@_compile
+@compile_kernel
 def _rotate_left(word: Any, bits: int) -> Any:
     return (word << np.uint64(bits)) | (word >> np.uint64(64 - bits))
 
 
-@_compile
+@compile_kernel
 def _round(a: Any, b: Any, c: Any, d: Any) -> Any:
     a = a + b
     b = _rotate_left(b, 13) ^ a
@@ -47,7 +40,7 @@ def _round(a: Any, b: Any, c: Any, d: Any) -> Any:
     return a, b, c, d
 
 
-@_compile
+@compile_kernel
 def _begin(key: HashWords) -> Any:
     return (
         key[0] ^ np.uint64(0x736F6D6570736575),
@@ -57,7 +50,7 @@ def _begin(key: HashWords) -> Any:
     )
 
 
-@_compile
+@compile_kernel
 def _absorb(state: Any, word: Any) -> Any:
     a, b, c, d = state
     d = d ^ word
@@ -66,7 +59,7 @@ def _absorb(state: Any, word: Any) -> Any:
     return a ^ word, b, c, d
 
 
-@_compile
+@compile_kernel
 def _finish(state: Any) -> Any:
     a, b, c, d = state
     c = c ^ np.uint64(0xFF)
@@ -75,7 +68,7 @@ def _finish(state: Any) -> Any:
     return a ^ b ^ c ^ d
 
 
-@_compile
+@compile_kernel
 def hash_texts(data: NDArray[np.uint8], ends: NDArray[np.int64], key: HashWords, hashes: HashWords) -> None:
     """The hash of every text; text ``i`` is ``data[ends[i]:ends[i+1]]``."""
     for text in range(len(hashes)):
@@ -93,7 +86,7 @@ def hash_texts(data: NDArray[np.uint8], ends: NDArray[np.int64], key: HashWords,
         hashes[text] = _finish(_absorb(state, word))
 
 
-@_compile
+@compile_kernel
 def hash_rows(columns: Columns, words: HashWords, key: HashWords, hashes: HashWords) -> None:
     """The hash of every row: its codes, two in each word, then ``words`` (words × rows)."""
     length = np.uint64(8 * ((len(columns) + 1) // 2 + len(words)) & 0xFF)
@@ -112,7 +105,7 @@ def hash_rows(columns: Columns, words: HashWords, key: HashWords, hashes: HashWo
 # ── contribution bounding ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@_compile
+@compile_kernel
 def keep_rows(
     keys: HashWords,
     units: HashWords,

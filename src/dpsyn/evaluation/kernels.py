@@ -5,25 +5,18 @@ Tables of rows are given as *columns*: an array of attributes × rows in which e
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+from dpsyn.kernels import compile_kernel
 
 _BLOCK = 1 << 11
 """Rows that are tested together: the list of those that still match stays in the fastest cache."""
 
 
-def _compile(function: _Function) -> _Function:
-    """Compile on the first call, cache the result on disk, and release the GIL while it runs."""
-    return cast(_Function, njit(cache=True, nogil=True)(function))
-
-
-@_compile
+@compile_kernel
 def dense_distance_sum(first: NDArray[np.int64], second: NDArray[np.int64], rows: int, others: int) -> int:
     """Σ|others·first − rows·second| over the cells of two tables of counts: 2·rows·others times their distance."""
     total = 0
@@ -32,7 +25,7 @@ def dense_distance_sum(first: NDArray[np.int64], second: NDArray[np.int64], rows
     return total
 
 
-@_compile
+@compile_kernel
 def sparse_distance_sum(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> int:
     """The same sum for tables given as the cell number of each row, in ascending order."""
     rows, others = len(first), len(second)
@@ -50,7 +43,7 @@ def sparse_distance_sum(first: NDArray[np.uint64], second: NDArray[np.uint64]) -
     return total
 
 
-@_compile
+@compile_kernel
 def count_matches(
     columns: NDArray[Any],
     axes: NDArray[np.int64],

@@ -99,8 +99,11 @@ def synthesize_records(
 
 def is_first_run() -> bool:
     """Whether the kernels are not compiled yet, which happens once on a machine and takes some seconds."""
-    folder = getattr(getattr(gibbs_kernels.sweep, "_cache", None), "cache_path", None)
-    return folder is not None and not any(Path(folder).glob("kernels.*.nbi"))
+    kernel = gibbs_kernels.sweep
+    folder = getattr(getattr(kernel, "_cache", None), "cache_path", None)
+    if folder is None:  # there is no place for a cache, so every process compiles
+        return not getattr(kernel, "signatures", True)
+    return not any(Path(folder).glob("kernels.*.nbi"))
 
 
 def _check_tables(tables: Sequence[Estimate], sizes: dict[str, int], rows: int) -> None:

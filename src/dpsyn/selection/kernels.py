@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dpsyn.kernels import compile_kernel
 from dpsyn.selection.pair_selection import CELL_POWER
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 
-
-def _compile(function: _Function) -> _Function:
-    """Compile on the first call and cache the result on disk; the function releases the GIL."""
-    return cast(_Function, njit(cache=True, nogil=True)(function))
-
-
-@_compile
+@compile_kernel
 def merge_changes(
     members: NDArray[np.bool_],
     rows: NDArray[np.int64],
@@ -58,7 +49,7 @@ def merge_changes(
             changes[other, row] = change
 
 
-@_compile
+@compile_kernel
 def _union(one: NDArray[np.int64], two: NDArray[np.int64], union: NDArray[np.int64]) -> int:
     """Merge two ascending lists into ``union``; returns its length."""
     size, left, right = 0, 0, 0
@@ -75,7 +66,7 @@ def _union(one: NDArray[np.int64], two: NDArray[np.int64], union: NDArray[np.int
     return size
 
 
-@_compile
+@compile_kernel
 def _merge_change(
     members: NDArray[np.bool_],
     sizes: NDArray[np.int64],
@@ -102,7 +93,7 @@ def _merge_change(
     return change
 
 
-@_compile
+@compile_kernel
 def growth_changes(
     held: NDArray[np.bool_],
     alive: NDArray[np.bool_],
@@ -193,7 +184,7 @@ def growth_changes(
             changes[1, row, attribute] = error
 
 
-@_compile
+@compile_kernel
 def _within(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> bool:
     """Whether all attributes of one marginal are in the other."""
     for attribute in range(len(one)):  # noqa: SIM110 -- compiled loops are faster
@@ -202,7 +193,7 @@ def _within(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> bool:
     return True
 
 
-@_compile
+@compile_kernel
 def _holds(held: NDArray[np.bool_], attributes: NDArray[np.int64]) -> bool:
     """Whether a marginal holds all of these attributes."""
     for attribute in attributes:  # noqa: SIM110 -- compiled loops are faster

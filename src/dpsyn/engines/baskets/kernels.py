@@ -6,24 +6,17 @@ for every basket, in words of 64 bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+from dpsyn.kernels import compile_kernel
 
 Bitsets = NDArray[np.uint64]
 
 
-def _compile(function: _Function) -> _Function:
-    """Compile on the first call and cache the result on disk; the compiled code releases the GIL."""
-    return cast(_Function, njit(cache=True, nogil=True)(function))
-
-
-@_compile
+@compile_kernel
 def fill_bitsets(
     ends: NDArray[np.int64], items: NDArray[np.int32], row_of: NDArray[np.int32], bitsets: Bitsets
 ) -> None:
@@ -36,7 +29,7 @@ def fill_bitsets(
                 bitsets[row, word] |= bit
 
 
-@_compile
+@compile_kernel
 def count_common_baskets(bitset: NDArray[np.uint64], others: Bitsets, counts: NDArray[np.int64]) -> None:
     """For each of the other bitsets, the number of baskets that it has in common with one bitset."""
     for row in range(len(others)):
@@ -46,7 +39,7 @@ def count_common_baskets(bitset: NDArray[np.uint64], others: Bitsets, counts: ND
         counts[row] = np.int64(total)
 
 
-@_compile
+@compile_kernel
 def _popcount(word: Any) -> Any:
     """The number of bits of a word that are set, by sums of neighbors in parallel (Warren, Hacker's Delight, 5-1)."""
     word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
@@ -55,7 +48,7 @@ def _popcount(word: Any) -> Any:
     return (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
 
 
-@_compile
+@compile_kernel
 def count_bins(
     ends: NDArray[np.int64],
     items: NDArray[np.int32],

@@ -8,14 +8,15 @@ position of the record.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 from llvmlite import ir
-from numba import njit
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
+
+from dpsyn.kernels import compile_kernel
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -39,27 +40,22 @@ them, where other tables move thousands of records, a weight became infinite, an
 _GOLDEN = 0x9E3779B97F4A7C15
 
 
-def _compile(function: _Function) -> _Function:
-    """Compile on the first call and cache the result on disk; the function releases the GIL."""
-    return cast(_Function, njit(cache=True, nogil=True)(function))
-
-
 def _compile_fast_math(function: _Function) -> _Function:
-    """The same, where sums may be taken in any order."""
-    return cast(_Function, njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})(function))
+    """Compile a kernel whose sums may be taken in any order."""
+    return compile_kernel(function, fastmath={"reassoc", "contract", "nsz"})
 
 
 # ── random numbers: SplitMix64 (Steele, Lea and Flood 2014) ──────────────────────────────────────────────────
 
 
-@_compile
+@compile_kernel
 def _mix(word: Any) -> Any:
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return word ^ (word >> np.uint64(31))
 
 
-@_compile
+@compile_kernel
 def _uniform(key: Any, position: Any) -> Any:
     """A number in [0, 1) with 24 bits."""
     bits = _mix(key + (np.uint64(position) + np.uint64(1)) * np.uint64(_GOLDEN)) >> np.uint64(40)
@@ -152,13 +148,13 @@ def sweep(
     return moves
 
 
-@_compile
+@compile_kernel
 def _pad(number: int) -> int:
     """The next multiple of the number of lanes."""
     return (number + _LANES - 1) // _LANES * _LANES
 
 
-@_compile
+@compile_kernel
 def _copying_pays(records: int, number: int, lengths: Indices) -> bool:
     """Whether the tables of an attribute are copied while it is resampled, so that its values are contiguous.
 
@@ -168,7 +164,7 @@ def _copying_pays(records: int, number: int, lengths: Indices) -> bool:
     return bool(number > 2 and 4 * np.sum(lengths) < number * records * len(lengths))
 
 
-@_compile
+@compile_kernel
 def _max_copy_cells(records: int, sizes: Indices, starts: Indices, lengths: Indices) -> int:
     """The maximum number of cells of the copies of one attribute's tables."""
     max_cells = 0
@@ -179,7 +175,7 @@ def _max_copy_cells(records: int, sizes: Indices, starts: Indices, lengths: Indi
     return max_cells
 
 
-@_compile
+@compile_kernel
 def _copy_table(live: Weights, base: int, length: int, number: int, step: int, start: int, there: bool) -> int:
     """Copy a table to ``start`` with the values of an attribute contiguous and padded, or back from there.
 
@@ -301,7 +297,7 @@ def _weigh(
     return _weigh_rescaled(live, cells, apart, number, position, old, stay, factors, weights)
 
 
-@_compile
+@compile_kernel
 def _weigh_rescaled(
     live: Weights,
     cells: NDArray[np.uint32],
@@ -334,7 +330,7 @@ def _weigh_rescaled(
     return total
 
 
-@_compile
+@compile_kernel
 def _sample_value(weights: Weights, number: int, total: Any, uniform: Any) -> int:
     """The first value at which the cumulative weight exceeds the share ``uniform`` of the total."""
     reach, value, passed = uniform * total, 0, weights[0]
@@ -349,7 +345,7 @@ def _sample_value(weights: Weights, number: int, total: Any, uniform: Any) -> in
 # ── counting ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@_compile
+@compile_kernel
 def count(
     columns: Columns,
     first: int,
@@ -383,7 +379,7 @@ def count(
 # ── sampling from a table ────────────────────────────────────────────────────────────────────────────────
 
 
-@_compile
+@compile_kernel
 def sample_conditional(
     rows: Indices, order: Indices, cumulative: NDArray[np.float64], begins: NDArray[np.float64], sampled: Indices
 ) -> None:

@@ -8,14 +8,12 @@ and convert mixtures of signed and unsigned ones to floats.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+from dpsyn.kernels import compile_kernel
 
 RecordColumns = NDArray[np.int32]
 CellIndices = NDArray[np.uint32]
@@ -31,15 +29,10 @@ _STRIDE = 1 << 11
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
-def _compile(function: _Function) -> _Function:
-    """Compile on the first call and cache the result on disk; the function releases the GIL."""
-    return cast(_Function, njit(cache=True, nogil=True)(function))
-
-
 # ── random numbers ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-@_compile
+@compile_kernel
 def _mix(word: Any) -> Any:
     """The output of SplitMix64 for a state."""
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -47,14 +40,14 @@ def _mix(word: Any) -> Any:
     return word ^ (word >> np.uint64(31))
 
 
-@_compile
+@compile_kernel
 def _uniform(state: RandomState) -> float:
     """A number in [0, 1)."""
     state[0] += _GOLDEN
     return float(_mix(state[0]) >> np.uint64(11)) * 2.0**-53
 
 
-@_compile
+@compile_kernel
 def _shuffle(numbers: CellIndices, state: RandomState) -> None:
     """Put fewer than 2³² numbers in random order (Fisher and Yates)."""
     word = state[0]
@@ -68,7 +61,7 @@ def _shuffle(numbers: CellIndices, state: RandomState) -> None:
 # ── counting ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@_compile
+@compile_kernel
 def count(columns: RecordColumns, axes: NDArray[np.int64], sizes: Counts, cells: CellIndices, lanes: Counts) -> Counts:
     """Count the records of each cell of a clique, and store the cell of each record in ``cells``.
 
@@ -97,7 +90,7 @@ def count(columns: RecordColumns, axes: NDArray[np.int64], sizes: Counts, cells:
     return one
 
 
-@_compile
+@compile_kernel
 def _number_cells(block: RecordColumns, axes: NDArray[np.int64], sizes: Counts, numbers: CellIndices) -> None:
     """The cell of each record of a block; one loop per attribute, so that the compiler can vectorize over rows."""
     column = block[axes[0]]
@@ -117,7 +110,7 @@ def _number_cells(block: RecordColumns, axes: NDArray[np.int64], sizes: Counts, 
 # ── numbers of records to move ───────────────────────────────────────────────────────────────────────────
 
 
-@_compile
+@compile_kernel
 def additions(counts: Counts, target: Counts, alpha: float, fill: bool, added: NDArray[np.float64]) -> float:
     """The number of records to add to each cell, as real numbers; returns their sum.
 
@@ -133,7 +126,7 @@ def additions(counts: Counts, target: Counts, alpha: float, fill: bool, added: N
     return total
 
 
-@_compile
+@compile_kernel
 def removals(counts: Counts, target: Counts, beta: float, removed: NDArray[np.float64]) -> float:
     """The number of records to remove from each cell, as real numbers: min(nˢ−nᵗ, β·nˢ) if nˢ > nᵗ; returns the sum."""
     total = 0.0
@@ -146,7 +139,7 @@ def removals(counts: Counts, target: Counts, beta: float, removed: NDArray[np.fl
     return total
 
 
-@_compile
+@compile_kernel
 def find_beta(counts: Counts, target: Counts, total: float) -> float:
     """The β for which the sum of min(nˢ−nᵗ, β·nˢ) over all over-filled cells is ``total``; at most 1.
 
@@ -167,7 +160,7 @@ def find_beta(counts: Counts, target: Counts, total: float) -> float:
     return beta
 
 
-@_compile
+@compile_kernel
 def _round_cumulatively(
     amount: NDArray[np.float64], scale: float, offset: float, upper: Counts, lower: Counts, whole: Counts
 ) -> int:
@@ -186,7 +179,7 @@ def _round_cumulatively(
     return given
 
 
-@_compile
+@compile_kernel
 def _level_removals(gives: Counts, total: int, counts: Counts, target: Counts) -> None:
     """Make integer removals sum to ``total``: because of rounding errors the sum may differ by one."""
     short = total
@@ -201,7 +194,7 @@ def _level_removals(gives: Counts, total: int, counts: Counts, target: Counts) -
             short += 1
 
 
-@_compile
+@compile_kernel
 def _count_copies(gets: Counts, counts: Counts, share: float, offset: float, copies: Counts) -> int:
     """The number of copies among the records that each cell gets: a share of them, none if there is nothing to copy."""
     running, given = offset, 0
@@ -218,7 +211,7 @@ def _count_copies(gets: Counts, counts: Counts, share: float, offset: float, cop
 # ── moving records ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-@_compile
+@compile_kernel
 def update_clique(
     columns: RecordColumns,
     axes: NDArray[np.int64],
@@ -272,7 +265,7 @@ def update_clique(
     return scale * to_move, total
 
 
-@_compile
+@compile_kernel
 def apply_copies(columns: RecordColumns, axis: int, log: NDArray[np.uint32], done: NDArray[np.int64]) -> None:
     """Apply to one column the copies that were recorded since it was last used."""
     column, rows, sources = columns[axis], log[0], log[1]
@@ -281,7 +274,7 @@ def apply_copies(columns: RecordColumns, axis: int, log: NDArray[np.uint32], don
     done[axis] = done[-1]
 
 
-@_compile
+@compile_kernel
 def apply_all_copies(columns: RecordColumns, log: NDArray[np.uint32], done: NDArray[np.int64]) -> None:
     """Apply all recorded copies, and empty the log."""
     for axis in range(len(columns)):
@@ -289,7 +282,7 @@ def apply_all_copies(columns: RecordColumns, log: NDArray[np.uint32], done: NDAr
     done[:] = 0
 
 
-@_compile
+@compile_kernel
 def _reserve_log(
     columns: RecordColumns, copies: int, log: NDArray[np.uint32], done: NDArray[np.int64]
 ) -> tuple[CellIndices, CellIndices]:
@@ -301,7 +294,7 @@ def _reserve_log(
     return log[0, begin : begin + copies], log[1, begin : begin + copies + 1]
 
 
-@_compile
+@compile_kernel
 def _choose_records(
     cells: CellIndices,
     counts: Counts,
@@ -344,7 +337,7 @@ def _choose_records(
                 copied += np.uint32(1)
 
 
-@_compile
+@compile_kernel
 def _mark_at_random(marks: NDArray[np.uint8], count: int, mark: Any, state: RandomState) -> None:
     """Mark ``count`` entries at random; if they are more than half, choose those to leave out instead."""
     word, length = state[0], np.uint64(len(marks))
@@ -361,7 +354,7 @@ def _mark_at_random(marks: NDArray[np.uint8], count: int, mark: Any, state: Rand
     state[0] = word
 
 
-@_compile
+@compile_kernel
 def _partition_freed(
     freed: CellIndices, copies: int, state: RandomState, rows: CellIndices, others: CellIndices
 ) -> None:
@@ -379,7 +372,7 @@ def _partition_freed(
     state[0] = word
 
 
-@_compile
+@compile_kernel
 def _replace_values(
     columns: RecordColumns, axes: NDArray[np.int64], sizes: Counts, gets: Counts, copies: Counts, rows: CellIndices
 ) -> None:
