@@ -131,7 +131,7 @@ def options_from_data(data: Mapping[str, Any], family: Mapping[str, type[_T]]) -
     """
     fields = dict(data)
     name = fields.pop("name", None)
-    if name not in family:
+    if not isinstance(name, str) or name not in family:
         raise UserError(f"there is no {quote_argument(name)}; there are {', '.join(family)}")
     known = {field.name for field in dataclasses.fields(family[name])}  # type: ignore[arg-type]
     if unknown := [field for field in fields if field not in known]:
@@ -144,7 +144,9 @@ def find_option_object(
     name: str, family: Mapping[str, type[_T]], what: str, values: Mapping[str, Any], *, prefix: str = ""
 ) -> _T:
     """An option object by its name, with some options set; a UserError lists the names if there is no such object."""
-    if name not in family:
+    if not isinstance(values, Mapping) or not all(isinstance(path, str) for path in values):
+        raise UserError(f"the options of the {what} are {quote_argument(values)}; give a dictionary of values by path")
+    if not isinstance(name, str) or name not in family:
         raise UserError(f"there is no {what} {quote_argument(name)}; there are {', '.join(family)}")
     return set_options(family[name](), values, prefix=prefix)
 

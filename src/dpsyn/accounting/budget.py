@@ -32,7 +32,7 @@ from dpsyn.accounting.exact_numbers import (
     round_up,
     split_exactly,
 )
-from dpsyn.errors import BudgetError, InternalError
+from dpsyn.errors import BudgetError
 
 CALIBRATION_ROOMS = (1e-5, 1e-4, 1e-3)
 """The part of ε that calibration leaves free, because the certificate, which rounds up, must stay below ε. The first is
@@ -228,11 +228,16 @@ class MeasurementRecord:
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> MeasurementRecord:
         """Read a measurement back; the cost it states must be the cost of its mechanism."""
-        record = cls(
-            purpose=str(data["purpose"]),
-            cost=cost_from_data(data["mechanism"]),
-            answer_hash=str(data["answer_hash"]),
-        )
+        try:
+            record = cls(
+                purpose=str(data["purpose"]),
+                cost=cost_from_data(data["mechanism"]),
+                answer_hash=str(data["answer_hash"]),
+            )
+        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+            if isinstance(error, BudgetError):
+                raise
+            raise BudgetError(f"a measurement is not recorded as DPSyn writes it: {error}") from None
         if record.to_data() != data:
             raise BudgetError(f"the measurement of {record.purpose!r} states a cost that is not that of its mechanism")
         return record
@@ -276,13 +281,15 @@ def check_budget(budget: Budget) -> None:
 
 
 def replay(budget: Budget, measurements: tuple[MeasurementRecord, ...]) -> Account:
-    """The account of a recorded run; measurements beyond the budget are an InternalError."""
+    """The account of a recorded run; a BudgetError if the record, which may be damaged, spends more than its budget."""
     account = Account(budget=budget)
     for measurement in measurements:
         try:
             account = account.charge(measurement)
         except BudgetError as error:
-            raise InternalError(f"a recorded run spent more than its budget: {error}") from None
+            raise BudgetError(
+                f"a recorded run spent more than its budget, so its record was changed: {error}"
+            ) from None
     return account
 
 

@@ -156,11 +156,14 @@ class Certificate:
                 lost_answers=int(data["lost_answers"]),
                 stated_epsilon=None if recompute else data["epsilon_bounds"]["pld"],
             )
-        except (KeyError, TypeError) as error:
+            stated = float(data["certified_epsilon"])
+        except BudgetError:
+            raise
+        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
             raise BudgetError(f"this certificate is not as DPSyn writes it: {error}") from None
-        if not math.isclose(data["certified_epsilon"], certificate.epsilon_bounds.epsilon, rel_tol=1e-6):
+        if not math.isclose(stated, certificate.epsilon_bounds.epsilon, rel_tol=1e-6):
             raise BudgetError(
-                f"this certificate states ε = {data['certified_epsilon']}, but its measurements cost "
+                f"this certificate states ε = {stated:g}, but its measurements cost "
                 f"{float(certificate.epsilon_bounds.epsilon):.9g}; it was changed after it was written"
             )
         return certificate

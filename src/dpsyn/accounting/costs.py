@@ -96,7 +96,10 @@ class Gaussian(MechanismCost):
 
     def __post_init__(self) -> None:
         _require_positive("Gaussian", sensitivity_squared=self.sensitivity_squared, sigma=self.sigma)
-        if not 0 <= self.lattice <= 1000 or self.sigma * 2**self.lattice < MIN_LATTICE_SIGMA:
+        if (
+            not (isinstance(self.lattice, int) and 0 <= self.lattice <= 1000)
+            or self.sigma * 2**self.lattice < MIN_LATTICE_SIGMA
+        ):
             raise BudgetError(
                 f"Gaussian noise with σ = {self.sigma} on the lattice 2^-{self.lattice} is too coarse; "
                 f"use lattice {lattice_for(self.sigma)}"
