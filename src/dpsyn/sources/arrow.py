@@ -31,7 +31,9 @@ class ArrowFileSource:
 
     def _read_schema(self) -> pa.Schema:
         with pa.OSFile(str(self._path)) as stream:
-            return _open_reader(stream).schema
+            schema = _open_reader(stream).schema
+            schema.names  # noqa: B018 -- decodes them; in a damaged file they may not be text
+            return schema
 
     def pieces(self) -> list[FilePiece]:
         """The file as a whole."""
