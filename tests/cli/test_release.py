@@ -441,6 +441,29 @@ def test_the_public_number_of_rows_is_known_to_a_resumed_run(monkeypatch: pytest
     assert dpsyn.Synopsis.load("s.dpsyn").rows == 2000
 
 
+@pytest.mark.parametrize("command", ["synthesize", "generate", "replicates"])
+def test_formulas_are_escaped_if_asked_for(command: str) -> None:
+    Path("schema.yaml").write_text(SCHEMA.replace("[F, M]", "['=F', '=M']"), "utf-8")
+    Path("people.csv").write_text("age,sex\n" + "3,=F\n" * 500, "utf-8")
+    assert run(["measure", *RELEASE, "-o", "s.dpsyn"]) == 0
+    commands = {
+        "synthesize": ["synthesize", *RELEASE, "-o", "a.csv", "--synopsis", "t.dpsyn"],
+        "generate": ["generate", "s.dpsyn", "-o", "a.csv"],
+        "replicates": ["generate", "s.dpsyn", "--replicates", "1", "-o", "a.csv"],
+    }
+
+    assert run([*commands[command], "--escape-formulas"]) == 0
+
+    [written] = Path().glob("a*.csv")
+    assert set(pacsv.read_csv(written)["sex"].to_pylist()) <= {"'=F", "'=M"}
+
+
+def test_formulas_are_for_csv(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["synthesize", *RELEASE, "-o", "a.parquet", "--escape-formulas"]) == 2
+
+    assert "--escape-formulas is for CSV files, and a.parquet is none" in capsys.readouterr().err
+
+
 def test_there_must_be_something_to_resume(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["measure", *RELEASE, "-o", "s.dpsyn", "--resume", "--ledger", "ledger.db"]) == 2
 

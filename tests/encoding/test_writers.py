@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 from collections.abc import Iterator
 from pathlib import Path
@@ -104,3 +105,44 @@ def test_data_frames_are_written(kind: str, tmp_path: Path) -> None:
     write_table(frame, tmp_path / "frame.csv", synthetic=True)
 
     assert (tmp_path / "frame.csv").read_text("utf-8") == '"a","b"\n1,"x"\n2,\n'
+
+
+# ── formulas ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+FORMULAS = pa.table(
+    {
+        "=name": ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "a=b", "", None, "'=1"],
+        "number": [-1, -2, -3, 4, 5, 6, 7, 8, 9, 10],
+        "listed": pa.array(["=x", "y"] * 5).dictionary_encode(),
+    }
+)
+
+
+def test_texts_that_begin_like_a_formula_get_an_apostrophe_in_csv(tmp_path: Path) -> None:
+    write_table(FORMULAS, tmp_path / "a.csv", synthetic=True, escape_formulas=True)
+
+    with (tmp_path / "a.csv").open(newline="") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["'=name", "number", "listed"]
+    assert [row[0] for row in rows] == ["'=1+1", "'+1", "'-1", "'@SUM(A1)", "'\tx", "'\rx", "a=b", "", "", "'=1"]
+    assert [row[1] for row in rows][:2] == ["-1", "-2"]
+    assert [row[2] for row in rows][:2] == ["'=x", "y"]
+
+
+def test_values_stay_as_they_are_by_default(tmp_path: Path) -> None:
+    write_table(FORMULAS, tmp_path / "a.csv", synthetic=True)
+
+    assert (tmp_path / "a.csv").read_text("utf-8").startswith('"=name","number","listed"\n"=1+1",-1,"=x"\n')
+
+
+def test_formulas_are_escaped_batch_by_batch(tmp_path: Path) -> None:
+    write_table(iter(FORMULAS.to_batches(max_chunksize=3)), tmp_path / "a.csv", synthetic=True, escape_formulas=True)
+    write_table(FORMULAS, tmp_path / "b.csv", synthetic=True, escape_formulas=True)
+
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+def test_only_csv_has_formulas(tmp_path: Path, name: str) -> None:
+    with pytest.raises(OutputError, match="is not a CSV file, in which texts could become formulas"):
+        write_table(FORMULAS, tmp_path / name, synthetic=True, escape_formulas=True)

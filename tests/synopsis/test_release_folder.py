@@ -56,7 +56,17 @@ def test_a_folder_holds_everything_that_belongs_to_a_release(tmp_path: Path) -> 
     readme = (folder / "README.txt").read_text("utf-8")
     assert "The rows of synthetic.csv are synthetic" in readme
     assert "NOT PRIVATE" not in readme
+    assert "A spreadsheet takes a text that begins with =, +, - or @ for a formula." in readme
     assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_formulas_are_escaped_in_the_table_and_the_readme_says_so(tmp_path: Path) -> None:
+    table = TABLE.set_column(2, "job", [["=1"] * TABLE.num_rows])
+
+    write_release(tmp_path / "release", table, synopsis(certificate()), escape_formulas=True)
+
+    assert "'=1" in (tmp_path / "release" / "synthetic.csv").read_text("utf-8")
+    assert "have an apostrophe before them" in (tmp_path / "release" / "README.txt").read_text("utf-8")
 
 
 def test_certificate_and_synopsis_are_checkpoints_of_the_ledger(tmp_path: Path) -> None:

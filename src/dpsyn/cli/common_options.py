@@ -152,6 +152,14 @@ _OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
             "output.",
         },
     ),
+    "escape_formulas": (
+        ("--escape-formulas",),
+        {
+            "is_flag": True,
+            "help": "In CSV: put an apostrophe before texts that a spreadsheet would take for a formula, because they "
+            "begin with =, +, -, @, a tab or a carriage return.",
+        },
+    ),
     "keep_synopsis": (
         ("--synopsis",),
         {"type": _FILE, "metavar": "FILE", "help": "Also keep the noisy counts, as a synopsis."},

@@ -39,7 +39,7 @@ _ROOT = "synthesis"
     metavar="K",
     help="Sample K tables independently, as FILE-1, FILE-2 and so on.",
 )
-@common_options("force", "quiet")
+@common_options("escape_formulas", "force", "quiet")
 def command(
     synopsis: Path,
     target: str,
@@ -48,6 +48,7 @@ def command(
     conditions: tuple[str, ...],
     settings: tuple[str, ...],
     replicates: int | None,
+    escape_formulas: bool,
     force: bool,
     quiet: bool,
 ) -> None:
@@ -69,13 +70,21 @@ def command(
     targets = [target] if replicates is None else output.number_targets(target, replicates)
     for path in targets:
         release_run.refuse_collisions({"--output": path}, {"synopsis": synopsis})
-        output.check_target(path, force)
+        output.check_target(path, force, escape_formulas=escape_formulas)
     synthesis = choose_synthesis(settings)
     released = dpsyn.Synopsis.load(synopsis)
     where = dpsyn.parse_conditions(conditions, released.schema.names)
     with output.show_progress(quiet) as progress:
         if replicates is None:
-            released.write(target, rows, seed=seed, where=where, synthesis=synthesis, progress=progress)
+            released.write(
+                target,
+                rows,
+                seed=seed,
+                where=where,
+                synthesis=synthesis,
+                escape_formulas=escape_formulas,
+                progress=progress,
+            )
         else:
             tables = released.replicates(
                 replicates,
@@ -87,7 +96,7 @@ def command(
                 progress=progress,
             )
             for path, table in zip(targets, tables, strict=True):
-                output.write_rows(released, table, path, where)
+                output.write_rows(released, table, path, where, escape_formulas=escape_formulas)
     if not quiet and target != "-":
         for path in targets:
             output.print_written_rows(path)

@@ -211,10 +211,12 @@ def _progress_bar() -> Iterator[Progress]:
 # ── synthetic tables as files, folders or standard output ────────────────────────────────────────────────────
 
 
-def check_target(target: str, force: bool) -> None:
+def check_target(target: str, force: bool, *, escape_formulas: bool = False) -> None:
     """Refuse a path that cannot be written, before any budget is spent."""
     if target == "-":
         return
+    if escape_formulas and not is_folder(target) and atomic_files.table_format(target) != "csv":
+        raise OutputError(f"--escape-formulas is for CSV files, and {target} is none; leave it out")
     if is_folder(target):
         if os.path.isdir(target) and os.listdir(target):
             raise OutputError(f"the folder {target} is not empty; remove it, or give another name")
@@ -224,12 +226,14 @@ def check_target(target: str, force: bool) -> None:
     atomic_files.check_writable(Path(target.rstrip("/")))
 
 
-def write_rows(synopsis: Synopsis, table: Any, target: str, where: dict[str, str] | None = None) -> None:
+def write_rows(
+    synopsis: Synopsis, table: Any, target: str, where: dict[str, str] | None = None, *, escape_formulas: bool = False
+) -> None:
     """Write an Arrow table of rows that were sampled from a synopsis."""
     if is_folder(target):
-        synopsis.write_release(target, table, where=where)
+        synopsis.write_release(target, table, where=where, escape_formulas=escape_formulas)
     else:
-        dpsyn.write_table(table, target, synthetic=True)
+        dpsyn.write_table(table, target, synthetic=True, escape_formulas=escape_formulas)
 
 
 def print_written_rows(target: str) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@common_options(*RELEASE_OPTIONS, "output", "rows", "seed", "keep_synopsis")
+@common_options(*RELEASE_OPTIONS, "output", "rows", "seed", "escape_formulas", "keep_synopsis")
 @click.option(
     "--report",
     type=click.Path(path_type=Path),
@@ -29,6 +29,7 @@ def command(
     target: str,
     rows: int | None,
     seed: int | None,
+    escape_formulas: bool,
     synopsis: Path | None,
     report: Path | None,
     force: bool,
@@ -59,7 +60,7 @@ def command(
     journal = release_run.journal_path(target, synopsis)
     complete = release_run.find_complete_output(target, journal, resume=options["resume"], force=force)
     if complete is None:
-        output.check_target(target, force)
+        output.check_target(target, force, escape_formulas=escape_formulas)
     release_run.check_journal(journal, resume=options["resume"], ledger=options["ledger"])
     for option, extra in (("--synopsis", synopsis), ("--report", report)):
         if str(extra) == "-":
@@ -80,9 +81,9 @@ def command(
         if report:
             table = released.generate(rows, seed=seed, output_format="arrow", progress=progress)
             _write_report(report, released, table, progress)
-            output.write_rows(released, table, target)
+            output.write_rows(released, table, target, escape_formulas=escape_formulas)
         else:
-            released.write(target, rows, seed=seed, progress=progress)
+            released.write(target, rows, seed=seed, escape_formulas=escape_formulas, progress=progress)
     release_run.discard_journal(journal)
     if quiet:
         return

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import errno
 import gzip
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.ipc as paipc
 import pyarrow.parquet as papq
@@ -22,15 +24,25 @@ SYNTHETIC_MARK = {b"dpsyn": b"synthetic"}
 """Metadata of Parquet and Arrow files that marks their rows as synthetic."""
 
 
-def write_table(batches: Any, path: str | Path, *, synthetic: bool) -> None:
+_FORMULA_START = r"\A([=+\-@\t\r])"
+"""How a cell begins that a spreadsheet may take for a formula (OWASP's list)."""
+
+
+def write_table(batches: Any, path: str | Path, *, synthetic: bool, escape_formulas: bool = False) -> None:
     """Write a table to a file, atomically: to a temporary file first, which is then renamed.
 
     Args:
         batches: an Arrow table, a pandas or polars DataFrame, or Arrow batches that all have the same schema.
         path: the file; its suffix decides the format. ``-`` is standard output, as CSV.
         synthetic: mark the rows as synthetic in the metadata of the file, if its format has metadata.
+        escape_formulas: for CSV: put an apostrophe before texts and names of columns that a spreadsheet would take for
+            a formula, because they begin with ``=``, ``+``, ``-``, ``@``, a tab or a carriage return. It changes these
+            values, so it is off by default.
     """
     table_schema, parts = _as_batches(batches)
+    if escape_formulas:
+        _check_formula_escaping(path)
+        table_schema, parts = _escape_formulas(table_schema.empty_table()).schema, map(_escape_formulas, parts)
     if synthetic:
         table_schema = table_schema.with_metadata({**(table_schema.metadata or {}), **SYNTHETIC_MARK})
     if str(path) == "-":
@@ -40,6 +52,30 @@ def write_table(batches: Any, path: str | Path, *, synthetic: bool) -> None:
     open_writer = _choose_writer(Path(path), table_schema)
     with atomic_write(Path(path)) as beside, _open_sink(beside, Path(path)) as sink:
         _write_all(open_writer, sink, parts)
+
+
+def _check_formula_escaping(path: str | Path) -> None:
+    """Refuse to escape formulas in a file that is not CSV: only texts of CSV files become formulas."""
+    if str(path) != "-" and table_format(path) != "csv":
+        raise OutputError(f"{path} is not a CSV file, in which texts could become formulas; do not escape them")
+
+
+def _escape_formulas(table: Any) -> Any:
+    """An Arrow table or batch with an apostrophe before each text and name that begins like a formula."""
+    columns = [
+        pc.replace_substring_regex(column, _FORMULA_START, r"'\1") if _is_text(column.type) else column
+        for column in (_decode_dictionary(column) for column in table.columns)
+    ]
+    names = [re.sub(_FORMULA_START, r"'\1", name) for name in table.schema.names]
+    return type(table).from_arrays(columns, names=names)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _decode_dictionary(column: Any) -> Any:
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 @contextlib.contextmanager

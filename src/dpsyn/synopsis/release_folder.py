@@ -47,22 +47,24 @@ def write_release(
     table_name: str = "synthetic.csv",
     *,
     conditions: str = "",
+    escape_formulas: bool = False,
 ) -> None:
     """Write a synthetic table and everything that is published with it into a new folder.
 
     It holds the table, the synopsis, the certificates as JSON and as text, a description of the columns
     (``datapackage.json``) and a README; the last two name the ``conditions`` that the rows were sampled under. The
     folder is filled under a temporary name and renamed, so it is never seen half-written. A folder that is not empty
-    is refused.
+    is refused. ``escape_formulas`` is that of ``write_table``.
     """
     _check_table_name(table_name)
     with atomic_folder(Path(folder)) as temporary:
         columns, rows = _peek_columns(table)
         fields = datapackage.describe_columns(synopsis.schema, columns)
-        write_table(rows, temporary / table_name, synthetic=True)
+        write_table(rows, temporary / table_name, synthetic=True, escape_formulas=escape_formulas)
         size, digest = _size_and_digest(temporary / table_name)
         package = datapackage.describe_package(synopsis.schema.dataset, table_name, fields, size, digest, conditions)
-        _write_metadata(temporary, synopsis, package, table_name, conditions)
+        formulas = None if table_format(table_name) != "csv" else escape_formulas
+        _write_metadata(temporary, synopsis, package, table_name, conditions, formulas)
 
 
 def write_partitioned_release(
@@ -86,14 +88,20 @@ def write_partitioned_release(
 
 
 def _write_metadata(
-    folder: Path, synopsis: Synopsis, package: dict[str, Any], table_name: str, conditions: str
+    folder: Path,
+    synopsis: Synopsis,
+    package: dict[str, Any],
+    table_name: str,
+    conditions: str,
+    formulas_escaped: bool | None = None,
 ) -> None:
-    """Write everything that is published with a table."""
+    """Write everything that is published with a table; ``formulas_escaped`` is None if it is not CSV."""
     synopsis_file.save_synopsis(synopsis, folder / SYNOPSIS_NAME)
     write_text(folder / datapackage.DATAPACKAGE_NAME, _format_json(package))
     write_text(folder / CERTIFICATE_JSON_NAME, _format_json(guarantee_data(synopsis.releases)))
     write_text(folder / CERTIFICATE_TEXT_NAME, guarantee_text(synopsis.releases))
-    write_text(folder / README_NAME, _format_readme(table_name, conditions, private=is_private(synopsis.releases)))
+    readme = _format_readme(table_name, conditions, formulas_escaped, private=is_private(synopsis.releases))
+    write_text(folder / README_NAME, readme)
 
 
 def _check_table_name(name: str) -> None:
@@ -126,7 +134,21 @@ def _format_json(data: dict[str, Any]) -> str:
     return json.dumps(data, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
 
 
-def _format_readme(table_name: str, conditions: str, *, private: bool | None) -> str:
+_FORMULAS = {
+    None: "",
+    False: (
+        "\nA spreadsheet takes a text that begins with =, +, - or @ for a formula. Import the columns as text, or have\n"
+        "such texts written with an apostrophe before them: dpsyn generate --escape-formulas.\n"
+    ),
+    True: (
+        "\nTexts and names of columns that a spreadsheet would take for a formula have an apostrophe before them:\n"
+        "those that begin with =, +, -, @, a tab or a carriage return.\n"
+    ),
+}
+"""What a README states about formulas in a CSV file, by whether they are escaped."""
+
+
+def _format_readme(table_name: str, conditions: str, formulas_escaped: bool | None, *, private: bool | None) -> str:
     stamps = {
         True: "",
         False: "NOT PRIVATE. The noise came from a test: nothing in this folder may be published.\n\n",
@@ -143,6 +165,7 @@ def _format_readme(table_name: str, conditions: str, *, private: bool | None) ->
         f"guarantee for the people whose data was counted ({CERTIFICATE_JSON_NAME} is the same for programs), and\n"
         f"{datapackage.DATAPACKAGE_NAME} describes the columns. {SYNOPSIS_NAME} holds the noisy counts themselves:\n"
         f"dpsyn generate samples more rows from it and dpsyn inspect shows what was measured, at no cost to privacy.\n"
+        f"{_FORMULAS[formulas_escaped]}"
     )
 
 
@@ -154,17 +177,25 @@ def is_release_folder(target: str | Path) -> bool:
     return str(target).endswith(("/", os.sep)) or Path(target).is_dir()
 
 
-def sample_file(target: str | Path, sampler: RowSampler, progress: Progress) -> None:
+def sample_file(target: str | Path, sampler: RowSampler, progress: Progress, *, escape_formulas: bool = False) -> None:
     """Sample rows into one file, or to standard output."""
-    write_table(_sample_grouped_batches(sampler, progress), target, synthetic=True)
+    batches = _sample_grouped_batches(sampler, progress)
+    write_table(batches, target, synthetic=True, escape_formulas=escape_formulas)
 
 
 def sample_release(
-    target: str | Path, synopsis: Synopsis, sampler: RowSampler, where: AttributeConditions, progress: Progress
+    target: str | Path,
+    synopsis: Synopsis,
+    sampler: RowSampler,
+    where: AttributeConditions,
+    progress: Progress,
+    *,
+    escape_formulas: bool = False,
 ) -> None:
     """Sample rows into a release folder as one file."""
     conditions = format_conditions(synopsis.schema, where)
-    write_release(target, _sample_grouped_batches(sampler, progress), synopsis, conditions=conditions)
+    batches = _sample_grouped_batches(sampler, progress)
+    write_release(target, batches, synopsis, conditions=conditions, escape_formulas=escape_formulas)
 
 
 def sample_partitioned_release(

@@ -315,6 +315,7 @@ class Synopsis:
         where: AttributeConditions | None = None,
         synthesis: Synthesis | str | None = None,
         workers: WorkerKind = "threads",
+        escape_formulas: bool = False,
         progress: Progress = ignore_progress,
     ) -> None:
         """Sample rows straight into a file, or into a release folder if the name ends in a slash or is a folder.
@@ -329,6 +330,8 @@ class Synopsis:
             where: conditions as in ``generate``.
             synthesis: as in ``generate``.
             workers: ``threads`` or ``processes``, which sample the files of a folder.
+            escape_formulas: for CSV: put an apostrophe before texts that a spreadsheet would take for a formula; as in
+                ``write_table``. A folder of Parquet files is not changed.
             progress: called with the current phase and the fraction done.
         """
         from dpsyn.sampling import parallel
@@ -336,11 +339,11 @@ class Synopsis:
 
         sampler = self.sampler(rows, seed=seed, where=where, synthesis=synthesis, progress=progress)
         if not release_folder.is_release_folder(target):
-            release_folder.sample_file(target, sampler, progress)
+            release_folder.sample_file(target, sampler, progress, escape_formulas=escape_formulas)
         elif parallel.count_parts(sampler) > 1:
             release_folder.sample_partitioned_release(target, self, sampler, where or {}, workers, progress)
         else:
-            release_folder.sample_release(target, self, sampler, where or {}, progress)
+            release_folder.sample_release(target, self, sampler, where or {}, progress, escape_formulas=escape_formulas)
 
     def spark_frame(
         self,
@@ -360,14 +363,23 @@ class Synopsis:
 
         return spark_frame(self.sampler(rows, seed=seed, where=where, synthesis=synthesis), session)
 
-    def write_release(self, folder: str | Path, table: pa.Table, *, where: AttributeConditions | None = None) -> None:
+    def write_release(
+        self,
+        folder: str | Path,
+        table: pa.Table,
+        *,
+        where: AttributeConditions | None = None,
+        escape_formulas: bool = False,
+    ) -> None:
         """Write a new folder with a synthetic table, this synopsis, its certificates and a description of columns.
 
-        ``where`` are the conditions that the rows were sampled under; the folder then names them.
+        ``where`` are the conditions that the rows were sampled under; the folder then names them. ``escape_formulas``
+        is that of ``write``.
         """
         from dpsyn.synopsis import release_folder
 
-        release_folder.write_release(folder, table, self, conditions=format_conditions(self.schema, where or {}))
+        conditions = format_conditions(self.schema, where or {})
+        release_folder.write_release(folder, table, self, conditions=conditions, escape_formulas=escape_formulas)
 
     # ── queries ──────────────────────────────────────────────────────────────────────────────────────────────
 
