@@ -99,6 +99,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         ("sources/*", "encoding/writers.py"),
     ),
     "duckdb": ("sources/*",),
+    "sqlglot": ("sources/sql_reader.py",),
     "adbc_driver_postgresql": ("sources/postgresql.py",),
     "pyspark": ("engines/spark.py",),
     "opendp": ("private/mechanisms.py",),

@@ -387,7 +387,7 @@ def test_a_query_that_fails_while_it_runs_does_not_quote_entries(tmp_path: Path)
         "PIVOT (SELECT cast(a AS INT) z, 1 AS a FROM t) ON z",
         "SET VARIABLE v = (SELECT cast(max(a) AS INT) FROM t)",
         "COPY t TO 'stolen.csv'",
-        "SELECT cast(a AS INT) AS a FROM t",
+        "SELECT cast(a AS INT) AS a, count(*) OVER () AS n FROM t",
     ],
 )
 def test_no_statement_can_bring_an_entry_into_a_message(tmp_path: Path, query: str) -> None:
@@ -581,7 +581,7 @@ def test_entries_of_csv_files_are_text_in_a_query_even_if_they_look_like_numbers
 
     rows = query_rows(tmp_path / "people.csv", "SELECT * FROM people")
 
-    assert rows == [{"age": "007", "name": "Ann"}, {"age": "", "name": "\N{REPLACEMENT CHARACTER}"}]
+    assert rows == [{"age": "007", "name": "Ann"}, {"age": "", "name": None}]
 
 
 def test_the_result_of_a_query_is_read_again_and_in_batches_and_has_the_size_of_its_files(tmp_path: Path) -> None:
@@ -627,7 +627,7 @@ def test_a_query_on_files_that_fails_does_not_quote_entries(tmp_path: Path) -> N
     (tmp_path / "people.csv").write_text(f"age\n{SECRET}\n")
 
     with pytest.raises(SourceError, match="the query failed") as caught:
-        query_rows(tmp_path / "people.csv", "SELECT cast(age AS INT) AS age FROM people")
+        query_rows(tmp_path / "people.csv", "SELECT max(cast(age AS INT)) AS age FROM people")
 
     assert SECRET not in str(caught.value)
     assert caught.value.__context__ is None

@@ -25,6 +25,8 @@ PRIVACY_FLAG = "differentially_private"
 MAX_RECIPE_DEPTH = 20
 """Levels of nested data in a recipe; a file that nests deeper was made to harm."""
 
+_QUERY_FACT = "the table is the answer of the query: "
+
 _MECHANISM_NAMES = {
     Gaussian: "Gaussian",
     Laplace: "Laplace",
@@ -108,6 +110,12 @@ class Certificate:
         budget, number = self.account.budget, len(self.account.measurements)
         return f"Certificate(ε = {float(budget.epsilon):g}, δ = {float(budget.delta):g}, {number} measurements)"
 
+    @property
+    def query(self) -> str:
+        """The query whose answer is the table; empty if there was none."""
+        facts = [fact for fact in self.declared_public if fact.startswith(_QUERY_FACT)]
+        return facts[-1].removeprefix(_QUERY_FACT) if facts else ""
+
     def to_data(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {
@@ -185,6 +193,11 @@ class Certificate:
             _scope_text(self),
         ]
         return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def describe_query(query: str) -> str:
+    """What a certificate states about a query, which is part of what is certified."""
+    return f"{_QUERY_FACT}{query}" if query else "the table is read without a query"
 
 
 def parse_privacy_flag(data: Mapping[str, Any]) -> bool:

@@ -13,6 +13,9 @@ CHANGED_UNITS = {"add-remove": 1, "replace": 2}
 """The neighboring relations, and the number of units by whose rows two neighboring tables differ: one is added or
 removed, or one is removed and another added."""
 
+OF_QUERY = " of the query's answer"
+"""What follows the word for a record if rows of a query's answer are protected, rather than rows of a base table."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivacyUnit:
@@ -32,18 +35,23 @@ class PrivacyUnit:
         neighbors: the neighboring relation. ``add-remove`` hides the number of units; ``replace`` makes it public.
         id: the identifier attribute whose values are the units; empty if each row is a unit.
         max_rows: k, the largest number of rows of one unit that a release uses.
-        record: what a row is called: a basket is one record, however many lines of a file it takes.
+        record: what a row is called: a basket is one record, however many lines of a file it takes. It ends with
+            ``OF_QUERY`` if a query may combine rows of the base table.
+        filtered: whether a query leaves out rows. If one row of the base table is replaced, the number of rows that
+            remain may change.
     """
 
     neighbors: str = "add-remove"
     id: str = ""
     max_rows: int = 1
     record: str = "row"
+    filtered: bool = False
 
     def __post_init__(self) -> None:
         if self.neighbors not in tuple(CHANGED_UNITS):
             raise BudgetError(f"neighbors is {quote_argument(self.neighbors)}; use {' or '.join(CHANGED_UNITS)}")
-        if not isinstance(self.id, str) or not isinstance(self.max_rows, int) or not isinstance(self.record, str):
+        kinds = ((self.id, str), (self.max_rows, int), (self.record, str), (self.filtered, bool))
+        if not all(isinstance(value, kind) for value, kind in kinds):
             raise BudgetError(
                 f"a privacy unit with id {quote_argument(self.id)} and max_rows "
                 f"{quote_argument(self.max_rows)} is not valid; id is the name of an "
@@ -61,9 +69,10 @@ class PrivacyUnit:
         """Whether the number of rows is public, because all neighboring tables have the same number.
 
         Under ``replace`` one row is replaced by another row. With an id, the rows of one person are replaced by those
-        of another, who may have more or fewer of them, so the number of rows stays private.
+        of another, who may have more or fewer of them, so the number of rows stays private. So does the number of rows
+        that a query selects.
         """
-        return self.neighbors == "replace" and not self.id
+        return self.neighbors == "replace" and not self.id and not self.filtered
 
     @property
     def l1_sensitivity(self) -> Fraction:
@@ -85,11 +94,11 @@ class PrivacyUnit:
         verb = "adding or removing" if self.neighbors == "add-remove" else "replacing"
         if not self.id:
             return f"{verb} one {self.record}"
-        return f"{verb} all {self.record}s of one {self.id} (at most {self.max_rows} of them are used)"
+        return f"{verb} all {self._records} of one {self.id} (at most {self.max_rows} of them are used)"
 
     @property
     def statement(self) -> str:
-        """The privacy unit and the neighboring tables in two sentences, as a certificate states them."""
+        """The privacy unit, the neighboring tables and what they imply, as a certificate states them."""
         verb = "adding or removing" if self.neighbors == "add-remove" else "replacing"
         if not self.id:
             unit, changed = f"one {self.record}", f"one {self.record}"
@@ -97,16 +106,28 @@ class PrivacyUnit:
             used = (
                 f"1 {self.record} per {self.id} is"
                 if self.max_rows == 1
-                else (f"{self.max_rows} {self.record}s per {self.id} are")
+                else (f"{self.max_rows} {self._records} per {self.id} are")
             )
-            unit = f"all {self.record}s with the same {self.id} (at most {used} used)"
-            changed = f"one {self.id}" if self.neighbors == "add-remove" else f"the {self.record}s of one {self.id}"
-        return f"Privacy unit: {unit}.\nNeighboring tables differ by {verb} {changed}."
+            unit = f"all {self._records} with the same {self.id} (at most {used} used)"
+            changed = f"one {self.id}" if self.neighbors == "add-remove" else f"the {self._records} of one {self.id}"
+        lines = [f"Privacy unit: {unit}.", f"Neighboring tables differ by {verb} {changed}."]
+        if self.record.endswith(OF_QUERY):
+            lines.append("Rows of the base table are not protected: one of them may change many rows of the answer.")
+        if self.row_count_is_public:
+            lines.append(f"The exact number of {self._records} is published.")
+        return "\n".join(lines)
 
     def to_data(self) -> dict[str, Any]:
         """Plain data for JSON."""
         record = {} if self.record == "row" else {"record": self.record}
-        return {"neighbors": self.neighbors, "id": self.id, "max_rows": self.max_rows, **record}
+        filtered = {"filtered": True} if self.filtered else {}
+        return {"neighbors": self.neighbors, "id": self.id, "max_rows": self.max_rows, **record, **filtered}
+
+    @property
+    def _records(self) -> str:
+        """The plural of the record."""
+        word, space, rest = self.record.partition(" ")
+        return f"{word}s{space}{rest}"
 
     @property
     def _changed_units(self) -> int:

@@ -104,6 +104,16 @@ _OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
             "on its files, which are called data there.",
         },
     ),
+    "protect": (
+        ("--protect-query-rows", "protect"),
+        {
+            "flag_value": "query rows",
+            "default": "base rows",
+            "help": "Rows of the table are protected, so a query must make each row of its answer from one of them. "
+            "With this flag it may be any SELECT, such as one with a join, and the rows of its answer are protected "
+            "instead. The certificate shows the query and states which.",
+        },
+    ),
     "engine": (
         ("--engine",),
         {
@@ -175,7 +185,18 @@ _OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
 
 RECIPE_OPTIONS = ("recipe", "set", "weight", "plan")
 LEDGER_OPTIONS = ("ledger", "dataset")
-RELEASE_OPTIONS = ("data", "schema", "epsilon", "delta", *RECIPE_OPTIONS, *LEDGER_OPTIONS, "query", "engine", "resume")
+RELEASE_OPTIONS = (
+    "data",
+    "schema",
+    "epsilon",
+    "delta",
+    *RECIPE_OPTIONS,
+    *LEDGER_OPTIONS,
+    "query",
+    "protect",
+    "engine",
+    "resume",
+)
 """What every command takes that releases numbers from a private table."""
 
 TEXT_OUTPUT = {"required": False, "default": "-", "help": "Where to write; standard output by default."}

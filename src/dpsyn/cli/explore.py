@@ -38,7 +38,7 @@ EXACT_NOTICE = (
 @click.option("--exact", is_flag=True, help="The table is public: count exactly; no privacy is spent.")
 @common_options("output", output={**SYNOPSIS_OUTPUT, "required": False})
 @click.option("--plan", "draft", type=click.Path(path_type=Path), metavar="FILE", help="Also write a first plan here.")
-@common_options(*LEDGER_OPTIONS, "query", "resume", "force", "quiet")
+@common_options(*LEDGER_OPTIONS, "query", "protect", "resume", "force", "quiet")
 def command(
     data: str,
     schema: Path,

@@ -80,6 +80,7 @@ if TYPE_CHECKING:
 @common_options(
     *LEDGER_OPTIONS,
     "query",
+    "protect",
     "resume",
     "force",
     "quiet",

@@ -240,7 +240,7 @@ def measure_table(
 
 def _note_resources(data: str, schema: Schema, recipe: Recipe, options: Mapping[str, Any]) -> None:
     """Print how often a table will be read, if it is not held in memory."""
-    source = {name: options[name] for name in ("query", "engine") if name in options}
+    source = {name: options[name] for name in ("query", "protect", "engine") if name in options}
     estimate = dpsyn.estimate_resources(data, schema, recipe=recipe, **source)
     if estimate.engine != "memory":
         _print_note(estimate.describe())

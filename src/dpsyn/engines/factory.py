@@ -14,7 +14,7 @@ from dpsyn.engines.memory import MemoryEngine
 from dpsyn.engines.stream import StreamEngine
 from dpsyn.errors import SourceError
 from dpsyn.schema import Schema
-from dpsyn.sources import Source, is_pattern, is_postgres_address, open_source
+from dpsyn.sources import Protect, Source, check_protect, is_pattern, is_postgres_address, open_source
 
 _SPARK_TABLE_NAME = re.compile(r"\w+(\.(?!(csv|tsv|parquet|pq|arrow|feather|ipc|gz|bz2|zst|lz4|duckdb|ddb)$)\w+){0,2}")
 """The name of a table in Spark's catalog, as opposed to that of a file."""
@@ -25,8 +25,11 @@ MAX_IN_MEMORY_BYTES = 1 << 30
 """Files up to this size are held in memory: their codes take about as much, which common machines have."""
 
 
-def open_table(data: Any, *, query: str | None = None, kind: EngineKind = "auto") -> Source:
+def open_table(
+    data: Any, *, query: str | None = None, protect: Protect = "base rows", kind: EngineKind = "auto"
+) -> Source:
     """Open the source of a table; for Spark also a Spark DataFrame, the name of a Spark table, or a Spark address."""
+    check_protect(protect, query)
     if spark.is_spark_frame(data):
         if query is not None:
             raise SourceError("a Spark DataFrame takes no query; select its rows yourself")
@@ -38,7 +41,7 @@ def open_table(data: Any, *, query: str | None = None, kind: EngineKind = "auto"
         )
     if kind == "spark" and isinstance(data, str) and not _is_path(data):
         return spark.open_spark_source(data)
-    source = open_source(data, query=query)
+    source = open_source(data, query=query, protect=protect)
     if kind == "spark":
         spark.require_pieces(source)
     return source

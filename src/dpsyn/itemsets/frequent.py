@@ -13,7 +13,7 @@ from dpsyn.errors import BudgetError, UserError, quote_argument
 from dpsyn.itemsets.privbasis import PrivBasis, privbasis
 from dpsyn.itemsets.result import FrequentItemsets
 from dpsyn.options import options_to_data
-from dpsyn.private import open_baskets
+from dpsyn.private import Protect, open_baskets
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.schema import BasketSchema, NeighboringRelation, UnitDeclaration, read_items
 
@@ -42,6 +42,7 @@ def frequent_itemsets(
     ledger: Ledger | str | Path | None = None,
     dataset: str = "",
     query: str | None = None,
+    protect: Protect = "base rows",
     journal: str | Path | None = None,
     resume: bool = False,
     progress: Progress = ignore_progress,
@@ -69,7 +70,9 @@ def frequent_itemsets(
         neighbors: ``add-remove`` a basket (or person), or ``replace`` one.
         ledger: where the guarantee and every measurement is recorded; without one, this release is accounted alone.
         dataset: the name of the dataset in the ledger.
-        query: a SELECT, or the name of a table, of a database; or a SELECT on files, called ``data``.
+        query: a SELECT, or the name of a table, of a database; or a SELECT on files, called ``data``. It becomes part
+            of the certificate.
+        protect: whose baskets are protected if there is a query, as for ``measure``: ``base rows`` or ``query rows``.
         journal: a file that keeps every answer until the work is done, so that it can be resumed.
         resume: continue the run whose journal this is.
         progress: called with the current phase and the fraction done.
@@ -97,6 +100,7 @@ def frequent_itemsets(
         _make_budget(epsilon, delta),
         Ledger(Path(ledger)) if isinstance(ledger, str | Path) else ledger,
         query=query,
+        protect=protect,
         journal=None if journal is None else Path(journal),
         resume=resume,
         recipe={

@@ -7,12 +7,14 @@ from dpsyn.private.mechanisms import Mechanisms, SystemNoise
 from dpsyn.private.resources import ResourceEstimate, estimate_reading
 from dpsyn.private.session import open_baskets, open_private
 from dpsyn.private.table import MAX_COUNTED_CELLS, PrivateTable, initial_recoding
+from dpsyn.sources import Protect
 
 __all__ = [
     "MAX_COUNTED_CELLS",
     "Mechanisms",
     "PrivateBaskets",
     "PrivateTable",
+    "Protect",
     "ReleaseLimits",
     "ResourceEstimate",
     "SystemNoise",

@@ -39,6 +39,7 @@ from dpsyn.accounting import (
     Run,
     hash_answer,
 )
+from dpsyn.accounting.certificate import describe_query
 from dpsyn.errors import BudgetError, DPSynError, InternalError
 from dpsyn.private.journal import Journal, StoredAnswer, hash_question
 from dpsyn.private.mechanisms import Mechanisms
@@ -88,6 +89,7 @@ class Session:
         mechanisms: the source of the noise.
         limits: the largest request that is accepted.
         declared_public: facts that are taken as public besides the schema, for the certificate.
+        query: the query whose answer is the table; empty if there is none.
         noisy_values: noisy values that were requested so far.
         reduction: by how much measurements are reduced because answers that were charged are lost.
     """
@@ -97,6 +99,7 @@ class Session:
     mechanisms: Mechanisms
     limits: ReleaseLimits
     declared_public: tuple[str, ...] = ()
+    query: str = ""
     noisy_values: int = 0
     reduction: Reduction = Reduction()  # noqa: RUF009 -- frozen
 
@@ -233,9 +236,15 @@ class PrivacyGate:
         """The number of noisy values that this release may still request."""
         return self._session.limits.max_noisy_values - self._session.noisy_values
 
+    @property
+    def query(self) -> str:
+        """The query whose answer these rows are; empty if there is none."""
+        return self._session.query
+
     def certificate(self) -> Certificate:
         """The certificate of the release so far; the cost is recomputed from the recorded measurements."""
-        declared_public = (*self.schema.declared_public(), *self._session.declared_public)
+        query = (describe_query(self.query),) if self.query else ()
+        declared_public = (*self.schema.declared_public(), *self._session.declared_public, *query)
         return self._session.run.certificate(declared_public, len(self._session.lost_measurements))
 
     def close(self) -> None:

@@ -63,6 +63,8 @@ class JournalHeader(JournalRecord, frozen=True, kw_only=True, tag="run"):
         privacy_unit: the privacy unit and the neighboring relation.
         ledger: whether a ledger records the charges; if not, this file does.
         uses_real_noise: whether the noise comes from the operating system.
+        query: the query whose answer is the table; empty if there is none.
+        source: what tells the table from another one: its files, their sizes and times, or its columns.
         format: the version of the file format.
     """
 
@@ -74,6 +76,8 @@ class JournalHeader(JournalRecord, frozen=True, kw_only=True, tag="run"):
     privacy_unit: dict[str, Any]
     ledger: bool
     uses_real_noise: bool
+    query: str = ""
+    source: dict[str, Any] = {}
     format: Literal[2] = 2
 
 
@@ -369,6 +373,8 @@ _SAME_WHEN_RESUMED = {
     "dataset": "the name of the dataset",
     "privacy_unit": "the privacy unit",
     "ledger": "whether there is a ledger",
+    "query": "the query",
+    "source": "the table (its files, their sizes or their times of change, or its columns)",
 }
 """The fields of a header that must be the same when a run is resumed, in words."""
 

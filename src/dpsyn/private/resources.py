@@ -10,7 +10,7 @@ from dpsyn.encoding import Codec, check_structure, narrowest_dtype
 from dpsyn.engines import EngineKind, choose_engine_kind, open_table
 from dpsyn.private.table import MAX_COUNTED_CELLS
 from dpsyn.schema import Schema
-from dpsyn.sources import BATCH_ROWS
+from dpsyn.sources import BATCH_ROWS, Protect
 
 PROGRAM_BYTES = 350 << 20
 """Bytes of Python, Arrow and the compiled kernels; the model of a release included."""
@@ -48,14 +48,20 @@ class ResourceEstimate:
 
 
 def estimate_reading(
-    data: Any, schema: Schema, questions: int, *, query: str | None = None, engine: EngineKind
+    data: Any,
+    schema: Schema,
+    questions: int,
+    *,
+    query: str | None = None,
+    protect: Protect = "base rows",
+    engine: EngineKind,
 ) -> ResourceEstimate:
     """Estimate how a table will be read for a number of questions.
 
     Privacy: uses the size of files, which is public, the schema, and the declared expected size, if any. No row is
     read.
     """
-    source = open_table(data, query=query, kind=engine)
+    source = open_table(data, query=query, protect=protect, kind=engine)
     check_structure(schema, source.schema, source.label)
     kind = choose_engine_kind(source, engine)
     open_attributes = len(schema.open_attributes)

@@ -19,6 +19,7 @@ import msgspec
 from dpsyn.accounting import Budget, Ledger, PrivacyUnit, Reduction, Run
 from dpsyn.accounting.budget import replay
 from dpsyn.accounting.certificate import plain_recipe
+from dpsyn.accounting.privacy_unit import OF_QUERY
 from dpsyn.encoding import check_structure
 from dpsyn.engines import Engine, open_engine, open_table
 from dpsyn.engines.baskets import BasketEngine
@@ -29,7 +30,15 @@ from dpsyn.private.journal import Journal, JournalHeader, refuse_existing_journa
 from dpsyn.private.mechanisms import Mechanisms, SystemNoise
 from dpsyn.private.table import PrivateTable, initial_recoding
 from dpsyn.schema import BasketSchema, Schema
-from dpsyn.sources import open_basket_source
+from dpsyn.sources import (
+    Protect,
+    QueryAnswer,
+    Source,
+    open_basket_source,
+    query_answer,
+    require_unchanged,
+    source_identity,
+)
 
 _EngineT = TypeVar("_EngineT", Engine, BasketEngine)
 
@@ -41,6 +50,7 @@ def open_private(
     ledger: Ledger | None = None,
     *,
     query: str | None = None,
+    protect: Protect = "base rows",
     engine: Literal["auto", "memory", "stream", "spark"] = "auto",
     mechanisms: Mechanisms | None = None,
     limits: ReleaseLimits | None = None,
@@ -58,7 +68,7 @@ def open_private(
 
     With a journal every answer is on disk before it is used. A run that was interrupted, by a crash or by an exception
     in its ``with`` block, keeps its budget reserved. With ``resume`` it continues where it stopped, and its certificate
-    covers all measurements before and after. The caller is responsible for giving the same table again. The journal
+    covers all measurements before and after. Another query, or a table whose files changed, is refused. The journal
     stays when the run ends, so nothing is charged twice if a later step fails; ``discard_journal`` removes it.
 
     Args:
@@ -67,6 +77,7 @@ def open_private(
         budget: the privacy budget of the release.
         ledger: where the release is recorded; without one only this run is accounted for.
         query: a SELECT, or the name of a table, of a database; or a SELECT on files, which it calls ``data``.
+        protect: whose rows are protected if there is a query: those of the base table, or those of the answer.
         engine: how rows are counted; ``auto`` decides by the size of the file, never by the number of rows.
         mechanisms: another source of noise, for tests only; the certificate of such a run is marked NOT PRIVATE.
         limits: the largest marginal, and the largest number of noisy values.
@@ -77,11 +88,12 @@ def open_private(
         declared_public: facts that are taken as public besides the schema, for the certificate.
     """
     schema.require_public()
-    source = open_table(data, query=query, kind=engine)
+    source = open_table(data, query=query, protect=protect, kind=engine)
     check_structure(schema, source.schema, source.label)
+    require_unchanged(source, [schema.privacy_unit.id] if schema.privacy_unit else [])
     noise = mechanisms or SystemNoise()
-    run, answers = _open_run(_run_terms(schema, budget, ledger, noise, recipe), journal, resume=resume)
-    session = _open_session(run, answers, noise, limits, declared_public)
+    run, answers = _open_run(_run_terms(schema, source, budget, ledger, noise, recipe), journal, resume=resume)
+    session = _open_session(run, answers, noise, limits, source, declared_public)
     counting = _prepare_engine(session, lambda: open_engine(source, schema, kind=engine, key=secrets.token_bytes(16)))
     return PrivateTable(session, counting, schema, initial_recoding(schema))
 
@@ -93,6 +105,7 @@ def open_baskets(
     ledger: Ledger | None = None,
     *,
     query: str | None = None,
+    protect: Protect = "base rows",
     mechanisms: Mechanisms | None = None,
     limits: ReleaseLimits | None = None,
     journal: Path | None = None,
@@ -104,11 +117,12 @@ def open_baskets(
     Privacy: as ``open_private``. Which baskets of a privacy unit are used, and which items of a long basket are counted
     when items are discovered, depends on a random key that is generated now and never leaves the session.
     """
-    source = open_basket_source(data, query=query)
+    source = open_basket_source(data, query=query, protect=protect)
+    require_unchanged(source, [schema.basket, *([schema.privacy_unit.id] if schema.privacy_unit else [])])
     noise = mechanisms or SystemNoise()
     counting = BasketEngine(source, schema, secrets.token_bytes(16))  # checks the columns; reads nothing yet
-    run, answers = _open_run(_run_terms(schema, budget, ledger, noise, recipe), journal, resume=resume)
-    session = _open_session(run, answers, noise, limits)
+    run, answers = _open_run(_run_terms(schema, source, budget, ledger, noise, recipe), journal, resume=resume)
+    session = _open_session(run, answers, noise, limits, source)
     return PrivateBaskets(session, _prepare_engine(session, lambda: counting), schema)
 
 
@@ -117,6 +131,7 @@ def _open_session(
     journal: Journal | None,
     noise: Mechanisms,
     limits: ReleaseLimits | None,
+    source: Source,
     declared_public: tuple[str, ...] = (),
 ) -> Session:
     """The session of a run. If the journal lacks answers that were charged, the measurements to come are reduced."""
@@ -126,6 +141,7 @@ def _open_session(
         mechanisms=noise,
         limits=limits or ReleaseLimits(),
         declared_public=declared_public,
+        query=_query_text(source),
     )
     if journal and journal.lost_measurements:
         session.reduction = Reduction.after_loss(run.account, journal.planned_costs)
@@ -136,6 +152,11 @@ def _open_session(
             stacklevel=4,
         )
     return session
+
+
+def _query_text(source: Source) -> str:
+    answer = query_answer(source)
+    return answer.text if answer else ""
 
 
 def _prepare_engine(session: Session, make_engine: Callable[[], _EngineT]) -> _EngineT:
@@ -168,6 +189,8 @@ class _RunTerms:
         privacy_unit: the privacy unit and the neighboring relation.
         ledger: where the run is recorded.
         uses_real_noise: whether the noise comes from the operating system.
+        query: the query whose answer is the table; empty if there is none.
+        source: what tells the table from another one.
     """
 
     dataset: str
@@ -177,6 +200,8 @@ class _RunTerms:
     privacy_unit: PrivacyUnit
     ledger: Ledger | None
     uses_real_noise: bool
+    query: str
+    source: dict[str, Any]
 
     def header(self, run: str = "") -> JournalHeader:
         """The terms as the first line of a journal."""
@@ -189,11 +214,14 @@ class _RunTerms:
             privacy_unit=self.privacy_unit.to_data(),
             ledger=self.ledger is not None,
             uses_real_noise=self.uses_real_noise,
+            query=self.query,
+            source=self.source,
         )
 
 
 def _run_terms(
     schema: Schema | BasketSchema,
+    source: Source,
     budget: Budget,
     ledger: Ledger | None,
     noise: Mechanisms,
@@ -204,9 +232,11 @@ def _run_terms(
         schema_hash=hashlib.sha256(msgspec.json.encode(schema, order="deterministic")).hexdigest(),
         recipe=plain_recipe(recipe),
         budget=budget,
-        privacy_unit=privacy_unit_of(schema),
+        privacy_unit=privacy_unit_of(schema, query_answer(source)),
         ledger=ledger,
         uses_real_noise=type(noise) is SystemNoise,  # a subclass might change the noise
+        query=_query_text(source),
+        source=source_identity(source),
     )
 
 
@@ -277,11 +307,18 @@ def _run_from_journal(terms: _RunTerms, journal: Journal) -> Run:
     )
 
 
-def privacy_unit_of(schema: Schema | BasketSchema) -> PrivacyUnit:
-    """The privacy unit and the neighboring relation that a schema declares."""
+def privacy_unit_of(schema: Schema | BasketSchema, answer: QueryAnswer | None = None) -> PrivacyUnit:
+    """The privacy unit and the neighboring relation that a schema declares, for the answer of a query if there is one.
+
+    Privacy: if a row of the base table is replaced, a row-wise query may select the old row and not the new one, or
+    the other way around. So the number of rows that a query selects is never public.
+    """
     record = "basket" if isinstance(schema, BasketSchema) else "row"
-    if schema.privacy_unit is None:
-        return PrivacyUnit(neighbors=schema.neighbors, record=record)
+    unit = schema.privacy_unit
     return PrivacyUnit(
-        neighbors=schema.neighbors, id=schema.privacy_unit.id, max_rows=schema.privacy_unit.max_rows, record=record
+        neighbors=schema.neighbors,
+        id=unit.id if unit else "",
+        max_rows=unit.max_rows if unit else 1,
+        record=record + (OF_QUERY if answer and answer.protect == "query rows" else ""),
+        filtered=answer is not None and not answer.keeps_all_rows,
     )

@@ -216,7 +216,9 @@ def _model_view(synopsis: Queryable, query: Query, codec: Codec) -> QueryView:
 
 def _estimate_view(synopsis: Queryable, recoding: Recoding, view: QueryView) -> LinearEstimate:
     """The best linear estimate of the table of a view."""
-    rows = synopsis.model.total if synopsis.schema.row_count_is_public else None
+    certificates = [release.certificate for release in synopsis.releases if release.certificate]
+    is_public = all(certificate.privacy_unit.row_count_is_public for certificate in certificates)
+    rows = synopsis.model.total if synopsis.schema.row_count_is_public and is_public else None
     return estimate_linear(view.shape, collect_observations(synopsis.releases, recoding, view.clique, rows=rows))
 
 

@@ -9,10 +9,11 @@ from typing import Any, Literal
 import msgspec
 
 from dpsyn.accounting import Ledger, default_delta, delta_warning
+from dpsyn.accounting.certificate import describe_query
 from dpsyn.encoding.dataframes import detect_output_format
 from dpsyn.errors import SchemaError, UserError, quote_argument
 from dpsyn.inference import FIRST_RUN_NOTE, Release, fit_model, is_first_run
-from dpsyn.private import ResourceEstimate, estimate_reading, open_private
+from dpsyn.private import PrivateTable, Protect, ResourceEstimate, estimate_reading, open_private
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.recipes.base import Recipe
 from dpsyn.recipes.dpsyn import DPSyn
@@ -35,6 +36,7 @@ def measure(
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
     query: str | None = None,
+    protect: Protect = "base rows",
     engine: Engine = "auto",
     extend: Synopsis | str | Path | None = None,
     journal: str | Path | None = None,
@@ -61,7 +63,10 @@ def measure(
             ``PrivSyn(rare_rows=800)``, or by name, with default options.
         ledger: where the guarantee and every measurement is recorded; without one, this release is accounted alone.
         dataset: its name in the ledger, if not that of the schema.
-        query: a SELECT, or the name of a table, of a database; or a SELECT on files, called ``data``.
+        query: a SELECT, or the name of a table, of a database; or a SELECT on files, called ``data``. It becomes part
+            of the certificate.
+        protect: whose rows are protected if there is a query. For ``base rows`` the query must make each row of its
+            answer from one row of the table; ``query rows`` takes any SELECT, and protects the rows of its answer.
         engine: how rows are counted: with their codes held in ``memory``, as a ``stream`` that is read for each
             question, or by ``spark``; ``auto`` decides by the size of the file.
         extend: an earlier synopsis of the same table, with which the new numbers are combined.
@@ -83,12 +88,14 @@ def measure(
         budget,
         Ledger(Path(ledger)) if isinstance(ledger, str | Path) else ledger,
         query=query,
+        protect=protect,
         engine=engine,
         journal=None if journal is None else Path(journal),
         resume=resume,
         recipe=_identify_run(recipe, previous),
         declared_public=recipe.declared_public(),
     ) as table:
+        _require_same_query(table, previous)
         measurements = recipe.measure(table, previous=previous, progress=progress)
     _warn_of_empty_discoveries(schema, measurements.schema)
     release = Release(measurements.rounds, measurements.scores, table.certificate())
@@ -113,6 +120,7 @@ def estimate_resources(
     *,
     recipe: Recipe | str = DEFAULT_RECIPE,
     query: str | None = None,
+    protect: Protect = "base rows",
     engine: Engine = "auto",
 ) -> ResourceEstimate:
     """Estimate how often a release will read a table and how much memory it will take; no row is read.
@@ -122,11 +130,12 @@ def estimate_resources(
         schema: what is public about it, or the path of its file.
         recipe: as for ``measure``.
         query: as for ``measure``.
+        protect: as for ``measure``.
         engine: as for ``measure``.
     """
     recipe = _coerce_recipe(recipe)
     schema = Schema.coerce(schema)
-    return estimate_reading(data, schema, recipe.max_passes(schema), query=query, engine=engine)
+    return estimate_reading(data, schema, recipe.max_passes(schema), query=query, protect=protect, engine=engine)
 
 
 def _coerce_recipe(recipe: object) -> Recipe:
@@ -161,6 +170,16 @@ def _warn_of_empty_discoveries(declared: Schema, released: Schema) -> None:
                 f"row has {attribute.other!r}. If its values are public, list them in the schema",
                 UserWarning,
                 stacklevel=3,
+            )
+
+
+def _require_same_query(table: PrivateTable, previous: Synopsis | None) -> None:
+    """Refuse to combine numbers of two tables; nothing is charged yet."""
+    for certificate in previous.certificates if previous else ():
+        if certificate is not None and certificate.query != table.query:
+            raise SchemaError(
+                f"the synopsis to extend is of another table: {describe_query(certificate.query)}, and now "
+                f"{describe_query(table.query)}; give the same query, or measure the table anew"
             )
 
 

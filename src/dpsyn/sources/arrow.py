@@ -25,6 +25,7 @@ class ArrowFileSource:
         self.label = redact_path(path)
         self.byte_size: int | None = path.stat().st_size
         self._path = path
+        self.paths = (path,)
         if not path.is_file():
             raise SourceError(f"{self.label} is not a file; give the path of an Arrow file")
         self.schema = attempt(self._read_schema, self.label, _BROKEN)

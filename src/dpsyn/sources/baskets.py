@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpsyn.encoding.entry_parser import bytes_of_object
 from dpsyn.errors import SourceError
 from dpsyn.sources.factory import open_source
-from dpsyn.sources.source import Source, guard_batches
+from dpsyn.sources.source import Protect, Source, check_protect, guard_batches
 
 BLOCK_BYTES = 1 << 22
 """Bytes that are read at a time; a line may be longer."""
@@ -32,13 +32,14 @@ _SPACES = np.zeros(256, np.bool_)
 _SPACES[list(b" \t\n\v\f\r")] = True
 
 
-def open_basket_source(data: Any, *, query: str | None = None) -> Source:
+def open_basket_source(data: Any, *, query: str | None = None, protect: Protect = "base rows") -> Source:
     """Open baskets as a source in the long form, with a column for the basket and one for the item.
 
     A ``.dat`` file (also compressed) has one basket on each line, with items separated by white space (the format of
     the FIMI repository). A list has one list of items for each basket. Both get the columns ``basket`` and ``item``.
     Anything else is a table in the long form, which ``open_source`` reads.
     """
+    check_protect(protect, query)
     is_dat_file = isinstance(data, str | os.PathLike) and _suffix(Path(data)) == ".dat" and Path(data).is_file()
     if query is not None and (is_dat_file or isinstance(data, list | tuple)):
         raise SourceError("lists of baskets and .dat files take no query; give a table or a database")
@@ -46,7 +47,9 @@ def open_basket_source(data: Any, *, query: str | None = None) -> Source:
         return BasketListSource(data)
     if is_dat_file:
         return BasketLinesSource(Path(data))
-    return open_source(data, query=query, other_suffixes=".dat (one basket on each line; also compressed)")
+    return open_source(
+        data, query=query, protect=protect, other_suffixes=".dat (one basket on each line; also compressed)"
+    )
 
 
 def _suffix(path: Path) -> str:
@@ -68,6 +71,7 @@ class BasketLinesSource:
         self.label = str(path)
         self.byte_size: int | None = path.stat().st_size
         self._path = path
+        self.paths = (path,)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The items, basket by basket."""

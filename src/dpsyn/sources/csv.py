@@ -35,6 +35,7 @@ class CsvSource:
         self.label = redact_path(path)
         self.byte_size: int | None = path.stat().st_size
         self._path = path
+        self.paths = (path,)
         start = attempt(
             lambda: _read_start(path), self.label, "it may be cut off, or its format may not match its suffix"
         )

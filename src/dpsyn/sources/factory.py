@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from glob import glob, has_magic
@@ -11,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from dpsyn.errors import SourceError
+from dpsyn.sources.addresses import is_postgres_address, refuse_other_addresses
 from dpsyn.sources.files import MultiFileSource, redact_path, refuse_duplicate_files
-from dpsyn.sources.postgresql import is_postgres_address
-from dpsyn.sources.source import Source, attempt
+from dpsyn.sources.source import Protect, Source, attempt
 
 DATABASE_SUFFIXES = (".duckdb", ".ddb")
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
@@ -22,21 +23,31 @@ SUPPORTED_SUFFIXES = (
 )
 
 
-def open_source(data: Any, *, query: str | None = None, other_suffixes: str = "") -> Source:
+def open_source(
+    data: Any, *, query: str | None = None, protect: Protect | None = None, other_suffixes: str = ""
+) -> Source:
     """Open a path, a pandas or polars DataFrame, an Arrow table, a DuckDB relation, or an Arrow C stream.
 
     Args:
         data: the table. A path may be a pattern such as ``folder/*.parquet``; the files that match it make one table.
         query: a SELECT, or the name of a table, for a DuckDB database file or the address of a PostgreSQL database such
             as ``postgresql://user@host/database``; or a SELECT on files, see ``duckdb.query_files``.
+        protect: whose rows a release protects. For ``base rows`` the query must be row-wise, see ``row_wise``. By
+            default, for the data owner's own look, it is as a release would take it, or else run as it is.
         other_suffixes: the formats that the caller reads itself, for the message about an unknown suffix.
     """
     if isinstance(data, str) and not data:
         raise SourceError("the path is empty; give the path of a file or a folder")
+    if protect is None and query is not None:
+        with contextlib.suppress(SourceError):
+            return open_source(data, query=query, protect="base rows", other_suffixes=other_suffixes)
+        protect = "query rows"
+    protect = protect or "base rows"
     if is_postgres_address(data):
-        return _open_postgres(str(data), query)
+        return _open_postgres(str(data), query, protect)
     if isinstance(data, str | os.PathLike):
-        return _open_path(Path(data), query, other_suffixes)
+        refuse_other_addresses(os.fspath(data))
+        return _open_path(Path(data), query, protect, other_suffixes)
     if query is not None:
         raise SourceError(
             "a query needs the path of files or the address of a database; select the rows of a DataFrame yourself"
@@ -63,17 +74,17 @@ def open_source(data: Any, *, query: str | None = None, other_suffixes: str = ""
     )
 
 
-def _open_path(path: Path, query: str | None, other_suffixes: str) -> Source:
+def _open_path(path: Path, query: str | None, protect: Protect, other_suffixes: str) -> Source:
     if not is_pattern(path) and not attempt(path.exists, str(path)[:100], "give the path of a file or a folder"):
         raise SourceError(f"there is no file or folder {redact_path(path)}")
     if path.suffix.lower() in DATABASE_SUFFIXES and path.exists():
-        return _open_database(path, query)
+        return _open_database(path, query, protect)
     source = _open_pattern(path, other_suffixes) if is_pattern(path) else _source_class(path, other_suffixes)(path)
     if query is None:
         return source
     from dpsyn.sources.duckdb import query_files
 
-    return query_files(source, path, query)
+    return query_files(source, path, query, protect)
 
 
 def is_pattern(path: str | Path) -> bool:
@@ -92,20 +103,20 @@ def _open_pattern(pattern: Path, other_suffixes: str) -> Source:
     return MultiFileSource([_source_class(path, other_suffixes)(path) for path in paths], str(pattern))
 
 
-def _open_database(path: Path, query: str | None) -> Source:
+def _open_database(path: Path, query: str | None, protect: Protect) -> Source:
     from dpsyn.sources.duckdb import query_database
 
     if query is None:
         raise SourceError(f"{path} is a database; name a table or give a SELECT (--query, or query=)")
-    return query_database(path, query)
+    return query_database(path, query, protect)
 
 
-def _open_postgres(address: str, query: str | None) -> Source:
-    from dpsyn.sources.postgresql import PostgresSource
+def _open_postgres(address: str, query: str | None, protect: Protect) -> Source:
+    from dpsyn.sources.postgresql import query_server
 
     if query is None:
         raise SourceError("the address is that of a database; name a table or give a SELECT (--query, or query=)")
-    return PostgresSource(address, query)
+    return query_server(address, query, protect)
 
 
 def _source_class(path: Path, other_suffixes: str) -> Callable[[Path], Source]:

@@ -22,6 +22,7 @@ class MultiFileSource:
 
     def __init__(self, parts: Sequence[Source], label: str) -> None:
         self.label, self._parts = label, tuple(parts)
+        self.paths = tuple(path for part in self._parts for path in getattr(part, "paths", ()))
         self.schema = self._parts[0].schema
         for part in self._parts[1:]:
             refuse_differing_columns(part.schema, self.schema, label)

@@ -39,6 +39,7 @@ class ParquetSource:
         self._parts = [piece] if piece else attempt(lambda: _list_files(path), self.label, _BROKEN)
         if not self._parts:
             raise SourceError(f"{self.label} holds no Parquet file; give a file, or a folder with Parquet files")
+        self.paths = tuple(Path(part.path) for part in self._parts)
         self.schema = _read_schema(self._parts[0])
         for part in self._parts[1:]:
             refuse_differing_columns(_read_schema(part), self.schema, self.label)

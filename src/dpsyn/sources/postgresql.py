@@ -1,26 +1,43 @@
-"""PostgreSQL: the result of a query, in batches, through Arrow Database Connectivity (ADBC)."""
+"""PostgreSQL: tables and results of queries, in batches, through Arrow Database Connectivity (ADBC)."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 import pyarrow as pa
 
 from dpsyn.errors import MissingExtraError, SourceError
-from dpsyn.sources.source import attempt, guard_batches
+from dpsyn.sources.addresses import normalize_postgres_address, redact_address
+from dpsyn.sources.row_wise import PASSED_ON, BaseTable, Dialect, View, quote
+from dpsyn.sources.source import PROTECT_ANSWER, Protect, QueryAnswer, Source, attempt, guard_batches
 
-ADDRESS_SCHEMES = ("postgresql://", "postgres://")
 BATCH_BYTES = 1 << 21
 """The size of a batch from the server; the driver's default is eight times as large."""
 
 _FAILED = "the query failed, or the connection was lost; run the query in psql to see why"
 
+_PATTERNS = {
+    **dict.fromkeys(["bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar", "date"], PASSED_ON),
+    "timestamp": PASSED_ON,
+    "bpchar": "rtrim({}, ' ')",
+    "numeric": "TRY_CAST({} AS DOUBLE)",
+}
+"""Types whose values mean the same in DuckDB, and how: ``char(n)`` is padded, and ``numeric`` arrives as text."""
+
+_RELATION = """
+    SELECT n.nspname, c.relname, c.relkind::text, row_security_active(c.oid),
+        CASE WHEN c.relkind = 'v' THEN pg_get_viewdef(c.oid) END
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1)::oid"""
+
+_COLUMNS = """
+    SELECT a.attname, t.typname FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
+    WHERE a.attrelid = to_regclass($1)::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"""
+
 
 class PostgresSource:
-    """A table, or the result of a SELECT, which the server computes again for every reading; the session is read-only.
+    """The result of a SELECT, which the server computes again for every reading; the session is read-only.
 
     Privacy: a message of the server is shown only if it is about the query and its columns, before any row is read. The
     password is never shown.
@@ -29,12 +46,10 @@ class PostgresSource:
     rereadable = True
     byte_size: int | None = None
 
-    def __init__(self, address: str, query: str) -> None:
-        self._address = address
-        statement = query.strip().rstrip(";").rstrip()
-        self._statement = statement if len(statement.split()) > 1 else f"SELECT * FROM {_quote_table(statement)}"
-        self.label = f"the query on {_redact_password(address)}"
-        with self._cursor() as cursor:
+    def __init__(self, server: _Server, statement: str, answer: QueryAnswer | None = None) -> None:
+        self._server, self._statement = server, statement
+        self.label, self.address, self.answer = server.label, server.shown, answer
+        with server.cursor() as cursor:
             self.schema = self._prepare_schema(cursor)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -42,8 +57,8 @@ class PostgresSource:
         return guard_batches(lambda: self._read(columns), self.label, _FAILED)
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        selected = ", ".join(_quote(name) for name in columns)
-        with self._cursor() as cursor:
+        selected = ", ".join(quote(name) for name in columns)
+        with self._server.cursor() as cursor:
             cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": str(BATCH_BYTES)})
             cursor.execute(f"SELECT {selected} FROM ({self._statement}\n) AS answer")
             yield from cursor.fetch_record_batch()
@@ -56,13 +71,52 @@ class PostgresSource:
             reason = _server_message(error)
         raise SourceError(f"{self.label} is not valid: {reason}")
 
+
+def query_server(address: str, query: str, protect: Protect) -> Source:
+    """A table, or the result of a SELECT, of a PostgreSQL database.
+
+    To protect base rows, the server sends the columns of the base table and DuckDB computes the answer here, because
+    PostgreSQL has no TRY: one value could make its query fail. Columns of the table alone need no DuckDB.
+    """
+    server = _Server(address)
+    if protect == "query rows":
+        statement = query.strip().rstrip(";").rstrip()
+        if len(statement.split()) == 1:
+            statement = f"SELECT * FROM {'.'.join(map(quote, statement.split('.')))}"
+        return PostgresSource(server, statement, QueryAnswer(text=statement, protect=protect))
+    from dpsyn.sources.duckdb import RowWiseSource, describe_answer
+    from dpsyn.sources.sql_reader import read_row_wise
+
+    with server.cursor() as cursor:
+        row_wise = read_row_wise(query, _ServerCatalog(cursor, server.label), server.label)
+    if row_wise.computes_nothing:
+        statement = row_wise.to_sql(list(row_wise.columns), row_wise.base.name)
+        return PostgresSource(server, statement, describe_answer(row_wise))
+    columns = row_wise.base_columns(list(row_wise.columns)) or list(row_wise.base.columns)[:1]
+    table = PostgresSource(server, f"SELECT {', '.join(map(quote, columns))} FROM {row_wise.base.name}")
+    return RowWiseSource(row_wise, server.label, table)
+
+
+class _Server:
+    """A database and how to connect to it.
+
+    Attributes:
+        shown: its address in messages.
+        label: the query in messages.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.shown = redact_address(address)
+        self.label = f"the query on {self.shown}"
+        self._address = normalize_postgres_address(address)
+
     @contextlib.contextmanager
-    def _cursor(self) -> Iterator[Any]:
+    def cursor(self) -> Iterator[Any]:
         """A cursor of a new read-only connection."""
         dbapi = _import_driver()
         connection = attempt(
             lambda: dbapi.connect(self._address, autocommit=True),
-            _redact_password(self._address),
+            self.shown,
             "check that the server is running, and that the address has the right user, password and database",
         )
         with connection, connection.cursor() as cursor:
@@ -70,33 +124,49 @@ class PostgresSource:
             yield cursor
 
 
-def is_postgres_address(data: object) -> bool:
-    """Whether something is the address of a PostgreSQL database."""
-    return isinstance(data, str) and data.startswith(ADDRESS_SCHEMES)
+class _ServerCatalog:
+    """The tables and views of a PostgreSQL database."""
 
+    dialect: Dialect = "postgres"
 
-def _redact_password(address: str) -> str:
-    """The address in messages: without user, password, port and options."""
-    try:
-        parts = urlsplit(address)
-    except ValueError:
-        return "the given address"
-    return f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
+    def __init__(self, cursor: Any, label: str) -> None:
+        self._cursor, self._label = cursor, label
+
+    def same_name(self, one: str, other: str) -> bool:
+        """Whether two names are the same; the reader has put those without quotes into lower case."""
+        return one == other
+
+    def find(self, path: tuple[str, ...], schema: str) -> BaseTable | View | None:
+        """A table or view, by the server's search path unless it is qualified."""
+        if len(path) > 2:
+            return None
+        name = ".".join(map(quote, path))
+        found = self._fetch(_RELATION, name)
+        if not found:
+            return None
+        namespace, relation, kind, has_policies, definition = found[0]
+        full = f"{quote(namespace)}.{quote(relation)}"
+        columns = self._fetch(_COLUMNS, full)
+        if definition is not None:
+            names = tuple(column for column, _ in columns)
+            return View(name=full, statement=definition.rstrip().rstrip(";"), schema="", columns=names)
+        if kind not in ("r", "p") or has_policies or namespace in ("pg_catalog", "information_schema"):
+            reason = "has row security policies" if has_policies else "is not a table whose rows are stored as they are"
+            raise SourceError(f"{self._label}: {full} {reason}; select from another table, or {PROTECT_ANSWER}")
+        return BaseTable(name=full, columns={column: _PATTERNS.get(kind) for column, kind in columns})
+
+    def _fetch(self, statement: str, name: str) -> list[Any]:
+        def fetch() -> list[Any]:
+            self._cursor.execute(statement, parameters=[name])
+            return list(self._cursor.fetchall())
+
+        return attempt(fetch, self._label, "the catalog of the database cannot be read")
 
 
 def _server_message(error: Exception) -> str:
     """The server's error line about the query."""
     lines = [line.partition("ERROR:")[2].strip() for line in str(error).splitlines() if "ERROR:" in line]
     return lines[0][:200] if lines else "give one SELECT, or the name of a table"
-
-
-def _quote_table(name: str) -> str:
-    """Quote the name of a table, with or without its schema (public.people)."""
-    return ".".join(_quote(part) for part in name.split("."))
-
-
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _import_driver() -> Any:

@@ -6,7 +6,9 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Protocol, TypeVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeVar, get_args
 
 import pyarrow as pa
 
@@ -40,6 +42,86 @@ class Source(Protocol):
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows, as batches of the named columns."""
+
+
+# ── what a table is, besides its rows ────────────────────────────────────────────────────────────────────────
+
+
+Protect = Literal["base rows", "query rows"]
+"""What a guarantee is about if a query stands between: the rows of the base table, or the rows of the answer."""
+
+
+PROTECT_ANSWER = (
+    "protect the rows of the answer instead of the rows of the table: --protect-query-rows, or protect='query rows'"
+)
+"""The advice about a query that is not accepted for base rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryAnswer:
+    """How the answer of a query follows from the rows of a base table.
+
+    Attributes:
+        text: the query.
+        protect: whose rows are protected. For ``base rows`` the query is row-wise, see ``row_wise``.
+        keeps_all_rows: whether the answer has exactly as many rows as the base table.
+        unchanged: the columns that pass a base column on unchanged.
+    """
+
+    text: str
+    protect: Protect
+    keeps_all_rows: bool = False
+    unchanged: frozenset[str] = frozenset()
+
+
+def check_protect(protect: Protect, query: str | None) -> None:
+    """Refuse an unknown word, and the protection of an answer without a query."""
+    if protect not in get_args(Protect):
+        raise SourceError(f"protect is {protect!r}; use {' or '.join(map(repr, get_args(Protect)))}")
+    if protect == "query rows" and query is None:
+        raise SourceError("there is no query whose rows could be protected; give a query, or leave out protect")
+
+
+def query_answer(source: Source) -> QueryAnswer | None:
+    """How a source follows from a base table by a query; None if there is no query."""
+    return getattr(source, "answer", None)
+
+
+def require_unchanged(source: Source, columns: Sequence[str]) -> None:
+    """Refuse a query that computes one of these columns, by which the rows of a privacy unit are recognized.
+
+    Privacy: two units whose ids became equal would be bounded as one, so each would change which rows of the other
+    count.
+    """
+    answer = query_answer(source)
+    if answer is None or answer.protect == "query rows":
+        return
+    for name in columns:
+        if name in source.schema.names and name not in answer.unchanged:
+            raise SourceError(
+                f"{source.label} computes the column {name!r}, by which the rows of a privacy unit are recognized; "
+                "select it as it is in the table"
+            )
+
+
+def source_identity(source: Source) -> dict[str, Any]:
+    """What tells a table from another one without reading its rows, for the journal of a run.
+
+    That is the name, size and time of change of each file, which may be moved to another folder; or else the names and
+    types of the columns, and the address of a database.
+
+    Privacy: for the data owner alone. It is never published.
+    """
+    paths: Sequence[Path] = getattr(source, "paths", ())
+    if paths:
+        states = [(path.name, path.stat()) for path in paths]
+        return {"files": [[name, state.st_size, state.st_mtime_ns] for name, state in states]}
+    address: str = getattr(source, "address", "")
+    columns = [[field.name, str(field.type)] for field in source.schema]
+    return {"columns": columns, **({"address": address} if address else {})}
+
+
+# ── failures ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def attempt(action: Callable[[], _T], label: str, advice: str) -> _T:
