@@ -12,7 +12,7 @@ import pyarrow.parquet as papq
 import pytest
 
 from dpsyn.encoding import Codec, Recoding, column_codec_for
-from dpsyn.engines import open_engine, open_table, spark_tasks
+from dpsyn.engines import open_engine, open_table, spark, spark_tasks
 from dpsyn.engines.contribution_bounding import RunningRanks
 from dpsyn.engines.counting_queries import ColumnCodesQuery, MarginalsQuery, TextsQuery
 from dpsyn.errors import InternalError, SourceError
@@ -126,6 +126,26 @@ def test_the_error_of_a_worker_quotes_no_entry() -> None:
         list(spark_tasks.count_partition(reader_of(people(10), without_unit()), query, broken()))
 
     assert "secret" not in f"{caught.value}{caught.value.__context__}{caught.value.__cause__}"
+
+
+def test_only_messages_with_the_mark_of_the_run_are_taken_from_the_report_of_spark() -> None:
+    def fail(report: str) -> Any:
+        raise RuntimeError(report)
+
+    def broken() -> Iterator[pa.RecordBatch]:
+        yield from ()
+        raise SourceError("0.parquet cannot be read")
+
+    with pytest.raises(SourceError) as marked:
+        list(spark_tasks.mark_errors("3f2a", broken()))
+    ours = f"Job aborted\ndpsyn.errors.SourceError: {marked.value}\n\tat org.apache"
+    quoted = "cannot cast 'dpsyn.errors.SourceError: secret' to INT"
+
+    with pytest.raises(SourceError, match=r"^0\.parquet cannot be read$"):
+        spark._attempt(lambda: fail(ours), "people", "it failed", "3f2a")
+    for report, mark in ((quoted, "3f2a"), (ours, "77d1"), (ours, None)):
+        with pytest.raises(SourceError, match=r"^people cannot be read; it failed$"):
+            spark._attempt(lambda report=report: fail(report), "people", "it failed", mark)  # type: ignore[misc]
 
 
 def test_a_clique_that_does_not_exist_is_refused_before_anything_is_sent() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -27,13 +28,10 @@ from dpsyn.engines.engine import CliqueAxes, Counts, Opaque
 from dpsyn.engines.stream import open_attribute, require_fitting, require_origin
 from dpsyn.errors import DPSynError, MissingExtraError, SourceError
 from dpsyn.schema import Schema
-from dpsyn.sources import Source
+from dpsyn.sources import Source, redact_address
 from dpsyn.sources.files import serialize_pieces
 
 A = TypeVar("A")
-
-_DPSYN_ERROR = re.compile(r"dpsyn\.errors\.\w+Error: ([^\n]+)")
-"""An error of DPSyn in Spark's report of a failed worker."""
 
 _FAILED = "a Spark job failed, more often than Spark is set to retry"
 
@@ -75,7 +73,7 @@ def open_spark_source(data: Any) -> SparkSource:
         return _frame_source(data, "the given DataFrame")
     name, spark = str(data), get_session()
     if "://" in name:
-        return _parquet_source(spark, name)
+        return _parquet_source(spark, name, redact_address(name))
     table = _attempt(lambda: spark.table(name), name, "Spark has no such table, and there is no such file")
     return _frame_source(table, f"the table {name}")
 
@@ -126,23 +124,23 @@ def _frame_source(frame: Any, label: str) -> SparkSource:
     return SparkSource(frame, label, structure)
 
 
-def _parquet_source(spark: Any, address: str) -> SparkSource:
+def _parquet_source(spark: Any, address: str, label: str) -> SparkSource:
     """Parquet files that Spark reads; all need the same columns, because Spark fills a missing column with nulls."""
     advice = "Spark finds no Parquet files there, or has no permission to read them"
-    frame = _attempt(lambda: spark.read.parquet(address), address, advice)
+    frame = _attempt(lambda: spark.read.parquet(address), label, advice)
     kinds = {
         frozenset((field.name, field.dataType.simpleString()) for field in part.schema)
         for part in (
-            _attempt(lambda file=file: spark.read.parquet(file), address, advice)  # type: ignore[misc]
-            for file in _attempt(frame.inputFiles, address, advice)
+            _attempt(lambda file=file: spark.read.parquet(file), label, advice)  # type: ignore[misc]
+            for file in _attempt(frame.inputFiles, label, advice)
         )
     }
     if len(kinds) > 1:
         names = sorted(frozenset.union(*kinds) - frozenset.intersection(*kinds))
         raise SourceError(
-            f"{address}: column {names[0][0]!r} differs between files; give all files the same columns and types"
+            f"{label}: column {names[0][0]!r} differs between files; give all files the same columns and types"
         )
-    return _frame_source(frame, address)
+    return _frame_source(frame, label)
 
 
 class SparkEngine(Opaque):
@@ -155,6 +153,7 @@ class SparkEngine(Opaque):
     def __init__(self, table: SparkSource, schema: Schema, key: bytes, text_attributes: Sequence[str] = ()) -> None:
         self._table, self._schema = table, schema
         self._rows = BoundedRows(table, schema, key, text_attributes)  # checks the structure; reads nothing
+        self._mark = secrets.token_hex(16)
         self._reader = spark_tasks.PartitionReader(
             table.label, table.schema, table.pieces, schema, key, self._rows.text_attributes
         )
@@ -187,7 +186,7 @@ class SparkEngine(Opaque):
     def _answer_query(self, query: CountingQuery[A]) -> A:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Spark warns about versions of libraries that are not used here
-            sums = _attempt(lambda: self._sum_by_key(query).toArrow(), self._table.label, _FAILED)
+            sums = _attempt(lambda: self._sum_by_key(query).toArrow(), self._table.label, _FAILED, self._mark)
         sums = sums.combine_chunks()
         counts = np.asarray(sums.column(spark_tasks.COUNT_COLUMN).to_numpy(), np.int64)
         keys = sums.column(spark_tasks.KEY_COLUMN).cast(query.key_type).combine_chunks()
@@ -196,24 +195,31 @@ class SparkEngine(Opaque):
     def _sum_by_key(self, query: CountingQuery[Any]) -> Any:
         """The counts by key, as a Spark DataFrame."""
         kind = "long" if query.key_type == pa.int64() else "string"
-        counts_schema, reader = f"{spark_tasks.KEY_COLUMN} {kind}, {spark_tasks.COUNT_COLUMN} long", self._reader
+        counts_schema = f"{spark_tasks.KEY_COLUMN} {kind}, {spark_tasks.COUNT_COLUMN} long"
+        reader, mark = self._reader, self._mark
         frame = self._table.frame
         if self._table.pieces is None:
             frame = frame.select(*(_quote(name) for name in self._columns_to_read(query)))
         if self._schema.privacy_unit is None:
-            parts = frame.mapInArrow(lambda batches: spark_tasks.count_partition(reader, query, batches), counts_schema)
+            parts = frame.mapInArrow(
+                lambda batches: spark_tasks.mark_errors(mark, spark_tasks.count_partition(reader, query, batches)),
+                counts_schema,
+            )
         else:
             max_rows, label = self._rows.max_rows_per_unit, reader.label
             key_columns = ", ".join(f"{name} long" for name in spark_tasks.ROW_KEY_COLUMNS)
             rows = frame.mapInArrow(
-                lambda batches: spark_tasks.key_partition(reader, query, batches),
+                lambda batches: spark_tasks.mark_errors(mark, spark_tasks.key_partition(reader, query, batches)),
                 f"{key_columns}, {spark_tasks.PACKED_COLUMN} binary",
             )
             by_unit = rows.repartition(*spark_tasks.ROW_KEY_COLUMNS[:2]).sortWithinPartitions(
                 *spark_tasks.ROW_KEY_COLUMNS
             )
             parts = by_unit.mapInArrow(
-                lambda batches: spark_tasks.count_sorted(query, max_rows, label, batches), counts_schema
+                lambda batches: spark_tasks.mark_errors(
+                    mark, spark_tasks.count_sorted(query, max_rows, label, batches)
+                ),
+                counts_schema,
             )
         return (
             parts.groupBy(spark_tasks.KEY_COLUMN)
@@ -231,16 +237,17 @@ def _quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _attempt(action: Callable[[], A], label: str, advice: str) -> A:
+def _attempt(action: Callable[[], A], label: str, advice: str, mark: str | None = None) -> A:
     """Run an action of Spark; if it fails, raise a SourceError with DPSyn's message from a worker, or with the advice.
 
-    Privacy: an error of Spark may quote entries, so nobody sees it, not even as the context of our error.
+    Privacy: an error of Spark may quote entries, so nobody sees it, not even as the context of our error. DPSyn's
+    message is recognized by a random mark, which no entry can contain.
     """
     try:
         return action()
     except DPSynError:
         raise
     except Exception as error:  # whatever Spark, its gateway to Java or a worker raises
-        match = _DPSYN_ERROR.search(str(error))
+        match = re.search(rf"{mark} ([^\n]+)", str(error)) if mark else None
         message = match[1].strip() if match else f"{label} cannot be read; {advice}"
     raise SourceError(message)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dpsyn.engines.bounded_rows import BoundedRows
 from dpsyn.engines.contribution_bounding import RowKeys, RunningRanks, bound_contributions
 from dpsyn.engines.counting_queries import Accumulator, CountingQuery
+from dpsyn.errors import DPSynError, SourceError
 from dpsyn.schema import Schema
 from dpsyn.sources.files import open_piece
 from dpsyn.sources.source import guard_batches
@@ -128,6 +129,17 @@ def count_sorted(
         yield _counts_batch(accumulator)
 
     return guard_batches(count, label, _WORKER_FAILED)
+
+
+def mark_errors(mark: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches of a task; DPSyn's own errors get a mark, by which the driver recognizes them in a longer report.
+
+    Privacy: the mark is random, so an entry that the framework quotes cannot pass for a message of DPSyn.
+    """
+    try:
+        yield from batches
+    except DPSynError as error:
+        raise SourceError(f"{mark} {error}") from None
 
 
 def _row_keys(batch: pa.RecordBatch) -> RowKeys:

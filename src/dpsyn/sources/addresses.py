@@ -16,7 +16,7 @@ _CREDENTIALS = re.compile(r"@|\b(?:password|passwd|pwd)\s*=", re.IGNORECASE)
 """What a text contains that may hold a password, such as user:password@host, or host=… password=…"""
 
 _SHOWN = re.compile(
-    r"(?P<scheme>[a-z][a-z0-9+.\-]*)://(?:[^@:/?#\s]*(?::[^@/?#\s]*)?@)?(?P<host>[\w.\-]+|\[[0-9a-f:.]+\])(?::\d+)?"
+    r"(?P<scheme>[a-z][a-z0-9+.\-]*)://(?:[^@:/?#\s]*(?::[^@/?#\s]*)?@)?(?P<host>[\w.\-]*|\[[0-9a-f:.]+\])(?::\d+)?"
     r"(?P<path>(?:/[^@:?#\s]*)?)(?:\?[^@]*)?",
     re.IGNORECASE,
 )
