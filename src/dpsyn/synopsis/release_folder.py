@@ -137,8 +137,8 @@ def _format_json(data: dict[str, Any]) -> str:
 _FORMULAS = {
     None: "",
     False: (
-        "\nA spreadsheet takes a text that begins with =, +, - or @ for a formula. Import the columns as text, or have\n"
-        "such texts written with an apostrophe before them: dpsyn generate --escape-formulas.\n"
+        "\nA spreadsheet takes a text that begins with =, +, - or @ for a formula. Import the columns as text, or\n"
+        "have such texts written with an apostrophe before them: dpsyn generate --escape-formulas.\n"
     ),
     True: (
         "\nTexts and names of columns that a spreadsheet would take for a formula have an apostrophe before them:\n"
