@@ -115,7 +115,7 @@ def _count(codes: Codes, columns: Columns, sizes: Sequence[int]) -> Counts:
 
 def release(table: Table, epsilon: float, recipe: str, **options: Any) -> dpsyn.Synopsis:
     chosen = dpsyn.find_recipe(recipe, {name: value for name, value in options.items() if value is not None})
-    return dpsyn.measure(table.arrow(), table.schema, epsilon, delta=DELTA, recipe=chosen)
+    return dpsyn.measure(table.arrow(), table.schema, epsilon, delta=DELTA, allow_large_epsilon=True, recipe=chosen)
 
 
 # ── errors ───────────────────────────────────────────────────────────────────────────────────────────────────

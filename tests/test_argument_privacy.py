@@ -63,7 +63,7 @@ def objects(folder: Path) -> dict[str, Any]:
     plan = dpsyn.Plan.draft(exploration)
     (folder / "plan.yaml").write_text(plan.to_yaml(), encoding="utf-8")
     check = dpsyn.check_table(schema, rows)
-    itemsets = dpsyn.frequent_itemsets(baskets, ["a", "b", "c"], 50.0, top=3)
+    itemsets = dpsyn.frequent_itemsets(baskets, ["a", "b", "c"], 10.0, top=3)
     known: list[Any] = [
         schema,
         ledger,

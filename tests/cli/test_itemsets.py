@@ -15,7 +15,7 @@ import dpsyn
 from dpsyn.cli.main import run
 
 SECRET = "Zaphod"
-MINE = ["itemsets", "baskets.dat", "--items", "1..20", "--epsilon", "1000"]
+MINE = ["itemsets", "baskets.dat", "--items", "1..20", "--epsilon", "1000", "--allow-large-epsilon"]
 
 
 @pytest.fixture(autouse=True)
@@ -93,7 +93,9 @@ def test_rules_are_printed_after_the_list(capsys: pytest.CaptureFixture[str]) ->
 def test_a_long_table_and_a_unit(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["itemsets", "long.csv", "--basket", "order", "--item", "product", "--items", "items.txt"]
 
-    code = run([*command, "--epsilon", "1000", "--unit", "who", "--max-baskets", "10", "--top", "3"])
+    code = run(
+        [*command, "--epsilon", "1000", "--allow-large-epsilon", "--unit", "who", "--max-baskets", "10", "--top", "3"]
+    )
 
     shown = capsys.readouterr()
     assert code == 0

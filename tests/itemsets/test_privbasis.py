@@ -55,7 +55,7 @@ def false_negatives(result: FrequentItemsets, top: int) -> float:
 
 @pytest.mark.parametrize("top", [1, 5, 30, 100])
 def test_at_an_enormous_epsilon_the_top_itemsets_are_those_of_a_miner_and_come_from_the_bases(top: int) -> None:
-    result = frequent_itemsets(LISTS, UNIVERSE, ENORMOUS, top=top)
+    result = frequent_itemsets(LISTS, UNIVERSE, ENORMOUS, allow_large_epsilon=True, top=top)
 
     listed = {itemset.items: itemset.count for itemset in result.itemsets}
     assert len(listed) == top
@@ -74,7 +74,7 @@ def test_at_an_enormous_epsilon_the_top_itemsets_are_those_of_a_miner_and_come_f
 
 
 def test_at_an_enormous_epsilon_all_itemsets_of_a_support_are_listed() -> None:
-    result = frequent_itemsets(LISTS, UNIVERSE, ENORMOUS, min_support=0.15)
+    result = frequent_itemsets(LISTS, UNIVERSE, ENORMOUS, allow_large_epsilon=True, min_support=0.15)
 
     expected = {items for items, count in TRUE if count >= 0.15 * len(BASKETS)}
     assert {tuple(sorted(itemset.items)) for itemset in result.itemsets} == expected
@@ -83,7 +83,12 @@ def test_at_an_enormous_epsilon_all_itemsets_of_a_support_are_listed() -> None:
 
 def test_false_negatives_become_fewer_as_epsilon_grows() -> None:
     rates = [
-        np.mean([false_negatives(frequent_itemsets(LISTS, UNIVERSE, epsilon, top=40), 40) for _ in range(5)])
+        np.mean(
+            [
+                false_negatives(frequent_itemsets(LISTS, UNIVERSE, epsilon, allow_large_epsilon=True, top=40), 40)
+                for _ in range(5)
+            ]
+        )
         for epsilon in (0.05, 0.5, 5, 500)
     ]
 
@@ -126,7 +131,7 @@ def test_the_entries_of_the_ledger_are_pure_and_add_up_to_epsilon(
 
 
 def test_the_certificate_lists_the_steps() -> None:
-    text = frequent_itemsets(LISTS, UNIVERSE, 50, top=40).certificate.text()
+    text = frequent_itemsets(LISTS, UNIVERSE, 50, allow_large_epsilon=True, top=40).certificate.text()
 
     assert "number of items as frequent as itemset number 44: exponential mechanism, ε = 2.5" in text
     assert "frequent items: exponential mechanism" in text
@@ -154,7 +159,7 @@ def test_the_steps_have_the_budget_shares_of_the_paper() -> None:
 
 
 def test_privately_discovered_items_lead_to_the_same_itemsets() -> None:
-    result = frequent_itemsets(LISTS, None, 40, top=30, delta=1e-6, max_items=20)
+    result = frequent_itemsets(LISTS, None, 40, allow_large_epsilon=True, top=30, delta=1e-6, max_items=20)
 
     assert false_negatives(result, 30) < 0.1
     assert result.certificate.account.budget.delta == Fraction(1, 10**6)
@@ -221,7 +226,9 @@ def test_counts_do_not_depend_on_unknown_or_repeated_items() -> None:
     plain = [["a", "b"], ["a"]] * 20
     messy = [["a", "b", "a", "x y z", None, "nan"], [" a ", "b\u0301"]] * 20
 
-    results = [frequent_itemsets(data, ("a", "b"), ENORMOUS, top=3) for data in (plain, messy)]
+    results = [
+        frequent_itemsets(data, ("a", "b"), ENORMOUS, allow_large_epsilon=True, top=3) for data in (plain, messy)
+    ]
 
     assert [(s.items, s.count) for s in results[0].itemsets] == [(s.items, s.count) for s in results[1].itemsets]
     assert results[0].count("a").count == 40
@@ -236,7 +243,7 @@ def test_a_list_is_shorter_if_there_are_fewer_itemsets() -> None:
 def test_a_malformed_line_changes_only_its_basket(tmp_path: Path) -> None:
     (tmp_path / "b.dat").write_bytes(b"1 2\n" * 30 + b"1 \xff\xfe\x00 2,3 ;;; 99999999999999999999 -\n" + b"2\n" * 10)
 
-    result = frequent_itemsets(tmp_path / "b.dat", "1..3", ENORMOUS, top=3)
+    result = frequent_itemsets(tmp_path / "b.dat", "1..3", ENORMOUS, allow_large_epsilon=True, top=3)
 
     assert {itemset.items: itemset.count for itemset in result.itemsets} == {("2",): 40, ("1",): 31, ("1", "2"): 30}
 
@@ -253,11 +260,11 @@ def test_all_forms_of_baskets_give_the_same_result(tmp_path: Path) -> None:
     long: Any = {"basket": "order", "item": "product"}
 
     results = [
-        frequent_itemsets(lists, range(1, 4), ENORMOUS, top=4),
-        frequent_itemsets(tmp_path / "b.dat", "1..3", ENORMOUS, top=4),
-        frequent_itemsets(tmp_path / "b.parquet", "1..3", ENORMOUS, top=4, **long),
-        frequent_itemsets(str(tmp_path / "b.csv"), ["1", "2", "3"], ENORMOUS, top=4, **long),
-        frequent_itemsets(table.to_pandas(), "1..3", ENORMOUS, top=4, **long),
+        frequent_itemsets(lists, range(1, 4), ENORMOUS, allow_large_epsilon=True, top=4),
+        frequent_itemsets(tmp_path / "b.dat", "1..3", ENORMOUS, allow_large_epsilon=True, top=4),
+        frequent_itemsets(tmp_path / "b.parquet", "1..3", ENORMOUS, allow_large_epsilon=True, top=4, **long),
+        frequent_itemsets(str(tmp_path / "b.csv"), ["1", "2", "3"], ENORMOUS, allow_large_epsilon=True, top=4, **long),
+        frequent_itemsets(table.to_pandas(), "1..3", ENORMOUS, allow_large_epsilon=True, top=4, **long),
     ]
 
     assert len({tuple((s.items, s.count) for s in one.itemsets) for one in results}) == 1
@@ -267,7 +274,7 @@ def test_all_forms_of_baskets_give_the_same_result(tmp_path: Path) -> None:
 def test_the_baskets_of_a_person_are_bounded() -> None:
     table = pa.table({"basket": range(100), "item": ["a"] * 100, "who": ["greedy"] * 90 + [f"p{i}" for i in range(10)]})
 
-    result = frequent_itemsets(table, ("a", "b"), ENORMOUS, top=1, unit="who", max_baskets=3)
+    result = frequent_itemsets(table, ("a", "b"), ENORMOUS, allow_large_epsilon=True, top=1, unit="who", max_baskets=3)
 
     assert result.itemsets[0].count == 13
     assert "all baskets with the same who (at most 3 baskets per who are used)" in result.certificate.text()
@@ -294,7 +301,11 @@ def test_a_public_number_of_baskets_makes_frequencies_exact() -> None:
         ({"items": None}, UserError, "must be discovered privately"),
         ({"items": None, "delta": 1e-9}, UserError, "must be discovered privately"),
         ({"items": None, "delta": 1e-9, "max_items": 0}, UserError, "from 1"),
-        ({"items": None, "delta": 1e-9, "max_items": 5, "epsilon": 1e6}, BudgetError, "at most 50"),
+        (
+            {"items": None, "delta": 1e-9, "max_items": 5, "epsilon": 1e6, "allow_large_epsilon": True},
+            BudgetError,
+            "at most 50",
+        ),
         ({"items": ["a", "a"]}, SchemaError, "listed twice"),
         ({"max_baskets": 3}, UserError, "no column names the person"),
         ({"unit": "who"}, SourceError, "there is no column 'who'"),
@@ -311,4 +322,4 @@ def test_invalid_options_are_refused(options: dict[str, Any], error: type[Except
 def test_the_public_api_exports_this_function() -> None:
     assert dpsyn.frequent_itemsets is frequent_itemsets
     assert frequent.DEFAULT_TOP == 100
-    assert len(frequent_itemsets(LISTS, UNIVERSE, ENORMOUS).itemsets) == 100
+    assert len(frequent_itemsets(LISTS, UNIVERSE, ENORMOUS, allow_large_epsilon=True).itemsets) == 100

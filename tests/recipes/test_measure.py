@@ -55,7 +55,7 @@ SIZES = {"a": 4, "b": 6, "c": 3, "d": 5}
 def test_without_noise_one_marginal_matches_to_rounding() -> None:
     table, schema = dependent(5000, {"a": 7, "b": 9}), codes(a=7, b=9)
 
-    synthetic = dpsyn.measure(table, schema, NO_NOISE, recipe="privsyn").generate(seed=1)
+    synthetic = dpsyn.measure(table, schema, NO_NOISE, allow_large_epsilon=True, recipe="privsyn").generate(seed=1)
 
     assert synthetic.num_rows == 5000
     assert tvd(table, synthetic, ("a", "b"), schema) <= 63 / 2 / 5000  # every cell off by less than one row
@@ -67,7 +67,7 @@ def test_without_noise_disjoint_marginals_match_to_rounding() -> None:
     first, second = np.divmod(np.arange(3600), 60)  # every row of one with every row of the other: independent exactly
     table = pa.table([*one.take(first).columns, *other.take(second).columns], names=list("abcd"))
 
-    synopsis = dpsyn.measure(table, schema, NO_NOISE, recipe="privsyn")
+    synopsis = dpsyn.measure(table, schema, NO_NOISE, allow_large_epsilon=True, recipe="privsyn")
     synthetic = synopsis.generate(seed=1)
 
     assert {table.clique for table in synopsis.model.tables} == {("a", "b"), ("c", "d")}
@@ -80,7 +80,7 @@ def test_without_noise_disjoint_marginals_match_to_rounding() -> None:
 def test_without_noise_overlapping_pairs_match_closely(recipe: str, mean: float, most: float) -> None:
     table, schema = dependent(20_000, SIZES), codes(**SIZES)
 
-    synthetic = dpsyn.measure(table, schema, NO_NOISE, recipe=recipe).generate(seed=1)
+    synthetic = dpsyn.measure(table, schema, NO_NOISE, allow_large_epsilon=True, recipe=recipe).generate(seed=1)
 
     found = [tvd(table, synthetic, pair, schema) for pair in combinations(SIZES, 2)]
     assert np.mean(found) <= mean
@@ -126,7 +126,7 @@ def test_triples_are_scored_where_half_of_the_budget_pays_for_no_pair(monkeypatc
     monkeypatch.setattr(adaptive_selection, "select_marginals", choose)
     table = pa.table({name: np.random.default_rng(ord(name)).integers(0, 2, 4_000) for name in "abc"})
 
-    (release,) = dpsyn.measure(table, codes(a=2, b=2, c=2), 100.0).releases
+    (release,) = dpsyn.measure(table, codes(a=2, b=2, c=2), 100.0, allow_large_epsilon=True).releases
 
     assert [len(choice.positions) > 0 for choice in choices[:2]] == [True, False]
     assert [len(scores.cliques) for scores in release.scores] == [3, 4]
@@ -146,7 +146,7 @@ def test_what_hangs_together_is_measured_together_where_that_means_less_noise() 
     covered = {pair for m in stage.marginals for pair in combinations(m.clique, 2)}
     assert covered == set(combinations(names, 2))
 
-    alone = dpsyn.measure(table, schema, NO_NOISE)
+    alone = dpsyn.measure(table, schema, NO_NOISE, allow_large_epsilon=True)
 
     assert {len(m.clique) for stage in alone.releases[0].rounds for m in stage.marginals} <= {1, 2, 3}
 
@@ -163,7 +163,7 @@ def test_attributes_of_a_single_value_are_in_no_table_with_others() -> None:
 def test_independent_matches_every_attribute_and_no_pair() -> None:
     table, schema = dependent(5000, SIZES), codes(**SIZES)
 
-    synthetic = dpsyn.measure(table, schema, NO_NOISE, recipe="independent").generate(seed=1)
+    synthetic = dpsyn.measure(table, schema, NO_NOISE, allow_large_epsilon=True, recipe="independent").generate(seed=1)
 
     assert all(tvd(table, synthetic, (name,), schema) <= size / 2 / 5000 for name, size in SIZES.items())
     assert min(tvd(table, synthetic, pair, schema) for pair in combinations(SIZES, 2)) > 0.1
@@ -455,7 +455,7 @@ def test_persons_with_many_rows_are_protected_together() -> None:
     )
     table = pa.table({"who": rng.integers(0, 200, 2000), "a": rng.integers(0, 3, 2000), "x": rng.random(2000)})
 
-    synopsis = dpsyn.measure(table, schema, 50.0, recipe="independent")
+    synopsis = dpsyn.measure(table, schema, 50.0, allow_large_epsilon=True, recipe="independent")
 
     assert abs(synopsis.rows - 400) < 40  # two rows of each of 200 persons
     assert "at most 2 rows per who are used" in synopsis.certificates[0].text()  # type: ignore[union-attr]
@@ -467,7 +467,7 @@ def test_more_budget_never_makes_pairs_too_large_to_measure() -> None:
     b = np.where(rng.random(40_000) < 0.7, a, rng.permutation(a))
     schema = codes(a=3000, b=3000)
 
-    synthetic = dpsyn.measure(pa.table({"a": a, "b": b}), schema, NO_NOISE).generate(seed=1)
+    synthetic = dpsyn.measure(pa.table({"a": a, "b": b}), schema, NO_NOISE, allow_large_epsilon=True).generate(seed=1)
 
     assert np.mean(synthetic["a"].to_numpy() == synthetic["b"].to_numpy()) > 0.6
 

@@ -19,6 +19,7 @@ from dpsyn.accounting.conversion import epsilon_for, rho_for, sigma_for
 from dpsyn.accounting.costs import Exponential, Gaussian, Laplace, MechanismCost, PartitionSelection
 from dpsyn.accounting.exact_numbers import exact_fraction, split_exactly
 from dpsyn.accounting.hash_chain import LedgerHead
+from dpsyn.accounting.large_epsilon import check_large_epsilon
 from dpsyn.accounting.ledger import Cap, DatasetAccount, Ledger, LedgerVerification, RunAccount
 from dpsyn.accounting.noise_comparison import (
     NoiseChoice,
@@ -55,6 +56,7 @@ __all__ = [
     "Run",
     "RunAccount",
     "check_budget",
+    "check_large_epsilon",
     "compare_noise_mechanisms",
     "default_delta",
     "delta_warning",

@@ -13,6 +13,7 @@ from dpsyn.accounting.budget import Account, Budget, MeasurementRecord, replay
 from dpsyn.accounting.composition import EpsilonBounds
 from dpsyn.accounting.costs import Exponential, Gaussian, Laplace, MechanismCost, PartitionSelection
 from dpsyn.accounting.hash_chain import LedgerHead
+from dpsyn.accounting.large_epsilon import describe_large_epsilon
 from dpsyn.accounting.privacy_unit import PrivacyUnit
 from dpsyn.errors import BudgetError, InternalError
 
@@ -246,8 +247,9 @@ def _guarantee_text(certificate: Certificate) -> str:
         f"Guarantee: ε = {epsilon:g}, δ = {float(budget.delta):g}.\n"
         f"{certificate.privacy_unit.statement}\n"
         f"Any conclusion from the release is {odds} as likely\n"
-        f"as it would be from a neighboring table{but}."
-    )
+        f"as it would be from a neighboring table{but}.\n"
+        f"{describe_large_epsilon(epsilon)}"
+    ).rstrip()
 
 
 def _epsilon_bounds_text(certificate: Certificate) -> str:

@@ -53,6 +53,10 @@ _OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
             "help": "δ of the privacy guarantee; by default 1e-9, or 1/expected_size² if that is smaller.",
         },
     ),
+    "allow_large_epsilon": (
+        ("--allow-large-epsilon",),
+        {"is_flag": True, "help": "Allow an ε above 20, which is no meaningful guarantee; the certificate says so."},
+    ),
     "recipe": (
         ("--recipe",),
         {
@@ -186,16 +190,8 @@ _OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
 RECIPE_OPTIONS = ("recipe", "set", "weight", "plan")
 LEDGER_OPTIONS = ("ledger", "dataset")
 RELEASE_OPTIONS = (
-    "data",
-    "schema",
-    "epsilon",
-    "delta",
-    *RECIPE_OPTIONS,
-    *LEDGER_OPTIONS,
-    "query",
-    "protect",
-    "engine",
-    "resume",
+    *("data", "schema", "epsilon", "delta", "allow_large_epsilon", *RECIPE_OPTIONS, *LEDGER_OPTIONS),
+    *("query", "protect", "engine", "resume"),
 )
 """What every command takes that releases numbers from a private table."""
 

@@ -31,6 +31,7 @@ EXACT_NOTICE = (
     "schema",
     "epsilon",
     "delta",
+    "allow_large_epsilon",
     "set",
     epsilon={"required": False, "help": "ε of the privacy guarantee; 0.1 is often enough for a first look."},
     set={"help": "An option of the recipe explore; dpsyn recipes explore lists them. May be given several times."},

@@ -31,7 +31,12 @@ if TYPE_CHECKING:
     is_flag=True,
     help="The universe of items is not public: discover frequent items privately, with --delta and --max-items.",
 )
-@common_options("epsilon", "delta", delta={"help": "δ of the privacy guarantee, such as 1e-9; with --discover only."})
+@common_options(
+    "epsilon",
+    "delta",
+    "allow_large_epsilon",
+    delta={"help": "δ of the privacy guarantee, such as 1e-9; with --discover only."},
+)
 @click.option(
     "--max-items", type=int, metavar="L", help="Use at most L items of each basket to discover items; with --discover."
 )

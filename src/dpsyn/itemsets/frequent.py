@@ -8,7 +8,7 @@ from operator import index
 from pathlib import Path
 from typing import Any
 
-from dpsyn.accounting import Budget, Ledger, exact_fraction
+from dpsyn.accounting import Budget, Ledger, check_large_epsilon, exact_fraction
 from dpsyn.errors import BudgetError, UserError, quote_argument
 from dpsyn.itemsets.privbasis import PrivBasis, privbasis
 from dpsyn.itemsets.result import FrequentItemsets
@@ -33,6 +33,7 @@ def frequent_itemsets(
     top: int | None = None,
     min_support: float | None = None,
     delta: float | None = None,
+    allow_large_epsilon: bool = False,
     max_items: int | None = None,
     basket: str = "basket",
     item: str = "item",
@@ -62,6 +63,7 @@ def frequent_itemsets(
         top: the number of itemsets; 100 unless ``min_support`` is given.
         min_support: only itemsets in at least this fraction of the baskets.
         delta: the δ of the guarantee; required to discover the universe.
+        allow_large_epsilon: allow an ε above 20, which is no meaningful guarantee; the certificate then says so.
         max_items: the maximum number of items of a basket that are used to discover the universe.
         basket: the column of a long table that names the basket.
         item: the column that names the item.
@@ -78,6 +80,7 @@ def frequent_itemsets(
         progress: called with the current phase and the fraction done.
     """
     max_itemsets, support = _check_request(top, min_support)
+    check_large_epsilon(epsilon, allowed=allow_large_epsilon)
     universe, because = (None, "") if items is None else read_items(items)
     schema = BasketSchema(
         items=universe,

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from dpsyn.accounting import Ledger, default_delta, delta_warning
+from dpsyn.accounting import Ledger, check_large_epsilon, default_delta, delta_warning
 from dpsyn.accounting.certificate import describe_query
 from dpsyn.encoding.dataframes import detect_output_format
 from dpsyn.errors import SchemaError, UserError, quote_argument
@@ -32,6 +32,7 @@ def measure(
     epsilon: float,
     *,
     delta: float | None = None,
+    allow_large_epsilon: bool = False,
     recipe: Recipe | str = DEFAULT_RECIPE,
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
@@ -59,6 +60,7 @@ def measure(
         schema: what is public about it, or the path of its file.
         epsilon: the ε of the guarantee.
         delta: its δ; by default min(1e-9, 1/expected_size²).
+        allow_large_epsilon: allow an ε above 20, which is no meaningful guarantee; the certificate then says so.
         recipe: the algorithm that decides what to measure, as an object with its options, such as
             ``PrivSyn(rare_rows=800)``, or by name, with default options.
         ledger: where the guarantee and every measurement is recorded; without one, this release is accounted alone.
@@ -80,6 +82,7 @@ def measure(
     previous = Synopsis.load(extend) if isinstance(extend, str | Path) else extend
     schema = _extend_schema(schema, previous) if previous else schema
     recipe.check(schema, previous)
+    check_large_epsilon(epsilon, allowed=allow_large_epsilon)
     budget = recipe.plan_budget(schema, epsilon, _choose_delta(schema, delta))
     progress(f"reading the table{FIRST_RUN_NOTE}" if is_first_run() else "reading the table", 0.0)
     with open_private(

@@ -40,6 +40,7 @@ class Synthesizer:
         epsilon: float = 1.0,
         *,
         delta: float | None = None,
+        allow_large_epsilon: bool = False,
         recipe: Recipe | str = DEFAULT_RECIPE,
         ledger: Ledger | str | Path | None = None,
         dataset: str | None = None,
@@ -48,6 +49,7 @@ class Synthesizer:
         self.schema = schema
         self.epsilon = epsilon
         self.delta = delta
+        self.allow_large_epsilon = allow_large_epsilon
         self.recipe = recipe
         self.ledger = ledger
         self.dataset = dataset
