@@ -300,7 +300,7 @@ def test_no_two_runs_use_the_same_baskets_of_a_person() -> None:
     used = []
     for _ in range(3):
         with opened(pa.table(columns), schema) as baskets:
-            used.append(baskets._engine._baskets.hashes.tobytes())
+            used.append(baskets._engine._baskets.id_hashes.tobytes())  # type: ignore[union-attr]
 
     assert len(set(used)) == 3
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,45 @@ def test_files_and_lines_may_be_longer_than_a_block(tmp_path: Path, monkeypatch:
     (tmp_path / "b.dat").write_bytes(text)
 
     assert rows(tmp_path / "b.dat") == naive_rows(text)
+
+
+@given(st.text("ab \n\t", max_size=60), st.integers(1, 9))
+def test_blocks_may_end_anywhere(tmp_path_factory: pytest.TempPathFactory, text: str, block: int) -> None:
+    path = tmp_path_factory.mktemp("baskets") / "b.dat"
+    path.write_text(text, "utf-8")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(baskets, "BLOCK_BYTES", block)
+        assert rows(path) == naive_rows(text.encode())
+
+
+@pytest.mark.parametrize("word", [b"x" * 9_000_000, b"x " * 4_500_000], ids=["item", "line"])
+@pytest.mark.parametrize("name", ["b.dat", "b.dat.gz"])
+def test_a_line_of_nine_megabytes_is_one_basket(tmp_path: Path, name: str, word: bytes) -> None:
+    text = b"1 2\n3 " + word + b" 4\n5\n"
+    (tmp_path / name).write_bytes(gzip.compress(text, 1) if name.endswith(".gz") else text)
+
+    result = rows(tmp_path / name)
+
+    items = [{item for basket, item in result if basket == number} for number in range(3)]
+    assert items[0] == {b"1", b"2"}
+    assert {b"3", b"4"} < items[1]
+    assert items[2] == {b"5"}
+
+
+def test_a_word_of_any_length_needs_little_memory(tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "b.dat.gz", "wb", 1) as file:
+        for _ in range(100):
+            file.write(b"x" * 1_000_000)
+        file.write(b" 1\n2\n")
+
+    tracemalloc.start()
+    result = rows(tmp_path / "b.dat.gz")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert [(basket, item) for basket, item in result if item in (b"1", b"2")] == [(0, b"1"), (1, b"2")]
+    assert peak < 40_000_000
 
 
 def test_a_compressed_file_reads_like_a_plain_one(tmp_path: Path) -> None:

@@ -17,6 +17,9 @@ from dpsyn.schema.relations import NeighboringRelation, UnitDeclaration
 MAX_UNIVERSE_ITEMS = 10_000_000
 """Items of a universe: every one of them is a candidate in each selection of items."""
 
+MAX_ITEM_LENGTH = 10_000
+"""Characters of an item; every reader reads texts of this length whole."""
+
 _RANGE = re.compile(r"\s*(-?[0-9]{1,18})\s*\.\.\s*(-?[0-9]{1,18})\s*", re.ASCII)
 _BLANK = ("", "nan", "-nan", "+nan")
 """Cells that ``encoding`` reads as empty, so no item can have such a name."""
@@ -97,9 +100,11 @@ def _item_text(item: object) -> str:
 
 
 def is_item(text: str) -> bool:
-    """Whether a text, without surrounding spaces, can be an item: it is not blank and has no control characters."""
-    return text.lower() not in _BLANK and (
-        text.isprintable() or not any(category(character) in _CONTROL_CATEGORIES for character in text)
+    """Whether a text, without surrounding spaces, can be an item: not blank, not too long, no control characters."""
+    return (
+        len(text) <= MAX_ITEM_LENGTH
+        and text.lower() not in _BLANK
+        and (text.isprintable() or not any(category(character) in _CONTROL_CATEGORIES for character in text))
     )
 
 
@@ -134,8 +139,8 @@ def _check_items(items: Sequence[str]) -> None:
     for item in items:
         if not is_item(item) or item != item.strip():
             raise SchemaError(
-                f"{quote_argument(item)} cannot be an item: it is blank, has spaces around it, or "
-                "contains control characters"
+                f"{quote_argument(item)} cannot be an item: it is blank, has spaces around it, contains control "
+                f"characters, or has more than {MAX_ITEM_LENGTH:,} characters"
             )
         if item in seen:
             raise SchemaError(f"the item {quote_argument(item)} is listed twice; remove one")

@@ -1,7 +1,7 @@
 """Readers of private tables as Arrow batches: CSV, Parquet, Arrow, pandas, DuckDB, PostgreSQL, baskets."""
 
 from dpsyn.sources.addresses import is_postgres_address, redact_address
-from dpsyn.sources.baskets import open_basket_source
+from dpsyn.sources.baskets import has_basket_ids, open_basket_source
 from dpsyn.sources.factory import is_pattern, open_source, read_table
 from dpsyn.sources.source import (
     BATCH_ROWS,
@@ -23,6 +23,7 @@ __all__ = [
     "Source",
     "check_protect",
     "encode_batches",
+    "has_basket_ids",
     "is_pattern",
     "is_postgres_address",
     "map_in_threads",

@@ -1,6 +1,7 @@
 """Readers of baskets (transactions), all in the long form: one row for each item of a basket.
 
-An empty basket is one row without an item. The engine that counts baskets therefore reads one form only.
+An empty basket is one row without an item. The engine that counts baskets therefore reads one form only. Baskets that
+have no ids of their own are numbered in the order of the data; the numbers tell baskets apart and mean nothing else.
 """
 
 from __future__ import annotations
@@ -17,19 +18,24 @@ from numpy.typing import NDArray
 
 from dpsyn.encoding.entry_parser import bytes_of_object
 from dpsyn.errors import SourceError
+from dpsyn.schema.baskets import MAX_ITEM_LENGTH
 from dpsyn.sources.factory import open_source
 from dpsyn.sources.source import Protect, Source, check_protect, guard_batches
 
 BLOCK_BYTES = 1 << 22
 """Bytes that are read at a time; a line may be longer."""
 
+MAX_WORD_BYTES = 4 * (MAX_ITEM_LENGTH + 1)
+"""Bytes of a word that are read, if it does not end in its block; what is longer is not an item."""
+
 BATCH_BASKETS = 1 << 14
 """Baskets of a list that make one batch."""
 
 _COLUMNS = pa.schema([("basket", pa.int64()), ("item", pa.large_binary())])
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
+_SPACE_BYTES = (b" ", b"\t", b"\n", b"\v", b"\f", b"\r")
 _SPACES = np.zeros(256, np.bool_)
-_SPACES[list(b" \t\n\v\f\r")] = True
+_SPACES[list(b"".join(_SPACE_BYTES))] = True
 
 
 def open_basket_source(data: Any, *, query: str | None = None, protect: Protect = "base rows") -> Source:
@@ -52,6 +58,11 @@ def open_basket_source(data: Any, *, query: str | None = None, protect: Protect 
     )
 
 
+def has_basket_ids(source: Source) -> bool:
+    """Whether baskets have ids of their own; otherwise they are numbered in the order of the data."""
+    return not isinstance(source, BasketLinesSource | BasketListSource)
+
+
 def _suffix(path: Path) -> str:
     suffixes = [suffix.lower() for suffix in path.suffixes]
     return suffixes[-2] if len(suffixes) > 1 and suffixes[-1] in _COMPRESSED else "".join(suffixes[-1:])
@@ -61,7 +72,7 @@ class BasketLinesSource:
     """A text file with one basket on each line; an empty line is an empty basket.
 
     Everything between white space is an item, so no line can be invalid: bytes that are not UTF-8 become an item that
-    no universe of items lists.
+    no universe of items lists. A line and an item may have any length; memory is a few blocks.
     """
 
     rereadable = True
@@ -80,24 +91,30 @@ class BasketLinesSource:
         )
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        first = 0
-        for lines in self._read_lines():
-            baskets, items = _split_lines(lines)
-            yield _batch(baskets + first, items, columns)
-            first += int(baskets.max()) + 1
+        line, unfinished, filled = 0, False, False  # of the last line: its number, has it a byte, has it an item
+        for part in self._read_parts():
+            lines, items, line_ends = _split_words(part)
+            words = np.bincount(lines, minlength=line_ends + 1)
+            words[0] += filled
+            empty = np.flatnonzero(words[:line_ends] == 0)
+            nulls = pa.nulls(len(empty), pa.large_binary())
+            yield _batch(line + np.append(lines, empty), pa.concat_arrays([items, nulls]), columns)
+            line, unfinished, filled = line + line_ends, not part.endswith(b"\n"), bool(words[line_ends])
+        if unfinished and not filled:
+            yield _batch(np.array([line]), pa.nulls(1, pa.large_binary()), columns)
 
-    def _read_lines(self) -> Iterator[bytes]:
-        """The bytes of the file, in parts that end at the end of a line."""
-        unfinished: list[bytes] = []
+    def _read_parts(self) -> Iterator[bytes]:
+        """The bytes of the file, in parts that end at the end of a word."""
+        word = b""
         with pa.input_stream(str(self._path), compression="detect") as stream:
             while block := stream.read(BLOCK_BYTES):
-                end = block.rfind(b"\n") + 1
+                data = word + block
+                end = max(data.rfind(space) for space in _SPACE_BYTES) + 1
                 if end:
-                    yield b"".join([*unfinished, block[:end]])
-                    unfinished = []
-                unfinished.append(block[end:])
-        if last := b"".join(unfinished):
-            yield last
+                    yield data[:end]
+                word = data[end : end + MAX_WORD_BYTES]
+        if word:
+            yield word
 
 
 class BasketListSource:
@@ -134,21 +151,18 @@ def _list_items(basket: Any) -> list[bytes | None]:
         return [None]
 
 
-def _split_lines(lines: bytes) -> tuple[NDArray[np.int64], pa.Array]:
-    """The line number and the bytes of each item; then one null item for each empty line.
+def _split_words(part: bytes) -> tuple[NDArray[np.int64], pa.Array, int]:
+    """The line and the bytes of each word, and the number of line breaks.
 
-    Items keep the white space that follows them, which saves a copy; it is stripped when items are compared.
+    Words keep the white space that follows them, which saves a copy; it is stripped when items are compared.
     """
-    data = np.frombuffer(lines, np.uint8)
+    data = np.frombuffer(part, np.uint8)
     space = _SPACES[data]
     starts = np.flatnonzero(~space & np.append(True, space[:-1]))
     line_ends = np.flatnonzero(data == ord("\n"))
-    line_of = np.searchsorted(line_ends, starts)
-    line_count = len(line_ends) + int(data[-1] != ord("\n"))
-    empty = np.flatnonzero(np.bincount(line_of, minlength=line_count) == 0)
     offsets = np.append(starts, len(data)).astype(np.int64)
-    items = pa.Array.from_buffers(pa.large_binary(), len(starts), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
-    return np.append(line_of, empty), pa.concat_arrays([items, pa.nulls(len(empty), pa.large_binary())])
+    words = pa.Array.from_buffers(pa.large_binary(), len(starts), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+    return np.searchsorted(line_ends, starts), words, len(line_ends)
 
 
 def _batch(baskets: NDArray[np.int64], items: pa.Array, columns: Sequence[str]) -> pa.RecordBatch:

@@ -5,10 +5,12 @@ basket is a unit by itself. Items of a basket are not bounded, because a basket 
 for the discovery of items: there, at most ``max_items`` items of each basket count (``limit_items``).
 
 Privacy: which baskets of a unit count depends only on the ids of the unit and of its own baskets, and on the secret key
-of the run. Which items of a basket count depends only on the basket's own ids and items and on the key. Neither depends
-on the order of the table or on other units. So adding or removing a unit adds or removes at most k baskets and changes
-no others (Wilson et al., "Differentially Private SQL with Bounded User Contribution", PoPETs 2020; see
-``contribution_bounding``).
+of the run. Which items of a basket count depends only on the key and the basket itself: on its items and, if the data
+have ids of baskets, on its ids. Neither depends on the order of the table, on line numbers, or on other units. So for
+every key, adding or removing a unit adds or removes at most k baskets with the items of each that count, and changes no
+others (Wilson et al., "Differentially Private SQL with Bounded User Contribution", PoPETs 2020; see
+``contribution_bounding``). Of baskets without ids that hold the same items, the same items count. That does no harm:
+each of them still adds at most 1 to the counts of at most ``max_items`` items.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from dpsyn.engines import kernels
 from dpsyn.engines.contribution_bounding import RowHasher, RowKeys, bound_contributions, keyed_hashes, normalize_ids
 from dpsyn.engines.engine import Opaque
 from dpsyn.schema import BasketSchema, Identifier, is_item
-from dpsyn.sources import Source, map_in_threads
+from dpsyn.sources import Source, has_basket_ids, map_in_threads
 
 _NO_ITEM = -1
 """The code of a row without an item."""
@@ -43,13 +45,13 @@ class BoundedBaskets(Opaque):
         ends: basket b has the items ``items[ends[b]:ends[b+1]]``.
         items: indices into ``texts``.
         texts: the items that occur.
-        hashes: a keyed hash of each basket.
+        id_hashes: a keyed hash of the ids of each basket; None if the data have no ids of baskets.
     """
 
     def __init__(
-        self, ends: NDArray[np.int64], items: NDArray[np.int32], texts: list[str], hashes: NDArray[np.uint64]
+        self, ends: NDArray[np.int64], items: NDArray[np.int32], texts: list[str], id_hashes: NDArray[np.uint64] | None
     ) -> None:
-        self.ends, self.items, self.texts, self.hashes = ends, items, texts, hashes
+        self.ends, self.items, self.texts, self.id_hashes = ends, items, texts, id_hashes
 
     @classmethod
     def read(cls, source: Source, schema: BasketSchema, key: bytes) -> BoundedBaskets:
@@ -61,14 +63,13 @@ class BoundedBaskets(Opaque):
             keys.append(batch_keys)
             codes.append(np.array([*code_of, _NO_ITEM], np.int32)[positions])
         max_baskets = schema.privacy_unit.max_rows if schema.privacy_unit else 1
-        return cls(
-            *_group_into_baskets(np.concatenate(keys, axis=1), np.concatenate(codes), max_baskets, list(index_of))
-        )
+        ends, items, hashes = _group_into_baskets(np.concatenate(keys, axis=1), np.concatenate(codes), max_baskets)
+        return cls(ends, items, list(index_of), hashes if has_basket_ids(source) else None)
 
     def limit_items(self, max_items: int, key: bytes) -> NDArray[np.int32]:
-        """The items of all baskets, at most ``max_items`` of each, chosen by a keyed hash of the basket and its items.
+        """The items of all baskets, at most ``max_items`` of each, chosen by a keyed hash of the basket and the item.
 
-        The choice depends only on the ids of the basket and the texts of its items, never on the order of the table.
+        The hash of a basket is that of its ids, or the sum of the keyed hashes of its items if it has no ids.
         """
         lengths = np.diff(self.ends)
         baskets = np.repeat(np.arange(len(lengths)), lengths)
@@ -76,7 +77,11 @@ class BoundedBaskets(Opaque):
         item_hashes = keyed_hashes(
             pa.array([text.encode() for text in self.texts], pa.large_binary()), secret[0].copy()
         )
-        words = np.stack([self.hashes[baskets], item_hashes[self.items]])
+        hashes = self.id_hashes
+        if hashes is None:
+            sums = np.append(np.uint64(0), np.cumsum(item_hashes[self.items]))  # modulo 2^64
+            hashes = sums[self.ends[1:]] - sums[self.ends[:-1]]
+        words = np.stack([hashes[baskets], item_hashes[self.items]])
         priorities = np.empty(len(baskets), np.uint64)
         kernels.hash_rows(np.empty((0, len(baskets)), np.uint8), words, secret[1].copy(), priorities)
         order = np.lexsort((priorities, baskets))
@@ -95,11 +100,13 @@ def _read_batches(
 
     def read(batch: pa.RecordBatch) -> tuple[RowKeys, NDArray[np.int64], list[str]]:
         baskets = normalize_ids(batch.column(schema.basket), Identifier(name=schema.basket))
-        batch = batch.filter(baskets.is_valid())  # a row without a basket id belongs to no basket, whatever its unit
-        no_codes = np.empty((batch.num_rows, 0), np.uint8)
-        basket_ids = [baskets.drop_null()] if schema.privacy_unit else []
-        keys = hasher.compute_keys(batch.column(unit_column), Identifier(name=unit_column), no_codes, basket_ids)
-        items = entry_texts(batch.column(schema.item)).dictionary_encode()
+        in_basket = baskets.is_valid()  # a row without a basket id belongs to no basket, whatever its unit
+        baskets = baskets.filter(in_basket)
+        no_codes = np.empty((len(baskets), 0), np.uint8)
+        basket_ids = [baskets] if schema.privacy_unit else []
+        units = entry_texts(batch.column(unit_column)).filter(in_basket)
+        keys = hasher.compute_keys(units, Identifier(name=unit_column), no_codes, basket_ids)
+        items = entry_texts(batch.column(schema.item)).filter(in_basket).dictionary_encode()
         texts = [text_of_bytes(raw).strip() for raw in items.dictionary.to_pylist()]
         return keys, items.indices.fill_null(len(texts)).to_numpy().astype(np.int64), texts
 
@@ -107,9 +114,12 @@ def _read_batches(
 
 
 def _group_into_baskets(
-    keys: RowKeys, codes: NDArray[np.int32], max_baskets: int, texts: list[str]
-) -> tuple[NDArray[np.int64], NDArray[np.int32], list[str], NDArray[np.uint64]]:
-    """Group rows into baskets by their keys: each item once, at most ``max_baskets`` baskets of each unit."""
+    keys: RowKeys, codes: NDArray[np.int32], max_baskets: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint64]]:
+    """Group rows into baskets by their keys: each item once, at most ``max_baskets`` baskets of each unit.
+
+    Returns the ends of the baskets that count, their items, and a hash of the ids of each basket.
+    """
     order = np.lexsort((codes, keys[2], keys[1], keys[0]))
     keys, codes = keys[:, order], codes[order]
     first = np.append(np.ones(min(1, len(codes)), np.bool_), (keys[:, 1:] != keys[:, :-1]).any(axis=0))
@@ -119,7 +129,7 @@ def _group_into_baskets(
     basket = np.cumsum(first) - 1
     used = (codes != _NO_ITEM) & ~again & counted[basket]
     lengths = np.bincount(basket[used], minlength=len(counted))[counted]
-    return np.append(0, np.cumsum(lengths)), codes[used], texts, basket_keys[2, counted]
+    return np.append(0, np.cumsum(lengths)), codes[used], basket_keys[2, counted]
 
 
 def _ranks_within_basket(ends: NDArray[np.int64]) -> NDArray[np.int64]:
