@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter, defaultdict
 
 import numpy as np
@@ -247,7 +248,11 @@ def test_rows_are_hashed_as_words_of_two_codes(attributes: int) -> None:
         (pa.array([b"\xff", b"\xfe"]), [b"\xff", b"\xfe"]),
         (pa.array([b"ab", b"cd"], pa.binary(2)), [b"ab", b"cd"]),
         (pa.array(["b", "a", None]).dictionary_encode(), [b"b", b"a", None]),
-        (pa.array([42, 7], pa.decimal128(5, 1)), [b"42.0", b"7.0"]),
+        (pa.array([42, 7], pa.decimal128(5, 1)), [b"42", b"7"]),
+        (pa.array(["42", "42.0", "42.00", "4.20", "a.0", "1.0.0"]), [b"42", b"42", b"42", b"4.20", b"a.0", b"1.0.0"]),
+        (pa.array([b"\xff42.0", b"-1.0", b"x" * 10_001, b"x" * 10_000]), [b"\xff42.0", b"-1", None, b"x" * 10_000]),
+        (pa.array([dt.datetime(2020, 1, 1)], pa.timestamp("ns")), [b"2020-01-01 00:00:00"]),
+        (pa.array([[1], None]), [b"[1]", None]),
         (pa.array([True, None]), [b"true", None]),
         (pa.array([1], pa.date32()), [b"1970-01-02"]),
         (pa.array([1], pa.time32("s")), [b"00:00:01"]),

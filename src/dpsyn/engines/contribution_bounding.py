@@ -214,6 +214,9 @@ def _ranks_within_unit(ordered: RowKeys) -> NDArray[np.int64]:
 # ── ids of units, and keyed hashes of texts ──────────────────────────────────────────────────────────────────
 
 
+MAX_ID_BYTES = 10_000
+"""Bytes of an id; every reader reads texts of this length whole."""
+
 _NO_TEXT = b"\xff null"
 """The bytes that are hashed for a null; they are not valid UTF-8, so no text equals them."""
 
@@ -221,16 +224,22 @@ _NO_TEXT = b"\xff null"
 def normalize_ids(array: pa.Array, attribute: Attribute) -> pa.Array:
     """The ids of rows as texts without surrounding spaces; null for rows without an id.
 
-    The integer 42, the float 42.0 and the text "42" are the same id, because files and databases convert them into each
-    other. Bytes that are not UTF-8 are kept, because different units must not get the same id.
+    The integer 42, the float 42.0 and the texts "42" and "42.0" are the same id, because libraries convert them into
+    each other: one empty cell turns all ids of a table or of a file into floats. Bytes that are not UTF-8 are kept,
+    because different units must not get the same id. A text of more than ``MAX_ID_BYTES`` is not an id: readers may cut
+    it, and two of them could then be the same.
     """
     texts = arrays.as_string(entry_texts(array))
     stripped = pc.ascii_trim_whitespace(texts)
+    if pc.any(pc.match_substring(stripped, ".")).as_py():
+        stripped = pc.replace_substring_regex(stripped.cast(pa.large_binary()), r"^([+-]?[0-9]+)\.0+$", r"\1")
+        stripped = arrays.as_string(stripped)
     blanks = pa.array(["", "nan", "-nan", "+nan"], stripped.type)
     nulls = pa.array(attribute.null_spellings, stripped.type)
     empty = pc.or_(
         pc.is_in(pc.ascii_lower(stripped), blanks), pc.or_(pc.is_in(stripped, nulls), pc.is_in(texts, nulls))
     )
+    empty = pc.or_(empty, pc.greater(pc.binary_length(stripped), MAX_ID_BYTES).fill_null(False))
     return pc.if_else(empty, pa.scalar(None, stripped.type), stripped).cast(pa.large_binary())
 
 
