@@ -181,8 +181,8 @@ def test_columns_are_shuffled_independently_and_by_the_seed() -> None:
         (pa.table({"age": [1]}), "the given Table does not fit the schema: there is no column 'sex'"),
         (pa.table({"Age": [1], "sex": ["F"]}), r"there is no column 'age' \(did you mean 'Age'\?\)"),
         (pa.table([[1], ["F"], [2]], ["age", "sex", "age"]), "there are 2 columns 'age'"),
-        (pa.table({"age": [dt.date(2016, 1, 1)], "sex": ["F"]}), r"'age' holds date32\[day\], which cannot be read as"),
-        (pa.table({"age": [[1]], "sex": ["F"]}), "'age' holds list"),
+        (pa.table({"age": [dt.date(2016, 1, 1)], "sex": ["F"]}), "no cell of column 'age' can be read as integer"),
+        (pa.table({"age": [[1]], "sex": ["F"]}), "no cell of column 'age' can be read as integer"),
         (SYNTHETIC.slice(0, 0), "the given Table has no rows; there is nothing to compare"),
         (
             pa.table({"age": ["old"], "sex": ["F"]}),

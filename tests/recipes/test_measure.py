@@ -8,14 +8,13 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
 import dpsyn
 from dpsyn.accounting import Budget, Ledger
-from dpsyn.errors import BudgetError, SchemaError, SourceError, UserError
+from dpsyn.errors import BudgetError, SchemaError, UserError
 from dpsyn.private import ReleaseLimits, open_private
 from dpsyn.recipes import RECIPES, DPSyn, adaptive_selection
 from dpsyn.schema import Categorical, Identifier, Integer, JointAttribute, Open, Real, Schema, UnitDeclaration
@@ -535,18 +534,3 @@ def test_triples_beyond_what_a_marginal_may_have_are_not_asked_for() -> None:
         widest.append(max(len(marginal.clique) for stage in found.rounds for marginal in stage.marginals))
 
     assert widest == [3, 2]
-
-
-@pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])
-def test_numbers_that_lost_their_leading_zeros_are_refused_before_anything_is_paid(
-    library: str, tmp_path: Path
-) -> None:
-    table = pa.table({"ward": [1, 7, 120]})
-    data: Any = {"pandas": table.to_pandas, "polars": lambda: pl.from_arrow(table), "arrow": lambda: table}[library]()
-    schema = Schema(dataset="wards", attributes=(Categorical(name="ward", values=("001", "007", "120")),))
-    ledger = tmp_path / "ledger.jsonl"
-
-    with pytest.raises(SourceError, match="column 'ward' holds int64, which has no leading zeros"):
-        dpsyn.measure(data, schema, 1, ledger=ledger)
-
-    assert not ledger.exists()

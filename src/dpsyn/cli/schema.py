@@ -181,6 +181,8 @@ def show_check(result: SchemaCheck) -> None:
     output.print_line(dpsyn.PRIVATE_NOTICE)
     for problem in result.problems:
         output.print_line(f"A release would refuse this table: {problem}.")
+    for remark in result.remarks:
+        output.print_line(f"Probably a mistake: {remark}.")
     misfits = [entry for entry in result.attributes if entry.inside < result.rows]
     fits = format_count(len(result.attributes) - len(misfits), "attribute")
     title = f"{result.where}: {format_count(result.rows, 'row')}; {fits} entirely inside"

@@ -5,7 +5,7 @@ Privacy: this reads the rows without privacy protection, for the data owner only
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,18 @@ import numpy as np
 import pyarrow as pa
 
 from dpsyn.constraints import count_violations
-from dpsyn.encoding import ABOVE, BELOW, EMPTY, IN_DOMAIN, UNREADABLE, column_codec_for, structural_problems
-from dpsyn.errors import SourceError
+from dpsyn.encoding import (
+    ABOVE,
+    BELOW,
+    EMPTY,
+    IN_DOMAIN,
+    UNREADABLE,
+    column_codec_for,
+    structural_problems,
+    type_remarks,
+)
 from dpsyn.schema import Attribute, Schema, Total
-from dpsyn.sources import Source, open_source
-from dpsyn.sources.csv import CsvSource
+from dpsyn.sources import describe_irregular_lines, open_source
 
 PRIVATE_NOTICE = "PRIVATE: these figures come directly from the rows, without noise. Do not publish them."
 
@@ -61,7 +68,8 @@ class SchemaCheck:
         unchecked: measured attributes without a public domain.
         extra: columns that are not in the schema; a release does not read them.
         skipped: entries of the schema that are not compared with the rows.
-        problems: columns that are missing, duplicated or of the wrong type; a release refuses the table.
+        problems: columns that are missing or duplicated; a release refuses the table.
+        remarks: types of columns and lines of a text file that are probably a mistake; a release reads them as it can.
         rule_violations: the number of rows that violate each rule, by its number; synthetic rows satisfy it anyway.
     """
 
@@ -72,6 +80,7 @@ class SchemaCheck:
     extra: tuple[str, ...]
     skipped: tuple[str, ...]
     problems: tuple[str, ...]
+    remarks: tuple[str, ...]
     rule_violations: Mapping[int, int]
 
     def __repr__(self) -> str:
@@ -97,7 +106,7 @@ def check_table(schema: Schema | str | Path, data: Any, *, query: str | None = N
     checkable = _checkable_rules(schema, names)
     violations = dict.fromkeys(checkable, 0)
     rows = 0
-    for batch in _read_batches(source, names or source.schema.names[:1]):
+    for batch in source.batches(names or source.schema.names[:1]):
         rows += batch.num_rows
         for index, (name, column) in enumerate(zip(names, columns, strict=True)):
             statuses[index] += np.bincount(column.read(batch.column(name)).statuses, minlength=5)
@@ -111,6 +120,7 @@ def check_table(schema: Schema | str | Path, data: Any, *, query: str | None = N
         extra=tuple(name for name in source.schema.names if name not in schema),
         skipped=_list_skipped(schema, checkable),
         problems=tuple(problems.values()),
+        remarks=(*type_remarks(schema, source.schema), *describe_irregular_lines(source)),
         rule_violations=violations,
     )
 
@@ -125,19 +135,6 @@ def _list_skipped(schema: Schema, checkable: Sequence[int]) -> tuple[str, ...]:
     derived = tuple(f"{derive.name} (derived)" for derive in schema.derive)
     rules = tuple(f"rule {n}" for n in range(1, len(schema.rules) + 1) if n not in checkable)
     return (*derived, *rules, *((f"rows per {schema.privacy_unit.id}",) if schema.privacy_unit else ()))
-
-
-def _read_batches(source: Source, names: Sequence[str]) -> Iterator[Any]:
-    """The rows. If the file is damaged, the error names the line, which the error of a release must not."""
-    try:
-        yield from source.batches(names)
-    except SourceError as error:
-        line = source.find_ragged_line() if isinstance(source, CsvSource) else None
-        if line is None:
-            raise
-        raise SourceError(
-            f"{error}. Line {line} is the first with a different number of cells (this is private)"
-        ) from None
 
 
 def _check_attribute(attribute: Attribute, counts: Sequence[int]) -> AttributeCheck:

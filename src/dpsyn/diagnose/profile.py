@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpsyn.encoding import entry_parser
-from dpsyn.encoding.arrays import as_binary, drop_time_zone, is_instant, is_text
+from dpsyn.encoding.arrays import as_binary, instant_texts, is_instant, is_text
 from dpsyn.schema import parse_instant
 from dpsyn.schema.attributes import MISSING, NULL_SPELLINGS
 
@@ -159,7 +159,7 @@ def _countable(array: pa.Array) -> pa.Array:
     if is_text(array.type):
         return as_binary(array)
     if is_instant(array.type) or pa.types.is_time(array.type):
-        return drop_time_zone(array).cast(pa.string())
+        return instant_texts(array)
     return array
 
 

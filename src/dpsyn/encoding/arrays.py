@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 _TYPES = pa.types
@@ -73,6 +74,25 @@ def drop_time_zone(array: pa.Array) -> pa.Array:
     if not _TYPES.is_timestamp(kind) or kind.tz is None:
         return array
     return array.view(pa.int64()).view(pa.timestamp(kind.unit))
+
+
+def widen_decimals(array: pa.Array) -> pa.Array:
+    """Decimals in the precision for which Arrow has all kernels; any other array as it is."""
+    kind = array.type
+    if not _TYPES.is_decimal(kind) or _TYPES.is_decimal256(kind):
+        return array
+    return array.cast(pa.decimal128(38, kind.scale))
+
+
+def instant_texts(array: pa.Array) -> pa.Array:
+    """Dates, timestamps and times of day as text, in UTC; fractions of a second without trailing zeros.
+
+    The unit of a type says how many digits would be written, and one entry can decide about the unit.
+    """
+    texts = drop_time_zone(array).cast(pa.large_string())
+    if getattr(array.type, "unit", "s") == "s":
+        return texts
+    return pc.replace_substring_regex(texts, r"(\.[0-9]*[1-9])0+$|\.0+$", r"\1")
 
 
 def null_mask(array: pa.Array) -> NDArray[np.bool_]:

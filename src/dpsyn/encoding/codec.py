@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from dpsyn.encoding import arrays
 from dpsyn.encoding.binning import Grouping
-from dpsyn.encoding.column_codecs import ColumnCodec, RangedCodec, accepts_type, column_codec_for, narrowest_dtype
+from dpsyn.encoding.column_codecs import ColumnCodec, RangedCodec, column_codec_for, narrowest_dtype
 from dpsyn.errors import SchemaError, SourceError
-from dpsyn.schema import MISSING, Attribute, Categorical, Derive, Identifier, Ranged, Schema, canonical_text
+from dpsyn.schema import MISSING, Attribute, Categorical, Derive, Identifier, Ranged, Schema, Value, canonical_text
 
 Codes = NDArray[Any]
 """Rows × attributes, column-major, in the narrowest unsigned type that holds every code."""
@@ -92,9 +92,10 @@ class Codec:
 
 
 def check_structure(schema: Schema, table: pa.Schema, label: str) -> None:
-    """Refuse a table that lacks a column, has one twice, or has a column whose type does not fit its attribute.
+    """Refuse a table that lacks a column, or has one twice.
 
-    Privacy: names and types of columns are public structure of the file; no entry is read.
+    Privacy: the names of columns are public structure of a table. Their types are not, because libraries infer them
+    from entries (see ``column_codecs``), so a type never refuses a table. No entry is read.
     """
     problems = structural_problems(schema, table)
     if problems:
@@ -111,26 +112,33 @@ def structural_problems(schema: Schema, table: pa.Schema) -> dict[str, str]:
             problems[name] = f"there is no column {name!r}{hint}"
         elif occurrences[name] > 1:
             problems[name] = f"there are {occurrences[name]} columns {name!r}, rename all but one"
-        elif not accepts_type(schema[name], table.field(name).type):
-            kind = table.field(name).type
-            problems[name] = f"column {name!r} holds {kind}, which cannot be read as {schema[name].kind}"
-        elif problem := _lost_zeros_problem(schema[name], table.field(name).type):
-            problems[name] = problem
     return problems
 
 
-def _lost_zeros_problem(attribute: Attribute, kind: pa.DataType) -> str | None:
-    """What is wrong if the schema lists texts such as '001' and the column holds numbers, which never equal them."""
-    if not isinstance(attribute, Categorical) or not arrays.is_number(arrays.value_type(kind)):
-        return None
-    padded = next((v for v in attribute.values if isinstance(v, str) and re.fullmatch("0[0-9]+", v)), None)
-    if padded is None:
+def type_remarks(schema: Schema, table: pa.Schema) -> list[str]:
+    """What the data owner should know about the types of columns; a release reads all of them without a word.
+
+    Privacy: types may depend on entries, so the result is private.
+    """
+    fields = [(schema[name], table.field(name).type) for name in schema.columns if table.names.count(name) == 1]
+    return [remark for attribute, kind in fields if (remark := _type_remark(attribute, kind))]
+
+
+def _type_remark(attribute: Attribute, kind: pa.DataType) -> str | None:
+    if not arrays.is_scalar(arrays.value_type(kind)):
+        return f"column {attribute.name!r} holds {kind}, so its cells are not single values of kind {attribute.kind}"
+    padded = [value for value in _listed_values(attribute) if isinstance(value, str) and re.fullmatch("0[0-9]+", value)]
+    if not padded or not arrays.is_number(arrays.value_type(kind)):
         return None
     return (
-        f"column {attribute.name!r} holds {kind}, which has no leading zeros, but the schema lists {padded!r}, so "
-        "every such row would be counted as another value; read the column as text (with pandas: "
+        f"column {attribute.name!r} holds {kind}, which has no leading zeros, but the schema lists {padded[0]!r}, so "
+        "every such row is counted as another value; read the column as text (with pandas: "
         f"dtype={{{attribute.name!r}: str}})"
     )
+
+
+def _listed_values(attribute: Attribute) -> tuple[Value, ...]:
+    return attribute.values if isinstance(attribute, Categorical) else ()
 
 
 def _combine_chunks(column: pa.Array | pa.ChunkedArray) -> pa.Array:

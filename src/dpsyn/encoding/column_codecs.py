@@ -1,9 +1,13 @@
 """One column of a table ⇄ fine codes.
 
-Encoding is total: an array whose type fits has a code for each of its entries. Arrow reads all entries in the usual
-spelling at once. Entries in any other spelling are read one by one, each distinct text once, by the specification in
-``entry_parser``. The fast path takes only entries that match a pattern on which Arrow and the specification agree: the
-code of an entry must not depend on other entries.
+Encoding is total: an array of any type has a code for each of its entries. A type never decides whether a table can be
+read, because libraries infer types from entries: one empty cell makes a column of integers floating-point, one word
+makes it text, and a column that is empty but for one entry has the type of that entry, whatever it is. An entry of a
+type that an attribute does not have, such as a date where numbers are declared, is read like its text in a CSV file.
+
+Arrow reads all entries in the usual spelling at once. Entries in any other spelling are read one by one, each distinct
+text once, by the specification in ``entry_parser``. The fast path takes only entries that match a pattern on which
+Arrow and the specification agree: the code of an entry must not depend on other entries.
 """
 
 from __future__ import annotations
@@ -43,6 +47,8 @@ MISSING_STEP = -1
 MAX_HASHED_VALUES = 50_000
 """The longest list that Arrow looks up. Arrow rebuilds its hash table for every batch, so longer lists use a dict."""
 
+_TRUTH_NUMBERS = {"true": 1, "false": 0}
+
 _WHOLE_NUMBER = r"^-?[0-9]{1,18}$"
 _DECIMAL_NUMBER = r"^-?[0-9]{1,15}(\.[0-9]{1,15})?$"
 _ISO = r"^[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)?$"
@@ -59,11 +65,8 @@ class EncodedColumn:
 class ColumnCodec(Protocol):
     """How the column of one attribute is read from a table and written to a table."""
 
-    def accepts(self, kind: pa.DataType) -> bool:
-        """Whether arrays of a type can be read."""
-
     def read(self, array: pa.Array) -> EncodedColumn:
-        """Encode an array whose type is accepted."""
+        """Encode an array of any type."""
 
     def write(self, codes: FineCodes, rng: np.random.Generator) -> pa.Array:
         """Decode codes to values; where a code stands for several values, one is sampled uniformly."""
@@ -79,19 +82,6 @@ def column_codec_for(attribute: Attribute) -> ColumnCodec:
         case Datetime():
             return DateCodec(attribute)
     raise InternalError(f"attribute {attribute.name!r} of kind {type(attribute).__name__} has no codes")
-
-
-def accepts_type(attribute: Attribute, kind: pa.DataType) -> bool:
-    """Whether an attribute can be read from arrays of a type, whatever they hold."""
-    kind = arrays.value_type(kind)
-    instant = arrays.is_instant(kind) or pa.types.is_time(kind)
-    match attribute:
-        case Integer() | Real():
-            return arrays.is_scalar(kind) and not instant
-        case Datetime():
-            years = attribute.resolution == "year" and pa.types.is_integer(kind)
-            return bool(arrays.is_text(kind) or arrays.is_instant(kind) or pa.types.is_null(kind) or years)
-    return arrays.is_scalar(kind)
 
 
 def narrowest_dtype(size: int) -> np.dtype[Any]:
@@ -114,23 +104,16 @@ class ListedCodec:
         self._null_cell, self._other_cell = attribute.null_cell, attribute.other_cell
         self._value_array = _build_typed_array([*values, *([None] if attribute.has_missing else [])])
 
-    def accepts(self, kind: pa.DataType) -> bool:
-        """Whether every entry of a type is one plain value: text, a truth value, a number, a date."""
-        return accepts_type(self.attribute, kind)
-
     def read(self, array: pa.Array) -> EncodedColumn:
         """Encode every entry by its text."""
         if pa.types.is_dictionary(array.type):
             return read_through_dictionary(array, self.read)
-        if arrays.is_instant(array.type) or pa.types.is_time(array.type):
-            array = arrays.drop_time_zone(array).cast(pa.string())
-        if pa.types.is_decimal(array.type) and not pa.types.is_decimal256(array.type):
-            array = array.cast(pa.decimal128(38, array.type.scale))
-        if arrays.is_text(array.type):
-            array = arrays.as_binary(array)
-            if len(self.values) <= MAX_HASHED_VALUES:
-                return self._read_text(array)
-        return EncodedColumn(*arrays.map_distinct(array, self._read_value, self.dtype))
+        if arrays.is_number(array.type) or pa.types.is_boolean(array.type) or pa.types.is_null(array.type):
+            return EncodedColumn(*arrays.map_distinct(arrays.widen_decimals(array), self._read_value, self.dtype))
+        texts = arrays.as_binary(array) if arrays.is_text(array.type) else entry_parser.entry_texts(array)
+        if len(self.values) <= MAX_HASHED_VALUES:
+            return self._read_text(texts)
+        return EncodedColumn(*arrays.map_distinct(texts, self._read_value, self.dtype))
 
     def _read_text(self, texts: pa.Array) -> EncodedColumn:
         indices = pc.index_in(texts, value_set=self._listed.cast(texts.type))
@@ -278,10 +261,6 @@ class NumberCodec(RangedCodec):
         numbers = {entry_parser.read_number(text) for text in attribute.null_spellings}
         self._null_numbers = {number for number in numbers if number is not None and abs(number) < _FAR}
 
-    def accepts(self, kind: pa.DataType) -> bool:
-        """Whether a type is a number, a truth value, text, or a dictionary of those."""
-        return accepts_type(self._attribute, kind)
-
     def read_coordinates(self, array: pa.Array) -> tuple[NDArray[Any], EntryStatuses]:
         """The nearest lattice point of every number; numbers far beyond a bound are moved just beyond it."""
         numbers, statuses = self._read_numbers(array)
@@ -299,6 +278,8 @@ class NumberCodec(RangedCodec):
             return np.zeros(len(array), np.int64), np.full(len(array), EMPTY, np.uint8)
         if pa.types.is_boolean(kind):
             array = array.cast(pa.int8())
+        if not arrays.is_number(array.type):
+            return self._read_texts(entry_parser.entry_texts(array))
         fits_int64 = pa.types.is_integer(array.type) and array.type != pa.uint64()
         numbers = arrays.as_numbers(array.cast(pa.int64() if fits_int64 else pa.float64(), safe=False))
         empty = arrays.null_mask(array) | self._spells_null(numbers)
@@ -317,8 +298,11 @@ class NumberCodec(RangedCodec):
         return self._parse_texts(texts, _DECIMAL_NUMBER, pa.float64(), self._read_number)
 
     def _read_number(self, text: str) -> int | float | None:
-        """Read one number by the specification, clipped to 64 bits; not-a-number if it is a spelling of missing."""
-        number = entry_parser.read_number(text)
+        """Read one number by the specification, clipped to 64 bits; not-a-number if it is a spelling of missing.
+
+        The truth values are 1 and 0, as in a column of them, which one empty cell turns into text.
+        """
+        number = _TRUTH_NUMBERS.get(text.strip().lower(), entry_parser.read_number(text))
         if number is None:
             return None
         if number in self._null_numbers:
@@ -341,23 +325,15 @@ class DateCodec(RangedCodec):
         instants = {_read_micros(text) for text in attribute.null_spellings}
         self._null_micros = {micros for micros in instants if micros is not None}
 
-    def accepts(self, kind: pa.DataType) -> bool:
-        """Whether a type is a date, a timestamp or text; integers are accepted if the resolution is a year."""
-        return accepts_type(self._attribute, kind)
-
     def read_coordinates(self, array: pa.Array) -> tuple[NDArray[Any], EntryStatuses]:
         """The time unit, such as the day, that every instant falls into."""
-        if arrays.is_text(array.type):
-            micros, statuses = self._read_texts(arrays.as_binary(array))
+        if not arrays.is_instant(array.type):  # texts; years, or the digits of another format, may be numbers
+            texts = arrays.as_binary(array) if arrays.is_text(array.type) else entry_parser.entry_texts(array)
+            micros, statuses = self._read_texts(texts)
             return self._floor(micros.view("datetime64[us]")), statuses
-        statuses = np.where(arrays.null_mask(array), EMPTY, IN_DOMAIN).astype(np.uint8)
-        if pa.types.is_null(array.type):
-            return np.zeros(len(array), np.int64), statuses
-        if pa.types.is_integer(array.type):
-            return arrays.as_numbers(array.cast(pa.float64(), safe=False)) - 1970, statuses
         instants = arrays.as_instants(array)
-        statuses[self._spells_null(instants)] = EMPTY
-        return self._floor(instants), statuses
+        empty = arrays.null_mask(array) | self._spells_null(instants)
+        return self._floor(instants), np.where(empty, EMPTY, IN_DOMAIN).astype(np.uint8)
 
     def _read_texts(self, texts: pa.Array) -> tuple[NDArray[np.int64], EntryStatuses]:
         if self._attribute.format is None:

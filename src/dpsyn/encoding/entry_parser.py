@@ -6,10 +6,12 @@ codes of another person's row, and a marginal would have a larger sensitivity th
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import re
 from collections import Counter
 
+import numpy as np
 import pyarrow as pa
 
 from dpsyn.encoding import arrays
@@ -40,16 +42,26 @@ def text_of_entry(value: object) -> str | None:
         return text_of_bytes(value)
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
+    if isinstance(value, dt.datetime):
+        instant = value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
+        text = str(instant)
+        return text.rstrip("0").removesuffix(".") if "." in text else text
     return str(value)
 
 
 def bytes_of_object(value: object) -> bytes | None:
-    """The text of any Python object as bytes; a replacement character if the object cannot be converted."""
+    """The text of any Python object as bytes; a replacement character if the object cannot be converted.
+
+    Bytes and surrogates, which are no text, are kept: different ids must stay different.
+    """
     try:
+        if isinstance(value, bytes):
+            return value
         if str(value) in ("<NA>", "NaT") and type(value).__module__.startswith("pandas"):
             return None
-        text = text_of_entry(value)
-        return None if text is None else text.encode("utf-8", "replace")
+        value = value.item() if isinstance(value, np.bool_ | np.number) else value
+        text = text_of_entry(value.real if isinstance(value, complex) and not value.imag else value)
+        return None if text is None else text.encode("utf-8", "surrogatepass")
     except Exception:  # an object's own methods may raise anything, and one entry must not stop the reading
         return "\ufffd".encode()
 
@@ -90,7 +102,10 @@ def are_numbers(values: tuple[Value, ...]) -> bool:
 
 
 def entry_texts(array: pa.Array) -> pa.Array:
-    """The text of every entry as bytes, in the spelling of ``text_of_entry``; nulls stay null."""
+    """The text of every entry as bytes, in the spelling of ``text_of_entry``; nulls stay null.
+
+    Every type has texts, also lists, structures and durations, which no kind of attribute has as values.
+    """
     kind = array.type
     if pa.types.is_dictionary(kind):
         return entry_texts(array.dictionary).take(array.indices)
@@ -100,16 +115,22 @@ def entry_texts(array: pa.Array) -> pa.Array:
         array = _as_integers_if_whole(array)
     if arrays.is_text(array.type):
         texts = arrays.as_binary(array)
-    elif (
-        pa.types.is_integer(array.type)
-        or pa.types.is_boolean(kind)
-        or arrays.is_instant(kind)
-        or pa.types.is_time(kind)
-    ):
-        texts = arrays.drop_time_zone(array).cast(pa.large_string())
-    else:
+    elif pa.types.is_integer(array.type) or pa.types.is_boolean(kind):
+        texts = array.cast(pa.large_string())
+    elif arrays.is_instant(kind) or pa.types.is_time(kind):
+        texts = arrays.instant_texts(array)
+    elif arrays.is_number(array.type):
         texts = _texts_by_dictionary(array)
+    else:
+        texts = pa.array([_bytes_of_scalar(scalar) for scalar in array], pa.large_binary())
     return texts.cast(pa.large_binary())
+
+
+def _bytes_of_scalar(scalar: pa.Scalar) -> bytes | None:
+    try:
+        return bytes_of_object(scalar.as_py())
+    except Exception:  # Python may have no such value, and one entry must not stop the reading
+        return "\ufffd".encode()
 
 
 def _as_integers_if_whole(array: pa.Array) -> pa.Array:
@@ -121,7 +142,7 @@ def _as_integers_if_whole(array: pa.Array) -> pa.Array:
 
 
 def _texts_by_dictionary(array: pa.Array) -> pa.Array:
-    encoded = array.dictionary_encode()
+    encoded = arrays.widen_decimals(array).dictionary_encode()
     texts = [text_of_entry(value) for value in encoded.dictionary.to_pylist()]
     return pa.array([None if text is None else text.encode() for text in texts], pa.large_binary()).take(
         encoded.indices

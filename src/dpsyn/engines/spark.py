@@ -25,7 +25,7 @@ from dpsyn.engines import spark_tasks
 from dpsyn.engines.bounded_rows import BoundedRows
 from dpsyn.engines.counting_queries import ColumnCodesQuery, CountingQuery, MarginalsQuery, TextsQuery
 from dpsyn.engines.engine import CliqueAxes, Counts, Opaque
-from dpsyn.engines.stream import open_attribute, require_fitting, require_origin
+from dpsyn.engines.stream import open_attribute, require_origin
 from dpsyn.errors import DPSynError, MissingExtraError, SourceError
 from dpsyn.schema import Schema
 from dpsyn.sources import Source, redact_address
@@ -175,7 +175,6 @@ class SparkEngine(Opaque):
 
     def count_column(self, name: str, column: ColumnCodec, size: int) -> Counts:
         """The number of counted rows with each code that another column codec reads from an attribute."""
-        require_fitting(column, name, self._table.schema)
         return self._answer_query(ColumnCodesQuery(name, column, size))
 
     def with_schema(self, schema: Schema) -> Self:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Self, TypeVar
 
-import pyarrow as pa
-
 from dpsyn.encoding import Codec, ColumnCodec, Recoding
 from dpsyn.engines.bounded_rows import BoundedRows
 from dpsyn.engines.counting_queries import ColumnCodesQuery, CountingQuery, MarginalsQuery, TextsQuery
 from dpsyn.engines.engine import CliqueAxes, Counts, Opaque
-from dpsyn.errors import InternalError, SchemaError, SourceError
+from dpsyn.errors import InternalError, SchemaError
 from dpsyn.schema import Open, Schema
 
 A = TypeVar("A")
@@ -34,7 +32,6 @@ class BatchEngine(Opaque):
 
     def count_column(self, name: str, column: ColumnCodec, size: int) -> Counts:
         """The number of counted rows with each code that another column codec reads from an attribute."""
-        require_fitting(column, name, self._rows.source.schema)
         self._rows.require_rereadable(f"another encoding of {name!r} needs a reading of its own")
         return self._answer_query(ColumnCodesQuery(name, column, size))
 
@@ -63,13 +60,6 @@ def open_attribute(schema: Schema, name: str) -> Open:
     if not isinstance(attribute, Open):
         raise SchemaError(f"{name!r} is {attribute.kind}; only the texts of open attributes can be counted")
     return attribute
-
-
-def require_fitting(column: ColumnCodec, name: str, table: pa.Schema) -> None:
-    """Refuse a column codec that does not accept the type of a column."""
-    kind = table.field(name).type
-    if not column.accepts(kind):
-        raise SourceError(f"column {name!r} holds {kind}, which cannot be encoded in the requested way")
 
 
 # ── tables that are larger than memory ───────────────────────────────────────────────────────────────────────

@@ -35,10 +35,6 @@ class MagnitudeColumn:
         self._numbers = NumberCodec(attribute)
         self._low, self._high = attribute.origin, attribute.origin + attribute.steps - 1
 
-    def accepts(self, kind: pa.DataType) -> bool:
-        """Whether numbers can be read from a column of this type."""
-        return self._numbers.accepts(kind)
-
     def read(self, array: pa.Array) -> EncodedColumn:
         """The bucket of every cell; numbers out of range are clipped to the nearer bound, as everywhere."""
         if pa.types.is_dictionary(array.type):

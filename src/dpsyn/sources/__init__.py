@@ -3,6 +3,7 @@
 from dpsyn.sources.addresses import is_postgres_address, redact_address
 from dpsyn.sources.baskets import has_basket_ids, open_basket_source
 from dpsyn.sources.factory import is_pattern, open_source, read_table
+from dpsyn.sources.files import describe_irregular_lines
 from dpsyn.sources.source import (
     BATCH_ROWS,
     Protect,
@@ -22,6 +23,7 @@ __all__ = [
     "QueryAnswer",
     "Source",
     "check_protect",
+    "describe_irregular_lines",
     "encode_batches",
     "has_basket_ids",
     "is_pattern",

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.ipc as paipc
 
+from dpsyn.encoding.entry_parser import bytes_of_object
 from dpsyn.errors import SourceError
 from dpsyn.sources.files import FilePiece, redact_path
 from dpsyn.sources.source import BATCH_ROWS, attempt, guard_batches
@@ -98,6 +99,20 @@ def _open_stream(data: Any) -> pa.RecordBatchReader:
         return data
     if isinstance(data, pa.Table):
         return data.to_reader(max_chunksize=BATCH_ROWS)
-    if type(data).__module__.partition(".")[0] == "polars" and "Object" in [str(kind) for kind in data.dtypes]:
-        raise SourceError("the given DataFrame has a column of Python objects; convert it to text first")
+    if type(data).__module__.partition(".")[0] == "polars" and hasattr(data, "with_columns"):
+        data = data.with_columns([_as_text(data[name]) for name in data.columns if not _is_arrow_like(data[name])])
     return pa.RecordBatchReader.from_stream(data)
+
+
+def _is_arrow_like(series: Any) -> bool:
+    """Whether Arrow has the type of a polars series; it has no type for Python objects and integers of 128 bits."""
+    try:
+        pa.RecordBatchReader.from_stream(series[:0].to_frame())
+    except Exception:  # polars raises errors of its own
+        return False
+    return True
+
+
+def _as_text(series: Any) -> Any:
+    """A polars series as text, entry by entry."""
+    return type(series)(series.name, pa.array([bytes_of_object(value) for value in series], pa.large_binary()))

@@ -53,8 +53,8 @@ class DuckDBSource:
     ) -> None:
         self.label, self.byte_size = label, size
         self.answer, self.paths = answer, tuple(paths)
-        self._relation, self._scanned = relation, scanned
-        self.schema = attempt(lambda: _open_stream(relation.limit(0)).schema, label, _FAILED)
+        self._relation, self._scanned = attempt(lambda: _as_arrow_types(relation), label, _FAILED), scanned
+        self.schema = attempt(lambda: _open_stream(self._relation.limit(0)).schema, label, _FAILED)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows of the result."""
@@ -309,7 +309,7 @@ def _as_scanned(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _as_text(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The entries as text; one that is not UTF-8 becomes null."""
+    """The entries as text; invalid bytes become replacement characters."""
     raw = array.cast(pa.large_binary() if kind == pa.large_string() else pa.binary())
     try:
         return raw.cast(kind)  # checks each entry
@@ -318,10 +318,7 @@ def _as_text(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _decode(entry: bytes | None) -> str | None:
-    try:
-        return None if entry is None else entry.decode()
-    except UnicodeDecodeError:
-        return None
+    return None if entry is None else entry.decode("utf-8", "replace")
 
 
 def _read_relation(
@@ -376,6 +373,16 @@ def _prepare_query(duckdb: Any, connection: Any, statement: str, label: str) -> 
 
 def _first_line(error: Exception) -> str:
     return str(error).splitlines()[0]
+
+
+def _as_arrow_types(relation: Any) -> Any:
+    """A relation with text instead of types that Arrow does not have; DuckDB infers BIGNUM from one long number."""
+    lacking = [str(kind) in ("BIGNUM", "BIT") for kind in relation.types]
+    names = [quote(name) for name in relation.columns]
+    texts = [
+        f"CAST({name} AS VARCHAR) AS {name}" if lacks else name for name, lacks in zip(names, lacking, strict=True)
+    ]
+    return relation.project(", ".join(texts)) if any(lacking) else relation
 
 
 def _open_stream(relation: Any) -> pa.RecordBatchReader:

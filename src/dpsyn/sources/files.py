@@ -11,26 +11,30 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from dpsyn.encoding.entry_parser import entry_texts
 from dpsyn.errors import SourceError
 from dpsyn.sources.source import Source
 
 
 class MultiFileSource:
-    """Files with the same columns, read one after another."""
+    """Files with the same columns, read one after another; a column whose type differs is read as text."""
 
     rereadable = True
 
     def __init__(self, parts: Sequence[Source], label: str) -> None:
         self.label, self._parts = label, tuple(parts)
         self.paths = tuple(path for part in self._parts for path in getattr(part, "paths", ()))
-        self.schema = self._parts[0].schema
-        for part in self._parts[1:]:
-            refuse_differing_columns(part.schema, self.schema, label)
+        self.schema = unify_schemas([part.schema for part in self._parts], label)
         self.byte_size: int | None = sum(part.byte_size or 0 for part in self._parts)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows, file by file."""
-        return chain.from_iterable(part.batches(columns) for part in self._parts)
+        batches = chain.from_iterable(part.batches(columns) for part in self._parts)
+        return (unify_types(batch, self.schema) for batch in batches)
+
+    def describe_irregular_lines(self, max_bytes: int | None = None) -> list[str]:
+        """What is irregular in each of the files; private, like that of one file."""
+        return [f"{part.label}: {line}" for part in self._parts for line in describe_irregular_lines(part, max_bytes)]
 
     def pieces(self) -> list[Any]:
         """The pieces of all files."""
@@ -62,7 +66,36 @@ def redact_path(path: str | Path) -> str:
     return os.sep.join(f"{name.partition('=')[0]}=…" if "=" in name else name for name in str(path).split(os.sep))
 
 
-def refuse_differing_columns(schema: pa.Schema, first: pa.Schema, label: str) -> None:
+def describe_irregular_lines(source: Source, max_bytes: int | None = None) -> list[str]:
+    """What is irregular in the lines of a source, if it consists of text files; see ``CsvSource``."""
+    describe: Any = getattr(source, "describe_irregular_lines", None)
+    return list(describe(max_bytes)) if describe else []
+
+
+def unify_schemas(schemas: Sequence[pa.Schema], label: str) -> pa.Schema:
+    """The common columns of files; those whose type is not the same in all files are text.
+
+    Privacy: names are public. Types are not, because a library may have inferred them from the entries of each file: a
+    column that is empty in one of them often has another type there. So types refuse nothing.
+    """
+    first = schemas[0]
+    for schema in schemas[1:]:
+        _refuse_differing_names(schema, first, label)
+    kinds = [{schema.field(name).type for schema in schemas} if len(schemas) > 1 else set() for name in first.names]
+    fields = zip(first, kinds, strict=True)
+    return pa.schema([field if len(types) < 2 else pa.field(field.name, pa.large_binary()) for field, types in fields])
+
+
+def unify_types(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch of a file in the types of the common columns."""
+    kinds = [schema.field(name).type for name in batch.schema.names]
+    if kinds == batch.schema.types:
+        return batch
+    arrays = [a if a.type == kind else entry_texts(a) for a, kind in zip(batch.columns, kinds, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+def _refuse_differing_names(schema: pa.Schema, first: pa.Schema, label: str) -> None:
     """Refuse a file whose columns differ from those of the first file: it would read as nulls, or fail midway."""
     for name in sorted({*schema.names, *first.names}):
         if schema.names.count(name) > 1 or first.names.count(name) > 1:
@@ -70,10 +103,6 @@ def refuse_differing_columns(schema: pa.Schema, first: pa.Schema, label: str) ->
         if name not in schema.names or name not in first.names:
             raise SourceError(
                 f"{label}: column {name!r} is in some files but not in others; give all files this column"
-            )
-        if schema.field(name).type != first.field(name).type:
-            raise SourceError(
-                f"{label}: column {name!r} has different types in different files; give all the same type"
             )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from dpsyn.encoding.entry_parser import bytes_of_object
@@ -12,13 +13,16 @@ from dpsyn.errors import SourceError
 from dpsyn.sources.source import BATCH_ROWS, attempt, guard_batches
 
 _UNKNOWN = "a column has a type that Arrow cannot convert; convert it to text first"
+_ARROW_KINDS = "biufM"
+"""The kinds of numpy types that Arrow converts: truth values, whole and floating-point numbers, timestamps."""
 
 
 class PandasSource:
     """A pandas DataFrame.
 
     Columns of Python objects are read as text, entry by entry. Their Arrow type would depend on the values, so one row
-    could change how another row is read, or make the reading fail.
+    could change how another row is read, or make the reading fail. Other types that pandas may infer from values and
+    that are not those of an attribute, such as complex numbers, durations and periods, are read in the same way.
     """
 
     rereadable = True
@@ -30,7 +34,10 @@ class PandasSource:
             raise SourceError(f"{self.label} has more than one level of column names; flatten them first")
         self._frame = frame
         self._names = [str(name) for name in frame.columns]
-        kinds = [_arrow_type(frame.iloc[:0, index]) for index in range(len(self._names))]
+        kinds = [
+            attempt(lambda index=index: _arrow_array(frame.iloc[:0, index]).type, self.label, _UNKNOWN)  # type: ignore[misc]
+            for index in range(len(self._names))
+        ]
         self.schema = pa.schema(list(zip(self._names, kinds, strict=True)))
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -45,21 +52,22 @@ class PandasSource:
             yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
-def _arrow_type(empty: Any) -> pa.DataType:
-    """The Arrow type of a column, given without its rows; a type that no attribute accepts if Arrow has none."""
-    try:
-        return attempt(lambda: _arrow_array(empty).type, "the given DataFrame", _UNKNOWN)
-    except SourceError:
-        return pa.list_(pa.null())
-
-
 def _arrow_array(series: Any) -> pa.Array:
     kind = series.dtype
     if str(kind) == "category":
         categories = series.cat.categories
         codes = pa.array(series.cat.codes.to_numpy(), mask=series.isna().to_numpy())
         return pa.DictionaryArray.from_arrays(codes.cast(pa.int32()), _arrow_array(categories.to_series()))
-    if str(kind) == "object" or getattr(kind, "storage", "") == "python":
-        return pa.array([bytes_of_object(value) for value in series], pa.binary())
+    if not _is_arrow_like(kind):
+        return pa.array([bytes_of_object(value) for value in series], pa.large_binary())
     array = pa.array(series, from_pandas=True)
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _is_arrow_like(kind: Any) -> bool:
+    """Whether Arrow has a type for a type of pandas, whatever the values are."""
+    if getattr(kind, "storage", "") == "pyarrow" or hasattr(kind, "pyarrow_dtype"):
+        return True
+    if isinstance(kind, np.dtype) or hasattr(kind, "numpy_dtype"):  # the latter keeps nulls apart from the values
+        return np.dtype(getattr(kind, "numpy_dtype", kind)).kind in _ARROW_KINDS
+    return str(kind).startswith("datetime64[")  # with a time zone

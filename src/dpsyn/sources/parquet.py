@@ -12,7 +12,7 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as papq
 
 from dpsyn.errors import SourceError
-from dpsyn.sources.files import FilePiece, redact_path, refuse_differing_columns, refuse_duplicate_files
+from dpsyn.sources.files import FilePiece, redact_path, refuse_duplicate_files, unify_schemas, unify_types
 from dpsyn.sources.source import BATCH_ROWS, attempt, guard_batches
 
 _BROKEN = "the file may be cut off, or it may not be Parquet"
@@ -40,9 +40,7 @@ class ParquetSource:
         if not self._parts:
             raise SourceError(f"{self.label} holds no Parquet file; give a file, or a folder with Parquet files")
         self.paths = tuple(Path(part.path) for part in self._parts)
-        self.schema = _read_schema(self._parts[0])
-        for part in self._parts[1:]:
-            refuse_differing_columns(_read_schema(part), self.schema, self.label)
+        self.schema = unify_schemas([_read_schema(part) for part in self._parts], self.label)
         self.byte_size: int | None = attempt(
             lambda: sum(Path(part.path).stat().st_size for part in self._parts),
             self.label,
@@ -52,7 +50,8 @@ class ParquetSource:
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows, file by file."""
         for part in self._parts:
-            yield from guard_batches(lambda part=part: _read(part, columns), redact_path(part.path), _BROKEN)  # type: ignore[misc]
+            for batch in guard_batches(lambda part=part: _read(part, columns), redact_path(part.path), _BROKEN):  # type: ignore[misc]
+                yield unify_types(batch, self.schema)
 
     def pieces(self) -> list[FilePiece]:
         """Pieces of about equal size, made of whole row groups."""
