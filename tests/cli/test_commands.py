@@ -281,8 +281,17 @@ def test_a_check_names_the_first_line_with_another_number_of_cells(
 
     code = run(["schema", "check", "schema.yaml", "people.csv"])
 
-    assert code == 2
-    assert "Line 202 is the first with a different number of cells" in capsys.readouterr().err
+    assert code == 0
+    assert "Probably a mistake: line 202 has more or fewer cells than the first line" in capsys.readouterr().out
+
+
+def test_a_draft_notes_lines_with_another_number_of_cells(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    people.write_text(CSV + "one,two\n", "utf-8")
+
+    assert run(["schema", "draft", "people.csv", "-o", "schema.yaml"]) == 0
+
+    assert "Note: Line 202 has more or fewer cells than the first line" in capsys.readouterr().err
+    assert "# Line 202 has more or fewer cells" in Path("schema.yaml").read_text("utf-8")
 
 
 def test_a_query_reads_from_a_database(people: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,11 +22,26 @@ def test_rows_that_break_a_rule_are_counted_rule_by_rule() -> None:
     assert fit.skipped == ("rule 3",)
 
 
-def test_numbers_that_lost_their_leading_zeros_are_reported_as_in_a_release(tmp_path: Path) -> None:
+def test_numbers_that_lost_their_leading_zeros_are_remarked_on(tmp_path: Path) -> None:
     papq.write_table(pa.table({"ward": [1, 7]}), tmp_path / "wards.parquet")
     schema = Schema(attributes=(Categorical(name="ward", values=("001", "007")),))
 
     fit = check_table(schema, tmp_path / "wards.parquet")
 
-    (problem,) = fit.problems
-    assert "column 'ward' holds int64, which has no leading zeros, but the schema lists '001'" in problem
+    (remark,) = fit.remarks
+    assert "column 'ward' holds int64, which has no leading zeros, but the schema lists '001'" in remark
+    assert not fit.problems
+
+
+def test_irregular_lines_are_remarked_on_file_by_file(tmp_path: Path) -> None:
+    """A cell of more than 131,072 characters, which Python's csv module refuses, and a ragged line."""
+    (tmp_path / "a.csv").write_text("ward,b\n1,2\n" + "x" * 200_000 + ",1\n3\n")
+    (tmp_path / "b.csv").write_text("ward,b\n1,2\n")
+    schema = Schema(attributes=(Categorical(name="ward", values=("1", "3")),))
+
+    fit = check_table(schema, str(tmp_path / "*.csv"))
+
+    ragged, long = fit.remarks
+    assert ragged.startswith(f"{tmp_path / 'a.csv'}: line 4 has more or fewer cells than the first line")
+    assert long.startswith(f"{tmp_path / 'a.csv'}: line 3 has a cell of more than 65,536 bytes")
+    assert (fit.rows, fit.attributes[0].inside) == (4, 3)

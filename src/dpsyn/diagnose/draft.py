@@ -22,10 +22,13 @@ from dpsyn.schema import yaml_io
 from dpsyn.schema.files import SCHEMA_FORMAT, SCHEMA_KEY
 from dpsyn.schema.grid import MAX_GRID_CELLS
 from dpsyn.schema.ranges import MAX_LATTICE_STEPS, MAX_REAL_COORDINATE
-from dpsyn.sources import Source, open_source
+from dpsyn.sources import Source, describe_irregular_lines, open_source
 
 MAX_DRAFT_ROWS = 1_000_000
 """Rows that a draft reads; more would hardly change the guess."""
+
+MAX_SEARCHED_BYTES = 1 << 28
+"""Bytes of a text file that a draft searches for irregular lines: a second of work."""
 
 MAX_DRAFT_CATEGORIES = 100
 """Distinct texts up to which a column is considered a list of categories; with more it is open text."""
@@ -66,10 +69,12 @@ def draft_schema(data: Any, *, query: str | None = None, rows: int | None = MAX_
     source = open_source(data, query=query)
     profiles = _profile_columns(source, rows)
     empty = not any(profile.rows for profile in profiles.values())
-    if empty:
-        warnings.warn(NO_ROWS_WARNING, UserWarning, stacklevel=2)
+    notes = [NO_ROWS_WARNING] * empty
+    notes += [f"{line[:1].upper()}{line[1:]}." for line in describe_irregular_lines(source, MAX_SEARCHED_BYTES)]
+    for note in notes:
+        warnings.warn(note, UserWarning, stacklevel=2)
     comments: dict[yaml_io.YamlPath, str] = {
-        (): (f"{NO_ROWS_WARNING}\n" if empty else "") + _HEADER + _column_notes(source.schema.names, profiles),
+        (): "".join(f"{note}\n" for note in notes) + _HEADER + _column_notes(source.schema.names, profiles),
         ("dataset",): "the name under which all releases of this table share a privacy budget",
         ("expected_size",): "a public estimate of the number of rows; it determines defaults",
         ("neighbors",): "add-remove hides whether a person is in the table; replace makes the number of persons public",

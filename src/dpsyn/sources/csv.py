@@ -8,26 +8,54 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
+from numpy.typing import NDArray
 
 from dpsyn.errors import SourceError
+from dpsyn.sources import kernels
 from dpsyn.sources.files import FilePiece, redact_path
-from dpsyn.sources.source import attempt, guard_batches
+from dpsyn.sources.source import attempt, guard_batches, map_in_threads
 
 BLOCK_BYTES = 1 << 22
-"""Bytes that are read at a time; no line can be longer."""
+"""Bytes that are read at a time; the header must fit into them."""
 
-_BROKEN = (
-    "it is not a well-formed CSV file: a line may have more or fewer fields than the header, or the file may be cut off"
-)
+MAX_CELL_BYTES = 1 << 16
+"""Bytes of a cell that are read; the rest of a longer cell is left out."""
 
+LOOKAHEAD_BYTES = 4 * BLOCK_BYTES
+"""Bytes in which the closing quote of a cell is searched, to find out whether the opening quote is one."""
+
+_BROKEN = "it may be cut off, or its format may not match its suffix"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LINE_BREAK = rb"\r\n|\r|\n"
 
+_IRREGULARITIES = {
+    kernels.RAGGED: "more or fewer cells than the first line: cells that are missing are empty, others are left out",
+    kernels.STRAY_QUOTE: "a cell that begins with a quote but does not end with one, so its quotes are read as text",
+    kernels.LONG_CELL: f"a cell of more than {MAX_CELL_BYTES:,} bytes, the rest of which is left out",
+}
+
+
+Records = bytes | memoryview
+Tally = NDArray[np.int64]
+"""For everything irregular, the number of records, and where in the file the first one begins."""
+
 
 class CsvSource:
-    """A CSV file whose entries stay raw bytes, because converting them to another type could fail on a value."""
+    """A CSV file; any bytes after its header are rows.
+
+    A record ends at a line break outside of quotes, and each record is one row: cells that it lacks are empty, surplus
+    ones are left out, long ones are cut after ``MAX_CELL_BYTES``. Quotes are special around a whole cell only;
+    otherwise they are text (see ``kernels.normalize_records``). Entries stay raw bytes, because converting them to
+    another type could fail on a value.
+
+    Privacy: reading fails if the file cannot be read or unpacked, never because of its rows. If every cell with a
+    delimiter, a quote or a line break is in quotes (RFC 4180), a record does not depend on other records, whatever its
+    cells hold and however long they are. For other files no reader can guarantee that: a quote that opens a cell of one
+    record may be closed by that of another.
+    """
 
     rereadable = True
 
@@ -36,24 +64,35 @@ class CsvSource:
         self.byte_size: int | None = path.stat().st_size
         self._path = path
         self.paths = (path,)
-        start = attempt(
-            lambda: _read_start(path), self.label, "it may be cut off, or its format may not match its suffix"
-        )
-        blank, rest = _split_blank_lines(start)
-        self._blank_lines = len(re.findall(_LINE_BREAK, blank))
+        start = attempt(lambda: _read_start(path), self.label, _BROKEN)
+        rest = start.removeprefix(_BYTE_ORDER_MARK).lstrip(b"\r\n")
         self._delimiter = "\t" if ".tsv" in path.suffixes else _guess_delimiter(rest)
-        header, self._has_rows = _read_header(rest, self._delimiter, self.label)
+        header, length = _read_header(rest, self._delimiter, self.label)
+        self._rows_offset = len(start) - len(rest) + length
         self.schema = pa.schema([(name, pa.binary()) for name in _parse_names(header, self._delimiter, self.label)])
 
-    def find_ragged_line(self) -> int | None:
-        """The number of the first line with more or fewer fields than the header; None if there is none.
+    def describe_irregular_lines(self, max_bytes: int | None = None) -> list[str]:
+        """What is irregular in the file: for each kind, the first line, how many there are, and how they are read.
+
+        With ``max_bytes``, only about so many bytes of the file are searched.
 
         Privacy: the result depends on rows. It is for the data owner alone; a release never reports it.
         """
-        with _open(self._path) as stream, io.TextIOWrapper(stream, "latin-1", newline="") as text:
-            records = csv.reader(text, delimiter=self._delimiter)
-            width = len(self.schema)
-            return next((records.line_num for record in records if record and len(record) != width), None)
+        return attempt(lambda: self._find_irregular_lines(max_bytes), self.label, _BROKEN)
+
+    def _find_irregular_lines(self, max_bytes: int | None) -> list[str]:
+        tally, searched = _new_tally(), 0
+        for records in self._read_records(tally):
+            searched += len(records)
+            if max_bytes is not None and searched >= max_bytes:
+                break
+        sentences = []
+        for kind, (count, offset) in enumerate(tally.tolist()):
+            if count:
+                lines = f"line {_line_at(self._path, offset):,}"
+                lines += " has" if count == 1 else f" is the first of {count:,} that have"
+                sentences.append(f"{lines} {_IRREGULARITIES[kind]}")
+        return sentences
 
     def pieces(self) -> list[FilePiece]:
         """The file as a whole."""
@@ -61,27 +100,107 @@ class CsvSource:
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows, each entry as the bytes in the file."""
-        if self._has_rows:
-            yield from guard_batches(lambda: self._read(columns), self.label, _BROKEN)
+        return guard_batches(lambda: self._read(columns), self.label, _BROKEN)
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        parse_options = pacsv.ParseOptions(
+            delimiter=self._delimiter,
+            newlines_in_values=True,
+            ignore_empty_lines=len(self.schema) > 1,  # in a table with one column an empty line is an empty entry
+        )
+        convert_options = pacsv.ConvertOptions(
+            include_columns=list(columns),
+            column_types={name: pa.binary() for name in columns},
+            check_utf8=False,
+            strings_can_be_null=False,
+        )
+
+        def parse(records: Records) -> pa.Table:
+            in_one_block = pacsv.ReadOptions(column_names=self.schema.names, block_size=len(records))
+            return pacsv.read_csv(pa.BufferReader(records), in_one_block, parse_options, convert_options)
+
+        def parse_any(records: Records) -> pa.Table:
+            try:
+                return parse(records)
+            except pa.ArrowInvalid:
+                pass  # a plain line has more or fewer cells than the header
+            return parse(self._normalize_all(records))
+
+        for table in map_in_threads(parse_any, self._read_records(), threads=1):
+            yield from table.to_batches()
+
+    def _read_records(self, tally: Tally | None = None) -> Iterator[Records]:
+        """The rows as well-formed CSV, some whole records at a time; irregular ones are counted in ``tally``.
+
+        Without a tally, lines without quotes are not inspected: they may have more or fewer cells than the header.
+        Memory is a few blocks, whatever the file holds.
+        """
+        state = np.zeros(kernels.STATE_WORDS, np.int64)
+        data, part_of_record, offset, read, final = b"", b"", self._rows_offset, 0, False
         with _open(self._path) as stream:
-            yield from pacsv.open_csv(
-                stream,
-                read_options=pacsv.ReadOptions(block_size=BLOCK_BYTES, skip_rows=self._blank_lines),
-                parse_options=pacsv.ParseOptions(
-                    delimiter=self._delimiter,
-                    newlines_in_values=True,
-                    ignore_empty_lines=len(self.schema)
-                    > 1,  # in a table with one column an empty line is an empty entry
-                ),
-                convert_options=pacsv.ConvertOptions(
-                    include_columns=list(columns),
-                    column_types={name: pa.binary() for name in columns},
-                    check_utf8=False,
-                    strings_can_be_null=False,
-                ),
-            )
+            stream.read(self._rows_offset)
+            while data or not final:
+                if not final and (not read or len(data) < BLOCK_BYTES):
+                    block = stream.read(BLOCK_BYTES)
+                    data, final = data + block, not block
+                if state[kernels.MODE] == kernels.RECORD_START:
+                    read = _end_of_plain_lines(data) if tally is None else 0
+                    read = read or kernels.end_of_regular_records(
+                        np.frombuffer(data, np.uint8), final, ord(self._delimiter), len(self.schema), MAX_CELL_BYTES
+                    )
+                    if read:
+                        yield memoryview(data)[:read]
+                        data, offset = data[read:], offset + read
+                        continue
+                read, written = self._normalize(data, offset, final, state, tally)
+                part_of_record += written
+                if part_of_record and state[kernels.MODE] == kernels.RECORD_START:
+                    yield part_of_record
+                    part_of_record = b""
+                data, offset = data[read:], offset + read
+
+    def _normalize_all(self, records: Records) -> bytes:
+        """Whole records as well-formed CSV."""
+        parts, state = [], np.zeros(kernels.STATE_WORDS, np.int64)
+        while len(records):
+            read, written = self._normalize(records, 0, True, state)
+            parts.append(written)
+            records = records[read:]
+        return b"".join(parts)
+
+    def _normalize(
+        self, data: Records, offset: int, final: bool, state: NDArray[np.int64], tally: Tally | None = None
+    ) -> tuple[int, bytes]:
+        """How many bytes were read, and their records as well-formed CSV (see ``kernels.normalize_records``)."""
+        width = len(self.schema)
+        out = np.empty(BLOCK_BYTES + 3 * (len(data) + 1) + width, np.uint8)
+        read, written = kernels.normalize_records(
+            np.frombuffer(data, np.uint8),
+            offset,
+            final,
+            ord(self._delimiter),
+            width,
+            MAX_CELL_BYTES,
+            LOOKAHEAD_BYTES,
+            state,
+            _new_tally() if tally is None else tally,
+            out,
+        )
+        return read, out[:written].tobytes()
+
+
+def _new_tally() -> Tally:
+    return np.zeros((kernels.IRREGULARITIES, 2), np.int64)
+
+
+def _end_of_plain_lines(data: bytes) -> int:
+    """The end of the last line; 0 if a line is long, or if there is a quote, so a record may be more than a line."""
+    if b'"' in data:
+        return 0
+    end = 0
+    while next_end := data.rfind(b"\n", end, end + MAX_CELL_BYTES) + 1:
+        end = next_end
+    return end if len(data) - end < MAX_CELL_BYTES else 0
 
 
 def _open(path: Path) -> pa.NativeFile:
@@ -94,11 +213,15 @@ def _read_start(path: Path) -> bytes:
     return start
 
 
-def _split_blank_lines(start: bytes) -> tuple[bytes, bytes]:
-    """The line breaks before the first line, and the rest of the text; without a byte order mark."""
-    text = start.removeprefix(_BYTE_ORDER_MARK)
-    rest = text.lstrip(b"\r\n")
-    return text[: len(text) - len(rest)], rest
+def _line_at(path: Path, offset: int) -> int:
+    """The number of the line that begins at a position of a file."""
+    line, last = 1, b""
+    with _open(path) as stream:
+        while offset and (block := stream.read(min(offset, BLOCK_BYTES))):
+            line += block.count(b"\n") + block.count(b"\r") - block.count(b"\r\n")
+            line -= last == b"\r" and block.startswith(b"\n")
+            offset, last = offset - len(block), block[-1:]
+    return line
 
 
 def _guess_delimiter(rest: bytes) -> str:
@@ -107,8 +230,8 @@ def _guess_delimiter(rest: bytes) -> str:
     return max(",;\t|", key=re.sub(r'"[^"]*"?', "", line).count)
 
 
-def _read_header(rest: bytes, delimiter: str, label: str) -> tuple[str, bool]:
-    """The header line as it is in the file, and whether anything follows it.
+def _read_header(rest: bytes, delimiter: str, label: str) -> tuple[str, int]:
+    """The header line as it is in the file, and its length in bytes with the line break.
 
     Line breaks inside quotes belong to the header, and quotes count only at the start of a name, as in Arrow's reader;
     so no row is read as a part of the header.
@@ -125,7 +248,7 @@ def _read_header(rest: bytes, delimiter: str, label: str) -> tuple[str, bool]:
             f"{label}: its first line, or a quote in it, does not end; the first line should name the columns"
         )
     try:
-        return line[1].decode(), line.end() < len(rest)
+        return line[1].decode(), line.end()
     except UnicodeDecodeError:
         raise SourceError(f"{label}: the names of the columns are not UTF-8; save the file in UTF-8") from None
 
