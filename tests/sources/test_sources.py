@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -268,8 +269,10 @@ def broken_files(folder: Path) -> Iterator[tuple[Any, str]]:
     yield folder / "none.csv", "there is no file"
     yield write("empty.csv", b""), "is empty"
     yield write("blank.csv", b"\n\n"), "is empty"
-    yield write("ragged.csv", f"a,b\n1,2\n{SECRET},2,3\n".encode()), "not a well-formed CSV"
-    yield write("late.csv", plain + f"{SECRET}\n".encode()), "not a well-formed CSV"
+    os.mkfifo(folder / "pipe.csv")
+    yield folder / "pipe.csv", r"pipe\.csv is neither a file nor a folder"
+    (folder / "zero.csv").symlink_to("/dev/zero")
+    yield folder / "zero.csv", r"zero\.csv is neither a file nor a folder"
     yield write("cut.csv.gz", gzip.compress(plain)[:-2000]), "cut off"
     yield write("plain.csv.gz", plain), "cut off, or its format may not match its suffix"
     yield write("wide.csv", "a,b\n1,2\n".encode("utf-16")), "UTF-8"
@@ -317,12 +320,20 @@ def test_parquet_files_with_other_columns_are_refused(tmp_path: Path) -> None:
         open_source(tmp_path)
 
 
-def test_parquet_files_with_other_types_are_refused(tmp_path: Path) -> None:
-    papq.write_table(TABLE, tmp_path / "a.parquet")
-    papq.write_table(TABLE.set_column(0, "age", TABLE["age"].cast(pa.string())), tmp_path / "b.parquet")
+@pytest.mark.parametrize("pattern", ["", "*.parquet"])
+def test_columns_whose_types_differ_from_file_to_file_are_read_as_text(tmp_path: Path, pattern: str) -> None:
+    """A library infers the type of each file, and may infer another one where a column is empty."""
+    first, second = TABLE.slice(0, 200), TABLE.slice(200)
+    for name in ("age", "seen", "ok"):
+        second = second.set_column(second.column_names.index(name), name, second[name].cast(pa.string()))
+    empty = pa.table({name: pa.nulls(3) for name in TABLE.column_names})
+    for number, part in enumerate((first, second, empty)):
+        papq.write_table(part, tmp_path / f"{number}.parquet")
+    missing = [size - 1 for size in CODEC.fine_sizes]
 
-    with pytest.raises(SourceError, match="column 'age' has different types in different files"):
-        open_source(tmp_path)
+    assert codes_of(tmp_path / pattern) == [*CODES.tolist(), *[missing] * 3]
+    if not pattern:
+        assert len(query_rows(tmp_path, "SELECT age FROM data")) == 503
 
 
 def test_a_file_that_a_pattern_lists_twice_is_read_once(tmp_path: Path) -> None:
@@ -426,9 +437,13 @@ def test_a_stream_that_raises_does_not_quote_entries() -> None:
     assert caught.value.__context__ is None
 
 
-def test_a_frame_of_bare_python_objects_is_refused() -> None:
-    with pytest.raises(SourceError, match="Python objects"):
-        open_source(pl.DataFrame({"age": [object()]}, schema={"age": pl.Object}))
+def test_a_polars_frame_of_python_objects_is_read_entry_by_entry() -> None:
+    frame = pl.DataFrame({"age": [7, None, "8", object()]}, schema={"age": pl.Object})
+    codec = Codec(Schema(attributes=(SCHEMA["age"],)))
+
+    codes = [row for batch in encode_batches(open_source(frame), codec) for row in batch[:, 0].tolist()]
+
+    assert codes == [7, 121, 8, 121]
 
 
 class Hostile:

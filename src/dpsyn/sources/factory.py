@@ -77,6 +77,7 @@ def open_source(
 def _open_path(path: Path, query: str | None, protect: Protect, other_suffixes: str) -> Source:
     if not is_pattern(path) and not attempt(path.exists, str(path)[:100], "give the path of a file or a folder"):
         raise SourceError(f"there is no file or folder {redact_path(path)}")
+    _refuse_special_file(path)
     if path.suffix.lower() in DATABASE_SUFFIXES and path.exists():
         return _open_database(path, query, protect)
     source = _open_pattern(path, other_suffixes) if is_pattern(path) else _source_class(path, other_suffixes)(path)
@@ -85,6 +86,15 @@ def _open_path(path: Path, query: str | None, protect: Protect, other_suffixes: 
     from dpsyn.sources.duckdb import query_files
 
     return query_files(source, path, query, protect)
+
+
+def _refuse_special_file(path: Path) -> None:
+    """Refuse a pipe, a device or a socket: it has no size, and it can be read only once or never ends."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise SourceError(
+            f"{redact_path(path)} is neither a file nor a folder, but a pipe, a device or a socket; save its rows to a "
+            "file, and give that"
+        )
 
 
 def is_pattern(path: str | Path) -> bool:
@@ -122,7 +132,7 @@ def _open_postgres(address: str, query: str | None, protect: Protect) -> Source:
 def _source_class(path: Path, other_suffixes: str) -> Callable[[Path], Source]:
     suffixes = [suffix.lower() for suffix in path.suffixes]
     kind = suffixes[-2] if len(suffixes) > 1 and suffixes[-1] in _COMPRESSED else "".join(suffixes[-1:])
-    if kind in (".csv", ".tsv") and path.is_file():
+    if kind in (".csv", ".tsv") and not path.is_dir():
         from dpsyn.sources.csv import CsvSource
 
         return CsvSource
