@@ -36,6 +36,11 @@ _EXPONENTIAL = "private/exponential_mechanism.py"
 _TABLE = "private/table.py"
 _COLUMN_CODECS = "encoding/column_codecs.py"
 _SOURCE = "sources/source.py"
+_CSV = "sources/csv.py"
+_CSV_KERNELS = "sources/kernels.py"
+_FILES = "sources/files.py"
+_PANDAS = "sources/pandas.py"
+_ARROW = "sources/arrow.py"
 
 _MODULE_LEVEL = ""
 
@@ -882,6 +887,86 @@ _CONTRIBUTIONS = (
         ),
         "engines/test_contribution_bounding",
     ),
+    _break(
+        "ids that a library turned into floats are other units",
+        _BOUNDING,
+        "normalize_ids",
+        Force("pc.any(...).as_py()", False),
+        "engines/test_contribution_bounding",
+    ),
+    _break(
+        "long ids that a reader cut are the same unit",
+        _BOUNDING,
+        "normalize_ids",
+        Replace("E = pc.or_(E, X)", "pc.is_in(E, pa.array([], pa.bool_()))"),
+        "engines/test_contribution_bounding",
+    ),
+)
+
+_VALUES = (
+    _break(
+        "a line with more or fewer cells makes a release fail",
+        _CSV,
+        "CsvSource._read",
+        Replace("parse(A._normalize_all(R))", "parse(R)"),
+        "sources/test_csv",
+    ),
+    _break(
+        "cells of a CSV file are not cut",
+        _CSV,
+        "CsvSource._normalize",
+        Replace("MAX_CELL_BYTES", "1 << 40"),
+        "sources/test_csv",
+    ),
+    _break(
+        "a quote that is not closed swallows other rows",
+        _CSV_KERNELS,
+        "normalize_records",
+        Force("C == _MALFORMED or (C == _NOT_FOUND and F)", False),
+        "sources/test_csv",
+    ),
+    _break(
+        "a line break ends a long cell in quotes",
+        _CSV_KERNELS,
+        "normalize_records",
+        Force("C == _MALFORMED or (C == _NOT_FOUND and F)", True),
+        "sources/test_csv",
+    ),
+    _break(
+        "files with different types are read in the type of the first",
+        _FILES,
+        "unify_types",
+        Replace("A if A.type == K else F(A)", "A.cast(K)"),
+        "private/test_nasty_cells",
+    ),
+    _break(
+        "objects of a frame are converted together",
+        _PANDAS,
+        "_arrow_array",
+        Force("not _is_arrow_like(K)", False),
+        "private/test_nasty_cells",
+    ),
+    _break(
+        "a type of polars that Arrow does not have makes a release fail",
+        _ARROW,
+        "_open_stream",
+        Replace("D.with_columns(X)", "[]"),
+        "private/test_nasty_cells",
+    ),
+    _break(
+        "a date where numbers are declared makes a release fail",
+        _COLUMN_CODECS,
+        "NumberCodec._read_numbers",
+        Force("not arrays.is_number(A)", False),
+        "private/test_nasty_cells",
+    ),
+    _break(
+        "numbers where dates are declared are taken for instants",
+        _COLUMN_CODECS,
+        "DateCodec.read_coordinates",
+        Force("not arrays.is_instant(A)", False),
+        "private/test_nasty_cells",
+    ),
 )
 
 _LEAKS = (
@@ -1053,6 +1138,13 @@ _BASKET_MUTATIONS = (
         "engines/test_baskets",
     ),
     _break(
+        "baskets: which items are counted depends on the line",
+        _BOUNDED_BASKETS,
+        "BoundedBaskets.read",
+        Replace("H if has_basket_ids(S) else None", "H"),
+        "engines/test_baskets",
+    ),
+    _break(
         "baskets: all items that occur are discovered",
         _BASKETS,
         "PrivateBaskets.discover_items",
@@ -1188,9 +1280,10 @@ MUTATIONS: tuple[Mutation, ...] = (
     *_LEDGERS,
     *_JOURNALS,
     *_CONTRIBUTIONS,
+    *_VALUES,
     *_LEAKS,
     *_BASKET_MUTATIONS,
 )
-"""All mutations: noise, sensitivity, charges, accounts, thresholds, ledger, journal, contribution bounding, leaks; and
-again for baskets.
+"""All mutations: noise, sensitivity, charges, accounts, thresholds, ledger, journal, contribution bounding, values,
+leaks; and again for baskets.
 """
