@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -265,6 +269,36 @@ def test_a_lock_that_was_left_behind_is_named(tmp_path: Path, monkeypatch: pytes
         f"{tmp_path / 'schema.yaml'} is being edited by another command; "
         f"if there is no such command, remove {tmp_path / '.schema.yaml.lock'}"
     )
+
+
+@pytest.mark.parametrize(
+    ("owner", "abandoned"),
+    [
+        ("{ended} {here}", True),
+        ("{ended} elsewhere.example.org", False),
+        ("{running} {here}", False),
+        ("1 {here}", False),
+        (f"{10**30} {{here}}", False),
+        ("", False),
+        ("\0 words {here}", False),
+    ],
+)
+def test_the_lock_of_a_process_that_was_killed_here_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: str, abandoned: bool
+) -> None:
+    monkeypatch.setattr("dpsyn.atomic_files.MAX_LOCK_WAIT", 0.0)
+    ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    names = {"ended": int(ended.stdout), "running": os.getpid(), "here": socket.gethostname()}
+    lock = tmp_path / ".schema.yaml.lock"
+    lock.write_text(owner.format(**names), "utf-8")
+    entered = False
+
+    with contextlib.suppress(OutputError), exclusive_edit(tmp_path / "schema.yaml"):
+        entered = True
+        assert lock.read_text("utf-8") == f"{os.getpid()} {socket.gethostname()}"
+
+    assert entered == abandoned
+    assert lock.exists() != abandoned
 
 
 def test_a_failed_edit_lets_the_next_one_in(tmp_path: Path) -> None:

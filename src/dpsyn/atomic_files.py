@@ -7,6 +7,7 @@ import errno
 import os
 import secrets
 import shutil
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -83,34 +84,56 @@ def write_text(path: Path, text: str, *, private: bool = False) -> None:
 
 
 @contextlib.contextmanager
-def exclusive_edit(path: Path) -> Iterator[None]:
+def exclusive_edit(path: Path, *, wait: float | None = None) -> Iterator[None]:
     """Hold an exclusive lock on a file while editing it, across threads and processes.
 
-    The lock is a file next to it, which every system can create exactly once. Links to one file share a lock.
+    The lock is a file next to it, which every system can create exactly once. Links to one file share a lock. It names
+    its process, so that the lock of a process of this computer that was killed is removed by the next one. ``wait`` is
+    how many seconds other editors may take, by default ``MAX_LOCK_WAIT``.
     """
     real = Path(os.path.realpath(path))
     lock = real.with_name(f".{real.name[:50]}.lock")
-    _acquire_lock(lock, path)
+    _acquire_lock(lock, path, MAX_LOCK_WAIT if wait is None else wait)
     try:
         yield
     finally:
         lock.unlink(missing_ok=True)
 
 
-def _acquire_lock(lock: Path, path: Path) -> None:
+def _acquire_lock(lock: Path, path: Path, wait: float) -> None:
     """Create a lock file, after waiting for other editors to remove theirs."""
-    end = time.monotonic() + MAX_LOCK_WAIT
+    end = time.monotonic() + wait
     while True:
         try:
-            os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            descriptor = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+            with contextlib.suppress(OSError), open(descriptor, "w", encoding="utf-8") as file:
+                file.write(f"{os.getpid()} {socket.gethostname()}")  # on a full disk it locks without a name
             return
         except OSError as error:
             # Windows reports "denied" while a lock that was just removed is still open somewhere
             if not isinstance(error, FileExistsError) and not (os.name == "nt" and isinstance(error, PermissionError)):
                 raise _unwritable_error(path, error) from None
+        if _is_abandoned(lock):
+            with contextlib.suppress(OSError):  # another process may be faster
+                lock.unlink()
+            continue
         if time.monotonic() > end:
             raise OutputError(f"{path} is being edited by another command; if there is no such command, remove {lock}")
         time.sleep(0.01)
+
+
+def _is_abandoned(lock: Path) -> bool:
+    """Whether a lock belongs to a process of this computer that has ended; only POSIX systems can tell."""
+    try:
+        process, computer = lock.read_text("utf-8").split(" ", 1)
+        if os.name != "posix" or computer != socket.gethostname():
+            return False
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, ValueError, OverflowError):  # gone, being written, of another user, or not ours
+        return False
+    return False
 
 
 def check_writable(path: Path) -> None:
