@@ -419,14 +419,14 @@ _ACCOUNTING = (
     _break(
         "Gaussian noise beyond the budget is allowed",
         _BUDGET,
-        "Account.charge",
+        "_describe_excess",
         Force("A > B.rho", False),
         "accounting/test_ledger",
     ),
     _break(
         "thresholds beyond the budget are allowed",
         _BUDGET,
-        "Account.charge",
+        "_describe_excess",
         Force("A.delta > B.threshold_delta", False),
         "accounting/test_budget",
         "accounting/test_certificate",
@@ -435,7 +435,7 @@ _ACCOUNTING = (
     _break(
         "pure steps beyond the budget are allowed",
         _BUDGET,
-        "Account.charge",
+        "_describe_excess",
         Force("not F(A.pure_epsilons, B.pure_epsilons)", False),
         "accounting/test_budget",
         "accounting/test_certificate",

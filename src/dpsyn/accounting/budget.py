@@ -234,11 +234,12 @@ class MeasurementRecord:
                 cost=cost_from_data(data["mechanism"]),
                 answer_hash=str(data["answer_hash"]),
             )
-        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
-            if isinstance(error, BudgetError):
-                raise
-            raise BudgetError(f"a measurement is not recorded as DPSyn writes it: {error}") from None
-        if record.to_data() != data:
+            agrees = record.to_data() == data
+        except BudgetError:
+            raise
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+            raise BudgetError(f"a measurement is not recorded as DPSyn writes it: {type(error).__name__}") from None
+        if not agrees:
             raise BudgetError(f"the measurement of {record.purpose!r} states a cost that is not that of its mechanism")
         return record
 
@@ -258,16 +259,11 @@ class Account:
     def charge(self, measurement: MeasurementRecord) -> Account:
         """The account with one more measurement, or a BudgetError that leaves this one as it was."""
         total = self.total.compose(measurement.cost)
-        planned = self.budget
-        if total.gaussian_rho > planned.rho:
-            raise _overspending_error(measurement, "ρ of Gaussian noise", total.gaussian_rho, planned.rho)
-        if total.delta > planned.threshold_delta:
-            raise _overspending_error(measurement, "δ of partition selection", total.delta, planned.threshold_delta)
-        if not _fits_pure_steps(total.pure_epsilons, planned.pure_epsilons):
-            raise _overspending_error(
-                measurement, "pure ε", sum(total.pure_epsilons, Fraction(0)), sum(planned.pure_epsilons, Fraction(0))
+        if excess := _describe_excess(self.budget, total):
+            raise BudgetError(
+                f"{measurement.purpose}: with it the run would spend {excess}; measure less, or use a larger budget"
             )
-        return Account(budget=planned, measurements=(*self.measurements, measurement), total=total)
+        return Account(budget=self.budget, measurements=(*self.measurements, measurement), total=total)
 
 
 def check_budget(budget: Budget) -> None:
@@ -281,16 +277,29 @@ def check_budget(budget: Budget) -> None:
 
 
 def replay(budget: Budget, measurements: tuple[MeasurementRecord, ...]) -> Account:
-    """The account of a recorded run; a BudgetError if the record, which may be damaged, spends more than its budget."""
-    account = Account(budget=budget)
-    for measurement in measurements:
-        try:
-            account = account.charge(measurement)
-        except BudgetError as error:
-            raise BudgetError(
-                f"a recorded run spent more than its budget, so its record was changed: {error}"
-            ) from None
-    return account
+    """The account of a recorded run; measurements beyond the budget, which no run makes, are a BudgetError.
+
+    It is enough to check all of them together: what fits into a budget together also fits one after another.
+    """
+    total = Composition.of([measurement.cost for measurement in measurements])
+    if excess := _describe_excess(budget, total):
+        raise BudgetError(f"a recorded run spent more than its budget: {excess}; the record was changed")
+    return Account(budget=budget, measurements=measurements, total=total)
+
+
+def _describe_excess(budget: Budget, total: Composition) -> str:
+    """Which part of a budget a composition exceeds; empty if it exceeds none."""
+    if total.gaussian_rho > budget.rho:
+        return _compare_with_budget("ρ of Gaussian noise", total.gaussian_rho, budget.rho)
+    if total.delta > budget.threshold_delta:
+        return _compare_with_budget("δ of partition selection", total.delta, budget.threshold_delta)
+    if not _fits_pure_steps(total.pure_epsilons, budget.pure_epsilons):
+        return _compare_with_budget("pure ε", sum(total.pure_epsilons), sum(budget.pure_epsilons))
+    return ""
+
+
+def _compare_with_budget(what: str, spent: Fraction | int, planned: Fraction | int) -> str:
+    return f"{what} = {float(spent):.9g}, but the budget is {float(planned):.9g}"
 
 
 MIN_SHARE_LEFT = Fraction(1, 1000)
@@ -375,13 +384,6 @@ def _fits_pure_steps(used: tuple[Fraction, ...], planned: tuple[Fraction, ...]) 
     if len(planned) == 1:
         return sum(used) <= planned[0]
     return len(used) <= len(planned) and all(u <= p for u, p in zip(used, planned, strict=False))
-
-
-def _overspending_error(measurement: MeasurementRecord, what: str, would: Fraction, planned: Fraction) -> BudgetError:
-    return BudgetError(
-        f"{measurement.purpose}: with it the run would spend {what} = {float(would):.9g}, but the budget is "
-        f"{float(planned):.9g}; measure less, or use a larger budget"
-    )
 
 
 # ── which δ to use for a table of a publicly known size ──────────────────────────────────────────────────────

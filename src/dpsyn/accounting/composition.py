@@ -58,10 +58,13 @@ class Composition:
     @classmethod
     def of(cls, costs: Sequence[MechanismCost]) -> Composition:
         """The composition of these steps."""
-        total = cls()
-        for cost in costs:
-            total = total.compose(cost)
-        return total
+        pure = (step for cost in costs for step in cost.pure_epsilons)
+        return cls(
+            rho=sum((cost.rho for cost in costs), Fraction(0)),
+            mu_squared=sum((cost.mu_squared for cost in costs), Fraction(0)),
+            pure_epsilons=tuple(sorted(pure, reverse=True)),
+            delta=sum((cost.delta for cost in costs), Fraction(0)),
+        )
 
     @property
     def gaussian_rho(self) -> Fraction:
