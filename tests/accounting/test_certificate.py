@@ -330,6 +330,7 @@ def test_the_text_states_what_a_data_owner_must_know() -> None:
         "marginal age, sex: Gaussian noise",
         "Declared public by the data owner, and not protected:\n  sex: F, M (code book 2024)",
         "this run only",
+        "Its charges were recorded by its own journal alone",
     ):
         assert words in text
 

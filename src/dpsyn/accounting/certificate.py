@@ -329,7 +329,10 @@ def _declared_public_text(certificate: Certificate) -> str:
 def _scope_text(certificate: Certificate) -> str:
     head = certificate.ledger_head
     if head is None:
-        return "Scope: this run only. No ledger was kept, so other releases of the same data are not counted."
+        return (
+            "Scope: this run only. No ledger was kept, so other releases of the same data are not counted.\n"
+            "Its charges were recorded by its own journal alone: a copy of that could have been resumed a second time."
+        )
     return (
         f"Scope: run {certificate.run}, recorded in the ledger up to entry {head.sequence}, {head.hash}.\n"
         f"Other releases of the same data add to the total cost, which the ledger shows."
