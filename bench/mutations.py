@@ -13,7 +13,9 @@ from bench.syntax import Change, Drop, Force, Replace
 _BUDGET = "accounting/budget.py"
 _RECONCILE = "accounting/reconcile.py"
 _CERTIFICATE = "accounting/certificate.py"
+_ATOMIC_FILES = "atomic_files.py"
 _HASH_CHAIN = "accounting/hash_chain.py"
+_HEAD_STORE = "accounting/head_store.py"
 _CONVERSION = "accounting/conversion.py"
 _EXACT_NUMBERS = "accounting/exact_numbers.py"
 _LEDGER = "accounting/ledger.py"
@@ -643,6 +645,119 @@ _LEDGERS = (
         "find_faults",
         Force("A.get(B.sequence) != B.hash", False),
         "accounting/test_ledger",
+    ),
+    _break(
+        "a release begins a ledger at a mistyped path",
+        _HASH_CHAIN,
+        "_require_file",
+        Replace("if P.is_file():\n    return", "if not P.exists(): create_chain(P)\nreturn"),
+        "accounting/test_ledger",
+    ),
+    _break(
+        "a ledger is begun where one exists",
+        _HASH_CHAIN,
+        "create_chain",
+        Force("os.path.lexists(P)", False),
+        "accounting/test_ledger",
+    ),
+    _break(
+        "an empty ledger is intact",
+        _HASH_CHAIN,
+        "find_faults",
+        Force("not A and not B", False),
+        "accounting/test_ledger",
+    ),
+    _break(
+        "the ledger is locked by SQLite alone",
+        _HASH_CHAIN,
+        "open_transaction",
+        Replace("exclusive_edit(P, wait=W)", "contextlib.nullcontext()"),
+        "accounting/test_ledger",
+    ),
+    _break(
+        "entries are not read back",
+        _HASH_CHAIN,
+        "open_transaction",
+        Drop("_read_back(...)"),
+        "accounting/test_ledger",
+    ),
+    _break(
+        "a lock is removed although its process is running",
+        _ATOMIC_FILES,
+        "_is_abandoned",
+        Drop("os.kill(...)"),
+        "test_atomic_files",
+    ),
+    _break(
+        "the lock of another computer is removed",
+        _ATOMIC_FILES,
+        "_is_abandoned",
+        Force('os.name != "posix" or A != B', False),
+        "test_atomic_files",
+    ),
+    _break(
+        "charges go to a ledger whose end was cut off",
+        _LEDGER,
+        "Ledger._open_transaction",
+        Force("A and B.hash_of(A.sequence) != A.hash", False),
+        "accounting/test_ledger",
+    ),
+    _break(
+        "a ledger whose end was cut off is read",
+        _LEDGER,
+        "Ledger.datasets",
+        Force("A and F(B, A)", False),
+        "accounting/test_ledger",
+    ),
+    _break(
+        "a ledger whose end was cut off is verified",
+        _LEDGER,
+        "_find_lost_end",
+        Force("A is None or A in B", True),
+        "accounting/test_ledger",
+    ),
+    _break(
+        "the last entry is not remembered",
+        _LEDGER,
+        "Ledger._open_transaction",
+        Drop("store_head(...)"),
+        "accounting/test_ledger",
+    ),
+    _break(
+        "what is remembered leads the ledger",
+        _LEDGER,
+        "Ledger._open_transaction",
+        Replace("H = T.head()", "H = T.head()\nstore_head(ledger_id, H, self.path)"),
+        "accounting/test_ledger",
+    ),
+    _break(
+        "an older entry is remembered instead of a later one",
+        _HEAD_STORE,
+        "store_head",
+        Replace("A.sequence >= B.sequence", "False"),
+        "accounting/test_ledger",
+    ),
+    _break(
+        "a forged entry takes back what was spent",
+        _LEDGER,
+        "_read_cost",
+        Force("not 0 <= A <= B or not 0 <= C <= 1", False),
+        "accounting/test_ledger_fuzz",
+        "accounting/test_ledger",
+    ),
+    _break(
+        "a release that is in a ledger is extended without it",
+        _MEASURE,
+        "_require_same_ledger",
+        Replace("if L is None:\n    raise E", "if L is None:\n    return"),
+        "recipes/test_measure",
+    ),
+    _break(
+        "a release that is in one ledger is extended in another",
+        _MEASURE,
+        "_require_same_ledger",
+        Replace("[R for R in S if R not in K]", "[]"),
+        "recipes/test_measure",
     ),
     _break(
         "entries are not committed",

@@ -256,7 +256,7 @@ def prepare(folder: Path, kind: str, **places: Path) -> Case:
     people_schema().save(folder / "schema.yaml")
     case = Case(folder, kind, **places)
     if case.book:
-        case.book.set_cap("people", dpsyn.Cap.for_guarantee(1_000, 1e-6))
+        Ledger.create(case.book.path).set_cap("people", dpsyn.Cap.for_guarantee(1_000, 1e-6))
     return case
 
 

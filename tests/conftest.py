@@ -14,9 +14,12 @@ import os
 import re
 import shutil
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 from hypothesis import Phase, settings
+
+from dpsyn.accounting.head_store import STATE_FOLDER_VARIABLE
 
 settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)  # a change is judged by the same examples twice
@@ -38,6 +41,14 @@ LONGEST = "test_documents.py"
 
 SEARCHED = os.pathsep.join([os.environ.get("PATH", ""), *sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)])
 """Where programs are looked for: the path, and where Debian puts PostgreSQL's server, which is not on the path."""
+
+
+@pytest.fixture(autouse=True, scope="session")
+def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ledgers of tests are remembered in a folder of the tests, also by the processes that they start."""
+    folder = tmp_path_factory.mktemp("state")
+    os.environ[STATE_FOLDER_VARIABLE] = str(folder)
+    return folder
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

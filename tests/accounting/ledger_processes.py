@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 from multiprocessing import Queue
 from pathlib import Path
+from typing import Any
 
 from dpsyn.accounting import Budget, Gaussian, Ledger, MeasurementRecord, PrivacyUnit, Run
 from dpsyn.errors import LedgerError
@@ -26,6 +28,26 @@ def open_until_refused(path: Path, budget: Budget, worker: int, results: Queue[i
         if opened % 2:
             ledger.close(run)
     results.put(opened)
+
+
+def without_locks(path: Path, budget: Budget, worker: int, results: Queue[int]) -> None:
+    """As on a drive that only pretends to lock files: reserve, measure and close some runs."""
+    connect: Any = sqlite3.connect
+
+    def connect_without_locks(address: str, **options: Any) -> Any:
+        return connect(f"{address}&vfs=unix-none", **options)
+
+    sqlite3.connect = connect_without_locks  # type: ignore[assignment]
+    cost, closed = Gaussian.for_rho(budget.rho / 4, 1), 0
+    try:
+        for turn in range(5):
+            run = Run.open(budget, PrivacyUnit(), dataset=f"d{worker}-{turn}", ledger=Ledger(path))
+            run.charge("one", cost)
+            run.charge("two", cost)
+            run.close()
+            closed += 1
+    finally:
+        results.put(closed)
 
 
 def record_for_ever(path: Path, name: str) -> None:

@@ -31,17 +31,19 @@ from dpsyn.accounting import (
 )
 from dpsyn.accounting import hash_chain as chained
 from dpsyn.accounting.budget import Account, MeasurementRecord
+from dpsyn.accounting.head_store import STATE_FOLDER_VARIABLE, head_path
 from dpsyn.errors import BudgetError, LedgerError
-from tests.accounting.ledger_processes import open_until_refused
+from tests.accounting.ledger_processes import open_until_refused, without_locks
 
 SMALL = Budget.for_guarantee(0.1, 1e-9)
+WHOLE = Gaussian.for_rho(SMALL.rho, 1)
 ROWS = PrivacyUnit()
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
-    return Ledger(tmp_path / "l.db")
+    return Ledger.create(tmp_path / "l.db")
 
 
 def spend_all(ledger: Ledger, dataset: str = "survey", measurements: int = 3) -> Run:
@@ -59,6 +61,96 @@ def tamper(ledger: Ledger, *statements: str) -> None:
         for statement in ("DROP TRIGGER no_change", "DROP TRIGGER no_removal", *statements):
             connection.execute(statement)
     connection.close()
+
+
+def remembered(ledger: Ledger) -> Path:
+    """Where this account remembers the last entry that it saw in a ledger."""
+    with chained.open_reading(ledger.path) as reading:
+        path = head_path(str(reading.hash_of(1)))
+    assert path is not None
+    return path
+
+
+def forget(ledger: Ledger) -> None:
+    """What this account remembers of a ledger is gone, as for an account that never saw it."""
+    remembered(ledger).unlink(missing_ok=True)
+
+
+USES: dict[str, Callable[[Ledger], object]] = {
+    "set_cap": lambda ledger: ledger.set_cap("survey", Cap.for_guarantee(1, 1e-9)),
+    "reserve": lambda ledger: ledger.reserve("survey", "new", SMALL, ROWS),
+    "record": lambda ledger: ledger.record("old", [MeasurementRecord(purpose="m", cost=WHOLE)], 0),
+    "close": lambda ledger: ledger.close("old"),
+    "datasets": lambda ledger: ledger.datasets(),
+    "find_run": lambda ledger: ledger.find_run("old"),
+}
+"""Every use of a ledger but ``verify``."""
+
+
+# ── beginning ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("use", [*USES.values(), Ledger.verify], ids=[*USES, "verify"])
+def test_a_ledger_that_does_not_exist_is_refused_with_the_command_that_begins_one(
+    tmp_path: Path, use: Callable[[Ledger], object]
+) -> None:
+    path = tmp_path / "ledgre.db"
+
+    with pytest.raises(LedgerError, match=f"there is no ledger {path}; .* begin .* dpsyn ledger new {path}"):
+        use(Ledger(path))
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_new_ledger_is_empty_and_a_different_one_each_time(tmp_path: Path) -> None:
+    one, other = (Ledger.create(tmp_path / name) for name in ("a.db", "b.db"))
+
+    assert one.datasets() == other.datasets() == ()
+    assert one.verify().entries == 1
+    assert one.verify().faults == ()
+    assert one.verify().head != other.verify().head
+    assert {path.name for path in tmp_path.iterdir()} == {"a.db", "b.db"}
+
+
+@pytest.mark.parametrize("content", [b"", b"name,age", None])
+def test_a_ledger_is_not_begun_in_a_file_that_exists(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "l.db"
+    if content is None:
+        spend_all(Ledger.create(path))
+    else:
+        path.write_bytes(content)
+    before = path.read_bytes()
+
+    with pytest.raises(LedgerError, match=r"l\.db exists already"):
+        Ledger.create(path)
+
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_ledger_is_begun_with_caps_or_not_at_all(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match="name of the dataset"):
+        Ledger.create(tmp_path / "l.db", caps={"": Cap.for_guarantee(1, 1e-9)})
+    assert list(tmp_path.iterdir()) == []
+
+    ledger = Ledger.create(tmp_path / "l.db", caps={"survey": Cap.for_guarantee(1, 1e-9)})
+
+    assert [(account.dataset, account.cap) for account in ledger.datasets()] == [("survey", Cap.for_guarantee(1, 1e-9))]
+
+
+def test_one_of_many_begins_the_ledger(tmp_path: Path) -> None:
+    def begin(_: int) -> bool:
+        try:
+            Ledger.create(tmp_path / "l.db")
+        except LedgerError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        begun = sum(pool.map(begin, range(8)))
+
+    assert begun == 1
+    assert Ledger(tmp_path / "l.db").verify().faults == ()
 
 
 # ── reserved budgets ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -313,12 +405,10 @@ def test_the_certificate_names_the_last_entry(ledger: Ledger) -> None:
     certificate = run.certificate()
 
     assert certificate.ledger_head == ledger.verify().head
-    assert "recorded in the ledger up to entry 5" in certificate.text()
+    assert "recorded in the ledger up to entry 6" in certificate.text()
 
 
 def test_unknown_runs_and_ledgers_are_named(ledger: Ledger) -> None:
-    with pytest.raises(LedgerError, match="there is no ledger"):
-        ledger.datasets()
     spend_all(ledger)
     with pytest.raises(LedgerError, match="there is no run 'nobody'"):
         ledger.close("nobody")
@@ -339,7 +429,8 @@ def test_unknown_runs_and_ledgers_are_named(ledger: Ledger) -> None:
         ("UPDATE entries SET payload = x'00ff' WHERE sequence = 2", "entry 2 was changed"),
         ("DELETE FROM entries WHERE sequence = 3", "entry 3 is missing"),
         ("DELETE FROM entries WHERE sequence = 1", "entry 1 is missing"),
-        ("INSERT INTO entries VALUES (6, '', '', '', 'draw', '{}', 'x', 'y')", "entry 6 does not follow"),
+        ("INSERT INTO entries VALUES (7, '', '', '', 'draw', '{}', 'x', 'y')", "entry 7 does not follow"),
+        ("DELETE FROM entries", "entry 1 is missing: the ledger is empty"),
     ],
 )
 def test_a_change_or_a_deletion_is_found(ledger: Ledger, statement: str, message: str) -> None:
@@ -380,9 +471,129 @@ def test_truncation_is_found_by_a_recorded_head(ledger: Ledger) -> None:
     assert head is not None
 
     tamper(ledger, "DELETE FROM entries WHERE sequence > 3")
+    forget(ledger)
 
     assert ledger.verify().faults == ()
     assert "cut or rewritten" in ledger.verify([LedgerCheckpoint(head)]).faults[0]
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_a_ledger_whose_end_was_cut_off_is_refused(ledger: Ledger, use: Callable[[Ledger], object]) -> None:
+    ledger.reserve("survey", "old", SMALL, ROWS)
+    spend_all(ledger).close()
+    tamper(ledger, "DELETE FROM entries WHERE sequence > 2")
+    before = ledger.path.read_bytes()
+
+    with pytest.raises(LedgerError, match=r"entry 7, which .* is not there any more: its end was cut off") as refused:
+        use(ledger)
+
+    assert f"remove {remembered(ledger)}, and lower the cap" in str(refused.value)
+    assert ledger.path.read_bytes() == before
+    assert "entry 7" in ledger.verify().faults[0]
+
+
+def test_an_older_copy_of_a_ledger_is_refused(ledger: Ledger) -> None:
+    spend_all(ledger).close()
+    copy = ledger.path.read_bytes()
+    spend_all(ledger).close()
+    newest = ledger.path.read_bytes()
+
+    ledger.path.write_bytes(copy)
+
+    with pytest.raises(LedgerError, match="entry 11"):
+        Run.open(SMALL, ROWS, dataset="survey", ledger=ledger)
+    ledger.path.write_bytes(newest)
+    assert ledger.verify().faults == ()
+
+
+def test_two_copies_that_both_grow_are_two_ledgers_of_one_dataset_and_the_second_is_refused(ledger: Ledger) -> None:
+    spend_all(ledger).close()
+    copy = Ledger(ledger.path.with_name("copy.db"))
+    copy.path.write_bytes(ledger.path.read_bytes())
+    spend_all(copy)
+
+    with pytest.raises(LedgerError, match="entry 10"):
+        spend_all(ledger)
+
+
+def test_after_the_advice_was_followed_the_ledger_can_be_used_again(ledger: Ledger) -> None:
+    spend_all(ledger).close()
+    tamper(ledger, "DELETE FROM entries WHERE sequence > 2")
+    with pytest.raises(LedgerError) as refused:
+        ledger.datasets()
+    named = re.search(r"remove (\S+\.json)", str(refused.value))
+    assert named is not None
+
+    Path(named[1]).unlink()
+
+    ledger.set_cap("survey", Cap.for_guarantee(1, 1e-9))
+    assert spend_all(ledger)
+
+
+def test_an_account_that_only_verifies_remembers_what_it_saw(ledger: Ledger) -> None:
+    spend_all(ledger).close()
+    forget(ledger)
+    first, second = ledger.verify(), ledger.verify()
+
+    tamper(ledger, "DELETE FROM entries WHERE sequence > 3")
+
+    assert first.remembered is None
+    assert second.remembered == second.head == first.head
+    assert ledger.verify().faults != ()
+
+
+def test_what_is_remembered_lags_behind_the_ledger_and_never_leads_it(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored: list[int] = []
+
+    def crash(ledger_id: str, head: LedgerHead, path: Path) -> None:
+        with chained.open_reading(path) as reading:
+            assert reading.hash_of(head.sequence) == head.hash  # it is in the file already
+        stored.append(head.sequence)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("dpsyn.accounting.ledger.store_head", crash)
+        with pytest.raises(KeyboardInterrupt):
+            ledger.reserve("survey", "crashed", SMALL, ROWS)
+
+    assert stored == [2]
+    assert ledger.find_run("crashed")[1].rho == SMALL.reserved_rho
+    assert ledger.verify().faults == ()
+    spend_all(ledger)
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 80, b"{}", b"[" * 5000, b'{"sequence": 1, "hash": 5}', b"\xff"])
+def test_a_damaged_memory_locks_nobody_out(ledger: Ledger, content: bytes) -> None:
+    remembered(ledger).write_bytes(content)
+
+    spend_all(ledger)
+
+    assert ledger.verify().remembered == ledger.verify().head
+
+
+def test_a_ledger_works_where_nothing_can_be_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(STATE_FOLDER_VARIABLE, str(tmp_path / "file" / "below"))
+
+    ledger = Ledger.create(tmp_path / "l.db")
+    spend_all(ledger)
+
+    assert ledger.verify().faults == ()
+    assert ledger.verify().remembered is None
+
+
+def test_an_account_without_a_home_remembers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (STATE_FOLDER_VARIABLE, "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", "/somebody")
+    found = head_path("0" * 64)
+    monkeypatch.setattr(Path, "home", lambda: (_ for _ in ()).throw(RuntimeError))
+
+    assert found == Path("/somebody/.local/state/dpsyn/ledgers") / f"{'0' * 32}.json"
+    assert head_path("0" * 64) is None
+    assert head_path("../" * 20) is None
 
 
 def test_rewriting_the_whole_file_is_found_by_a_recorded_head(ledger: Ledger) -> None:
@@ -390,7 +601,7 @@ def test_rewriting_the_whole_file_is_found_by_a_recorded_head(ledger: Ledger) ->
     assert head is not None
 
     ledger.path.unlink()
-    spend_all(ledger)
+    spend_all(Ledger.create(ledger.path))
 
     assert ledger.verify().faults == ()
     assert ledger.verify([LedgerCheckpoint(head)]).faults
@@ -448,6 +659,7 @@ def test_another_file_is_not_taken_for_a_ledger(ledger: Ledger, content: bytes) 
 
 
 def test_a_database_of_somebody_else_is_left_alone(ledger: Ledger) -> None:
+    ledger.path.unlink()
     connection = sqlite3.connect(ledger.path)
     connection.execute("CREATE TABLE cats (name TEXT)")
     connection.close()
@@ -459,11 +671,11 @@ def test_a_database_of_somebody_else_is_left_alone(ledger: Ledger) -> None:
 # ── trouble ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_eight_processes_at_once_never_exceed_the_cap(ledger: Ledger) -> None:
+def test_twelve_processes_at_once_never_exceed_the_cap(ledger: Ledger) -> None:
     ledger.set_cap("survey", Cap(rho=SMALL.rho * 21 + SMALL.rho / 2, delta=Fraction(1, 10**9)))
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
-    processes = [context.Process(target=open_until_refused, args=(ledger.path, SMALL, i, results)) for i in range(8)]
+    processes = [context.Process(target=open_until_refused, args=(ledger.path, SMALL, i, results)) for i in range(12)]
 
     for process in processes:
         process.start()
@@ -476,6 +688,54 @@ def test_eight_processes_at_once_never_exceed_the_cap(ledger: Ledger) -> None:
     assert account.rho <= account.cap.rho
     assert sum(opened) == len(account.runs) == 21
     assert ledger.verify().faults == ()
+
+
+def test_nothing_is_lost_on_a_drive_that_only_pretends_to_lock_files(ledger: Ledger) -> None:
+    context = multiprocessing.get_context("spawn")
+    results = context.Queue()
+    processes = [context.Process(target=without_locks, args=(ledger.path, SMALL, i, results)) for i in range(4)]
+
+    for process in processes:
+        process.start()
+    opened = [results.get(timeout=120) for _ in processes]
+    for process in processes:
+        process.join()
+
+    runs = [run for account in ledger.datasets() for run in account.runs]
+    assert sum(opened) == len(runs) == 20
+    assert all(run.closed and len(run.measurements) == 2 for run in runs)
+    assert ledger.verify().entries == 1 + 20 * 4
+    assert ledger.verify().faults == ()
+
+
+def test_a_ledger_that_is_replaced_while_it_is_written_refuses_the_release(ledger: Ledger) -> None:
+    spend_all(ledger).close()
+    copy = ledger.path.read_bytes()
+
+    def record_while_replaced() -> None:
+        with chained.open_transaction(ledger.path) as transaction:
+            transaction.append("survey", "new", "open", {})
+            ledger.path.unlink()  # as a program does that synchronizes folders
+            ledger.path.write_bytes(copy)
+
+    with pytest.raises(LedgerError, match="lost the entry that was just written"):
+        record_while_replaced()
+
+    assert ledger.path.read_bytes() == copy
+    assert ledger.verify().faults == ()
+
+
+def test_a_ledger_that_is_locked_by_another_computer_is_refused_with_the_name_of_the_lock(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = ledger.path.with_name(".l.db.lock")
+    lock.write_text("1 elsewhere.example.org", "utf-8")
+    monkeypatch.setattr(chained, "_LOCK_TIMEOUT", 0.05)
+
+    with pytest.raises(LedgerError, match=rf"remove {re.escape(str(lock))}\. Nothing was recorded"):
+        spend_all(ledger)
+
+    assert ledger.verify().entries == 1
 
 
 @pytest.mark.check
@@ -521,7 +781,7 @@ def as_nobody(action: Callable[[], object]) -> None:
 
 
 def test_a_read_only_ledger_refuses_the_release_before_any_row_is_read(unprivileged_folder: Path) -> None:
-    ledger = Ledger(unprivileged_folder / "l.db")
+    ledger = Ledger.create(unprivileged_folder / "l.db")
     run = spend_all(ledger)
     os.chmod(ledger.path, 0o444)
 
@@ -536,7 +796,9 @@ def test_a_read_only_ledger_refuses_the_release_before_any_row_is_read(unprivile
 
 
 def test_a_missing_folder_refuses_the_release(tmp_path: Path) -> None:
-    with pytest.raises(LedgerError, match="cannot be written"):
+    with pytest.raises(LedgerError, match=r"the folder .*nowhere does not exist"):
+        Ledger.create(tmp_path / "nowhere" / "l.db")
+    with pytest.raises(LedgerError, match="there is no ledger"):
         Run.open(SMALL, ROWS, dataset="survey", ledger=Ledger(tmp_path / "nowhere" / "l.db"))
 
 
@@ -609,7 +871,7 @@ def test_a_forked_process_cannot_spend_the_run_of_its_parent() -> None:
 
 @pytest.mark.parametrize("name", [" people", "people ", "peo\u200bple", "People", "ｐeople"])
 def test_a_name_that_looks_like_a_known_one_is_refused(tmp_path: Path, name: str) -> None:
-    ledger = Ledger(tmp_path / "l.db")
+    ledger = Ledger.create(tmp_path / "l.db")
     ledger.set_cap("people", Cap.for_guarantee(1, 1e-9))
 
     with pytest.raises(LedgerError, match=r"spaces around it|has this dataset as"):

@@ -126,6 +126,8 @@ def test_nothing_frequent_is_an_empty_list_and_no_synopsis(capsys: pytest.Captur
 
 
 def test_a_release_is_recorded_in_a_ledger(capsys: pytest.CaptureFixture[str]) -> None:
+    dpsyn.Ledger.create("l.db")
+
     assert run([*MINE, "-o", "a.json", "--ledger", "l.db", "--dataset", "shop", "--synopsis", "s.dpsyn", "-q"]) == 0
 
     assert run(["ledger", "verify", "l.db", "--against", "s.dpsyn"]) == 0
@@ -142,6 +144,7 @@ def test_a_run_whose_output_failed_is_resumed_at_no_cost(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     release = [*MINE, "-o", "a.csv", "--ledger", "l.db", "--dataset", "shop"]
+    dpsyn.Ledger.create("l.db")
 
     with monkeypatch.context() as broken:
         broken.setattr("dpsyn.itemsets.FrequentItemsets.table", lambda *_, **__: 1 / 0)
@@ -162,6 +165,7 @@ def test_a_run_whose_output_failed_is_resumed_at_no_cost(
 @pytest.mark.parametrize("phase", ["selecting", "counting"])
 def test_a_killed_run_continues_or_reports_what_was_lost(phase: str) -> None:
     command = [sys.executable, "-m", "dpsyn", *MINE, "-o", "a.csv", "--ledger", "l.db", "--dataset", "shop"]
+    dpsyn.Ledger.create("l.db")
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert running.stderr is not None
     for line in running.stderr:

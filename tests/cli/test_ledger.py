@@ -13,6 +13,8 @@ import pytest
 
 import dpsyn
 from dpsyn.accounting import Budget, Gaussian, Ledger, PrivacyUnit, Run
+from dpsyn.accounting.hash_chain import open_reading
+from dpsyn.accounting.head_store import head_path
 from dpsyn.cli.main import run
 from dpsyn.demo import people, people_schema
 from dpsyn.errors import LedgerError
@@ -48,11 +50,24 @@ Invoke = Callable[..., tuple[int, str]]
 
 def release(dataset: str = "people", *, part: int = 2, real: bool = True, closed: bool = True) -> Run:
     """A run that spends a part of its budget."""
-    made = Run.open(SMALL, PERSON, dataset=dataset, ledger=Ledger(FILE), uses_real_noise=real)
+    made = Run.open(SMALL, PERSON, dataset=dataset, ledger=begun(), uses_real_noise=real)
     made.charge("marginal age", Gaussian.for_rho(SMALL.rho / part, PERSON.l2_sensitivity_squared))
     if closed:
         made.close()
     return made
+
+
+def begun() -> Ledger:
+    """The ledger, which is begun if it does not exist."""
+    return Ledger(FILE) if FILE.exists() else Ledger.create(FILE)
+
+
+def forget() -> None:
+    """What this account remembers of the ledger is gone, as for another account."""
+    with open_reading(FILE) as reading:
+        path = head_path(str(reading.hash_of(1)))
+    assert path is not None
+    path.unlink()
 
 
 def cap(invoke: Invoke, epsilon: str = "4", delta: str = "1e-8", dataset: str = "people") -> tuple[int, str]:
@@ -67,19 +82,84 @@ def tamper(*statements: str) -> None:
     connection.close()
 
 
+# ── new ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_ledger_is_begun_and_its_use_is_shown(invoke: Invoke) -> None:
+    code, shown = invoke("new", "ledger.db")
+
+    assert code == 0
+    assert "Began the ledger ledger.db. Give it to every release of the same people: --ledger ledger.db" in shown
+    assert "set a cap with dpsyn ledger set-cap" in shown
+    assert Ledger(FILE).datasets() == ()
+    assert invoke("show", "ledger.db") == (
+        0,
+        "ledger.db has no dataset yet: nothing was released, and no cap is set.\n",
+    )
+
+
+def test_a_ledger_is_begun_with_a_cap(invoke: Invoke) -> None:
+    code, shown = invoke("new", "ledger.db", "--dataset", "people", "--epsilon", "4", "--delta", "1e-8")
+
+    assert code == 0
+    assert "Began the ledger ledger.db" in shown
+    assert "Cap: ε = 4 at δ = 1e-8 for all releases together." in shown
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--dataset", "people"],
+        ["--epsilon", "4", "--delta", "1e-8"],
+        ["--dataset", "people", "--epsilon", "4"],
+        ["--dataset", "people", "--epsilon", "0", "--delta", "1e-8"],
+        ["--dataset", "", "--epsilon", "4", "--delta", "1e-8"],
+    ],
+)
+def test_a_ledger_is_not_begun_with_half_a_cap(invoke: Invoke, options: list[str]) -> None:
+    code, _ = invoke("new", "ledger.db", *options)
+
+    assert code == 2
+    assert list(Path().iterdir()) == []
+
+
+def test_a_ledger_is_not_begun_twice(invoke: Invoke) -> None:
+    release()
+    before = FILE.read_bytes()
+
+    code, shown = invoke("new", "ledger.db")
+
+    assert code == 2
+    assert "ledger.db exists already" in shown
+    assert FILE.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "command", ["show x.db", "verify x.db", "close x.db r --yes", "set-cap x.db --dataset d --epsilon 1 --delta 1e-9"]
+)
+def test_a_mistyped_path_begins_nothing(invoke: Invoke, command: str) -> None:
+    code, shown = invoke(*command.split())
+
+    assert code == 2
+    assert "there is no ledger x.db; correct the path, or begin a ledger there with  dpsyn ledger new x.db" in shown
+    assert list(Path().iterdir()) == []
+
+
 # ── caps ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_cap_creates_the_file_and_shows_what_is_left(invoke: Invoke) -> None:
+def test_a_cap_shows_what_is_left(invoke: Invoke) -> None:
+    begun()
+
     code, shown = cap(invoke)
 
     assert code == 0
     assert "Cap: ε = 4 at δ = 1e-8 for all releases together." in shown
     assert "Left: one more release can have a budget of up to ε = 3.77 at δ = 1e-8." in shown
-    assert FILE.is_file()
 
 
 def test_what_the_cap_leaves_can_be_released(invoke: Invoke) -> None:
+    begun()
     _, shown = cap(invoke)
     left = shown.partition("up to ε = ")[2].split()[0]
 
@@ -116,17 +196,20 @@ def test_a_lowered_cap_leaves_nothing(invoke: Invoke) -> None:
 def test_an_invalid_cap_is_refused_and_nothing_is_written(
     invoke: Invoke, epsilon: str, delta: str, dataset: str
 ) -> None:
+    before = begun().verify()
+
     code, shown = cap(invoke, epsilon, delta, dataset)
 
     assert code == 2
     assert "Traceback" not in shown
-    assert list(Path().iterdir()) == []
+    assert Ledger(FILE).verify() == before
 
 
 # ── show ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_dataset_is_shown_with_its_cap_its_use_and_its_runs(invoke: Invoke) -> None:
+    begun()
     cap(invoke)
     first, second = release(), release(part=1)
 
@@ -164,7 +247,7 @@ def test_a_run_with_noise_of_a_test_is_stamped(invoke: Invoke) -> None:
 
 def test_the_sum_of_pure_promises_is_shown_as_it_is(invoke: Invoke) -> None:
     for _ in range(2):
-        Run.open(Budget.for_pure_steps("0.25", [1, 1]), PERSON, dataset="people", ledger=Ledger(FILE))
+        Run.open(Budget.for_pure_steps("0.25", [1, 1]), PERSON, dataset="people", ledger=begun())
 
     _, shown = invoke("show", "ledger.db")
 
@@ -185,6 +268,7 @@ def test_one_dataset_can_be_shown_alone(invoke: Invoke) -> None:
 
 
 def test_json_has_the_same_figures(invoke: Invoke) -> None:
+    begun()
     cap(invoke)
     made = release()
     release("shops", closed=False, real=False)
@@ -216,8 +300,36 @@ def test_an_intact_ledger_is_reported_with_its_last_entry(invoke: Invoke) -> Non
 
     assert code == 0
     assert made.ledger_head is not None
-    assert "ledger.db is intact: 3 entries" in shown
+    assert "ledger.db is intact: 4 entries" in shown
     assert made.ledger_head.hash in shown
+    assert "Your account of this computer had seen it up to entry 4; all of that is there." in shown
+    assert "It cannot be known from here whether later entries that only others have seen were cut off" in shown
+
+
+def test_an_account_that_never_saw_a_ledger_is_told_that_it_cannot_know(invoke: Invoke) -> None:
+    release()
+    forget()
+    tamper("DELETE FROM entries WHERE sequence > 2")
+
+    first, second = invoke("verify", "ledger.db"), invoke("verify", "ledger.db")
+    as_json = invoke("verify", "ledger.db", "--json")
+
+    assert first[0] == second[0] == 0
+    assert "Your account of this computer sees it for the first time, so it cannot know" in first[1]
+    assert "had seen it up to entry 2" in second[1]
+    assert json.loads(as_json[1])["remembered"] == json.loads(as_json[1])["head"]
+
+
+def test_a_ledger_whose_end_was_cut_off_is_not_intact(invoke: Invoke) -> None:
+    release()
+    tamper("DELETE FROM entries WHERE sequence > 2")
+
+    verified, shown = invoke("verify", "ledger.db"), invoke("show", "ledger.db")
+
+    assert verified[0] == shown[0] == 2
+    assert "NOT intact" in verified[1]
+    assert "entry 4, which this account of the computer saw in it, is not there any more" in verified[1]
+    assert "Use the newest copy" in shown[1]
 
 
 @pytest.mark.parametrize(
@@ -255,7 +367,8 @@ def test_a_ledger_whose_end_was_cut_off_disagrees_with_a_certificate_and_a_synop
     synopsis_without_numbers(made.certificate()).save("s.dpsyn")
     records = ["--against", "certificate.json", "--against", "s.dpsyn"]
     intact = invoke("verify", "ledger.db", *records)
-    tamper("DELETE FROM entries WHERE sequence = 3")
+    tamper("DELETE FROM entries WHERE sequence = 4")
+    forget()
 
     alone = invoke("verify", "ledger.db")
     compared = invoke("verify", "ledger.db", *records)
@@ -264,8 +377,8 @@ def test_a_ledger_whose_end_was_cut_off_disagrees_with_a_certificate_and_a_synop
     assert "agrees with certificate.json, s.dpsyn" in intact[1]
     assert alone[0] == 0
     assert compared[0] == 2
-    assert "certificate.json: entry 3 is not the one that a release recorded" in compared[1]
-    assert "s.dpsyn: entry 3 is not the one that a release recorded" in compared[1]
+    assert "certificate.json: entry 4 is not the one that a release recorded" in compared[1]
+    assert "s.dpsyn: entry 4 is not the one that a release recorded" in compared[1]
 
 
 def test_a_certificate_that_was_changed_is_refused_with_what_differs(invoke: Invoke) -> None:
@@ -421,12 +534,12 @@ def test_a_cap_in_a_folder_that_is_not_there_is_refused(invoke: Invoke) -> None:
     code, shown = invoke("set-cap", "nowhere/l.db", "--dataset", "people", "--epsilon", "1", "--delta", "1e-9")
 
     assert code == 2
-    assert "nowhere/l.db cannot be written: the folder nowhere does not exist; create it" in shown
-    assert "make room" not in shown
+    assert "there is no ledger nowhere/l.db" in shown
+    assert "the folder nowhere does not exist; create it" in invoke("new", "nowhere/l.db")[1]
 
 
 def test_verifying_against_a_synopsis_covers_its_numbers(invoke: Invoke) -> None:
-    ledger = Ledger(Path("ledger.db"))
+    ledger = Ledger.create(Path("ledger.db"))
     schema = people_schema()
     made = dpsyn.measure(people(rows=200), schema, 1.0, recipe="independent", ledger=ledger, dataset="people")
     made.save("s.dpsyn")

@@ -64,6 +64,7 @@ def test_a_prediction_without_an_expected_size_asks_for_it(folder: Path, capsys:
 
 
 def test_the_way_from_a_first_look_to_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dpsyn.Ledger.create("l.db")
     look = ["explore", "calls.csv", "-s", "schema.yaml", "--epsilon", "2", "--ledger", "l.db", "--dataset", "calls"]
     release = [
         "synthesize",

@@ -268,12 +268,25 @@ def test_a_synopsis_is_extended_and_inspected(capsys: pytest.CaptureFixture[str]
 def test_a_release_is_recorded_in_a_ledger_that_agrees_with_its_synopsis() -> None:
     release = ["measure", *RELEASE, "-o", "s.dpsyn", "--ledger", "ledger.db"]
 
+    assert run(["ledger", "new", "ledger.db"]) == 0
     assert run(release) == 0
     assert run(["ledger", "verify", "ledger.db", "--against", "s.dpsyn"]) == 0
     Path("ledger.db").unlink()
+    assert run([*release, "--force"]) == 2
+    assert run(["ledger", "new", "ledger.db"]) == 0
     assert run([*release, "--force"]) == 0
 
     assert run(["ledger", "verify", "ledger.db", "--against", "s.dpsyn"]) == 0
+
+
+def test_a_release_into_a_ledger_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    before = files()
+
+    code = run(["measure", *RELEASE, "-o", "s.dpsyn", "--ledger", "ledgre.db"])
+
+    assert code == 2
+    assert "there is no ledger ledgre.db; correct the path, or begin a ledger there with" in capsys.readouterr().err
+    assert files() == before
 
 
 # ── runs that were interrupted ───────────────────────────────────────────────────────────────────────────────
@@ -283,6 +296,7 @@ def test_a_run_whose_output_failed_is_resumed_at_no_cost(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     release = ["synthesize", *RELEASE, "-o", "a.csv", "--ledger", "ledger.db", "--seed", "1"]
+    dpsyn.Ledger.create("ledger.db")
 
     with monkeypatch.context() as broken:
         broken.setattr("dpsyn.synopsis.Synopsis.write", lambda *_, **__: 1 / 0)
@@ -302,6 +316,7 @@ def test_a_run_whose_output_failed_is_resumed_at_no_cost(
 @pytest.mark.parametrize("phase", ["scoring", r"measuring \d", "making tables agree", "fitting records"])
 def test_a_killed_run_continues_or_reports_what_was_lost(phase: str) -> None:
     command = [sys.executable, "-m", "dpsyn", "synthesize", *RELEASE, "-o", "a.csv", "--ledger", "ledger.db"]
+    dpsyn.Ledger.create("ledger.db")
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert running.stderr is not None
     for line in running.stderr:
@@ -370,6 +385,7 @@ def test_a_run_continues_after_a_full_disk(
         raise error
 
     release = ["synthesize", *RELEASE, "-o", "a.csv", "--ledger", "l.db", "--recipe", "independent"]
+    dpsyn.Ledger.create("l.db")
     with monkeypatch.context() as disk:
         disk.setattr(method, full)
         assert run(release) == 2
@@ -537,6 +553,7 @@ def test_spark_counts_the_files_of_a_folder() -> None:
     for part in range(2):
         papq.write_table(pacsv.read_csv("people.csv"), f"parts/{part}.parquet")
     release = ["parts/*.parquet", *RELEASE[1:], "--engine", "spark", "--recipe", "independent", "--ledger", "l.db"]
+    dpsyn.Ledger.create("l.db")
 
     code = run(["synthesize", *release, "-o", "synthetic.csv"])
 
@@ -634,12 +651,14 @@ def test_a_missing_spark_is_reported_and_nothing_is_spent(
     data: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    ledger = dpsyn.Ledger.create("ledger.db")
 
     code = run(["synthesize", data, *RELEASE[1:], "--engine", "spark", "-o", "a.csv", "--ledger", "ledger.db"])
 
     assert code == 2
     assert "dpsyn[spark]" in capsys.readouterr().err
-    assert files() <= {"ledger.db"}
+    assert files() == {"ledger.db"}
+    assert sum(account.rho for account in ledger.datasets()) == 0
 
 
 @pytest.mark.java

@@ -115,7 +115,7 @@ def test_standard_errors_are_those_of_the_counts() -> None:
 def test_the_entries_of_the_ledger_are_pure_and_add_up_to_epsilon(
     tmp_path: Path, epsilon: float, query: dict[str, Any]
 ) -> None:
-    ledger = Ledger(tmp_path / "l.db")
+    ledger = Ledger.create(tmp_path / "l.db")
 
     result = frequent_itemsets(LISTS[:300], UNIVERSE, epsilon, ledger=ledger, dataset="shop", **query)
 

@@ -126,7 +126,7 @@ def test_scales_follow_the_neighbors_and_the_unit(neighbors: Any, rows: int, sid
 
 
 def test_entries_of_the_ledger_add_up_to_the_guarantee_exactly(tmp_path: Path) -> None:
-    ledger, third = Ledger(tmp_path / "l.db"), Budget.for_guarantee("0.3", 0, pure_epsilons=["0.3"])
+    ledger, third = Ledger.create(tmp_path / "l.db"), Budget.for_guarantee("0.3", 0, pure_epsilons=["0.3"])
     first, second, rest = third.pure_epsilons[0] / 7, third.pure_epsilons[0] / 3, third.pure_epsilons[0]
     with opened(budget=third, ledger=ledger) as baskets:
         grains = [Fraction(int(part * 10**36), 10**36) for part in (first, second)]
@@ -170,7 +170,7 @@ class Watching:
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_nothing_is_charged_if_counting_fails(tmp_path: Path, question: str) -> None:
-    ledger = Ledger(tmp_path / "l.db")
+    ledger = Ledger.create(tmp_path / "l.db")
     baskets = opened(ledger=ledger)
     watching = Watching(ledger)
     baskets._engine = watching  # type: ignore[assignment]
@@ -192,7 +192,7 @@ def test_no_answer_is_returned_if_its_charge_is_not_recorded(
     def fails(*_: object) -> None:
         raise LedgerError("no room")
 
-    baskets = opened(ledger=Ledger(tmp_path / "l.db"))
+    baskets = opened(ledger=Ledger.create(tmp_path / "l.db"))
     monkeypatch.setattr(Ledger, "record", fails)
 
     with pytest.raises(LedgerError, match="no room"):
@@ -202,7 +202,7 @@ def test_no_answer_is_returned_if_its_charge_is_not_recorded(
 
 
 def test_items_are_not_charged_if_counting_fails(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "l.db")
+    ledger = Ledger.create(tmp_path / "l.db")
     budget = Budget.for_guarantee(3, 1e-6, pure_epsilons=[1], thresholds=True)
     schema = BasketSchema(items=None, dataset="shop")
     baskets = opened(schema=schema, budget=budget, ledger=ledger)
@@ -217,7 +217,7 @@ def test_items_are_not_charged_if_counting_fails(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_an_overspend_is_refused_and_no_basket_is_counted(tmp_path: Path, question: str) -> None:
-    ledger = Ledger(tmp_path / "l.db")
+    ledger = Ledger.create(tmp_path / "l.db")
     baskets = opened(ledger=ledger)
     baskets.choose_frequent_items(1, Fraction(9, 10))
     watching = Watching(ledger)
@@ -255,7 +255,7 @@ def test_invalid_questions_are_refused_without_a_charge(
 
 
 def test_the_budget_is_reserved_before_a_basket_is_read(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "l.db")
+    ledger = Ledger.create(tmp_path / "l.db")
     ledger.set_cap("shop", Cap.for_guarantee("0.01", 1e-9))
 
     class Untouchable(list[Any]):
@@ -267,7 +267,7 @@ def test_the_budget_is_reserved_before_a_basket_is_read(tmp_path: Path) -> None:
 
 
 def test_baskets_and_rows_of_one_dataset_do_not_add_up(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "l.db")
+    ledger = Ledger.create(tmp_path / "l.db")
     with opened(ledger=ledger) as baskets:
         baskets.choose_frequent_items(1, QUARTER)
 
@@ -332,7 +332,7 @@ def ask(baskets: PrivateBaskets, stop_after: int = 99) -> list[object]:
 def test_an_interrupted_run_is_resumed_without_a_second_charge(
     tmp_path: Path, with_ledger: bool, stop_after: int
 ) -> None:
-    ledger = Ledger(tmp_path / "l.db") if with_ledger else None
+    ledger = Ledger.create(tmp_path / "l.db") if with_ledger else None
     journal = tmp_path / "run.journal"
     options: dict[str, Any] = {
         "ledger": ledger,

@@ -37,7 +37,7 @@ LONGEST = 0.03
 
 def capped(path: Path) -> Ledger:
     """A ledger that exists before the first release does."""
-    ledger = Ledger(path)
+    ledger = Ledger.create(path)
     ledger.set_cap(SCHEMA.dataset, Cap.for_guarantee(10_000, 0.01))
     return ledger
 

@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
-    return Ledger(tmp_path / "ledger.db")
+    return Ledger.create(tmp_path / "ledger.db")
 
 
 def open_(folder: Path, ledger: Ledger, kind: Any, **options: Any) -> Any:
@@ -59,7 +59,7 @@ def test_a_file_with_other_columns_is_refused_before_anything_is_reserved(
     with pytest.raises(SourceError, match="column 'b' has different types in different files"):
         open_(folder, ledger, kind)
 
-    assert not ledger.path.exists()
+    assert ledger.datasets() == ()
 
 
 @every_kind

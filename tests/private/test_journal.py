@@ -20,6 +20,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dpsyn.accounting import Budget, Ledger, PrivacyUnit, hash_answer
+from dpsyn.accounting.head_store import STATE_FOLDER_VARIABLE
 from dpsyn.encoding import Grouping
 from dpsyn.errors import BudgetError, JournalError, LedgerError, SourceError
 from dpsyn.private import PrivateTable, SystemNoise, discard_journal, open_private
@@ -85,7 +86,8 @@ def ask(table: PrivateTable, until: int = STEPS) -> list[Any]:
 
 def opened(folder: Path, *, ledger: bool = True, **options: Any) -> PrivateTable:
     """A run with a journal; its noise is not the real one, but fast."""
-    book = Ledger(folder / "l.db") if ledger else None
+    path = folder / "l.db"
+    book = (Ledger(path) if path.exists() else Ledger.create(path)) if ledger else None
     given: dict[str, Any] = {
         "mechanisms": RecordingNoise(len(list(folder.iterdir()))),
         "journal": folder / "j",
@@ -440,7 +442,8 @@ def test_without_a_journal_there_is_nothing_to_resume(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match="give the path of the journal"):
         opened(tmp_path, resume=True, journal=None)
 
-    assert list(tmp_path.iterdir()) == []
+    assert Ledger(tmp_path / "l.db").datasets() == ()
+    assert [path.name for path in tmp_path.iterdir()] == ["l.db"]
 
 
 @pytest.mark.parametrize(
@@ -506,12 +509,15 @@ def test_a_run_that_was_closed_in_the_ledger_is_not_resumed(tmp_path: Path) -> N
         opened(tmp_path, resume=True)
 
 
-def test_answers_without_a_charge_in_the_ledger_are_refused(tmp_path: Path) -> None:
+def test_answers_without_a_charge_in_the_ledger_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(tmp_path) as table:
         backup = (tmp_path / "l.db").read_bytes()
         ask(table)
     (tmp_path / "l.db").write_bytes(backup)
 
+    with pytest.raises(LedgerError, match=r"which this account of the computer saw in it, is not there any more"):
+        opened(tmp_path, resume=True)
+    monkeypatch.setenv(STATE_FOLDER_VARIABLE, str(tmp_path / "another account"))
     with pytest.raises(LedgerError, match="was cut or replaced"):
         opened(tmp_path, resume=True)
 
@@ -519,7 +525,7 @@ def test_answers_without_a_charge_in_the_ledger_are_refused(tmp_path: Path) -> N
 def test_the_run_of_another_ledger_is_refused(tmp_path: Path) -> None:
     interrupted(tmp_path, 3)
     (tmp_path / "l.db").rename(tmp_path / "mine.db")
-    Ledger(tmp_path / "l.db").reserve("people", "other", BUDGET, PrivacyUnit())
+    Ledger.create(tmp_path / "l.db").reserve("people", "other", BUDGET, PrivacyUnit())
 
     with pytest.raises(LedgerError, match="was cut or replaced"):
         opened(tmp_path, resume=True)

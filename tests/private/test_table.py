@@ -240,7 +240,7 @@ QUESTIONS: list[Callable[[PrivateTable, Fraction], object]] = [
 
 @pytest.mark.parametrize("ask", QUESTIONS)
 def test_nothing_is_charged_if_counting_fails(tmp_path: Path, ask: Any) -> None:
-    ledger = Ledger(tmp_path / "l.db")
+    ledger = Ledger.create(tmp_path / "l.db")
     table = opened(ledger=ledger)
     watching = Watching(ledger)
     table._engine = watching  # type: ignore[assignment]
@@ -264,7 +264,7 @@ def test_no_answer_is_returned_if_its_charge_is_not_recorded(
     def fails(*_: object) -> None:
         raise LedgerError("no room")
 
-    ledger, noise = Ledger(tmp_path / "l.db"), RecordingNoise()
+    ledger, noise = Ledger.create(tmp_path / "l.db"), RecordingNoise()
     path = tmp_path / "j" if journal else None
     monkeypatch.setattr(Ledger, "record", fails)
 
@@ -279,7 +279,7 @@ def test_no_answer_is_returned_if_its_charge_is_not_recorded(
 
 
 def test_every_answer_has_an_entry_and_every_entry_an_answer(tmp_path: Path) -> None:
-    ledger, noise = Ledger(tmp_path / "l.db"), RecordingNoise()
+    ledger, noise = Ledger.create(tmp_path / "l.db"), RecordingNoise()
     budget = Budget.for_guarantee(10, 1e-6, pure_epsilons=[0.5], thresholds=True)
     with open_private(TABLE, SCHEMA, budget, ledger, mechanisms=noise) as table:
         rho = budget.rho / 8
@@ -303,7 +303,7 @@ def test_every_answer_has_an_entry_and_every_entry_an_answer(tmp_path: Path) -> 
 
 
 def test_an_overspend_is_refused_and_no_row_is_counted(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "l.db")
+    ledger = Ledger.create(tmp_path / "l.db")
     table = opened(ledger=ledger)
     watching = Watching(ledger)
     table._engine = watching  # type: ignore[assignment]
@@ -315,7 +315,7 @@ def test_an_overspend_is_refused_and_no_row_is_counted(tmp_path: Path) -> None:
 
 
 def test_unspent_budget_is_returned(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "l.db")
+    ledger = Ledger.create(tmp_path / "l.db")
     with opened(ledger=ledger) as table:
         table.measure([("ok",)], [table.budget.rho / 4])
         held = ledger.datasets()[0].rho
@@ -352,7 +352,7 @@ def test_a_ledger_that_cannot_be_written_stops_the_release_before_rows_are_read(
 
 
 def test_a_cap_stops_the_release_before_rows_are_read(tmp_path: Path) -> None:
-    ledger, data = Ledger(tmp_path / "l.db"), Untouchable()
+    ledger, data = Ledger.create(tmp_path / "l.db"), Untouchable()
     ledger.set_cap("people", Cap.for_guarantee(0.1, 1e-9))
 
     with pytest.raises(LedgerError, match="cap"):
@@ -372,16 +372,16 @@ def test_a_drafted_schema_stops_the_release_before_rows_are_read() -> None:
 
 
 def test_a_table_that_does_not_fit_costs_nothing(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "l.db")
+    ledger = Ledger.create(tmp_path / "l.db")
 
     with pytest.raises(SourceError, match="no column"):
         open_private(TABLE.drop_columns(["ok"]), SCHEMA, BUDGET, ledger)
 
-    assert not (tmp_path / "l.db").exists()
+    assert ledger.datasets() == ()
 
 
 def test_a_table_that_breaks_off_returns_the_budget(tmp_path: Path) -> None:
-    ledger, path = Ledger(tmp_path / "l.db"), tmp_path / "people.csv"
+    ledger, path = Ledger.create(tmp_path / "l.db"), tmp_path / "people.csv"
     path.write_text(f"age,sex,ok,city\n1,F,true,Oslo\n{SECRET}\n", "utf-8")
 
     with pytest.raises(SourceError, match="well-formed") as caught:

@@ -71,7 +71,7 @@ def test_recoding_what_was_generated_gives_the_codes_that_were_drawn(released: d
 
 
 def test_every_transform_is_paid_for_and_the_whole_budget_is_spent(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "l.db")
+    ledger = Ledger.create(tmp_path / "l.db")
 
     synopsis = dpsyn.measure(TABLE, CALLS, 1.0, recipe=Planned(plan=PLAN), ledger=ledger, dataset="calls")
 
@@ -218,7 +218,7 @@ def test_tables_of_any_size_give_rows(rows: int, epsilon: float) -> None:
 def test_what_does_not_fit_is_refused_before_anything_is_spent(
     tmp_path: Path, options: dict[str, Any], error: type[Exception], words: str
 ) -> None:
-    ledger = Ledger(tmp_path / "l.db")
+    ledger = Ledger.create(tmp_path / "l.db")
     chosen = {"recipe": Planned(plan=PLAN), "epsilon": 1.0, **options}
 
     with pytest.raises(error, match=words):
@@ -265,6 +265,7 @@ def test_an_interrupted_plan_goes_on_without_paying_twice(tmp_path: Path) -> Non
 
 def test_a_run_that_lost_answers_is_completed_with_what_is_left(tmp_path: Path) -> None:
     journal, ledger = tmp_path / "j", tmp_path / "l.db"
+    dpsyn.Ledger.create(ledger)
 
     def dying(phase: str, done: float) -> None:
         if journal.exists() and journal.read_bytes().count(b"\n") > 2:

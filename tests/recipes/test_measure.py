@@ -377,7 +377,7 @@ def test_delta_follows_the_expected_size_and_a_large_one_warns() -> None:
 def test_a_release_is_recorded_in_the_ledger_and_refused_beyond_its_cap(tmp_path: Path) -> None:
     table, schema = dependent(300, SIZES), codes(**SIZES)
     ledger = tmp_path / "ledger.db"
-    Ledger(ledger).set_cap("people", dpsyn.Cap.for_guarantee(2, 1e-8))
+    Ledger.create(ledger).set_cap("people", dpsyn.Cap.for_guarantee(2, 1e-8))
 
     dpsyn.measure(table, schema, 1.0, ledger=ledger, dataset="people")
 

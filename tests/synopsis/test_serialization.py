@@ -148,7 +148,7 @@ def test_a_failed_write_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_a_synopsis_is_a_checkpoint_of_its_ledger(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "ledger.db")
+    ledger = Ledger.create(tmp_path / "ledger.db")
     budget = certificate().account.budget
     run = Run.open(budget, PrivacyUnit(), dataset="people", ledger=ledger)
     run.close()

@@ -1,36 +1,52 @@
 """The ledger: the privacy budget reserved and spent on each dataset, over all of its releases.
 
-A run reserves its whole budget when it opens, records each measurement before it happens, and returns the unspent
-budget when it closes. A run that crashed keeps its reservation until somebody closes it. Costs are ρ of zCDP, which add
-up over releases whatever their mechanisms, and the δ of partition selection.
+A ledger is begun on purpose, by ``Ledger.create``; a path that does not exist is a mistake. A run reserves its whole
+budget when it opens, records each measurement before it happens, and returns the unspent budget when it closes. A run
+that crashed keeps its reservation until somebody closes it. Costs are ρ of zCDP, which add up over releases whatever
+their mechanisms, and the δ of partition selection.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from dpsyn.accounting import hash_chain
-from dpsyn.accounting.budget import THRESHOLD_SHARE, Budget, MeasurementRecord, replay
-from dpsyn.accounting.certificate import PRIVACY_FLAG, plain_recipe
+from dpsyn.accounting.budget import MAX_EPSILON, THRESHOLD_SHARE, Budget, MeasurementRecord, replay
+from dpsyn.accounting.certificate import PRIVACY_FLAG, parse_privacy_flag, plain_recipe
 from dpsyn.accounting.checkpoint import LedgerCheckpoint
 from dpsyn.accounting.conversion import epsilon_for, rho_for
 from dpsyn.accounting.exact_numbers import Number, exact_fraction, format_exact, round_down
-from dpsyn.accounting.hash_chain import LedgerEntry, LedgerHead, LedgerTransaction
+from dpsyn.accounting.hash_chain import BEGIN_KIND, LedgerEntry, LedgerHead, LedgerTransaction
+from dpsyn.accounting.head_store import head_path, load_head, store_head
 from dpsyn.accounting.privacy_unit import PrivacyUnit
 from dpsyn.accounting.reconcile import find_disagreements
 from dpsyn.errors import BudgetError, DPSynError, LedgerError, quote_argument
 
-_UNREADABLE_ENTRY_ERRORS = (DPSynError, LookupError, TypeError, ValueError, AttributeError)
+_UNREADABLE_ENTRY_ERRORS = (
+    DPSynError,
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+)
 """The errors of reading an entry that was not written by DPSyn."""
 
 _JOURNAL_KEY = "journal_key"
 """What opens the answer to a measurement in the journal of its run, in the data of an entry."""
+
+_MAX_COST = MAX_EPSILON**2
+"""More than any run can cost in ρ: pure steps with the largest ε together cost half of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,23 +160,44 @@ class DatasetAccount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerVerification:
-    """The result of ``Ledger.verify``: the ledger is intact if ``faults`` is empty."""
+    """The result of ``Ledger.verify``: as far as it can know, the ledger is intact if ``faults`` is empty.
+
+    Attributes:
+        entries: the number of entries.
+        head: the last entry.
+        faults: what is wrong, in sentences.
+        remembered: the last entry that this account of the computer had seen before; None if it had seen none, and
+            then it cannot know whether later entries were cut off.
+    """
 
     entries: int
     head: LedgerHead | None
     faults: tuple[str, ...]
+    remembered: LedgerHead | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """A ledger file; the first entry creates it. Many processes may use it at the same time."""
+    """A ledger file that exists; ``Ledger.create`` begins one. Many processes may use it at the same time."""
 
     path: Path
+
+    @classmethod
+    def create(cls, path: str | Path, caps: Mapping[str, Cap] = {}) -> Ledger:
+        """Begin a ledger in a new file, with the caps of some datasets."""
+        for dataset in caps:
+            _require_name(dataset)
+        ledger = cls(Path(path))
+        head = hash_chain.create_chain(ledger.path)
+        store_head(head.hash, head, ledger.path)
+        for dataset, cap in caps.items():
+            ledger.set_cap(dataset, cap)
+        return ledger
 
     def set_cap(self, dataset: str, cap: Cap) -> LedgerHead:
         """Set or change the cap of a dataset; earlier runs keep the budget they reserved."""
         _require_name(dataset)
-        with hash_chain.open_transaction(self.path) as transaction:
+        with self._open_transaction() as transaction:
             _refuse_lookalikes(dataset, _parse_accounts(_read_intact_entries(transaction, self.path), self.path))
             payload = {"rho": format_exact(cap.rho), "delta": format_exact(cap.delta)}
             return transaction.append(dataset, "", "cap", payload)
@@ -177,7 +214,7 @@ class Ledger:
     ) -> LedgerHead:
         """Reserve the whole budget of a new run, or refuse it."""
         _require_name(dataset)
-        with hash_chain.open_transaction(self.path) as transaction:
+        with self._open_transaction() as transaction:
             accounts = _parse_accounts(_read_intact_entries(transaction, self.path), self.path)
             _refuse_lookalikes(dataset, accounts)
             _check_reservation(accounts.get(dataset, DatasetAccount(dataset=dataset)), budget, privacy_unit)
@@ -199,7 +236,7 @@ class Ledger:
         ``position`` is the number of earlier ones, and ``keys`` open the answers in the journal of the run: whoever
         can read an answer there can read it because its charge is recorded here.
         """
-        with hash_chain.open_transaction(self.path) as transaction:
+        with self._open_transaction() as transaction:
             dataset, recorded = self._require_open_run(transaction, run)
             if recorded != position:
                 raise LedgerError(
@@ -214,15 +251,18 @@ class Ledger:
 
     def close(self, run: str) -> LedgerHead:
         """End a run, also a crashed one: what it spent stays spent, the rest of its budget is returned."""
-        with hash_chain.open_transaction(self.path) as transaction:
+        with self._open_transaction() as transaction:
             dataset, _ = self._require_open_run(transaction, run)
-            rho, delta = _sum_costs([e.data for e in transaction.entries(run) if e.kind == "measurement"])
+            with _explain_unreadable_entries(self.path):
+                rho, delta = _sum_costs([e.data for e in transaction.entries(run) if e.kind == "measurement"])
             return transaction.append(dataset, run, "close", {"rho": format_exact(rho), "delta": format_exact(delta)})
 
     def datasets(self) -> tuple[DatasetAccount, ...]:
         """All datasets, in the order of their first entries."""
-        entries = hash_chain.read_entries(self.path)
+        entries, remembered = self._read()
         _refuse_faulty(hash_chain.find_faults(entries), self.path)
+        if remembered and _find_lost_end(entries, remembered):
+            raise _lost_end_error(entries[0].hash, remembered, self.path)
         return tuple(_parse_accounts(entries, self.path).values())
 
     def require_heads(self, heads: Iterable[LedgerHead]) -> None:
@@ -244,16 +284,36 @@ class Ledger:
 
         The certificates of a checkpoint must agree with what this ledger recorded about their runs.
         """
-        entries, checkpoints = hash_chain.read_entries(self.path), tuple(against)
-        faults = hash_chain.find_faults(entries) or _find_overspending(entries)
+        entries, remembered = self._read()
+        checkpoints = tuple(against)
+        accounts, faults = _check_accounts(entries)
+        faults = [*faults, *_find_lost_end(entries, remembered)]
         if not faults:
             faults = hash_chain.find_faults(entries, [checkpoint.head for checkpoint in checkpoints])
             certificates = [certificate for checkpoint in checkpoints for certificate in checkpoint.certificates]
-            accounts = accounts_from_entries(entries)
             faults += [line for one in certificates for line in find_disagreements(one, entries, accounts)]
-        return LedgerVerification(
-            entries=len(entries), head=entries[-1].head if entries else None, faults=tuple(faults)
-        )
+        if not faults:
+            store_head(entries[0].hash, entries[-1].head, self.path)
+        head = entries[-1].head if entries else None
+        return LedgerVerification(entries=len(entries), head=head, faults=tuple(faults), remembered=remembered)
+
+    @contextlib.contextmanager
+    def _open_transaction(self) -> Iterator[LedgerTransaction]:
+        """A transaction in a ledger that has all entries which this account saw in it."""
+        with hash_chain.open_transaction(self.path) as transaction:
+            ledger_id, remembered = _recall(transaction)
+            if remembered and transaction.hash_of(remembered.sequence) != remembered.hash:
+                raise _lost_end_error(ledger_id, remembered, self.path)
+            yield transaction
+            head = transaction.head()
+        if head:  # it is on disk now
+            store_head(ledger_id, head, self.path)
+
+    def _read(self) -> tuple[tuple[LedgerEntry, ...], LedgerHead | None]:
+        """All entries, and the last one that this account saw before; that is read first, because it never leads."""
+        with hash_chain.open_reading(self.path) as reading:
+            _, remembered = _recall(reading)
+            return reading.entries(), remembered
 
     def _require_open_run(self, transaction: LedgerTransaction, run: str) -> tuple[str, int]:
         """The dataset of an open run and the number of its measurements."""
@@ -269,22 +329,35 @@ def accounts_from_entries(entries: Iterable[LedgerEntry]) -> dict[str, DatasetAc
     """The datasets of a chain of entries, in the order of their first entries."""
     caps: dict[str, Cap] = {}
     runs: dict[str, dict[str, RunAccount]] = {}
+    measurements: dict[tuple[str, str], list[LedgerEntry]] = defaultdict(list)
     for entry in entries:
+        if entry.kind == BEGIN_KIND:
+            continue
         accounts = runs.setdefault(entry.dataset, {})
-        if entry.kind == "cap":
-            caps[entry.dataset] = Cap(rho=exact_fraction(entry.data["rho"]), delta=exact_fraction(entry.data["delta"]))
+        if entry.kind == "measurement":
+            measurements[entry.dataset, entry.run].append(entry)
+        elif entry.kind == "cap":
+            rho, delta = _read_cost(entry.data)
+            caps[entry.dataset] = Cap(rho=rho, delta=delta)
         elif entry.kind == "open":
             accounts[entry.run] = _open_run_account(entry, entry.data)
         elif entry.run in accounts:
             accounts[entry.run] = _apply_entry(accounts[entry.run], entry)
     return {
-        name: DatasetAccount(dataset=name, cap=caps.get(name), runs=tuple(accounts.values()))
+        name: DatasetAccount(
+            dataset=name,
+            cap=caps.get(name),
+            runs=tuple(_add_measurements(run, measurements[name, run.run]) for run in accounts.values()),
+        )
         for name, accounts in runs.items()
     }
 
 
 def _open_run_account(entry: LedgerEntry, data: dict[str, Any]) -> RunAccount:
     budget = Budget.from_data(data["budget"])
+    if not 0 < budget.reserved_rho <= _MAX_COST or not 0 < budget.epsilon <= MAX_EPSILON or budget.delta > 1:
+        raise BudgetError(f"run {entry.run} states a budget that no release has")
+    datetime.fromisoformat(entry.time)
     return RunAccount(
         run=entry.run,
         opened_at=entry.time,
@@ -293,27 +366,25 @@ def _open_run_account(entry: LedgerEntry, data: dict[str, Any]) -> RunAccount:
         rho=budget.reserved_rho,
         delta=budget.threshold_delta,
         head=entry.head,
-        uses_real_noise=data[PRIVACY_FLAG],
+        uses_real_noise=parse_privacy_flag(data),
         recipe=plain_recipe(data["recipe"]),
     )
 
 
 def _apply_entry(run: RunAccount, entry: LedgerEntry) -> RunAccount:
-    data = entry.data
-    if entry.kind == "measurement":
-        key = data.pop(_JOURNAL_KEY)
-        rho, delta = run.spent_rho + exact_fraction(data["rho"]), run.spent_delta + exact_fraction(data["delta"])
-        return replace(
-            run,
-            measurements=(*run.measurements, data),
-            journal_keys=(*run.journal_keys, str(key)),
-            spent_rho=rho,
-            spent_delta=delta,
-            head=entry.head,
-        )
-    return replace(
-        run, rho=exact_fraction(data["rho"]), delta=exact_fraction(data["delta"]), head=entry.head, closed=True
-    )
+    rho, delta = _read_cost(entry.data)
+    return replace(run, rho=rho, delta=delta, head=entry.head, closed=True)
+
+
+def _add_measurements(run: RunAccount, entries: Sequence[LedgerEntry]) -> RunAccount:
+    """The run with its measurements, all at once: one after another would take a time that grows with their square."""
+    if not entries:
+        return run
+    measurements = tuple(entry.data for entry in entries)
+    keys = tuple(str(data.pop(_JOURNAL_KEY)) for data in measurements)
+    rho, delta = _sum_costs(measurements)
+    head = run.head if run.head.sequence > entries[-1].sequence else entries[-1].head
+    return replace(run, measurements=measurements, journal_keys=keys, spent_rho=rho, spent_delta=delta, head=head)
 
 
 def _check_reservation(account: DatasetAccount, budget: Budget, privacy_unit: PrivacyUnit) -> None:
@@ -387,8 +458,14 @@ def _read_intact_entries(transaction: LedgerTransaction, path: Path) -> tuple[Le
 
 def _parse_accounts(entries: tuple[LedgerEntry, ...], path: Path) -> dict[str, DatasetAccount]:
     """The datasets of the entries; refused if an entry, although its hash is right, is not as DPSyn writes it."""
-    try:
+    with _explain_unreadable_entries(path):
         return accounts_from_entries(entries)
+
+
+@contextlib.contextmanager
+def _explain_unreadable_entries(path: Path) -> Iterator[None]:
+    try:
+        yield
     except _UNREADABLE_ENTRY_ERRORS as error:
         raise LedgerError(
             f"the ledger {path} has an entry that this DPSyn cannot read ({type(error).__name__}: {error}); "
@@ -401,17 +478,52 @@ def _refuse_faulty(faults: list[str], path: Path) -> None:
         raise LedgerError(f"the ledger {path} was tampered with: {faults[0]}; run dpsyn ledger verify")
 
 
-def _find_overspending(entries: tuple[LedgerEntry, ...]) -> list[str]:
-    faults = []
+def _recall(ledger: LedgerTransaction) -> tuple[str, LedgerHead | None]:
+    """The hash that identifies a ledger, and the last entry that this account saw in it."""
+    ledger_id = str(ledger.hash_of(1))
+    return ledger_id, load_head(ledger_id)
+
+
+def _find_lost_end(entries: tuple[LedgerEntry, ...], remembered: LedgerHead | None) -> list[str]:
+    """A fault if the last entry that this account saw is not there."""
+    if remembered is None or remembered in (entry.head for entry in entries[remembered.sequence - 1 :][:1]):
+        return []
+    return [_describe_lost_end(remembered)]
+
+
+def _describe_lost_end(remembered: LedgerHead) -> str:
+    return (
+        f"entry {remembered.sequence}, which this account of the computer saw in it, is not there any more: its end "
+        "was cut off, or an older copy was put in its place"
+    )
+
+
+def _lost_end_error(ledger_id: str, remembered: LedgerHead, path: Path) -> LedgerError:
+    return LedgerError(
+        f"the ledger {path} was tampered with or restored: {_describe_lost_end(remembered)}. Use the newest copy. If "
+        f"it is lost, what the missing entries recorded is still spent: remove {head_path(ledger_id)}, and lower the "
+        "cap by what the releases since then cost, which their certificates state"
+    )
+
+
+def _check_accounts(entries: tuple[LedgerEntry, ...]) -> tuple[dict[str, DatasetAccount], list[str]]:
+    """The datasets of the entries, and what is wrong with the chain or with a run."""
+    if faults := hash_chain.find_faults(entries):
+        return {}, faults
     try:
         accounts = accounts_from_entries(entries)
     except _UNREADABLE_ENTRY_ERRORS as error:
-        return [f"an entry is not as DPSyn writes it: {error}"]
+        return {}, [f"an entry is not as DPSyn writes it: {error}"]
+    return accounts, _find_overspending(accounts)
+
+
+def _find_overspending(accounts: Mapping[str, DatasetAccount]) -> list[str]:
+    faults = []
     for dataset in accounts.values():
         for run in dataset.runs:
             try:
                 replay(run.budget, tuple(MeasurementRecord.from_data(data) for data in run.measurements))
-            except DPSynError as error:
+            except _UNREADABLE_ENTRY_ERRORS as error:
                 faults.append(f"run {run.run} of {dataset.dataset!r}: {error}")
             if run.closed and (run.rho, run.delta) != (run.spent_rho, run.spent_delta):
                 faults.append(
@@ -422,8 +534,16 @@ def _find_overspending(entries: tuple[LedgerEntry, ...]) -> list[str]:
 
 def _sum_costs(measurements: Sequence[Mapping[str, Any]]) -> tuple[Fraction, Fraction]:
     """The sums of ρ and δ of recorded measurements."""
-    rho = sum((exact_fraction(data["rho"]) for data in measurements), Fraction(0))
-    return rho, sum((exact_fraction(data["delta"]) for data in measurements), Fraction(0))
+    costs = [_read_cost(data) for data in measurements]
+    return sum((rho for rho, _ in costs), Fraction(0)), sum((delta for _, delta in costs), Fraction(0))
+
+
+def _read_cost(data: Mapping[str, Any]) -> tuple[Fraction, Fraction]:
+    """The ρ and the δ of an entry; numbers that no run can cost are refused."""
+    rho, delta = exact_fraction(data["rho"]), exact_fraction(data["delta"])
+    if not 0 <= rho <= _MAX_COST or not 0 <= delta <= 1:
+        raise BudgetError("it states a cost that no release has")
+    return rho, delta
 
 
 def _require_name(dataset: str) -> None:

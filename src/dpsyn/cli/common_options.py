@@ -94,7 +94,11 @@ _OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     ),
     "ledger": (
         ("--ledger",),
-        {"type": _FILE, "metavar": "FILE", "help": "Record the privacy budget of this release here; see dpsyn ledger."},
+        {
+            "type": _FILE,
+            "metavar": "FILE",
+            "help": "Record the privacy budget of this release here; dpsyn ledger new begins one.",
+        },
     ),
     "dataset": (
         ("--dataset",),

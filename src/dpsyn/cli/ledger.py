@@ -23,6 +23,11 @@ _MISMATCH_ADVICE = (
     "not release from the ledger: compare it with a backup, and find out who could write to it."
 )
 """What to do if a ledger that is intact by itself does not agree with what a release recorded."""
+_UNKNOWN_TO_VERIFY = (
+    "It cannot be known from here whether later entries that only others have seen were cut off, or whether the ledger "
+    "was rewritten from scratch: compare it with the certificates of its releases (--against)."
+)
+"""What verifying a ledger does not show, in so many words."""
 
 
 @click.group()
@@ -34,11 +39,48 @@ def command() -> None:
     the total; a release that would exceed it is refused.
 
     \b
+      dpsyn ledger new ledger.db                       begin one, once
       dpsyn ledger set-cap ledger.db --dataset people --epsilon 4 --delta 1e-8
       dpsyn ledger show ledger.db                      what is spent, what is left
       dpsyn ledger verify ledger.db                    was it tampered with?
       dpsyn ledger close ledger.db 9f86d081884c7d65    end a run that crashed
     """
+
+
+@command.command(short_help="Begin a ledger in a new file.")
+@_FILE
+@common_options(
+    "dataset",
+    "epsilon",
+    "delta",
+    dataset={"help": "Name of a dataset to limit at once, as in its schema."},
+    epsilon={"required": False, "help": "ε of all its releases together."},
+    delta={"help": "δ of all its releases together, such as 1e-9."},
+)
+def new(file: Path, dataset: str | None, epsilon: float | None, delta: float | None) -> None:
+    """Begin a ledger in a new file; every release of the same people records its budget there (--ledger FILE).
+
+    No other command begins one, so a mistyped path is an error and not a ledger in which nothing was spent. With
+    --dataset, --epsilon and --delta it gets its first cap, as by `dpsyn ledger set-cap`.
+
+    Keep the file on a local drive, or on a network drive on which files can be locked. Do not keep it in a folder that
+    is synchronized between computers, or under version control: an older copy that comes back forgets what was spent.
+
+    \b
+      dpsyn ledger new ledger.db
+      dpsyn ledger new ledger.db --dataset people --epsilon 4 --delta 1e-8
+    """
+    if dataset is None and epsilon is None and delta is None:
+        dpsyn.Ledger.create(file)
+        output.print_line(f"Began the ledger {file}. Give it to every release of the same people: --ledger {file}")
+        output.print_line("Nothing is limited yet; set a cap with dpsyn ledger set-cap.")
+        return
+    if dataset is None or epsilon is None or delta is None:
+        raise click.UsageError("a cap needs --dataset, --epsilon and --delta; give all of them, or none")
+    cap = dpsyn.Cap.for_guarantee(epsilon, delta)
+    dpsyn.Ledger.create(file, caps={dataset: cap})
+    output.print_line(f"Began the ledger {file}. Give it to every release of the same people: --ledger {file}")
+    _print_account(file, dataset)
 
 
 @command.command(short_help="What is spent, what is left, and every run.")
@@ -57,11 +99,13 @@ def show(file: Path, dataset: str | None, as_json: bool) -> None:
     accounts = dpsyn.Ledger(file).datasets()
     names = [account.dataset for account in accounts]
     if dataset is not None and dataset not in names:
-        raise LedgerError(f"there is no dataset {dataset!r} in {file}; it has: {', '.join(names)}")
+        raise LedgerError(f"there is no dataset {dataset!r} in {file}; it has: {', '.join(names) or 'none yet'}")
     shown = [account for account in accounts if dataset in (None, account.dataset)]
     if as_json:
         output.print_json([words.account_data(account) for account in shown])
         return
+    if not accounts:
+        output.print_line(f"{file} has no dataset yet: nothing was released, and no cap is set.")
     for account in shown:
         _print_lines(f"Dataset {account.dataset}", words.account_lines(account))
         if account.runs:
@@ -84,12 +128,16 @@ def show(file: Path, dataset: str | None, as_json: bool) -> None:
 def verify(file: Path, records: tuple[Path, ...], as_json: bool) -> int:
     """Check that no entry was changed, removed or reordered, and that no run spent more than its budget.
 
-    The entries are chained by hashes, so a change is detected. A ledger that was rewritten from scratch, or whose end
-    was cut off, can only be detected by an entry that was recorded elsewhere: give it with --against. RECORD is a
-    certificate in JSON, a synopsis, or what an earlier `verify --json` printed. A certificate must also agree with
-    what the ledger recorded of its run: the budget, the dataset, the privacy unit, every noisy measurement with the
-    hash of its answer, and the cost that follows from them, which is recomputed. In a synopsis, every number must be
-    the answer whose hash was recorded. What the data owner declared public is not in the ledger and cannot be compared.
+    The entries are chained by hashes, so a change is detected. An end that was cut off, or an older copy in place of
+    the ledger, is intact by itself; it is detected because your account of this computer remembers the last entry that
+    it has seen. It cannot know of entries that only others have seen, and a ledger that was rewritten from scratch is
+    another ledger to it. Those are detected by an entry that was recorded elsewhere: give it with --against.
+
+    RECORD is a certificate in JSON, a synopsis, or what an earlier `verify --json` printed. A certificate must also
+    agree with what the ledger recorded of its run: the budget, the dataset, the privacy unit, every noisy measurement
+    with the hash of its answer, and the cost that follows from them, which is recomputed. In a synopsis, every number
+    must be the answer whose hash was recorded. What the data owner declared public is not in the ledger and cannot be
+    compared.
 
     The exit code is 0 if the ledger is intact and 2 if not.
 
@@ -100,13 +148,20 @@ def verify(file: Path, records: tuple[Path, ...], as_json: bool) -> int:
     """
     ledger, checkpoints = dpsyn.Ledger(file), [dpsyn.read_ledger_checkpoint(record) for record in records]
     verification = ledger.verify()
-    head, faults = verification.head, list(verification.faults)
+    head, remembered, faults = verification.head, verification.remembered, list(verification.faults)
     for record, checkpoint in zip(records, checkpoints, strict=True):
         found_by_record = [fault for fault in ledger.verify([checkpoint]).faults if fault not in verification.faults]
         found_by_record += _find_unrecorded_numbers(record)
         faults += [f"{record}: {fault}" for fault in found_by_record]
     if as_json:
-        output.print_json({"entries": verification.entries, "head": head.to_data() if head else None, "faults": faults})
+        output.print_json(
+            {
+                "entries": verification.entries,
+                "head": head.to_data() if head else None,
+                "remembered": remembered.to_data() if remembered else None,
+                "faults": faults,
+            }
+        )
     elif verification.faults:
         _print_lines(f"{file} is NOT intact:", faults)
         output.print_line("Do not release from it. Compare it with a backup, and find out who could write to it.")
@@ -118,7 +173,14 @@ def verify(file: Path, records: tuple[Path, ...], as_json: bool) -> int:
         output.print_line(
             f"{file} is intact: {verification.entries} entries, none changed, removed or reordered{agrees}."
         )
-        output.print_line(f"Its last entry is {head.sequence}, {head.hash}." if head else "It is empty.")
+        if head:
+            output.print_line(f"Its last entry is {head.sequence}, {head.hash}.")
+        output.print_line(
+            f"Your account of this computer had seen it up to entry {remembered.sequence}; all of that is there."
+            if remembered
+            else "Your account of this computer sees it for the first time, so it cannot know what was there before."
+        )
+        output.print_line(_UNKNOWN_TO_VERIFY)
     return 2 if faults else 0
 
 
@@ -144,7 +206,7 @@ def _find_unrecorded_numbers(record: Path) -> list[str]:
     delta={"required": True, "help": "δ of all releases together, such as 1e-9."},
 )
 def set_cap(file: Path, dataset: str, epsilon: float, delta: float) -> None:
-    """Limit the budget that all releases of a dataset may spend together; FILE is created if it does not exist.
+    """Limit the budget that all releases of a dataset may spend together.
 
     A cap can be raised and lowered at any time. It does not take back what was spent: if the new cap is lower than
     that, every further release is refused. A tenth of δ is kept for values that are discovered privately.
@@ -155,10 +217,8 @@ def set_cap(file: Path, dataset: str, epsilon: float, delta: float) -> None:
     \b
       dpsyn ledger set-cap ledger.db --dataset people --epsilon 4 --delta 1e-8
     """
-    ledger = dpsyn.Ledger(file)
-    ledger.set_cap(dataset, dpsyn.Cap.for_guarantee(epsilon, delta))
-    account = next(account for account in ledger.datasets() if account.dataset == dataset)
-    _print_lines(f"Dataset {dataset} in {file}", words.account_lines(account))
+    dpsyn.Ledger(file).set_cap(dataset, dpsyn.Cap.for_guarantee(epsilon, delta))
+    _print_account(file, dataset)
 
 
 @command.command(short_help="End a run that was abandoned.")
@@ -195,6 +255,11 @@ def _confirm(question: str) -> None:
             "closing a run cannot be undone, and there is no terminal to ask on; give --yes to confirm"
         )
     click.confirm(question, abort=True)
+
+
+def _print_account(file: Path, dataset: str) -> None:
+    account = next(account for account in dpsyn.Ledger(file).datasets() if account.dataset == dataset)
+    _print_lines(f"Dataset {dataset} in {file}", words.account_lines(account))
 
 
 def _print_lines(title: str, lines: Sequence[str]) -> None:

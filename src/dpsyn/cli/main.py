@@ -34,7 +34,7 @@ COMMANDS = {
     "plan": ("dpsyn.cli.plan", "Write down what you know about a table: draft, check, predict."),
     "itemsets": ("dpsyn.cli.itemsets", "List the most frequent itemsets of a file of baskets."),
     "compare-noise": ("dpsyn.cli.compare_noise", "How much noise a budget means for K marginals, by mechanism."),
-    "ledger": ("dpsyn.cli.ledger", "The privacy budget of each dataset: show, verify, set-cap, close."),
+    "ledger": ("dpsyn.cli.ledger", "The privacy budget of each dataset: new, show, verify, set-cap, close."),
 }
 """Name → the module that defines its click command as ``command``, and one line for ``--help``."""
 
