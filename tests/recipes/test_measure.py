@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import dpsyn
 from dpsyn.accounting import Budget, Ledger
-from dpsyn.errors import BudgetError, SchemaError, UserError
+from dpsyn.errors import BudgetError, LedgerError, SchemaError, UserError
 from dpsyn.private import ReleaseLimits, open_private
 from dpsyn.recipes import RECIPES, DPSyn, adaptive_selection
 from dpsyn.schema import Categorical, Identifier, Integer, JointAttribute, Open, Real, Schema, UnitDeclaration
@@ -469,6 +469,37 @@ def test_more_budget_never_makes_pairs_too_large_to_measure() -> None:
     synthetic = dpsyn.measure(pa.table({"a": a, "b": b}), schema, NO_NOISE, allow_large_epsilon=True).generate(seed=1)
 
     assert np.mean(synthetic["a"].to_numpy() == synthetic["b"].to_numpy()) > 0.6
+
+
+def test_a_release_that_is_in_a_ledger_is_extended_with_that_ledger_only(tmp_path: Path) -> None:
+    table, schema = dependent(300, SIZES), codes(**SIZES)
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    other = Ledger.create(tmp_path / "other.db")
+    options: dict[str, Any] = {"recipe": "independent", "dataset": "people"}
+    first = dpsyn.measure(table, schema, 1.0, ledger=ledger, **options)
+    before = ledger.verify(), other.verify()
+
+    with pytest.raises(LedgerError, match="was recorded in a ledger, and a release that extends it must be, too"):
+        dpsyn.measure(table, schema, 1.0, extend=first, **options)
+    with pytest.raises(LedgerError, match=r"recorded in another ledger: run \w+ is not in .*other\.db"):
+        dpsyn.measure(table, schema, 1.0, extend=first, ledger=other, **options)
+    assert (ledger.verify().head, other.verify().head) == (before[0].head, before[1].head)
+    second = dpsyn.measure(table, schema, 1.0, extend=first, ledger=ledger, **options)
+
+    assert len(second.releases) == 2
+    assert len(ledger.datasets()[0].runs) == 2
+
+
+def test_a_release_without_a_ledger_may_be_extended_with_one(tmp_path: Path) -> None:
+    table, schema = dependent(300, SIZES), codes(**SIZES)
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    options: dict[str, Any] = {"recipe": "independent", "dataset": "people"}
+    first = dpsyn.measure(table, schema, 1.0, **options)
+
+    second = dpsyn.measure(table, schema, 1.0, extend=first, ledger=ledger, **options)
+
+    with pytest.raises(LedgerError, match="was recorded in a ledger"):
+        dpsyn.measure(table, schema, 1.0, extend=second, **options)
 
 
 def test_a_weak_synopsis_does_not_spoil_what_extends_it() -> None:

@@ -31,7 +31,8 @@ def command(target: str, extend: Path | None, force: bool, quiet: bool, **option
       dpsyn measure people.csv -s schema.yaml --epsilon 1 --recipe priview --set views=covering:2x8 -o s.dpsyn
       dpsyn measure people.csv -s schema.yaml --epsilon 0.5 --extend s.dpsyn -o better.dpsyn
 
-    --extend measures the same table again and combines both releases; their privacy budgets add up.
+    --extend measures the same table again and combines both releases; their privacy budgets add up. If the earlier one
+    was recorded in a ledger, give that ledger again.
     """
     release_run.refuse_collisions({"--output": target}, {**options, "extend": extend})
     if target == "-" or output.is_folder(target):

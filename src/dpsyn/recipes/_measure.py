@@ -11,7 +11,7 @@ import msgspec
 from dpsyn.accounting import Ledger, check_large_epsilon, default_delta, delta_warning
 from dpsyn.accounting.certificate import describe_query
 from dpsyn.encoding.dataframes import detect_output_format
-from dpsyn.errors import SchemaError, UserError, quote_argument
+from dpsyn.errors import LedgerError, SchemaError, UserError, quote_argument
 from dpsyn.inference import FIRST_RUN_NOTE, Release, fit_model, is_first_run
 from dpsyn.private import PrivateTable, Protect, ResourceEstimate, estimate_reading, open_private
 from dpsyn.progress import Progress, ignore_progress
@@ -71,7 +71,8 @@ def measure(
             answer from one row of the table; ``query rows`` takes any SELECT, and protects the rows of its answer.
         engine: how rows are counted: with their codes held in ``memory``, as a ``stream`` that is read for each
             question, or by ``spark``; ``auto`` decides by the size of the file.
-        extend: an earlier synopsis of the same table, with which the new numbers are combined.
+        extend: an earlier synopsis of the same table, with which the new numbers are combined. If it was recorded in
+            a ledger, that ledger must be given.
         journal: a file that keeps every answer until the work is done, so that it can be resumed.
         resume: continue the run whose journal this is.
         progress: called with what is going on.
@@ -80,7 +81,10 @@ def measure(
     schema = Schema.coerce(schema)
     schema = schema if dataset is None else msgspec.structs.replace(schema, dataset=dataset)
     previous = Synopsis.load(extend) if isinstance(extend, str | Path) else extend
-    schema = _extend_schema(schema, previous) if previous else schema
+    book = Ledger(Path(ledger)) if isinstance(ledger, str | Path) else ledger
+    if previous:
+        schema = _extend_schema(schema, previous)
+        _require_same_ledger(previous, book)
     recipe.check(schema, previous)
     check_large_epsilon(epsilon, allowed=allow_large_epsilon)
     budget = recipe.plan_budget(schema, epsilon, _choose_delta(schema, delta))
@@ -89,7 +93,7 @@ def measure(
         data,
         schema,
         budget,
-        Ledger(Path(ledger)) if isinstance(ledger, str | Path) else ledger,
+        book,
         query=query,
         protect=protect,
         engine=engine,
@@ -202,3 +206,21 @@ def _extend_schema(schema: Schema, previous: Synopsis) -> Schema:
     if not same:
         raise SchemaError("the synopsis to extend is of another dataset, privacy unit or neighboring relation")
     return schema
+
+
+def _require_same_ledger(previous: Synopsis, ledger: Ledger | None) -> None:
+    """Refuse to extend releases that were recorded in a ledger without it: together they cost what only it adds up."""
+    recorded = [certificate.run for certificate in previous.certificates if certificate and certificate.ledger_head]
+    if not recorded:
+        return
+    if ledger is None:
+        raise LedgerError(
+            "the synopsis to extend was recorded in a ledger, and a release that extends it must be, too; give the "
+            "ledger with --ledger (in Python: ledger=)"
+        )
+    known = {run.run for dataset in ledger.datasets() for run in dataset.runs}
+    if unknown := [run for run in recorded if run not in known]:
+        raise LedgerError(
+            f"the synopsis to extend was recorded in another ledger: run {unknown[0]} is not in {ledger.path}, so the "
+            "releases would not be added up; give the ledger of the earlier one"
+        )
