@@ -78,12 +78,30 @@ class RowWiseSource:
         self.byte_size: int | None = base.byte_size if path is None else path.stat().st_size
         self._query, self._base = query, base
         reading = self._prepare(list(query.columns))
+        self._check_constants(reading)
         self.schema = attempt(lambda: _open_stream(reading.relation.limit(0)).schema, label, _FAILED)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows of the answer."""
         reading = self._prepare(columns)
         yield from _read_relation(lambda: reading.relation, self.label, reading.scanned)
+
+    def _check_constants(self, reading: _Reading) -> None:
+        """Refuse constants without a value, such as 'x' where a number is needed.
+
+        Privacy: TRY catches the error of a row, but not always that of a constant, which DuckDB computes when it plans
+        the query, whatever the rows are. So it is found here, before anything is charged.
+        """
+        duckdb = import_duckdb("a query")
+        try:
+            reading.connection.execute(f"EXPLAIN {reading.statement}").fetchall()
+            return
+        except duckdb.Error:
+            pass  # our error is raised after this block
+        raise SourceError(
+            f"{self.label} is not valid: a constant in it has no value of the type that is needed; check texts that "
+            "stand for numbers, dates or conditions"
+        )
 
     def _prepare(self, columns: Sequence[str]) -> _Reading:
         duckdb = import_duckdb("a query")
@@ -92,14 +110,15 @@ class RowWiseSource:
             needed = self._query.base_columns(columns) or list(self._query.base.columns)[:1]
             scanned = _ScannedSource(self._base, needed)
             connection, table = _scan(duckdb, scanned, [_TABLE]), quote(_TABLE)
-        relation = _prepare_query(duckdb, connection, self._query.to_sql(columns, table), self.label)
-        return _Reading(relation, connection, scanned)
+        statement = self._query.to_sql(columns, table)
+        return _Reading(statement, _prepare_query(duckdb, connection, statement, self.label), connection, scanned)
 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """One reading of an answer: a relation, its connection, which must not be closed meanwhile, and what it scans."""
+    """One reading of an answer; its connection must not be closed meanwhile."""
 
+    statement: str
     relation: Any
     connection: Any
     scanned: _ScannedSource | None
@@ -188,8 +207,10 @@ class _DatabaseCatalog(_DuckDBNames):
         self._connection, self._label = connection, label
         self._refuse_shadowed_functions()
         self._entries = connection.execute(
-            "SELECT database_name, schema_name, table_name, sql, true FROM duckdb_tables() WHERE NOT internal "
-            "UNION ALL SELECT database_name, schema_name, view_name, sql, false FROM duckdb_views() WHERE NOT internal"
+            "SELECT database_name, schema_name, table_name, sql, true "
+            "FROM system.main.duckdb_tables() WHERE NOT internal UNION ALL "
+            "SELECT database_name, schema_name, view_name, sql, false "
+            "FROM system.main.duckdb_views() WHERE NOT internal"
         ).fetchall()
 
     def find(self, path: tuple[str, ...], schema: str) -> BaseTable | View | None:
@@ -212,23 +233,24 @@ class _DatabaseCatalog(_DuckDBNames):
                 f"that you need into another table, or {PROTECT_ANSWER}"
             )
         columns = self._connection.execute(
-            "SELECT column_name FROM duckdb_columns() WHERE database_name = ? AND schema_name = ? AND table_name = ? "
-            "ORDER BY column_index",
+            "SELECT column_name FROM system.main.duckdb_columns() "
+            "WHERE database_name = ? AND schema_name = ? AND table_name = ? ORDER BY column_index",
             list(place),
         ).fetchall()
         return BaseTable(name=name, columns=dict.fromkeys([column for (column,) in columns], PASSED_ON))
 
     def _refuse_shadowed_functions(self) -> None:
         """Refuse a database with a macro that replaces a function or an operator of DuckDB, such as lower or +."""
-        shadowed = self._connection.execute(
-            "SELECT min(function_name) FROM duckdb_functions() WHERE NOT internal AND lower(function_name) IN "
-            "(SELECT lower(function_name) FROM duckdb_functions() WHERE internal)"
-        ).fetchone()[0]
-        if shadowed is not None:
-            raise SourceError(
-                f"{self._label}: the database has a macro named {shadowed!r}, which replaces a function of DuckDB; "
-                f"remove it, or {PROTECT_ANSWER}"
-            )
+        functions = self._connection.execute(
+            "SELECT function_name, internal FROM system.main.duckdb_functions()"
+        ).fetchall()
+        internal = {_fold_case(name) for name, is_internal in functions if is_internal}
+        for name, is_internal in functions:
+            if not is_internal and _fold_case(name) in internal:
+                raise SourceError(
+                    f"{self._label}: the database has a macro named {name!r}, which replaces a function of DuckDB; "
+                    f"remove it, or {PROTECT_ANSWER}"
+                )
 
 
 def _fold_case(name: str) -> str:

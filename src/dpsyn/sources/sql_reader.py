@@ -203,7 +203,8 @@ class _Reader:
         else:
             computed = Expression(columns.get, self._catalog.dialect)
             sql = computed.render(expression)
-            output = OutputColumn(sql=f"TRY({sql})" if computed.uses else sql, uses=frozenset(computed.uses))
+            is_constant = type(expression).__name__ in ("Literal", "Null", "Boolean")
+            output = OutputColumn(sql=sql if is_constant else f"TRY({sql})", uses=frozenset(computed.uses))
         if not name:
             raise RefusedQueryError(
                 f"it has a column without a name, {shorten(expression)}; give it one with AS", mixes_rows=False

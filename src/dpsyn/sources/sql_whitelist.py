@@ -254,7 +254,7 @@ class Expression:
         if node.args.get("is_string"):
             if "\0" in text:
                 refuse(node, words="a text with a null character")
-            return "'" + text.replace("'", "''") + "'"
+            return _quote_text(text)
         if not re.fullmatch(r"\d+(\.\d*)?(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?", text, re.IGNORECASE | re.ASCII):
             refuse(node, words=f"the number {text[:40]}")
         return text
@@ -285,7 +285,8 @@ class Expression:
 
     def _render_between(self, node: Any) -> str:
         tested, low, high = take(node, "this", "low", "high")
-        return f"({self.render(tested)} BETWEEN {self.render(low)} AND {self.render(high)})"
+        value = self.render(tested)  # written twice, because TRY does not catch every error of DuckDB's BETWEEN
+        return f"(({value} >= {self.render(low)}) AND ({value} <= {self.render(high)}))"
 
     def _render_in(self, node: Any) -> str:
         tested, values = take(node, "this", "expressions")
@@ -293,10 +294,13 @@ class Expression:
 
     def _render_like(self, node: Any, escape: str = "") -> str:
         tested, pattern, negate = take(node, "this", "expression", "negate")
-        operator = ("NOT " if negate else "") + type(node).__name__.upper()
         if not escape and self._dialect == "postgres":
-            escape = r"'\'"  # DuckDB has no escape character unless one is given
-        return f"({self.render(tested)} {operator} {self.render(pattern)}{f' ESCAPE {escape}' if escape else ''})"
+            escape = "\\"  # DuckDB has no escape character unless one is given
+        if escape:
+            _check_pattern(pattern, escape)
+        operator = ("NOT " if negate else "") + type(node).__name__.upper()
+        ending = f" ESCAPE {_quote_text(escape)}" if escape else ""
+        return f"({self.render(tested)} {operator} {self.render(pattern)}{ending})"
 
     _render_ilike = _render_like
 
@@ -304,7 +308,7 @@ class Expression:
         like, escape = take(node, "this", "expression")
         if type(like).__name__ not in ("Like", "ILike") or type(escape).__name__ != "Literal":
             refuse(node)
-        return self._render_like(like, self.render(escape))
+        return self._render_like(like, str(escape.this))
 
     def _render_case(self, node: Any) -> str:
         tested, cases, default = take(node, "this", "ifs", "default")
@@ -321,7 +325,7 @@ class Expression:
 
     def _render_cast(self, node: Any) -> str:
         value, to = take(node, "this", "to")
-        kind, sizes = take(to, "this", "expressions")
+        kind, sizes, _ = take(to, "this", "expressions", "kind")
         name = _TYPES.get(getattr(kind, "name", str(kind)))
         if name is None or (sizes and name != "DECIMAL"):
             refuse(node, words=f"a cast to {shorten(to)}")
@@ -376,6 +380,19 @@ class Expression:
         if part not in _DATE_PARTS:
             refuse(node, words=f"the part {part[:40]!r} of a date")
         return f"'{part}'"
+
+
+def _quote_text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _check_pattern(pattern: Any, escape: str) -> None:
+    """Refuse a pattern that fails once a text matches it up to its last character; TRY does not catch this error."""
+    if type(pattern).__name__ != "Literal" or len(escape) != 1:
+        refuse(pattern, words="a pattern that is not a literal, or an escape that is not one character")
+    text = str(pattern.this)
+    if (len(text) - len(text.rstrip(escape))) % 2:
+        raise RefusedQueryError(f"the pattern {shorten(pattern)} ends with its escape character", mixes_rows=False)
 
 
 def _is_valid_cast(cast: str) -> bool:
