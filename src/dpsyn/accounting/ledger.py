@@ -267,7 +267,7 @@ class Ledger:
 
     def require_heads(self, heads: Iterable[LedgerHead]) -> None:
         """Refuse a ledger that lacks entries recorded elsewhere: it was cut, or replaced by an older copy."""
-        faults = hash_chain.find_faults(hash_chain.read_entries(self.path), heads)
+        faults = hash_chain.find_faults(self._read()[0], heads)
         if faults:
             raise LedgerError(f"the ledger {self.path} was cut or replaced: {faults[0]}; restore it from a backup")
 
