@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
@@ -381,11 +381,14 @@ def test_a_table_that_does_not_fit_costs_nothing(tmp_path: Path) -> None:
 
 
 def test_a_table_that_breaks_off_returns_the_budget(tmp_path: Path) -> None:
-    ledger, path = Ledger.create(tmp_path / "l.db"), tmp_path / "people.csv"
-    path.write_text(f"age,sex,ok,city\n1,F,true,Oslo\n{SECRET}\n", "utf-8")
+    def broken() -> Iterator[pa.RecordBatch]:
+        yield TABLE.to_batches()[0]
+        raise KeyError(SECRET)
 
-    with pytest.raises(SourceError, match="well-formed") as caught:
-        open_private(path, SCHEMA, BUDGET, ledger)
+    ledger, stream = Ledger.create(tmp_path / "l.db"), pa.RecordBatchReader.from_batches(TABLE.schema, broken())
+
+    with pytest.raises(SourceError, match="the stream stopped with an error") as caught:
+        open_private(stream, msgspec.structs.replace(SCHEMA, attributes=SCHEMA.attributes[:-1]), BUDGET, ledger)
 
     assert SECRET not in str(caught.value)
     (dataset,) = ledger.datasets()
