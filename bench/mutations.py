@@ -37,6 +37,8 @@ _SESSION = "private/session.py"
 _EXPONENTIAL = "private/exponential_mechanism.py"
 _TABLE = "private/table.py"
 _MEASURE = "recipes/_measure.py"
+_APPROVAL = "schema/approval.py"
+_SCHEMA = "schema/schema.py"
 _COLUMN_CODECS = "encoding/column_codecs.py"
 _SOURCE = "sources/source.py"
 _CSV = "sources/csv.py"
@@ -408,6 +410,20 @@ _CHARGES = (
             "Exception",
         ),
         "private/test_table",
+    ),
+    _break(
+        "an approval hides that an entry was drafted from the data",
+        _APPROVAL,
+        "_edits",
+        Replace('"approved"', '"public"'),
+        "schema/test_approval",
+    ),
+    _break(
+        "the certificate does not state what was drafted from the data",
+        _SCHEMA,
+        "_describe_declaration",
+        Force('A == "approved"', False),
+        "schema/test_approval",
     ),
     _break(
         "a drafted schema is released",

@@ -47,7 +47,7 @@ def test_a_block_entry_changes_its_provenance_and_gains_a_line() -> None:
     text = approve_text(BLOCK, ["age"], "code book 2024")
 
     old = "    provenance: data  # the oldest is 97\n"
-    new = "    provenance: public  # the oldest is 97\n    because: code book 2024\n"
+    new = "    provenance: approved  # the oldest is 97\n    because: code book 2024\n"
     assert text == BLOCK.replace(old, new)
 
 
@@ -55,7 +55,7 @@ def test_a_flow_entry_is_changed_between_its_braces() -> None:
     text = approve_text(BLOCK, ["sex: at birth"], "law, section 3")
 
     assert text == BLOCK.replace(
-        "[F, M], provenance: data} #", "[F, M], provenance: public, because: 'law, section 3'} #"
+        "[F, M], provenance: data} #", "[F, M], provenance: approved, because: 'law, section 3'} #"
     )
 
 
@@ -69,21 +69,24 @@ def test_several_names_are_approved_at_once_in_any_order() -> None:
     text = approve_text(BLOCK, ["sex: at birth", "age", "age"], "code book")
 
     schema = Schema.from_yaml(text)
-    assert [(a.provenance, a.because) for a in schema] == [("public", "code book")] * 2 + [("public", "")]
+    assert [(a.provenance, a.because) for a in schema] == [("approved", "code book")] * 2 + [("public", "")]
 
 
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("  a:\n    kind: open\n    because: I saw it\n    provenance: data", "because: book\n    provenance: public"),
+        (
+            "  a:\n    kind: open\n    because: I saw it\n    provenance: data",
+            "because: book\n    provenance: approved",
+        ),
         (
             "  a:\n    kind: open\n    because: |-\n      two\n      lines\n    provenance: data\n",
             "because: book\n    prov",
         ),
         ("  a:\n    because: plain\n      folded\n    provenance: data\n    kind: open\n", "because: book\n    prov"),
-        ("  a:\n    kind: open\n    because:\n    provenance: data\n", "because: book\n    provenance: public\n"),
-        ("  a: {kind: open, because: '', provenance: 'data'}\n", "because: book, provenance: public}\n"),
-        ("  a: {kind: open, because: , provenance: data}\n", "because: book , provenance: public}\n"),
+        ("  a:\n    kind: open\n    because:\n    provenance: data\n", "because: book\n    provenance: approved\n"),
+        ("  a: {kind: open, because: '', provenance: 'data'}\n", "because: book, provenance: approved}\n"),
+        ("  a: {kind: open, because: , provenance: data}\n", "because: book , provenance: approved}\n"),
     ],
 )
 def test_an_existing_reason_is_replaced(before: str, after: str) -> None:
@@ -134,7 +137,7 @@ def test_a_json_schema_file_stays_json() -> None:
     text = approve_text(before, ["a"], 'the "book"')
 
     entry = json.loads(text)["attributes"]["a"]
-    assert entry == {"kind": "open", "provenance": "public", "because": 'the "book"'}
+    assert entry == {"kind": "open", "provenance": "approved", "because": 'the "book"'}
 
 
 def test_an_unfinished_schema_can_be_approved() -> None:
@@ -142,7 +145,7 @@ def test_an_unfinished_schema_can_be_approved() -> None:
 
     text = approve_text(before, ["a"], "book")
 
-    assert text == before.replace("provenance: data", "provenance: public\n    because: book")
+    assert text == before.replace("provenance: data", "provenance: approved\n    because: book")
 
 
 def test_any_reason_is_written_on_one_line() -> None:
@@ -156,7 +159,7 @@ def test_entries_that_share_one_anchor_are_approved_together() -> None:
 
     text = approve_text(before, ["a", "b"], "book")
 
-    assert text == before.replace("data", "public, because: book")
+    assert text == before.replace("data", "approved, because: book")
 
 
 def test_an_alias_that_another_entry_would_suffer_from_is_refused() -> None:
@@ -167,6 +170,29 @@ def test_an_alias_that_another_entry_would_suffer_from_is_refused() -> None:
 
 
 # ── what is approved ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_approved_entry_stays_known_as_drafted_and_the_certificate_states_it() -> None:
+    before = schema_text("  a: {kind: integer, low: 17, high: 90, provenance: data}\n  b: {kind: open, because: law}\n")
+
+    once = approve_text(before, ["a"], "book")
+    again = approve_text(once, ["a", "b"], "atlas")
+    stated = Schema.from_yaml(again).declared_public()
+
+    assert Schema.from_yaml(once).unapproved_statements() == ()
+    assert stated == ("a: drafted from the data, and declared public because: atlas", "b: atlas")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "  a: {kind: open, provenance: approved}\n",
+        "  a: {kind: open}\nrules:\n- {rule: total, count: 1, provenance: approved}\n",
+    ],
+)
+def test_an_approved_entry_needs_its_reason(entry: str) -> None:
+    with pytest.raises(SchemaError, match="provenance: approved needs a reason"):
+        Schema.from_yaml(schema_text(entry))
 
 
 @pytest.mark.parametrize("provenance", ["", "provenance: public, ", "provenance: 'public', "])
@@ -303,8 +329,10 @@ def test_only_provenance_and_reason_change(schema: Schema, style: str, data: st.
 
     text = approve_text(before, names, "book")
 
+    marks: dict[str, Any] = {"data": "approved", "public": "public"}
     expected = [
-        msgspec.structs.replace(a, provenance="public", because="book") if a.name in names else a for a in schema
+        msgspec.structs.replace(a, provenance=marks[a.provenance], because="book") if a.name in names else a
+        for a in schema
     ]
     assert Schema.from_yaml(text) == msgspec.structs.replace(schema, attributes=tuple(expected))
 
@@ -344,5 +372,5 @@ def test_thousands_of_attributes_are_approved_one_by_one() -> None:
 
     text = approve_text(before, (), "book", everything=True)
 
-    after = before.replace("because:", "because: book").replace("provenance: data", "provenance: public")
+    after = before.replace("because:", "because: book").replace("provenance: data", "provenance: approved")
     assert text == after

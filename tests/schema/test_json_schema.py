@@ -147,7 +147,8 @@ def test_an_explanation_keeps_all_its_lines() -> None:
 
     assert fields["provenance"]["description"] == (
         "public if everything in this entry is known without the data; data if it was taken from the data, in which "
-        "case a release refuses it."
+        "case a release refuses it; approved if it was drafted from the data and then declared public, which the "
+        "certificate states."
     )
 
 

@@ -94,10 +94,13 @@ def import_(metadata: str, target: str, force: bool) -> None:
 @common_options("because")
 @click.option("--all", "everything", is_flag=True, help="All attributes and rules that were guessed from the data.")
 def approve(file: str, attributes: tuple[str, ...], because: str, everything: bool) -> None:
-    """Declare that what the schema states about some attributes is publicly known.
+    """Declare that what a draft states about some attributes is publicly known.
 
-    This changes `provenance: data` to `provenance: public` and records the reason; the rest of FILE stays as it is. The
-    certificate of every release lists it, and its readers can judge.
+    A draft states exact facts about rows: the lowest and highest value, and every value that occurs. Compare it with
+    a public source first, and correct it. This changes `provenance: data` to `provenance: approved` and records the
+    reason; the rest of FILE stays as it is. The certificate of every release lists these attributes as drafted from
+    the data and declared public for that reason, so its readers can judge. An attribute that you wrote yourself, from
+    a code book for instance, is `provenance: public`.
 
     \b
       dpsyn schema approve schema.yaml age sex --because "questionnaire 2024, page 3"
@@ -106,8 +109,9 @@ def approve(file: str, attributes: tuple[str, ...], because: str, everything: bo
     if bool(attributes) == everything:
         raise click.UsageError("name the attributes to approve, or give --all")
     dpsyn.approve_schema(file, attributes, because=because, everything=everything)
-    names = "Everything" if everything else ", ".join(attributes)
-    output.print_line(f"{names}: public, because {because}. {_remaining_approvals(file)}")
+    names = "Everything that was drafted" if everything else ", ".join(attributes)
+    output.print_line(f"{names}: approved as public, because {because}. {_remaining_approvals(file)}")
+    output.print_line("The certificate of every release lists what was drafted from the data and approved.")
 
 
 def _remaining_approvals(file: str) -> str:

@@ -55,6 +55,7 @@ Compare each attribute with what is publicly known (a code book, a form, the law
   - open columns have no public list of values; a release discovers the frequent ones privately;
   - identifiers are left out of the synthetic table.
 Then declare it public:  dpsyn schema approve THIS-FILE ATTRIBUTE... --because "code book 2024"
+The certificate of a release lists what was drafted and approved; what you wrote yourself is  provenance: public
 If one person can have several rows, add  privacy_unit: {id: COLUMN, max_rows: 3}  with an identifier column.
 """
 

@@ -1,4 +1,8 @@
-"""Approval: records in the text of a schema that an entry is known without the data, and why.
+"""Approval: records in the text of a schema that an entry drafted from the data is publicly known, and why.
+
+An approved entry keeps the mark that it came from the data (``provenance: approved``), and the certificate of every
+release states it: the values of a draft are exact facts about rows, and only its reader can judge the reason. An entry
+that somebody wrote from a public source is ``provenance: public``.
 
 Only the approved fields of the text are edited, so comments, order and quoting stay as people wrote them. The edits
 are located by the position marks of YAML nodes. The result is parsed again and compared with the expected document,
@@ -35,8 +39,8 @@ def approve_schema(
 ) -> None:
     """Record in a schema file that the entries of some attributes are publicly known, and why.
 
-    A drafted schema can be used for a release only after this; the certificate lists the reasons. ``everything``
-    approves all entries that were taken from the data. Nothing else in the file changes.
+    A drafted schema can be used for a release only after this. The certificate lists the reasons, and states that the
+    entries were drafted from the data. ``everything`` approves all entries that were. Nothing else in the file changes.
     """
     files.require_file(path)
     names = (names,) if isinstance(names, str) else names
@@ -50,7 +54,7 @@ def approve_schema(
 
 
 def approve_text(text: str, names: Sequence[str], because: str, *, everything: bool = False) -> str:
-    """The text of a schema in which the named attributes are public, with a reason; the rest is unchanged.
+    """The text of a schema in which the named attributes are approved, with a reason; the rest is unchanged.
 
     An attribute that is already public gets the new reason. A name also covers the derivation of that attribute, if
     the derivation has its own provenance. ``everything`` approves all entries that were taken from the data, including
@@ -77,12 +81,12 @@ def _approve_document(text: str, names: Sequence[str], reason: str) -> str:
         entry = _value_at(document, path)
         if names or not _is_approved(entry):
             edits |= dict.fromkeys(_edits(text, nodes[path], reason))
-            entry |= {"because": reason} | ({"provenance": "public"} if "provenance" in entry else {})
+            entry |= {"because": reason} | ({"provenance": "approved"} if entry.get("provenance") == "data" else {})
     result = _apply_edits(text, edits)
     if _canonical(yaml_io.read_yaml(result)[0]) != _canonical(document):
         raise SchemaError(
             "this file cannot be edited automatically, perhaps because of an alias (*name); "
-            f"write provenance: public and because: {yaml_io.format_scalar(reason)} by hand"
+            f"write provenance: approved and because: {yaml_io.format_scalar(reason)} by hand"
         )
     return result
 
@@ -130,7 +134,7 @@ def _unknown_attribute(name: str, known: list[str]) -> SchemaError:
 
 
 def _is_approved(entry: dict[str, Any]) -> bool:
-    return entry.get("provenance", "public") == "public" and bool(entry.get("because"))
+    return entry.get("provenance") != "data" and bool(entry.get("because"))
 
 
 # ── positions in the text ──────────────────────────────────────────────────────────────────────────────────────────
@@ -170,8 +174,8 @@ def _end(node: yaml.Node) -> int:
 
 def _edits(text: str, node: yaml.MappingNode, reason: str) -> Iterator[Edit]:
     fields = _fields(node)
-    if "provenance" in fields and fields["provenance"][1].value != "public":
-        yield _replace_value(text, fields["provenance"][1], "public")
+    if "provenance" in fields and fields["provenance"][1].value == "data":
+        yield _replace_value(text, fields["provenance"][1], "approved")
     if "because" in fields:
         yield _replace_value(text, fields["because"][1], reason)
     else:

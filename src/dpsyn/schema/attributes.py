@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from dpsyn.errors import SchemaError, quote_argument
 
 Value = str | int | float | bool
-Provenance = Literal["public", "data"]
+Provenance = Literal["public", "data", "approved"]
 
 NULL_SPELLINGS = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>")
 """The texts that count as empty in a text file if an attribute declares ``missing: true``."""
@@ -50,7 +50,8 @@ class Attribute(
         name: the name of the column.
         missing: whether empty cells are a value of their own; or the texts that mean empty in a text file.
         provenance: ``public`` if everything in this entry is known without the data; ``data`` if it was taken from
-            the data, in which case a release refuses it.
+            the data, in which case a release refuses it; ``approved`` if it was drafted from the data and then declared
+            public, which the certificate states.
         because: why this entry is public; printed in the certificate.
         description: a note for readers of the schema.
     """
@@ -67,6 +68,7 @@ class Attribute(
         freeze(self)
         if not self.name:
             raise SchemaError("an attribute has an empty name; give it the name of its column")
+        require_reason(self.provenance, self.because)
         self._check()
 
     def _check(self) -> None:
@@ -341,6 +343,12 @@ class Identifier(Attribute, frozen=True, kw_only=True, tag="identifier"):
 
     output: Literal["drop", "fresh"] = "drop"
     coded: ClassVar[bool] = False
+
+
+def require_reason(provenance: Provenance, because: str) -> None:
+    """Refuse an entry that was drafted from the data and approved without a reason why it is public."""
+    if provenance == "approved" and not because:
+        raise SchemaError("provenance: approved needs a reason; state in because: why it is public", ("because",))
 
 
 def freeze(value: msgspec.Struct) -> None:

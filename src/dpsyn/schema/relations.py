@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from dpsyn.errors import SchemaError
-from dpsyn.schema.attributes import Provenance, Value, canonical_text, freeze
+from dpsyn.schema.attributes import Provenance, Value, canonical_text, freeze, require_reason
 
 Condition = Value | tuple[Value, ...]
 """A condition on one attribute: a value, several values, a range ``30..39``, or ``missing``."""
@@ -39,7 +39,8 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     Attributes:
         provenance: ``public`` if the statement is known without the data; ``data`` if it was taken from the data, in
-            which case a release refuses it.
+            which case a release refuses it; ``approved`` if it was drafted from the data and then declared public,
+            which the certificate states.
         because: why it is public; printed in the certificate.
     """
 
@@ -48,6 +49,7 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     def __post_init__(self) -> None:
         freeze(self)
+        require_reason(self.provenance, self.because)
 
 
 class Derive(Statement, frozen=True, kw_only=True, rename={"source": "from"}):
@@ -68,7 +70,7 @@ class Derive(Statement, frozen=True, kw_only=True, rename={"source": "from"}):
     otherwise: Value | None = None
 
     def __post_init__(self) -> None:
-        freeze(self)
+        super().__post_init__()
         with_text_keys = tuple((canonical_text(value), derived) for value, derived in self.mapping)
         msgspec.structs.force_setattr(self, "mapping", with_text_keys)
         twice = _first_duplicate([str(value) for value, _ in self.mapping])
@@ -102,7 +104,7 @@ class Rule(Statement, frozen=True, kw_only=True, tag_field="rule"):
     """A constraint on every row, or on the whole table."""
 
     def __post_init__(self) -> None:
-        freeze(self)
+        super().__post_init__()
         twice = _first_duplicate([name for name, _ in getattr(self, "where", ())])
         if twice is not None:
             message = f"there are two conditions on {twice!r}; combine them into one"

@@ -20,6 +20,7 @@ from dpsyn.schema.attributes import (
     Identifier,
     Open,
     Ordinal,
+    Provenance,
     canonical_text,
     format_names,
     freeze,
@@ -209,10 +210,10 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def declared_public(self) -> tuple[str, ...]:
         """The entries that a release assumes to be known without the data, with their reasons, for its certificate."""
-        reasons = [(a.name, a.because) for a in self.attributes]
-        reasons += [(f"derive {d.name}", d.because) for d in self.derive]
-        reasons += [(f"rule {number}", r.because) for number, r in enumerate(self.rules, start=1)]
-        return tuple(f"{entry}: {because}" if because else entry for entry, because in reasons)
+        entries = [(a.name, a.provenance, a.because) for a in self.attributes]
+        entries += [(f"derive {d.name}", d.provenance, d.because) for d in self.derive]
+        entries += [(f"rule {number}", r.provenance, r.because) for number, r in enumerate(self.rules, start=1)]
+        return tuple(_describe_declaration(*entry) for entry in entries)
 
     def require_public(self, file: str = "schema.yaml") -> None:
         """Refuse a release if any entry was taken from the data; the error shows how to approve it in ``file``.
@@ -231,6 +232,13 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 f'dpsyn schema approve {shlex.quote(file)} ATTRIBUTE... --because "code book 2024". '
                 "A column without a public list of values can be kind: open; a release discovers its values privately."
             )
+
+
+def _describe_declaration(name: str, provenance: Provenance, because: str) -> str:
+    """An entry that was declared public, as the certificate lists it."""
+    if provenance == "approved":
+        return f"{name}: drafted from the data, and declared public because: {because}"
+    return f"{name}: {because}" if because else name
 
 
 def _drop_unknown_values(rule: AnyRule, name: str, known: set[str]) -> AnyRule | None:
