@@ -31,7 +31,7 @@ from dpsyn.accounting import (
 )
 from dpsyn.accounting import hash_chain as chained
 from dpsyn.accounting.budget import Account, MeasurementRecord
-from dpsyn.accounting.head_store import STATE_FOLDER_VARIABLE, head_path
+from dpsyn.accounting.head_store import STATE_FOLDER_VARIABLE, head_path, load_head, store_head
 from dpsyn.errors import BudgetError, LedgerError
 from tests.accounting.ledger_processes import open_until_refused, without_locks
 
@@ -562,6 +562,15 @@ def test_what_is_remembered_lags_behind_the_ledger_and_never_leads_it(
     assert ledger.find_run("crashed")[1].rho == SMALL.reserved_rho
     assert ledger.verify().faults == ()
     spend_all(ledger)
+
+
+def test_what_is_remembered_never_goes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that read the ledger earlier may be the last to store what it saw."""
+    monkeypatch.setenv(STATE_FOLDER_VARIABLE, str(tmp_path))
+    for sequence in (4, 5, 3):
+        store_head("0" * 64, LedgerHead(sequence, f"{sequence}" * 64), tmp_path / "l.db")
+
+    assert load_head("0" * 64) == LedgerHead(5, "5" * 64)
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 80, b"{}", b"[" * 5000, b'{"sequence": 1, "hash": 5}', b"\xff"])
