@@ -145,6 +145,15 @@ def test_a_command_that_writes_files_needs_no_standard_output(monkeypatch: pytes
     assert Path("rows.csv").exists()
 
 
+def test_without_standard_error_standard_output_holds_rows_alone(
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+
+    assert run(["synthesize", *RELEASE, "-o", "-", "--rows", "2"]) == 0
+    assert len(capfdbinary.readouterr().out.splitlines()) == 3
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 @pytest.mark.parametrize("command", [["generate", "s.dpsyn", "-o", "-"], ["inspect", "s.dpsyn"], ["recipes", "--json"]])
 def test_a_full_disk_behind_standard_output_is_reported_once(command: list[str]) -> None:

@@ -68,9 +68,11 @@ def print_json(data: Any) -> None:
 
 
 def print_line(text: str, *, to_stderr: bool = False) -> None:
-    """Print a line on standard output or standard error."""
-    with _translate_output_errors():
-        print(escape_controls(text), file=sys.stderr if to_stderr else sys.stdout, flush=True)
+    """Print a line on standard output or standard error; nowhere if the process has none."""
+    stream = sys.stderr if to_stderr else sys.stdout
+    if stream is not None:  # print would take standard output instead
+        with _translate_output_errors():
+            print(escape_controls(text), file=stream, flush=True)
 
 
 def print_written(target: str, then: str = "") -> None:
