@@ -134,7 +134,7 @@ class _Reader:
             (inner,) = take(node, "this")
             return self._read_select(inner, scope)
         if type(node).__name__ != "Select":
-            refuse(node)
+            refuse(node, "joins" if "joins" in present_details(node) else "")
         items, tables, where, common, _ = take(
             node, "expressions", "from_ from", "where", "with_ with", "order"
         )  # the order of rows does not matter
