@@ -48,6 +48,14 @@ _PANDAS = "sources/pandas.py"
 _ARROW = "sources/arrow.py"
 _ERRORS = "errors.py"
 _SYNOPSIS_FILE = "synopsis/serialization/synopsis_file.py"
+_ADDRESSES = "sources/addresses.py"
+_DUCKDB = "sources/duckdb.py"
+_POSTGRESQL = "sources/postgresql.py"
+_ROW_WISE = "sources/row_wise.py"
+_SQL_READER = "sources/sql_reader.py"
+_SQL_WHITELIST = "sources/sql_whitelist.py"
+_SPARK = "engines/spark.py"
+_QUERY_ENGINE = "query/engine.py"
 
 _MODULE_LEVEL = ""
 
@@ -987,7 +995,7 @@ _CONTRIBUTIONS = (
         "a release ignores the privacy unit",
         _SESSION,
         "privacy_unit_of",
-        Force("A.privacy_unit is None", True),
+        Replace("A = (X := B.privacy_unit)", "None"),
         "private/test_sensitivity",
     ),
     _break(
@@ -1440,6 +1448,184 @@ _BASKET_MUTATIONS = (
     ),
 )
 
+_QUERIES = (
+    _break(
+        "queries: what is not listed of a node is ignored",
+        _SQL_WHITELIST,
+        "take",
+        Force("A not in _HARMLESS", False),
+        "sources/test_row_wise",
+    ),
+    _break(
+        "queries: any function is accepted",
+        _SQL_WHITELIST,
+        "Expression.render",
+        Replace("A(N) if A else refuse(N)", 'A(N) if A else N.sql("duckdb")'),
+        "sources/test_row_wise",
+    ),
+    _break(
+        "queries: what is not a SELECT is read as one",
+        _SQL_READER,
+        "_Reader._read_select",
+        Force('type(A).__name__ != "Select"', False),
+        "sources/test_row_wise",
+    ),
+    _break(
+        "queries: a view is taken for a table",
+        _DUCKDB,
+        "_DatabaseCatalog._find_at",
+        Replace("A if X else B", "True"),
+        "sources/test_row_wise",
+    ),
+    _break(
+        "queries: a materialized view is taken for a table",
+        _POSTGRESQL,
+        "_ServerCatalog.find",
+        Replace('A not in (..., "p")', 'A not in ("r", "p", "m")'),
+        "sources/test_postgresql",
+    ),
+    _break(
+        "queries: a macro may replace a function",
+        _DUCKDB,
+        "_DatabaseCatalog.__init__",
+        Drop("self._refuse_shadowed_functions()"),
+        "sources/test_row_wise",
+    ),
+    _break(
+        "queries: a cast fails on a value",
+        _SQL_READER,
+        "_Reader._read_item",
+        Replace('A if B else f"TRY({A})"', "A"),
+        "sources/test_row_wise",
+    ),
+    _break(
+        "queries: a condition fails on a value",
+        _SQL_READER,
+        "_Reader._read_select",
+        Replace('f"TRY({C})"', 'f"{C}"'),
+        "sources/test_row_wise",
+    ),
+    _break(
+        "queries: a pattern may end with its escape character",
+        _SQL_WHITELIST,
+        "Expression._render_like",
+        Drop("_check_pattern(A, B)"),
+        "sources/test_row_wise",
+    ),
+    _break(
+        "queries: constants are not checked",
+        _DUCKDB,
+        "RowWiseSource.__init__",
+        Drop("self._check_constants(A)"),
+        "sources/test_row_wise",
+    ),
+    _break(
+        "queries: generated columns are read",
+        _DUCKDB,
+        "_DatabaseCatalog._base_table",
+        Force("A in B", False),
+        "sources/test_row_wise",
+    ),
+    _break(
+        "queries: ids that are not UTF-8 become equal",
+        _DUCKDB,
+        "_decode",
+        Replace("A.decode()", 'A.decode("utf-8", "replace")'),
+        "sources/test_row_wise",
+    ),
+    _break(
+        "queries: the id of a privacy unit may be computed",
+        _SOURCE,
+        "require_unchanged",
+        Force("A in B and A not in C", False),
+        "recipes/test_query_releases",
+    ),
+    _break(
+        "queries: a computed column passes for a base column",
+        _SQL_READER,
+        "_Reader._read_item",
+        Replace("OutputColumn(sql=A, uses=U)", "OutputColumn(sql=A, uses=U, origin=A)"),
+        "sources/test_row_wise",
+    ),
+    _break(
+        "queries: a condition of a view is forgotten",
+        _ROW_WISE,
+        "RowWiseQuery.keeps_all_rows",
+        Replace("A and X", "True"),
+        "sources/test_row_wise",
+    ),
+    _break(
+        "queries: the number of rows that are selected is public",
+        _PRIVACY_UNIT,
+        "PrivacyUnit.row_count_is_public",
+        Replace("A and B and X", "True"),
+        "recipes/test_query_releases",
+    ),
+    _break(
+        "queries: a release forgets that rows are left out",
+        _SESSION,
+        "privacy_unit_of",
+        Drop("F(..., filtered=X)"),
+        "recipes/test_query_releases",
+    ),
+    _break(
+        "queries: rows of an answer pass for base rows",
+        _SESSION,
+        "privacy_unit_of",
+        Replace("A + (B if X else C)", "False"),
+        "recipes/test_query_releases",
+    ),
+    _break(
+        "queries: an estimated number of rows is taken as exact",
+        _QUERY_ENGINE,
+        "_estimate_view",
+        Replace("A if B and X else C", "True"),
+        "recipes/test_query_releases",
+    ),
+    _break(
+        "queries: the certificate is silent about the query",
+        _GATE,
+        "PrivacyGate.certificate",
+        Replace("A = (X := ((B,) if C else D))", "()"),
+        "recipes/test_query_releases",
+    ),
+    _break(
+        "queries: a run is resumed with another query",
+        _SESSION,
+        "_RunTerms.header",
+        Drop("F(..., query=X)"),
+        "recipes/test_query_releases",
+    ),
+    _break(
+        "queries: a run is resumed with another table",
+        _SESSION,
+        "_RunTerms.header",
+        Drop("F(..., source=X)"),
+        "recipes/test_query_releases",
+    ),
+    _break(
+        "queries: a database may read other files",
+        _DUCKDB,
+        "query_database",
+        Drop("A.connect(..., config=X)"),
+        "sources/test_row_wise",
+    ),
+    _break(
+        "queries: part of a password is shown",
+        _ADDRESSES,
+        "redact_address",
+        Replace("return A if B else X", "address.rpartition('@')[2]"),
+        "sources/test_addresses",
+    ),
+    _break(
+        "queries: a cell passes for a message of a worker",
+        _SPARK,
+        "_attempt",
+        Replace('re.search(rf"{M} ([^\\n]+)", T)', 're.search(r"Error: ([^\\n]+)", T)'),
+        "engines/test_spark",
+    ),
+)
+
 MUTATIONS: tuple[Mutation, ...] = (
     *_NOISE,
     *_SENSITIVITY,
@@ -1452,7 +1638,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     *_VALUES,
     *_LEAKS,
     *_BASKET_MUTATIONS,
+    *_QUERIES,
 )
 """All mutations: noise, sensitivity, charges, accounts, thresholds, ledger, journal, contribution bounding, values,
-leaks; and again for baskets.
+leaks; again for baskets; and queries.
 """

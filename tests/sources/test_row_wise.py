@@ -297,6 +297,13 @@ def test_a_refusal_names_the_way_out(query: str, house: Path) -> None:
     assert not answer.keeps_all_rows
 
 
+def test_the_parser_logs_nothing(house: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(SourceError, match="a statement that is not a SELECT"):
+        open_source(house, query="INSTALL httpfs", protect="base rows")
+
+    assert not caplog.records
+
+
 def test_names_in_a_view_are_those_of_its_schema(house: Path) -> None:
     assert open_source(house, query="other.guests", protect="base rows").schema.names == ["guest"]
 
@@ -496,6 +503,15 @@ def test_no_value_of_any_type_makes_a_scan_fail(column: pa.Array, tmp_path: Path
     source = open_source(tmp_path / "t.arrow", query="SELECT x, id FROM t WHERE id >= 0", protect="base rows")
 
     assert count_rows(source) == 4
+
+
+@pytest.mark.parametrize("header", ["a,a", "A,a", "a,"])
+@pytest.mark.parametrize("protect", ["base rows", "query rows"])
+def test_columns_that_sql_cannot_tell_apart_are_refused(header: str, protect: Any, tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text(f"{header}\n1,2\n")
+
+    with pytest.raises(SourceError, match=r"same name in SQL|has no name"):
+        open_source(tmp_path / "p.csv", query="SELECT * FROM p", protect=protect)
 
 
 def test_an_entry_that_is_not_utf8_is_null_so_two_ids_never_become_equal(tmp_path: Path) -> None:

@@ -108,6 +108,7 @@ class RowWiseSource:
         connection, table, scanned = self._base, self._query.base.name, None
         if not isinstance(connection, duckdb.DuckDBPyConnection):
             needed = self._query.base_columns(columns) or list(self._query.base.columns)[:1]
+            _refuse_same_names(needed, self.label)
             scanned = _ScannedSource(self._base, needed)
             connection, table = _scan(duckdb, scanned, [_TABLE]), quote(_TABLE)
         statement = self._query.to_sql(columns, table)
@@ -165,6 +166,7 @@ def query_files(source: Source, path: Path, query: str, protect: Protect) -> Sou
     duckdb = import_duckdb("a query")
     label = f"the query on {path}"
     names = [name for name in (_TABLE, path.name.partition(".")[0], str(path)) if name]
+    _refuse_same_names(source.schema.names, label)
     if protect == "base rows":
         columns = dict.fromkeys(source.schema.names, PASSED_ON)
         row_wise = read_row_wise(query, _FileCatalog(names, BaseTable(name=quote(_TABLE), columns=columns)), label)
@@ -251,6 +253,16 @@ class _DatabaseCatalog(_DuckDBNames):
                     f"{self._label}: the database has a macro named {name!r}, which replaces a function of DuckDB; "
                     f"remove it, or {PROTECT_ANSWER}"
                 )
+
+
+def _refuse_same_names(names: Sequence[str], label: str) -> None:
+    """Refuse columns that DuckDB cannot tell apart, or that have no name."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if not name:
+            raise SourceError(f"{label}: a column has no name; give it one")
+        if (other := seen.setdefault(_fold_case(name), name)) != name or names.count(name) > 1:
+            raise SourceError(f"{label}: the columns {other!r} and {name!r} have the same name in SQL; rename one")
 
 
 def _fold_case(name: str) -> str:

@@ -114,8 +114,9 @@ def source_identity(source: Source) -> dict[str, Any]:
     """
     paths: Sequence[Path] = getattr(source, "paths", ())
     if paths:
-        states = [(path.name, path.stat()) for path in paths]
-        return {"files": [[name, state.st_size, state.st_mtime_ns] for name, state in states]}
+        states = attempt(lambda: [path.stat() for path in paths], source.label, "a file may have been removed")
+        pairs = zip(paths, states, strict=True)
+        return {"files": [[path.name, state.st_size, state.st_mtime_ns] for path, state in pairs]}
     address: str = getattr(source, "address", "")
     columns = [[field.name, str(field.type)] for field in source.schema]
     return {"columns": columns, **({"address": address} if address else {})}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -115,7 +117,8 @@ class _Reader:
     def _parse(self, statement: str) -> Any:
         sqlglot = _import_sqlglot()
         try:
-            trees = sqlglot.parse(statement, read=self._catalog.dialect)
+            with _without_warnings():
+                trees = sqlglot.parse(statement, read=self._catalog.dialect)
         except sqlglot.errors.SqlglotError as error:
             details = (getattr(error, "errors", None) or [{}])[0]
             near = f" near {details['highlight']!r}" if details.get("highlight") else ""
@@ -294,6 +297,17 @@ def _find_star(node: Any) -> Any:
 
 def _unwrap_column(node: Any) -> Any:
     return node.this if type(node).__name__ == "Column" and len(present_details(node)) == 1 else node
+
+
+@contextlib.contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Keep sqlglot from logging that it does not know a statement, which is refused anyway."""
+    logger = logging.getLogger("sqlglot")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
 
 
 def _import_sqlglot() -> Any:
