@@ -22,6 +22,8 @@ from dpsyn.sources.sql_whitelist import (
     take,
 )
 
+_NOT_ONE_SELECT = "it is not one SELECT; give one SELECT, or the name of a table"
+
 MAX_NESTING = 20
 """Views and subqueries inside of each other; more are a mistake, or made to harm."""
 
@@ -112,6 +114,8 @@ class _Reader:
             declared, tree = tree.args.get("this"), tree.args.get("expression")
             if type(declared).__name__ == "Schema":
                 names = tuple(self._name(column) for column in declared.expressions)
+        if not isinstance(tree, _import_sqlglot().exp.Query):
+            raise RefusedQueryError(_NOT_ONE_SELECT, mixes_rows=False)
         return _rename_columns(self._read_select(tree, scope), names)
 
     def _parse(self, statement: str) -> Any:
@@ -125,7 +129,7 @@ class _Reader:
         else:
             if len(trees) == 1 and trees[0] is not None:
                 return trees[0]
-            raise RefusedQueryError("it is not one SELECT; give one SELECT, or the name of a table", mixes_rows=False)
+            raise RefusedQueryError(_NOT_ONE_SELECT, mixes_rows=False)
         raise RefusedQueryError(f"it cannot be parsed{near}", mixes_rows=False)
 
     # ── SELECT ───────────────────────────────────────────────────────────────────────────────────────────

@@ -202,7 +202,6 @@ _CONSTRUCTS = {
     "Distinct": "DISTINCT",
     "AtTimeZone": "a time zone",
     "Collate": "COLLATE",
-    "Command": "a statement that is not a SELECT",
 }
 """What is refused, in words: details of a node, and classes of sqlglot."""
 
