@@ -106,6 +106,8 @@ def _open_stream(data: Any) -> pa.RecordBatchReader:
 
 def _is_arrow_like(series: Any) -> bool:
     """Whether Arrow has the type of a polars series; it has no type for Python objects and integers of 128 bits."""
+    if series.dtype.is_object():  # polars would pass on the addresses of the objects
+        return False
     try:
         pa.RecordBatchReader.from_stream(series[:0].to_frame())
     except Exception:  # polars raises errors of its own
