@@ -376,7 +376,7 @@ def make_kinds(folder: Path) -> dict[str, Kind]:
     people = _people()
     ledger, journal = folder / "ledger.db", folder / "run.journal"
     release: dict[str, Any] = {"epsilon": 1.0, "recipe": "independent"}
-    synopsis = dpsyn.measure(people, schema, ledger=dpsyn.Ledger(ledger), **release)
+    synopsis = dpsyn.measure(people, schema, ledger=dpsyn.Ledger.create(ledger), **release)
     pairs = dpsyn.measure(people, schema, 1.0)
     for name, saved in (("s.dpsyn", synopsis), ("t.dpsyn", pairs)):
         saved.save(folder / name)

@@ -295,8 +295,8 @@ _SENSITIVITY = (
         _TABLE,
         "PrivateTable.discover_range",
         Replace(
-            "(R,) = F(M, Q, lambda: [E], ...)\nN = G(H, (X := K(A, R, C)))",
-            "Marginal(A, E, 0, C.sigma)",
+            "(R,) = F(M, Q, lambda: [E], ...)\nN = G(H, (X := K(A, R)))",
+            "Marginal(A, E, 0, cost.std)",
         ),
         "private/test_sensitivity",
         "private/test_table",
@@ -310,7 +310,7 @@ _CHARGES = (
         "PrivateTable._measure_axes",
         Replace(
             "self._release(M, Q, lambda: E, ...)",
-            "self._session.mechanisms.add_noise([*zip(E, costs, strict=True)])",
+            "[*map(Released, self._session.mechanisms.add_noise([*zip(E, costs, strict=True)]), costs)]",
         ),
         "private/test_table",
     ),
@@ -318,14 +318,20 @@ _CHARGES = (
         "fine histograms are not charged",
         _TABLE,
         "PrivateTable.measure_fine_histogram",
-        Replace("self._release(M, Q, lambda: E, ...)", "self._session.mechanisms.add_noise([(E[0], cost)])"),
+        Replace(
+            "self._release(M, Q, lambda: E, ...)",
+            "[Released(self._session.mechanisms.add_noise([(E[0], cost)])[0], cost)]",
+        ),
         "private/test_table",
     ),
     _break(
         "scores are not charged",
         _TABLE,
         "PrivateTable._release_scores",
-        Replace("self._release(M, Q, C, ...)", "self._session.mechanisms.add_noise([(C()[0], cost)])"),
+        Replace(
+            "self._release(M, Q, C, ...)",
+            "[Released(self._session.mechanisms.add_noise([(C()[0], cost)])[0], cost)]",
+        ),
         "private/test_table",
     ),
     _break(
@@ -334,7 +340,7 @@ _CHARGES = (
         "PrivateTable.discover_values",
         Replace(
             "self._release(D, Q, lambda: [E])",
-            "[tuple(self._session.mechanisms.select_partitions(E, cost))]",
+            "[Released(tuple(self._session.mechanisms.select_partitions(E, cost)), cost)]",
         ),
         "private/test_table",
     ),
@@ -342,29 +348,25 @@ _CHARGES = (
         "ranges are not charged",
         _TABLE,
         "PrivateTable.discover_range",
-        Replace("self._release(M, Q, lambda: [E], ...)", "self._session.mechanisms.add_noise([(E, cost)])"),
+        Replace(
+            "self._release(M, Q, lambda: [E], ...)",
+            "[Released(self._session.mechanisms.add_noise([(E, cost)])[0], cost)]",
+        ),
         "private/test_table",
     ),
     _break(
         "no answer is charged",
         _GATE,
-        "PrivacyGate._release",
-        Drop("A.charge(B)"),
-        "private/test_table",
+        "Session.commit",
+        Drop("self.run.charge_all(A, B)"),
+        "private/test_journal",
     ),
     _break(
-        "answers are charged after counting",
+        "without a journal no answer is charged",
         _GATE,
-        "PrivacyGate._release",
-        Replace("S.charge(A)\nN = C", "C\nS.charge(A)\nN = C"),
+        "Session.commit",
+        Drop("self.run.charge_all(A)"),
         "private/test_table",
-    ),
-    _break(
-        "answers are charged after noise is added",
-        _GATE,
-        "PrivacyGate._release",
-        Replace("S.charge(A)\nN = C", "N = C\nS.charge(A)"),
-        "private/test_crash_safety",
     ),
     _break(
         "measurements are written to no ledger",
@@ -487,7 +489,7 @@ _ACCOUNTING = (
     _break(
         "a run records measurements without checking its account",
         _RUN,
-        "Run.charge_all",
+        "Run.check_charge",
         Replace(
             "A = A.charge(D)",
             "A = Account(budget=A.budget, measurements=(*A.measurements, D), total=A.total.compose(D.cost))",
@@ -595,7 +597,7 @@ _THRESHOLDS = (
         _TABLE,
         "PrivateTable.discover_values",
         Replace(
-            "(V,) = F(D, N, L)\nreturn G(H(A.to_categorical(sorted((X := V)))))",
+            "(V,) = F(D, N, L)\nreturn G(H(A.to_categorical(sorted((X := V.answer)))))",
             "self._engine.count_texts(N)",
         ),
         "private/test_table",
@@ -712,7 +714,7 @@ _LEDGERS = (
         "the ledger is locked by SQLite alone",
         _HASH_CHAIN,
         "open_transaction",
-        Replace("exclusive_edit(P, wait=W)", "contextlib.nullcontext()"),
+        Replace("exclusive_edit(P, wait=W)", "contextlib.suppress()"),
         "accounting/test_ledger",
     ),
     _break(
@@ -836,8 +838,8 @@ _JOURNALS = (
         _GATE,
         "Session.commit",
         Replace(
-            "K = self.journal.store_sealed(X, H)\nself.run.charge_all(Y, K)",
-            "self.run.charge_all(Y, [''] * len(Y))\nself.journal.store_sealed(X, H)",
+            "K = self.journal.store_sealed(A, H)\nself.run.charge_all(C, K)",
+            "self.run.charge_all(C, [''] * len(C))\nself.journal.store_sealed(A, H)",
         ),
         "private/test_journal",
     ),
@@ -1326,7 +1328,7 @@ _BASKET_MUTATIONS = (
         _BASKETS,
         "PrivateBaskets.discover_items",
         Replace(
-            "(F,) = G(D, L, H)\nI = tuple(sorted((X := F), ...))",
+            "(F,) = G(D, L, H)\nI = tuple(sorted((X := F.answer), ...))",
             "self._engine.count_items(L)",
         ),
         "private/test_baskets",
@@ -1335,7 +1337,7 @@ _BASKET_MUTATIONS = (
         "baskets: choices are not charged",
         _BASKETS,
         "PrivateBaskets._choose",
-        Replace("F: T = self._release(D, Q, lambda: [E])\nreturn F[0]", "return E"),
+        Replace("(F,) = self._release(D, Q, lambda: [E])\nC: T = F.answer", "C = E"),
         "private/test_baskets",
     ),
     _break(
@@ -1344,7 +1346,7 @@ _BASKET_MUTATIONS = (
         "PrivateBaskets.measure_bases",
         Replace(
             "self._release(M, Q, lambda: E, ...)",
-            "self._session.mechanisms.add_noise([*zip(E, costs, strict=True)])",
+            "[*map(Released, self._session.mechanisms.add_noise([*zip(E, costs, strict=True)]), costs)]",
         ),
         "private/test_baskets",
     ),
@@ -1354,7 +1356,7 @@ _BASKET_MUTATIONS = (
         "PrivateBaskets.discover_items",
         Replace(
             "self._release(D, Q, lambda: [E])",
-            "[tuple(self._session.mechanisms.select_partitions(E, cost))]",
+            "[Released(tuple(self._session.mechanisms.select_partitions(E, cost)), cost)]",
         ),
         "private/test_baskets",
     ),

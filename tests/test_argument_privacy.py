@@ -54,7 +54,7 @@ def objects(folder: Path) -> dict[str, Any]:
     """An object of every public class, by the name of the class."""
     schema, rows = people_schema(), people(rows=300)
     baskets = [["a", "b"], ["a"], ["b", "c"], ["a", "b", "c"]] * 5
-    ledger = dpsyn.Ledger(folder / "ledger.db")
+    ledger = dpsyn.Ledger.create(folder / "ledger.db")
     synopsis = dpsyn.measure(rows, schema, 1.0, recipe="independent", ledger=ledger)
     synopsis.save(folder / "synopsis.dpsyn")
     schema.save(folder / "schema.yaml")

@@ -63,6 +63,7 @@ def every_command() -> list[list[str]]:
         ["schema", "draft", "people.csv", "-o", "draft.yaml"],
         ["schema", "check", "schema.yaml", "people.csv"],
         ["schema", "draft", "people.csv", "-o", "-"],
+        ["ledger", "new", "l.db"],
         ["explore", *RELEASE, "--ledger", "l.db", "-o", "first.dpsyn"],
         ["plan", "draft", "first.dpsyn", "-o", "plan.yaml"],
         ["plan", "check", "plan.yaml", "-s", "schema.yaml"],
@@ -276,6 +277,7 @@ def test_a_release_on_a_ledger_is_not_only_printed(command: list[str], capsys: p
 
 def test_rows_on_standard_output_leave_the_synopsis_that_was_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
     release = ["synthesize", *RELEASE, "-o", "-", "--ledger", "l.db", "--synopsis", "s.dpsyn"]
+    dpsyn.Ledger.create(Path("l.db"))
 
     with monkeypatch.context() as broken:
         broken.setattr("dpsyn.synopsis.Synopsis.save", lambda *_: 1 / 0)
@@ -306,6 +308,7 @@ def test_a_run_that_was_killed_after_its_output_was_written_is_complete(
     kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("items.txt").write_text("F\nM\n", "utf-8")
+    dpsyn.Ledger.create(Path("l.db"))
     with monkeypatch.context() as killed:
         killed.setattr(release_run, "discard_journal", lambda _: 1 / 0)
         assert run(RUNS[kind]) == 1
@@ -325,6 +328,7 @@ def test_an_output_of_somebody_else_is_not_taken_for_that_of_an_interrupted_run(
     kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The file is newer than the journal, but the run was not complete."""
+    dpsyn.Ledger.create(Path("l.db"))
 
     def die(journal: Journal, *_: object) -> None:
         journal.release()

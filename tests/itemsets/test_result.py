@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -28,20 +29,20 @@ BASKETS = [
 ]
 BASES = (("10", "9", "tea"), ("true", "tea"), ("a: b",))
 SCALE = 4.0
+NOISE = Laplace(sensitivity=Fraction(1), scale=SCALE)
 
 
 def certificate() -> Certificate:
     run = Run.open(Budget.for_guarantee(1, 0, pure_epsilons=[1]), PrivacyUnit(record="basket"))
-    cost = Laplace(sensitivity=run.privacy_unit.l1_sensitivity, scale=SCALE)
     for basis in bases():
         purpose, digest = f"marginal of {', '.join(basis.clique)}", hash_answer(basis.raw)
-        run.charge_all([MeasurementRecord(purpose=purpose, cost=cost, answer_hash=digest)])
+        run.charge_all([MeasurementRecord(purpose=purpose, cost=NOISE, answer_hash=digest)])
     return run.certificate(["the universe of 5 items"])
 
 
 def bases() -> list[Marginal]:
     return [
-        Marginal(basis, np.array(naive.bins(BASKETS, basis)).reshape((2,) * len(basis)), 0, 2**0.5 * SCALE)
+        Marginal(basis, np.array(naive.bins(BASKETS, basis)).reshape((2,) * len(basis)), 0, NOISE.std)
         for basis in BASES
     ]
 
@@ -59,7 +60,7 @@ def test_the_top_itemsets_are_listed_with_counts_errors_and_frequencies() -> Non
         (("9",), 60),
     ]
     assert itemsets.itemsets[0].frequency == pytest.approx(0.7)
-    assert itemsets.itemsets[1].std == pytest.approx(2**0.5 * SCALE * 2)
+    assert itemsets.itemsets[1].std == pytest.approx(NOISE.std * 2)
     assert itemsets.baskets == pytest.approx(100)
 
 
@@ -90,9 +91,9 @@ def test_marginals_within_a_basis_can_be_queried() -> None:
     one, two = itemsets.marginal("9", "10"), itemsets.marginal("tea")
 
     assert one.values.tolist() == [[40, 0], [0, 60]]
-    assert one.variance == pytest.approx(2 * SCALE**2 * 2)
+    assert one.variance == pytest.approx(NOISE.std**2 * 2)
     assert two.values.tolist() == pytest.approx([30, 70])
-    assert two.variance == pytest.approx(1 / (1 / (2 * SCALE**2 * 4) + 1 / (2 * SCALE**2 * 2)))
+    assert two.variance == pytest.approx(1 / (1 / (NOISE.std**2 * 4) + 1 / (NOISE.std**2 * 2)))
     for items in ((), ("9", "true"), ("zebra",)):
         with pytest.raises(UserError, match="no basis holds"):
             itemsets.marginal(*items)

@@ -81,7 +81,7 @@ def test_a_row_wise_query_is_in_the_certificate_and_keeps_its_guarantee(table: P
 
 
 def test_a_ledger_does_not_add_up_base_rows_and_rows_of_an_answer(table: Path, tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "l.db")
+    ledger = Ledger.create(tmp_path / "l.db")
     dpsyn.measure(table, people(), 1.0, query=WOMEN, ledger=ledger, recipe="independent")
     dpsyn.measure(table, people(), 1.0, ledger=ledger, recipe="independent")
 
@@ -276,7 +276,7 @@ def test_the_journal_is_private_because_it_describes_the_source(table: Path, tmp
 
 def test_a_release_of_another_query_is_not_extended(table: Path, tmp_path: Path) -> None:
     first = dpsyn.measure(table, people(), 0.5, query=WOMEN, recipe="independent")
-    ledger = Ledger(tmp_path / "l.db")
+    ledger = Ledger.create(tmp_path / "l.db")
 
     for query in (None, "SELECT age, sex FROM data WHERE sex = 'M'"):
         with pytest.raises(SchemaError, match="of another table"):

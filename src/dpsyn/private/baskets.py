@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from dpsyn.accounting import Exponential, Gaussian, Laplace, MeasurementRecord, PartitionSelection
 from dpsyn.engines.baskets import BasketEngine
 from dpsyn.errors import InternalError, SchemaError
-from dpsyn.marginals import Marginal
-from dpsyn.private.gate import PrivacyGate, Session, without_leaking_errors
+from dpsyn.marginals import Clique, Marginal
+from dpsyn.private.gate import PrivacyGate, Released, Session, without_leaking_errors
 from dpsyn.schema import BasketSchema
 
 ItemPair = tuple[int, int]
@@ -165,10 +165,7 @@ class PrivateBaskets(PrivacyGate):
             lambda: self._engine.count_bins(bases),
             cells=[1 << len(basis) for basis in bases],
         )
-        return [
-            Marginal(clique, one.answer, one.cost.lattice, one.cost.std)
-            for clique, one in zip(cliques, released, strict=True)
-        ]
+        return [_to_marginal(*pair) for pair in zip(cliques, released, strict=True)]
 
     # ── helpers ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -213,3 +210,8 @@ class PrivateBaskets(PrivacyGate):
     def _check_selections(self, number: int, candidates: int) -> None:
         if not 1 <= number <= candidates:
             raise InternalError(f"{number} of {candidates} candidates cannot be chosen")
+
+
+def _to_marginal(clique: Clique, released: Released[Laplace]) -> Marginal:
+    """The released bins of a basis, with the standard deviation of their noise."""
+    return Marginal(clique, released.answer, released.cost.lattice, released.cost.std)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,7 @@ class RowWiseSource:
         self.address: str = getattr(base, "address", "")
         self.byte_size: int | None = base.byte_size if path is None else path.stat().st_size
         self._query, self._base = query, base
+        _require_sound_try(label)
         reading = self._prepare(list(query.columns))
         self._check_constants(reading)
         self.schema = attempt(lambda: _open_stream(reading.relation.limit(0)).schema, label, _FAILED)
@@ -123,6 +125,24 @@ class _Reading:
     relation: Any
     connection: Any
     scanned: _ScannedSource | None
+
+
+@cache
+def _mixes_rows() -> bool:
+    """Whether TRY of the installed DuckDB lets a row change the answer of another, as it does before version 1.5."""
+    connection = import_duckdb("a query").connect(":memory:")
+    connection.execute("CREATE TABLE t AS SELECT CAST(unnest([2147483647, NULL, -2147483648, 18]) AS INTEGER) AS a")
+    rows = connection.execute("SELECT TRY(a + 1), TRY(a - 1), TRY(a * a) FROM t").fetchall()
+    expected = [(None, 2147483646, None), (None, None, None), (-2147483647, None, None), (19, 17, 324)]
+    return list(rows) != expected
+
+
+def _require_sound_try(label: str) -> None:
+    if _mixes_rows():
+        raise SourceError(
+            f"{label} needs a newer version of DuckDB: TRY of this one lets a row change the answer of another; "
+            "install duckdb 1.5 or newer"
+        )
 
 
 def describe_answer(query: RowWiseQuery) -> QueryAnswer:
@@ -343,7 +363,7 @@ def _as_scanned(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _as_text(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The entries as text; invalid bytes become replacement characters."""
+    """The entries as text; one that is not UTF-8 becomes null, because two ids must not become equal."""
     raw = array.cast(pa.large_binary() if kind == pa.large_string() else pa.binary())
     try:
         return raw.cast(kind)  # checks each entry
@@ -352,7 +372,10 @@ def _as_text(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _decode(entry: bytes | None) -> str | None:
-    return None if entry is None else entry.decode("utf-8", "replace")
+    try:
+        return None if entry is None else entry.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _read_relation(

@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol, TypeVar, get_args
 import pyarrow as pa
 
 from dpsyn.encoding import Codec, Codes, check_structure
-from dpsyn.errors import DPSynError, SourceError
+from dpsyn.errors import DPSynError, SourceError, quote_argument
 
 BATCH_ROWS = 1 << 16
 """Rows of a batch, if the reader can choose: a few megabytes for twenty columns."""
@@ -76,8 +76,8 @@ class QueryAnswer:
 
 def check_protect(protect: Protect, query: str | None) -> None:
     """Refuse an unknown word, and the protection of an answer without a query."""
-    if protect not in get_args(Protect):
-        raise SourceError(f"protect is {protect!r}; use {' or '.join(map(repr, get_args(Protect)))}")
+    if not isinstance(protect, str) or protect not in get_args(Protect):
+        raise SourceError(f"protect is {quote_argument(protect)}; use {' or '.join(map(repr, get_args(Protect)))}")
     if protect == "query rows" and query is None:
         raise SourceError("there is no query whose rows could be protected; give a query, or leave out protect")
 

@@ -159,7 +159,7 @@ class _Reader:
                     raise RefusedQueryError(f"it has two columns named {name!r}; rename one with AS", mixes_rows=False)
                 outputs[name] = output
         condition = Expression(columns.get, self._catalog.dialect)
-        sql = None if where is None else f"TRY({condition.render(*take(where, 'this'))})"
+        sql = None if where is None else f"TRY({condition.render_condition(*take(where, 'this'))})"
         return RowWiseQuery(
             source=source.source if source.is_whole_table else source,
             columns=outputs,
@@ -210,8 +210,8 @@ class _Reader:
         else:
             computed = Expression(columns.get, self._catalog.dialect)
             sql = computed.render(expression)
-            is_constant = type(expression).__name__ in ("Literal", "Null", "Boolean")
-            output = OutputColumn(sql=sql if is_constant else f"TRY({sql})", uses=frozenset(computed.uses))
+            is_total = type(expression).__name__ in ("Literal", "Null", "Boolean", "Try")
+            output = OutputColumn(sql=sql if is_total else f"TRY({sql})", uses=frozenset(computed.uses))
         if not name:
             raise RefusedQueryError(
                 f"it has a column without a name, {shorten(expression)}; give it one with AS", mixes_rows=False

@@ -99,6 +99,12 @@ _OPERATORS = {
 }
 """Operators of two expressions, by their class in sqlglot."""
 
+_CONDITIONS = (
+    *("And", "Or", "Not", "EQ", "NEQ", "LT", "LTE", "GT", "GTE", "NullSafeEQ", "NullSafeNEQ"),
+    *("Is", "In", "Between", "Like", "ILike", "Escape", "Boolean"),
+)
+"""Expressions whose value is Boolean, whatever their operands are."""
+
 _FUNCTIONS = {
     "Abs": ("abs", ("this",)),
     "Ceil": ("ceil", ("this",)),
@@ -230,6 +236,14 @@ class Expression:
         special: Callable[[Any], str] | None = getattr(self, f"_render_{kind.lower()}", None)
         return special(node) if special else refuse(node)
 
+    def render_condition(self, node: Any) -> str:
+        """The expression as a condition. DuckDB would cast one that is not Boolean, and fail on a value."""
+        while type(node).__name__ in ("Paren", "Try"):
+            (node,) = take(node, "this")
+        sql, kind = self.render(node), type(node).__name__
+        is_condition = kind in _CONDITIONS or (kind in ("Cast", "TryCast") and sql.endswith(" AS BOOLEAN)"))
+        return sql if is_condition else f"TRY_CAST({sql} AS BOOLEAN)"
+
     def _operator(self, node: Any, operator: str) -> str:
         left, right = take(node, "this", "expression")
         if operator == "/" and self._dialect == "postgres":
@@ -267,6 +281,10 @@ class Expression:
     def _render_paren(self, node: Any) -> str:
         (inner,) = take(node, "this")
         return self.render(inner)
+
+    def _render_try(self, node: Any) -> str:
+        (inner,) = take(node, "this")
+        return f"TRY({self.render(inner)})"
 
     def _render_not(self, node: Any) -> str:
         (inner,) = take(node, "this")
