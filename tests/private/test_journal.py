@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,13 +21,13 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from dpsyn.accounting import Budget, Ledger, PrivacyUnit, hash_answer
+from dpsyn.accounting import Budget, Ledger, PrivacyUnit, hash_answer, split_exactly
 from dpsyn.accounting.head_store import STATE_FOLDER_VARIABLE
 from dpsyn.encoding import Grouping
 from dpsyn.errors import BudgetError, JournalError, LedgerError, SourceError
 from dpsyn.private import PrivateTable, SystemNoise, discard_journal, open_private
 from dpsyn.private.append_log import AppendLog
-from dpsyn.private.journal import AnswerRecord, hash_question, parse_record
+from dpsyn.private.journal import AnswerRecord, StoredAnswer, hash_question, parse_record
 from dpsyn.private.mechanisms import ChargedAnswer
 from dpsyn.schema import Boolean, Categorical, Identifier, Integer, Open, Schema, UnitDeclaration
 from tests.private.noise_doubles import RecordingNoise
@@ -282,10 +283,6 @@ def test_an_answer_whose_charge_was_not_recorded_is_measured_anew(
         patched.setattr(Ledger, "record", fails_late)
         with contextlib.suppress(Stop), opened(tmp_path) as table:
             ask(table)
-    if not (tmp_path / "j").exists():  # nothing was charged, so there is nothing to resume
-        assert until == 0
-        assert Ledger(tmp_path / "l.db").datasets()[0].rho == 0
-        return
     noise = RecordingNoise(2)
 
     with opened(tmp_path, resume=True, mechanisms=noise) as again:
@@ -319,6 +316,48 @@ def test_a_resumed_run_generates_a_new_key_and_the_key_is_not_stored(
     for key in keys:
         assert not any(form in content for form in (key, key.hex().encode(), msgspec.json.encode(key)[1:-3]))
     assert SECRET.encode() not in content
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, LedgerError])
+def test_an_interruption_right_after_the_first_charge_keeps_its_answers(
+    error: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = Ledger.record
+
+    def charged_then_interrupted(self: Ledger, *given: Any) -> Any:
+        record(self, *given)
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Ledger, "record", charged_then_interrupted)
+        with pytest.raises(error), opened(tmp_path) as table:
+            table.measure([("ok",)], [RHO])
+    (run,) = Ledger(tmp_path / "l.db").datasets()[0].runs
+    noise = RecordingNoise(2)
+
+    with opened(tmp_path, resume=True, mechanisms=noise) as again:
+        (marginal,) = again.measure([("ok",)], [RHO])
+
+    assert not run.closed
+    assert noise.answers == []
+    assert run.measurements[0]["answer_hash"] == hash_answer(marginal.raw)
+
+
+def test_answers_that_were_not_charged_are_in_no_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise LedgerError("no room")
+
+    noise = RecordingNoise(1)
+    monkeypatch.setattr(Ledger, "record", fails)
+    with pytest.raises(LedgerError) as caught, opened(tmp_path, mechanisms=noise) as table:
+        table.measure([("sex", "age"), ("ok",)], [RHO, RHO])
+
+    answer = noise.answers[0].released
+    frames = [frame for frame, _ in traceback.walk_tb(caught.tb) if "dpsyn" in frame.f_code.co_filename]
+    held = [value for frame in frames if "tests" not in frame.f_code.co_filename for value in frame.f_locals.values()]
+    flat = [inner for value in held for inner in (value if isinstance(value, list | tuple) else [value])]
+    assert [frame.f_code.co_name for frame in frames][-1] == "_release"
+    assert not any(value is answer or isinstance(value, StoredAnswer) for value in flat)
 
 
 # ── lost answers ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -373,6 +412,28 @@ def test_a_run_that_lost_all_of_its_budget_stops_and_reports_what_was_lost(tmp_p
     assert f"dpsyn ledger close {tmp_path / 'l.db'} " in str(caught.value)
     assert f"remove {tmp_path / 'j'}, and start a new run" in str(caught.value)
     assert noise.answers == []
+
+
+def test_a_run_that_was_completed_after_a_loss_is_resumed_again(tmp_path: Path) -> None:
+    budget = Budget.for_guarantee(10, 1e-6, pure_epsilons=[1])
+    parts = split_exactly(budget.pure_epsilons[0], [1, 1, 1, 1])
+    cliques = [("ok",), ("sex",), ("ok", "sex"), ("ok",)]
+
+    def asked(table: PrivateTable) -> list[Any]:
+        steps = zip(cliques, parts, strict=True)
+        return [table.measure_laplace([clique], [part])[0].raw.tolist() for clique, part in steps]
+
+    interrupted(tmp_path, lambda t: t.measure_laplace(cliques[:1], parts[:1]), budget=budget)
+    keep_lines(tmp_path, 1)
+    answers = []
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="lacks answers that were charged"):
+            table = opened(tmp_path, resume=True, budget=budget)
+        with contextlib.suppress(Stop), table:
+            answers.append(asked(table))
+            raise Stop
+
+    assert answers[0] == answers[1]
 
 
 def test_lost_values_cost_delta_and_lost_pure_steps_stay_used(tmp_path: Path) -> None:

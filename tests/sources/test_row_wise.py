@@ -432,9 +432,10 @@ def test_rows_are_kept_unless_there_is_a_condition_anywhere(house: Path) -> None
     ("query", "unchanged"),
     [
         ("SELECT * FROM people", {"age", "sex", "town", "pay", "born"}),
-        ("SELECT age AS a, lower(sex) AS sex, (town) AS town FROM people", {"a"}),
+        ("SELECT age AS a, lower(sex) AS sex, (town) AS town FROM people", set()),
         ("SELECT age::INT AS age FROM people", set()),
-        ("adults", {"age", "s"}),
+        ("adults", {"age"}),
+        ("SELECT town AS age, sex FROM people", {"sex"}),
         ("SELECT x AS y FROM (SELECT upper(sex) AS x, age FROM people)", set()),
         ("SELECT coalesce(age, 0) AS age, sex FROM people", {"sex"}),
     ],

@@ -365,7 +365,9 @@ def _share_left(planned: Fraction, spent: Fraction | int, kept: Fraction | int) 
     """What is left of a part of the budget, as a share of what the measurements to come plan to spend of it."""
     if spent == kept:
         return Fraction(1)
-    share = (planned - spent) / (planned - kept)
+    if kept >= planned:
+        return Fraction(0)
+    share = min(Fraction(1), (planned - spent) / (planned - kept))
     return share if share >= MIN_SHARE_LEFT else Fraction(0)
 
 

@@ -62,7 +62,7 @@ def bytes_of_object(value: object) -> bytes | None:
         value = value.item() if isinstance(value, np.bool_ | np.number) else value
         text = text_of_entry(value.real if isinstance(value, complex) and not value.imag else value)
         return None if text is None else text.encode("utf-8", "surrogatepass")
-    except Exception:  # an object's own methods may raise anything, and one entry must not stop the reading
+    except (Exception, SystemExit):  # an object's own methods may raise anything; one entry must not stop the reading
         return "\ufffd".encode()
 
 

@@ -226,8 +226,8 @@ def normalize_ids(array: pa.Array, attribute: Attribute) -> pa.Array:
 
     The integer 42, the float 42.0 and the texts "42" and "42.0" are the same id, because libraries convert them into
     each other: one empty cell turns all ids of a table or of a file into floats. Bytes that are not UTF-8 are kept,
-    because different units must not get the same id. A text of more than ``MAX_ID_BYTES`` is not an id: readers may cut
-    it, and two of them could then be the same.
+    because different units must not get the same id. For the same reason a text with a replacement character, which
+    stands for an entry without a text, and a text of more than ``MAX_ID_BYTES``, which readers may cut, is not an id.
     """
     texts = arrays.as_string(entry_texts(array))
     stripped = pc.ascii_trim_whitespace(texts)
@@ -240,6 +240,8 @@ def normalize_ids(array: pa.Array, attribute: Attribute) -> pa.Array:
         pc.is_in(pc.ascii_lower(stripped), blanks), pc.or_(pc.is_in(stripped, nulls), pc.is_in(texts, nulls))
     )
     empty = pc.or_(empty, pc.greater(pc.binary_length(stripped), MAX_ID_BYTES).fill_null(False))
+    replaced = pc.match_substring(stripped.cast(pa.large_binary()), "\ufffd").fill_null(False)
+    empty = pc.or_(empty, replaced)
     return pc.if_else(empty, pa.scalar(None, stripped.type), stripped).cast(pa.large_binary())
 
 

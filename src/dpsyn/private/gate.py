@@ -168,7 +168,7 @@ class Session:
         Privacy: a release that can be resumed keeps its whole budget reserved. So nobody else can be granted the
         budget that it may still spend.
         """
-        if self.journal and self.run.account.measurements:
+        if self.journal and (self.run.account.measurements or self.journal.holds_answers):
             self.journal.release()
             return
         self.run.close()
@@ -294,16 +294,34 @@ class PrivacyGate:
         stored = journal.take_answers(measurements, question) if journal else []
         missing = measurements[len(stored) :]
         if missing:
-            planned = session.plan(missing)
-            answers = without_leaking_errors(_count_and_randomize, count, len(stored), planned, session.mechanisms)
-            digest = hash_question(question)
-            new = [
-                StoredAnswer(asked, replace(charged, answer_hash=hash_answer(answer)), digest, answer)
-                for asked, charged, answer in zip(missing, planned, answers, strict=True)
-            ]
-            session.commit(new)
-            stored = [*stored, *new]
+            try:
+                stored += _measure(session, missing, count, len(stored), hash_question(question))
+            except BaseException as error:  # the frames below hold answers that are not charged
+                error.__cause__ = error.__context__ = None
+                raise error.with_traceback(None) from None
         return [Released(each.answer, each.charged.cost) for each in stored]
+
+
+def _measure(
+    session: Session,
+    asked: Sequence[MeasurementRecord],
+    count: Callable[[], Sequence[ExactAnswer]],
+    skip: int,
+    question: str,
+) -> list[StoredAnswer]:
+    """Count, randomize, and commit; ``question`` is a hash.
+
+    This is a function of its own because answers that are not charged must not stay in a variable of ``_release``: the
+    traceback of an error would hold them.
+    """
+    planned = session.plan(asked)
+    answers = without_leaking_errors(_count_and_randomize, count, skip, planned, session.mechanisms)
+    new = [
+        StoredAnswer(measurement, replace(charged, answer_hash=hash_answer(answer)), question, answer)
+        for measurement, charged, answer in zip(asked, planned, answers, strict=True)
+    ]
+    session.commit(new)
+    return new
 
 
 def _count_and_randomize(
@@ -334,10 +352,10 @@ def without_leaking_errors(function: Callable[_P, _T], *args: _P.args, **kwargs:
     Privacy: the message of another error, its context and the variables in its traceback may hold exact counts or
     cells. Hence ours is raised only after the other error is handled and gone.
     """
-    failure: DPSynError
+    failure: BaseException
     try:
         return function(*args, **kwargs)
-    except DPSynError as error:  # its message is ours; the frames below it may hold exact counts
+    except (DPSynError, KeyboardInterrupt, SystemExit) as error:  # our message; the frames below may hold exact counts
         failure = error.with_traceback(None)
     except Exception as error:  # whatever an engine or a sampler raises
         failure = InternalError(f"counting rows failed ({type(error).__name__}); nothing was charged for it")

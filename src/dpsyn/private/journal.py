@@ -145,6 +145,7 @@ class Journal:
         ended: whether the run is complete.
         ledger_head: the ledger's last entry about the run before it was closed, if it is complete.
         uses_real_noise: whether all noise, stored and to come, is from the operating system.
+        holds_answers: whether answers were written to it, or may have been; the ledger knows which were charged.
     """
 
     def __init__(
@@ -162,6 +163,7 @@ class Journal:
             uses_real_noise and header.uses_real_noise and all(answer.uses_real_noise for answer in answers)
         )
         self._log, self._uses_real_noise = log, uses_real_noise
+        self.holds_answers = bool(answers)
         self._sealed = {record.seal: record for record in answers if record.seal}
         self._answers = deque(record.open_answer() for record in answers if not record.seal)
         self.charged_measurements = tuple(stored.charged for stored in self._answers)
@@ -239,10 +241,12 @@ class Journal:
 
     def store_answers(self, answers: Sequence[StoredAnswer]) -> None:
         """Store answers in a run without a ledger; this is also their charge. When it returns they may be used."""
+        self.holds_answers = True
         self._append([self._answer_record(stored) for stored in answers])
 
     def store_sealed(self, answers: Sequence[StoredAnswer], ledger_head: LedgerHead | None) -> list[str]:
         """Store answers that nobody can read before the ledger records the keys, which are returned."""
+        self.holds_answers = True
         keys = [secrets.token_bytes(KEY_BYTES) for _ in answers]
         self._append([self._answer_record(stored, key, ledger_head) for stored, key in zip(answers, keys, strict=True)])
         return [key.hex() for key in keys]

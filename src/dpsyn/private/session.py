@@ -34,6 +34,7 @@ from dpsyn.sources import (
     Protect,
     QueryAnswer,
     Source,
+    find_assumptions,
     open_basket_source,
     query_answer,
     require_unchanged,
@@ -140,7 +141,7 @@ def _open_session(
         journal=journal,
         mechanisms=noise,
         limits=limits or ReleaseLimits(),
-        declared_public=declared_public,
+        declared_public=(*declared_public, *find_assumptions(source)),
         query=_query_text(source),
     )
     if journal and journal.lost_measurements:

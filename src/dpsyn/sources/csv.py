@@ -58,6 +58,8 @@ class CsvSource:
     """
 
     rereadable = True
+    assumption = "the CSV file is well-formed: a cell that holds a quote, a separator or a line break is in quotes"
+    """Without it, a stray quote of one row could take in others; a proper writer of CSV never leaves one."""
 
     def __init__(self, path: Path) -> None:
         self.label = redact_path(path)

@@ -25,9 +25,13 @@ _SANDBOX = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "temp_directory": "",
+    "disabled_optimizers": "common_subexpressions",
     "lock_configuration": "true",
 }
-"""A query reaches no Python variable, no file but the database, no extension and no network, and writes no file."""
+"""A query reaches no Python variable, no file but the database, no extension and no network, and writes no file.
+
+A part of an expression that occurs twice would be computed once, outside of the TRY around each, and fail on a value.
+"""
 
 _MICROSECONDS = {"s": 1_000_000, "ms": 1_000}
 """Microseconds of the units of time from which DuckDB would convert a time with a zone."""
@@ -63,6 +67,14 @@ class DuckDBSource:
         return _read_relation(lambda: self._relation.project(selected), self.label, self._scanned)
 
 
+def open_relation(relation: Any) -> DuckDBSource:
+    """The rows of a relation. Unless it is a stored table it is a query, and the rows of its answer are protected."""
+    if attempt(lambda: relation.type, "the given relation", _FAILED) == "TABLE_RELATION":
+        return DuckDBSource(relation)
+    text = attempt(relation.sql_query, "the given relation", _FAILED)
+    return DuckDBSource(relation, answer=QueryAnswer(text=text, protect="query rows", keeps_all_rows=False))
+
+
 class RowWiseSource:
     """The answer of a row-wise query, which DuckDB computes again for every reading.
 
@@ -77,6 +89,7 @@ class RowWiseSource:
         self.paths: tuple[Path, ...] = getattr(base, "paths", ()) if path is None else (path,)
         self.address: str = getattr(base, "address", "")
         self.byte_size: int | None = base.byte_size if path is None else path.stat().st_size
+        self.assumption: str = getattr(base, "assumption", "")
         self._query, self._base = query, base
         _require_sound_try(label)
         reading = self._prepare(list(query.columns))

@@ -58,9 +58,9 @@ def open_source(
 
         return PandasSource(data)
     if library in ("duckdb", "_duckdb") and hasattr(data, "project"):
-        from dpsyn.sources.duckdb import DuckDBSource
+        from dpsyn.sources.duckdb import open_relation
 
-        return DuckDBSource(data)
+        return open_relation(data)
     if library == "polars" and hasattr(data, "collect"):
         lazy = data
         data = attempt(lambda: lazy.collect(), "the given LazyFrame", "collecting it failed; run .collect() to see why")

@@ -24,6 +24,7 @@ class MultiFileSource:
     def __init__(self, parts: Sequence[Source], label: str) -> None:
         self.label, self._parts = label, tuple(parts)
         self.paths = tuple(path for part in self._parts for path in getattr(part, "paths", ()))
+        self.assumption: str = next((part.assumption for part in self._parts if hasattr(part, "assumption")), "")
         self.schema = unify_schemas([part.schema for part in self._parts], label)
         self.byte_size: int | None = sum(part.byte_size or 0 for part in self._parts)
 

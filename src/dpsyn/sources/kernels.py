@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+from dpsyn.kernels import compile_kernel
 
 Bytes = NDArray[np.uint8]
 
@@ -34,17 +32,12 @@ IRREGULARITIES = 3
 _NOT_FOUND, _MALFORMED = -1, -2
 
 
-def _compile(function: _Function) -> _Function:
-    """Compile on the first call and cache the result on disk; the compiled code releases the GIL."""
-    return cast(_Function, njit(cache=True, nogil=True)(function))
-
-
-@_compile
+@compile_kernel
 def _ends_field(byte: int, delimiter: int) -> Any:
     return (byte == delimiter) | (byte == NEWLINE) | (byte == RETURN)
 
 
-@_compile
+@compile_kernel
 def _closing_quote(data: Bytes, start: int, delimiter: int, final: bool) -> int:
     """The quote that closes the field at ``start``: the first one that is not doubled; the field must end there."""
     index = start + 1
@@ -60,7 +53,7 @@ def _closing_quote(data: Bytes, start: int, delimiter: int, final: bool) -> int:
         index += 2
 
 
-@_compile
+@compile_kernel
 def end_of_regular_records(data: Bytes, final: bool, delimiter: int, width: int, max_cell: int) -> int:
     """The end of the last complete record; 0 if one of the records before it is irregular.
 
@@ -100,7 +93,7 @@ def end_of_regular_records(data: Bytes, final: bool, delimiter: int, width: int,
     return len(data) if final else end
 
 
-@_compile
+@compile_kernel
 def normalize_records(
     data: Bytes,
     offset: int,

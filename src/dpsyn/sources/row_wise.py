@@ -88,12 +88,14 @@ class OutputColumn:
         sql: the expression.
         uses: the columns of the table below that it uses.
         origin: the base column that it passes on unchanged; None if it is computed.
+        growth: how many times as long as the cells of a row its text may be.
         pattern: how it is used in an expression, see ``BaseTable``.
     """
 
     sql: str
     uses: frozenset[str]
     origin: str | None = None
+    growth: int = 1
     pattern: str | None = PASSED_ON
 
 
@@ -138,8 +140,12 @@ class RowWiseQuery:
 
     @property
     def unchanged(self) -> frozenset[str]:
-        """The columns of the answer that pass a base column on unchanged."""
-        return frozenset(name for name, column in self.columns.items() if column.origin is not None)
+        """The columns of the answer that pass the base column of their name on unchanged."""
+        return frozenset(
+            name
+            for name, column in self.columns.items()
+            if column.origin is not None and column.origin.casefold() == name.casefold()
+        )
 
     @property
     def base(self) -> BaseTable:

@@ -87,6 +87,12 @@ def query_answer(source: Source) -> QueryAnswer | None:
     return getattr(source, "answer", None)
 
 
+def find_assumptions(source: Source) -> tuple[str, ...]:
+    """What a source takes for granted about its files, for the certificate."""
+    assumption: str = getattr(source, "assumption", "")
+    return (assumption,) if assumption else ()
+
+
 def require_unchanged(source: Source, columns: Sequence[str]) -> None:
     """Refuse a query that computes one of these columns, by which the rows of a privacy unit are recognized.
 

@@ -24,6 +24,9 @@ from dpsyn.sources.sql_whitelist import (
 
 _NOT_ONE_SELECT = "it is not one SELECT; give one SELECT, or the name of a table"
 
+MAX_GROWTH = 64
+"""How often an expression may mention cells; texts can be joined, and a longer one could exceed the memory."""
+
 MAX_NESTING = 20
 """Views and subqueries inside of each other; more are a mistake, or made to harm."""
 
@@ -211,7 +214,15 @@ class _Reader:
             computed = Expression(columns.get, self._catalog.dialect)
             sql = computed.render(expression)
             is_total = type(expression).__name__ in ("Literal", "Null", "Boolean", "Try")
-            output = OutputColumn(sql=sql if is_total else f"TRY({sql})", uses=frozenset(computed.uses))
+            if computed.growth > MAX_GROWTH:
+                raise RefusedQueryError(
+                    f"{shorten(expression)} mentions columns more than {MAX_GROWTH} times, counting those that other "
+                    "columns are made of, so a text could become too long",
+                    mixes_rows=False,
+                )
+            output = OutputColumn(
+                sql=sql if is_total else f"TRY({sql})", uses=frozenset(computed.uses), growth=max(1, computed.growth)
+            )
         if not name:
             raise RefusedQueryError(
                 f"it has a column without a name, {shorten(expression)}; give it one with AS", mixes_rows=False

@@ -220,10 +220,12 @@ class Expression:
 
     Attributes:
         uses: the columns that it uses.
+        growth: how often it mentions the cells of a row: a text that it makes is at most as many times as long.
     """
 
     def __init__(self, find_column: Callable[[str, str], tuple[str, OutputColumn]], dialect: Dialect) -> None:
         self.uses: set[str] = set()
+        self.growth = 0
         self._find_column, self._dialect = find_column, dialect
 
     def render(self, node: Any) -> str:
@@ -260,6 +262,7 @@ class Expression:
         if column.pattern is None:
             refuse(node, words=f"a computation with the column {name!r}, whose type can only be passed on")
         self.uses.add(name)
+        self.growth += column.growth
         return column.pattern.format(quote(name))
 
     def _render_literal(self, node: Any) -> str:
@@ -373,24 +376,30 @@ class Expression:
 
     def _render_extract(self, node: Any) -> str:
         part, date = take(node, "this", "expression")
-        return f"date_part({self._date_part(part)}, {self.render(date)})"
+        return f"date_part({self._date_part(part)}, {self._instant(date)})"
 
     def _render_timestamptrunc(self, node: Any) -> str:
         date, part = take(node, "this", "unit")
-        return f"date_trunc({self._date_part(part)}, {self.render(date)})"
+        return f"date_trunc({self._date_part(part)}, {self._instant(date)})"
 
     _render_datetrunc = _render_timestamptrunc
 
     def _render_datediff(self, node: Any) -> str:
         end, start, part = take(node, "this", "expression", "unit")
-        return f"date_diff({self._date_part(part)}, {self.render(start)}, {self.render(end)})"
+        return f"date_diff({self._date_part(part)}, {self._instant(start)}, {self._instant(end)})"
 
     def _render_anonymous(self, node: Any) -> str:
         """A function that sqlglot does not know: of these, ``date_part`` alone."""
         name, arguments = take(node, "this", "expressions")
         if str(name).lower() not in ("date_part", "datepart") or len(arguments or ()) != 2:
             refuse(node)
-        return f"date_part({self._date_part(arguments[0])}, {self.render(arguments[1])})"
+        return f"date_part({self._date_part(arguments[0])}, {self._instant(arguments[1])})"
+
+    def _instant(self, node: Any) -> str:
+        """An expression as a timestamp: of some other types a part is not implemented, which TRY does not catch."""
+        sql = self.render(node)
+        is_instant = sql.startswith("TRY_CAST(") and sql.endswith(" AS TIMESTAMP)")
+        return sql if is_instant else f"TRY_CAST({sql} AS TIMESTAMP)"
 
     def _date_part(self, node: Any) -> str:
         part = str(getattr(node, "this", "")).lower()
