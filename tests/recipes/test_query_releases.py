@@ -20,7 +20,7 @@ from dpsyn.schema import BasketSchema, Boolean, Categorical, Identifier, Integer
 from tests.private.noise_doubles import RecordingNoise
 
 WOMEN = "SELECT age, sex FROM data WHERE sex = 'F'"
-NORMAL = 'SELECT "age", "sex" FROM "data" WHERE TRY(("sex" = \'F\'))'
+NORMAL = 'SELECT "age", "sex" FROM "data" WHERE ("sex" = \'F\')'
 MIXING = "SELECT sex, max(CAST(age AS INT)) OVER () > 90 AS age FROM data"
 
 
@@ -130,7 +130,7 @@ def test_the_id_of_a_basket_is_passed_on_unchanged(tmp_path: Path) -> None:
     with open_baskets(
         tmp_path / "b.csv", BasketSchema(items=("a", "b")), budget, query="SELECT basket, lower(item) AS item FROM data"
     ) as baskets:
-        assert baskets.query == 'SELECT "basket", TRY(lower("item")) AS "item" FROM "data"'
+        assert baskets.query == 'SELECT "basket", lower("item") AS "item" FROM "data"'
 
 
 # ── the number of rows ───────────────────────────────────────────────────────────────────────────────────────

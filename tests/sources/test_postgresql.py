@@ -103,7 +103,7 @@ def rows_of(address: str, query: str) -> list[tuple[object, ...]]:
 
 def test_row_wise_queries_and_views_are_accepted_and_show_the_base_table(address: str) -> None:
     for query, text, rows in [
-        ("adults", 'WHERE TRY(("age" > 17))', sum(i % 90 > 17 for i in range(1, ROWS + 1))),
+        ("adults", 'WHERE ("age" > 17)', sum(i % 90 > 17 for i in range(1, ROWS + 1))),
         ("of_view", '"years"', sum(i % 90 in (18, 19) for i in range(1, ROWS + 1))),
         ("parted", 'SELECT * FROM "public"."parted"', 1),
         ("other.visitors", 'SELECT * FROM "other"."visitors"', 0),
@@ -135,7 +135,6 @@ def test_row_wise_queries_and_views_are_accepted_and_show_the_base_table(address
         ("SELECT ctid FROM people", "no column 'ctid'"),
         ('SELECT "AGE" FROM people', "no column 'AGE'"),
         ("SELECT who FROM odd", "no column 'who'"),
-        ("SELECT age / 2 AS a FROM people", "division"),
         ("SELECT age FROM people TABLESAMPLE SYSTEM (1)", "a sample"),
         ("SELECT generate_series(1, age) AS a FROM people", "the function"),
         ("SELECT pg_read_file('/etc/passwd') AS a FROM people", "the function"),
@@ -169,6 +168,8 @@ def test_types_mean_in_a_query_what_they_mean_in_postgresql(address: str) -> Non
     assert who("at = TIMESTAMP '2000-01-01 12:00'") == ["a"]
     assert who("ok OR n < 0") == ["a", "c"]
     assert who("x > 1e300") == ["b", "c"]
+    assert who("n / 2 = 0") == ["a"]  # whole numbers are divided without a rest
+    assert who("pay / 2 > 50.1 AND pay < 200") == ["a"]
 
 
 def test_no_value_of_a_server_makes_a_row_wise_query_fail(address: str) -> None:

@@ -33,7 +33,6 @@ ACCEPTED = [
     "FROM people",
     "FROM people SELECT age",
     "(SELECT age FROM people)",
-    "TABLE people",
     "SELECT AGE, Sex FROM People",
     "SELECT people.age, p.sex FROM people AS p".replace("people.age", "p.age"),
     "SELECT p.* FROM people p",
@@ -42,8 +41,6 @@ ACCEPTED = [
     "SELECT age FROM people ORDER BY random(), (SELECT 1)",
     "SELECT age /* count(*) */ FROM people -- LIMIT 3",
     "SELECT age FROM people WHERE TRUE",
-    "SELECT age FROM people WHERE town",
-    "SELECT age FROM people WHERE coalesce(town, sex)",
     "SELECT age FROM people WHERE age > 17 AND NOT (sex = 'F' OR sex IS NULL)",
     "SELECT age FROM people WHERE age BETWEEN 18 AND 65",
     "SELECT age FROM people WHERE town IN ('Ur', 'Uruk', 'it''s; DROP TABLE people; --')",
@@ -56,7 +53,7 @@ ACCEPTED = [
     "SELECT age FROM people WHERE born > DATE '2000-02-29'",
     "SELECT CAST(town AS INT) FROM people",
     "SELECT town::DATE AS born, town::TIMESTAMP AS at, town::BOOLEAN AS b, town::DOUBLE AS x FROM people",
-    "SELECT town::DECIMAL(5, 2) AS d, age::VARCHAR AS v, age::TINYINT AS t, age::UBIGINT AS u FROM people",
+    "SELECT town::DECIMAL(5, 2) AS d, age::VARCHAR AS v, age::TINYINT AS t, age::UINTEGER AS u FROM people",
     "SELECT TRY_CAST(town AS BIGINT) AS town FROM people",
     "SELECT age + 1 AS a, age - 1 AS b, age * age AS c, age / age AS d, age // age AS e, age % age AS f FROM people",
     "SELECT -age AS a, abs(age) AS b, sign(age) AS c FROM people",
@@ -64,13 +61,14 @@ ACCEPTED = [
     "SELECT pay * 1e308 AS a, round(pay, 1) AS b, floor(pay) AS c, ceil(pay) AS d FROM people",
     "SELECT town || sex AS a, concat(town, '-', sex) AS b FROM people",
     "SELECT lower(town) AS a, upper(town) AS b, length(town) AS c, trim(town) AS d, ltrim(town, 'U') AS e FROM people",
-    "SELECT left(town, 2) AS a, right(town, age) AS b, substring(town, age, age) AS c FROM people",
+    "SELECT left(town, 2) AS a, right(town, 2) AS b, substring(town, -3, 2) AS c FROM people",
     "SELECT replace(town, ',', '.') AS a, contains(town, 'r') AS b, starts_with(town, 'U') AS c FROM people",
     "SELECT CASE WHEN age > 17 THEN 'adult' ELSE 'minor' END AS a, CASE sex WHEN 'F' THEN 1 END AS b FROM people",
     "SELECT if(age > 17, 1, 0) AS a, coalesce(town, sex, '?') AS b, nullif(town, '') AS c FROM people",
     "SELECT greatest(age, 18) AS a, least(age, 65) AS b FROM people",
     "SELECT year(born) AS a, month(born) AS b, day(born) AS c, quarter(born) AS d FROM people",
-    "SELECT extract(dow FROM born) AS a, date_part('week', born) AS b, date_trunc('month', born) AS c FROM people",
+    "SELECT extract(dow FROM born) AS a, date_part('week', born) AS b FROM people",
+    "SELECT date_trunc('month', born)::DATE AS month FROM people",
     "SELECT date_diff('year', born, DATE '2024-01-01') AS years FROM people",
     "SELECT 1 AS one, 'x' AS x, NULL AS n, TRUE AS t, 1.5e-3 AS f FROM people",
     "SELECT a FROM (SELECT age AS a FROM people WHERE age > 1) WHERE a < 90",
@@ -167,11 +165,11 @@ REFUSED = {
     "SELECT q.age FROM people p": "no table 'q'",
     "SELECT income FROM people": "no column 'income'",
     "SELECT a FROM people AS p(a, b)": "new names",
-    "SELECT age::INT[] AS a FROM people": "a cast to",
+    "SELECT age::INT[] AS a FROM people": "a cast of",
     "SELECT town::VARCHAR(3) COLLATE NOCASE AS a FROM people": "COLLATE",
-    "SELECT town::TIMESTAMPTZ AS a FROM people": "a cast to",
-    "SELECT town::STRUCT(a INT) AS a FROM people": "a cast to",
-    "SELECT town::mood AS a FROM people": "a cast to",
+    "SELECT town::TIMESTAMPTZ AS a FROM people": "a cast of",
+    "SELECT town::STRUCT(a INT) AS a FROM people": "a cast of",
+    "SELECT town::mood AS a FROM people": "a cast of",
     "SELECT born + INTERVAL 1 DAY AS a FROM people": "an interval",
     "SELECT extract(epoch FROM born) AS a FROM people": "'epoch'",
     "SELECT age FROM people WHERE town LIKE '50!' ESCAPE '!'": "ends with its escape character",
@@ -194,8 +192,23 @@ REFUSED = {
     "SELECT age AS a, town AS A FROM people": "two columns named 'A'",
     "SELECT 1 AS a": "selects from no table",
     "SELECT DATE '2000-13-01' AS a FROM people": "has no value",
-    "SELECT age FROM people WHERE 'x' AND age > 1": "a constant in it has no value",
-    "SELECT age FROM people WHERE sex > 1": "explicit cast|a constant",
+    "SELECT age FROM people WHERE 'x' AND age > 1": "'x' is not a condition",
+    "SELECT age FROM people WHERE sex > 1": "combines a text with a whole number",
+    "SELECT age FROM people WHERE town": "a text where a condition is needed",
+    "SELECT age FROM people WHERE age": "a whole number where a condition is needed",
+    "SELECT age FROM people WHERE age > 'old'": "'old' is not a whole number",
+    "SELECT age FROM people WHERE born > '2000-13-01'": "is not a date",
+    "SELECT age + sex AS a FROM people": "combines a text with a whole number",
+    "SELECT pay // 2 AS a FROM people": "needs whole numbers",
+    "SELECT -town AS a FROM people": "a text where a whole number is needed",
+    "SELECT coalesce(age, town) AS a FROM people": "combines",
+    "SELECT CASE WHEN age THEN 1 END AS a FROM people": "where a condition is needed",
+    "SELECT year(town) AS a FROM people": "where a timestamp is needed",
+    "SELECT age::DATE AS a FROM people": "a cast of a whole number to DATE",
+    "SELECT right(town, age) AS a FROM people": "a position",
+    "SELECT substring(town, 1, 99999999999) AS a FROM people": "a position",
+    "SELECT pay + 1e999 AS a FROM people": "the number 1e999",
+    "SELECT TRY(age + 1) AS a FROM people": "the function try",
     "SELECT age FROM people; SELECT age FROM people": "not one SELECT",
     "SELECT age FROM people; DROP TABLE people": "not one SELECT",
     "DROP TABLE people": "not one SELECT",
@@ -277,8 +290,6 @@ def test_a_row_wise_query_is_accepted_and_read(query: str, house: Path) -> None:
     assert answer is not None
     assert answer.text.startswith("SELECT ")
     assert len(read(source)) <= 2
-    again = open_source(house, query=answer.text, protect="base rows")
-    assert query_answer(again) == answer
 
 
 @pytest.mark.parametrize(("query", "words"), REFUSED.items())
@@ -325,9 +336,8 @@ def test_names_in_a_view_are_those_of_its_schema(house: Path) -> None:
 def test_the_text_of_a_query_is_normal_and_shows_what_is_run(query: str, text: str | None, house: Path) -> None:
     expected = {
         "nested": 'SELECT "age" FROM (SELECT * FROM (SELECT "age", "sex" AS "s" FROM "main"."people" WHERE '
-        'TRY(("age" > 17)))) WHERE TRY(("s" = \'F\'))',
-        "select AGE from people where sex='F' order by 1": 'SELECT "age" FROM "main"."people" WHERE '
-        "TRY((\"sex\" = 'F'))",
+        '("age" > 17))) WHERE ("s" = \'F\')',
+        "select AGE from people where sex='F' order by 1": 'SELECT "age" FROM "main"."people" WHERE ("sex" = \'F\')',
     }
 
     answer = query_answer(open_source(house, query=query, protect="base rows"))
@@ -388,7 +398,7 @@ def test_removing_a_base_row_removes_at_most_one_row_of_the_answer(query: str, t
         assert alone == whole - rest  # a row's part of the answer follows from that row
 
 
-@pytest.mark.parametrize("query", [query for query in ON_FILES if query != "TABLE people"])
+@pytest.mark.parametrize("query", ON_FILES)
 def test_the_answer_is_the_one_that_duckdb_gives_where_that_does_not_fail(query: str, tmp_path: Path) -> None:
     table = pa.table(
         {
@@ -577,7 +587,7 @@ def test_no_expression_fails_on_a_value_or_depends_on_another_row(seed: int, tmp
         assert whole == alone, query
         planned += 1
 
-    assert planned > 20
+    assert planned > 10
 
 
 def shown_values(source: Source) -> Iterator[str]:
@@ -587,31 +597,6 @@ def shown_values(source: Source) -> Iterator[str]:
         if pa.types.is_temporal(column.type):
             column = column.view(pa.int32() if pa.types.is_date32(column.type) else pa.int64())
         yield from map(repr, column)
-
-
-@pytest.mark.parametrize("answer", [[(None,), (None,), (None,), (19,)], []])
-def test_a_version_of_duckdb_whose_try_mixes_rows_is_refused(
-    answer: list[Any], house: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Connection:
-        def connect(self, *_: object) -> Connection:
-            return self
-
-        execute = connect
-
-        def fetchall(self) -> list[Any]:
-            return answer
-
-    from dpsyn.sources import duckdb as module
-
-    module._mixes_rows.cache_clear()
-    with monkeypatch.context() as patched:
-        patched.setattr(module, "import_duckdb", lambda _: Connection())
-        assert module._mixes_rows()
-    with pytest.raises(SourceError, match="needs a newer version of DuckDB"):
-        open_source(house, query="people", protect="base rows")
-    module._mixes_rows.cache_clear()
-    assert len(read(open_source(house, query="people", protect="base rows"))) == 2
 
 
 # ── databases ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -676,3 +661,27 @@ def test_nothing_is_spilled_beside_a_database(tmp_path: Path, monkeypatch: pytes
         read(open_source(path, query="SELECT i, s FROM t ORDER BY hash(s || i)", protect="query rows"))
 
     assert [file.name for file in tmp_path.iterdir()] == ["big.duckdb"]
+
+
+def test_texts_do_not_grow_without_limit(house: Path) -> None:
+    query = "SELECT sex FROM people"
+    for _ in range(4):
+        query = f"SELECT sex || sex AS sex FROM ({query})"
+    open_source(house, query=query, protect="base rows")
+    for _ in range(3):
+        query = f"SELECT sex || sex AS sex FROM ({query})"
+
+    with pytest.raises(SourceError, match="a text could become too long"):
+        open_source(house, query=query, protect="base rows")
+
+
+def test_a_relation_that_is_a_query_is_certified_as_one() -> None:
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE people AS SELECT 1 AS age")
+
+    mixing = query_answer(open_source(connection.sql("SELECT max(age) OVER () AS age FROM people")))
+
+    assert mixing is not None
+    assert mixing.protect == "query rows"
+    assert "OVER" in mixing.text
+    assert query_answer(open_source(connection.table("people"))) is None

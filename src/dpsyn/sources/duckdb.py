@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpsyn.errors import DPSynError, SourceError
-from dpsyn.sources.row_wise import PASSED_ON, BaseTable, Dialect, RowWiseQuery, View, quote
+from dpsyn.sources.row_wise import AS_NUMBER, BaseColumn, BaseTable, Dialect, RowWiseQuery, View, quote
 from dpsyn.sources.source import BATCH_ROWS, PROTECT_ANSWER, Protect, QueryAnswer, Source, attempt, guard_batches
 from dpsyn.sources.sql_reader import read_row_wise
-from dpsyn.sources.sql_whitelist import import_duckdb
+from dpsyn.sources.sql_terms import import_duckdb
 
 _FAILED = "the query failed; run it in DuckDB to see why"
 
@@ -25,13 +24,9 @@ _SANDBOX = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "temp_directory": "",
-    "disabled_optimizers": "common_subexpressions",
     "lock_configuration": "true",
 }
-"""A query reaches no Python variable, no file but the database, no extension and no network, and writes no file.
-
-A part of an expression that occurs twice would be computed once, outside of the TRY around each, and fail on a value.
-"""
+"""A query reaches no Python variable, no file but the database, no extension and no network, and writes no file."""
 
 _MICROSECONDS = {"s": 1_000_000, "ms": 1_000}
 """Microseconds of the units of time from which DuckDB would convert a time with a zone."""
@@ -91,32 +86,13 @@ class RowWiseSource:
         self.byte_size: int | None = base.byte_size if path is None else path.stat().st_size
         self.assumption: str = getattr(base, "assumption", "")
         self._query, self._base = query, base
-        _require_sound_try(label)
         reading = self._prepare(list(query.columns))
-        self._check_constants(reading)
         self.schema = attempt(lambda: _open_stream(reading.relation.limit(0)).schema, label, _FAILED)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows of the answer."""
         reading = self._prepare(columns)
         yield from _read_relation(lambda: reading.relation, self.label, reading.scanned)
-
-    def _check_constants(self, reading: _Reading) -> None:
-        """Refuse constants without a value, such as 'x' where a number is needed.
-
-        Privacy: TRY catches the error of a row, but not always that of a constant, which DuckDB computes when it plans
-        the query, whatever the rows are. So it is found here, before anything is charged.
-        """
-        duckdb = import_duckdb("a query")
-        try:
-            reading.connection.execute(f"EXPLAIN {reading.statement}").fetchall()
-            return
-        except duckdb.Error:
-            pass  # our error is raised after this block
-        raise SourceError(
-            f"{self.label} is not valid: a constant in it has no value of the type that is needed; check texts that "
-            "stand for numbers, dates or conditions"
-        )
 
     def _prepare(self, columns: Sequence[str]) -> _Reading:
         duckdb = import_duckdb("a query")
@@ -126,36 +102,17 @@ class RowWiseSource:
             _refuse_same_names(needed, self.label)
             scanned = _ScannedSource(self._base, needed)
             connection, table = _scan(duckdb, scanned, [_TABLE]), quote(_TABLE)
-        statement = self._query.to_sql(columns, table)
-        return _Reading(statement, _prepare_query(duckdb, connection, statement, self.label), connection, scanned)
+        relation = _prepare_query(duckdb, connection, self._query.to_sql(columns, table), self.label)
+        return _Reading(relation, connection, scanned)
 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
     """One reading of an answer; its connection must not be closed meanwhile."""
 
-    statement: str
     relation: Any
     connection: Any
     scanned: _ScannedSource | None
-
-
-@cache
-def _mixes_rows() -> bool:
-    """Whether TRY of the installed DuckDB lets a row change the answer of another, as it does before version 1.5."""
-    connection = import_duckdb("a query").connect(":memory:")
-    connection.execute("CREATE TABLE t AS SELECT CAST(unnest([2147483647, NULL, -2147483648, 18]) AS INTEGER) AS a")
-    rows = connection.execute("SELECT TRY(a + 1), TRY(a - 1), TRY(a * a) FROM t").fetchall()
-    expected = [(None, 2147483646, None), (None, None, None), (-2147483647, None, None), (19, 17, 324)]
-    return list(rows) != expected
-
-
-def _require_sound_try(label: str) -> None:
-    if _mixes_rows():
-        raise SourceError(
-            f"{label} needs a newer version of DuckDB: TRY of this one lets a row change the answer of another; "
-            "install duckdb 1.5 or newer"
-        )
 
 
 def describe_answer(query: RowWiseQuery) -> QueryAnswer:
@@ -201,7 +158,7 @@ def query_files(source: Source, path: Path, query: str, protect: Protect) -> Sou
     names = [name for name in (_TABLE, path.name.partition(".")[0], str(path)) if name]
     _refuse_same_names(source.schema.names, label)
     if protect == "base rows":
-        columns = dict.fromkeys(source.schema.names, PASSED_ON)
+        columns = {field.name: _arrow_column(_scanned_type(field.type)) for field in source.schema}
         row_wise = read_row_wise(query, _FileCatalog(names, BaseTable(name=quote(_TABLE), columns=columns)), label)
         return RowWiseSource(row_wise, label, source)
     scanned = _ScannedSource(source, source.schema.names)
@@ -268,11 +225,11 @@ class _DatabaseCatalog(_DuckDBNames):
                 f"that you need into another table, or {PROTECT_ANSWER}"
             )
         columns = self._connection.execute(
-            "SELECT column_name FROM system.main.duckdb_columns() "
+            "SELECT column_name, data_type FROM system.main.duckdb_columns() "
             "WHERE database_name = ? AND schema_name = ? AND table_name = ? ORDER BY column_index",
             list(place),
         ).fetchall()
-        return BaseTable(name=name, columns=dict.fromkeys([column for (column,) in columns], PASSED_ON))
+        return BaseTable(name=name, columns={column: _stored_column(kind) for column, kind in columns})
 
     def _refuse_shadowed_functions(self) -> None:
         """Refuse a database with a macro that replaces a function or an operator of DuckDB, such as lower or +."""
@@ -286,6 +243,49 @@ class _DatabaseCatalog(_DuckDBNames):
                     f"{self._label}: the database has a macro named {name!r}, which replaces a function of DuckDB; "
                     f"remove it, or {PROTECT_ANSWER}"
                 )
+
+
+_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
+_STORED_KINDS: dict[str, BaseColumn] = {
+    "BOOLEAN": BaseColumn(kind="boolean"),
+    **dict.fromkeys(_INTEGERS, BaseColumn(kind="integer")),
+    **dict.fromkeys(["FLOAT", "DOUBLE"], BaseColumn(kind="number")),
+    **dict.fromkeys(["UBIGINT", "HUGEINT", "UHUGEINT", "DECIMAL"], BaseColumn(kind="number", pattern=AS_NUMBER)),
+    "VARCHAR": BaseColumn(kind="text"),
+    "ENUM": BaseColumn(kind="text", pattern="CAST({} AS VARCHAR)"),
+    "DATE": BaseColumn(kind="date"),
+    "TIMESTAMP": BaseColumn(kind="timestamp"),
+    **dict.fromkeys(
+        ["TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"],
+        BaseColumn(kind="timestamp", pattern="TRY_CAST({} AS TIMESTAMP)"),
+    ),
+}
+"""Types of DuckDB, without their sizes, and how their values are used in expressions."""
+
+
+def _stored_column(data_type: str) -> BaseColumn:
+    """How a column of a DuckDB table is used in expressions; arrays and other types can only be passed on."""
+    name, _, rest = data_type.partition("(")
+    return BaseColumn() if rest.rpartition(")")[2] else _STORED_KINDS.get(name, BaseColumn())
+
+
+def _arrow_column(kind: pa.DataType) -> BaseColumn:
+    """How a column that is scanned is used in expressions."""
+    if pa.types.is_boolean(kind):
+        return _STORED_KINDS["BOOLEAN"]
+    if pa.types.is_integer(kind):
+        return _STORED_KINDS["UBIGINT" if kind == pa.uint64() else "BIGINT"]
+    if pa.types.is_float32(kind) or pa.types.is_float64(kind):
+        return _STORED_KINDS["DOUBLE"]
+    if pa.types.is_decimal(kind):
+        return _STORED_KINDS["DECIMAL"]
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _STORED_KINDS["VARCHAR"]
+    if pa.types.is_date(kind):
+        return _STORED_KINDS["DATE"]
+    if pa.types.is_timestamp(kind) and kind.tz is None:
+        return _STORED_KINDS["TIMESTAMP" if kind.unit == "us" else "TIMESTAMP_NS"]
+    return BaseColumn()
 
 
 def _refuse_same_names(names: Sequence[str], label: str) -> None:

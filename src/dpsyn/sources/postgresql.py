@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from dpsyn.errors import MissingExtraError, SourceError
 from dpsyn.sources.addresses import normalize_postgres_address, redact_address
-from dpsyn.sources.row_wise import PASSED_ON, BaseTable, Dialect, View, quote
+from dpsyn.sources.row_wise import AS_NUMBER, BaseColumn, BaseTable, Dialect, View, quote
 from dpsyn.sources.source import PROTECT_ANSWER, Protect, QueryAnswer, Source, attempt, guard_batches
 
 BATCH_BYTES = 1 << 21
@@ -18,11 +18,15 @@ BATCH_BYTES = 1 << 21
 
 _FAILED = "the query failed, or the connection was lost; run the query in psql to see why"
 
-_PATTERNS = {
-    **dict.fromkeys(["bool", "int2", "int4", "int8", "float4", "float8", "text", "varchar", "date"], PASSED_ON),
-    "timestamp": PASSED_ON,
-    "bpchar": "rtrim({}, ' ')",
-    "numeric": "TRY_CAST({} AS DOUBLE)",
+_KINDS = {
+    "bool": BaseColumn(kind="boolean"),
+    **dict.fromkeys(["int2", "int4", "int8"], BaseColumn(kind="integer")),
+    **dict.fromkeys(["float4", "float8"], BaseColumn(kind="number")),
+    **dict.fromkeys(["text", "varchar"], BaseColumn(kind="text")),
+    "date": BaseColumn(kind="date"),
+    "timestamp": BaseColumn(kind="timestamp"),
+    "bpchar": BaseColumn(kind="text", pattern="rtrim({}, ' ')"),
+    "numeric": BaseColumn(kind="number", pattern=AS_NUMBER),
 }
 """Types whose values mean the same in DuckDB, and how: ``char(n)`` is padded, and ``numeric`` arrives as text."""
 
@@ -76,7 +80,7 @@ def query_server(address: str, query: str, protect: Protect) -> Source:
     """A table, or the result of a SELECT, of a PostgreSQL database.
 
     To protect base rows, the server sends the columns of the base table and DuckDB computes the answer here, because
-    PostgreSQL has no TRY: one value could make its query fail. Columns of the table alone need no DuckDB.
+    PostgreSQL has no TRY_CAST: one value could make its query fail. Columns of the table alone need no DuckDB.
     """
     server = _Server(address)
     if protect == "query rows":
@@ -153,7 +157,7 @@ class _ServerCatalog:
         if kind not in ("r", "p") or has_policies or namespace in ("pg_catalog", "information_schema"):
             reason = "has row security policies" if has_policies else "is not a table whose rows are stored as they are"
             raise SourceError(f"{self._label}: {full} {reason}; select from another table, or {PROTECT_ANSWER}")
-        return BaseTable(name=full, columns={column: _PATTERNS.get(kind) for column, kind in columns})
+        return BaseTable(name=full, columns={column: _KINDS.get(kind, BaseColumn()) for column, kind in columns})
 
     def _fetch(self, statement: str, name: str) -> list[Any]:
         def fetch() -> list[Any]:

@@ -8,8 +8,8 @@ subquery in an expression, DISTINCT, LIMIT, a random or unknown function, and wh
 
 What is accepted is written anew, in DuckDB's dialect, and only this text is run. So the parser, sqlglot, need not
 understand SQL exactly as the database does. ORDER BY is left out, because the order of rows does not matter. Casts
-become TRY_CAST and each expression is evaluated by TRY, so a value that an operator cannot handle gives a null instead
-of an error.
+become TRY_CAST, and other operators are made total too, so a value that one cannot handle gives a null instead of an
+error (see ``sql_whitelist``).
 
 Privacy: adding or removing one base row adds or removes at most one row of the answer and changes no other (stability
 1); a row that fails a condition is left out. No value makes a query fail.
@@ -23,11 +23,30 @@ from typing import Literal, Protocol
 
 Dialect = Literal["duckdb", "postgres"]
 
+Kind = Literal["boolean", "integer", "number", "text", "date", "timestamp", "null"]
+"""What the values of an expression are; in DuckDB an integer has at most 64 bits, and a number is DOUBLE or FLOAT."""
+
 PASSED_ON = "{}"
 """How most columns are used in an expression: as they are."""
 
+AS_NUMBER = "TRY_CAST({} AS DOUBLE)"
+"""How decimals and very large whole numbers are used in an expression."""
+
 
 # ── what a catalog knows ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaseColumn:
+    """How a column of a base table is used in an expression.
+
+    Attributes:
+        kind: what its values are; None if its type is of no such kind, so that it can only be passed on.
+        pattern: the column as an expression of this kind, such as ``TRY_CAST({} AS DOUBLE)``.
+    """
+
+    kind: Kind | None = None
+    pattern: str = PASSED_ON
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +55,11 @@ class BaseTable:
 
     Attributes:
         name: its name in SQL, as a certificate shows it.
-        columns: its columns, and how each is used in an expression: a pattern such as ``rtrim({})``. None if its type
-            means something else in DuckDB, so that it can only be passed on.
+        columns: its columns.
     """
 
     name: str
-    columns: Mapping[str, str | None]
+    columns: Mapping[str, BaseColumn]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,14 +107,16 @@ class OutputColumn:
         uses: the columns of the table below that it uses.
         origin: the base column that it passes on unchanged; None if it is computed.
         growth: how many times as long as the cells of a row its text may be.
-        pattern: how it is used in an expression, see ``BaseTable``.
+        kind: what its values are, see ``BaseColumn``.
+        pattern: how it is used in an expression, see ``BaseColumn``.
     """
 
     sql: str
     uses: frozenset[str]
     origin: str | None = None
     growth: int = 1
-    pattern: str | None = PASSED_ON
+    kind: Kind | None = None
+    pattern: str = PASSED_ON
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,8 +196,10 @@ def select_all(table: BaseTable) -> RowWiseQuery:
     return RowWiseQuery(
         source=table,
         columns={
-            name: OutputColumn(sql=quote(name), uses=frozenset([name]), origin=name, pattern=pattern)
-            for name, pattern in table.columns.items()
+            name: OutputColumn(
+                sql=quote(name), uses=frozenset([name]), origin=name, kind=column.kind, pattern=column.pattern
+            )
+            for name, column in table.columns.items()
         },
     )
 

@@ -11,9 +11,9 @@ from typing import Any
 from dpsyn.errors import MissingExtraError, SourceError
 from dpsyn.sources.row_wise import BaseTable, Catalog, OutputColumn, RowWiseQuery, quote, select_all
 from dpsyn.sources.source import PROTECT_ANSWER
+from dpsyn.sources.sql_terms import RefusedQueryError
 from dpsyn.sources.sql_whitelist import (
     Expression,
-    RefusedQueryError,
     column_path,
     identifier_text,
     present_details,
@@ -162,7 +162,7 @@ class _Reader:
                     raise RefusedQueryError(f"it has two columns named {name!r}; rename one with AS", mixes_rows=False)
                 outputs[name] = output
         condition = Expression(columns.get, self._catalog.dialect)
-        sql = None if where is None else f"TRY({condition.render_condition(*take(where, 'this'))})"
+        sql = None if where is None else condition.render_condition(*take(where, "this"))
         return RowWiseQuery(
             source=source.source if source.is_whole_table else source,
             columns=outputs,
@@ -212,17 +212,15 @@ class _Reader:
             name = name or below
         else:
             computed = Expression(columns.get, self._catalog.dialect)
-            sql = computed.render(expression)
-            is_total = type(expression).__name__ in ("Literal", "Null", "Boolean", "Try")
+            term = computed.render(expression)
             if computed.growth > MAX_GROWTH:
                 raise RefusedQueryError(
                     f"{shorten(expression)} mentions columns more than {MAX_GROWTH} times, counting those that other "
                     "columns are made of, so a text could become too long",
                     mixes_rows=False,
                 )
-            output = OutputColumn(
-                sql=sql if is_total else f"TRY({sql})", uses=frozenset(computed.uses), growth=max(1, computed.growth)
-            )
+            growth = max(1, computed.growth)
+            output = OutputColumn(sql=term.sql, uses=frozenset(computed.uses), growth=growth, kind=term.kind)
         if not name:
             raise RefusedQueryError(
                 f"it has a column without a name, {shorten(expression)}; give it one with AS", mixes_rows=False
@@ -285,7 +283,7 @@ class _Columns:
 
     def _pass_on(self, name: str) -> OutputColumn:
         column = self._source.columns[name]
-        return OutputColumn(sql=quote(name), uses=frozenset([name]), origin=column.origin, pattern=column.pattern)
+        return replace(column, sql=quote(name), uses=frozenset([name]))
 
 
 def _rename_columns(query: RowWiseQuery, names: tuple[str, ...]) -> RowWiseQuery:
