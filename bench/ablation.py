@@ -70,7 +70,7 @@ def change_step(variant: str, table: Table, seed: int) -> Iterator[None]:
             "dpsyn.inference.fit.posterior_mean_counts", lambda values, _: np.maximum(values, 0.0)
         ),
         "rows not polished": patch("dpsyn.inference.gibbs.rows.polish_chains", lambda *_: None),
-        RESIDUALS: patch("dpsyn.recipes.adaptive_selection.measure_cliques", Residuals(table, seed).measure_cliques),
+        RESIDUALS: patch("dpsyn.recipes.adaptive_selection.measure_tables", Residuals(table, seed).measure_tables),
         "1-ways: always a tenth": patch("dpsyn.recipes.dpsyn._one_way_share", lambda *_: 0.0),
         "1-ways: always 0.3": patch("dpsyn.recipes.dpsyn._one_way_share", lambda *_: 0.0),
     }

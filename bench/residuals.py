@@ -21,20 +21,20 @@ from dpsyn.encoding import Recoding
 from dpsyn.inference import MeasurementRound, Release, fit_model
 from dpsyn.marginals import Marginal
 from dpsyn.recipes import Measurements
-from dpsyn.recipes.adaptive_selection import measure_cliques
+from dpsyn.recipes.adaptive_selection import measure_tables
 
 _LATTICE = 12
 
 
 class Residuals:
-    """``measure_cliques`` of the default recipe, with the pairs among its marginals replaced."""
+    """``measure_tables`` of the default recipe, with the pairs among its marginals replaced."""
 
     def __init__(self, table: Table, seed: int) -> None:
         self._codes, self._random = np.ascontiguousarray(table.codes), np.random.default_rng(seed)
 
-    def measure_cliques(self, table: Any, previous: Measurements, *arguments: Any) -> Measurements:
+    def measure_tables(self, table: Any, previous: Measurements, *arguments: Any) -> Measurements:
         """The same measurements, but the pairs of the last round have the noise of residuals."""
-        measurements = measure_cliques(table, previous, *arguments)
+        measurements = measure_tables(table, previous, *arguments)
         last = measurements.rounds[-1]
         one_way = self._one_way_tables(previous, table.recoding)
         codes = table.recoding.apply(self._codes)

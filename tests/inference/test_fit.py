@@ -61,8 +61,8 @@ def test_measurements_of_the_same_marginal_are_averaged_by_inverse_variance() ->
 
 
 def test_cells_are_shifted_to_agree_with_more_precise_bins() -> None:
-    bins, cells = count_marginal(COARSE, "age", std=0.0001), count_marginal(FINE, "age", std=0.5)
-    shifted = Marginal(("age",), cells.raw + 2, 0, 0.5)
+    bins, cells = count_marginal(COARSE, "age", std=1e-6), count_marginal(FINE, "age", std=1e-3)
+    shifted = Marginal(("age",), cells.raw + 2, 0, 1e-3)
     others = count_marginal(COARSE, "sex", "job")
 
     model = fit_model(SCHEMA, COARSE, [make_release(FINE, shifted), make_release(COARSE, bins, others)])
@@ -102,13 +102,31 @@ def test_a_code_that_counts_as_empty_is_zero_in_every_table() -> None:
 
 
 def test_marginals_under_a_recoding_that_does_not_fit_are_left_out() -> None:
-    merged = COARSE.merge("job", Grouping(np.array([0, 0, 1, 1])))
-    coarser = make_release(merged, count_marginal(merged, "sex", "job"))
+    measured = COARSE.merge("job", Grouping(np.array([0, 0, 1, 1])))
+    modeled = COARSE.merge("job", Grouping(np.array([0, 1, 0, 1])))
+    other = make_release(measured, count_marginal(measured, "sex", "job"))
     one_way = make_release(COARSE, *(count_marginal(COARSE, name) for name in COARSE.names))
 
-    model = fit_model(SCHEMA, COARSE, [one_way, coarser])
+    model = fit_model(SCHEMA, modeled, [one_way, other])
 
     assert all(len(table.clique) == 1 for table in model.tables)
+
+
+def test_a_marginal_at_a_coarser_level_is_a_table_of_groups_beside_the_attribute_itself() -> None:
+    groups = Grouping(np.array([0, 0, 1, 1]))
+    coarser = COARSE.merge("job", groups)
+    pair = make_release(coarser, count_marginal(coarser, "sex", "job", std=0.01))
+    one_way = make_release(COARSE, *(count_marginal(COARSE, name, std=0.01) for name in COARSE.names))
+
+    model = fit_model(SCHEMA, COARSE, [one_way, pair])
+
+    tables = {table.clique: table for table in model.tables}
+    assert tables.keys() == {("age",), ("job",), ("sex", "job")}
+    assert tables["sex", "job"].levels["job"].tolist() == groups.group_of.tolist()
+    np.testing.assert_allclose(tables["sex", "job"].values.sum(axis=0), groups.sums(tables["job",].values), atol=1e-6)
+    assert model.distribution is not None
+    shares = np.bincount(model.distribution.records[2], minlength=4) / model.distribution.records.shape[1]
+    np.testing.assert_allclose(shares, count_marginal(COARSE, "job").counts / 1000, atol=0.003)
 
 
 def test_the_public_number_of_rows_is_the_total() -> None:

@@ -50,6 +50,7 @@ def everything(table: PrivateTable) -> Sequence[Marginal]:
     rho = table.budget.rho / 8
     table = table.discover_range("age", rho)
     table = table.discover_values("city", rho, table.budget.threshold_delta)
+    table = table.refine_cells({"weight": [3, 7]})
     marginals = [table.measure_fine_histogram("age", rho)]
     size = table.recoding.sizes[table.recoding.index_of("job")]
     recoded = table.recode(table.recoding.join("both", ["job", "ok"])).recode(

@@ -407,6 +407,7 @@ def test_a_table_that_breaks_off_returns_the_budget(tmp_path: Path) -> None:
         (lambda t: t.measure([("sex",)] * 40, t.budget.split_rho([1] * 40)), "would contain 120 noisy values"),
         (lambda t: t.discover_values("ok", t.budget.rho, t.budget.threshold_delta), "public already"),
         (lambda t: t.discover_range("ok", t.budget.rho), "only the range of integers and reals"),
+        (lambda t: t.refine_cells({"ok": [1]}), "only numbers and dates"),
         (lambda t: t.score_indif([("ok", "sex", "ok")], t.budget.rho), "exactly two"),
         (lambda t: t.score_predictions([("ok",)], [np.array([2.0**58, 0])], t.budget.rho), "must be finite"),
         (lambda t: t.score_predictions([("ok",)], [np.array([np.nan, 0])], t.budget.rho), "must be finite"),
@@ -418,6 +419,23 @@ def test_an_invalid_question_is_refused_without_a_charge(ask: Any, expected: str
             ask(table)
 
         assert table.certificate().epsilon_bounds.epsilon == 0
+
+
+def test_further_cells_cost_nothing_and_divide_the_counts_of_the_public_ones() -> None:
+    with opened() as table:
+        before = table.measure_fine_histogram("age", table.budget.rho / 4)
+        charged = table.certificate().epsilon_bounds.epsilon
+
+        refined = table.refine_cells({"age": [32, 33]})
+
+        assert refined.certificate().epsilon_bounds.epsilon == charged
+        assert table.refine_cells({"age": [0]}) is table  # there is such a cell already
+        after = refined.measure_fine_histogram("age", table.budget.rho / 4)
+        old: Any = table.schema["age"]
+        new: Any = refined.schema["age"]
+        cell_of = old.grid().cell_of(new.grid().edges[:-1])
+        assert len(after.counts) == len(before.counts) + 2
+        np.testing.assert_array_equal(np.bincount(cell_of, after.counts), before.counts)
 
 
 # ── opaque ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from dpsyn.accounting import (
     Budget,
@@ -132,7 +133,7 @@ def _model(recoding: Recoding, codec: Codec, rng: np.random.Generator) -> Model:
 
 
 def _distribution(recoding: Recoding, tables: tuple[Estimate, ...], rng: np.random.Generator) -> GibbsModel:
-    cliques = [table.clique[::-1] for table in tables]
+    cliques: list[tuple[tuple[str, ...], dict[str, NDArray[np.int64]]]] = [(table.clique[::-1], {}) for table in tables]
     cells = sum(table.values.size for table in tables)
     return restore_model(tables, recoding.names, recoding.sizes, cliques, rng.normal(size=cells), rng.random(cells))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from itertools import combinations
 
@@ -261,9 +262,20 @@ def apply_structural_zeros(estimate: Estimate, factors: Sequence[Factor], total:
         possible = (factor.shares > 0).any(axis=others)
         remaining = [name for name in factor.clique if name in shared]
         possible = np.transpose(possible, [remaining.index(name) for name in shared])
+        for axis, name in enumerate(shared):
+            if name in estimate.levels:  # a group is possible if one of its values is
+                possible = _any_in_group(possible, axis, estimate.levels[name])
         values *= possible.reshape(
             [n if name in shared else 1 for n, name in zip(values.shape, estimate.clique, strict=True)]
         )
     if total is not None and values.sum() > 0:
         values *= total / values.sum()
-    return Estimate(estimate.clique, values, estimate.variance)
+    return replace(estimate, values=values)
+
+
+def _any_in_group(mask: NDArray[np.bool_], axis: int, group_of: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which groups along an axis have a value whose entry is true."""
+    moved = np.moveaxis(mask, axis, 0)
+    groups = np.zeros((int(group_of.max()) + 1, *moved.shape[1:]), np.bool_)
+    np.logical_or.at(groups, group_of, moved)
+    return np.moveaxis(groups, 0, axis)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -47,7 +48,7 @@ def _rake_table(table: Estimate, totals: Sequence[tuple[TotalConstraint, Mask]],
             for part, target in ((inside, float(total.count)), (~inside, max(rows - total.count, 0.0))):
                 current = values[part].sum()
                 values[part] *= target / current if current > 0 else 1.0
-    return Estimate(table.clique, values, table.variance)
+    return replace(table, values=values)
 
 
 def _selected_table_cells(table: Estimate, selection: Selection, recoding: Recoding) -> Mask | None:
@@ -57,7 +58,8 @@ def _selected_table_cells(table: Estimate, selection: Selection, recoding: Recod
         column = next(column for column in recoding.columns if source in column.sources)
         if column.name not in table.clique or len(column.sources) > 1 or column.difference_codings:
             return None
-        codes = [np.bincount(column.tables[0], part, column.size) > 0 for part in (mask, ~mask)]
+        codes_of = column.tables[0] if column.name not in table.levels else table.levels[column.name][column.tables[0]]
+        codes = [np.bincount(codes_of, part, len(axes[table.clique.index(column.name)])) > 0 for part in (mask, ~mask)]
         if (codes[0] & codes[1]).any():
             return None
         axes[table.clique.index(column.name)] &= codes[0]

@@ -38,7 +38,8 @@ from dpsyn.encoding.column_codecs import (
     narrowest_dtype,
 )
 from dpsyn.encoding.difference_coding import DifferenceCoding, expect_equal, group_differences, learn_mapping
-from dpsyn.encoding.projection import are_equivalent, project_to_recoding
+from dpsyn.encoding.levels import Levels, equal_mass_levels
+from dpsyn.encoding.projection import are_equivalent, project_to_levels, project_to_recoding
 from dpsyn.encoding.recoding import RecodedColumn, Recoding
 from dpsyn.encoding.writers import write_table
 
@@ -56,6 +57,7 @@ __all__ = [
     "DomainCompression",
     "EncodedColumn",
     "Grouping",
+    "Levels",
     "RangedCodec",
     "RecodedColumn",
     "Recoding",
@@ -64,11 +66,13 @@ __all__ = [
     "check_structure",
     "column_codec_for",
     "contingency_table",
+    "equal_mass_levels",
     "expect_equal",
     "group_differences",
     "learn_mapping",
     "merge_rare_values",
     "narrowest_dtype",
+    "project_to_levels",
     "project_to_recoding",
     "structural_problems",
     "type_remarks",

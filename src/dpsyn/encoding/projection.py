@@ -28,6 +28,27 @@ def project_to_recoding(marginal: Marginal, source: Recoding, target: Recoding) 
     return Estimate(marginal.clique, values, marginal.std**2 * math.prod(shape) / values.size)
 
 
+def project_to_levels(marginal: Marginal, source: Recoding, target: Recoding) -> Estimate | None:
+    """The same, also for a marginal that was measured at coarser levels than ``target``; its axes are over groups.
+
+    None if an attribute's codes are neither finer nor coarser than those of ``target``.
+    """
+    projected = project_to_recoding(marginal, source, target)
+    if projected is not None:
+        return projected
+    values, levels = marginal.counts, {}
+    for axis, name in enumerate(marginal.clique):
+        codes = _target_codes(source, target, name)
+        if codes is not None:
+            values = _sum_by_code(values, axis, codes, target.columns[target.index_of(name)].size)
+            continue
+        groups = _target_codes(target, source, name)
+        if groups is None:
+            return None
+        levels[name] = groups
+    return Estimate(marginal.clique, values, marginal.std**2 * marginal.raw.size / values.size, levels)
+
+
 def _target_codes(source: Recoding, target: Recoding, name: str) -> NDArray[np.int64] | None:
     """The target's code for every source code of an attribute; None if the source code does not determine it."""
     if name not in source.names or name not in target.names:

@@ -141,7 +141,13 @@ class Recoding:
     @classmethod
     def fine(cls, codec: Codec) -> Recoding:
         """Every attribute in its cells."""
-        return cls._of_tables(codec, [np.arange(size) for size in codec.fine_sizes])
+        return cls.fine_of(codec.domain)
+
+    @classmethod
+    def fine_of(cls, origin: Sequence[tuple[str, int]]) -> Recoding:
+        """Every attribute in its cells, given the names and sizes of the attributes."""
+        columns = (RecodedColumn(name, (source,), (np.arange(size),)) for source, (name, size) in enumerate(origin))
+        return cls(tuple(columns), tuple(origin))
 
     @classmethod
     def coarse(cls, codec: Codec) -> Recoding:
@@ -184,6 +190,26 @@ class Recoding:
             for c in self.columns
         )
         return replace(self, columns=columns)
+
+    def refine(self, cell_of: Mapping[str, NDArray[np.int64]], origin: tuple[tuple[str, int], ...]) -> Recoding:
+        """The same codes as functions of finer cells.
+
+        Args:
+            cell_of: for the attributes whose cells were divided, the old cell of each new one.
+            origin: the names and sizes of the fine attributes, with the new cells.
+        """
+        names = [name for name, _ in self.origin]
+        columns = tuple(
+            replace(
+                column,
+                tables=tuple(
+                    table[cell_of[names[source]]] if names[source] in cell_of else table
+                    for source, table in zip(column.sources, column.tables, strict=True)
+                ),
+            )
+            for column in self.columns
+        )
+        return Recoding(columns, origin)
 
     def index_of(self, name: str) -> int:
         """The position of an attribute; a SchemaError if there is none."""

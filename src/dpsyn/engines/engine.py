@@ -28,6 +28,10 @@ class Engine(Protocol):
     def prepare(self) -> None:
         """Read the table now, so that an unreadable one fails before anything is charged; Spark does nothing here."""
 
+    @property
+    def rereadable(self) -> bool:
+        """Whether the table can be read more than once: a public fact about its source."""
+
     def require_rereadable(self, why: str) -> None:
         """Refuse a source that can be read only once, before any charge; ``why`` names what needs another reading."""
 

@@ -161,6 +161,11 @@ class SparkEngine(Opaque):
     def prepare(self) -> None:
         """Do nothing: rows are read for each query."""
 
+    @property
+    def rereadable(self) -> bool:
+        """Always: Spark can read a table many times."""
+        return True
+
     def require_rereadable(self, why: str) -> None:
         """Accept: Spark can read a table many times."""
 

@@ -20,6 +20,11 @@ class BatchEngine(Opaque):
     def __init__(self, rows: BoundedRows) -> None:
         self._rows = rows
 
+    @property
+    def rereadable(self) -> bool:
+        """Whether the source can be read more than once."""
+        return self._rows.source.rereadable
+
     def require_rereadable(self, why: str) -> None:
         """Refuse a source that can be read only once; ``why`` names what needs another reading."""
         self._rows.require_rereadable(why)

@@ -28,7 +28,13 @@ from dpsyn.inference.methods import (
 if TYPE_CHECKING:
     from dpsyn.inference.consistency import ConsistencyOptions, make_consistent
     from dpsyn.inference.empirical_bayes import posterior_mean_counts
-    from dpsyn.inference.fit import estimate_one_way, estimate_row_count, fit_distribution, fit_model
+    from dpsyn.inference.fit import (
+        combine_one_way,
+        estimate_one_way,
+        estimate_row_count,
+        fit_distribution,
+        fit_model,
+    )
     from dpsyn.inference.gibbs import GibbsModel, restore_model
     from dpsyn.inference.gum import Records, initialize_records, run_gum
     from dpsyn.inference.mcf import run_mcf
@@ -54,6 +60,7 @@ _HOMES = {
     "Records": "gum",
     "Release": "measurements",
     "Scores": "measurements",
+    "combine_one_way": "fit",
     "estimate_one_way": "fit",
     "estimate_row_count": "fit",
     "fit_distribution": "fit",
@@ -96,6 +103,7 @@ __all__ = [
     "SquareRootDecay",
     "StepDecay",
     "Synthesis",
+    "combine_one_way",
     "estimate_one_way",
     "estimate_row_count",
     "fit_distribution",

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -178,6 +178,9 @@ def _squared_norm(difference: Vector, layout: TableLayout) -> float:
 # ── mutual consistency ───────────────────────────────────────────────────────────────────────────────────────
 
 
+Levels = Mapping[str, NDArray[np.int64]]
+"""For the attributes of a table that it counts at a coarser level, the group of each of their values."""
+
 Vector = NDArray[np.float64]
 """The cells of all tables, one table after the other, each in row-major order (the last attribute varies fastest)."""
 
@@ -188,13 +191,15 @@ class TableLayout:
 
     Attributes:
         cliques: the attributes of each table.
-        shapes: the sizes of these attributes.
+        levels: for each table, the groups of the attributes that it counts at a coarser level.
+        shapes: the sizes of these attributes, or the numbers of their groups.
         precisions: the relative precision of each table, see `relative_precisions`.
         cells: the number of cells of each table.
         starts: the position of the first cell of each table.
     """
 
     cliques: tuple[Clique, ...]
+    levels: tuple[Levels, ...]
     shapes: tuple[tuple[int, ...], ...]
     precisions: NDArray[np.float64]
     cells: NDArray[np.int64]
@@ -206,10 +211,14 @@ class TableLayout:
         sizes = _sizes(estimates)
         order = {name: index for index, name in enumerate(sizes)}
         cliques = tuple(tuple(sorted(estimate.clique, key=order.__getitem__)) for estimate in estimates)
-        shapes = tuple(tuple(sizes[name] for name in clique) for clique in cliques)
+        levels = tuple(estimate.levels for estimate in estimates)
+        shapes = tuple(
+            tuple(int(groups[name].max()) + 1 if name in groups else sizes[name] for name in clique)
+            for clique, groups in zip(cliques, levels, strict=True)
+        )
         cells = np.array([math.prod(shape) for shape in shapes], np.int64)
         precisions = relative_precisions([estimate.variance for estimate in estimates])
-        return cls(cliques, shapes, precisions, cells, np.cumsum(cells) - cells)
+        return cls(cliques, levels, shapes, precisions, cells, np.cumsum(cells) - cells)
 
     def to_vector(self, estimates: Sequence[Estimate]) -> Vector:
         """The cells of the tables that this layout was made for, as a vector."""
@@ -227,7 +236,7 @@ class TableLayout:
         estimates = []
         for clique, values, old in zip(self.cliques, self.tables(vector), like, strict=True):
             transposed = np.transpose(values, [clique.index(name) for name in old.clique])
-            estimates.append(Estimate(old.clique, np.array(transposed, order="C"), old.variance))
+            estimates.append(replace(old, values=np.array(transposed, order="C")))
         return estimates
 
     def sums(self, vector: Vector) -> NDArray[np.float64]:
@@ -241,6 +250,7 @@ def _sizes(estimates: Sequence[Estimate]) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for estimate in estimates:
         for name, size in zip(estimate.clique, estimate.values.shape, strict=True):
+            size = len(estimate.levels[name]) if name in estimate.levels else size
             if sizes.setdefault(name, size) != size:
                 raise InternalError(f"{name} has {sizes[name]} values in one table and {size} in another")
     return sizes
@@ -385,9 +395,166 @@ class Overlap:
             np.add.reduce(tables[index], axis=summed, out=row)
         return rows.reshape(len(self.holders), -1)
 
+    def move(self, tables: Tables, projections: NDArray[np.float64]) -> None:
+        """Move the tables to their common projection."""
+        moves = (self.weights @ projections - projections) / self.cells_per_sum
+        for index, move, kept in zip(self.holders, moves, self.kept_shapes, strict=True):
+            np.add(tables[index], move.reshape(kept), out=tables[index])
 
-def find_overlaps(layout: TableLayout) -> list[Overlap]:
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LevelOverlap:
+    """The same where tables count attributes at different levels: A is a set of attributes, each at a level.
+
+    Attributes:
+        holders: the indices of the tables that hold A: every attribute at least as finely.
+        cell_of: for each of these tables, the cell of A that each of its cells is in.
+        cells_per_sum: for each of these tables, the number of its cells in each cell of A.
+        weights: for each of these tables, its weight in the common projection of each cell; the sum is 1.
+    """
+
+    holders: tuple[int, ...]
+    cell_of: tuple[NDArray[np.int64], ...]
+    cells_per_sum: NDArray[np.float64]
+    weights: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, layout: TableLayout, attributes: AttributeLevels, holders: tuple[int, ...]) -> LevelOverlap:
+        """The overlap of some tables of a layout, given by their indices."""
+        sizes = [int(group_of.max()) + 1 for group_of in attributes.values()]
+        cell_of = []
+        for index in holders:
+            cells = np.zeros((1,) * len(layout.cliques[index]), np.int64)
+            for (name, group_of), size in zip(attributes.items(), sizes, strict=True):
+                own = layout.levels[index].get(name)
+                groups = group_of if own is None else _groups_of_groups(own, group_of)
+                axis = layout.cliques[index].index(name)
+                cells = cells * size + groups.reshape([-1 if n == axis else 1 for n in range(cells.ndim)])
+            cell_of.append(np.ascontiguousarray(np.broadcast_to(cells, layout.shapes[index])).ravel())
+        counts = np.stack([np.bincount(cells, minlength=math.prod(sizes)) for cells in cell_of]).astype(np.float64)
+        precisions = layout.precisions[list(holders)][:, None] / counts
+        return cls(holders, tuple(cell_of), counts, precisions / precisions.sum(axis=0))
+
+    def project(self, tables: Tables) -> NDArray[np.float64]:
+        """The projection to A of each table that holds it, as rows of flat cells."""
+        cells = self.cells_per_sum.shape[1]
+        pairs = zip(self.holders, self.cell_of, strict=True)
+        return np.stack([np.bincount(cell_of, tables[index].ravel(), cells) for index, cell_of in pairs])
+
+    def move(self, tables: Tables, projections: NDArray[np.float64]) -> None:
+        """Move the tables to their common projection."""
+        moves = ((self.weights * projections).sum(axis=0) - projections) / self.cells_per_sum
+        for index, move, cell_of in zip(self.holders, moves, self.cell_of, strict=True):
+            np.add(tables[index], move[cell_of].reshape(tables[index].shape), out=tables[index])
+
+
+def _groups_of_groups(finer: NDArray[np.int64], coarser: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The coarser group of each finer group of the same values."""
+    groups = np.zeros(int(finer.max()) + 1, np.int64)
+    groups[finer] = coarser
+    return groups
+
+
+AttributeLevels = dict[str, NDArray[np.int64]]
+"""Attributes, each with the group of each of its values."""
+
+
+def find_level_overlaps(layout: TableLayout) -> list[LevelOverlap]:
+    """The overlaps of tables at different levels: everything that two or more of them can agree on, coarse sets first.
+
+    What two tables share is the coarser of their levels of every attribute that both hold. These sets are closed under
+    intersection in the same sense, so one pass over them, those of fewer cells first, makes tables agree.
+    """
+    sizes = {n: size for c, s, g in zip(layout.cliques, layout.shapes, layout.levels, strict=True)
+             for n, size in zip(c, s, strict=True) if n not in g}  # fmt: skip
+    sizes |= {name: len(group_of) for groups in layout.levels for name, group_of in groups.items()}
+    lattice = _LevelLattice(sizes)
+    tables = [lattice.key_of(clique, groups) for clique, groups in zip(layout.cliques, layout.levels, strict=True)]
+    closed: set[LevelKey] = set()
+    waiting = {lattice.meet(one, other) for index, one in enumerate(tables) for other in tables[:index]} - {()}
+    while waiting and len(closed) < MAX_INTERSECTIONS:
+        closed |= waiting
+        waiting = {lattice.meet(one, other) for one in waiting for other in closed} - closed - {()}
+    ordered = sorted(closed, key=lambda key: (lattice.cells(key), key))
+    return [
+        LevelOverlap.of(layout, lattice.attributes(key), holders)
+        for key in ordered
+        if len(holders := tuple(n for n, table in enumerate(tables) if lattice.meet(key, table) == key)) > 1
+    ]
+
+
+LevelKey = tuple[tuple[str, int], ...]
+"""Attributes, sorted, each with the number of its level in a lattice."""
+
+
+class _LevelLattice:
+    """The levels of attributes that tables use, and which of two levels is the coarser."""
+
+    def __init__(self, sizes: Mapping[str, int]) -> None:
+        self._groups: dict[str, list[NDArray[np.int64]]] = {n: [np.arange(size)] for n, size in sizes.items()}
+        self._meets: dict[tuple[str, int, int], int] = {}
+
+    def key_of(self, clique: Clique, levels: Levels) -> LevelKey:
+        return tuple(sorted((name, self._number(name, levels.get(name))) for name in clique))
+
+    def _number(self, name: str, group_of: NDArray[np.int64] | None) -> int:
+        """The number of a level, which is added if it is new; 0 is the attribute itself."""
+        if group_of is None:
+            return 0
+        known = self._groups[name]
+        for number, other in enumerate(known):
+            if np.array_equal(group_of, other):
+                return number
+        known.append(group_of)
+        return len(known) - 1
+
+    def meet(self, one: LevelKey, other: LevelKey) -> LevelKey:
+        """The attributes that both have, each at the finest level that both determine."""
+        levels = dict(other)
+        return tuple(
+            (name, number)
+            for name, level in one
+            if name in levels and (number := self._meet_levels(name, level, levels[name])) >= 0
+        )
+
+    def _meet_levels(self, name: str, one: int, other: int) -> int:
+        """The number of the finest level that is coarser than both; −1 if that has one group only."""
+        if one == other:
+            return one
+        one, other = min(one, other), max(one, other)
+        if (name, one, other) not in self._meets:
+            merged = _merge_overlapping(self._groups[name][one], self._groups[name][other])
+            self._meets[name, one, other] = self._number(name, merged) if merged.max() else -1
+        return self._meets[name, one, other]
+
+    def attributes(self, key: LevelKey) -> AttributeLevels:
+        return {name: self._groups[name][number] for name, number in key}
+
+    def cells(self, key: LevelKey) -> int:
+        return math.prod(int(group_of.max()) + 1 for group_of in self.attributes(key).values())
+
+
+def _merge_overlapping(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The finest partition that is coarser than both, groups in the order of their first values."""
+    group_of = one
+    while True:
+        first = np.full(int(other.max()) + 1, len(one))
+        np.minimum.at(first, other, group_of)
+        merged = first[other]
+        again = np.full(int(one.max()) + 1, len(one))
+        np.minimum.at(again, one, merged)
+        merged = again[one]
+        if np.array_equal(merged, group_of):
+            break
+        group_of = merged
+    _, index, groups = np.unique(group_of, return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(index))[groups], np.int64)
+
+
+def find_overlaps(layout: TableLayout) -> Sequence[Overlap | LevelOverlap]:
     """The overlaps of the tables of a layout, small sets first, without the empty set (the totals)."""
+    if any(layout.levels):
+        return find_level_overlaps(layout)
     shared = intersection_closure(layout.cliques)
     return [Overlap.of(layout, one.attributes, one.tables) for one in shared if one.attributes]
 
@@ -398,7 +565,7 @@ def weighted_total(vector: Vector, layout: TableLayout) -> float:
 
 
 def make_mutually_consistent(
-    vector: Vector, layout: TableLayout, overlaps: Sequence[Overlap], total: float
+    vector: Vector, layout: TableLayout, overlaps: Sequence[Overlap | LevelOverlap], total: float
 ) -> tuple[Vector, float]:
     """One pass of mutual consistency (PriView, SIGMOD 2014) for tables of unequal noise; also returns the widest gap.
 
@@ -419,14 +586,11 @@ def make_mutually_consistent(
     for overlap in overlaps:
         projections = overlap.project(tables)
         widest = max(widest, _gap(projections))
-        moves = (overlap.weights @ projections - projections) / overlap.cells_per_sum
-        for index, move, kept in zip(overlap.holders, moves, overlap.kept_shapes, strict=True):
-            table = tables[index]
-            np.add(table, move.reshape(kept), out=table)
+        overlap.move(tables, projections)
     return changed, widest
 
 
-def widest_gap(vector: Vector, layout: TableLayout, overlaps: Sequence[Overlap]) -> float:
+def widest_gap(vector: Vector, layout: TableLayout, overlaps: Sequence[Overlap | LevelOverlap]) -> float:
     """The largest difference between two tables in a cell of a set of attributes that both hold."""
     tables = layout.tables(vector)
     return max((_gap(overlap.project(tables)) for overlap in overlaps), default=0.0)

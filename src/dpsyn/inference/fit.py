@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.constraints import apply_structural_zeros, build_constraint_factors, rake_to_totals
-from dpsyn.encoding import Codec, Grouping, Recoding, project_to_recoding, uniform_weights
+from dpsyn.encoding import Codec, Grouping, Recoding, project_to_levels, project_to_recoding, uniform_weights
 from dpsyn.errors import SchemaError
 from dpsyn.inference import gibbs
 from dpsyn.inference.consistency import ConsistencyOptions, make_consistent
 from dpsyn.inference.empirical_bayes import posterior_mean_counts
 from dpsyn.inference.gibbs import GibbsModel
+from dpsyn.inference.histogram_hierarchy import GroupCounts, Histogram, combine_counts
 from dpsyn.inference.measurements import DEFAULT_SYNTHESIS, Model, Release, iterate_marginals
 from dpsyn.inference.methods import GUM, Gibbs, Synthesis
 from dpsyn.marginals import Estimate, Factor, Marginal, average_estimates
@@ -46,8 +48,7 @@ def fit_model(
         tables: tables that a recipe estimated itself from the marginals; the model then follows these alone.
         progress: called with the current phase and the fraction done.
     """
-    projected = [project_to_recoding(marginal, source, recoding) for source, marginal in iterate_marginals(releases)]
-    estimates = list(tables) or [estimate for estimate in projected if estimate is not None]
+    estimates = list(tables) or _project_marginals(releases, recoding)
     missing = set(recoding.names) - {name for estimate in estimates for name in estimate.clique}
     constant = {c.name for c in recoding.columns if c.size == 1} & missing if estimates else set()
     missing -= constant
@@ -71,6 +72,19 @@ def fit_model(
     if isinstance(synthesis, Gibbs):
         distribution = _fit_tables(final, recoding, factors, synthesis, progress)
     return Model(recoding, final, histograms, rows, distribution, synthesis)
+
+
+def _project_marginals(releases: Sequence[Release], recoding: Recoding) -> list[Estimate]:
+    """Every marginal under the recoding; one-way marginals at several resolutions are combined into one table."""
+    combined = {name: _combine_resolutions(releases, recoding, name) for name in recoding.names}
+    projected = [
+        project_to_levels(marginal, source, recoding)
+        if len(marginal.clique) > 1
+        else project_to_recoding(marginal, source, recoding)
+        for source, marginal in iterate_marginals(releases)
+        if len(marginal.clique) > 1 or combined.get(marginal.clique[0]) is None
+    ]
+    return [estimate for estimate in [*combined.values(), *projected] if estimate is not None]
 
 
 def fit_distribution(
@@ -103,13 +117,37 @@ def _apply_public_totals(schema: Schema, rows: float) -> float:
 
 
 def estimate_one_way(releases: Sequence[Release], recoding: Recoding, name: str) -> Estimate:
-    """The one-way table of an attribute under a recoding, from all its one-way marginals, by inverse variance."""
+    """The one-way table of an attribute under a recoding, from all its one-way marginals, by least squares."""
+    combined = _combine_resolutions(releases, recoding, name)
+    if combined is not None:
+        return combined
     projected = [
         project_to_recoding(marginal, source, recoding)
         for source, marginal in iterate_marginals(releases)
         if marginal.clique == (name,)
     ]
     return average_estimates([estimate for estimate in projected if estimate is not None])[0]
+
+
+def combine_one_way(releases: Sequence[Release], origin: Sequence[tuple[str, int]], name: str) -> Histogram:
+    """The histogram of a fine attribute, from its one-way marginals at all resolutions."""
+    fine = Recoding.fine_of(origin)
+    return _combine_evidence(_one_way_evidence(fine, fine.index_of(name), releases))
+
+
+def _combine_resolutions(releases: Sequence[Release], recoding: Recoding, name: str) -> Estimate | None:
+    """The one-way table of an attribute that was measured at several resolutions; None if it was not.
+
+    Averaging the tables that can be projected to the recoding would waste those that cannot, and the precise sums of
+    coarse groups. The variance is the mean over the codes.
+    """
+    column = recoding.columns[recoding.index_of(name)]
+    if len(column.sources) > 1 or column.merged is not None or column.difference_codings:
+        return None
+    fine = Recoding.fine_of(recoding.origin)
+    evidence = _one_way_evidence(fine, column.sources[0], releases)
+    sums = _combine_evidence(evidence).sums(column.tables[0]) if len(evidence) > 1 else None
+    return None if sums is None else Estimate((name,), sums[0], float(sums[1].mean()))
 
 
 def estimate_row_count(estimates: Sequence[Estimate]) -> float:
@@ -126,20 +164,34 @@ def estimate_row_count(estimates: Sequence[Estimate]) -> float:
 
 def _drop_zeroed_codes(estimate: Estimate, zeroed_attributes: Collection[str]) -> Estimate:
     kept = tuple(slice(0, -1) if name in zeroed_attributes else slice(None) for name in estimate.clique)
-    return Estimate(estimate.clique, np.array(estimate.values[kept]), estimate.variance)
+    return replace(estimate, values=np.array(estimate.values[kept]))
 
 
 def _restore_zeroed_codes(table: Estimate, zeroed_attributes: Collection[str]) -> Estimate:
     values = np.pad(np.maximum(table.values, 0.0), [(0, int(name in zeroed_attributes)) for name in table.clique])
-    return Estimate(table.clique, values, table.variance)
+    return replace(table, values=values)
 
 
 def _maximal_tables(tables: Sequence[Estimate]) -> list[Estimate]:
-    """Tables whose attributes are not all in a larger table; the larger one has the same counts of them."""
-    cliques = [frozenset(table.clique) for table in tables]
-    return [
-        table for table, clique in zip(tables, cliques, strict=True) if not any(clique < other for other in cliques)
-    ]
+    """Tables that are not sums of a larger one; the larger one has the same counts of their attributes."""
+    return [table for table in tables if not any(_is_sum_of(table, other) for other in tables)]
+
+
+def _is_sum_of(table: Estimate, other: Estimate) -> bool:
+    """Whether another table holds all attributes of a table at least as finely, and more of them or more finely."""
+    own, others = set(table.clique), set(other.clique)
+    if not (own < others or (own == others and table.values.size < other.values.size)):
+        return False
+    return all(_is_coarser(table.levels.get(name), other.levels.get(name)) for name in table.clique)
+
+
+def _is_coarser(groups: NDArray[np.int64] | None, other: NDArray[np.int64] | None) -> bool:
+    """Whether groups of values are unions of other groups; None stands for the values themselves."""
+    if other is None or groups is None:
+        return other is None
+    union = np.zeros(int(other.max()) + 1, np.int64)
+    union[other] = groups
+    return np.array_equal(union[other], groups)
 
 
 # ── Histograms of fine codes, by which merged codes are split ────────────────────────────────────────────────
@@ -155,39 +207,40 @@ def _estimate_fine_histograms(
     """
     fine = Recoding.fine(codec).code_differences(recoding.difference_codings)
     return {
-        name: posterior_mean_counts(*_estimate_fine_counts(fine, codec, index, releases, recoding, tables))
+        name: _estimate_fine_histogram(fine, codec, index, releases, recoding, tables)
         for index, name in enumerate(codec.names)
     }
 
 
-def _estimate_fine_counts(
+def _estimate_fine_histogram(
     fine: Recoding,
     codec: Codec,
     index: int,
     releases: Sequence[Release],
     recoding: Recoding,
     tables: Sequence[Estimate],
-) -> tuple[NDArray[np.float64], float]:
-    """The best linear estimate of an attribute's fine counts from tables over cells and over groups, and its std.
+) -> NDArray[np.float64]:
+    """The weights of an attribute's fine codes, from all that was measured about it.
 
-    All cells of a group are shifted equally, so that their sum becomes the weighted mean of both measurements. Where
-    only groups were measured, their counts are spread evenly over values, and the std is 0: noise that is the same for
-    all values of a group does not matter for the weights within it.
+    Where it was measured at several resolutions, the sums of the coarser one are kept (``histogram_hierarchy``). Where
+    only groups were measured, their counts are spread evenly over values.
     """
     uniform = uniform_weights(codec.attributes[index])
-    cells, others = _one_way_evidence(fine, index, releases)
-    if not cells and not others:
-        others = _evidence_from_tables(recoding, index, tables)
-    if not cells:
-        return (_spread_over_cells(*others[0], uniform) if others else uniform), 0.0
-    base = average_estimates(cells)[0]
-    if not others:
-        return base.values, math.sqrt(base.variance)
-    groups, other = others[0]
-    members, sums = np.bincount(groups.group_of), groups.sums(base.values)
-    weight = base.variance * members / (base.variance * members + other.variance)  # of the groups, against their cells
-    shifted: NDArray[np.float64] = base.values + ((other.values - sums) * weight / members)[groups.group_of]
-    return shifted, math.sqrt(base.variance)
+    evidence = _one_way_evidence(fine, index, releases) or _evidence_from_tables(recoding, index, tables)
+    if not evidence:
+        return uniform
+    if len(evidence) > 1:
+        return _combine_evidence(evidence).to_weights(uniform)
+    [(groups, estimate)] = evidence
+    if groups.size < len(groups.group_of):
+        return np.maximum(_spread_over_cells(groups, estimate, uniform), 0.0)
+    return posterior_mean_counts(estimate.values[groups.group_of], math.sqrt(estimate.variance))
+
+
+def _combine_evidence(evidence: Sequence[tuple[Grouping, Estimate]]) -> Histogram:
+    return combine_counts(
+        [GroupCounts(groups.group_of, estimate.values, max(estimate.variance, 1e-12)) for groups, estimate in evidence]
+    )
 
 
 def _spread_over_cells(groups: Grouping, estimate: Estimate, uniform: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -195,32 +248,25 @@ def _spread_over_cells(groups: Grouping, estimate: Estimate, uniform: NDArray[np
     return values
 
 
-def _one_way_evidence(
-    fine: Recoding, index: int, releases: Sequence[Release]
-) -> tuple[list[Estimate], list[tuple[Grouping, Estimate]]]:
-    """The one-way evidence about an attribute: tables over its cells, and tables over groups of cells, finest first.
+def _one_way_evidence(fine: Recoding, index: int, releases: Sequence[Release]) -> list[tuple[Grouping, Estimate]]:
+    """The one-way evidence about an attribute: counts of its cells and of groups of cells, the finest groups first.
 
     A joint attribute is evidence about each of its parts. A table of an attribute and its anchor is evidence about the
     differences between them.
     """
-    name, cells = fine.names[index], []
+    name = fine.names[index]
     groups: dict[bytes, tuple[Grouping, list[Estimate]]] = {}
     for recoding, marginal in iterate_marginals(releases):
+        grouped = None
         if marginal.clique == (name,) or (index in fine.difference_codings and name in marginal.clique):
             over_cells = project_to_recoding(marginal, recoding, fine)
             if over_cells is not None:
-                cells.append(_marginalize(over_cells, name))
-                continue
-        grouped = _project_to_source(marginal, recoding, fine, index)
-        if grouped is None:
-            continue
-        grouping, estimate = grouped
-        if grouping.size == len(grouping.group_of):
-            cells.append(Estimate((name,), estimate.values[grouping.group_of], estimate.variance))
-        else:
-            groups.setdefault(grouping.group_of.tobytes(), (grouping, []))[1].append(estimate)
+                grouped = Grouping(np.arange(fine.sizes[index])), _marginalize(over_cells, name)
+        grouped = grouped or _project_to_source(marginal, recoding, fine, index)
+        if grouped is not None:
+            groups.setdefault(grouped[0].group_of.tobytes(), (grouped[0], []))[1].append(grouped[1])
     averaged = [(grouping, average_estimates(estimates)[0]) for grouping, estimates in groups.values()]
-    return cells, sorted(averaged, key=lambda pair: -pair[0].size)
+    return sorted(averaged, key=lambda pair: -pair[0].size)
 
 
 def _marginalize(estimate: Estimate, name: str) -> Estimate:

@@ -164,7 +164,8 @@ class Model:
 
     Attributes:
         recoding: the attributes of the tables, as functions of the fine codes.
-        tables: consistent non-negative counts of equal totals; every attribute is in at least one of them.
+        tables: consistent non-negative counts of equal totals; every attribute is in at least one of them. A table may
+            count attributes at a coarser level than the recoding; then another one has the attribute itself.
         histograms: weights of the fine codes of each attribute, by which merged codes are split into fine ones.
         total: the estimated number of rows.
         distribution: the fitted maximum entropy model; None if rows are fitted to the tables each time they are
@@ -182,9 +183,11 @@ class Model:
     def __post_init__(self) -> None:
         sizes = dict(zip(self.recoding.names, self.recoding.sizes, strict=True))
         for table in self.tables:
-            if table.values.shape != tuple(sizes.get(name) for name in table.clique):
+            known = dict(zip(table.clique, table.values.shape, strict=True))
+            known |= {name: len(group_of) for name, group_of in table.levels.items()}
+            if any(sizes.get(name) != size for name, size in known.items()):
                 raise InternalError(f"the table of {', '.join(table.clique)} does not fit its recoding")
-        if {name for table in self.tables for name in table.clique} != set(sizes):
+        if {name for table in self.tables for name in table.clique if name not in table.levels} != set(sizes):
             raise InternalError("an attribute is in no table of the model")
         if {name: weights.shape for name, weights in self.histograms.items()} != {
             name: (size,) for name, size in self.recoding.origin

@@ -18,16 +18,20 @@ def norm_sub(values: Values, total: float) -> Values:
     return norm_sub_each(values.ravel(), start, total).reshape(values.shape)
 
 
-def norm_sub_each(vector: Values, starts: NDArray[np.int64], total: float) -> Values:
-    """Norm-sub of every piece of a vector, all to the same total. Pieces begin at ``starts``; none is empty.
+def norm_sub_each(vector: Values, starts: NDArray[np.int64], total: float | Values) -> Values:
+    """Norm-sub of every piece of a vector, all to one total or each to its own.
+
+    Pieces begin at ``starts``; none is empty.
 
     The constant follows from the cells that stay positive: (their sum − total) / their number. The search begins with
     all cells and drops those that are not above the constant until all are (Michelot 1986). The constant only grows,
     so no cell is dropped in error, and the result is the same as by sorting.
     """
-    if total <= 0:
-        return np.zeros_like(vector)
     lengths = np.diff(starts, append=len(vector))
+    if np.any(np.asarray(total) <= 0):
+        empty = np.broadcast_to(np.asarray(total) <= 0, starts.shape)
+        kept = norm_sub_each(vector, starts, np.where(empty, 1.0, total)) if not empty.all() else vector
+        return np.asarray(np.where(np.repeat(empty, lengths), 0.0, kept), np.float64)
     # relative to the largest cell of its piece every constant is negative: that cell stays, however small the total is
     shifted = vector - np.repeat(np.maximum.reduceat(vector, starts), lengths)
     constants, min_staying = (np.add.reduceat(shifted, starts) - total) / lengths, lengths

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -74,6 +74,7 @@ def synthesize_records(
     Privacy: post-processing; it costs nothing.
     """
     method = method or GUM()
+    tables = expand_levels(tables)
     _check_tables(tables, dict(zip(names, sizes, strict=True)), rows)
     components = separate_components(drop_covered_tables(tables), names)
     parts = [detach_attributes(component.tables) for component in components]
@@ -95,6 +96,32 @@ def synthesize_records(
     with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
         columns = [future.result() for future in [pool.submit(task) for task in tasks]]
     return join_components(columns, names, rows, np.random.default_rng(join_seed))
+
+
+def expand_levels(tables: Sequence[Estimate]) -> list[Estimate]:
+    """Tables over the values of all attributes: groups of values are divided as the attribute's own table does.
+
+    GUM and MCF take tables of values. A table at a coarser level becomes one in which an attribute, inside a group of
+    its values, does not depend on the others.
+    """
+    shares = {}
+    for table in tables:
+        for axis, name in enumerate(table.clique):
+            if name not in table.levels and name not in shares:
+                others = tuple(other for other in range(table.values.ndim) if other != axis)
+                shares[name] = np.maximum(table.values.sum(axis=others), 0.0)
+    return [_expand_table(table, shares) if table.levels else table for table in tables]
+
+
+def _expand_table(table: Estimate, counts: Mapping[str, NDArray[np.float64]]) -> Estimate:
+    values = table.values
+    for name, group_of in table.levels.items():
+        axis = table.clique.index(name)
+        sums, members = np.bincount(group_of, counts[name]), np.bincount(group_of)
+        within = np.where(sums[group_of] > 0, counts[name] / np.maximum(sums[group_of], 1e-300), 1 / members[group_of])
+        shape = [-1 if other == axis else 1 for other in range(values.ndim)]
+        values = np.take(values, group_of, axis=axis) * within.reshape(shape)
+    return Estimate(table.clique, np.asarray(values, np.float64), table.variance)
 
 
 def is_first_run() -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +21,19 @@ class Estimate:
         clique: the attributes, one per axis.
         values: the counts; in general not whole numbers.
         variance: the variance of the noise of each cell as measured. It determines the weight of the table in averages.
+        levels: for the attributes that the table counts more coarsely than the model does, the group of each of the
+            model's codes; an axis of the table is over these groups.
     """
 
     clique: Clique
     values: NDArray[np.float64]
     variance: float
+    levels: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for name, group_of in self.levels.items():
+            if name not in self.clique or int(group_of.max()) + 1 != self.values.shape[self.clique.index(name)]:
+                raise InternalError(f"the groups of {name!r} are not those of its axis")
         if self.values.ndim != len(self.clique) or len(set(self.clique)) < len(self.clique):
             raise InternalError(f"a table of {len(self.clique)} attributes has {self.values.ndim} axes")
         if not self.variance >= 0:
@@ -76,13 +82,14 @@ def relative_precisions(variances: Sequence[float]) -> NDArray[np.float64]:
 
 
 def average_estimates(estimates: Sequence[Estimate]) -> list[Estimate]:
-    """Average tables of the same attributes, weighted by inverse variance, which gives the least variance.
+    """Average tables of the same attributes at the same levels, weighted by inverse variance: the least variance.
 
-    The result has one table for each set of attributes, in the order of their first tables and with their axes.
+    The result has one table for each such set, in the order of their first tables and with their axes.
     """
-    by_attributes: dict[frozenset[str], list[Estimate]] = defaultdict(list)
+    by_attributes: dict[object, list[Estimate]] = defaultdict(list)
     for estimate in estimates:
-        by_attributes[frozenset(estimate.clique)].append(estimate)
+        levels = sorted((name, group_of.tobytes()) for name, group_of in estimate.levels.items())
+        by_attributes[frozenset(estimate.clique), tuple(levels)].append(estimate)
     return [tables[0] if len(tables) == 1 else _weighted_mean(tables) for tables in by_attributes.values()]
 
 
@@ -92,4 +99,4 @@ def _weighted_mean(tables: Sequence[Estimate]) -> Estimate:
     values = np.average([table.project(clique) for table in tables], axis=0, weights=relative_precisions(variances))
     with np.errstate(divide="ignore"):
         variance = 1 / np.sum(1 / np.array(variances, np.float64))
-    return Estimate(clique, np.asarray(values, np.float64), float(variance))
+    return Estimate(clique, np.asarray(values, np.float64), float(variance), tables[0].levels)

@@ -6,12 +6,13 @@ from dpsyn.private.journal import discard_journal
 from dpsyn.private.mechanisms import Mechanisms, SystemNoise
 from dpsyn.private.resources import ResourceEstimate, estimate_reading
 from dpsyn.private.session import open_baskets, open_private
-from dpsyn.private.table import MAX_COUNTED_CELLS, PrivateTable, initial_recoding
+from dpsyn.private.table import MAX_COUNTED_CELLS, NoisyScores, PrivateTable, initial_recoding
 from dpsyn.sources import Protect
 
 __all__ = [
     "MAX_COUNTED_CELLS",
     "Mechanisms",
+    "NoisyScores",
     "PrivateBaskets",
     "PrivateTable",
     "Protect",

@@ -74,7 +74,7 @@ def narrow_bounds(attribute: Integer | Real, histogram: Marginal) -> Integer | R
     scale = attribute.scale if isinstance(attribute, Real) else 1
     kind = float if isinstance(attribute, Real) else int
     bounds = {"low": max(attribute.low, kind(low / scale)), "high": min(attribute.high, kind(high / scale))}
-    return msgspec.structs.replace(attribute, **bounds, bins=None, spikes=(), other=None)
+    return msgspec.structs.replace(attribute, **bounds, bins=None, spikes=(), cuts=(), other=None)
 
 
 def _bucket_edge(bucket: int, *, outer: bool) -> int:

@@ -52,11 +52,12 @@ def estimate_reading(
     schema: Schema,
     questions: int,
     *,
+    reopenings: int = 0,
     query: str | None = None,
     protect: Protect = "base rows",
     engine: EngineKind,
 ) -> ResourceEstimate:
-    """Estimate how a table will be read for a number of questions.
+    """Estimate how a table will be read for a number of questions, if it is encoded again ``reopenings`` times.
 
     Privacy: uses the size of files, which is public, the schema, and the declared expected size, if any. No row is
     read.
@@ -67,7 +68,9 @@ def estimate_reading(
     open_attributes = len(schema.open_attributes)
     passes = 1 + questions  # the first pass checks that all rows can be read, and bounds contributions
     if kind == "memory":  # codes are kept, but not the texts of open attributes
-        passes = 1 + (open_attributes + 1 + (schema.privacy_unit is not None) if open_attributes else 0)
+        passes = 1 + (open_attributes + 1 + (schema.privacy_unit is not None) if open_attributes else 0) + reopenings
+    elif kind == "stream" and schema.privacy_unit is not None:  # which rows count is found again
+        passes += reopenings
     elif kind == "spark":
         passes = questions
     return ResourceEstimate(

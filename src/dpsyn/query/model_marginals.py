@@ -24,8 +24,11 @@ accurate (``bench/priview.py``)."""
 
 
 def model_marginal(model: Model, clique: Clique) -> QueryValues | None:
-    """The counts of a clique in the most precise consistent table that has all its attributes; None if none has."""
-    tables = [table for table in model.tables if set(clique) <= set(table.clique)]
+    """The counts of a clique in the most precise consistent table that has all its attributes; None if none has.
+
+    A table that counts one of them at a coarser level does not have it.
+    """
+    tables = [table for table in model.tables if set(clique) <= set(table.clique).difference(table.levels)]
     if not tables:
         return None
     best = min(tables, key=lambda table: table.variance * table.values.size)
@@ -106,4 +109,7 @@ def _total_noise_std(query: Query, model: Model, codec: Codec) -> float:
 
 def _total_variances(model: Model, sources: Sequence[int]) -> list[float]:
     columns = {c.name for c in model.recoding.columns if set(sources) & set(c.sources)}
-    return [min(t.variance * t.values.size for t in model.tables if name in t.clique) for name in columns]
+    return [
+        min(t.variance * t.values.size for t in model.tables if name in t.clique and name not in t.levels)
+        for name in columns
+    ]

@@ -18,7 +18,7 @@ from dpsyn.progress import Progress, ignore_progress
 from dpsyn.recipes.base import Recipe
 from dpsyn.recipes.dpsyn import DPSyn
 from dpsyn.recipes.registry import find_recipe
-from dpsyn.schema import Open, Schema
+from dpsyn.schema import Open, Ranged, Schema
 from dpsyn.synopsis import Synopsis
 
 DEFAULT_RECIPE = DPSyn.name
@@ -142,7 +142,15 @@ def estimate_resources(
     """
     recipe = _coerce_recipe(recipe)
     schema = Schema.coerce(schema)
-    return estimate_reading(data, schema, recipe.max_passes(schema), query=query, protect=protect, engine=engine)
+    return estimate_reading(
+        data,
+        schema,
+        recipe.max_passes(schema),
+        reopenings=recipe.max_reopenings(schema),
+        query=query,
+        protect=protect,
+        engine=engine,
+    )
 
 
 def _coerce_recipe(recipe: object) -> Recipe:
@@ -191,11 +199,16 @@ def _require_same_query(table: PrivateTable, previous: Synopsis | None) -> None:
 
 
 def _extend_schema(schema: Schema, previous: Synopsis) -> Schema:
-    """The schema of an earlier synopsis, with the values it discovered, if it is of the same table."""
+    """The schema of an earlier synopsis, with the values and the cells it found, if it is of the same table."""
     known = previous.schema
     for attribute in schema.measured_attributes:
-        if isinstance(attribute, Open) and attribute.name in known and not isinstance(known[attribute.name], Open):
-            schema = schema.replace_attribute(known[attribute.name])
+        if attribute.name not in known:
+            continue
+        earlier = known[attribute.name]
+        discovered = isinstance(attribute, Open) and not isinstance(earlier, Open)
+        divided = isinstance(earlier, Ranged) and attribute == msgspec.structs.replace(earlier, cuts=())
+        if discovered or divided:
+            schema = schema.replace_attribute(earlier)
     if schema.attributes != known.attributes or schema.derive != known.derive:
         raise SchemaError("the synopsis to extend was made under another schema; measure the table anew")
     same = (schema.neighbors, schema.privacy_unit, schema.dataset) == (

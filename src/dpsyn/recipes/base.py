@@ -81,6 +81,10 @@ class Recipe(ABC):
     def max_passes(self, schema: Schema) -> int:
         """How often the table is read at most; a test compares it with what happens."""
 
+    def max_reopenings(self, schema: Schema) -> int:
+        """How often at most the table is encoded again in other cells, besides for open attributes."""
+        return 0
+
     def check(self, schema: Schema, previous: PreviousReleases | None) -> None:
         """Refuse options that do not fit the schema, before anything is spent or read."""
         if isinstance(self.synthesis, MCF) and any(isinstance(rule, Total) and rule.where for rule in schema.rules):

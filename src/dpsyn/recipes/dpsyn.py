@@ -17,6 +17,7 @@ from dpsyn.inference import MeasurementRound, PreviousReleases, Release, estimat
 from dpsyn.options import check_options
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, ignore_progress
+from dpsyn.recipes.adaptive_grid import may_divide_cells
 from dpsyn.recipes.adaptive_selection import (
     AdaptiveSelection,
     check_share,
@@ -28,8 +29,10 @@ from dpsyn.recipes.adaptive_selection import (
 from dpsyn.recipes.base import Measurements, Recipe
 from dpsyn.recipes.one_way import (
     RARE_SIGMAS,
-    measure_one_way,
+    divide_by_mass,
     recode_rare_values,
+    refine_one_way,
+    start_one_way,
 )
 from dpsyn.schema import Schema
 
@@ -90,26 +93,32 @@ class DPSyn(Recipe):
         """
         progress("measuring every attribute", 0.0)
         first, rest = split_rho(table.budget.rho, self.initial_share)
-        table, rounds = measure_one_way(table, first)
+        table, rounds = start_one_way(table, first)
         share = _one_way_share(table, rounds)
         only_one_way = share > self.max_one_way_share
         more = 1.0 if only_one_way else max(0.0, share - self.initial_share) / (1 - self.initial_share)
         second, rest = split_rho(rest, more)
         if second:
-            table, more_rounds = measure_one_way(table, second)
-            rounds += more_rounds
+            table, rounds = refine_one_way(table, rounds, second, divide_cells=previous is None)
         recoding, _ = recode_rare_values(table, rounds, previous, rare_sigmas=self.rare_sigmas)
+        recoding, levels = (recoding, {}) if previous else divide_by_mass(table, rounds, recoding)
         table = table.recode(recoding)  # merged values stay possible, however rare
         measurements = Measurements(
             schema=table.schema, recoding=recoding, rounds=rounds, row_count=table.public_row_count()
         )
         if only_one_way:
             return measurements
-        return select_and_measure(table, measurements, previous, rest, self.selection, progress, weights=self.weights)
+        return select_and_measure(
+            table, measurements, previous, rest, self.selection, progress, weights=self.weights, levels=levels
+        )
 
     def max_passes(self, schema: Schema) -> int:
-        """One-way marginals twice, two rounds of scores, two rounds of marginals, and the public row count."""
+        """One-way marginals in up to three rounds, two rounds of scores and of marginals, and the public row count."""
         return count_selection_passes(schema, self.selection)
+
+    def max_reopenings(self, schema: Schema) -> int:
+        """One, if cells of numbers and dates may be divided where many rows are."""
+        return int(may_divide_cells(schema))
 
 
 def _one_way_share(table: PrivateTable, rounds: Sequence[MeasurementRound]) -> float:

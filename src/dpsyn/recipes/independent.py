@@ -8,8 +8,9 @@ from typing import ClassVar
 from dpsyn.inference import PreviousReleases
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, ignore_progress
+from dpsyn.recipes.adaptive_grid import may_divide_cells
 from dpsyn.recipes.base import Measurements, Recipe
-from dpsyn.recipes.one_way import count_one_way_passes, measure_one_way
+from dpsyn.recipes.one_way import count_adaptive_passes, measure_one_way_in_rounds
 from dpsyn.schema import Schema
 
 
@@ -33,10 +34,14 @@ class Independent(Recipe):
         Privacy: spends the whole ρ of the budget.
         """
         progress("measuring every attribute", 0.0)
-        table, rounds = measure_one_way(table, table.budget.rho)
+        table, rounds = measure_one_way_in_rounds(table, table.budget.rho, divide_cells=previous is None)
         recoding = previous.model.recoding if previous else table.recoding
         return Measurements(schema=table.schema, recoding=recoding, rounds=rounds, row_count=table.public_row_count())
 
     def max_passes(self, schema: Schema) -> int:
         """One-way marginals, and the public row count."""
-        return count_one_way_passes(schema) + int(schema.row_count_is_public)
+        return count_adaptive_passes(schema) + int(schema.row_count_is_public)
+
+    def max_reopenings(self, schema: Schema) -> int:
+        """One, if cells of numbers and dates may be divided where many rows are."""
+        return int(may_divide_cells(schema))

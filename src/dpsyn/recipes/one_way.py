@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
 
 from dpsyn.accounting import exact_fraction, split_exactly
-from dpsyn.encoding import Codec, Recoding, merge_rare_values
-from dpsyn.inference import MeasurementRound, PreviousReleases, Release, estimate_one_way, estimate_row_count
+from dpsyn.encoding import Codec, Grouping, Levels, Recoding, equal_mass_levels, merge_rare_values, uniform_weights
+from dpsyn.inference import (
+    MeasurementRound,
+    PreviousReleases,
+    Release,
+    combine_one_way,
+    estimate_one_way,
+    estimate_row_count,
+)
 from dpsyn.marginals import Clique
 from dpsyn.private import MAX_COUNTED_CELLS, PrivateTable, ReleaseLimits, initial_recoding
-from dpsyn.schema import Open, Schema
+from dpsyn.recipes.adaptive_grid import finer_attributes, measure_bins, refine_bins
+from dpsyn.schema import Open, Ranged, Schema
 
 RARE_SIGMAS = 3.0
 """Values with a noisy count below this many standard deviations are merged (PrivSyn, section 4.3)."""
@@ -25,6 +33,9 @@ KEEP_RECODING_ABOVE = 0.8
 
 ONE_WAY_SHARE = 0.15
 """The part of ρ for one-way marginals in ``prepare_table``, where they are needed."""
+
+BIN_SHARE = 0.1
+"""The part of the ρ of one-way marginals that shows where rows are, where cells follow from it."""
 
 COUNT_SHARE = 0.01
 """The part of ρ for a first count of the rows in ``prepare_table``, where their number is not known at all."""
@@ -74,6 +85,62 @@ def measure_one_way(table: PrivateTable, rho: Fraction) -> tuple[PrivateTable, t
     )
 
 
+def start_one_way(table: PrivateTable, rho: Fraction) -> tuple[PrivateTable, tuple[MeasurementRound, ...]]:
+    """Discover the values of open attributes and measure every attribute over its bins, with equal parts of ρ.
+
+    It shows where the rows of numbers and dates are, so that ``refine_one_way`` can look closer there. Without any, it
+    is ``measure_one_way``.
+
+    Privacy: as ``measure_one_way``.
+    """
+    if not finer_attributes(table.schema):
+        return measure_one_way(table, rho)
+    opens = [attribute.name for attribute in table.schema.open_attributes]
+    names = [attribute.name for attribute in table.schema.measured_attributes]
+    rhos = split_exactly(rho, [1 if name in opens else 2 for name in names] + [1] * len(opens))
+    deltas = split_exactly(table.budget.threshold_delta, [1] * len(opens)) if opens else ()
+    for name, part, delta in zip(opens, rhos[len(names) :], deltas, strict=True):
+        table = table.discover_values(name, part, delta)
+    table, bins = measure_bins(table, dict(zip(names, rhos, strict=False)))
+    return table, (bins,)
+
+
+def refine_one_way(
+    table: PrivateTable,
+    rounds: tuple[MeasurementRound, ...],
+    rho: Fraction,
+    *,
+    divide_cells: bool = True,
+) -> tuple[PrivateTable, tuple[MeasurementRound, ...]]:
+    """Measure every attribute again, with equal parts of ρ: numbers and dates more closely where their rows are.
+
+    Returns all rounds, over the cells that the table has then.
+
+    Privacy: spends ``rho``.
+    """
+    if not finer_attributes(table.schema):
+        table, more = measure_one_way(table, rho)
+        return table, (*rounds, *more)
+    names = [attribute.name for attribute in table.schema.measured_attributes]
+    rhos = dict(zip(names, split_exactly(rho, [1] * len(names)), strict=True))
+    return refine_bins(table, rounds, rhos, divide_cells=divide_cells)
+
+
+def measure_one_way_in_rounds(
+    table: PrivateTable, rho: Fraction, *, divide_cells: bool = True
+) -> tuple[PrivateTable, tuple[MeasurementRound, ...]]:
+    """Every one-way marginal, numbers and dates in three rounds, each finer where the last one found rows.
+
+    Privacy: spends ``rho``, and the δ that the budget keeps for partition selection if there are open attributes.
+    """
+    if not finer_attributes(table.schema):
+        return measure_one_way(table, rho)
+    share = exact_fraction(BIN_SHARE)
+    first, rest = split_exactly(rho, [share, 1 - share])
+    table, rounds = start_one_way(table, first)
+    return refine_one_way(table, rounds, rest, divide_cells=divide_cells)
+
+
 def recode_rare_values(
     table: PrivateTable,
     rounds: tuple[MeasurementRound, ...],
@@ -106,6 +173,38 @@ def recode_rare_values(
         if sum(earlier.sizes) >= KEEP_RECODING_ABOVE * sum(result.sizes):
             return earlier, frozenset()
     return result, frozenset(zeroed)
+
+
+LEVEL_SIGMAS = 4.0
+"""A code of an ordered attribute holds at least this many standard deviations of its noise."""
+
+MAX_LEVEL_CODES = 32
+"""The maximum number of codes of an ordered attribute in marginals of several attributes."""
+
+
+def divide_by_mass(
+    table: PrivateTable, rounds: tuple[MeasurementRound, ...], recoding: Recoding
+) -> tuple[Recoding, dict[str, Levels]]:
+    """Divide numbers and dates into codes of about equal mass, with nested levels, from their released histograms.
+
+    They have as many codes as noise supports, at most 32.
+    """
+    codec, levels = Codec(table.schema), {}
+    releases = [Release(rounds)]
+    for index, column in enumerate(recoding.columns):
+        attribute = codec.attributes[column.sources[0]]
+        if len(column.sources) > 1 or column.difference_codings or not isinstance(attribute, Ranged):
+            continue
+        histogram = combine_one_way(releases, codec.domain, attribute.name)
+        weights = Grouping(histogram.atom_of).sums(histogram.to_weights(uniform_weights(attribute)))
+        apart = [int(histogram.atom_of[-1])] if attribute.has_missing else []
+        finest = equal_mass_levels(weights, MAX_LEVEL_CODES, apart=apart)
+        std = math.sqrt(float(histogram.sum_atoms(finest.codes.group_of)[1].mean()))
+        found = equal_mass_levels(weights, MAX_LEVEL_CODES, apart=apart, min_mass=LEVEL_SIGMAS * std)
+        levels[column.name] = found
+        divided = replace(column, tables=(found.codes.group_of[histogram.atom_of],))
+        recoding = replace(recoding, columns=(*recoding.columns[:index], divided, *recoding.columns[index + 1 :]))
+    return recoding, {name: found for name, found in levels.items() if len(found.groups) > 1}
 
 
 def measurable_pairs(table: PrivateTable) -> list[Clique]:
@@ -177,6 +276,11 @@ def _estimate_row_count(rounds: tuple[MeasurementRound, ...], table: PrivateTabl
 def count_one_way_passes(schema: Schema) -> int:
     """Passes over the table that ``measure_one_way`` takes: one for each open attribute, and one for all counts."""
     return len(schema.open_attributes) + 1
+
+
+def count_adaptive_passes(schema: Schema) -> int:
+    """Passes that ``measure_one_way_in_rounds`` takes: numbers and dates are measured in three rounds."""
+    return count_one_way_passes(schema) + 2 * bool(finer_attributes(schema))
 
 
 def count_preparation_passes(schema: Schema) -> int:

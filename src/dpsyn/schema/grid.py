@@ -64,6 +64,7 @@ def make_grid(
     bins: Sequence[int] | int | None = None,
     spikes: Iterable[int] = (),
     ladder: Sequence[int] = (),
+    cuts: Iterable[int] = (),
 ) -> Grid:
     """Cut a lattice into cells and bins.
 
@@ -73,6 +74,7 @@ def make_grid(
         bins: the first steps of the bins; their number, for equally wide bins; or None for bins of a round width.
         spikes: steps that get a cell of their own, such as zero or "not applicable".
         ladder: preferred widths, ascending, such as the lengths of a minute, an hour and a day in steps.
+        cuts: the first steps of further cells, where a release found many rows.
     """
     if bins is None:
         bin_starts = _cut_at_multiples(0, steps, _round_width(steps, DEFAULT_BINS, ladder), origin)
@@ -81,12 +83,17 @@ def make_grid(
         bin_starts = _equal_bins(steps, bins) if isinstance(bins, int) else sorted({0, *bins})
         segments = [*bin_starts, steps]
     cells_per_segment = max(1, MAX_GRID_CELLS // (len(segments) - 1))
-    cuts = {*bin_starts, *(step for spike in spikes for step in (spike, spike + 1))}
+    firsts = {*bin_starts, *cuts, *(step for spike in spikes for step in (spike, spike + 1))}
     for start, stop in pairwise(segments):
-        cuts.update(_cut_at_multiples(start, stop, _round_width(stop - start, cells_per_segment, ladder), origin))
-    edges = np.array(sorted(cuts | {steps}), dtype=np.int64)
+        firsts.update(_cut_at_multiples(start, stop, _round_width(stop - start, cells_per_segment, ladder), origin))
+    edges = np.array(sorted(firsts | {steps}), dtype=np.int64)
     bin_of_cell = np.searchsorted(np.array(bin_starts), edges[:-1], side="right") - 1
     return Grid(edges=edges, bin_of_cell=bin_of_cell.astype(np.int64))
+
+
+def cut_at_round_steps(start: int, stop: int, pieces: int, *, origin: int = 0, ladder: Sequence[int] = ()) -> list[int]:
+    """Cut the steps ``start … stop−1`` into about ``pieces`` pieces of a round width; the first step of each."""
+    return _cut_at_multiples(start, stop, _round_width(stop - start, pieces, ladder), origin)
 
 
 def _equal_bins(steps: int, bins: int) -> list[int]:

@@ -6,17 +6,18 @@ import datetime as dt
 import functools
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, Self
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.errors import SchemaError, quote_argument
 from dpsyn.schema.attributes import MAX_LISTED_VALUES, Attribute, NotCodedError, Value, split_range
-from dpsyn.schema.grid import Grid, make_grid
+from dpsyn.schema.grid import Grid, cut_at_round_steps, make_grid
 
 MAX_LATTICE_STEPS = 2**53
 """Lattice points of one attribute: each of them is exact as a 64-bit float."""
@@ -61,11 +62,14 @@ class Ranged(Attribute, frozen=True, kw_only=True):
         spikes: frequent values that get a cell of their own even if the range is wide, such as a code 999998 or a
             placeholder date. Zero always gets one.
         other: the value that replaces cells that cannot be read.
+        cuts: the first values of further cells. A release adds them to its schema where it finds many rows under its
+            budget; there is no need to declare any.
     """
 
     bins: int | tuple[Value, ...] | None = None
     spikes: tuple[Value, ...] = ()
     other: Value | None = None
+    cuts: tuple[Value, ...] = ()
 
     @property
     def origin(self) -> int:
@@ -85,6 +89,20 @@ class Ranged(Attribute, frozen=True, kw_only=True):
         """The value at a step, as a person would write it."""
         raise NotCodedError(self)
 
+    def value_at(self, step: int) -> Value:
+        """The value at a step, as a schema file writes it."""
+        return self.text_at(step)
+
+    def with_cuts(self, steps: Iterable[int]) -> Self:
+        """The same attribute with further cells that begin at these steps."""
+        known = set(self.grid().edges.tolist())
+        found = sorted({*(self.step_of(cut) for cut in self.cuts), *(step for step in steps if step not in known)})
+        return msgspec.structs.replace(self, cuts=tuple(self.value_at(step) for step in found))
+
+    def cut(self, start: int, stop: int, pieces: int) -> list[int]:
+        """Cut the steps ``start … stop−1`` at round values into about ``pieces`` pieces; the first step of each."""
+        return cut_at_round_steps(start, stop, pieces, origin=self.origin, ladder=self._round_widths())
+
     def step_of(self, value: Value) -> int:
         """The number of steps from the lowest value to this one; a SchemaError if it is out of range."""
         step = self.coordinate_of(value) - self.origin
@@ -99,6 +117,10 @@ class Ranged(Attribute, frozen=True, kw_only=True):
     def grid(self) -> Grid:
         """The cells and bins: they begin at round coordinates, at declared bins, and around spikes."""
         return _build_grid(self)
+
+    def spike_steps(self) -> list[int]:
+        """The steps of zero and of the declared spikes; each has a cell of its own."""
+        return [*(self.step_of(spike) for spike in self.spikes), *self._zero_steps()]
 
     def _zero_steps(self) -> list[int]:
         return [-self.origin] if 0 <= -self.origin < self.steps else []
@@ -170,6 +192,7 @@ class Ranged(Attribute, frozen=True, kw_only=True):
         if sorted(set(starts)) != starts:
             raise SchemaError("the first values of bins must be in ascending order", ("bins",))
         self._steps_of_all("spikes", self.spikes)
+        self._steps_of_all("cuts", self.cuts)
         self._steps_of_all("other", () if self.other is None else (self.other,))
         for spelling in self.null_spellings:
             if self._holds(spelling):
@@ -226,6 +249,10 @@ class Integer(Ranged, frozen=True, kw_only=True, tag="integer"):
     def text_at(self, step: int) -> str:
         """The number itself."""
         return str(self.low + step)
+
+    def value_at(self, step: int) -> int:
+        """The number itself."""
+        return self.low + step
 
     def values_at(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
         """The numbers at the given steps."""
@@ -293,6 +320,10 @@ class Real(Ranged, frozen=True, kw_only=True, tag="real"):
     def text_at(self, step: int) -> str:
         """The number with its decimals."""
         return f"{Decimal(self.origin + step).scaleb(-self.decimal_places):f}"
+
+    def value_at(self, step: int) -> float:
+        """The float nearest to the decimal text."""
+        return float(self.text_at(step))
 
     def values_at(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
         """The numbers at the given steps, each the float nearest to its decimal text."""
@@ -395,8 +426,9 @@ def _build_grid(attribute: Ranged) -> Grid:
         attribute.steps,
         origin=attribute.origin,
         bins=[attribute.step_of(edge) for edge in declared] if isinstance(declared, tuple) else declared,
-        spikes=[attribute.step_of(spike) for spike in attribute.spikes] + attribute._zero_steps(),
+        spikes=attribute.spike_steps(),
         ladder=attribute._round_widths(),
+        cuts=[attribute.step_of(cut) for cut in attribute.cuts],
     )
 
 

@@ -9,15 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.inference.nonnegativity import norm_sub
+from dpsyn.inference.nonnegativity import norm_sub_each
 from dpsyn.selection.pair_selection import CELL_POWER
 
 SIMULATED_NOISE_SCALES = 9
 """The number of noise scales at which errors are simulated; between them they are interpolated."""
+
+SIMULATED_CELLS = 1 << 20
+"""The number of cells that are simulated at a time: some ten megabytes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,13 +43,18 @@ class PredictedErrors:
     @classmethod
     def simulate(cls, tables: Sequence[NDArray[np.float64]], stds: NDArray[np.float64]) -> PredictedErrors:
         """Simulate the measurement of tables once at each noise scale, always with the same random numbers."""
-        rng = np.random.default_rng(0)
-        errors = np.empty((len(tables), len(stds)))
-        for row, table in enumerate(tables):
-            noise = rng.standard_normal(table.shape)
+        rng, errors, first = np.random.default_rng(0), np.empty((len(tables), len(stds))), 0
+        while first < len(tables):
+            sizes = np.cumsum([table.size for table in tables[first:]])
+            stop = first + max(1, int(np.searchsorted(sizes, SIMULATED_CELLS, side="right")))
+            cells = np.concatenate([table.ravel() for table in tables[first:stop]])
+            starts = np.concatenate([[0], sizes[: stop - first - 1]])
+            totals = np.add.reduceat(cells, starts)
+            noise = rng.standard_normal(len(cells))
             for column, std in enumerate(stds):
-                projected = norm_sub(table + std * noise, float(table.sum()))
-                errors[row, column] = np.abs(projected - table).sum()
+                projected = norm_sub_each(cells + std * noise, starts, totals)
+                errors[first:stop, column] = np.add.reduceat(np.abs(projected - cells), starts)
+            first = stop
         return cls(stds, errors)
 
     def interpolate(self, stds: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -98,6 +107,7 @@ def select_marginals(
     max_total_cells: int,
     importance: NDArray[np.float64] | None = None,
     noise_factor: Callable[[NDArray[np.int64]], float] = lambda _: 1.0,
+    alternatives: NDArray[np.int64] | None = None,
 ) -> MarginalChoice:
     """Select the marginals to measure with a budget of ρ.
 
@@ -116,6 +126,8 @@ def select_marginals(
         noise_factor: the factor by which the noise of the selected marginals changes if they are measured in a better
             way, such as merged. The selection is then repeated with it, because less noise makes more marginals worth
             measuring.
+        alternatives: candidates of the same number are alternatives, such as a marginal at several levels, of which one
+            is selected at most.
 
     Privacy: post-processing of the released scores and the model; it costs nothing.
     """
@@ -135,12 +147,15 @@ def select_marginals(
         for total_weight in np.geomspace(weights.min(), weights.sum(), COMPARED_BUDGETS):
             errors = predicted.interpolate(finest * np.sqrt(total_weight / weights))
             gains = importance * (scores - errors)
-            order = np.argsort(-gains / weights, kind="stable")
-            order = order[gains[order] > 0]
-            fits = (np.cumsum(weights[order]) <= total_weight * (1 + 1e-9)) & (
-                np.cumsum(cells[order]) <= max_total_cells
-            )
-            order = order[fits]
+            if alternatives is None:
+                order = np.argsort(-gains / weights, kind="stable")
+                order = order[gains[order] > 0]
+                fits = (np.cumsum(weights[order]) <= total_weight * (1 + 1e-9)) & (
+                    np.cumsum(cells[order]) <= max_total_cells
+                )
+                order = order[fits]
+            else:
+                order = _choose_alternatives(gains, weights, cells, alternatives, total_weight, max_total_cells)
             if gains[order].sum() > best_gain:
                 best_gain, best = float(gains[order].sum()), MarginalChoice(order, errors[order])
         return best
@@ -148,3 +163,54 @@ def select_marginals(
     first = select(finest)
     factor = noise_factor(first.positions)
     return first if factor == 1 else select(finest * factor)
+
+
+def _choose_alternatives(
+    gains: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    cells: NDArray[np.int64],
+    alternatives: NDArray[np.int64],
+    max_weight: float,
+    max_cells: int,
+) -> NDArray[np.int64]:
+    """Select at most one candidate of each set of alternatives, by gain per weight, up to a total weight.
+
+    Of a set, only the candidates on the upper hull of gain over weight matter. Going from one to the next is a step
+    with a gain and a weight of its own; steps are taken in the order of their gain per weight (the greedy solution of
+    the multiple-choice knapsack problem, Sinha and Zoltners 1979).
+    """
+    steps: list[tuple[float, int, float, int]] = []  # minus gain per weight, set, weight, candidate
+    order = np.lexsort((weights, alternatives))
+    order = order[gains[order] > 0]
+    hull: list[tuple[float, float, int]] = []
+
+    def close_hull(number: int) -> None:
+        for (weight, gain, _), (more_weight, more_gain, candidate) in pairwise(hull):
+            steps.append((-(more_gain - gain) / (more_weight - weight), number, more_weight - weight, candidate))
+
+    current = -1
+    for candidate in order.tolist():
+        if alternatives[candidate] != current:
+            close_hull(current)
+            current, hull = int(alternatives[candidate]), [(0.0, 0.0, -1)]
+        weight, gain = float(weights[candidate]), float(gains[candidate])
+        if gain <= hull[-1][1]:
+            continue
+        while len(hull) > 1 and (gain - hull[-1][1]) * (hull[-1][0] - hull[-2][0]) >= (hull[-1][1] - hull[-2][1]) * (
+            weight - hull[-1][0]
+        ):
+            hull.pop()
+        if weight <= hull[-1][0]:
+            hull[-1] = (hull[-1][0], gain, candidate)
+        else:
+            hull.append((weight, gain, candidate))
+    close_hull(current)
+    chosen: dict[int, int] = {}
+    total_weight, total_cells = 0.0, 0
+    for _, number, weight, candidate in sorted(steps):
+        total_weight += weight
+        total_cells += int(cells[candidate]) - (int(cells[chosen[number]]) if number in chosen else 0)
+        if total_weight > max_weight * (1 + 1e-9) or total_cells > max_cells:
+            break
+        chosen[number] = candidate
+    return np.array(list(chosen.values()), np.int64)

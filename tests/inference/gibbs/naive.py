@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.inference.gibbs import GibbsModel
+from dpsyn.inference.gibbs.layout import Level
 from dpsyn.marginals import Estimate
 
 Shares = NDArray[np.float64]
@@ -76,11 +77,15 @@ def sweep(
     stiffness: Mapping[tuple[int, ...], float],
     allowed: Mapping[int, NDArray[np.bool_]],
     uniforms: NDArray[np.float64],
+    levels: Sequence[Level] = (),
 ) -> NDArray[np.unsignedinteger]:
     """A sweep written out: each value of each record is sampled from its conditional, and the cells' weights follow.
 
-    ``weights`` holds for each clique a table over its attributes; ``uniforms`` a number for each attribute and record.
+    ``weights`` holds for each clique a table over its attributes, or levels of them, which are numbered after the
+    attributes; ``uniforms`` a number for each attribute and record.
     """
+    attribute_of = [*range(len(sizes)), *(level.attribute for level in levels)]
+    group_of = [*(np.arange(size) for size in sizes), *(level.group_of for level in levels)]
     columns, weights = columns.copy(), {clique: table.copy() for clique, table in weights.items()}
     for attribute in order:
         for record in range(columns.shape[1]):
@@ -89,9 +94,10 @@ def sweep(
             def cell(
                 clique: tuple[int, ...], value: int, record: int = record, own: int = attribute
             ) -> tuple[int, ...]:
-                return tuple(value if index == own else int(columns[index, record]) for index in clique)
+                values = [value if attribute_of[n] == own else columns[attribute_of[n], record] for n in clique]
+                return tuple(int(group_of[n][value]) for n, value in zip(clique, values, strict=True))
 
-            near = [clique for clique in weights if attribute in clique]
+            near = [clique for clique in weights if attribute in [attribute_of[n] for n in clique]]
             for clique in near:  # the record itself does not count
                 weights[clique][cell(clique, old)] *= np.exp(stiffness[clique])
             chances = np.array(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpsyn.inference.gibbs import kernels
-from dpsyn.inference.gibbs.layout import CliqueLayout
+from dpsyn.inference.gibbs.layout import CliqueLayout, Level
 from tests.inference.gibbs import naive
 
 SIZES = (3, 2, 1, 11, 4)  # one of them beyond eight lanes
@@ -75,6 +75,54 @@ def test_a_sweep_samples_the_same_values_as_its_slow_twin(
 
     assert columns.tolist() == expected.tolist()
     assert moves == (columns != before).sum()
+
+
+LEVELS = (
+    Level(3, np.array([0, 0, 1, 1, 1, 2, 2, 3, 3, 3, 3])),
+    Level(4, np.array([1, 0, 0, 1])),
+    Level(3, np.array([0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1])),
+)
+LEVEL_CLIQUES = st.sampled_from(
+    [
+        [(0,), (1,), (2,), (3,), (4,), (0, 5), (6, 5)],
+        [(1, 0), (7, 4), (2, 3), (6, 5), (6, 0, 7)],
+        [(2, 1, 6), (0, 5), (1, 7), (3, 4)],
+    ]
+)
+
+
+@settings(max_examples=40, derandomize=True)
+@given(LEVEL_CLIQUES, st.integers(1, 120), st.integers(0, 99), st.sampled_from([0.0, 0.05, 1.0]))
+def test_a_sweep_over_levels_samples_the_same_values_as_its_slow_twin(
+    cliques: list[tuple[int, ...]], records: int, seed: int, stiffness: float
+) -> None:
+    layout, columns, rng = (
+        CliqueLayout.of(SIZES, cliques, (), LEVELS),
+        _columns(seed, records, np.uint16),
+        np.random.default_rng(seed),
+    )
+    weights = rng.gamma(1.0, size=layout.offsets[-1]).astype(np.float32)
+    order, key = rng.permutation(len(SIZES)), int(rng.integers(2**63))
+    leaving, entering = (np.full(len(cliques), np.exp(way * stiffness), np.float32) for way in (1, -1))
+    expected = naive.sweep(
+        columns,
+        {clique: layout.table(weights.astype(float), number) for number, clique in enumerate(cliques)},
+        SIZES,
+        order.tolist(),
+        dict.fromkeys(cliques, stiffness),
+        {},
+        np.array([[naive.uniform(key, index, record) for record in range(records)] for index in range(len(SIZES))]),
+        LEVELS,
+    )
+    variables = layout.add_levels(columns)
+
+    kernels.sweep(
+        variables, 0, records, order, *layout.sweep_indices, np.ones(1, np.float32), np.full(5, -1), leaving, entering,
+        weights, np.uint64(key),
+    )  # fmt: skip
+
+    assert variables[:5].tolist() == expected.tolist()
+    assert variables.tolist() == layout.add_levels(variables[:5]).tolist()  # levels follow their attributes
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1e12])

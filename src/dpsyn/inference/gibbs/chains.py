@@ -65,11 +65,11 @@ class QuadraticPenalty:
 
 @dataclass(slots=True, eq=False)
 class Chains:
-    """Records that sweeps change in place.
+    """Records that sweeps change.
 
     Attributes:
         layout: the cliques by which the records are counted.
-        columns: attributes × records.
+        columns: attributes × records. If the layout has levels, this is a copy of the given records.
         pool: threads, each of which works on a part of the records; None works on all records in this thread.
         random: the source of random keys and orders.
         allowed: weights of the values of conditioned attributes; the records must already meet the conditions.
@@ -80,17 +80,20 @@ class Chains:
     pool: Executor | None
     random: np.random.Generator
     allowed: Mapping[int, NDArray[np.float64]] = field(default_factory=dict)
+    _variables: Columns = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.columns.shape[0] != len(self.layout.sizes) or not self.columns.flags.c_contiguous:
             raise InternalError(f"records of shape {self.columns.shape} do not fit {len(self.layout.sizes)} attributes")
+        self._variables = self.layout.add_levels(self.columns) if self.layout.levels else self.columns
+        self.columns = self._variables[: len(self.layout.sizes)]
 
     def counts(self) -> NDArray[np.int64]:
         """The number of records in each cell."""
 
         def count(part: tuple[int, int]) -> NDArray[np.int64]:
             totals = np.zeros(self.layout.offsets[-1], np.int64)
-            kernels.count(self.columns, *part, *self.layout.count_indices, totals)
+            kernels.count(self._variables, *part, *self.layout.count_indices, totals)
             return totals
 
         return sum(self._map_parts(count), start=np.zeros(self.layout.offsets[-1], np.int64))
@@ -121,7 +124,9 @@ class Chains:
         value_weights = self._value_weights()
 
         def sweep(part: tuple[int, int]) -> None:
-            kernels.sweep(self.columns, *part, order, *self.layout.sweep_indices, *value_weights, *moves, weights, key)
+            kernels.sweep(
+                self._variables, *part, order, *self.layout.sweep_indices, *value_weights, *moves, weights, key
+            )
 
         self._map_parts(sweep)
         return forces
@@ -174,7 +179,7 @@ def polish(records: Columns, model: GibbsModel, *, seed: int, options: Gibbs | N
     with ThreadPoolExecutor() as pool:
         chains = Chains(model.layout, columns, pool, np.random.default_rng(seed))
         polish_chains(chains, model.log_weights, model.expected_counts(columns.shape[1]), options or Gibbs())
-    return columns
+    return chains.columns
 
 
 def polish_chains(chains: Chains, parameters: CellValues, expected: CellValues, options: Gibbs) -> None:

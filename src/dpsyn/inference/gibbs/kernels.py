@@ -76,10 +76,16 @@ def sweep(
     cliques: Indices,
     steps: Indices,
     bases: Indices,
-    lengths: Indices,
+    lines: Indices,
+    numbers: Indices,
+    map_starts: Indices,
+    maps: Indices,
     member_starts: Indices,
     members: Indices,
     strides: Indices,
+    level_starts: Indices,
+    level_rows: Indices,
+    level_maps: Indices,
     value_weights: Weights,
     value_weight_starts: Indices,
     leaving: Weights,
@@ -94,12 +100,15 @@ def sweep(
     that it leaves are multiplied by the clique's entry in ``leaving``, those of the cells that it enters by the entry
     in ``entering``, so that the next record takes the move into account.
 
-    Attribute ``a`` is in the cliques ``cliques[starts[a]:starts[a+1]]``, whose numbers of cells are in ``lengths``. In
+    Attribute ``a`` is in the cliques ``cliques[starts[a]:starts[a+1]]``, which consist of ``lines`` of its values. In
     each clique its values are ``steps`` apart, and a record's first cell is ``bases + Σ strides·value`` over the other
-    ``members`` of the clique. If ``value_weight_starts[a] ≥ 0``, weights are also multiplied by
+    ``members`` of the clique. A clique may hold a level of the attribute instead, of ``numbers`` groups: then
+    ``maps[map_starts + value]`` is the group of a value; otherwise ``map_starts`` is −1. The columns
+    ``level_rows[level_starts[a]:level_starts[a+1]]`` hold the levels of the attribute, whose groups begin at
+    ``level_maps`` in ``maps``. If ``value_weight_starts[a] ≥ 0``, weights are also multiplied by
     ``value_weights[value_weight_starts[a] + value]``. Returns the number of values that changed.
     """
-    live = np.zeros(len(weights) + _max_copy_cells(stop - first, sizes, starts, lengths) + _LANES, np.float32)
+    live = np.zeros(len(weights) + _max_copy_cells(stop - first, sizes, starts, lines) + _LANES, np.float32)
     live[: len(weights)] = weights
     cells = np.empty((np.max(starts[1:] - starts[:-1]), _BLOCK), np.uint32)
     own_bases, own_steps, own_strides = bases.copy(), steps.copy(), strides.copy()
@@ -110,17 +119,32 @@ def sweep(
         if number < 2:
             continue
         stream = _mix(key + np.uint64(attribute + 1) * np.uint64(_GOLDEN))
-        stay, end = np.float32(1), len(weights)
-        side_by_side = _copying_pays(stop - first, number, lengths[opening:closing])
+        stay, end, coarse = np.float32(1), len(weights), False
+        side_by_side = _copying_pays(stop - first, number, lines[opening:closing])
         for entry in range(opening, closing):
-            stay *= leaving[cliques[entry]]
-            if side_by_side and steps[entry] > 1:
+            if map_starts[entry] < 0:
+                stay *= leaving[cliques[entry]]
+            else:
+                coarse = True
+            if side_by_side and (steps[entry] > 1 or map_starts[entry] >= 0):
                 own_bases[entry], own_steps[entry] = end, 1
                 for part in range(member_starts[entry], member_starts[entry + 1]):
                     outer = strides[part] > steps[entry]
-                    own_strides[part] = (strides[part] // number if outer else strides[part]) * _pad(number)
-                end += _copy_table(live, bases[entry], lengths[entry], number, steps[entry], end, True)
+                    own_strides[part] = (strides[part] // numbers[entry] if outer else strides[part]) * _pad(number)
+                end += _copy_table(
+                    live,
+                    bases[entry],
+                    lines[entry],
+                    numbers[entry],
+                    steps[entry],
+                    maps,
+                    map_starts[entry],
+                    number,
+                    end,
+                    True,
+                )
         own, apart, near = cliques[opening:closing], own_steps[opening:closing], cells[: closing - opening]
+        own_maps = map_starts[opening:closing]
         factors = (
             value_weights[value_weight_starts[attribute] :]
             if value_weight_starts[attribute] >= 0
@@ -132,19 +156,36 @@ def sweep(
             column = columns[attribute, low : low + filled]
             for position in range(filled):
                 old = int(column[position])
-                total = _weigh(live, near, apart, side_by_side, number, position, old, stay, factors, chances)
+                if coarse:
+                    total = _weigh_levels(
+                        live, near, apart, side_by_side, number, position, old, stay, factors, chances,
+                        own, own_maps, maps, leaving,
+                    )  # fmt: skip
+                else:
+                    total = _weigh(live, near, apart, side_by_side, number, position, old, stay, factors, chances)
                 new = _sample_value(chances, number, total, _uniform(stream, low + position))
                 if new != old:
                     column[position] = new
                     moves += 1
+                    for level in range(level_starts[attribute], level_starts[attribute + 1]):
+                        columns[level_rows[level], low + position] = maps[level_maps[level] + new]
                     for part in range(len(own)):
                         clique, begin, step = own[part], cells[part, position], np.uint32(apart[part])
+                        if own_maps[part] >= 0:
+                            _move_level(
+                                live, begin, step, side_by_side, number, old, new, maps, own_maps[part],
+                                leaving[clique], entering[clique],
+                            )  # fmt: skip
+                            continue
                         left, entered = begin + np.uint32(old) * step, begin + np.uint32(new) * step
                         live[left] = min(live[left] * leaving[clique], np.float32(_MAX_WEIGHT))
                         live[entered] = max(live[entered] * entering[clique], np.float32(_MIN_WEIGHT))
         for entry in range(opening, closing):
             if own_bases[entry] != bases[entry]:
-                _copy_table(live, bases[entry], lengths[entry], number, steps[entry], own_bases[entry], False)
+                _copy_table(
+                    live, bases[entry], lines[entry], numbers[entry], steps[entry], maps, map_starts[entry], number,
+                    own_bases[entry], False,
+                )  # fmt: skip
     return moves
 
 
@@ -155,45 +196,90 @@ def _pad(number: int) -> int:
 
 
 @compile_kernel
-def _copying_pays(records: int, number: int, lengths: Indices) -> bool:
+def _copying_pays(records: int, number: int, lines: Indices) -> bool:
     """Whether the tables of an attribute are copied while it is resampled, so that its values are contiguous.
 
     Products over contiguous cells take one instruction for eight of them. Copying there and back is worth it from four
     records per line of values on.
     """
-    return bool(number > 2 and 4 * np.sum(lengths) < number * records * len(lengths))
+    return bool(number > 2 and 4 * np.sum(lines) < records * len(lines))
 
 
 @compile_kernel
-def _max_copy_cells(records: int, sizes: Indices, starts: Indices, lengths: Indices) -> int:
+def _max_copy_cells(records: int, sizes: Indices, starts: Indices, lines: Indices) -> int:
     """The maximum number of cells of the copies of one attribute's tables."""
     max_cells = 0
     for attribute in range(len(sizes)):
-        number, own = sizes[attribute], lengths[starts[attribute] : starts[attribute + 1]]
+        number, own = sizes[attribute], lines[starts[attribute] : starts[attribute + 1]]
         if _copying_pays(records, number, own):
-            max_cells = max(max_cells, np.sum(own) // number * _pad(number))
+            max_cells = max(max_cells, int(np.sum(own)) * _pad(number))
     return max_cells
 
 
 @compile_kernel
-def _copy_table(live: Weights, base: int, length: int, number: int, step: int, start: int, there: bool) -> int:
+def _copy_table(
+    live: Weights,
+    base: int,
+    lines: int,
+    groups: int,
+    step: int,
+    maps: Indices,
+    map_start: int,
+    number: int,
+    start: int,
+    there: bool,
+) -> int:
     """Copy a table to ``start`` with the values of an attribute contiguous and padded, or back from there.
 
-    Returns the number of cells of the copy.
+    Where the table holds ``groups`` of values, the copy has the weight of the group for each value. Returns the number
+    of cells of the copy.
     """
     wide = _pad(number)
-    lines = length // number
     for line in range(lines):
-        begin = base + line // step * (number * step) + line % step
+        begin = base + line // step * (groups * step) + line % step
         copy = live[start + line * wide : start + (line + 1) * wide]
+        for value in range(number):
+            cell = begin + (maps[map_start + value] if map_start >= 0 else value) * step
+            if there:
+                copy[value] = live[cell]
+            else:
+                live[cell] = copy[value]
         if there:
-            for value in range(number):
-                copy[value] = live[begin + value * step]
             copy[number:] = 0
-        else:
-            for value in range(number):
-                live[begin + value * step] = copy[value]
     return lines * wide
+
+
+@compile_kernel
+def _move_level(
+    live: Weights,
+    begin: Any,
+    step: Any,
+    side_by_side: bool,
+    number: int,
+    old: int,
+    new: int,
+    maps: Indices,
+    map_start: int,
+    leaving: Any,
+    entering: Any,
+) -> None:
+    """Update the weights of a clique that holds a level, when a record moves from one value to another."""
+    left, entered = maps[map_start + old], maps[map_start + new]
+    if left == entered:
+        return
+    if not side_by_side:
+        live[begin + np.uint32(left) * step] = min(
+            live[begin + np.uint32(left) * step] * leaving, np.float32(_MAX_WEIGHT)
+        )
+        cell = begin + np.uint32(entered) * step
+        live[cell] = max(live[cell] * entering, np.float32(_MIN_WEIGHT))
+        return
+    for value in range(number):
+        group, cell = maps[map_start + value], begin + np.uint32(value)
+        if group == left:
+            live[cell] = min(live[cell] * leaving, np.float32(_MAX_WEIGHT))
+        elif group == entered:
+            live[cell] = max(live[cell] * entering, np.float32(_MIN_WEIGHT))
 
 
 @_compile_fast_math
@@ -294,7 +380,58 @@ def _weigh(
         total += weights[value]
     if total > np.float32(_MIN_SUM) and total < np.float32(_MAX_SUM):
         return total
-    return _weigh_rescaled(live, cells, apart, number, position, old, stay, factors, weights)
+    none, no_weights = apart[:0], weights[:0]
+    return _weigh_rescaled(
+        live, cells, apart, side_by_side, number, position, old, stay, factors, weights, none, none, none, no_weights
+    )
+
+
+@_compile_fast_math
+def _weigh_levels(
+    live: Weights,
+    cells: NDArray[np.uint32],
+    apart: Indices,
+    side_by_side: bool,
+    number: int,
+    position: int,
+    old: int,
+    stay: Any,
+    factors: Weights,
+    weights: Weights,
+    own: Indices,
+    map_starts: Indices,
+    maps: Indices,
+    leaving: Weights,
+) -> Any:
+    """The same where some cliques hold a level: a record counts in the cell of every value in the group of its own."""
+    if side_by_side:
+        for block in range(0, number, _LANES):
+            _multiply(live, cells, block, position, weights)
+    else:
+        weights[:number] = 1
+        for part in range(len(apart)):
+            begin, step, start = cells[part, position], apart[part], map_starts[part]
+            for value in range(number):
+                weights[value] *= live[begin + np.uint32((maps[start + value] if start >= 0 else value) * step)]
+    weights[old] *= stay
+    for part in range(len(apart)):
+        start = map_starts[part]
+        if start >= 0:
+            group, without = maps[start + old], leaving[own[part]]
+            for value in range(number):
+                if maps[start + value] == group:
+                    weights[value] *= without
+    if len(factors) > 0:
+        for value in range(number):
+            weights[value] *= factors[value]
+    total = np.float32(0)
+    for value in range(number):
+        total += weights[value]
+    if total > np.float32(_MIN_SUM) and total < np.float32(_MAX_SUM):
+        return total
+    return _weigh_rescaled(
+        live, cells, apart, side_by_side, number, position, old, stay, factors, weights, own, map_starts, maps, leaving
+    )
 
 
 @compile_kernel
@@ -302,12 +439,17 @@ def _weigh_rescaled(
     live: Weights,
     cells: NDArray[np.uint32],
     apart: Indices,
+    side_by_side: bool,
     number: int,
     position: int,
     old: int,
     stay: Any,
     factors: Weights,
     weights: Weights,
+    own: Indices,
+    map_starts: Indices,
+    maps: Indices,
+    leaving: Weights,
 ) -> Any:
     """The same with the largest weight scaled to 1 after every clique."""
     for value in range(number):
@@ -318,8 +460,12 @@ def _weigh_rescaled(
     weights[old] *= stay
     for part in range(len(apart)):
         begin, step, largest = cells[part, position], np.uint32(apart[part]), np.float32(0)
+        start = map_starts[part] if len(map_starts) > 0 else -1
         for value in range(number):
-            weights[value] *= live[begin + np.uint32(value) * step]
+            group = maps[start + value] if start >= 0 and not side_by_side else value
+            weights[value] *= live[begin + np.uint32(group) * step]
+            if start >= 0 and maps[start + value] == maps[start + old]:
+                weights[value] *= leaving[own[part]]
             largest = max(largest, weights[value])
         if largest > 0:
             for value in range(number):

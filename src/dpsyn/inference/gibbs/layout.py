@@ -11,13 +11,18 @@ from numpy.typing import NDArray
 from dpsyn.errors import InternalError
 
 CliqueIndices = tuple[int, ...]
-"""The attributes of a clique as indices, the one with most values last: sweeps read along it."""
+"""The variables of a clique as indices, the one with most values last: sweeps read along it.
+
+A variable is an attribute, or a level of one: its values merged into groups. Attributes come first."""
 
 CellValues = NDArray[np.float64]
 """One number for each cell of each clique, clique after clique, each in row-major order."""
 
 Indices = NDArray[np.int64]
-SweepIndices = tuple[Indices, Indices, Indices, Indices, Indices, Indices, Indices, Indices, Indices]
+SweepIndices = tuple[
+    Indices, Indices, Indices, Indices, Indices, Indices, Indices, Indices, Indices, Indices, Indices, Indices, Indices,
+    Indices, Indices,
+]  # fmt: skip
 
 Columns = NDArray[np.unsignedinteger]
 """Records as attributes × records, of the type that `column_type` returns."""
@@ -26,12 +31,31 @@ _MAX_LAYOUT_CELLS = 2**31
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Level:
+    """An attribute with its values merged into groups, as coarse tables count it.
+
+    Attributes:
+        attribute: the index of the attribute.
+        group_of: the group of each of its values.
+    """
+
+    attribute: int
+    group_of: Indices
+
+    @property
+    def size(self) -> int:
+        """The number of groups."""
+        return int(self.group_of.max()) + 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class CliqueLayout:
-    """Cliques over attributes of given sizes, and the index arrays of the kernels.
+    """Cliques over attributes of given sizes, or levels of them, and the index arrays of the kernels.
 
     Attributes:
         sizes: the number of values of each attribute.
-        cliques: the attributes of each clique; each attribute is in at least one.
+        levels: the levels, the variables that follow the attributes.
+        cliques: the variables of each clique; each attribute is in at least one.
         target_count: the number of target cliques, whose counts are known. They come first; the others hold factors,
             which are known without counts.
         offsets: the position of each clique's first cell, and the end of the last clique.
@@ -40,6 +64,7 @@ class CliqueLayout:
     """
 
     sizes: tuple[int, ...]
+    levels: tuple[Level, ...]
     cliques: tuple[CliqueIndices, ...]
     target_count: int
     offsets: Indices
@@ -48,18 +73,24 @@ class CliqueLayout:
 
     @classmethod
     def of(
-        cls, sizes: Sequence[int], cliques: Sequence[CliqueIndices], factor_cliques: Sequence[CliqueIndices] = ()
+        cls,
+        sizes: Sequence[int],
+        cliques: Sequence[CliqueIndices],
+        factor_cliques: Sequence[CliqueIndices] = (),
+        levels: Sequence[Level] = (),
     ) -> CliqueLayout:
         """The layout of target cliques and then of cliques of factors, in this order."""
         target_count, cliques = len(cliques), [*cliques, *factor_cliques]
-        shapes = [[sizes[axis] for axis in clique] for clique in cliques]
+        all_sizes = [*sizes, *(level.size for level in levels)]
+        attribute_of = [*range(len(sizes)), *(level.attribute for level in levels)]
+        shapes = [[all_sizes[variable] for variable in clique] for clique in cliques]
         cells = [int(np.prod(shape)) for shape in shapes]
         if sum(cells) > _MAX_LAYOUT_CELLS:
             raise InternalError(
                 f"a model of {sum(cells)} cells is too large to fit; the maximum is {_MAX_LAYOUT_CELLS}"
             )
-        if {axis for clique in cliques for axis in clique} != set(range(len(sizes))):
-            raise InternalError("an attribute is in no clique of the model")
+        if {attribute_of[variable] for clique in cliques for variable in clique} != set(range(len(sizes))):
+            raise InternalError("an attribute is in no table of the model")
         strides = [[int(np.prod(shape[axis + 1 :])) for axis in range(len(shape))] for shape in shapes]
         offsets = _offsets(cells)
         counting = (
@@ -68,8 +99,8 @@ class CliqueLayout:
             _concatenate(strides),
             offsets,
         )
-        sweeping = _sweep_indices(sizes, cliques, strides, offsets)
-        return cls(tuple(sizes), tuple(cliques), target_count, offsets, counting, sweeping)
+        sweeping = _sweep_indices(sizes, levels, cliques, strides, offsets)
+        return cls(tuple(sizes), tuple(levels), tuple(cliques), target_count, offsets, counting, sweeping)
 
     @property
     def lengths(self) -> Indices:
@@ -79,8 +110,29 @@ class CliqueLayout:
     @property
     def max_degrees(self) -> CellValues:
         """For each clique, the maximum over its attributes of the number of cliques that hold the attribute."""
-        degrees = np.bincount([axis for clique in self.cliques for axis in clique], minlength=len(self.sizes))
-        return np.array([degrees[list(clique)].max() for clique in self.cliques], np.float64)
+        attributes = [[self.attribute_of(variable) for variable in clique] for clique in self.cliques]
+        degrees = np.bincount([axis for axes in attributes for axis in axes], minlength=len(self.sizes))
+        return np.array([degrees[axes].max() for axes in attributes], np.float64)
+
+    def attribute_of(self, variable: int) -> int:
+        """The attribute that a variable is, or is a level of."""
+        return variable if variable < len(self.sizes) else self.levels[variable - len(self.sizes)].attribute
+
+    def size_of(self, variable: int) -> int:
+        """The number of values of a variable."""
+        return self.sizes[variable] if variable < len(self.sizes) else self.levels[variable - len(self.sizes)].size
+
+    def level_of(self, variable: int) -> Level | None:
+        """The level that a variable is; None for an attribute."""
+        return None if variable < len(self.sizes) else self.levels[variable - len(self.sizes)]
+
+    def add_levels(self, columns: Columns) -> Columns:
+        """Records with a row for each variable: their attributes, and the levels of these."""
+        extended = np.empty((len(self.sizes) + len(self.levels), columns.shape[1]), columns.dtype)
+        extended[: len(self.sizes)] = columns
+        for index, level in enumerate(self.levels, len(self.sizes)):
+            extended[index] = level.group_of.astype(columns.dtype)[columns[level.attribute]]
+        return extended
 
     @property
     def target_cells(self) -> int:
@@ -93,7 +145,7 @@ class CliqueLayout:
 
     def table(self, cells: CellValues, clique: int) -> CellValues:
         """The cells of one clique as a table; a view."""
-        shape = [self.sizes[axis] for axis in self.cliques[clique]]
+        shape = [self.size_of(variable) for variable in self.cliques[clique]]
         return cells[self.offsets[clique] : self.offsets[clique + 1]].reshape(shape)
 
     def sum_by_clique(self, cells: CellValues) -> CellValues:
@@ -125,25 +177,47 @@ def _concatenate(lists: Iterable[Iterable[int]]) -> Indices:
 
 
 def _sweep_indices(
-    sizes: Sequence[int], cliques: Sequence[CliqueIndices], strides: Sequence[Sequence[int]], offsets: Indices
+    sizes: Sequence[int],
+    levels: Sequence[Level],
+    cliques: Sequence[CliqueIndices],
+    strides: Sequence[Sequence[int]],
+    offsets: Indices,
 ) -> SweepIndices:
-    """For each attribute the cliques that hold it; for each of these its own stride and the strides of the others."""
-    holders: list[list[int]] = [[] for _ in sizes]
+    """For each attribute the cliques that hold it or a level of it; its own stride and the strides of the others."""
+    attribute_of = [*range(len(sizes)), *(level.attribute for level in levels)]
+    all_sizes = [*sizes, *(level.size for level in levels)]
+    map_starts = np.array([-1] * len(sizes) + [0] * len(levels), np.int64)
+    map_starts[len(sizes) :] = _offsets([len(level.group_of) for level in levels])[:-1]
+    holders: list[list[tuple[int, int]]] = [[] for _ in sizes]  # cliques, and positions of the variable in them
     for index, clique in enumerate(cliques):
-        for attribute in clique:
-            holders[attribute].append(index)
-    entries = [(attribute, index) for attribute, indices in enumerate(holders) for index in indices]
-    others = [
-        [axis for axis, member in enumerate(cliques[index]) if member != attribute] for attribute, index in entries
+        for position, variable in enumerate(clique):
+            holders[attribute_of[variable]].append((index, position))
+    entries = [holder for of_attribute in holders for holder in of_attribute]
+    others = [[axis for axis in range(len(cliques[index])) if axis != position] for index, position in entries]
+    variables = [cliques[index][position] for index, position in entries]
+    own_levels = [
+        [n for n, level in enumerate(levels) if level.attribute == attribute] for attribute in range(len(sizes))
     ]
     return (
         np.array(sizes, np.int64),
-        _offsets([len(indices) for indices in holders]),
-        _concatenate(holders),
-        np.array([strides[index][cliques[index].index(attribute)] for attribute, index in entries], np.int64),
-        np.array([offsets[index] for _, index in entries], np.int64),
-        np.array([offsets[index + 1] - offsets[index] for _, index in entries], np.int64),
+        _offsets([len(of_attribute) for of_attribute in holders]),
+        np.array([index for index, _ in entries], np.int64),
+        np.array([strides[index][position] for index, position in entries], np.int64),
+        np.array([offsets[index] for index, _ in entries], np.int64),
+        np.array(
+            [
+                (offsets[index + 1] - offsets[index]) // all_sizes[variable]
+                for (index, _), variable in zip(entries, variables, strict=True)
+            ],
+            np.int64,
+        ),
+        np.array([all_sizes[variable] for variable in variables], np.int64),
+        np.array([map_starts[variable] for variable in variables], np.int64),
+        np.concatenate([np.zeros(0, np.int64), *(level.group_of for level in levels)]).astype(np.int64),
         _offsets([len(axes) for axes in others]),
-        _concatenate([cliques[index][axis] for axis in axes] for (_, index), axes in zip(entries, others, strict=True)),
-        _concatenate([strides[index][axis] for axis in axes] for (_, index), axes in zip(entries, others, strict=True)),
+        _concatenate([cliques[index][axis] for axis in axes] for (index, _), axes in zip(entries, others, strict=True)),
+        _concatenate([strides[index][axis] for axis in axes] for (index, _), axes in zip(entries, others, strict=True)),
+        _offsets([len(of_attribute) for of_attribute in own_levels]),
+        _concatenate([[len(sizes) + n for n in of_attribute] for of_attribute in own_levels]),
+        np.array([map_starts[len(sizes) + n] for of_attribute in own_levels for n in of_attribute], np.int64),
     )

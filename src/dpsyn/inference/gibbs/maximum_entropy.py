@@ -14,15 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.errors import InternalError
 from dpsyn.inference.gibbs.chains import Chains, QuadraticPenalty, polish_chains, split_records
-from dpsyn.inference.gibbs.forest import Forest, build_forest
-from dpsyn.inference.gibbs.layout import CellValues, CliqueLayout
-from dpsyn.inference.gibbs.model import GibbsModel, LogFactors, build_log_factors
+from dpsyn.inference.gibbs.forest import Branch, Forest
+from dpsyn.inference.gibbs.layout import CellValues, CliqueLayout, Level
+from dpsyn.inference.gibbs.model import GibbsModel, LogFactors, build_initial_forest, build_log_factors, find_one_way
 from dpsyn.inference.gibbs.targets import Target, build_targets, estimate_total, expected_noise_distance
 from dpsyn.inference.methods import Gibbs
 from dpsyn.marginals import Estimate, Factor
@@ -67,14 +68,14 @@ def fit(
     Privacy: post-processing; it costs nothing.
     """
     options = options or Gibbs()
-    targets = build_targets(tables, names, sizes)
+    targets, levels = build_targets(tables, names, sizes)
     total = estimate_total(targets)
     records = records or int(np.clip(round(total), _MIN_FIT_RECORDS, MAX_FIT_RECORDS))
     if records < 1:
         raise InternalError(f"the number of records of a fit is {records}; it must be positive")
-    forest = build_forest([(target.indices, target.shrink_interaction()) for target in targets], len(names))
     log_factors = build_log_factors(factors, names, sizes)
-    layout = CliqueLayout.of(sizes, [target.indices for target in targets], log_factors.cliques)
+    layout = CliqueLayout.of(sizes, [target.indices for target in targets], log_factors.cliques, levels)
+    forest = build_initial_forest(targets, layout)
     base = _initial_parameters(layout, forest, targets, log_factors, options)
     stiffness = np.append(_stiffness(targets, total, records, options), np.ones(len(log_factors.cliques)))
     values = np.concatenate([*(target.values.ravel() for target in targets), np.zeros(len(log_factors.logs))])
@@ -193,17 +194,43 @@ def _initial_parameters(
 ) -> CellValues:
     """θ of the forest: the logarithm of the conditional of each branch, in the clique of its table.
 
-    The logarithms of factors are added in cliques of their own.
+    A branch from a table at a coarser level also has the distribution of the values inside each group; that is added in
+    a clique that holds the attribute itself. The logarithms of factors are added in cliques of their own.
     """
     parameters = np.zeros(layout.offsets[-1])
     for branch in forest.branches:
         clique = layout.cliques[branch.source]
-        kept = sorted(branch.family, key=clique.index)
+        attributes = [layout.attribute_of(variable) for variable in clique]
         pseudocount = max(0.5, options.pseudocount_sigmas * np.sqrt(targets[branch.source].variance))
-        logs = np.transpose(branch.log_conditional(pseudocount), [branch.family.index(axis) for axis in kept])
-        shape = [layout.sizes[axis] if axis in kept else 1 for axis in clique]
+        kept = sorted(branch.family, key=attributes.index)
+        coarse = branch if attributes == list(clique) else _coarse_branch(branch, targets[branch.source], attributes)
+        logs = np.transpose(coarse.log_conditional(pseudocount), [branch.family.index(axis) for axis in kept])
+        shape = [
+            layout.size_of(variable) if axis in kept else 1 for variable, axis in zip(clique, attributes, strict=True)
+        ]
         layout.table(parameters, branch.source)[...] += logs.reshape(shape)
+        for axis in branch.new:
+            if (level := layout.level_of(clique[attributes.index(axis)])) is not None:
+                _add_within_groups(parameters, layout, targets, level)
     empty: NDArray[np.bool_] = np.concatenate([target.surely_empty_cells().ravel() for target in targets])
     parameters[: layout.target_cells][empty] += _EMPTY_LOG_WEIGHT
     parameters[layout.target_cells :] = log_factors.logs
     return parameters
+
+
+def _coarse_branch(branch: Branch, target: Target, attributes: list[int]) -> Branch:
+    """The branch over the groups that its table counts."""
+    values = target.shrink_interaction()
+    projected = values.sum(axis=tuple(n for n, axis in enumerate(attributes) if axis not in branch.family))
+    left = [axis for axis in attributes if axis in branch.family]
+    return replace(branch, joint=np.transpose(projected, [left.index(axis) for axis in branch.family]))
+
+
+def _add_within_groups(parameters: CellValues, layout: CliqueLayout, targets: Sequence[Target], level: Level) -> None:
+    """Add the logarithm of each value's share of its group, in a clique that holds the attribute itself."""
+    source, counts = find_one_way(targets, level.attribute)
+    sums = np.bincount(level.group_of, counts)
+    shares = (counts + 0.5 / len(counts)) / (sums + 0.5)[level.group_of]
+    clique = layout.cliques[source]
+    shape = [-1 if variable == level.attribute else 1 for variable in clique]
+    layout.table(parameters, source)[...] += np.log(shares).reshape(shape)

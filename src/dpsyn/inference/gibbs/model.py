@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 from dpsyn.errors import InternalError
 from dpsyn.inference.gibbs.forest import Forest, build_forest
 from dpsyn.inference.gibbs.layout import CellValues, CliqueIndices, CliqueLayout, Columns, order_by_size
-from dpsyn.inference.gibbs.targets import build_targets, estimate_total, expected_noise_distance
+from dpsyn.inference.gibbs.targets import (
+    Target,
+    build_targets,
+    estimate_total,
+    expected_noise_distance,
+    find_variable,
+)
 from dpsyn.marginals import Clique, Estimate, Factor
 
 
@@ -61,7 +67,20 @@ class GibbsModel:
     def cliques(self) -> tuple[Clique, ...]:
         """The attributes of each target clique, in the order of their cells."""
         target_cliques = self.layout.cliques[: self.layout.target_count]
-        return tuple(tuple(self.names[axis] for axis in clique) for clique in target_cliques)
+        return tuple(tuple(self.names[self.layout.attribute_of(v)] for v in clique) for clique in target_cliques)
+
+    @property
+    def levels(self) -> tuple[Mapping[str, NDArray[np.int64]], ...]:
+        """For each target clique, the groups of the attributes that it holds at a coarser level."""
+        target_cliques = self.layout.cliques[: self.layout.target_count]
+        return tuple(
+            {
+                self.names[level.attribute]: level.group_of
+                for variable in clique
+                if (level := self.layout.level_of(variable)) is not None
+            }
+            for clique in target_cliques
+        )
 
     @property
     def log_weights(self) -> CellValues:
@@ -82,7 +101,7 @@ class GibbsModel:
         """
         counts = self.expected_counts(1)
         known = np.zeros(len(self.layout.cliques), np.bool_)
-        for index, clique in enumerate(self.layout.cliques[: self.layout.target_count]):
+        for index, clique in enumerate(self.layout.cliques[: self.layout.target_count]):  # a level is not its attribute
             if not allowed.keys() <= set(clique):
                 continue
             table = self.layout.table(counts, index)
@@ -96,13 +115,61 @@ class GibbsModel:
     def marginals(self) -> tuple[Estimate, ...]:
         """The model's own marginals of its target cliques, as counts of ``total`` records. Their noise is not known."""
         return tuple(
-            Estimate(clique, self.layout.table(self.expected_shares, index) * self.total, 0.0)
-            for index, clique in enumerate(self.cliques)
+            Estimate(clique, self.layout.table(self.expected_shares, index) * self.total, 0.0, levels)
+            for index, (clique, levels) in enumerate(zip(self.cliques, self.levels, strict=True))
         )
 
     def parameter_tables(self) -> Mapping[Clique, NDArray[np.float64]]:
         """The parameters of each target clique as a table."""
         return {clique: self.layout.table(self.parameters, index) for index, clique in enumerate(self.cliques)}
+
+
+# ── the initial forest ───────────────────────────────────────────────────────────────────────────────────────
+
+
+_MAX_FOREST_CELLS = 1_000_000
+"""The maximum number of cells of a table of the forest, over the values of all its attributes."""
+
+
+def build_initial_forest(targets: Sequence[Target], layout: CliqueLayout) -> Forest:
+    """The forest of the targets' tables; tables at coarser levels are expanded to the values of their attributes.
+
+    Inside a group, values are distributed as in the attribute's own table, whatever the other attributes are. Tables
+    that would be too large then are left out.
+    """
+    tables, sources = [], []
+    for index, target in enumerate(targets):
+        attributes = [layout.attribute_of(variable) for variable in target.indices]
+        if int(np.prod([layout.sizes[axis] for axis in attributes])) > _MAX_FOREST_CELLS and len(attributes) > 1:
+            continue
+        values = target.shrink_interaction()
+        for axis, variable in enumerate(target.indices):
+            if (level := layout.level_of(variable)) is not None:
+                values = _expand_groups(values, axis, level.group_of, find_one_way(targets, level.attribute)[1])
+        tables.append((tuple(attributes), values))
+        sources.append(index)
+    forest = build_forest(tables, len(layout.sizes))
+    return Forest(tuple(replace(branch, source=sources[branch.source]) for branch in forest.branches))
+
+
+def find_one_way(targets: Sequence[Target], attribute: int) -> tuple[int, CellValues]:
+    """A target that holds an attribute itself, by its index, and the non-negative counts of the attribute in it."""
+    holders = [index for index, target in enumerate(targets) if attribute in target.indices]
+    if not holders:
+        raise InternalError("an attribute is in the tables of a model at coarser levels only")
+    index = min(holders, key=lambda index: targets[index].variance * targets[index].values.size)
+    values = targets[index].project_nonnegative()
+    axis = targets[index].indices.index(attribute)
+    return index, np.asarray(values.sum(axis=tuple(other for other in range(values.ndim) if other != axis)))
+
+
+def _expand_groups(values: CellValues, axis: int, group_of: NDArray[np.int64], counts: CellValues) -> CellValues:
+    """A table with an axis of groups expanded to the values of the groups, in proportion to their counts."""
+    members = np.bincount(group_of)
+    sums = np.bincount(group_of, counts)
+    shares = np.where(sums[group_of] > 0, counts / np.maximum(sums[group_of], 1e-300), 1 / members[group_of])
+    shape = [-1 if other == axis else 1 for other in range(values.ndim)]
+    return np.take(values, group_of, axis=axis) * shares.reshape(shape)
 
 
 # ── factors: combinations that are impossible, or only partly possible ───────────────────────────────────────
@@ -147,7 +214,7 @@ def restore_model(
     tables: Sequence[Estimate],
     names: Sequence[str],
     sizes: Sequence[int],
-    cliques: Sequence[Clique],
+    cliques: Sequence[tuple[Clique, Mapping[str, NDArray[np.int64]]]],
     parameters: CellValues,
     expected_shares: CellValues,
     factors: Sequence[Factor] = (),
@@ -159,7 +226,7 @@ def restore_model(
         names: the attributes.
         sizes: the number of values of each attribute.
         cliques: the target cliques in the order of the stored numbers, each with the attributes in the order of its
-            axes.
+            axes, and the groups of those at a coarser level.
         parameters: θ of each cell.
         expected_shares: the expected share of each cell.
         factors: the factors of the fit.
@@ -167,13 +234,17 @@ def restore_model(
     if not (np.isfinite(parameters).all() and np.isfinite(expected_shares).all() and (expected_shares >= 0).all()):
         raise InternalError("a fitted model has a number that is not finite, or a negative expected count")
     axes = {name: axis for axis, name in enumerate(names)}
-    targets, log_factors = build_targets(tables, names, sizes), build_log_factors(factors, names, sizes)
+    (targets, levels), log_factors = build_targets(tables, names, sizes), build_log_factors(factors, names, sizes)
     total = estimate_total(targets)
-    target_cliques = [tuple(axes[name] for name in clique) for clique in cliques]
+    target_cliques = [
+        tuple(find_variable(axes[name], groups.get(name), sizes, levels) for name in clique)
+        for clique, groups in cliques
+    ]
+    layout = CliqueLayout.of(sizes, target_cliques, log_factors.cliques, levels)
     return GibbsModel(
         names=tuple(names),
-        layout=CliqueLayout.of(sizes, target_cliques, log_factors.cliques),
-        forest=build_forest([(target.indices, target.shrink_interaction()) for target in targets], len(names)),
+        layout=layout,
+        forest=build_initial_forest(targets, layout),
         parameters=parameters,
         expected_shares=expected_shares,
         total=total,

@@ -103,7 +103,7 @@ def sample_chunk(
         soft = QuadraticPenalty(counts, np.where(known, options.sweep_stiffness, 0.0), options.max_force)
         for _ in range(options.conditional_sweeps):
             chains.sweep(model.log_weights, soft)
-        return columns
+        return chains.columns
     logs, counts = model.log_weights, model.expected_counts(rows)
     for _ in range(options.sampling_sweeps):
         chains.sweep(
@@ -112,7 +112,7 @@ def sample_chunk(
     polish_chains(chains, logs, counts, options)
     if alone and model.noise_distance < options.tighten_below_noise:
         tighten_chains(chains, logs, counts, options)
-    return columns
+    return chains.columns
 
 
 def _index_conditions(model: GibbsModel, where: ValueConditions) -> dict[int, NDArray[np.float64]]:

@@ -1,15 +1,15 @@
-"""The targets of a fit: tables of counts over indexed attributes, their total and their noise."""
+"""The targets of a fit: tables of counts over indexed attributes or levels of them, their total and their noise."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.errors import InternalError
-from dpsyn.inference.gibbs.layout import CliqueIndices, order_by_size
+from dpsyn.inference.gibbs.layout import CliqueIndices, Level, order_by_size
 from dpsyn.marginals import Estimate
 
 CountArray = NDArray[np.float64]
@@ -17,10 +17,10 @@ CountArray = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Target:
-    """A table of counts over attributes given by their indices.
+    """A table of counts over variables given by their indices.
 
     Attributes:
-        indices: the attributes, the one with most values last.
+        indices: the variables, attributes or levels, the one with most values last.
         values: the counts; some may be negative.
         variance: the variance of the noise of each cell.
     """
@@ -70,19 +70,57 @@ def _independence_table(counts: CountArray) -> CountArray:
     return table
 
 
-def build_targets(tables: Sequence[Estimate], names: Sequence[str], sizes: Sequence[int]) -> tuple[Target, ...]:
-    """One target for each set of attributes: tables of the same attributes are averaged by inverse variance."""
+def build_targets(
+    tables: Sequence[Estimate], names: Sequence[str], sizes: Sequence[int]
+) -> tuple[tuple[Target, ...], tuple[Level, ...]]:
+    """One target for each set of variables, and the levels among these.
+
+    Tables of the same attributes at the same levels are averaged by inverse variance.
+    """
     axes = {name: axis for axis, name in enumerate(names)}
+    levels = collect_levels([table.levels for table in tables], names, sizes)
+    all_sizes = [*sizes, *(level.size for level in levels)]
     targets: dict[CliqueIndices, Target] = {}
     for table in tables:
         if any(name not in axes for name in table.clique) or not table.clique:
             raise InternalError(f"a table of {', '.join(table.clique) or 'no attributes'} is not of this model")
-        clique = order_by_size((axes[name] for name in table.clique), sizes)
-        if tuple(sizes[axis] for axis in clique) != table.project([names[axis] for axis in clique]).shape:
+        variables = [find_variable(axes[name], table.levels.get(name), sizes, levels) for name in table.clique]
+        clique = order_by_size(variables, all_sizes)
+        values = np.transpose(table.values, [variables.index(variable) for variable in clique])
+        if tuple(all_sizes[variable] for variable in clique) != values.shape:
             raise InternalError(f"the table of {', '.join(table.clique)} does not fit the sizes of its attributes")
-        target = Target(clique, table.project([names[axis] for axis in clique]), table.variance)
+        target = Target(clique, values, table.variance)
         targets[clique] = _average_targets(targets[clique], target) if clique in targets else target
-    return tuple(targets[clique] for clique in sorted(targets, key=lambda clique: (len(clique), clique)))
+    ordered = sorted(targets, key=lambda clique: (len(clique), clique))
+    return tuple(targets[clique] for clique in ordered), levels
+
+
+def collect_levels(
+    groups: Sequence[Mapping[str, NDArray[np.int64]]], names: Sequence[str], sizes: Sequence[int]
+) -> tuple[Level, ...]:
+    """The distinct levels of tables, by attribute, the finest first."""
+    found = {
+        (names.index(name), group_of.astype(np.int64).tobytes()): Level(names.index(name), group_of.astype(np.int64))
+        for of_table in groups
+        for name, group_of in of_table.items()
+        if name in names
+    }
+    for level in found.values():
+        if len(level.group_of) != sizes[level.attribute]:
+            raise InternalError(f"a level of {names[level.attribute]!r} does not have a group for each of its values")
+    return tuple(found[key] for key in sorted(found, key=lambda key: (key[0], -found[key].size, key[1])))
+
+
+def find_variable(
+    attribute: int, group_of: NDArray[np.int64] | None, sizes: Sequence[int], levels: Sequence[Level]
+) -> int:
+    """The index of an attribute, or of the level of it with these groups."""
+    if group_of is None:
+        return attribute
+    for index, level in enumerate(levels, len(sizes)):
+        if level.attribute == attribute and np.array_equal(level.group_of, group_of):
+            return index
+    raise InternalError("a table has a level that the model lacks")
 
 
 def estimate_total(targets: Sequence[Target]) -> float:

@@ -94,14 +94,19 @@ class TableEntry(_ManifestEntry, frozen=True):
     clique: tuple[str, ...]
     values: MemberName
     variance: NotNegative
+    levels: dict[str, MemberName] = {}
 
 
 class DistributionEntry(_ManifestEntry, frozen=True):
-    """A maximum entropy model: its cliques, and arrays with a number for each cell, one clique after the other."""
+    """A maximum entropy model: its cliques, and arrays with a number for each cell, one clique after the other.
+
+    ``levels`` has an entry for each clique, or none if no clique holds an attribute at a coarser level.
+    """
 
     cliques: tuple[tuple[str, ...], ...]
     parameters: MemberName
     expected: MemberName
+    levels: tuple[dict[str, MemberName], ...] = ()
 
 
 class ModelEntry(_ManifestEntry, frozen=True):

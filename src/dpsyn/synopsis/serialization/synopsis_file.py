@@ -186,6 +186,7 @@ def _pack_model(model: Model, index_of: Mapping[int, int], arrays: _ArrayCollect
             clique=table.clique,
             values=arrays.add(f"model/table-{n}.npy", table.values, "<f8"),
             variance=table.variance,
+            levels=_pack_levels(table.levels, f"model/table-{n}", arrays),
         )
         for n, table in enumerate(model.tables, 1)
     )
@@ -203,9 +204,18 @@ def _pack_model(model: Model, index_of: Mapping[int, int], arrays: _ArrayCollect
     )
 
 
+def _pack_levels(levels: Mapping[str, NDArray[np.int64]], prefix: str, arrays: _ArrayCollection) -> dict[str, str]:
+    named = enumerate(sorted(levels.items()), 1)
+    return {name: arrays.add(f"{prefix}-level-{n}.npy", group_of, "<i8") for n, (name, group_of) in named}
+
+
 def _pack_distribution(distribution: GibbsModel, arrays: _ArrayCollection) -> DistributionEntry:
+    named = enumerate(distribution.levels, 1)
     return DistributionEntry(
         cliques=distribution.cliques,
+        levels=tuple(_pack_levels(groups, f"model/clique-{n}", arrays) for n, groups in named)
+        if any(distribution.levels)
+        else (),
         parameters=arrays.add("model/parameters.npy", distribution.parameters, "<f8"),
         expected=arrays.add("model/expected.npy", distribution.expected_shares, "<f8"),
     )
@@ -355,10 +365,7 @@ def _unpack_model(entry: ModelEntry, schema: Schema, recodings: Sequence[Recodin
     sizes = dict(recoding.origin)
     if entry.histograms.keys() != sizes.keys():
         raise _damage_error("its model does not have one histogram for each attribute")
-    tables = tuple(
-        Estimate(t.clique, archive.array(t.values, "<f8", _clique_shape(t.clique, recoding)), t.variance)
-        for t in entry.tables
-    )
+    tables = tuple(_unpack_table(table, recoding, archive) for table in entry.tables)
     histograms = {name: archive.array(file, "<f8", (sizes[name],)) for name, file in entry.histograms.items()}
     factors = build_constraint_factors(schema, recoding, histograms) if entry.distribution else ()
     return Model(
@@ -371,6 +378,27 @@ def _unpack_model(entry: ModelEntry, schema: Schema, recodings: Sequence[Recodin
         else None,
         synthesis=_unpack_synthesis(entry.synthesis),
     )
+
+
+def _unpack_table(entry: TableEntry, recoding: Recoding, archive: Archive) -> Estimate:
+    levels = _unpack_levels(entry.clique, entry.levels, recoding, archive)
+    values = archive.array(entry.values, "<f8", _level_shape(entry.clique, levels, recoding))
+    return Estimate(entry.clique, values, entry.variance, levels)
+
+
+def _unpack_levels(
+    clique: Clique, levels: Mapping[str, str], recoding: Recoding, archive: Archive
+) -> dict[str, NDArray[np.int64]]:
+    """The groups of the attributes that a table counts at a coarser level."""
+    sizes = dict(zip(clique, _clique_shape(clique, recoding), strict=True))
+    if not levels.keys() <= sizes.keys():
+        raise _damage_error(f"a table of {', '.join(clique)} has levels of other attributes")
+    return {name: _unpack_code_table(file, sizes[name], archive) for name, file in levels.items()}
+
+
+def _level_shape(clique: Clique, levels: Mapping[str, NDArray[np.int64]], recoding: Recoding) -> tuple[int, ...]:
+    sizes = zip(clique, _clique_shape(clique, recoding), strict=True)
+    return tuple(int(levels[name].max()) + 1 if name in levels else size for name, size in sizes)
 
 
 def _unpack_synthesis(data: dict[str, Any]) -> Synthesis:
@@ -387,6 +415,10 @@ def _unpack_distribution(
     factors: Sequence[Factor],
     archive: Archive,
 ) -> GibbsModel:
-    cells = sum(math.prod(_clique_shape(clique, recoding)) for clique in entry.cliques)
+    if entry.levels and len(entry.levels) != len(entry.cliques):
+        raise _damage_error("its distribution does not have levels for each clique")
+    named = zip(entry.cliques, entry.levels or [{}] * len(entry.cliques), strict=True)
+    cliques = [(clique, _unpack_levels(clique, levels, recoding, archive)) for clique, levels in named]
+    cells = sum(math.prod(_level_shape(clique, levels, recoding)) for clique, levels in cliques)
     parameters, expected = (archive.array(file, "<f8", (cells,)) for file in (entry.parameters, entry.expected))
-    return restore_model(tables, recoding.names, recoding.sizes, entry.cliques, parameters, expected, factors)
+    return restore_model(tables, recoding.names, recoding.sizes, cliques, parameters, expected, factors)
