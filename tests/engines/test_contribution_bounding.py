@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsyn.encoding import Codec, Recoding, column_codec_for
+from dpsyn.encoding.entry_parser import bytes_of_object
 from dpsyn.engines import kernels
 from dpsyn.engines.contribution_bounding import RowHasher, normalize_ids
 from dpsyn.errors import InternalError
@@ -311,3 +312,12 @@ def test_in_a_table_that_grows_between_two_readings_at_most_k_rows_still_count()
     (table,) = engine.count([(0, 1)], Recoding.fine(Codec(schema)))
 
     assert table.sum() == 2
+
+
+def test_entries_without_a_text_are_no_ids() -> None:
+    too_long = [10**5000, 10**5000 + 1]  # Python writes no text of them
+    objects = pa.array([bytes_of_object(entry) for entry in [*too_long, 7]], pa.large_binary())
+    durations = pa.array([2**62, 2**62 + 5], pa.duration("s"))
+
+    assert normalize_ids(objects, Identifier(name="id")).to_pylist() == [None, None, b"7"]
+    assert normalize_ids(durations, Identifier(name="id")).null_count == 2

@@ -35,7 +35,7 @@ from dpsyn.encoding import Codec, Recoding
 from dpsyn.engines import open_engine, open_table
 from dpsyn.errors import DPSynError
 from dpsyn.private import open_private
-from dpsyn.recipes import RECIPES
+from dpsyn.recipes import Direct
 from dpsyn.schema import Categorical, Integer, Schema
 from dpsyn.sources import encode_batches, open_source
 
@@ -73,7 +73,7 @@ SCHEMA = Schema.from_yaml(
         }
     )
 )
-RECIPE = RECIPES["independent"]()
+RECIPE = Direct(ways=1)  # what it measures is public; others choose marginals and cells by noisy counts
 BUDGET = RECIPE.plan_budget(SCHEMA, NO_NOISE, 1e-6)
 CODEC = Codec(SCHEMA)
 NAMES = SCHEMA.names
@@ -217,7 +217,7 @@ def read(data: Any) -> tuple[list[str], list[list[int]]]:
 
 
 def release(data: Any) -> list[str]:
-    """Whether a release happens, with all of its words and measurements."""
+    """Whether a release happens, with all of its words and what it measures; into which cells follows noisy counts."""
     words: list[str] = []
     with listening(words):
         try:
@@ -225,7 +225,7 @@ def release(data: Any) -> list[str]:
                 measured = RECIPE.measure(table, progress=lambda phase, _: words.append(phase))
         except DPSynError as error:
             return [*words, f"{type(error).__name__}: {error}"]
-    return [*words, "released", *(f"{m.clique} {m.counts.shape}" for r in measured.rounds for m in r.marginals)]
+    return [*words, "released", *sorted({str(m.clique) for r in measured.rounds for m in r.marginals})]
 
 
 def neighbors(build: Callable[[Any, Path], Any], cells: Sequence[Any], folder: Path) -> Iterator[tuple[Any, Any]]:

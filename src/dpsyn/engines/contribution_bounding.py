@@ -240,8 +240,8 @@ def normalize_ids(array: pa.Array, attribute: Attribute) -> pa.Array:
         pc.is_in(pc.ascii_lower(stripped), blanks), pc.or_(pc.is_in(stripped, nulls), pc.is_in(texts, nulls))
     )
     empty = pc.or_(empty, pc.greater(pc.binary_length(stripped), MAX_ID_BYTES).fill_null(False))
-    replaced = pc.match_substring(stripped.cast(pa.large_binary()), "\ufffd").fill_null(False)
-    empty = pc.or_(empty, replaced)
+    without_text = pc.match_substring(stripped.cast(pa.large_binary()), "\ufffd").fill_null(False)
+    empty = pc.or_kleene(empty, without_text)
     return pc.if_else(empty, pa.scalar(None, stripped.type), stripped).cast(pa.large_binary())
 
 

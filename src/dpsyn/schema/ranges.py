@@ -180,7 +180,7 @@ class Ranged(Attribute, frozen=True, kw_only=True):
 
     def _check_cuts(self) -> None:
         """Refuse bins, spikes and an ``other`` that are outside the range."""
-        for field in ("bins", "spikes"):
+        for field in ("bins", "spikes", "cuts"):
             given = getattr(self, field)
             if not isinstance(given, tuple | int | None):
                 raise SchemaError(f"{field} is {quote_argument(given)}; give a list of values", (field,))
