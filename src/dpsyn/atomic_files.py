@@ -105,9 +105,7 @@ def _acquire_lock(lock: Path, path: Path, wait: float) -> None:
     end = time.monotonic() + wait
     while True:
         try:
-            descriptor = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
-            with contextlib.suppress(OSError), open(descriptor, "w", encoding="utf-8") as file:
-                file.write(f"{os.getpid()} {socket.gethostname()}")  # on a full disk it locks without a name
+            _create_lock(lock)
             return
         except OSError as error:
             # Windows reports "denied" while a lock that was just removed is still open somewhere
@@ -120,6 +118,28 @@ def _acquire_lock(lock: Path, path: Path, wait: float) -> None:
         if time.monotonic() > end:
             raise OutputError(f"{path} is being edited by another command; if there is no such command, remove {lock}")
         time.sleep(0.01)
+
+
+def _create_lock(lock: Path) -> None:
+    """Create a lock file that names this process; a FileExistsError if there is one.
+
+    It is linked when it is complete, so a process that is killed never leaves a lock without a name. Where there are no
+    links, and on a full disk, it is created first.
+    """
+    complete = lock.with_name(f"{lock.name}.{secrets.token_hex(4)}")
+    try:
+        complete.write_text(f"{os.getpid()} {socket.gethostname()}", "utf-8")
+        os.link(complete, lock)
+        return
+    except FileExistsError:
+        raise
+    except OSError:
+        descriptor = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+    finally:
+        with contextlib.suppress(OSError):
+            complete.unlink(missing_ok=True)
+    with contextlib.suppress(OSError), open(descriptor, "w", encoding="utf-8") as file:
+        file.write(f"{os.getpid()} {socket.gethostname()}")
 
 
 def _is_abandoned(lock: Path) -> bool:
