@@ -239,4 +239,5 @@ def test_mistakes_on_the_command_line_are_reported_before_anything_is_charged(
     assert "there is no table or view 'nowhere'" in shown
     assert "secret-word" not in shown
     assert not Path("l.db").exists()
+    assert run(["ledger", "new", "l.db"]) == 0
     assert run(["synthesize", address, "--query", "people", "--recipe", "independent", "--rows", "9", *release]) == 0
