@@ -200,15 +200,19 @@ def test_an_estimated_number_of_rows_is_not_used_as_if_it_were_exact(table: Path
 RHO = Budget.for_guarantee(1, 1e-6).rho / 4
 
 
+class Stop(Exception):  # noqa: N818
+    """What interrupts a run."""
+
+
 def run_and_stop(folder: Path, data: Any, **options: Any) -> None:
     """A run that measures something and is interrupted."""
     with opened(data, journal=folder / "j", **options) as private:
         private.measure([("sex",)], [RHO])
-        raise KeyboardInterrupt
+        raise Stop
 
 
 def interrupted(folder: Path, data: Any, **options: Any) -> None:
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Stop):
         run_and_stop(folder, data, **options)
 
 
@@ -225,7 +229,7 @@ def test_a_run_is_resumed_with_the_same_query_however_it_is_written(table: Path,
     with pytest.raises(JournalError, match=r"different: the privacy unit, the query\."):
         resumed(tmp_path, table, query=WOMEN, protect="query rows")
     for query in (WOMEN, f"  {WOMEN.replace('SELECT', 'select')} ORDER BY age;"):
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(Stop):
             resumed(tmp_path, table, query=query)
 
 
@@ -243,7 +247,7 @@ def test_a_run_is_not_resumed_with_a_file_that_changed(table: Path, tmp_path: Pa
         resumed(tmp_path, table)
     os.utime(table, ns=(status.st_mtime_ns, status.st_mtime_ns))
     (tmp_path / "moved").mkdir()
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Stop):
         resumed(tmp_path, table.rename(tmp_path / "moved" / "people.csv"))
 
 
@@ -263,7 +267,7 @@ def test_a_frame_is_recognized_by_its_columns(tmp_path: Path) -> None:
 
     with pytest.raises(JournalError, match="different: the table"):
         resumed(tmp_path, frame.append_column("more", pa.array([1, 2])))
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Stop):
         resumed(tmp_path, frame)
 
 
