@@ -65,7 +65,7 @@ def change_step(variant: str, table: Table, seed: int) -> Iterator[None]:
         "errors predicted as c·σ·√(2/π)": patch(
             "dpsyn.selection.marginal_selection.norm_sub", lambda values, _: values
         ),
-        "scores not shrunk": patch("dpsyn.recipes.adaptive_selection.shrink_scores", lambda scores, _: scores),
+        "scores not shrunk": patch("dpsyn.recipes.scoring.shrink_scores", lambda scores, _: scores),
         "rare values sampled by clipped counts": patch(
             "dpsyn.inference.fit.posterior_mean_counts", lambda values, _: np.maximum(values, 0.0)
         ),

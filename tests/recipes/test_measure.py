@@ -16,10 +16,11 @@ import dpsyn
 from dpsyn.accounting import Budget, Ledger
 from dpsyn.errors import BudgetError, LedgerError, SchemaError, UserError
 from dpsyn.private import ReleaseLimits, open_private
-from dpsyn.recipes import RECIPES, DPSyn, adaptive_selection
+from dpsyn.recipes import RECIPES, DPSyn
+from dpsyn.recipes.candidates import Candidates
 from dpsyn.schema import Categorical, Identifier, Integer, JointAttribute, Open, Real, Schema, UnitDeclaration
 from dpsyn.schema.relations import NeighboringRelation
-from dpsyn.selection import MarginalChoice, select_marginals
+from dpsyn.selection import MarginalChoice
 
 NO_NOISE = 10**6
 """An ε at which the noise is far below one row."""
@@ -115,19 +116,20 @@ def test_pairs_are_looked_at_again_where_the_first_ones_tell_more_than_their_noi
 
 def test_triples_are_scored_where_half_of_the_budget_pays_for_no_pair(monkeypatch: pytest.MonkeyPatch) -> None:
     """With three independent attributes and 4 000 rows at ε = 1 it is so in one release of a hundred."""
-    choices: list[MarginalChoice] = []
+    rhos: list[float] = []
+    choose = Candidates.choose
 
-    def choose(*given: Any, **options: Any) -> MarginalChoice:
+    def choose_nothing_with_half(self: Candidates, rho: float, one_way: Any) -> MarginalChoice:
+        rhos.append(rho)
         nothing = MarginalChoice(np.empty(0, np.int64), np.empty(0))
-        choices.append(nothing if len(choices) == 1 else select_marginals(*given, **options))
-        return choices[-1]
+        return nothing if rho == rhos[0] / 2 else choose(self, rho, one_way)
 
-    monkeypatch.setattr(adaptive_selection, "select_marginals", choose)
+    monkeypatch.setattr(Candidates, "choose", choose_nothing_with_half)
     table = pa.table({name: np.random.default_rng(ord(name)).integers(0, 2, 4_000) for name in "abc"})
 
     (release,) = dpsyn.measure(table, codes(a=2, b=2, c=2), 100.0, allow_large_epsilon=True).releases
 
-    assert [len(choice.positions) > 0 for choice in choices[:2]] == [True, False]
+    assert rhos[0] / 2 in rhos
     assert [len(scores.cliques) for scores in release.scores] == [3, 4]
 
 

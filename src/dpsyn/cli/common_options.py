@@ -83,6 +83,15 @@ _OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
             f"times, {DEFAULT_WEIGHT:g} times by default. May be given several times.",
         },
     ),
+    "target": (
+        ("--target", "predicted"),
+        {
+            "metavar": "NAME",
+            "help": "The attribute that others will be used to predict, such as a label: marginals with it, also of "
+            f"three to five attributes, get a larger part of the budget. Its weight is {DEFAULT_WEIGHT:g} unless "
+            "--weight gives another one.",
+        },
+    ),
     "plan": (
         ("--plan",),
         {
@@ -191,7 +200,7 @@ _OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     ),
 }
 
-RECIPE_OPTIONS = ("recipe", "set", "weight", "plan")
+RECIPE_OPTIONS = ("recipe", "set", "target", "weight", "plan")
 LEDGER_OPTIONS = ("ledger", "dataset")
 RELEASE_OPTIONS = (
     *("data", "schema", "epsilon", "delta", "allow_large_epsilon", *RECIPE_OPTIONS, *LEDGER_OPTIONS),

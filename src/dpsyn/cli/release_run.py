@@ -223,6 +223,7 @@ def measure_table(
     recipe: str | None = None,
     settings: Sequence[str] = (),
     weights: Sequence[str] = (),
+    predicted: str | None = None,
     plan: Path | None = None,
     **options: Any,
 ) -> Synopsis:
@@ -235,7 +236,9 @@ def measure_table(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore" if quiet else "always", UserWarning)
         warnings.showwarning = _print_note
-        return dpsyn.measure(data, public, epsilon, recipe=chosen, journal=journal, progress=progress, **options)
+        return dpsyn.measure(
+            data, public, epsilon, recipe=chosen, target=predicted, journal=journal, progress=progress, **options
+        )
 
 
 def _note_resources(data: str, schema: Schema, recipe: Recipe, options: Mapping[str, Any]) -> None:

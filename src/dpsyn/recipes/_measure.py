@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,11 +14,12 @@ from dpsyn.accounting.certificate import describe_query
 from dpsyn.encoding.dataframes import detect_output_format
 from dpsyn.errors import LedgerError, SchemaError, UserError, quote_argument
 from dpsyn.inference import FIRST_RUN_NOTE, Release, fit_model, is_first_run
+from dpsyn.options import list_options
 from dpsyn.private import PrivateTable, Protect, ResourceEstimate, estimate_reading, open_private
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.recipes.base import Recipe
 from dpsyn.recipes.dpsyn import DPSyn
-from dpsyn.recipes.registry import find_recipe
+from dpsyn.recipes.registry import RECIPES, find_recipe
 from dpsyn.schema import Open, Ranged, Schema
 from dpsyn.synopsis import Synopsis
 
@@ -34,6 +36,7 @@ def measure(
     delta: float | None = None,
     allow_large_epsilon: bool = False,
     recipe: Recipe | str = DEFAULT_RECIPE,
+    target: str | None = None,
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
     query: str | None = None,
@@ -63,6 +66,8 @@ def measure(
         allow_large_epsilon: allow an ε above 20, which is no meaningful guarantee; the certificate then says so.
         recipe: the algorithm that decides what to measure, as an object with its options, such as
             ``PrivSyn(rare_rows=800)``, or by name, with default options.
+        target: an attribute that others will be used to predict, for recipes with such an option. Public: choose it
+            without looking at the data.
         ledger: where the guarantee and every measurement is recorded; without one, this release is accounted alone.
         dataset: its name in the ledger, if not that of the schema.
         query: a SELECT, or the name of a table, of a database; or a SELECT on files, called ``data``. It becomes part
@@ -77,7 +82,7 @@ def measure(
         resume: continue the run whose journal this is.
         progress: called with what is going on.
     """
-    recipe = _coerce_recipe(recipe)
+    recipe = _declare_target(_coerce_recipe(recipe), target)
     schema = Schema.coerce(schema)
     schema = schema if dataset is None else msgspec.structs.replace(schema, dataset=dataset)
     previous = Synopsis.load(extend) if isinstance(extend, str | Path) else extend
@@ -159,6 +164,28 @@ def _coerce_recipe(recipe: object) -> Recipe:
     if not isinstance(recipe, Recipe):
         raise UserError(f"recipe is {quote_argument(recipe)}; give the name of a recipe or an object such as DPSyn()")
     return recipe
+
+
+def _declare_target(recipe: Recipe, target: str | None) -> Recipe:
+    """The recipe with a target; its own stays if none is given."""
+    if target is None:
+        return recipe
+    if not takes_target(type(recipe)):
+        able = [name for name, kind in RECIPES.items() if takes_target(kind)]
+        raise UserError(f"recipe {recipe.name!r} has no target; leave it out, or use recipe {' or '.join(able)}")
+    own = recipe.to_data().get("target")
+    if own not in (None, target):
+        raise UserError(
+            f"the recipe has the target {quote_argument(own)}, and target={quote_argument(target)} is given, too; give "
+            "one of them"
+        )
+    options: dict[str, Any] = {"target": target}
+    return replace(recipe, **options)
+
+
+def takes_target(recipe: type[Recipe]) -> bool:
+    """Whether a recipe has the option ``target``."""
+    return any(option.path == "target" for option in list_options(recipe))
 
 
 def _identify_run(recipe: Recipe, previous: Synopsis | None) -> dict[str, Any]:

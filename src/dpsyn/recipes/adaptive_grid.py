@@ -83,13 +83,7 @@ def refine_bins(
     """
     finer = finer_attributes(table.schema)
     halves = {name: split_exactly(rho, [1, 1]) if name in finer else (rho, Fraction(0)) for name, rho in rhos.items()}
-    groups = {name: _group_cells(table, rounds, name, _noise_std(table, halves[name][0])) for name in finer}
-    recoding = initial_recoding(table.schema)
-    columns = tuple(replace(c, tables=(groups[c.name],)) if c.name in groups else c for c in recoding.columns)
-    recoding = Recoding(columns, recoding.origin)
-    column_rho = _sum_over_columns(recoding, {name: first for name, (first, _) in halves.items()})
-    marginals = table.recode(recoding).measure(list(column_rho), list(column_rho.values()))
-    rounds = (*rounds, MeasurementRound(recoding, tuple(marginals)))
+    rounds, groups = measure_groups(table, rounds, {name: first for name, (first, _) in halves.items()})
     if not finer:
         return table, rounds
 
@@ -105,6 +99,25 @@ def refine_bins(
     cliques: list[Clique] = [(name,) for name in finer]
     marginals = refined.recode(leaves).measure(cliques, [halves[name][1] for name in finer])
     return refined, (*rounds, MeasurementRound(leaves, tuple(marginals)))
+
+
+def measure_groups(
+    table: PrivateTable, rounds: Sequence[MeasurementRound], rhos: Mapping[str, Fraction]
+) -> tuple[tuple[MeasurementRound, ...], dict[str, Codes]]:
+    """Measure some attributes once more, numbers and dates over groups of cells; returns all rounds, and the groups.
+
+    Privacy: spends the sum of ``rhos``.
+    """
+    finer = [name for name in finer_attributes(table.schema) if name in rhos]
+    groups = {name: _group_cells(table, rounds, name, _noise_std(table, rhos[name])) for name in finer}
+    recoding = initial_recoding(table.schema)
+    columns = tuple(replace(c, tables=(groups[c.name],)) if c.name in groups else c for c in recoding.columns)
+    recoding = Recoding(columns, recoding.origin)
+    names = [name for name, _ in recoding.origin]
+    kept = [c for c in columns if all(names[source] in rhos for source in c.sources)]
+    column_rho = _sum_over_columns(Recoding(tuple(kept), recoding.origin), rhos)
+    marginals = table.recode(recoding).measure(list(column_rho), list(column_rho.values()))
+    return (*rounds, MeasurementRound(recoding, tuple(marginals))), groups
 
 
 def refine_rounds(rounds: Sequence[MeasurementRound], coarser: Schema, finer: Schema) -> tuple[MeasurementRound, ...]:

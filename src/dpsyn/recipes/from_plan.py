@@ -39,6 +39,9 @@ from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.recipes.adaptive_selection import (
     AdaptiveSelection,
+    Prepared,
+    Priorities,
+    check_target,
     check_weights,
     count_selection_passes,
     select_and_measure,
@@ -73,6 +76,7 @@ class Planned(Recipe):
             marginals matter. Public: make it without looking at the data, or from what was released.
         selection: how further marginals are selected, if the plan leaves budget for that.
         weights: how much errors in marginals with an attribute count; the plan's own weights take precedence.
+        target: an attribute that is to be predicted from the others; for what is selected, as in recipe ``dpsyn``.
     """
 
     name: ClassVar[str] = "planned"
@@ -81,6 +85,7 @@ class Planned(Recipe):
     plan: Plan = text_option(Plan(), parse=Plan.load, type_words="FILE", to_data=msgspec.to_builtins)  # noqa: RUF009 -- frozen
     selection: AdaptiveSelection = AdaptiveSelection()  # noqa: RUF009 -- frozen
     weights: Mapping[str, float] = field(default_factory=dict)
+    target: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -93,6 +98,7 @@ class Planned(Recipe):
             raise UserError("a plan cannot extend a synopsis yet; measure the table anew, or use another recipe")
         self.plan.check(schema)
         check_weights(self.weights, schema)
+        check_target(self.target, schema)
 
     def plan_budget(self, schema: Schema, epsilon: float, delta: float) -> Budget:
         """The budget with the pure steps that the plan's Laplace marginals need."""
@@ -125,13 +131,12 @@ class Planned(Recipe):
             return frozenset(clique) not in measured and state.resolved.allows(clique)
 
         return select_and_measure(
-            state.table,
-            state.measurements(),
+            Prepared(state.table, state.measurements()),
             previous,
             state.shares.selection,
             self.selection,
             progress,
-            weights={**self.weights, **state.resolved.weights},
+            priorities=Priorities(weights={**self.weights, **state.resolved.weights}, target=self.target),
             is_allowed=is_allowed,
         )
 

@@ -10,7 +10,7 @@ from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.recipes.adaptive_grid import may_divide_cells
 from dpsyn.recipes.base import Measurements, Recipe
-from dpsyn.recipes.one_way import count_adaptive_passes, measure_one_way_in_rounds
+from dpsyn.recipes.one_way import count_adaptive_passes, divide_by_mass, measure_one_way_in_rounds
 from dpsyn.schema import Schema
 
 
@@ -35,7 +35,7 @@ class Independent(Recipe):
         """
         progress("measuring every attribute", 0.0)
         table, rounds = measure_one_way_in_rounds(table, table.budget.rho, divide_cells=previous is None)
-        recoding = previous.model.recoding if previous else table.recoding
+        recoding = previous.model.recoding if previous else divide_by_mass(table, rounds, table.recoding)[0]
         return Measurements(schema=table.schema, recoding=recoding, rounds=rounds, row_count=table.public_row_count())
 
     def max_passes(self, schema: Schema) -> int:

@@ -20,7 +20,7 @@ from dpsyn.inference import (
     estimate_one_way,
     estimate_row_count,
 )
-from dpsyn.marginals import Clique
+from dpsyn.marginals import Clique, Estimate
 from dpsyn.private import MAX_COUNTED_CELLS, PrivateTable, ReleaseLimits, initial_recoding
 from dpsyn.recipes.adaptive_grid import finer_attributes, measure_bins, refine_bins
 from dpsyn.schema import Open, Ranged, Schema
@@ -184,12 +184,13 @@ MAX_LEVEL_CODES = 32
 
 def divide_by_mass(
     table: PrivateTable, rounds: tuple[MeasurementRound, ...], recoding: Recoding
-) -> tuple[Recoding, dict[str, Levels]]:
+) -> tuple[Recoding, dict[str, Levels], dict[str, Estimate]]:
     """Divide numbers and dates into codes of about equal mass, with nested levels, from their released histograms.
 
-    They have as many codes as noise supports, at most 32.
+    They have as many codes as noise supports, at most 32. Returns the recoding, the levels of attributes with several,
+    and the counts of 32 codes, whether or not noise supports them.
     """
-    codec, levels = Codec(table.schema), {}
+    codec, levels, finest = Codec(table.schema), {}, {}
     releases = [Release(rounds)]
     for index, column in enumerate(recoding.columns):
         attribute = codec.attributes[column.sources[0]]
@@ -198,13 +199,15 @@ def divide_by_mass(
         histogram = combine_one_way(releases, codec.domain, attribute.name)
         weights = Grouping(histogram.atom_of).sums(histogram.to_weights(uniform_weights(attribute)))
         apart = [int(histogram.atom_of[-1])] if attribute.has_missing else []
-        finest = equal_mass_levels(weights, MAX_LEVEL_CODES, apart=apart)
-        std = math.sqrt(float(histogram.sum_atoms(finest.codes.group_of)[1].mean()))
+        codes = equal_mass_levels(weights, MAX_LEVEL_CODES, apart=apart).codes
+        variance = float(histogram.sum_atoms(codes.group_of)[1].mean())
+        finest[column.name] = Estimate((column.name,), codes.sums(weights), variance)
+        std = math.sqrt(variance)
         found = equal_mass_levels(weights, MAX_LEVEL_CODES, apart=apart, min_mass=LEVEL_SIGMAS * std)
         levels[column.name] = found
         divided = replace(column, tables=(found.codes.group_of[histogram.atom_of],))
         recoding = replace(recoding, columns=(*recoding.columns[:index], divided, *recoding.columns[index + 1 :]))
-    return recoding, {name: found for name, found in levels.items() if len(found.groups) > 1}
+    return recoding, {name: found for name, found in levels.items() if len(found.groups) > 1}, finest
 
 
 def measurable_pairs(table: PrivateTable) -> list[Clique]:

@@ -5,7 +5,14 @@ Post-processing: it costs no privacy budget.
 
 from dpsyn.selection.basis_sets import MAX_BASIS_ITEMS, build_basis_sets
 from dpsyn.selection.covering_design import BlockCapacity, build_covering_design
-from dpsyn.selection.marginal_selection import MarginalChoice, select_marginals, shrink_scores
+from dpsyn.selection.marginal_selection import (
+    MarginalChoice,
+    PredictedErrors,
+    add_background,
+    predict_errors,
+    select_marginals,
+    shrink_scores,
+)
 from dpsyn.selection.merge import MergedMarginals, merge_marginals
 from dpsyn.selection.pair_selection import CELL_POWER, combine_pairs, select_pairs
 from dpsyn.selection.views import (
@@ -27,15 +34,18 @@ __all__ = [
     "CoveringViews",
     "MarginalChoice",
     "MergedMarginals",
+    "PredictedErrors",
     "RandomViews",
     "ViewNoise",
     "ViewScheme",
     "ViewSelection",
+    "add_background",
     "build_basis_sets",
     "build_covering_design",
     "combine_pairs",
     "merge_marginals",
     "parse_views",
+    "predict_errors",
     "select_marginals",
     "select_pairs",
     "select_views",

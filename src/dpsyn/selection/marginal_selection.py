@@ -98,6 +98,31 @@ class MarginalChoice:
     errors: NDArray[np.float64]
 
 
+def add_background(errors: NDArray[np.float64], background: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What marginals are off by if their one-way tables are off by ``background``, too: the mean of two resolutions.
+
+    At a fine resolution, independent errors add up like standard deviations, so that a weak dependence matters little
+    where one-way tables are poor. At a coarse one, where people look at correlations, the background does not count.
+    """
+    total: NDArray[np.float64] = (errors + np.hypot(errors, background)) / 2
+    return total
+
+
+def predict_errors(
+    tables: Sequence[NDArray[np.float64]],
+    rho: float,
+    *,
+    sensitivity: float = 1.0,
+    importance: NDArray[np.float64] | None = None,
+) -> PredictedErrors:
+    """The predicted errors of tables that share a budget of at most ρ, whichever of them are measured."""
+    cells = np.array([table.size for table in tables], np.int64)
+    weights = (cells if importance is None else importance * cells) ** CELL_POWER
+    finest = sensitivity * math.sqrt(1 / (2 * rho))
+    coarsest = finest * math.sqrt(weights.sum() / weights.min())
+    return PredictedErrors.simulate(tables, np.geomspace(finest, max(coarsest, 2 * finest), SIMULATED_NOISE_SCALES))
+
+
 def select_marginals(
     scores: NDArray[np.float64],
     model_tables: Sequence[NDArray[np.float64]],
@@ -106,15 +131,20 @@ def select_marginals(
     sensitivity: float = 1.0,
     max_total_cells: int,
     importance: NDArray[np.float64] | None = None,
+    lost: NDArray[np.float64] | None = None,
+    background: NDArray[np.float64] | None = None,
+    predicted: PredictedErrors | None = None,
     noise_factor: Callable[[NDArray[np.int64]], float] = lambda _: 1.0,
     alternatives: NDArray[np.int64] | None = None,
 ) -> MarginalChoice:
     """Select the marginals to measure with a budget of ρ.
 
-    The gain of a measured marginal is its score, ‖counts − model‖₁, minus the predicted error of its noise. Budgets are
-    in proportion to the weights (importance·cells)^(2/3), which minimizes the weighted sum of c/√ρ. For each of several
-    total weights, hence for each noise level, marginals with a positive gain are selected by gain per weight until the
-    total is reached. The noise level with the largest total gain wins.
+    Without a measurement, a marginal is off by its score, ‖counts − model‖₁; with it, by the predicted error of its
+    noise and what its level loses. Both come on top of a background of errors that stay in any case (see
+    ``add_background``). The gain is the difference. Budgets are in proportion to the weights (importance·cells)^(2/3),
+    which minimizes the weighted sum of c/√ρ. For each of several total weights, hence for each noise level, marginals
+    with a positive gain are selected by gain per weight until the total is reached. The noise level with the largest
+    total gain wins.
 
     Args:
         scores: the released distances between the counts and the model.
@@ -123,6 +153,9 @@ def select_marginals(
         sensitivity: the L2 sensitivity of one marginal.
         max_total_cells: the maximum number of cells of all selected marginals together.
         importance: the weight of an error in each marginal; equal weights by default.
+        lost: the part of each score that a measurement does not remove, because its level is too coarse; 0 by default.
+        background: the error of each marginal that stays in any case; 0 by default.
+        predicted: the errors of the tables, if they were simulated before.
         noise_factor: the factor by which the noise of the selected marginals changes if they are measured in a better
             way, such as merged. The selection is then repeated with it, because less noise makes more marginals worth
             measuring.
@@ -135,18 +168,18 @@ def select_marginals(
         return MarginalChoice(np.empty(0, np.int64), np.empty(0))
     cells = np.array([table.size for table in model_tables], np.int64)
     importance = np.ones(len(cells)) if importance is None else importance
+    lost = np.zeros(len(cells)) if lost is None else lost
+    background = np.zeros(len(cells)) if background is None else background
     weights = (importance * cells) ** CELL_POWER
     finest = sensitivity * math.sqrt(1 / (2 * rho))
-    coarsest = finest * math.sqrt(weights.sum() / weights.min())
-    predicted = PredictedErrors.simulate(
-        model_tables, np.geomspace(finest, max(coarsest, 2 * finest), SIMULATED_NOISE_SCALES)
-    )
+    predicted = predicted or predict_errors(model_tables, rho, sensitivity=sensitivity, importance=importance)
+    unmeasured = add_background(scores, background)
 
     def select(finest: float) -> MarginalChoice:
         best_gain, best = 0.0, MarginalChoice(np.empty(0, np.int64), np.empty(0))
         for total_weight in np.geomspace(weights.min(), weights.sum(), COMPARED_BUDGETS):
             errors = predicted.interpolate(finest * np.sqrt(total_weight / weights))
-            gains = importance * (scores - errors)
+            gains = importance * (unmeasured - add_background(lost + errors, background))
             if alternatives is None:
                 order = np.argsort(-gains / weights, kind="stable")
                 order = order[gains[order] > 0]

@@ -135,7 +135,7 @@ def build_initial_forest(targets: Sequence[Target], layout: CliqueLayout) -> For
     """The forest of the targets' tables; tables at coarser levels are expanded to the values of their attributes.
 
     Inside a group, values are distributed as in the attribute's own table, whatever the other attributes are. Tables
-    that would be too large then are left out.
+    that would be too large then are left out; an attribute that is in no other one stands alone.
     """
     tables, sources = [], []
     for index, target in enumerate(targets):
@@ -147,6 +147,10 @@ def build_initial_forest(targets: Sequence[Target], layout: CliqueLayout) -> For
             if (level := layout.level_of(variable)) is not None:
                 values = _expand_groups(values, axis, level.group_of, find_one_way(targets, level.attribute)[1])
         tables.append((tuple(attributes), values))
+        sources.append(index)
+    for attribute in set(range(len(layout.sizes))).difference(*(attributes for attributes, _ in tables)):
+        index, counts = find_one_way(targets, attribute)
+        tables.append(((attribute,), counts))
         sources.append(index)
     forest = build_forest(tables, len(layout.sizes))
     return Forest(tuple(replace(branch, source=sources[branch.source]) for branch in forest.branches))
