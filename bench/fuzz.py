@@ -645,7 +645,7 @@ def fuzz(cases: int, seed: int, only: str | None = None) -> dict[str, Counter[st
         for key, kind in kinds.items():
             ends: Counter[str] = Counter()
             begin = time.perf_counter()
-            for case in range(max(1, cases * kind.weight // weight)):
+            for case in range(-(-cases * kind.weight // weight)):  # rounded up
                 ends["cases"] += 1
                 try:
                     error = run_case(kind, random.Random(f"{seed} {key} {case}"), scratch)
