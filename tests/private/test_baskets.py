@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 from collections.abc import Callable
@@ -358,6 +359,30 @@ def test_an_interrupted_run_is_resumed_without_a_second_charge(
     )
     assert answers == again
     assert certificate.uses_real_noise
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_bases_whose_counts_are_lost_are_left_out_if_nothing_is_left(tmp_path: Path, lost: int) -> None:
+    journal = tmp_path / "run.journal"
+    options: dict[str, Any] = {"ledger": Ledger.create(tmp_path / "l.db"), "journal": journal}
+    with contextlib.suppress(KeyboardInterrupt), opened(**options) as baskets:
+        baskets.choose_frequent_items(2, Fraction(1, 2))
+        baskets.measure_bases([(0, 1), (2,)], [QUARTER, QUARTER])
+        raise KeyboardInterrupt
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-lost]))
+
+    with pytest.warns(UserWarning, match="lacks answers that were charged"):
+        baskets = opened(resume=True, **options)
+    with baskets:
+        assert baskets.choose_frequent_items(2, Fraction(1, 2)) == (0, 1)
+        if lost == 2:
+            with pytest.raises(BudgetError, match="answers that are stored are not enough for a release"):
+                baskets.measure_bases([(0, 1), (2,)], [QUARTER, QUARTER])
+            return
+        (basis,) = baskets.measure_bases([(0, 1), (2,)], [QUARTER, QUARTER])
+
+    assert basis.clique == ("1", "2")
+    assert baskets.certificate().left_out == ("marginal of 3",)
 
 
 def test_a_journal_of_another_universe_or_recipe_is_refused(tmp_path: Path) -> None:

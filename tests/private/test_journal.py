@@ -404,7 +404,10 @@ def test_a_run_that_lost_all_of_its_budget_stops_and_reports_what_was_lost(tmp_p
 
     with (
         pytest.warns(UserWarning, match="lacks answers that were charged"),
-        pytest.raises(BudgetError, match=r"marginal of ok \(2 cells\)\)\. They cost ρ = .* Nothing is left") as caught,
+        pytest.raises(
+            BudgetError,
+            match=r"marginal of ok \(2 cells\)\)\. They cost ρ = .* Nothing is left .* are not enough for a release",
+        ) as caught,
         opened(tmp_path, resume=True, mechanisms=noise) as table,
     ):
         table.measure([("ok",)], [BUDGET.rho])
@@ -436,17 +439,67 @@ def test_a_run_that_was_completed_after_a_loss_is_resumed_again(tmp_path: Path) 
     assert answers[0] == answers[1]
 
 
-def test_lost_values_cost_delta_and_lost_pure_steps_stay_used(tmp_path: Path) -> None:
+def test_lost_values_cost_delta_and_a_lost_pure_step_stays_used(tmp_path: Path) -> None:
     interrupted(tmp_path, 5)
     lines = journal_lines(tmp_path)
     (tmp_path / "j").write_bytes(b"".join(lines[:2]))  # of six answers one is stored
 
-    with (
-        pytest.warns(UserWarning, match=r"and 2 more\).* and δ = 1e-07"),
-        pytest.raises(BudgetError, match="Nothing is left"),
-        opened(tmp_path, resume=True) as table,
-    ):
-        ask(table)
+    for _ in range(2):  # what is left out is left out again when the run is resumed once more
+        with pytest.warns(UserWarning, match=r"and 2 more\).* and δ = 1e-07"):
+            table = opened(tmp_path, resume=True)
+        with contextlib.suppress(Stop), table:
+            table = table.discover_range("age", RHO)
+            table = table.discover_values("city", RHO, BUDGET.threshold_delta)
+            marginals = table.measure([("ok",), ("sex", "city")], [RHO, RHO])
+            no_marginals = table.measure_laplace([("ok", "sex")], BUDGET.pure_epsilons)
+
+            assert table.schema["city"] == Open(name="city").to_categorical([])
+            assert [marginal.raw.size for marginal in marginals] == [2, 3]
+            assert no_marginals == []
+            assert table.left_out == ("values of city", "marginal of ok, sex (6 cells)")
+            raise Stop
+
+    with pytest.warns(UserWarning, match="lacks answers"):
+        again = opened(tmp_path, resume=True)
+    with again:
+        again = again.discover_range("age", RHO)
+        again = again.discover_values("city", RHO, BUDGET.threshold_delta)
+        again.measure([("ok",), ("sex", "city")], [RHO, RHO])
+    certificate = again.certificate()
+    assert certificate.left_out == ("values of city",)
+    assert "Nothing was left for: values of city. The release does without them." in certificate.summary()
+
+
+@pytest.mark.parametrize("kept", [1, 2, 3])
+def test_a_lost_pure_step_takes_the_place_of_no_other_one(kept: int, tmp_path: Path) -> None:
+    budget = Budget.for_guarantee(10, 1e-6, pure_epsilons=[0.3, 0.2, 0.1])
+    cliques = [("ok",), ("sex",), ("ok", "sex")]
+    epsilons = [budget.pure_epsilons[i] for i in (2, 0, 1)]
+    interrupted(tmp_path, lambda t: t.measure_laplace(cliques[:2], epsilons[:2]), budget=budget)
+    keep_lines(tmp_path, kept)
+    lost = [*range(kept - 1, 2)]
+
+    for _ in range(2):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "the journal was damaged")
+            table = opened(tmp_path, resume=True, budget=budget)
+        with contextlib.suppress(Stop), table:
+            marginals = table.measure_laplace(cliques[:2], epsilons[:2])
+            marginals += table.measure_laplace(cliques[2:], epsilons[2:])
+            account = table.certificate().account
+            assert [m.clique for m in marginals] == [c for i, c in enumerate(cliques) if i not in lost]
+            assert len(account.measurements) == 3
+            raise Stop
+
+
+def test_a_stored_answer_is_refused_to_another_question_after_a_loss(tmp_path: Path) -> None:
+    interrupted(tmp_path, lambda t: [t.measure([("ok",)], [RHO]), t.measure([("sex",)], [RHO])])
+    keep_lines(tmp_path, 2)
+
+    with pytest.warns(UserWarning, match="lacks answers"):
+        table = opened(tmp_path, resume=True)
+    with table, pytest.raises(JournalError, match="the run asks other questions than before"):
+        table.measure([("sex",)], [RHO])
 
 
 def test_measurements_are_charged_together_or_not_at_all(tmp_path: Path) -> None:

@@ -265,6 +265,16 @@ class Account:
             )
         return Account(budget=self.budget, measurements=(*self.measurements, measurement), total=total)
 
+    def require_own_step(self, cost: MechanismCost) -> Account:
+        """This account, or a BudgetError if all planned steps of the cost's pure ε are used.
+
+        A run that lost a step would otherwise take one that is planned for a later measurement.
+        """
+        planned, used = self.budget.pure_epsilons, self.total.pure_epsilons
+        if len(planned) > 1 and any(0 < planned.count(step) <= used.count(step) for step in cost.pure_epsilons):
+            raise BudgetError("nothing is left of the budget")
+        return self
+
 
 def check_budget(budget: Budget) -> None:
     """Certify the worst case of a budget; refuse a budget whose worst case exceeds its guarantee."""
@@ -316,7 +326,7 @@ class Reduction:
     Attributes:
         rho: the part of the planned ρ that a Gaussian measurement gets.
         pure: the part of the planned ε that a pure step gets. Lost steps stay used, so it is 1 if several were planned:
-            the others keep theirs, and no step is left for the lost ones.
+            the others keep theirs (``Account.require_own_step``), and no step is left for the lost ones.
         delta: the part of the planned δ that partition selection gets.
     """
 

@@ -28,6 +28,8 @@ MAX_RECIPE_DEPTH = 20
 
 _QUERY_FACT = "the table is the answer of the query: "
 
+_MAX_SHOWN_PURPOSES = 3  # of measurements that were left out
+
 _MECHANISM_NAMES = {
     Gaussian: "Gaussian",
     Laplace: "Laplace",
@@ -55,6 +57,7 @@ class Certificate:
         ledger_head: the ledger's last entry about this run; None if no ledger was kept.
         recipe: what identifies the recipe, as plain JSON data; its name has the key ``name``.
         lost_answers: how many of the measurements were charged although their answers were lost and not used.
+        left_out: the measurements that were planned and not made, because nothing was left after that loss.
     """
 
     account: Account
@@ -67,6 +70,7 @@ class Certificate:
     ledger_head: LedgerHead | None
     recipe: dict[str, Any] = field(default_factory=dict, hash=False)
     lost_answers: int = 0
+    left_out: tuple[str, ...] = ()
 
     @classmethod
     def from_account(
@@ -81,6 +85,7 @@ class Certificate:
         ledger_head: LedgerHead | None = None,
         recipe: Mapping[str, Any] = {},
         lost_answers: int = 0,
+        left_out: tuple[str, ...] = (),
         stated_epsilon: float | None = None,
     ) -> Certificate:
         """Recompute the cost of an account's measurements; a cost above the guarantee is an InternalError.
@@ -105,6 +110,7 @@ class Certificate:
             ledger_head=ledger_head,
             recipe=plain_recipe(recipe),
             lost_answers=lost_answers,
+            left_out=left_out,
         )
 
     def __repr__(self) -> str:
@@ -131,6 +137,7 @@ class Certificate:
             "epsilon_bounds": self.epsilon_bounds.to_data(),
             "measurements": [measurement.to_data() for measurement in self.account.measurements],
             "lost_answers": self.lost_answers,
+            "left_out": list(self.left_out),
             "declared_public": list(self.declared_public),
             "ledger_head": self.ledger_head.to_data() if self.ledger_head else None,
         }
@@ -163,6 +170,7 @@ class Certificate:
                 ledger_head=LedgerHead(**data["ledger_head"]) if data["ledger_head"] else None,
                 recipe=data["recipe"],
                 lost_answers=int(data["lost_answers"]),
+                left_out=tuple(str(purpose) for purpose in data["left_out"]),
                 stated_epsilon=None if recompute else data["epsilon_bounds"]["pld"],
             )
             stated = float(data["certified_epsilon"])
@@ -280,6 +288,10 @@ def _epsilon_bounds_text(certificate: Certificate) -> str:
             f"{lost} of the {len(certificate.account.measurements)} measurements were charged, and their answers were",
             "lost when the run was interrupted. Their cost is included; the others got what was left.",
         ]
+    if left_out := certificate.left_out:
+        shown = "; ".join(left_out[:_MAX_SHOWN_PURPOSES])
+        more = f"; and {len(left_out) - _MAX_SHOWN_PURPOSES} more" if len(left_out) > _MAX_SHOWN_PURPOSES else ""
+        lines.append(f"Nothing was left for: {shown}{more}. The release does without them.")
     if bounds.epsilon <= budget.epsilon * Fraction(999, 1000):
         lines += [
             "Part of the budget was not spent. Because later measurements may have depended on earlier answers,",

@@ -132,7 +132,9 @@ class Run:
         self.ledger_head = self._closing_head or self.ledger_head
         self.closed = True
 
-    def certificate(self, declared_public: Sequence[str] = (), lost_answers: int = 0) -> Certificate:
+    def certificate(
+        self, declared_public: Sequence[str] = (), lost_answers: int = 0, left_out: Sequence[str] = ()
+    ) -> Certificate:
         """Recompute the cost of the measurements; ``declared_public`` lists facts that were taken as public."""
         return Certificate.from_account(
             self.account,
@@ -144,6 +146,7 @@ class Run:
             ledger_head=self.ledger_head,
             recipe=self.recipe,
             lost_answers=lost_answers,
+            left_out=tuple(left_out),
         )
 
     def _check_open(self, purpose: str) -> None:

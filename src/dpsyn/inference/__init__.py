@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         combine_one_way,
         estimate_one_way,
         estimate_row_count,
+        find_unmeasured,
         fit_distribution,
         fit_model,
     )
@@ -64,6 +65,7 @@ _HOMES = {
     "estimate_one_way": "fit",
     "estimate_row_count": "fit",
     "fit_distribution": "fit",
+    "find_unmeasured": "fit",
     "fit_model": "fit",
     "initialize_records": "gum",
     "is_first_run": "synthesis",
@@ -106,6 +108,7 @@ __all__ = [
     "combine_one_way",
     "estimate_one_way",
     "estimate_row_count",
+    "find_unmeasured",
     "fit_distribution",
     "fit_model",
     "initialize_records",

@@ -87,6 +87,12 @@ def _project_marginals(releases: Sequence[Release], recoding: Recoding) -> list[
     return [estimate for estimate in [*combined.values(), *projected] if estimate is not None]
 
 
+def find_unmeasured(recoding: Recoding, releases: Sequence[Release]) -> set[str]:
+    """The attributes of a recoding that no marginal of the releases has at its resolution."""
+    estimates = _project_marginals(releases, recoding)
+    return set(recoding.names) - {name for one in estimates for name in one.clique if name not in one.levels}
+
+
 def fit_distribution(
     schema: Schema, model: Model, options: Gibbs, progress: Progress = ignore_progress
 ) -> GibbsModel | None:

@@ -1,22 +1,25 @@
 """The privacy gate: the only way from private rows to released numbers."""
 
 from dpsyn.private.baskets import PrivateBaskets
-from dpsyn.private.gate import ReleaseLimits
+from dpsyn.private.gate import NothingLeftError, ReleasedMarginals, ReleasedScores, ReleaseLimits
 from dpsyn.private.journal import discard_journal
 from dpsyn.private.mechanisms import Mechanisms, SystemNoise
 from dpsyn.private.resources import ResourceEstimate, estimate_reading
 from dpsyn.private.session import open_baskets, open_private
-from dpsyn.private.table import MAX_COUNTED_CELLS, NoisyScores, PrivateTable, initial_recoding
+from dpsyn.private.table import MAX_COUNTED_CELLS, NoisyScores, PrivateTable, initial_recoding, values_purpose
 from dpsyn.sources import Protect
 
 __all__ = [
     "MAX_COUNTED_CELLS",
     "Mechanisms",
     "NoisyScores",
+    "NothingLeftError",
     "PrivateBaskets",
     "PrivateTable",
     "Protect",
     "ReleaseLimits",
+    "ReleasedMarginals",
+    "ReleasedScores",
     "ResourceEstimate",
     "SystemNoise",
     "discard_journal",
@@ -24,4 +27,5 @@ __all__ = [
     "initial_recoding",
     "open_baskets",
     "open_private",
+    "values_purpose",
 ]

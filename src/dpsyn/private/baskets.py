@@ -90,10 +90,10 @@ class PrivateBaskets(PrivacyGate):
             raise SchemaError(f"at most {max_items} items of a basket would be counted; give a number from 1")
         noise = Gaussian.for_rho(rho, self.privacy_unit.l2_sensitivity_squared * max_items)
         cost = PartitionSelection.for_delta(delta, noise, self.privacy_unit.max_rows * max_items)
-        (released,) = self._release(
-            [MeasurementRecord(purpose="items that occur", cost=cost)],
+        released = self._release_one(
+            MeasurementRecord(purpose="items that occur", cost=cost),
             max_items,
-            lambda: [self._engine.count_items(max_items)],
+            lambda: self._engine.count_items(max_items),
         )
         items = tuple(sorted(released.answer, key=lambda item: (len(item), item)))  # puts numbers in numeric order
         schema = msgspec.structs.replace(self.schema, items=items, items_discovered=True)
@@ -150,7 +150,8 @@ class PrivateBaskets(PrivacyGate):
 
         Privacy: a basket is in one bin of each basis, so a unit changes the bins of a basis by at most the L1
         sensitivity of the privacy unit. Cost: pure ``epsilons[i]`` for the i-th, Laplace noise of scale L1/ε. With ε/w
-        for each of w bases that is the paper's w/ε.
+        for each of w bases that is the paper's w/ε. If answers were lost and nothing is left to measure some bases
+        again, these are missing; if nothing is left for any, it is a NothingLeftError.
         """
         if not bases or any(not basis or len(set(basis)) < len(basis) for basis in bases):
             raise InternalError("at least one basis is needed, and each holds at least one item, and each only once")
@@ -165,7 +166,10 @@ class PrivateBaskets(PrivacyGate):
             lambda: self._engine.count_bins(bases),
             cells=[1 << len(basis) for basis in bases],
         )
-        return [_to_marginal(*pair) for pair in zip(cliques, released, strict=True)]
+        marginals = [_to_marginal(clique, each) for clique, each in zip(cliques, released, strict=True) if each]
+        if not marginals:
+            raise self._nothing_left_error()
+        return marginals
 
     # ── helpers ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -198,7 +202,7 @@ class PrivateBaskets(PrivacyGate):
         self, purpose: str, cost: Exponential, question: object, scores: Callable[[], NDArray[np.int64]]
     ) -> NDArray[np.int64]:
         """Positions that the exponential mechanism chooses by their scores."""
-        (released,) = self._release([MeasurementRecord(purpose=purpose, cost=cost)], question, lambda: [scores()])
+        released = self._release_one(MeasurementRecord(purpose=purpose, cost=cost), question, scores)
         chosen: NDArray[np.int64] = released.answer
         return chosen
 

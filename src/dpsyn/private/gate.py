@@ -5,7 +5,7 @@ Every class that holds private rows for release is a ``PrivacyGate``, and all of
 
 1. check the size limits;
 2. return the answers that the journal already stores;
-3. check that the budget allows the missing ones;
+3. check that the budget allows the missing ones; in a run that lost answers, leave out those that nothing is left for;
 4. count exactly, by an engine, a quantity of known sensitivity, and add the noise, or make the choice, that will be
    charged;
 5. charge the cost and store the answers, at the same moment (see ``journal``);
@@ -18,7 +18,7 @@ counting fails, or if the charge cannot be recorded, nothing was charged and nob
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, Self, TypeVar, cast
 
 import numpy as np
@@ -45,6 +45,8 @@ from dpsyn.private.journal import Journal, StoredAnswer, hash_question
 from dpsyn.private.mechanisms import Mechanisms
 
 if TYPE_CHECKING:
+    from dpsyn.encoding import Recoding
+    from dpsyn.marginals import Clique, Marginal
     from dpsyn.schema import BasketSchema, Schema
 
 _P = ParamSpec("_P")
@@ -64,6 +66,38 @@ class Released(Generic[CostT]):
 
     answer: Any
     cost: CostT
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReleasedMarginals:
+    """Marginals that left the gate: under which schema and recoding they were measured."""
+
+    schema: Schema
+    recoding: Recoding
+    marginals: tuple[Marginal, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReleasedScores:
+    """Scores that left the gate: what was scored, of which attributes, and the standard deviation of their noise."""
+
+    kind: str
+    cliques: tuple[Clique, ...]
+    values: NDArray[np.float64]
+    std: float
+
+
+class NothingLeftError(BudgetError):
+    """A run that lost answers has nothing left for a measurement: it can only end with what is stored.
+
+    Attributes:
+        schema: what is public about the table that was to be measured; None for baskets.
+        recoding: its attributes; None for baskets.
+    """
+
+    def __init__(self, message: str, schema: Schema | None = None, recoding: Recoding | None = None) -> None:
+        super().__init__(message)
+        self.schema, self.recoding = schema, recoding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +126,9 @@ class Session:
         query: the query whose answer is the table; empty if there is none.
         noisy_values: noisy values that were requested so far.
         reduction: by how much measurements are reduced because answers that were charged are lost.
+        left_out: the purposes of measurements that nothing was left for, because answers that were charged are lost.
+        marginals: the marginals that were released so far.
+        scores: the scores that were released so far.
     """
 
     run: Run
@@ -102,6 +139,9 @@ class Session:
     query: str = ""
     noisy_values: int = 0
     reduction: Reduction = Reduction()  # noqa: RUF009 -- frozen
+    left_out: tuple[str, ...] = ()
+    marginals: list[ReleasedMarginals] = field(default_factory=list)
+    scores: list[ReleasedScores] = field(default_factory=list)
 
     def check_limits(self, cells: Sequence[int], noisy_values: int | None = None) -> None:
         """Refuse marginals that are too large and releases of too many noisy values; otherwise count them.
@@ -125,15 +165,28 @@ class Session:
             )
         self.noisy_values = total
 
-    def plan(self, measurements: Sequence[MeasurementRecord]) -> list[MeasurementRecord]:
-        """The measurements with what is left of the budget for them; refused if the budget does not allow them."""
-        try:
-            planned = [replace(m, cost=self.reduction.apply(m.cost)) for m in measurements]
-            self.run.check_charge(planned)
-        except BudgetError as error:
-            if self.lost_measurements and not self.run.closed:
-                raise self._lost_answers_error(str(error)) from None
-            raise
+    def plan(self, measurements: Sequence[MeasurementRecord]) -> Sequence[MeasurementRecord | None]:
+        """The measurements with what is left of the budget for them; refused if the budget does not allow them.
+
+        In a run that lost answers, None stands for those that nothing is left for.
+        """
+        planned: Sequence[MeasurementRecord | None] = measurements
+        if self.lost_measurements:
+            planned = self._plan_after_loss(measurements)
+        self.run.check_charge([measurement for measurement in planned if measurement])
+        return planned
+
+    def _plan_after_loss(self, measurements: Sequence[MeasurementRecord]) -> list[MeasurementRecord | None]:
+        planned: list[MeasurementRecord | None] = []
+        account = self.run.account
+        for measurement in measurements:
+            try:
+                reduced = replace(measurement, cost=self.reduction.apply(measurement.cost))
+                account = account.require_own_step(reduced.cost).charge(reduced)
+            except BudgetError:
+                planned.append(None)
+            else:
+                planned.append(None if self.run.closed else reduced)
         return planned
 
     def commit(self, answers: Sequence[StoredAnswer]) -> None:
@@ -175,25 +228,33 @@ class Session:
         if self.journal:
             self.journal.discard()
 
-    def _lost_answers_error(self, reason: str) -> BudgetError:
+    def nothing_left_error(self, schema: Schema | None = None, recoding: Recoding | None = None) -> NothingLeftError:
+        """The error that ends a run which lost answers and has nothing left for what it was to measure."""
         ledger, journal = self.run.ledger, self.journal
         closing = f"close it with dpsyn ledger close {ledger.path} {self.run.name}, " if ledger else ""
-        return BudgetError(
-            f"{describe_loss(self.lost_measurements)}. {reason[0].upper()}{reason[1:]}, so the run cannot be "
-            f"completed: {closing}remove {journal.path if journal else ''}, and start a new run"
+        return NothingLeftError(
+            f"{describe_loss(self.lost_measurements)}. Nothing is left of the budget to measure "
+            f"{describe_purposes(self.left_out)}, and the answers that are stored are not enough for a release: "
+            f"{closing}remove {journal.path if journal else ''}, and start a new run",
+            schema,
+            recoding,
         )
 
 
 def describe_loss(measurements: Sequence[MeasurementRecord]) -> str:
     """What a run lost, in words: "the journal lacks the answers to … They cost ρ = 0.01, which stays spent"."""
-    shown = "; ".join(m.purpose for m in measurements[:3])
-    shown += f"; and {len(measurements) - 3} more" if len(measurements) > 3 else ""
+    shown = describe_purposes([measurement.purpose for measurement in measurements])
     rho, delta = float(sum(m.cost.rho for m in measurements)), float(sum(m.cost.delta for m in measurements))
     cost = f"ρ = {rho:.6g}" + (f" and δ = {delta:.3g}" if delta else "")
     return (
         f"the journal was damaged or replaced by an older one: it lacks answers that were charged ({shown}). They cost "
         f"{cost}, which stays spent"
     )
+
+
+def describe_purposes(purposes: Sequence[str]) -> str:
+    """The first few purposes, and how many more there are."""
+    return "; ".join(purposes[:3]) + (f"; and {len(purposes) - 3} more" if len(purposes) > 3 else "")
 
 
 class PrivacyGate:
@@ -241,11 +302,17 @@ class PrivacyGate:
         """The query whose answer these rows are; empty if there is none."""
         return self._session.query
 
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The purposes of measurements that nothing was left for, because answers that were charged are lost."""
+        return self._session.left_out
+
     def certificate(self) -> Certificate:
         """The certificate of the release so far; the cost is recomputed from the recorded measurements."""
         query = (describe_query(self.query),) if self.query else ()
         declared_public = (*self.schema.declared_public(), *self._session.declared_public, *query)
-        return self._session.run.certificate(declared_public, len(self._session.lost_measurements))
+        session = self._session
+        return session.run.certificate(declared_public, len(session.lost_measurements), session.left_out)
 
     def close(self) -> None:
         """End the release and return the unspent budget; the journal stays."""
@@ -273,8 +340,10 @@ class PrivacyGate:
         *,
         cells: Sequence[int] = (),
         noisy_values: int | None = None,
-    ) -> list[Released[Any]]:
+    ) -> list[Released[Any] | None]:
         """Release the answers to measurements: noisy arrays, selected keys, or positions of chosen candidates.
+
+        None stands for the answer to a measurement that a run which lost answers cannot pay for any more.
 
         Privacy: ``count`` gives the exact answers, one for each measurement, whose sensitivities are those of the
         measurements' costs. They are randomized before anything else sees them, and the randomized answers are
@@ -291,52 +360,75 @@ class PrivacyGate:
         """
         session, journal = self._session, self._session.journal
         session.check_limits(cells, noisy_values)
-        stored = journal.take_answers(measurements, question) if journal else []
-        missing = measurements[len(stored) :]
-        if missing:
+        answers: list[StoredAnswer | None] = [None] * len(measurements)
+        answers = journal.take_answers(measurements, question) if journal else answers
+        missing = [position for position, stored in enumerate(answers) if stored is None]
+        planned = session.plan([measurements[position] for position in missing]) if missing else []
+        wanted = {position: plan for position, plan in zip(missing, planned, strict=True) if plan}
+        session.left_out += tuple(measurements[position].purpose for position in missing if position not in wanted)
+        if wanted:
+            if journal:
+                journal.require_no_more_answers(measurements[min(wanted)], answers[min(wanted) :])
             try:
-                stored += _measure(session, missing, count, len(stored), hash_question(question))
+                new = _measure(session, measurements, wanted, count, hash_question(question))
             except BaseException as error:  # the frames below hold answers that are not charged
                 error.__cause__ = error.__context__ = None
                 raise error.with_traceback(None) from None
-        return [Released(each.answer, each.charged.cost) for each in stored]
+            for position, stored in zip(wanted, new, strict=True):
+                answers[position] = stored
+        return [Released(stored.answer, stored.charged.cost) if stored else None for stored in answers]
+
+    def _release_one(
+        self,
+        measurement: MeasurementRecord,
+        question: object,
+        count: Callable[[], ExactAnswer],
+        *,
+        cells: Sequence[int] = (),
+        noisy_values: int | None = None,
+    ) -> Released[Any]:
+        """Release the answer to one measurement; a NothingLeftError if a run that lost answers cannot pay for it."""
+        (released,) = self._release([measurement], question, lambda: [count()], cells=cells, noisy_values=noisy_values)
+        if released is None:
+            raise self._nothing_left_error()
+        return released
+
+    def _nothing_left_error(self) -> NothingLeftError:
+        return self._session.nothing_left_error()
 
 
 def _measure(
     session: Session,
     asked: Sequence[MeasurementRecord],
+    planned: Mapping[int, MeasurementRecord],
     count: Callable[[], Sequence[ExactAnswer]],
-    skip: int,
     question: str,
 ) -> list[StoredAnswer]:
-    """Count, randomize, and commit; ``question`` is a hash.
+    """Count, randomize, and commit the measurements at some positions; ``question`` is a hash.
 
     This is a function of its own because answers that are not charged must not stay in a variable of ``_release``: the
     traceback of an error would hold them.
     """
-    planned = session.plan(asked)
-    answers = without_leaking_errors(_count_and_randomize, count, skip, planned, session.mechanisms)
+    answers = without_leaking_errors(_count_and_randomize, count, planned, session.mechanisms)
     new = [
-        StoredAnswer(measurement, replace(charged, answer_hash=hash_answer(answer)), question, answer)
-        for measurement, charged, answer in zip(asked, planned, answers, strict=True)
+        StoredAnswer(asked[position], replace(charged, answer_hash=hash_answer(answer)), question, answer)
+        for (position, charged), answer in zip(planned.items(), answers, strict=True)
     ]
     session.commit(new)
     return new
 
 
 def _count_and_randomize(
-    count: Callable[[], Sequence[ExactAnswer]],
-    skip: int,
-    measurements: Sequence[MeasurementRecord],
-    mechanisms: Mechanisms,
+    count: Callable[[], Sequence[ExactAnswer]], planned: Mapping[int, MeasurementRecord], mechanisms: Mechanisms
 ) -> Sequence[ReleasedAnswer]:
-    """Count exactly, then add the noise or make the choice that will be charged.
+    """Count exactly, then add the noise or make the choice that will be charged, at the planned positions.
 
-    The first ``skip`` answers are stored already. This is a function of its own because exact answers must not stay in
-    a variable of ``_release``: the traceback of a later error would hold them.
+    The other answers are stored already, or nothing is left for them. This is a function of its own because exact
+    answers must not stay in a variable of ``_release``: the traceback of a later error would hold them.
     """
-    exact = count()[skip:]
-    match [measurement.cost for measurement in measurements]:
+    counted = count()
+    exact = [counted[position] for position in planned]
+    match [measurement.cost for measurement in planned.values()]:
         case [PartitionSelection() as cost]:
             return [tuple(mechanisms.select_partitions(cast(Mapping[str, int], exact[0]), cost))]
         case [Exponential() as cost]:

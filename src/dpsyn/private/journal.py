@@ -26,7 +26,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -222,22 +221,34 @@ class Journal:
         self.planned_costs = tuple(stored.planned.cost for stored in found)
         self.lost_measurements = tuple(lost)
 
-    def take_answers(self, measurements: Sequence[MeasurementRecord], question: object) -> list[StoredAnswer]:
-        """The stored answers to these measurements, from the first on, as many as there are.
+    def take_answers(self, measurements: Sequence[MeasurementRecord], question: object) -> list[StoredAnswer | None]:
+        """The stored answers to these measurements, in their order; None where there is none.
 
         It is a JournalError if the next stored answer belongs to another question, or if no answer can be stored any
-        more. So nothing is charged for an answer that would be lost.
+        more. So nothing is charged for an answer that would be lost. In a run that lost answers, the question may be
+        one that was left out before, so there the gate calls ``require_no_more_answers``.
         """
         with self._lock:
             self._log.require_open()
-            found = list(islice(self._answers, len(measurements)))
-            digest = hash_question(question) if found else ""
-            for measurement, stored in zip(measurements, found, strict=False):
-                if (stored.planned, stored.question) != (measurement, digest):
-                    raise self._other_question_error(measurement, stored)
-            for _ in found:
-                self._answers.popleft()
+            digest = hash_question(question) if self._answers else ""
+            found = [self._take_answer(measurement, digest) for measurement in measurements]
+        if None in found and not self.lost_measurements:
+            self.require_no_more_answers(measurements[found.index(None)], found[found.index(None) :])
         return found
+
+    def _take_answer(self, measurement: MeasurementRecord, digest: str) -> StoredAnswer | None:
+        stored = self._answers[0] if self._answers else None
+        if stored is None or (stored.planned, stored.question) != (measurement, digest):
+            return None
+        return self._answers.popleft()
+
+    def require_no_more_answers(
+        self, measurement: MeasurementRecord, following: Sequence[StoredAnswer | None] = ()
+    ) -> None:
+        """Refuse to measure while answers to later questions are stored: the run asks others than before."""
+        stored = next((answer for answer in following if answer), self._answers[0] if self._answers else None)
+        if stored:
+            raise self._other_question_error(measurement, stored)
 
     def store_answers(self, answers: Sequence[StoredAnswer]) -> None:
         """Store answers in a run without a ledger; this is also their charge. When it returns they may be used."""

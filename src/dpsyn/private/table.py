@@ -18,7 +18,15 @@ from dpsyn.engines import Engine
 from dpsyn.errors import InternalError, SchemaError
 from dpsyn.marginals import Clique, Marginal
 from dpsyn.private import approximate_bounds
-from dpsyn.private.gate import PrivacyGate, Released, Session, without_leaking_errors
+from dpsyn.private.gate import (
+    NothingLeftError,
+    PrivacyGate,
+    Released,
+    ReleasedMarginals,
+    ReleasedScores,
+    Session,
+    without_leaking_errors,
+)
 from dpsyn.schema import MAX_JOINT_VALUES, Integer, Open, Ranged, Real, Schema
 
 Axes = tuple[int, ...]
@@ -73,6 +81,16 @@ class PrivateTable(PrivacyGate):
         fine = Recoding.fine(Codec(self.schema))
         return without_leaking_errors(lambda: int(self._engine.count([(0,)], fine)[0].sum()))
 
+    @property
+    def released_marginals(self) -> tuple[ReleasedMarginals, ...]:
+        """The marginals that were released so far, from this table and all other views of the same rows."""
+        return tuple(self._session.marginals)
+
+    @property
+    def released_scores(self) -> tuple[ReleasedScores, ...]:
+        """The scores that were released so far, from this table and all other views of the same rows."""
+        return tuple(self._session.scores)
+
     # ── measurements ─────────────────────────────────────────────────────────────────────────────────────
 
     def measure(
@@ -84,7 +102,8 @@ class PrivateTable(PrivacyGate):
         the privacy unit (k, or √2·k if units are replaced). Cost: ``rhos[i]`` of ρ for the i-th, σ² = Δ²/2ρ.
         """
         costs = [Gaussian.for_rho(rho, self.privacy_unit.l2_sensitivity_squared) for rho in rhos]
-        return self._measure_axes(self._axes_of_cliques(cliques), cliques, costs, purpose)
+        released = self._measure_axes(self._axes_of_cliques(cliques), cliques, costs, purpose)
+        return self._require_all([(self.recoding, released)])[0]
 
     def measure_recodings(self, parts: Sequence[tuple[Recoding, Mapping[Clique, Fraction]]]) -> list[list[Marginal]]:
         """Noisy marginals over the attributes of several recodings of this table, counted in one pass over the rows.
@@ -100,17 +119,18 @@ class PrivateTable(PrivacyGate):
         cliques = [clique for _, rhos in parts for clique in rhos]
         l2_squared = self.privacy_unit.l2_sensitivity_squared
         costs = [Gaussian.for_rho(rho, l2_squared) for _, rhos in parts for rho in rhos.values()]
-        marginals = iter(table._measure_axes(axes_list, cliques, costs))
-        return [list(islice(marginals, len(rhos))) for _, rhos in parts]
+        released = iter(table._measure_axes(axes_list, cliques, costs))
+        return self._require_all([(recoding, list(islice(released, len(rhos)))) for recoding, rhos in parts])
 
     def measure_laplace(self, cliques: Sequence[Clique], epsilons: Sequence[Fraction]) -> list[Marginal]:
         """Marginals with Laplace noise, for the pure-ε steps of the budget.
 
         Privacy: a unit of k rows changes a histogram of rows by at most the L1 sensitivity of the privacy unit (k, or
-        2k if units are replaced). Cost: pure ``epsilons[i]`` for the i-th, b = Δ/ε.
+        2k if units are replaced). Cost: pure ``epsilons[i]`` for the i-th, b = Δ/ε. A step whose answer was lost stays
+        used, so marginals are missing if nothing is left for them.
         """
         costs = [Laplace.for_epsilon(epsilon, self.privacy_unit.l1_sensitivity) for epsilon in epsilons]
-        return self._measure_axes(self._axes_of_cliques(cliques), cliques, costs)
+        return self._keep(self.recoding, self._measure_axes(self._axes_of_cliques(cliques), cliques, costs))
 
     def measure_fine_histogram(self, name: str, rho: Fraction) -> Marginal:
         """The noisy one-way marginal of an attribute at its finest resolution: over cells, not bins.
@@ -120,13 +140,13 @@ class PrivateTable(PrivacyGate):
         fine = Recoding.fine(Codec(self.schema))
         axis = fine.index_of(name)
         cost = Gaussian.for_rho(rho, self.privacy_unit.l2_sensitivity_squared)
-        (released,) = self._release(
-            [MeasurementRecord(purpose=f"fine histogram of {name}", cost=cost)],
+        released = self._release_one(
+            MeasurementRecord(purpose=f"fine histogram of {name}", cost=cost),
             fine.sizes[axis],
-            lambda: self._engine.count([(axis,)], fine),
+            lambda: self._engine.count([(axis,)], fine)[0],
             cells=[fine.sizes[axis]],
         )
-        return _to_marginal((name,), released)
+        return self._keep(fine, [_to_marginal((name,), released)])[0]
 
     def score_predictions(
         self, cliques: Sequence[Clique], predictions: Sequence[NDArray[Any]], rho: Fraction
@@ -146,7 +166,8 @@ class PrivateTable(PrivacyGate):
 
         purpose = f"distances of {len(cliques)} marginals from predictions"
         question = [self._question_identity(axes_list), rounded]
-        return self._release_scores(purpose, self._score_cost(rho, len(cliques), 1), question, axes_list, distance)
+        cost = self._score_cost(rho, len(cliques), 1)
+        return self._release_scores("distance from the model", purpose, cost, question, axes_list, distance)
 
     def score_indif(self, pairs: Sequence[Clique], rho: Fraction) -> NoisyScores:
         """Noisy InDif scores of pairs, ‖M_ab − M_a·M_b/n‖₁: how far two attributes are from being independent.
@@ -164,14 +185,16 @@ class PrivateTable(PrivacyGate):
             return _exact_indif(counts)
 
         purpose, question = f"dependence of {len(pairs)} pairs", self._question_identity(axes_list)
-        return self._release_scores(purpose, self._score_cost(rho, len(pairs), 4), question, axes_list, indif)
+        cost = self._score_cost(rho, len(pairs), 4)
+        return self._release_scores("dependence", purpose, cost, question, axes_list, indif)
 
     def discover_values(self, name: str, rho: Fraction, delta: Fraction) -> PrivateTable:
         """The same table with the frequent values of an open attribute; all other values become its ``other``.
 
         Privacy: this is partition selection. The texts that occur are counted with noise, and listed if their noisy
         count reaches a threshold that the texts of a single unit reach with probability at most ``delta`` (see
-        ``accounting.PartitionSelection``). Cost: ``rho`` of ρ and ``delta``.
+        ``accounting.PartitionSelection``). Cost: ``rho`` of ρ and ``delta``. If the values were lost and nothing is
+        left to discover them again, all values become ``other``.
         """
         attribute = self.schema[name]
         if not isinstance(attribute, Open):
@@ -180,9 +203,10 @@ class PrivateTable(PrivacyGate):
         noise = Gaussian.for_rho(rho, self.privacy_unit.l2_sensitivity_squared)
         cost = PartitionSelection.for_delta(delta, noise, self.privacy_unit.max_rows)
         (released,) = self._release(
-            [MeasurementRecord(purpose=f"values of {name}", cost=cost)], name, lambda: [self._engine.count_texts(name)]
+            [MeasurementRecord(purpose=values_purpose(name), cost=cost)], name, lambda: [self._engine.count_texts(name)]
         )
-        return self._reopen_under(self.schema.with_discovered_values(attribute.to_categorical(sorted(released.answer))))
+        values = sorted(released.answer) if released else []
+        return self._reopen_under(self.schema.with_discovered_values(attribute.to_categorical(values)))
 
     def discover_range(self, name: str, rho: Fraction) -> PrivateTable:
         """The same table with the bounds of a numeric attribute narrowed to the powers of two that its values reach.
@@ -199,10 +223,10 @@ class PrivateTable(PrivacyGate):
         self._engine.require_rereadable(f"the range of {name!r} is discovered in a separate pass over the rows")
         cost = Gaussian.for_rho(rho, self.privacy_unit.l2_sensitivity_squared)
         column, buckets = approximate_bounds.MagnitudeColumn(attribute), approximate_bounds.MAGNITUDE_BUCKETS
-        (released,) = self._release(
-            [MeasurementRecord(purpose=f"range of {name}", cost=cost)],
+        released = self._release_one(
+            MeasurementRecord(purpose=f"range of {name}", cost=cost),
             name,
-            lambda: [self._engine.count_column(name, column, buckets)],
+            lambda: self._engine.count_column(name, column, buckets),
             cells=[buckets],
         )
         narrowed = approximate_bounds.narrow_bounds(attribute, _to_marginal((name,), released))
@@ -255,8 +279,8 @@ class PrivateTable(PrivacyGate):
         cliques: Sequence[Clique],
         costs: Sequence[Gaussian | Laplace],
         purpose: str = "marginal",
-    ) -> list[Marginal]:
-        """Noisy marginals, counted in one pass over the rows."""
+    ) -> list[Marginal | None]:
+        """Noisy marginals, counted in one pass over the rows; None for those that nothing is left for."""
         self._check_axes(axes_list, len(costs))
         sizes = self._sizes(axes_list)
         measurements = [  # the size distinguishes finer from coarser bins of the same attributes
@@ -269,10 +293,28 @@ class PrivateTable(PrivacyGate):
             lambda: self._engine.count(axes_list, self.recoding),
             cells=sizes,
         )
-        return [_to_marginal(*pair) for pair in zip(cliques, released, strict=True)]
+        return [_to_marginal(clique, each) if each else None for clique, each in zip(cliques, released, strict=True)]
+
+    def _keep(self, recoding: Recoding, released: Sequence[Marginal | None]) -> list[Marginal]:
+        """The marginals that were released; the session remembers them, for a run that ends with what is stored."""
+        marginals = [marginal for marginal in released if marginal]
+        if marginals:
+            self._session.marginals.append(ReleasedMarginals(self.schema, recoding, tuple(marginals)))
+        return marginals
+
+    def _require_all(self, parts: Sequence[tuple[Recoding, Sequence[Marginal | None]]]) -> list[list[Marginal]]:
+        """The marginals of each part; a NothingLeftError if nothing was left for some of them."""
+        kept = [self._keep(recoding, released) for recoding, released in parts]
+        if any(marginal is None for _, released in parts for marginal in released):
+            raise self._nothing_left_error()
+        return kept
+
+    def _nothing_left_error(self) -> NothingLeftError:
+        return self._session.nothing_left_error(self.schema, self.recoding)
 
     def _release_scores(
         self,
+        kind: str,
         purpose: str,
         cost: Gaussian,
         question: object,
@@ -282,22 +324,30 @@ class PrivateTable(PrivacyGate):
         """Noisy scores of marginals, charged together; ``score`` gets the position of a marginal and its counts."""
         sizes = self._sizes(axes_list)
 
-        def count_scores() -> list[NDArray[np.int64]]:
+        def count_scores() -> NDArray[np.int64]:
             scores: list[int] = []
             for part in _split_by_cells(axes_list, sizes):
                 for counts in self._engine.count(part, self.recoding):
                     scores.append(score(len(scores), counts))
-            return [np.array(scores, np.int64)]
+            return np.array(scores, np.int64)
 
-        (released,) = self._release(
-            [MeasurementRecord(purpose=purpose, cost=cost)],
+        released = self._release_one(
+            MeasurementRecord(purpose=purpose, cost=cost),
             question,
             count_scores,
             cells=sizes,
             noisy_values=len(axes_list),
         )
         charged: Gaussian = released.cost
-        return NoisyScores(released.answer / np.float64(2**charged.lattice), charged.std)
+        noisy = NoisyScores(released.answer / np.float64(2**charged.lattice), charged.std)
+        cliques = tuple(tuple(self._attribute_name(axis) for axis in axes) for axes in axes_list)
+        self._session.scores.append(ReleasedScores(kind, cliques, noisy.values, noisy.std))
+        return noisy
+
+    def _attribute_name(self, axis: int) -> str:
+        """The name of an attribute, whatever a recipe calls the level at which it is scored."""
+        column = self.recoding.columns[axis]
+        return self.recoding.origin[column.sources[0]][0] if len(column.sources) == 1 else column.name
 
     def _question_identity(self, axes_list: Sequence[Axes]) -> object:
         """What distinguishes marginals from others of the same names: how their codes follow from the fine ones."""
@@ -342,6 +392,11 @@ class PrivateTable(PrivacyGate):
     def _reopen_under(self, schema: Schema) -> PrivateTable:
         """The same rows, read again under a schema that released numbers have refined."""
         return PrivateTable(self._session, self._engine.with_schema(schema), schema, initial_recoding(schema))
+
+
+def values_purpose(name: str) -> str:
+    """The purpose of discovering the values of an open attribute, as it is recorded."""
+    return f"values of {name}"
 
 
 def _split_by_cells(axes_list: Sequence[Axes], sizes: Sequence[int]) -> Iterator[list[Axes]]:

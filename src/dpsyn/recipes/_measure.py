@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -15,11 +16,20 @@ from dpsyn.encoding.dataframes import detect_output_format
 from dpsyn.errors import LedgerError, SchemaError, UserError, quote_argument
 from dpsyn.inference import FIRST_RUN_NOTE, Release, fit_model, is_first_run
 from dpsyn.options import list_options
-from dpsyn.private import PrivateTable, Protect, ResourceEstimate, estimate_reading, open_private
+from dpsyn.private import (
+    NothingLeftError,
+    PrivateTable,
+    Protect,
+    ResourceEstimate,
+    estimate_reading,
+    open_private,
+    values_purpose,
+)
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.recipes.base import Recipe
 from dpsyn.recipes.dpsyn import DPSyn
 from dpsyn.recipes.registry import RECIPES, find_recipe
+from dpsyn.recipes.stored_answers import measurements_from_stored
 from dpsyn.schema import Open, Ranged, Schema
 from dpsyn.synopsis import Synopsis
 
@@ -108,8 +118,11 @@ def measure(
         declared_public=recipe.declared_public(),
     ) as table:
         _require_same_query(table, previous)
-        measurements = recipe.measure(table, previous=previous, progress=progress)
-    _warn_of_empty_discoveries(schema, measurements.schema)
+        try:
+            measurements = recipe.measure(table, previous=previous, progress=progress)
+        except NothingLeftError as error:
+            measurements = measurements_from_stored(table, error, previous)
+    _warn_of_empty_discoveries(schema, measurements.schema, table.left_out)
     release = Release(measurements.rounds, measurements.scores, table.certificate())
     release.require_recorded()
     releases = (*(previous.releases if previous else ()), release)
@@ -203,13 +216,18 @@ def _choose_delta(schema: Schema, delta: float | None) -> float:
     return delta
 
 
-def _warn_of_empty_discoveries(declared: Schema, released: Schema) -> None:
+def _warn_of_empty_discoveries(declared: Schema, released: Schema, left_out: Sequence[str]) -> None:
     """Warn of open attributes that will have one value in all rows."""
     for attribute in declared.measured_attributes:
         if isinstance(attribute, Open) and released[attribute.name] == attribute.to_categorical([]):
+            reason = (
+                f"the values of the open attribute {attribute.name!r} were lost, and nothing is left to discover them"
+                if values_purpose(attribute.name) in left_out
+                else f"no value of the open attribute {attribute.name!r} is in enough rows to be released"
+            )
             warnings.warn(
-                f"no value of the open attribute {attribute.name!r} is in enough rows to be released: every synthetic "
-                f"row has {attribute.other!r}. If its values are public, list them in the schema",
+                f"{reason}: every synthetic row has {attribute.other!r}. If its values are public, list them in the "
+                "schema",
                 UserWarning,
                 stacklevel=3,
             )
