@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from dpsyn.accounting import NoiseChoice as NoiseChoice
     from dpsyn.accounting import PrivacyUnit as PrivacyUnit
     from dpsyn.accounting import RunAccount as RunAccount
+    from dpsyn.accounting import RunOutcome as RunOutcome
     from dpsyn.accounting import compare_noise_mechanisms as compare_noise_mechanisms
     from dpsyn.accounting import laplace_gaussian_crossover as laplace_gaussian_crossover
-    from dpsyn.accounting import read_ledger_checkpoint as read_ledger_checkpoint
     from dpsyn.diagnose import PRIVATE_NOTICE as PRIVATE_NOTICE
     from dpsyn.diagnose import AttributeCheck as AttributeCheck
     from dpsyn.diagnose import SchemaCheck as SchemaCheck
@@ -114,6 +114,7 @@ if TYPE_CHECKING:
     from dpsyn.sources import read_table as read_table
     from dpsyn.synopsis import ReleaseComparison as ReleaseComparison
     from dpsyn.synopsis import Synopsis as Synopsis
+    from dpsyn.synopsis import read_ledger_checkpoint as read_ledger_checkpoint
 
 __version__ = "0.1.0.dev0"
 
@@ -130,9 +131,9 @@ _EXPORTS = {
         "NoiseChoice",
         "PrivacyUnit",
         "RunAccount",
+        "RunOutcome",
         "compare_noise_mechanisms",
         "laplace_gaussian_crossover",
-        "read_ledger_checkpoint",
     ),
     "dpsyn.diagnose": (
         "PRIVATE_NOTICE",
@@ -219,6 +220,7 @@ _EXPORTS = {
     "dpsyn.synopsis": (
         "ReleaseComparison",
         "Synopsis",
+        "read_ledger_checkpoint",
     ),
 }
 """The public names by the module they are loaded from."""
@@ -291,6 +293,7 @@ __all__ = [
     "ReleaseComparison",
     "ResourceEstimate",
     "RunAccount",
+    "RunOutcome",
     "Schema",
     "SchemaCheck",
     "SchemaError",

@@ -30,10 +30,10 @@ from dpsyn.errors import BudgetError, InternalError
 PEOPLE = PrivacyUnit(neighbors="replace", id="person", max_rows=3)
 
 
-def mixed_run(*, uses_real_noise: bool = True) -> Run:
+def mixed_run(*, uses_real_noise: bool = True, declared_public: tuple[str, ...] = ()) -> Run:
     """A run with one step of every kind."""
     budget = Budget.for_guarantee(1, 1e-9, pure_epsilons=["0.1", "0.05", "0.05"], thresholds=True)
-    run = Run.open(budget, PEOPLE, uses_real_noise=uses_real_noise)
+    run = Run.open(budget, PEOPLE, uses_real_noise=uses_real_noise, declared_public=declared_public)
     first, second = budget.split_rho([1, 2])
     run.charge("frequent items", Exponential.for_epsilon(Fraction("0.1"), PEOPLE.score_sensitivity(), selections=2))
     run.charge(
@@ -151,7 +151,7 @@ def test_a_threshold_for_fewer_rows_than_a_person_has_is_refused() -> None:
 @pytest.mark.parametrize("uses_real_noise", [True, False])
 def test_a_certificate_survives_json_and_so_does_its_privacy_flag(uses_real_noise: bool) -> None:
     certificate = replace(
-        mixed_run(uses_real_noise=uses_real_noise).certificate(["age: 0 to 120"]),
+        mixed_run(uses_real_noise=uses_real_noise, declared_public=("age: 0 to 120",)).certificate(),
         ledger_head=LedgerHead(7, "ab" * 32),
     )
 
@@ -317,7 +317,7 @@ def test_the_measurements_can_be_left_out_of_the_text() -> None:
 
 
 def test_the_text_states_what_a_data_owner_must_know() -> None:
-    text = mixed_run().certificate(["sex: F, M (code book 2024)"]).text()
+    text = mixed_run(declared_public=("sex: F, M (code book 2024)",)).certificate().text()
 
     for words in (
         "ε = 1, δ = 1e-09",
@@ -355,3 +355,23 @@ def test_the_package_imports_without_its_heavy_libraries() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize(
+    ("holder", "words"),
+    [
+        ([], "'approved'"),
+        (["guarantee"], "'guarantee approved'"),
+        (["epsilon_bounds"], "'epsilon_bounds approved'"),
+        (["measurements", 1, "mechanism"], "it|approved"),
+    ],
+)
+def test_a_certificate_with_an_entry_that_dpsyn_does_not_write_is_refused(holder: list[Any], words: str) -> None:
+    data = json.loads(json.dumps(mixed_run().certificate().to_data()))
+    place = data
+    for key in holder:
+        place = place[key]
+    place["approved"] = "by the authority"
+
+    with pytest.raises(BudgetError, match=words):
+        Certificate.from_data(data, recompute=False)

@@ -61,7 +61,9 @@ def test_a_certificate_is_read_with_its_own_head_whatever_is_beside_it(tmp_path:
     checkpoint = read_ledger_checkpoint(path)
 
     assert checkpoint.head == HEAD
-    assert [certificate["run"] for certificate in checkpoint.certificates] == ["9f86d081"]
+    assert [certificate["run"] for certificate in checkpoint.certificates if certificate] == ["9f86d081"]
+    assert (None in checkpoint.certificates) == ("releases" in data and bool(data["releases"]))
+    assert checkpoint.path == str(path)
 
 
 def test_a_head_alone_has_no_certificates(tmp_path: Path) -> None:

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from dpsyn.accounting import Budget, Gaussian, Ledger, LedgerCheckpoint, LedgerHead, PrivacyUnit, Run
+from dpsyn.accounting import Budget, Gaussian, Ledger, LedgerCheckpoint, LedgerHead, PrivacyUnit, Run, RunOutcome
 
 BUDGET = Budget.for_guarantee(1, 1e-9)
+OUTCOME = RunOutcome(lost_answers=1, left_out=("marginal of income",), contents_hash="ab" * 32)
 Data = dict[str, Any]
 
 
@@ -29,12 +30,13 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
             dataset="clinic",
             ledger=made,
             recipe={"name": "privsyn", "budget_shares": [1, 1, 8], "rare_sigmas": -1.5},
+            declared_public=["age: code book", "the table is the answer of the query: SELECT age, sex FROM t"],
         )
         for purpose in ("age", "sex", "age, sex"):
             run.charge(
                 f"marginal of {purpose}", Gaussian.for_rho(BUDGET.rho / 4, run.privacy_unit.l2_sensitivity_squared)
             )
-        run.close()
+        run.close(OUTCOME)
     return made
 
 
@@ -42,7 +44,7 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
 def certificate(ledger: Ledger) -> Data:
     """The certificate of the first run, as a file holds it."""
     account = ledger.datasets()[0].runs[0]
-    data = Run.resume(ledger, account.run, last_head=account.head).certificate().to_data()
+    data = Run.resume(ledger, account.run, last_head=account.head).certificate(OUTCOME).to_data()
     return dict(json.loads(json.dumps(data)))
 
 
@@ -115,6 +117,16 @@ def test_an_honest_certificate_agrees_also_if_other_tools_wrote_its_numbers(ledg
         (put("certified_epsilon", value=float("nan")), "certified_epsilon is nan"),
         (put("epsilon_bounds", "pld", value=0.2), "epsilon_bounds pld is 0.2 in the certificate"),
         (put("epsilon_bounds", "zcdp", value="0.2"), "epsilon_bounds zcdp is '0.2' in the certificate"),
+        (put("format", value=3), "format is 3 in the certificate and 2 in the ledger"),
+        (put("declared_public", 0, value="age: guessed"), "declared_public 1 is 'age: guessed' in the certificate"),
+        (put("declared_public", value=[]), "declared_public: 0 in the certificate, 2 in the ledger"),
+        (put("declared_public", 1, value="the table is the answer of the query: SELECT 1"), "declared_public 2 is"),
+        (put("lost_answers", value=0), "lost_answers is 0 in the certificate and 1 in the ledger"),
+        (put("left_out", value=[]), "left_out: 0 in the certificate, 1 in the ledger"),
+        (put("contents_hash", value="cd" * 32), "contents_hash is 'cdcd"),
+        (put("approved_by", value="the authority"), "'approved_by' is in the certificate, but DPSyn writes no such"),
+        (put("guarantee", "note", value=None), "'guarantee note' is in the certificate, but DPSyn writes no such"),
+        (put("measurements", 2, "std", value=1), "'measurements 3 std' is in the certificate, but DPSyn writes no"),
         (put("run", value="0123456789abcdef"), "of run '0123456789abcdef', which is not in this ledger"),
         (put("run", value={"a": [1]}), "of run something else, which is not in this ledger"),
     ],
@@ -144,7 +156,13 @@ def test_every_release_of_several_is_compared(ledger: Ledger, certificate: Data)
     hidden = certificate | {"ledger_head": None}
     elsewhere = certificate | {"ledger_head": None, "run": "0123456789abcdef"}
 
-    assert compared(ledger, elsewhere, certificate) == ()
+    imported = LedgerCheckpoint(LedgerHead(**certificate["ledger_head"]), (None, elsewhere, certificate), "s.dpsyn")
+    verification = ledger.verify([imported])
+    assert verification.faults == ()
+    assert verification.not_compared == (
+        "s.dpsyn: release 1 has no certificate, because its numbers were measured in another system",
+        "s.dpsyn: release 2 names no ledger entry, because its run kept no ledger",
+    )
     assert "dataset" in compared(ledger, forged, certificate)[0]
     assert "is not the last one of this run" in compared(ledger, hidden, certificate)[0]
 

@@ -555,3 +555,19 @@ def test_verifying_against_a_synopsis_covers_its_numbers(invoke: Invoke) -> None
     assert intact[0] == 0
     assert code == 2
     assert "is not an answer that the certificate records" in message
+
+
+def test_a_release_that_kept_no_ledger_is_not_said_to_agree(invoke: Invoke) -> None:
+    ledger, table, schema = Ledger.create(Path("ledger.db")), people(rows=200), people_schema()
+    alone = dpsyn.measure(table, schema, 1.0, recipe="independent", dataset="people")
+    made = dpsyn.measure(table, schema, 1.0, recipe="independent", dataset="people", ledger=ledger, extend=alone)
+    made.save("s.dpsyn")
+
+    code, message = invoke("verify", "ledger.db", "--against", "s.dpsyn")
+    as_json = invoke("verify", "ledger.db", "--against", "s.dpsyn", "--json")
+
+    assert code == as_json[0] == 2
+    assert "it agrees with" not in message
+    assert "s.dpsyn: release 1 names no ledger entry, because its run kept no ledger" in message
+    assert "model that rows are sampled from is post-processing" in message.replace("\n", " ")
+    assert len(json.loads(as_json[1])["not_compared"]) == 1

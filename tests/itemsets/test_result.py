@@ -33,11 +33,15 @@ NOISE = Laplace(sensitivity=Fraction(1), scale=SCALE)
 
 
 def certificate() -> Certificate:
-    run = Run.open(Budget.for_guarantee(1, 0, pure_epsilons=[1]), PrivacyUnit(record="basket"))
+    run = Run.open(
+        Budget.for_guarantee(1, 0, pure_epsilons=[1]),
+        PrivacyUnit(record="basket"),
+        declared_public=["the universe of 5 items"],
+    )
     for basis in bases():
         purpose, digest = f"marginal of {', '.join(basis.clique)}", hash_answer(basis.raw)
         run.charge_all([MeasurementRecord(purpose=purpose, cost=NOISE, answer_hash=digest)])
-    return run.certificate(["the universe of 5 items"])
+    return run.certificate()
 
 
 def bases() -> list[Marginal]:

@@ -27,7 +27,7 @@ from tests.synopsis.synopses import SCHEMA, certificate, synopses, synopsis
 def mixed_release() -> Release:
     """A release with every kind of mechanism that leaves a quarter of the Gaussian budget."""
     budget = Budget.for_guarantee(1, 1e-9, pure_epsilons=["0.1", "0.05"], thresholds=True)
-    run = Run.open(budget, PrivacyUnit())
+    run = Run.open(budget, PrivacyUnit(), declared_public=["age: code book"])
     shares = budget.split_rho([1, 1, 1, 1])
     table, values, scores = (Gaussian.for_rho(share, 1) for share in shares[:3])
     laplace = Laplace.for_epsilon(budget.pure_epsilons[0], 1)
@@ -41,7 +41,7 @@ def mixed_release() -> Release:
         Marginal(("sex",), np.zeros(3, np.int64), 0, laplace.std),
         Marginal(("age", "sex"), np.zeros((3, 3), np.int64), table.lattice, table.sigma),
     )
-    return Release((MeasurementRound(coarse, marginals),), certificate=run.certificate(["age: code book"]))
+    return Release((MeasurementRound(coarse, marginals),), certificate=run.certificate())
 
 
 def test_every_measurement_has_its_share_of_the_budget_and_the_rest_is_not_spent() -> None:

@@ -49,13 +49,19 @@ def certificate(*, private: bool = True, with_pure_step: bool = False, head: Led
     """A certificate of three marginals."""
     pure = ["0.1"] if with_pure_step else []
     budget = Budget.for_guarantee(1, 1e-9, pure_epsilons=pure)
-    run = Run.open(budget, PrivacyUnit(), dataset="people", uses_real_noise=private)
+    run = Run.open(
+        budget,
+        PrivacyUnit(),
+        dataset="people",
+        uses_real_noise=private,
+        declared_public=["age: 0 to 99", "sex: code book 2024"],
+    )
     for purpose, rho in zip(("age, sex", "job", "employed"), budget.split_rho([2, 1, 1]), strict=True):
         run.charge(f"marginal of {purpose}", Gaussian.for_rho(rho, 1))
     if with_pure_step:
         run.charge("marginal of sex", Laplace.for_epsilon(budget.pure_epsilons[0], 1))
     run.ledger_head = head
-    return run.certificate(["age: 0 to 99", "sex: code book 2024"])
+    return run.certificate()
 
 
 def synopsis(*certificates: Certificate | None, seed: int = 0) -> Synopsis:
@@ -93,7 +99,13 @@ def certify(release: Release, template: Certificate | None) -> Release:
     if template is None:
         return release
     budget, marginals = template.account.budget, [m for each in release.rounds for m in each.marginals]
-    run = Run.open(budget, template.privacy_unit, dataset=template.dataset, uses_real_noise=template.uses_real_noise)
+    run = Run.open(
+        budget,
+        template.privacy_unit,
+        dataset=template.dataset,
+        uses_real_noise=template.uses_real_noise,
+        declared_public=template.declared_public,
+    )
     run.name, run.ledger_head = template.run, template.ledger_head
     costs = [Gaussian.for_rho(rho, 1) for rho in budget.split_rho([1] * (len(marginals) + len(release.scores) or 1))]
     noisy = [replace(m, lattice=cost.lattice, std=cost.std) for m, cost in zip(marginals, costs, strict=False)]
@@ -112,7 +124,7 @@ def certify(release: Release, template: Certificate | None) -> Release:
         run.charge("marginal of sex", Laplace.for_epsilon(step, 1))
     remaining = iter(noisy)
     rounds = [replace(each, marginals=tuple(islice(remaining, len(each.marginals)))) for each in release.rounds]
-    certificate = run.certificate(template.declared_public)
+    certificate = run.certificate()
     return replace(release, rounds=tuple(rounds), scores=tuple(scores), certificate=certificate)
 
 

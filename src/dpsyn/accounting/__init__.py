@@ -12,7 +12,7 @@ from dpsyn.accounting.budget import (
     default_delta,
     delta_warning,
 )
-from dpsyn.accounting.certificate import Certificate
+from dpsyn.accounting.certificate import Certificate, RunOutcome
 from dpsyn.accounting.checkpoint import LedgerCheckpoint, read_ledger_checkpoint
 from dpsyn.accounting.composition import Composition, EpsilonBounds
 from dpsyn.accounting.conversion import epsilon_for, rho_for, sigma_for
@@ -55,6 +55,7 @@ __all__ = [
     "ReleasedAnswer",
     "Run",
     "RunAccount",
+    "RunOutcome",
     "check_budget",
     "check_large_epsilon",
     "compare_noise_mechanisms",

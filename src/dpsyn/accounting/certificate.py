@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -29,6 +29,7 @@ MAX_RECIPE_DEPTH = 20
 _QUERY_FACT = "the table is the answer of the query: "
 
 _MAX_SHOWN_PURPOSES = 3  # of measurements that were left out
+_MAX_SHOWN_KEY = 60  # characters of a key that a certificate should not have
 
 _MECHANISM_NAMES = {
     Gaussian: "Gaussian",
@@ -36,6 +37,38 @@ _MECHANISM_NAMES = {
     Exponential: "exponential mechanism",
     PartitionSelection: "partition selection",
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOutcome:
+    """What is known of a run once it ends, besides its measurements; the ledger records it when the run is closed.
+
+    Attributes:
+        lost_answers: how many of the measurements were charged although their answers were lost and not used.
+        left_out: the measurements that were planned and not made, because nothing was left after that loss.
+        contents_hash: the SHA-256 of what gives the released numbers their meaning; empty if nothing was released.
+    """
+
+    lost_answers: int = 0
+    left_out: tuple[str, ...] = ()
+    contents_hash: str = ""
+
+    def to_data(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "lost_answers": self.lost_answers,
+            "left_out": list(self.left_out),
+            "contents_hash": self.contents_hash,
+        }
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> RunOutcome:
+        """Read an outcome back from plain data, which may hold more."""
+        return cls(
+            lost_answers=int(data["lost_answers"]),
+            left_out=tuple(str(purpose) for purpose in data["left_out"]),
+            contents_hash=str(data["contents_hash"]),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +89,7 @@ class Certificate:
         declared_public: facts that the data owner declared public.
         ledger_head: the ledger's last entry about this run; None if no ledger was kept.
         recipe: what identifies the recipe, as plain JSON data; its name has the key ``name``.
-        lost_answers: how many of the measurements were charged although their answers were lost and not used.
-        left_out: the measurements that were planned and not made, because nothing was left after that loss.
+        outcome: what was lost and left out, and a hash of what gives the released numbers their meaning.
     """
 
     account: Account
@@ -69,8 +101,7 @@ class Certificate:
     declared_public: tuple[str, ...]
     ledger_head: LedgerHead | None
     recipe: dict[str, Any] = field(default_factory=dict, hash=False)
-    lost_answers: int = 0
-    left_out: tuple[str, ...] = ()
+    outcome: RunOutcome = RunOutcome()
 
     @classmethod
     def from_account(
@@ -84,8 +115,7 @@ class Certificate:
         declared_public: tuple[str, ...] = (),
         ledger_head: LedgerHead | None = None,
         recipe: Mapping[str, Any] = {},
-        lost_answers: int = 0,
-        left_out: tuple[str, ...] = (),
+        outcome: RunOutcome = RunOutcome(),
         stated_epsilon: float | None = None,
     ) -> Certificate:
         """Recompute the cost of an account's measurements; a cost above the guarantee is an InternalError.
@@ -109,13 +139,22 @@ class Certificate:
             declared_public=declared_public,
             ledger_head=ledger_head,
             recipe=plain_recipe(recipe),
-            lost_answers=lost_answers,
-            left_out=left_out,
+            outcome=outcome,
         )
 
     def __repr__(self) -> str:
         budget, number = self.account.budget, len(self.account.measurements)
         return f"Certificate(ε = {float(budget.epsilon):g}, δ = {float(budget.delta):g}, {number} measurements)"
+
+    @property
+    def lost_answers(self) -> int:
+        """How many of the measurements were charged although their answers were lost and not used."""
+        return self.outcome.lost_answers
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The measurements that were planned and not made, because nothing was left after that loss."""
+        return self.outcome.left_out
 
     @property
     def query(self) -> str:
@@ -136,8 +175,7 @@ class Certificate:
             "certified_epsilon": float(self.epsilon_bounds.epsilon),
             "epsilon_bounds": self.epsilon_bounds.to_data(),
             "measurements": [measurement.to_data() for measurement in self.account.measurements],
-            "lost_answers": self.lost_answers,
-            "left_out": list(self.left_out),
+            **self.outcome.to_data(),
             "declared_public": list(self.declared_public),
             "ledger_head": self.ledger_head.to_data() if self.ledger_head else None,
         }
@@ -169,15 +207,20 @@ class Certificate:
                 declared_public=tuple(str(fact) for fact in data["declared_public"]),
                 ledger_head=LedgerHead(**data["ledger_head"]) if data["ledger_head"] else None,
                 recipe=data["recipe"],
-                lost_answers=int(data["lost_answers"]),
-                left_out=tuple(str(purpose) for purpose in data["left_out"]),
+                outcome=RunOutcome.from_data(data),
                 stated_epsilon=None if recompute else data["epsilon_bounds"]["pld"],
             )
             stated = float(data["certified_epsilon"])
+            unknown = next(find_unknown_keys(data, certificate.to_data()), None)
         except BudgetError:
             raise
         except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
             raise BudgetError(f"this certificate is not as DPSyn writes it: {error}") from None
+        if unknown is not None:
+            raise BudgetError(
+                f"this certificate has an entry {unknown[:_MAX_SHOWN_KEY]!r}, which DPSyn does not write; it was "
+                "changed, or written by a newer DPSyn"
+            )
         if not math.isclose(stated, certificate.epsilon_bounds.epsilon, rel_tol=1e-6):
             raise BudgetError(
                 f"this certificate states ε = {stated:g}, but its measurements cost "
@@ -202,6 +245,18 @@ class Certificate:
             _scope_text(self),
         ]
         return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def find_unknown_keys(data: Any, known: Any) -> Iterator[str]:
+    """The paths of keys in plain data that other plain data of the same kind does not have."""
+    if isinstance(data, dict) and isinstance(known, dict):
+        for key, value in data.items():
+            if key not in known:
+                yield str(key)
+            yield from (f"{key} {inner}" for inner in find_unknown_keys(value, known.get(key)))
+    elif isinstance(data, list) and isinstance(known, list):
+        for i, (value, other) in enumerate(zip(data, known, strict=False), start=1):
+            yield from (f"{i} {inner}" for inner in find_unknown_keys(value, other))
 
 
 def describe_query(query: str) -> str:

@@ -28,10 +28,15 @@ class LedgerCheckpoint:
     Attributes:
         head: an entry of the ledger, which also fixes all earlier entries; of several releases, that of the last one.
         certificates: the certificates of the releases, as plain data and unchecked: ``Ledger.verify`` compares them.
+            None for a release whose numbers were imported.
+        path: the file.
+        faults: what is wrong with the file by itself, such as a number that no certificate records.
     """
 
     head: LedgerHead
-    certificates: tuple[dict[str, Any], ...] = ()
+    certificates: tuple[dict[str, Any] | None, ...] = ()
+    path: str = ""
+    faults: tuple[str, ...] = ()
 
 
 def read_ledger_checkpoint(path: Path) -> LedgerCheckpoint:
@@ -42,24 +47,28 @@ def read_ledger_checkpoint(path: Path) -> LedgerCheckpoint:
         head = document.get("head", document) if isinstance(document, dict) else document
         certificates = ()
     else:
-        heads = [one.get("ledger_head") for one in certificates]
+        heads = [one.get("ledger_head") for one in certificates if one]
         head = next((head for head in reversed(heads) if head is not None), None)
     if head is None:
         raise LedgerError(
             f"{path} records no ledger entry, because its run kept no ledger; it cannot be compared with one"
         )
-    return LedgerCheckpoint(_parse_head(head, path), certificates)
+    return LedgerCheckpoint(_parse_head(head, path), certificates, str(path))
 
 
-def _find_certificates(document: Any) -> tuple[dict[str, Any], ...] | None:
+def _find_certificates(document: Any) -> tuple[dict[str, Any] | None, ...] | None:
     """The certificates of all releases in a document; None if it holds something else."""
     if not isinstance(document, dict):
         return None
     releases = document.get("releases")
     holders = releases if isinstance(releases, list) and releases else [document]
     parts = [holder.get("certificate", holder) for holder in holders if isinstance(holder, dict)]
-    certificates = tuple(p for p in parts if isinstance(p, dict) and any(key in p for key in _CERTIFICATE_KEYS))
-    return certificates if certificates or None in parts else None
+    certificates = tuple(
+        part
+        for part in parts
+        if part is None or (isinstance(part, dict) and any(key in part for key in _CERTIFICATE_KEYS))
+    )
+    return certificates or None
 
 
 def _parse_head(data: Any, path: Path) -> LedgerHead:

@@ -21,14 +21,14 @@ from typing import Any
 
 from dpsyn.accounting import hash_chain
 from dpsyn.accounting.budget import MAX_EPSILON, THRESHOLD_SHARE, Budget, MeasurementRecord, replay
-from dpsyn.accounting.certificate import PRIVACY_FLAG, parse_privacy_flag, plain_recipe
+from dpsyn.accounting.certificate import PRIVACY_FLAG, RunOutcome, parse_privacy_flag, plain_recipe
 from dpsyn.accounting.checkpoint import LedgerCheckpoint
 from dpsyn.accounting.conversion import epsilon_for, rho_for
 from dpsyn.accounting.exact_numbers import Number, exact_fraction, format_exact, round_down
 from dpsyn.accounting.hash_chain import BEGIN_KIND, LedgerEntry, LedgerHead, LedgerTransaction
 from dpsyn.accounting.head_store import head_path, load_head, store_head
 from dpsyn.accounting.privacy_unit import PrivacyUnit
-from dpsyn.accounting.reconcile import find_disagreements
+from dpsyn.accounting.reconcile import find_disagreements, why_not_comparable
 from dpsyn.errors import BudgetError, DPSynError, LedgerError, quote_argument
 
 _UNREADABLE_ENTRY_ERRORS = (
@@ -92,7 +92,7 @@ class RunAccount:
 
     ``rho`` and ``delta`` are what it holds: its whole budget while it is open, and what it spent once it is closed.
     ``spent_rho`` and ``spent_delta`` are what its measurements cost so far. ``journal_keys`` open their answers in the
-    journal of the run.
+    journal of the run. ``outcome`` is None while it is open.
     """
 
     run: str
@@ -104,11 +104,13 @@ class RunAccount:
     head: LedgerHead
     uses_real_noise: bool = True
     recipe: dict[str, Any] = field(default_factory=dict, hash=False)
+    declared_public: tuple[str, ...] = ()
     measurements: tuple[dict[str, Any], ...] = ()
     journal_keys: tuple[str, ...] = field(default=(), repr=False)
     spent_rho: Fraction = Fraction(0)
     spent_delta: Fraction = Fraction(0)
     closed: bool = False
+    outcome: RunOutcome | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +167,9 @@ class LedgerVerification:
     Attributes:
         entries: the number of entries.
         head: the last entry.
-        faults: what is wrong, in sentences.
+        faults: what is wrong, in sentences; first what is wrong with the ledger by itself.
+        intact: whether the ledger is intact by itself, so that all faults concern files that were compared with it.
+        not_compared: what was given and cannot be compared with a ledger, in sentences.
         remembered: the last entry that this account of the computer had seen before; None if it had seen none, and
             then it cannot know whether later entries were cut off.
     """
@@ -173,6 +177,8 @@ class LedgerVerification:
     entries: int
     head: LedgerHead | None
     faults: tuple[str, ...]
+    intact: bool = True
+    not_compared: tuple[str, ...] = ()
     remembered: LedgerHead | None = None
 
 
@@ -211,6 +217,7 @@ class Ledger:
         *,
         uses_real_noise: bool = True,
         recipe: Mapping[str, Any] = {},
+        declared_public: Sequence[str] = (),
     ) -> LedgerHead:
         """Reserve the whole budget of a new run, or refuse it."""
         _require_name(dataset)
@@ -225,6 +232,7 @@ class Ledger:
                 "privacy_unit": privacy_unit.to_data(),
                 PRIVACY_FLAG: uses_real_noise,
                 "recipe": plain_recipe(recipe),
+                "declared_public": list(declared_public),
             }
             return transaction.append(dataset, run, "open", payload)
 
@@ -249,13 +257,14 @@ class Ledger:
             ]
             return [transaction.append(dataset, run, "measurement", payload) for payload in payloads][-1]
 
-    def close(self, run: str) -> LedgerHead:
+    def close(self, run: str, outcome: RunOutcome = RunOutcome()) -> LedgerHead:  # noqa: B008 -- frozen
         """End a run, also a crashed one: what it spent stays spent, the rest of its budget is returned."""
         with self._open_transaction() as transaction:
             dataset, _ = self._require_open_run(transaction, run)
             with _explain_unreadable_entries(self.path):
                 rho, delta = _sum_costs([e.data for e in transaction.entries(run) if e.kind == "measurement"])
-            return transaction.append(dataset, run, "close", {"rho": format_exact(rho), "delta": format_exact(delta)})
+            payload = {"rho": format_exact(rho), "delta": format_exact(delta), **outcome.to_data()}
+            return transaction.append(dataset, run, "close", payload)
 
     def datasets(self) -> tuple[DatasetAccount, ...]:
         """All datasets, in the order of their first entries."""
@@ -282,20 +291,35 @@ class Ledger:
     def verify(self, against: Iterable[LedgerCheckpoint] = ()) -> LedgerVerification:
         """Check the chain of hashes, that no run exceeded its budget, and the checkpoints recorded elsewhere.
 
-        The certificates of a checkpoint must agree with what this ledger recorded about their runs.
+        The certificates of a checkpoint must agree with what this ledger recorded about their runs, and the numbers of
+        a synopsis with its certificates; ``dpsyn.read_ledger_checkpoint`` reads both.
         """
         entries, remembered = self._read()
-        checkpoints = tuple(against)
         accounts, faults = _check_accounts(entries)
-        faults = [*faults, *_find_lost_end(entries, remembered)]
-        if not faults:
-            faults = hash_chain.find_faults(entries, [checkpoint.head for checkpoint in checkpoints])
-            certificates = [certificate for checkpoint in checkpoints for certificate in checkpoint.certificates]
-            faults += [line for one in certificates for line in find_disagreements(one, entries, accounts)]
+        faults += _find_lost_end(entries, remembered)
+        intact, not_compared = not faults, []
+        runs = [run.run for dataset in accounts.values() for run in dataset.runs]
+        for checkpoint in against:
+            name = f"{checkpoint.path}: " if checkpoint.path else ""
+            found = list(checkpoint.faults)
+            if intact:
+                found += hash_chain.find_faults(entries, [checkpoint.head])
+            for number, certificate in enumerate(checkpoint.certificates if intact else (), start=1):
+                if reason := why_not_comparable(certificate, runs):
+                    not_compared.append(f"{name}release {number} {reason}")
+                elif certificate:
+                    found += find_disagreements(certificate, entries, accounts)
+            faults += [f"{name}{fault}" for fault in found]
         if not faults:
             store_head(entries[0].hash, entries[-1].head, self.path)
-        head = entries[-1].head if entries else None
-        return LedgerVerification(entries=len(entries), head=head, faults=tuple(faults), remembered=remembered)
+        return LedgerVerification(
+            entries=len(entries),
+            head=entries[-1].head if entries else None,
+            faults=tuple(faults),
+            intact=intact,
+            not_compared=tuple(not_compared),
+            remembered=remembered,
+        )
 
     @contextlib.contextmanager
     def _open_transaction(self) -> Iterator[LedgerTransaction]:
@@ -368,12 +392,14 @@ def _open_run_account(entry: LedgerEntry, data: dict[str, Any]) -> RunAccount:
         head=entry.head,
         uses_real_noise=parse_privacy_flag(data),
         recipe=plain_recipe(data["recipe"]),
+        declared_public=tuple(str(fact) for fact in data["declared_public"]),
     )
 
 
 def _apply_entry(run: RunAccount, entry: LedgerEntry) -> RunAccount:
     rho, delta = _read_cost(entry.data)
-    return replace(run, rho=rho, delta=delta, head=entry.head, closed=True)
+    outcome = RunOutcome.from_data(entry.data)
+    return replace(run, rho=rho, delta=delta, head=entry.head, closed=True, outcome=outcome)
 
 
 def _add_measurements(run: RunAccount, entries: Sequence[LedgerEntry]) -> RunAccount:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dpsyn.accounting.budget import MeasurementRecord, replay
-from dpsyn.accounting.certificate import PRIVACY_FLAG, Certificate, parse_privacy_flag
+from dpsyn.accounting.certificate import (
+    PRIVACY_FLAG,
+    Certificate,
+    RunOutcome,
+    find_unknown_keys,
+    parse_privacy_flag,
+)
 from dpsyn.errors import DPSynError
 
 if TYPE_CHECKING:
@@ -14,6 +20,7 @@ if TYPE_CHECKING:
     from dpsyn.accounting.ledger import DatasetAccount, RunAccount
 
 COMPARED_KEYS = (
+    "format",
     "dataset",
     "recipe",
     "guarantee",
@@ -21,12 +28,26 @@ COMPARED_KEYS = (
     "measurements",
     "certified_epsilon",
     "epsilon_bounds",
+    "declared_public",
 )
-"""The parts of a certificate that follow from the ledger; facts that were declared public are not recorded there."""
+"""The parts of a certificate that follow from the ledger's entries about a run, whether it is closed or not."""
 
+OUTCOME_KEYS = tuple(RunOutcome().to_data())
+"""The parts that the ledger records when a run is closed."""
+
+_HEAD_KEYS = {"sequence": 0, "hash": ""}
 _RELATIVE_TOLERANCE = 1e-6  # the same as when a certificate is read
 _MAX_SHOWN_DIFFERENCES = 3  # of one part
 _MAX_SHOWN_CHARACTERS = 60
+
+
+def why_not_comparable(certificate: Mapping[str, Any] | None, runs: Collection[str]) -> str:
+    """Why a release cannot be compared with the ledger of these runs, in words; empty if it can."""
+    if certificate is None:
+        return "has no certificate, because its numbers were measured in another system"
+    if certificate.get("ledger_head") is None and certificate.get("run") not in runs:
+        return "names no ledger entry, because its run kept no ledger"
+    return ""
 
 
 def find_disagreements(
@@ -39,17 +60,18 @@ def find_disagreements(
     """
     name = certificate.get("run")
     recorded = next(((dataset, run) for dataset in accounts.values() for run in dataset.runs if run.run == name), None)
-    if recorded is None and certificate.get("ledger_head") is None:
-        return []  # one of several releases, which kept no ledger
     if recorded is None:
         return [f"it is the certificate of run {_format_value(name)}, which is not in this ledger"]
     try:
         expected = _certificate_from_ledger(recorded[0].dataset, recorded[1])
     except DPSynError as error:
         return [f"the ledger's record of run {name} cannot be certified: {error}"]
-    differences = [
-        line for part in COMPARED_KEYS for line in _limit_differences(part, certificate.get(part), expected[part])
-    ]
+    parts = COMPARED_KEYS + (OUTCOME_KEYS if recorded[1].closed else ())
+    differences = [line for part in parts for line in _limit_differences(part, certificate.get(part), expected[part])]
+    unknown = find_unknown_keys(certificate, expected | {"ledger_head": _HEAD_KEYS})
+    differences += _limit(
+        [f"{_format_value(key)} is in the certificate, but DPSyn writes no such entry" for key in unknown], "unknown:"
+    )
     differences += _find_differences(PRIVACY_FLAG, _privacy_flag(certificate), expected[PRIVACY_FLAG])
     if not _is_end_of_run(certificate.get("ledger_head"), [entry for entry in entries if entry.run == name]):
         differences.append("the ledger entry that it names is not the last one of this run")
@@ -64,7 +86,9 @@ def _certificate_from_ledger(dataset: str, run: RunAccount) -> dict[str, Any]:
         dataset=dataset,
         run=run.run,
         uses_real_noise=run.uses_real_noise,
+        declared_public=run.declared_public,
         recipe=run.recipe,
+        outcome=run.outcome or RunOutcome(),
     ).to_data()
 
 
@@ -82,9 +106,12 @@ def _is_end_of_run(head: Any, entries: list[LedgerEntry]) -> bool:
 
 
 def _limit_differences(part: str, stated: Any, recorded: Any) -> list[str]:
-    lines = [*_find_differences(part, stated, recorded)]
+    return _limit([*_find_differences(part, stated, recorded)], f"{part}:")
+
+
+def _limit(lines: list[str], what: str) -> list[str]:
     more = len(lines) - _MAX_SHOWN_DIFFERENCES
-    return [*lines[:_MAX_SHOWN_DIFFERENCES], f"{part}: {more} more differences"] if more > 1 else lines
+    return [*lines[:_MAX_SHOWN_DIFFERENCES], f"{what} {more} more differences"] if more > 1 else lines
 
 
 def _find_differences(path: str, stated: Any, recorded: Any) -> Iterator[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpsyn.accounting.budget import Account, Budget, MeasurementRecord, check_budget, replay
-from dpsyn.accounting.certificate import Certificate, plain_recipe
+from dpsyn.accounting.certificate import Certificate, RunOutcome, plain_recipe
 from dpsyn.accounting.costs import Exponential, Gaussian, Laplace, MechanismCost, PartitionSelection
 from dpsyn.accounting.hash_chain import LedgerHead
 from dpsyn.accounting.ledger import Ledger
@@ -30,6 +30,7 @@ class Run:
         ledger: where the run is recorded; None accounts for this run only.
         uses_real_noise: False if a test injected the noise; the certificate then states so permanently.
         recipe: what identifies the recipe, as plain JSON data.
+        declared_public: facts that the data owner declared public.
         ledger_head: the ledger's last entry about this run.
         closed: whether the run ended.
     """
@@ -41,6 +42,7 @@ class Run:
     ledger: Ledger | None
     uses_real_noise: bool = True
     recipe: dict[str, Any] = field(default_factory=dict)
+    declared_public: tuple[str, ...] = ()
     ledger_head: LedgerHead | None = None
     closed: bool = False
     _closing_head: LedgerHead | None = field(default=None, repr=False, compare=False)
@@ -57,13 +59,22 @@ class Run:
         ledger: Ledger | None = None,
         uses_real_noise: bool = True,
         recipe: Mapping[str, Any] = {},
+        declared_public: Sequence[str] = (),
     ) -> Run:
         """Certify the worst case of a budget and reserve it; no row may be read before this returns."""
         check_budget(budget)
         name, plain = secrets.token_hex(8), plain_recipe(recipe)
         head = None
         if ledger:
-            head = ledger.reserve(dataset, name, budget, privacy_unit, uses_real_noise=uses_real_noise, recipe=plain)
+            head = ledger.reserve(
+                dataset,
+                name,
+                budget,
+                privacy_unit,
+                uses_real_noise=uses_real_noise,
+                recipe=plain,
+                declared_public=declared_public,
+            )
         return cls(
             name=name,
             dataset=dataset,
@@ -72,6 +83,7 @@ class Run:
             ledger=ledger,
             uses_real_noise=uses_real_noise,
             recipe=plain,
+            declared_public=tuple(declared_public),
             ledger_head=head,
         )
 
@@ -94,6 +106,7 @@ class Run:
             ledger=ledger,
             uses_real_noise=recorded.uses_real_noise,
             recipe=recorded.recipe,
+            declared_public=recorded.declared_public,
             ledger_head=last_head if recorded.closed else recorded.head,
             closed=recorded.closed,
             _closing_head=recorded.head if recorded.closed else None,
@@ -125,28 +138,25 @@ class Run:
                 self.ledger_head = self.ledger.record(self.name, measurements, position, keys)
             self.account = account
 
-    def close(self) -> None:
+    def close(self, outcome: RunOutcome = RunOutcome()) -> None:  # noqa: B008 -- frozen
         """End the run and return its unspent budget; a second call does nothing."""
         if self.ledger and not self.closed:
-            self._closing_head = self.ledger.close(self.name)
+            self._closing_head = self.ledger.close(self.name, outcome)
         self.ledger_head = self._closing_head or self.ledger_head
         self.closed = True
 
-    def certificate(
-        self, declared_public: Sequence[str] = (), lost_answers: int = 0, left_out: Sequence[str] = ()
-    ) -> Certificate:
-        """Recompute the cost of the measurements; ``declared_public`` lists facts that were taken as public."""
+    def certificate(self, outcome: RunOutcome = RunOutcome()) -> Certificate:  # noqa: B008 -- frozen
+        """Recompute the cost of the measurements."""
         return Certificate.from_account(
             self.account,
             self.privacy_unit,
             dataset=self.dataset,
             run=self.name,
             uses_real_noise=self.uses_real_noise,
-            declared_public=tuple(declared_public),
+            declared_public=self.declared_public,
             ledger_head=self.ledger_head,
             recipe=self.recipe,
-            lost_answers=lost_answers,
-            left_out=tuple(left_out),
+            outcome=outcome,
         )
 
     def _check_open(self, purpose: str) -> None:

@@ -12,7 +12,7 @@ import click
 import dpsyn
 from dpsyn.cli import output
 from dpsyn.cli.common_options import common_options
-from dpsyn.errors import LedgerError, SynopsisError
+from dpsyn.errors import LedgerError
 from dpsyn.report import ledger as words
 from dpsyn.report.numbers import format_count
 
@@ -28,6 +28,12 @@ _UNKNOWN_TO_VERIFY = (
     "was rewritten from scratch: compare it with the certificates of its releases (--against)."
 )
 """What verifying a ledger does not show, in so many words."""
+_MODEL_NOT_COVERED = (
+    "Of a synopsis, the hashes cover the numbers that were released, the attributes of its schema and the recodings. "
+    "The model that rows are sampled from is post-processing: it costs no privacy, and no hash covers it. If you must "
+    "rely on it, compare it with the numbers, which are in the same file."
+)
+"""What the hashes of a synopsis do not cover, in so many words."""
 
 
 @click.group()
@@ -134,25 +140,24 @@ def verify(file: Path, records: tuple[Path, ...], as_json: bool) -> int:
     another ledger to it. Those are detected by an entry that was recorded elsewhere: give it with --against.
 
     RECORD is a certificate in JSON, a synopsis, or what an earlier `verify --json` printed. A certificate must also
-    agree with what the ledger recorded of its run: the budget, the dataset, the privacy unit, every noisy measurement
-    with the hash of its answer, and the cost that follows from them, which is recomputed. In a synopsis, every number
-    must be the answer whose hash was recorded. What the data owner declared public is not in the ledger and cannot be
-    compared.
+    agree with what the ledger recorded of its run: the budget, the dataset, the privacy unit, what was declared public,
+    the query, every noisy measurement with the hash of its answer, the cost that follows from them, which is
+    recomputed, and what a damaged journal lost. In a synopsis, every number must be the answer whose hash was recorded,
+    and the attributes of the schema and the recodings must be those of the release. Its fitted model is post-processing
+    of these numbers: no hash covers it. A release that kept no ledger cannot be compared, and is named.
 
-    The exit code is 0 if the ledger is intact and 2 if not.
+    The exit code is 0 if the ledger is intact and agrees with everything that was given, and 2 if not, or if something
+    cannot be compared.
 
     \b
       dpsyn ledger verify ledger.db
       dpsyn ledger verify ledger.db --against released.dpsyn --against certificate.json
       dpsyn ledger verify ledger.db --json > head.json        a record to keep elsewhere
     """
-    ledger, checkpoints = dpsyn.Ledger(file), [dpsyn.read_ledger_checkpoint(record) for record in records]
-    verification = ledger.verify()
-    head, remembered, faults = verification.head, verification.remembered, list(verification.faults)
-    for record, checkpoint in zip(records, checkpoints, strict=True):
-        found_by_record = [fault for fault in ledger.verify([checkpoint]).faults if fault not in verification.faults]
-        found_by_record += _find_unrecorded_numbers(record)
-        faults += [f"{record}: {fault}" for fault in found_by_record]
+    checkpoints = [dpsyn.read_ledger_checkpoint(record) for record in records]
+    verification = dpsyn.Ledger(file).verify(checkpoints)
+    head, remembered = verification.head, verification.remembered
+    faults, not_compared = list(verification.faults), list(verification.not_compared)
     if as_json:
         output.print_json(
             {
@@ -160,16 +165,17 @@ def verify(file: Path, records: tuple[Path, ...], as_json: bool) -> int:
                 "head": head.to_data() if head else None,
                 "remembered": remembered.to_data() if remembered else None,
                 "faults": faults,
+                "not_compared": not_compared,
             }
         )
-    elif verification.faults:
+    elif not verification.intact:
         _print_lines(f"{file} is NOT intact:", faults)
         output.print_line("Do not release from it. Compare it with a backup, and find out who could write to it.")
     elif faults:
         _print_lines(f"{file} is NOT intact, or a record was changed or belongs to another ledger:", faults)
         output.print_line(_MISMATCH_ADVICE)
     else:
-        agrees = f"; it agrees with {', '.join(map(str, records))}" if records else ""
+        agrees = f"; it agrees with {', '.join(map(str, records))}" if records and not not_compared else ""
         output.print_line(
             f"{file} is intact: {verification.entries} entries, none changed, removed or reordered{agrees}."
         )
@@ -181,18 +187,12 @@ def verify(file: Path, records: tuple[Path, ...], as_json: bool) -> int:
             else "Your account of this computer sees it for the first time, so it cannot know what was there before."
         )
         output.print_line(_UNKNOWN_TO_VERIFY)
-    return 2 if faults else 0
-
-
-def _find_unrecorded_numbers(record: Path) -> list[str]:
-    """What is wrong with the numbers of a synopsis; certificates and heads hold none."""
-    if not zipfile.is_zipfile(record):
-        return []
-    try:
-        dpsyn.Synopsis.load(record)
-    except SynopsisError as error:
-        return [str(error).removeprefix(f"{record} ")]
-    return []
+        if any(zipfile.is_zipfile(record) for record in records):
+            output.print_line(_MODEL_NOT_COVERED)
+    if not_compared and not as_json:
+        _print_lines("NOT compared, because there is nothing in the ledger to compare it with:", not_compared)
+        output.print_line("Nothing is known here about what they cost; everything else that was given was compared.")
+    return 2 if faults or not_compared else 0
 
 
 @command.command("set-cap", short_help="Limit the budget that all releases may spend together.")

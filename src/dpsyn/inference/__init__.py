@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         PreviousReleases,
         Release,
         Scores,
+        hash_contents,
         iterate_marginals,
         parse_synthesis,
     )
@@ -69,6 +70,7 @@ _HOMES = {
     "fit_model": "fit",
     "initialize_records": "gum",
     "is_first_run": "synthesis",
+    "hash_contents": "measurements",
     "iterate_marginals": "measurements",
     "make_consistent": "consistency",
     "norm_cut": "nonnegativity",
@@ -111,6 +113,7 @@ __all__ = [
     "find_unmeasured",
     "fit_distribution",
     "fit_model",
+    "hash_contents",
     "initialize_records",
     "is_first_run",
     "iterate_marginals",

@@ -6,10 +6,12 @@ their cost. The *model* is post-processing: consistent tables, and how rows are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,6 +22,7 @@ from dpsyn.inference.gibbs import GibbsModel
 from dpsyn.inference.methods import SYNTHESIS_METHODS, Gibbs, Synthesis
 from dpsyn.marginals import Clique, Estimate, Marginal
 from dpsyn.options import find_option_object
+from dpsyn.schema import Schema
 
 DEFAULT_SYNTHESIS: Synthesis = Gibbs()
 
@@ -107,20 +110,57 @@ class Release:
         """What reports call the release: ``recipe`` and its name; ``imported`` for imported numbers."""
         return IMPORTED_TITLE if self.certificate is None else f"recipe {self.recipe.get('name', 'unknown')}"
 
-    def require_recorded(self) -> None:
+    def require_recorded(self, schema: Schema) -> None:
         """Check that every marginal and all scores are answers that the certificate records, each of another one.
 
-        It is an InternalError if not: the number was not charged, or it was changed after it was released. Imported
-        numbers have no certificate, so there is nothing to check.
+        It is an InternalError if not: the number was not charged, or it was changed after it was released. What gives
+        the numbers their meaning, the attributes of the schema and the recodings, must be what the certificate states.
+        Imported numbers have no certificate, so there is nothing to check.
         """
         if self.certificate is None:
             return
+        stated = self.certificate.outcome.contents_hash
+        if stated and stated != hash_contents(schema, self.rounds, self.scores):
+            raise InternalError(
+                "an attribute of the schema, a recoding or the name of a marginal is not the one that the certificate "
+                "records; it was changed after the release"
+            )
         unused = list(self.certificate.account.measurements)
         for marginal in (m for each in self.rounds for m in each.marginals):
             name = ", ".join(marginal.clique)
             _take_record(unused, name, f"the marginal of {name}", marginal.raw, marginal.lattice, marginal.std)
         for scores in self.scores:
             _take_record_of_scores(unused, scores)
+
+
+def hash_contents(schema: Schema, rounds: Sequence[MeasurementRound], scores: Sequence[Scores]) -> str:
+    """The SHA-256 of what gives released numbers their meaning, without the numbers, which have hashes of their own.
+
+    It covers the attributes of the schema, what is derived from them, the recodings, and the attributes of each
+    marginal and score. Constraints and the expected size are not covered: a later release may change them.
+    """
+    digest = hashlib.sha256(msgspec.json.encode([schema.attributes, schema.derive], order="deterministic"))
+    recodings: dict[int, str] = {}
+    for each in rounds:
+        recoding = recodings.setdefault(id(each.recoding), _hash_recoding(each.recoding))
+        digest.update(msgspec.json.encode([recoding, [marginal.clique for marginal in each.marginals]]))
+    for one in scores:
+        digest.update(msgspec.json.encode([one.kind, one.cliques]))
+    return digest.hexdigest()
+
+
+def _hash_recoding(recoding: Recoding) -> str:
+    digest = hashlib.sha256(msgspec.json.encode(recoding.origin))
+    for column in recoding.columns:
+        differences = [d and [d.anchor, d.modulus, _hash_codes(d.expected_codes)] for d in column.difference_codings]
+        tables = [_hash_codes(table) for table in column.tables]
+        merged = column.merged is not None and _hash_codes(column.merged)
+        digest.update(msgspec.json.encode([column.name, column.sources, tables, merged, differences]))
+    return digest.hexdigest()
+
+
+def _hash_codes(codes: NDArray[np.int64]) -> str:
+    return hashlib.sha256(codes.astype("<i8").tobytes()).hexdigest()
 
 
 def _take_record_of_scores(unused: list[MeasurementRecord], scores: Scores) -> None:

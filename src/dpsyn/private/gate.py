@@ -39,7 +39,7 @@ from dpsyn.accounting import (
     Run,
     hash_answer,
 )
-from dpsyn.accounting.certificate import describe_query
+from dpsyn.accounting.certificate import RunOutcome
 from dpsyn.errors import BudgetError, DPSynError, InternalError
 from dpsyn.private.journal import Journal, StoredAnswer, hash_question
 from dpsyn.private.mechanisms import Mechanisms
@@ -122,26 +122,26 @@ class Session:
         journal: stores the answers before they are used; None if the release cannot be resumed.
         mechanisms: the source of the noise.
         limits: the largest request that is accepted.
-        declared_public: facts that are taken as public besides the schema, for the certificate.
         query: the query whose answer is the table; empty if there is none.
         noisy_values: noisy values that were requested so far.
         reduction: by how much measurements are reduced because answers that were charged are lost.
         left_out: the purposes of measurements that nothing was left for, because answers that were charged are lost.
         marginals: the marginals that were released so far.
         scores: the scores that were released so far.
+        contents_hash: the hash of what gives the released numbers their meaning, see ``PrivacyGate.bind_contents``.
     """
 
     run: Run
     journal: Journal | None
     mechanisms: Mechanisms
     limits: ReleaseLimits
-    declared_public: tuple[str, ...] = ()
     query: str = ""
     noisy_values: int = 0
     reduction: Reduction = Reduction()  # noqa: RUF009 -- frozen
     left_out: tuple[str, ...] = ()
     marginals: list[ReleasedMarginals] = field(default_factory=list)
     scores: list[ReleasedScores] = field(default_factory=list)
+    contents_hash: str = ""
 
     def check_limits(self, cells: Sequence[int], noisy_values: int | None = None) -> None:
         """Refuse marginals that are too large and releases of too many noisy values; otherwise count them.
@@ -209,11 +209,20 @@ class Session:
         """The measurements that were charged before the run was interrupted and whose answers are lost."""
         return self.journal.lost_measurements if self.journal else ()
 
+    @property
+    def outcome(self) -> RunOutcome:
+        """What is known of the run besides its measurements."""
+        return RunOutcome(
+            lost_answers=len(self.lost_measurements),
+            left_out=self.left_out,
+            contents_hash=self.contents_hash,
+        )
+
     def close(self) -> None:
         """End the release and return the unspent budget; the journal stays."""
         if self.journal:
-            self.journal.finish(self.run.ledger_head)
-        self.run.close()
+            self.journal.finish(self.run.ledger_head, self.outcome)
+        self.run.close(self.outcome)
 
     def suspend(self) -> None:
         """Leave the release after a failure. With a journal it can be resumed, unless nothing was charged.
@@ -309,10 +318,11 @@ class PrivacyGate:
 
     def certificate(self) -> Certificate:
         """The certificate of the release so far; the cost is recomputed from the recorded measurements."""
-        query = (describe_query(self.query),) if self.query else ()
-        declared_public = (*self.schema.declared_public(), *self._session.declared_public, *query)
-        session = self._session
-        return session.run.certificate(declared_public, len(session.lost_measurements), session.left_out)
+        return self._session.run.certificate(self._session.outcome)
+
+    def bind_contents(self, contents_hash: str) -> None:
+        """Record, when the release ends, a hash of what gives its numbers their meaning: schema and recodings."""
+        self._session.contents_hash = contents_hash
 
     def close(self) -> None:
         """End the release and return the unspent budget; the journal stays."""

@@ -33,7 +33,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.accounting import LedgerHead, MeasurementRecord, MechanismCost, ReleasedAnswer, hash_answer
+from dpsyn.accounting import (
+    LedgerHead,
+    MeasurementRecord,
+    MechanismCost,
+    ReleasedAnswer,
+    RunOutcome,
+    hash_answer,
+)
 from dpsyn.errors import DPSynError, JournalError
 from dpsyn.private.append_log import AppendLog, remove_log
 
@@ -116,9 +123,15 @@ class AnswerRecord(JournalRecord, frozen=True, kw_only=True, tag="answer"):
 
 
 class EndRecord(JournalRecord, frozen=True, kw_only=True, tag="end"):
-    """The run is complete; ``ledger_head`` is the ledger's last entry about it before it was closed."""
+    """The run is complete.
+
+    Attributes:
+        ledger_head: the ledger's last entry about the run before it was closed.
+        outcome: what the ledger records when the run is closed.
+    """
 
     ledger_head: LedgerHead | None
+    outcome: RunOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +156,7 @@ class Journal:
         ledger_heads: the entries that the ledger had when the lines were written.
         ended: whether the run is complete.
         ledger_head: the ledger's last entry about the run before it was closed, if it is complete.
+        outcome: what the ledger records when the run is closed, if it is complete.
         uses_real_noise: whether all noise, stored and to come, is from the operating system.
         holds_answers: whether answers were written to it, or may have been; the ledger knows which were charged.
     """
@@ -156,6 +170,7 @@ class Journal:
         self.lost_measurements: tuple[MeasurementRecord, ...] = ()
         self.ended = bool(ends)
         self.ledger_head = ends[0].ledger_head if ends else None
+        self.outcome = ends[0].outcome if ends else RunOutcome()
         heads = [*(record.ledger_head for record in answers), *(record.ledger_head for record in ends)]
         self.ledger_heads = tuple(head for head in heads if head)
         self.uses_real_noise = (
@@ -262,10 +277,10 @@ class Journal:
         self._append([self._answer_record(stored, key, ledger_head) for stored, key in zip(answers, keys, strict=True)])
         return [key.hex() for key in keys]
 
-    def finish(self, ledger_head: LedgerHead | None) -> None:
+    def finish(self, ledger_head: LedgerHead | None, outcome: RunOutcome) -> None:
         """Record that the run is complete, and close the file; a second call does nothing."""
         if not self.ended:
-            self._append([EndRecord(ledger_head=ledger_head)])
+            self._append([EndRecord(ledger_head=ledger_head, outcome=outcome)])
             self.ended = True
         self.release()
 

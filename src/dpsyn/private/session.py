@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -18,7 +18,7 @@ import msgspec
 
 from dpsyn.accounting import Budget, Ledger, PrivacyUnit, Reduction, Run
 from dpsyn.accounting.budget import replay
-from dpsyn.accounting.certificate import plain_recipe
+from dpsyn.accounting.certificate import describe_query, plain_recipe
 from dpsyn.accounting.privacy_unit import OF_QUERY
 from dpsyn.encoding import check_structure
 from dpsyn.engines import Engine, open_engine, open_table
@@ -93,8 +93,9 @@ def open_private(
     check_structure(schema, source.schema, source.label)
     require_unchanged(source, [schema.privacy_unit.id] if schema.privacy_unit else [])
     noise = mechanisms or SystemNoise()
-    run, answers = _open_run(_run_terms(schema, source, budget, ledger, noise, recipe), journal, resume=resume)
-    session = _open_session(run, answers, noise, limits, source, declared_public)
+    terms = _run_terms(schema, source, budget, ledger, noise, recipe, declared_public)
+    run, answers = _open_run(terms, journal, resume=resume)
+    session = _open_session(run, answers, noise, limits, source)
     counting = _prepare_engine(session, lambda: open_engine(source, schema, kind=engine, key=secrets.token_bytes(16)))
     return PrivateTable(session, counting, schema, initial_recoding(schema))
 
@@ -133,7 +134,6 @@ def _open_session(
     noise: Mechanisms,
     limits: ReleaseLimits | None,
     source: Source,
-    declared_public: tuple[str, ...] = (),
 ) -> Session:
     """The session of a run. If the journal lacks answers that were charged, the measurements to come are reduced."""
     session = Session(
@@ -141,7 +141,6 @@ def _open_session(
         journal=journal,
         mechanisms=noise,
         limits=limits or ReleaseLimits(),
-        declared_public=(*declared_public, *find_assumptions(source)),
         query=_query_text(source),
     )
     if journal and journal.lost_measurements:
@@ -192,6 +191,7 @@ class _RunTerms:
         uses_real_noise: whether the noise comes from the operating system.
         query: the query whose answer is the table; empty if there is none.
         source: what tells the table from another one.
+        declared_public: facts that are taken as public, for the ledger and the certificate.
     """
 
     dataset: str
@@ -203,6 +203,7 @@ class _RunTerms:
     uses_real_noise: bool
     query: str
     source: dict[str, Any]
+    declared_public: tuple[str, ...]
 
     def header(self, run: str = "") -> JournalHeader:
         """The terms as the first line of a journal."""
@@ -227,7 +228,9 @@ def _run_terms(
     ledger: Ledger | None,
     noise: Mechanisms,
     recipe: Mapping[str, Any],
+    declared_public: Sequence[str] = (),
 ) -> _RunTerms:
+    query = _query_text(source)
     return _RunTerms(
         dataset=schema.dataset,
         schema_hash=hashlib.sha256(msgspec.json.encode(schema, order="deterministic")).hexdigest(),
@@ -236,8 +239,14 @@ def _run_terms(
         privacy_unit=privacy_unit_of(schema, query_answer(source)),
         ledger=ledger,
         uses_real_noise=type(noise) is SystemNoise,  # a subclass might change the noise
-        query=_query_text(source),
+        query=query,
         source=source_identity(source),
+        declared_public=(
+            *schema.declared_public(),
+            *declared_public,
+            *find_assumptions(source),
+            *((describe_query(query),) if query else ()),
+        ),
     )
 
 
@@ -261,6 +270,7 @@ def _start_run(terms: _RunTerms, path: Path | None) -> tuple[Run, Journal | None
         ledger=terms.ledger,
         uses_real_noise=terms.uses_real_noise,
         recipe=terms.recipe,
+        declared_public=terms.declared_public,
     )
     try:
         return run, Journal.create(path, terms.header(run.name)) if path else None
@@ -285,11 +295,11 @@ def _run_from_ledger(terms: _RunTerms, ledger: Ledger, journal: Journal) -> Run:
     """The run as the ledger recorded it. If it had ended but could not be closed in the ledger, it is closed now."""
     name = journal.header.run
     if journal.ended and not ledger.find_run(name)[1].closed:
-        ledger.close(name)
+        ledger.close(name, journal.outcome)
     ledger.require_heads(journal.ledger_heads)
     run = Run.resume(ledger, name, last_head=journal.ledger_head)
-    recorded = (run.dataset, run.privacy_unit, run.account.budget, run.recipe)
-    if recorded != (terms.dataset, terms.privacy_unit, terms.budget, terms.recipe):
+    recorded = (run.dataset, run.privacy_unit, run.account.budget, run.recipe, run.declared_public)
+    if recorded != (terms.dataset, terms.privacy_unit, terms.budget, terms.recipe, terms.declared_public):
         raise LedgerError(f"run {name} differs between the ledger {ledger.path} and the journal {journal.path}")
     journal.unseal(run.account.measurements, ledger.find_run(name)[1].journal_keys)
     return run
@@ -304,6 +314,7 @@ def _run_from_journal(terms: _RunTerms, journal: Journal) -> Run:
         account=replay(terms.budget, journal.charged_measurements),
         ledger=None,
         recipe=terms.recipe,
+        declared_public=terms.declared_public,
         closed=journal.ended,
     )
 

@@ -14,7 +14,7 @@ from dpsyn.accounting import Ledger, check_large_epsilon, default_delta, delta_w
 from dpsyn.accounting.certificate import describe_query
 from dpsyn.encoding.dataframes import detect_output_format
 from dpsyn.errors import LedgerError, SchemaError, UserError, quote_argument
-from dpsyn.inference import FIRST_RUN_NOTE, Release, fit_model, is_first_run
+from dpsyn.inference import FIRST_RUN_NOTE, Release, fit_model, hash_contents, is_first_run
 from dpsyn.options import list_options
 from dpsyn.private import (
     NothingLeftError,
@@ -122,9 +122,10 @@ def measure(
             measurements = recipe.measure(table, previous=previous, progress=progress)
         except NothingLeftError as error:
             measurements = measurements_from_stored(table, error, previous)
+        table.bind_contents(hash_contents(measurements.schema, measurements.rounds, measurements.scores))
     _warn_of_empty_discoveries(schema, measurements.schema, table.left_out)
     release = Release(measurements.rounds, measurements.scores, table.certificate())
-    release.require_recorded()
+    release.require_recorded(measurements.schema)
     releases = (*(previous.releases if previous else ()), release)
     model = fit_model(
         measurements.schema,

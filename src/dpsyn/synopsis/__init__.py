@@ -1,6 +1,7 @@
 """The released artifact: the synopsis, its file, its release folder, and the comparison of rows with it."""
 
 from dpsyn.synopsis.comparison import MarginalComparison, ReleaseComparison, compare_rows
+from dpsyn.synopsis.ledger_checkpoint import read_ledger_checkpoint
 from dpsyn.synopsis.synopsis import Synopsis
 
-__all__ = ["MarginalComparison", "ReleaseComparison", "Synopsis", "compare_rows"]
+__all__ = ["MarginalComparison", "ReleaseComparison", "Synopsis", "compare_rows", "read_ledger_checkpoint"]

@@ -248,7 +248,7 @@ def unpack_synopsis(archive: Archive, *, recompute: bool) -> Synopsis:
             for number, entry in enumerate(manifest.releases, 1)
         )
         for release in releases:
-            release.require_recorded()
+            release.require_recorded(schema)
         synopsis = Synopsis(schema, releases, _unpack_model(manifest.model, schema, recodings, archive))
     except InternalError as error:  # the values check themselves; here the file is wrong, not DPSyn
         raise _damage_error(str(error)) from None
