@@ -777,15 +777,29 @@ _LEDGERS = (
     _break(
         "a lock is removed although its process is running",
         _ATOMIC_FILES,
-        "_is_abandoned",
-        Replace("int(A)", "2**22 + int(A)"),
+        "_LockOwner.is_gone",
+        Replace("os.kill(A, 0)", "os.kill(2**22 + A, 0)"),
         "test_atomic_files",
     ),
     _break(
         "the lock of another computer is removed",
         _ATOMIC_FILES,
-        "_is_abandoned",
+        "_LockOwner.is_gone",
         Force('os.name != "posix" or A != B', False),
+        "test_atomic_files",
+    ),
+    _break(
+        "two processes that wait for a lock both remove it",
+        _ATOMIC_FILES,
+        "_remove_lock_of",
+        Drop("os.close(os.open(C, ...))"),
+        "test_atomic_files",
+    ),
+    _break(
+        "the lock that a faster process has taken is removed",
+        _ATOMIC_FILES,
+        "_remove_lock_of",
+        Force("A == B", True),
         "test_atomic_files",
     ),
     _break(

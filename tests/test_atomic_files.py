@@ -12,7 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from dpsyn.atomic_files import atomic_folder, atomic_write, exclusive_edit, write_text
+from dpsyn.atomic_files import (
+    _acquire_lock,
+    _LockOwner,
+    _read_owner,
+    _remove_lock_of,
+    _start_of_process,
+    atomic_folder,
+    atomic_write,
+    exclusive_edit,
+    write_text,
+)
 from dpsyn.errors import OutputError
 
 
@@ -274,13 +284,19 @@ def test_a_lock_that_was_left_behind_is_named(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("owner", "abandoned"),
     [
-        ("{ended} {here}", True),
-        ("{ended} elsewhere.example.org", False),
-        ("{running} {here}", False),
-        ("1 {here}", False),
-        (f"{10**30} {{here}}", False),
+        ("{ended} - a1 {here}", True),
+        ("{ended} boot/1 a1 {here}", True),
+        ("{ended} - a1 elsewhere.example.org", False),
+        ("{running} - a1 {here}", False),
+        ("{running} {start} a1 {here}", False),
+        ("{running} boot/1 a1 {here}", True),  # another process has got the number
+        ("1 - a1 {here}", False),
+        ("1 boot/1 a1 {here}", True),
+        (f"{10**30} - a1 {{here}}", False),
+        ("{ended} {here}", False),
+        ("{ended} - ../a1 {here}", False),
         ("", False),
-        ("\0 words {here}", False),
+        ("\0 words a1 {here}", False),
     ],
 )
 def test_the_lock_of_a_process_that_was_killed_here_is_removed(
@@ -288,17 +304,58 @@ def test_the_lock_of_a_process_that_was_killed_here_is_removed(
 ) -> None:
     monkeypatch.setattr("dpsyn.atomic_files.MAX_LOCK_WAIT", 0.0)
     ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
-    names = {"ended": int(ended.stdout), "running": os.getpid(), "here": socket.gethostname()}
+    names = {
+        "ended": int(ended.stdout),
+        "running": os.getpid(),
+        "start": _start_of_process(os.getpid()),
+        "here": socket.gethostname(),
+    }
     lock = tmp_path / ".schema.yaml.lock"
     lock.write_text(owner.format(**names), "utf-8")
     entered = False
 
     with contextlib.suppress(OutputError), exclusive_edit(tmp_path / "schema.yaml"):
         entered = True
-        assert lock.read_text("utf-8") == f"{os.getpid()} {socket.gethostname()}"
+        process, start, _, computer = lock.read_text("utf-8").split(" ")
+        assert (int(process), start, computer) == (os.getpid(), names["start"], socket.gethostname())
 
     assert entered == abandoned
     assert lock.exists() != abandoned
+    assert [path.name for path in tmp_path.iterdir()] == [lock.name] * lock.exists()
+
+
+def test_a_slow_process_does_not_remove_the_lock_that_a_faster_one_has_taken(tmp_path: Path) -> None:
+    path, lock = tmp_path / "schema.yaml", tmp_path / ".schema.yaml.lock"
+    stale = _LockOwner(2**22 + 1, "-", "a1", socket.gethostname())
+    lock.write_text(stale.to_text(), "utf-8")
+    seen = _read_owner(lock)  # by the slow process, before the faster one
+    assert seen is not None
+    assert seen.is_gone()
+
+    with exclusive_edit(path, wait=0.0):
+        mine = lock.read_text("utf-8")
+        assert _remove_lock_of(seen, lock)  # it looks again, and there is another lock
+        assert lock.read_text("utf-8") == mine
+        with pytest.raises(OutputError, match=rf"by process {os.getpid()} on this computer; wait until it has ended"):
+            _acquire_lock(lock, path, 0.0)
+
+
+def test_only_one_of_several_processes_removes_a_lock(tmp_path: Path) -> None:
+    lock = tmp_path / ".schema.yaml.lock"
+    stale = _LockOwner(2**22 + 1, "-", "a1", socket.gethostname())
+    lock.write_text(stale.to_text(), "utf-8")
+    (tmp_path / ".schema.yaml.lock.a1.claim").touch()  # by another process, which is about to remove it
+
+    assert not _remove_lock_of(stale, lock)
+    assert lock.exists()
+
+
+def test_a_lock_of_another_computer_is_named_with_what_to_do(tmp_path: Path) -> None:
+    lock = tmp_path / ".l.db.lock"
+    lock.write_text("7 - a1 server.example.org", "utf-8")
+
+    with pytest.raises(OutputError, match=r"process 7 on the computer 'server.example.org'; wait .* remove .*\.lock"):
+        _acquire_lock(lock, tmp_path / "l.db", 0.0)
 
 
 def test_a_failed_edit_lets_the_next_one_in(tmp_path: Path) -> None:

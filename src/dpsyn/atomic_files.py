@@ -10,6 +10,7 @@ import shutil
 import socket
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from dpsyn.errors import OutputError, describe_os_error, quote_argument
@@ -88,8 +89,9 @@ def exclusive_edit(path: Path, *, wait: float | None = None) -> Iterator[None]:
     """Hold an exclusive lock on a file while editing it, across threads and processes.
 
     The lock is a file next to it, which every system can create exactly once. Links to one file share a lock. It names
-    its process, so that the lock of a process of this computer that was killed is removed by the next one. ``wait`` is
-    how many seconds other editors may take, by default ``MAX_LOCK_WAIT``.
+    its process, so that the lock of a process of this computer that was killed is removed by the next one; a process
+    that has got its number since then is told apart by the time of its start. ``wait`` is how many seconds other
+    editors may take, by default ``MAX_LOCK_WAIT``.
     """
     real = Path(os.path.realpath(path))
     lock = real.with_name(f".{real.name[:50]}.lock")
@@ -111,12 +113,11 @@ def _acquire_lock(lock: Path, path: Path, wait: float) -> None:
             # Windows reports "denied" while a lock that was just removed is still open somewhere
             if not isinstance(error, FileExistsError) and not (os.name == "nt" and isinstance(error, PermissionError)):
                 raise _unwritable_error(path, error) from None
-        if _is_abandoned(lock):
-            with contextlib.suppress(OSError):  # another process may be faster
-                lock.unlink()
+        owner = _read_owner(lock)
+        if owner and owner.is_gone() and _remove_lock_of(owner, lock):
             continue
         if time.monotonic() > end:
-            raise OutputError(f"{path} is being edited by another command; if there is no such command, remove {lock}")
+            raise OutputError(_describe_waiting(path, lock, owner))
         time.sleep(0.01)
 
 
@@ -128,7 +129,7 @@ def _create_lock(lock: Path) -> None:
     """
     complete = lock.with_name(f"{lock.name}.{secrets.token_hex(4)}")
     try:
-        complete.write_text(f"{os.getpid()} {socket.gethostname()}", "utf-8")
+        complete.write_text(_LockOwner.this_process().to_text(), "utf-8")
         os.link(complete, lock)
         return
     except FileExistsError:
@@ -139,21 +140,94 @@ def _create_lock(lock: Path) -> None:
         with contextlib.suppress(OSError):
             complete.unlink(missing_ok=True)
     with contextlib.suppress(OSError), open(descriptor, "w", encoding="utf-8") as file:
-        file.write(f"{os.getpid()} {socket.gethostname()}")
+        file.write(_LockOwner.this_process().to_text())
 
 
-def _is_abandoned(lock: Path) -> bool:
-    """Whether a lock belongs to a process of this computer that has ended; only POSIX systems can tell."""
-    try:
-        process, computer = lock.read_text("utf-8").split(" ", 1)
-        if os.name != "posix" or computer != socket.gethostname():
+@dataclass(frozen=True, slots=True)
+class _LockOwner:
+    """What a lock file says about the process that holds it.
+
+    Attributes:
+        process: the number of the process.
+        start: when it started, which tells it from a later process with the same number; ``-`` if it is not known.
+        token: a random word, so that no two locks are the same.
+        computer: the name of its computer.
+    """
+
+    process: int
+    start: str
+    token: str
+    computer: str
+
+    @classmethod
+    def this_process(cls) -> _LockOwner:
+        return cls(os.getpid(), _start_of_process(os.getpid()), secrets.token_hex(8), socket.gethostname())
+
+    def to_text(self) -> str:
+        return f"{self.process} {self.start} {self.token} {self.computer}"
+
+    def is_gone(self) -> bool:
+        """Whether the process was one of this computer and has ended; only POSIX systems can tell."""
+        if os.name != "posix" or self.computer != socket.gethostname():
             return False
-        os.kill(int(process), 0)
-    except ProcessLookupError:
-        return True
-    except (OSError, ValueError, OverflowError):  # gone, being written, of another user, or not ours
+        try:
+            os.kill(self.process, 0)
+        except ProcessLookupError:
+            return True
+        except (OSError, OverflowError):  # of another user, or not a number of a process
+            pass
+        return "-" not in (self.start, now := _start_of_process(self.process)) and now != self.start
+
+
+def _start_of_process(process: int) -> str:
+    """When a process started, counted from the start of the computer, which is named, too; ``-`` if unknown."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text("utf-8").strip()
+        return f"{boot}/{fields[19]}"
+    except (OSError, IndexError, ValueError):  # there is no such process, or no /proc
+        return "-"
+
+
+def _read_owner(lock: Path) -> _LockOwner | None:
+    """Who holds a lock; None if it is gone, being written, or not ours."""
+    try:
+        process, start, token, computer = lock.read_text("utf-8").split(" ", 3)
+        return _LockOwner(int(process), start, token, computer) if token.isalnum() else None
+    except (OSError, ValueError):
+        return None
+
+
+def _remove_lock_of(owner: _LockOwner, lock: Path) -> bool:
+    """Remove the lock of a process that is gone, and nobody else's; False if another process is about to do it.
+
+    Several processes may wait for the same lock, and one that is slow must not remove the lock that a faster one has
+    taken since. So only the process that creates the claim to this one lock may remove it, and it looks again first.
+    """
+    claim = lock.with_name(f"{lock.name}.{owner.token[:32]}.claim")
+    try:
+        os.close(os.open(claim, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    except OSError:
         return False
-    return False
+    try:
+        if _read_owner(lock) == owner:
+            lock.unlink(missing_ok=True)
+    except OSError:
+        return False
+    finally:
+        with contextlib.suppress(OSError):
+            claim.unlink(missing_ok=True)
+    return True
+
+
+def _describe_waiting(path: Path, lock: Path, owner: _LockOwner | None) -> str:
+    if owner is None:
+        return f"{path} is being edited by another command; if there is no such command, remove {lock}"
+    where = "this computer" if owner.computer == socket.gethostname() else f"the computer {owner.computer[:100]!r}"
+    return (
+        f"{path} is being edited by process {owner.process} on {where}; wait until it has ended. If there is no such "
+        f"process, such as after that computer was switched off or a container was removed, remove {lock}"
+    )
 
 
 def check_writable(path: Path) -> None:

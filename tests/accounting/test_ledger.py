@@ -738,7 +738,7 @@ def test_a_ledger_that_is_locked_by_another_computer_is_refused_with_the_name_of
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lock = ledger.path.with_name(".l.db.lock")
-    lock.write_text("1 elsewhere.example.org", "utf-8")
+    lock.write_text("1 - a1 elsewhere.example.org", "utf-8")
     monkeypatch.setattr(chained, "_LOCK_TIMEOUT", 0.05)
 
     with pytest.raises(LedgerError, match=rf"remove {re.escape(str(lock))}\. Nothing was recorded"):
