@@ -138,6 +138,21 @@ def test_a_result_needs_a_standard_output(
     assert "there is no standard output" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "command", [["synthesize", *RELEASE, "-o", "-"], ["itemsets", "b.dat", "--items", "1..9", "--epsilon", "1"]]
+)
+def test_nothing_is_measured_for_a_standard_output_that_is_closed(
+    command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("b.dat").write_text("1 2\n", "utf-8")
+    monkeypatch.setattr(sys, "stdout", None)
+    for opened in ("dpsyn.recipes._measure.open_private", "dpsyn.itemsets.frequent.open_baskets"):
+        monkeypatch.setattr(opened, lambda *_, **__: pytest.fail("budget was spent"))
+
+    assert run(command) == 2
+    assert "there is no standard output" in capsys.readouterr().err
+
+
 def test_a_command_that_writes_files_needs_no_standard_output(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", None)
     monkeypatch.setattr(sys, "stderr", None)

@@ -168,7 +168,10 @@ def command(
 def _check_targets(outputs: dict[str, Any], force: bool, resume: bool) -> None:
     """Refuse paths that cannot be written, before any budget is spent."""
     for option, path in outputs.items():
-        if path is None or str(path) == "-":
+        if path is None:
+            continue
+        if str(path) == "-":
+            output.require_standard_output()
             continue
         if option != "--synopsis":
             _check_suffix(str(path))

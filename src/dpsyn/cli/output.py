@@ -216,6 +216,7 @@ def _progress_bar() -> Iterator[Progress]:
 def check_target(target: str, force: bool, *, escape_formulas: bool = False) -> None:
     """Refuse a path that cannot be written, before any budget is spent."""
     if target == "-":
+        require_standard_output()
         return
     if escape_formulas and not is_folder(target) and atomic_files.table_format(target) != "csv":
         raise OutputError(f"--escape-formulas is for CSV files, and {target} is none; leave it out")
