@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import warnings
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -485,6 +486,32 @@ def test_any_object_in_a_frame_is_read_and_changes_no_other_entry(entry: Any) ->
 
     assert [codes[0], codes[2]] == [0, 2]
     assert codes[1] == 3
+
+
+class Verbose:
+    """An object whose text comes with a warning."""
+
+    def __str__(self) -> str:
+        warnings.warn(SECRET, UserWarning, stacklevel=2)
+        return "Åre"
+
+
+@pytest.mark.parametrize("kind", ["objects", "categories", "polars"])
+def test_warnings_of_objects_in_a_frame_are_not_shown(kind: str) -> None:
+    frame: Any = pd.DataFrame({"place of birth": pd.Series([Verbose(), "a\nb"], dtype=object)})
+    if kind == "categories":
+        frame = frame.astype("category")
+    if kind == "polars":
+        frame = pl.DataFrame({"place of birth": [Verbose(), "a\nb"]}, schema={"place of birth": pl.Object})
+    codec = Codec(Schema(attributes=(SCHEMA["place of birth"],)))
+
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        source = open_source(frame)
+        codes = [row for batch in encode_batches(source, codec) for row in batch[:, 0].tolist()]
+
+    assert codes == [0, 2]
+    assert [str(warning.message) for warning in shown] == []
 
 
 def test_mixed_categories_and_surrogates_in_text_are_read() -> None:

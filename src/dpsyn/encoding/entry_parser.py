@@ -9,7 +9,9 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+import warnings
 from collections import Counter
+from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
@@ -64,6 +66,16 @@ def bytes_of_object(value: object) -> bytes | None:
         return None if text is None else text.encode("utf-8", "surrogatepass")
     except (Exception, SystemExit):  # an object's own methods may raise anything; one entry must not stop the reading
         return "\ufffd".encode()
+
+
+def bytes_of_objects(values: Iterable[object]) -> list[bytes | None]:
+    """The texts of Python objects as bytes, see ``bytes_of_object``.
+
+    Privacy: an object's own methods may issue warnings, which would be printed and could quote the object.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [bytes_of_object(value) for value in values]
 
 
 def read_number(text: str) -> int | float | None:

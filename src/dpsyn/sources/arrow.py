@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.ipc as paipc
 
-from dpsyn.encoding.entry_parser import bytes_of_object
+from dpsyn.encoding.entry_parser import bytes_of_objects
 from dpsyn.errors import SourceError
 from dpsyn.sources.files import FilePiece, redact_path
 from dpsyn.sources.source import BATCH_ROWS, attempt, guard_batches
@@ -117,4 +117,4 @@ def _is_arrow_like(series: Any) -> bool:
 
 def _as_text(series: Any) -> Any:
     """A polars series as text, entry by entry."""
-    return type(series)(series.name, pa.array([bytes_of_object(value) for value in series], pa.large_binary()))
+    return type(series)(series.name, pa.array(bytes_of_objects(series), pa.large_binary()))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -134,7 +135,9 @@ class BasketListSource:
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for start in range(0, len(self._baskets), BATCH_BASKETS):
-            baskets = [_list_items(basket) for basket in self._baskets[start : start + BATCH_BASKETS]]
+            with warnings.catch_warnings():  # of the objects' own methods; they could quote them
+                warnings.simplefilter("ignore")
+                baskets = [_list_items(basket) for basket in self._baskets[start : start + BATCH_BASKETS]]
             basket_of = np.repeat(np.arange(start, start + len(baskets)), [len(items) for items in baskets])
             yield _batch(basket_of, pa.array(itertools.chain.from_iterable(baskets), pa.large_binary()), columns)
 

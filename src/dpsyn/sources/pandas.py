@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dpsyn.encoding.entry_parser import bytes_of_object
+from dpsyn.encoding.entry_parser import bytes_of_objects
 from dpsyn.errors import SourceError
 from dpsyn.sources.source import BATCH_ROWS, attempt, guard_batches
 
@@ -59,7 +59,7 @@ def _arrow_array(series: Any) -> pa.Array:
         codes = pa.array(series.cat.codes.to_numpy(), mask=series.isna().to_numpy())
         return pa.DictionaryArray.from_arrays(codes.cast(pa.int32()), _arrow_array(categories.to_series()))
     if not _is_arrow_like(kind):
-        return pa.array([bytes_of_object(value) for value in series], pa.large_binary())
+        return pa.array(bytes_of_objects(series), pa.large_binary())
     array = pa.array(series, from_pandas=True)
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
