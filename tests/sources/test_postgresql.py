@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 
@@ -18,6 +19,7 @@ from dpsyn.engines import open_engine
 from dpsyn.errors import SourceError
 from dpsyn.schema import Categorical, Integer, Schema
 from dpsyn.sources import open_source, query_answer, source_identity
+from dpsyn.sources.postgresql import _ServerCatalog
 from tests.conftest import SEARCHED
 
 pytestmark = pytest.mark.initdb
@@ -45,6 +47,17 @@ MORE = (
     "create table parted (age int) partition by range (age)",
     "create table parted_1 partition of parted for values from (0) to (50)",
     "insert into parted values (20)",
+    "create table lasting (age int, stay interval, stays interval[])",
+    """insert into lasting values (1, '1 day', '{1 day}'), (2, '178000000 years', '{178000000 years}'),
+        (3, '2540400000 hours', '{2540400000 hours}')""",
+    "create table parent (age int)",
+    "create table child (more int) inherits (parent)",
+    "insert into parent values (1)",
+    "insert into child values (2, 3)",
+    "create foreign data wrapper nothing",
+    "create server far foreign data wrapper nothing",
+    "create table adopting (age int)",
+    "create foreign table foreign_child () inherits (adopting) server far",
     "create schema other",
     "create table other.visitors (age int)",
     "create role guest login",
@@ -241,3 +254,38 @@ def test_mistakes_on_the_command_line_are_reported_before_anything_is_charged(
     assert not Path("l.db").exists()
     assert run(["ledger", "new", "l.db"]) == 0
     assert run(["synthesize", address, "--query", "people", "--recipe", "independent", "--rows", "9", *release]) == 0
+
+
+@pytest.mark.parametrize("protect", ["base rows", "query rows"])
+def test_an_interval_of_any_length_is_read(address: str, protect: Any) -> None:
+    source = open_source(address, query="SELECT age, stay, stays FROM lasting", protect=protect)
+
+    rows = [row for batch in source.batches(["age", "stay", "stays"]) for row in batch.to_pylist()]
+
+    assert [row["age"] for row in rows] == [1, 2, 3]
+    assert [row["stay"] for row in rows] == ["1 day", "178000000 years", "2540400000:00:00"]
+    assert rows[0]["stays"] == '{"1 day"}'
+
+
+def test_a_table_is_read_with_those_that_inherit_from_it_if_they_are_stored_here(address: str) -> None:
+    source = open_source(address, query="SELECT age FROM parent WHERE age > 0", protect="base rows")
+
+    assert [row["age"] for batch in source.batches(["age"]) for row in batch.to_pylist()] == [1, 2]
+    with pytest.raises(SourceError, match='"adopting" has a partition, or a table that inherits from it, whose rows'):
+        open_source(address, query="SELECT age FROM adopting", protect="base rows")
+
+
+def test_a_column_that_is_computed_when_it_is_read_is_refused() -> None:
+    """Servers have virtual generated columns since version 18, so the answers of the catalog are made up."""
+
+    class Cursor:
+        answers: ClassVar[list[list[Any]]] = [[("public", "t", "r", False, None)], [("a", "int4")], [(True, True)]]
+
+        def execute(self, *_: object, **__: object) -> None:
+            pass
+
+        def fetchall(self) -> list[Any]:
+            return self.answers.pop(0)
+
+    with pytest.raises(SourceError, match='"t" has a column that is computed when it is read, which may fail'):
+        _ServerCatalog(Cursor(), "the query").find(("t",), "")

@@ -663,6 +663,20 @@ def test_nothing_is_spilled_beside_a_database(tmp_path: Path, monkeypatch: pytes
     assert [file.name for file in tmp_path.iterdir()] == ["big.duckdb"]
 
 
+def test_a_schema_may_have_the_name_of_its_database(tmp_path: Path) -> None:
+    path = tmp_path / "people.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute('CREATE SCHEMA people; CREATE TABLE "people"."people"."t" AS SELECT 1 AS a')
+        connection.execute('CREATE TABLE "people"."people"."both" AS SELECT 2 AS a')
+        connection.execute('CREATE TABLE "people"."main"."both" AS SELECT 3 AS a')
+    answers = {"people.t": 1, "people.people.both": 2, "people.main.both": 3, "both": 3}
+
+    for name, value in answers.items():
+        assert read(open_source(path, query=f"SELECT a FROM {name}", protect="base rows")) == [(value,)]
+    with pytest.raises(SourceError, match=r'"people"\."both" may be a table of .* write database\.schema\.table'):
+        open_source(path, query="SELECT a FROM people.both", protect="base rows")
+
+
 def test_texts_do_not_grow_without_limit(house: Path) -> None:
     query = "SELECT sex FROM people"
     for _ in range(4):

@@ -208,15 +208,25 @@ class _DatabaseCatalog(_DuckDBNames):
     def find(self, path: tuple[str, ...], schema: str) -> BaseTable | View | None:
         """A table or view, by its name or as schema.name, database.name or database.schema.name."""
         places = {1: [(schema or "main", *path), ("main", *path)], 2: [path, (path[0], "main", path[-1])], 3: [path]}
-        found = (self._find_at(place) for place in places.get(len(path), []))
+        found = [self._find_at(place) for place in places.get(len(path), [])]
+        if len(path) == 2 and all(found) and found[0] != found[1]:
+            raise SourceError(
+                f"{self._label}: {'.'.join(map(quote, path))} may be a table of the schema or of the database with "
+                "this name; write database.schema.table"
+            )
         return next((table for table in found if table), None)
 
     def _find_at(self, place: tuple[str, ...]) -> BaseTable | View | None:
         for *full, sql, is_table in self._entries:
             if all(map(self.same_name, place, full[-len(place) :])):
-                name = ".".join(map(quote, full[1:]))
+                name = self._full_name(full)
                 return self._base_table(full, name, sql) if is_table else View(name=name, statement=sql, schema=full[1])
         return None
+
+    def _full_name(self, place: Sequence[str]) -> str:
+        """The name of a table in SQL; with the name of the database where it is also that of the schema."""
+        is_ambiguous = any(self.same_name(place[1], database) for database, *_ in self._entries)
+        return ".".join(map(quote, place if is_ambiguous else place[1:]))
 
     def _base_table(self, place: Sequence[str], name: str, sql: str) -> BaseTable:
         if "GENERATED ALWAYS AS" in sql.upper():

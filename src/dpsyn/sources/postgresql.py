@@ -40,8 +40,20 @@ _COLUMNS = """
     WHERE a.attrelid = to_regclass($1)::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"""
 
 
+_PARTS = """
+    WITH RECURSIVE parts (oid) AS (
+        SELECT to_regclass($1)::oid UNION SELECT i.inhrelid FROM pg_inherits AS i JOIN parts ON i.inhparent = parts.oid)
+    SELECT bool_and(c.relkind IN ('r', 'p')), bool_or(EXISTS (
+        SELECT FROM pg_attribute AS a WHERE a.attrelid = c.oid AND to_jsonb(a) ->> 'attgenerated' = 'v'))
+    FROM parts JOIN pg_class AS c ON c.oid = parts.oid"""
+"""A table is read together with its partitions and with the tables that inherit from it: whether all of them are stored
+tables, and whether one has a column that is computed when it is read."""
+
+
 class PostgresSource:
     """The result of a SELECT, which the server computes again for every reading; the session is read-only.
+
+    Intervals arrive as text: in Arrow they are counted in nanoseconds, and a long one would make the reading fail.
 
     Privacy: a message of the server is shown only if it is about the query and its columns, before any row is read. The
     password is never shown.
@@ -55,6 +67,14 @@ class PostgresSource:
         self.label, self.address, self.answer = server.label, server.shown, answer
         with server.cursor() as cursor:
             self.schema = self._prepare_schema(cursor)
+            intervals = [field.name for field in self.schema if _has_interval(field.type)]
+            if intervals:
+                selected = [
+                    f"CAST({quote(name)} AS text) AS {quote(name)}" if name in intervals else quote(name)
+                    for name in self.schema.names
+                ]
+                self._statement = f"SELECT {', '.join(selected)} FROM ({statement}\n) AS answer"
+                self.schema = self._prepare_schema(cursor)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows of the result, in the batches of the server."""
@@ -154,10 +174,19 @@ class _ServerCatalog:
         if definition is not None:
             names = tuple(column for column, _ in columns)
             return View(name=full, statement=definition.rstrip().rstrip(";"), schema="", columns=names)
-        if kind not in ("r", "p") or has_policies or namespace in ("pg_catalog", "information_schema"):
-            reason = "has row security policies" if has_policies else "is not a table whose rows are stored as they are"
+        reason = "has row security policies" if has_policies else self._why_not_stored(full, namespace, kind)
+        if reason:
             raise SourceError(f"{self._label}: {full} {reason}; select from another table, or {PROTECT_ANSWER}")
         return BaseTable(name=full, columns={column: _KINDS.get(kind, BaseColumn()) for column, kind in columns})
+
+    def _why_not_stored(self, full: str, namespace: str, kind: str) -> str:
+        """Why the rows of a relation are not stored as they are read, in words; empty if they are."""
+        if kind not in ("r", "p") or namespace in ("pg_catalog", "information_schema"):
+            return "is not a table whose rows are stored as they are"
+        [(parts_are_stored, is_computed)] = self._fetch(_PARTS, full)
+        if not parts_are_stored:
+            return "has a partition, or a table that inherits from it, whose rows are not stored here"
+        return "has a column that is computed when it is read, which may fail on a value" if is_computed else ""
 
     def _fetch(self, statement: str, name: str) -> list[Any]:
         def fetch() -> list[Any]:
@@ -165,6 +194,12 @@ class _ServerCatalog:
             return list(self._cursor.fetchall())
 
         return attempt(fetch, self._label, "the catalog of the database cannot be read")
+
+
+def _has_interval(kind: pa.DataType) -> bool:
+    if pa.types.is_nested(kind):
+        return any(_has_interval(kind.field(index).type) for index in range(kind.num_fields))
+    return bool(pa.types.is_interval(kind) or pa.types.is_duration(kind))
 
 
 def _server_message(error: Exception) -> str:
