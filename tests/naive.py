@@ -11,7 +11,19 @@ from itertools import pairwise
 
 import numpy as np
 
-from dpsyn.schema import Attribute, Boolean, Categorical, Datetime, Integer, Ranged, Real, canonical_text, parse_instant
+from dpsyn.schema import (
+    Attribute,
+    Boolean,
+    Categorical,
+    Datetime,
+    Integer,
+    Ranged,
+    Real,
+    Time,
+    canonical_text,
+    parse_clock,
+    parse_instant,
+)
 
 
 def cell_of_text(attribute: Attribute, raw: bytes | None) -> int:
@@ -25,7 +37,13 @@ def cell_of_text(attribute: Attribute, raw: bytes | None) -> int:
     assert isinstance(attribute, Ranged)
     if _means_nothing(attribute, text):
         return attribute.null_cell
-    coordinate = _date(attribute, text) if isinstance(attribute, Datetime) else _number(attribute, text)
+    coordinate = (
+        _date(attribute, text)
+        if isinstance(attribute, Datetime)
+        else _clock(attribute, text)
+        if isinstance(attribute, Time)
+        else _number(attribute, text)
+    )
     if coordinate is None:
         return attribute.other_cell
     step = min(max(coordinate - attribute.origin, 0), attribute.steps - 1)
@@ -47,6 +65,8 @@ def _equals_a_null(attribute: Attribute, text: str) -> bool:
         read = _exact
     elif isinstance(attribute, Datetime) and attribute.format is None:
         read = parse_instant
+    elif isinstance(attribute, Time):
+        read = parse_clock
     else:
         return False
     value = read(text)
@@ -101,6 +121,11 @@ def _date(attribute: Datetime, text: str) -> int | None:
     if instant is None:
         return None
     return int(np.datetime64(instant, "us").astype(f"datetime64[{attribute.unit}]").astype(np.int64))
+
+
+def _clock(attribute: Time, text: str) -> int | None:
+    micros = parse_clock(text)
+    return None if micros is None else micros // attribute.unit_micros
 
 
 def count(rows: list[list[int]], clique: tuple[int, ...], sizes: tuple[int, ...]) -> list[int]:

@@ -39,12 +39,15 @@ from dpsyn.schema import (
     Real,
     Schema,
     Sum,
+    Time,
     Total,
     UnitDeclaration,
     Value,
     canonical_text,
+    parse_clock,
     parse_instant,
 )
+from dpsyn.schema.clock import ClockResolution
 from dpsyn.schema.ranges import MAX_LATTICE_STEPS, MAX_REAL_COORDINATE, Resolution
 
 WILD_TEXTS = (
@@ -161,7 +164,7 @@ def _reads_as_a_value(text: str) -> bool:
     try:
         Decimal(text)
     except InvalidOperation:
-        return parse_instant(text) is not None
+        return parse_instant(text) is not None or parse_clock(text) is not None
     return True
 
 
@@ -249,6 +252,17 @@ def datetimes(draw: st.DrawFn) -> Datetime:
     return _with_cuts(draw, base, str)
 
 
+@st.composite
+def clock_times(draw: st.DrawFn) -> Time:
+    """Times of day of every resolution, all day or a part of it."""
+    resolution = draw(st.sampled_from(get_args(ClockResolution)))
+    start, end = sorted((draw(st.times()), draw(st.times())))
+    forms = st.sampled_from(["%H:%M", "%H:%M:%S", "%H:%M:%S.%f"])
+    bounds: dict[str, Any] = {"start": start.strftime(draw(forms)), "end": end.strftime(draw(forms))}
+    bounds = draw(st.sampled_from([{}, bounds]))
+    return _with_cuts(draw, Time(resolution=resolution, **bounds, **draw(_common(ranged=True))), str)
+
+
 def _with_cuts(draw: st.DrawFn, base: _R, typed: Callable[[str], Value]) -> _R:
     """The same range with bins, spikes and a home for what cannot be read."""
     steps = st.integers(0, min(base.steps - 1, 300)) | st.integers(0, base.steps - 1)
@@ -272,14 +286,14 @@ def _written(base: Ranged, step: int) -> str:
     return base.text_at(step)
 
 
-def rangeds() -> st.SearchStrategy[Integer | Real | Datetime]:
+def rangeds() -> st.SearchStrategy[Integer | Real | Datetime | Time]:
     """Kinds whose values form a range."""
-    return st.one_of(integers(), reals(), datetimes())
+    return st.one_of(integers(), reals(), datetimes(), clock_times())
 
 
-def coded() -> st.SearchStrategy[Categorical | Boolean | Integer | Real | Datetime]:
+def coded() -> st.SearchStrategy[Categorical | Boolean | Integer | Real | Datetime | Time]:
     """Kinds with codes."""
-    return st.one_of(categoricals(), ordinals(), booleans(), integers(), reals(), datetimes())
+    return st.one_of(categoricals(), ordinals(), booleans(), integers(), reals(), datetimes(), clock_times())
 
 
 def attributes() -> st.SearchStrategy[AnyAttribute]:
@@ -330,7 +344,8 @@ def rules(draw: st.DrawFn, attributes: Sequence[AnyAttribute]) -> AnyRule:
     conditioned = [attribute for attribute in attributes if attribute.coded]
     numbers = [attribute.name for attribute in attributes if isinstance(attribute, Integer | Real)]
     dates = [attribute.name for attribute in attributes if isinstance(attribute, Datetime)]
-    comparable = [group for group in (numbers, dates) if len(group) > 1]
+    times = [attribute.name for attribute in attributes if isinstance(attribute, Time)]
+    comparable = [group for group in (numbers, dates, times) if len(group) > 1]
     choices: list[type[AnyRule]] = [Total, *([Impossible] if conditioned else [])]
     choices += [*([Order] if comparable else []), *([Sum] if len(numbers) > 1 else [])]
     stated = draw(_stated())

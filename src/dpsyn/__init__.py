@@ -105,6 +105,7 @@ if TYPE_CHECKING:
     from dpsyn.schema import Ordinal as Ordinal
     from dpsyn.schema import Real as Real
     from dpsyn.schema import Schema as Schema
+    from dpsyn.schema import Time as Time
     from dpsyn.schema import parse_conditions as parse_conditions
     from dpsyn.schema.approval import approve_schema as approve_schema
     from dpsyn.schema.importers import import_schema as import_schema
@@ -207,6 +208,7 @@ _EXPORTS = {
         "Ordinal",
         "Real",
         "Schema",
+        "Time",
         "parse_conditions",
     ),
     "dpsyn.schema.approval": ("approve_schema",),
@@ -303,6 +305,7 @@ __all__ = [
     "Synopsis",
     "SynopsisError",
     "Synthesizer",
+    "Time",
     "UserError",
     "__version__",
     "approve_schema",

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dpsyn.encoding import ABOVE, BELOW, EMPTY, IN_DOMAIN, MISSING_STEP, UNREADABLE, RangedCodec, column_codec_for
 from dpsyn.encoding.binning import CellLookup
-from dpsyn.schema import Attribute, Boolean, Categorical, Datetime, Integer, Ordinal, Real, canonical_text
+from dpsyn.schema import Attribute, Boolean, Categorical, Datetime, Integer, Ordinal, Real, Time, canonical_text
 from tests import naive, strategies
 
 NASTY = (
@@ -29,6 +29,8 @@ NASTY = (
     b"2016-01-05T10:11:12.123456", b"2016-01-05T10:11:12.123456789", b"2016-02-30", b"2016-13-01", b"2016-01-05T24:00",
     b"2016-01-05T10:11:60", b"0000-01-01", b"0001-01-01", b"0001-01-01T00:00:00+14:00", b"9999-12-31T23:59:59-14:00",
     b"2016-W01-2", b"2016", b"2016-07", b"2016-01-05T10", b"01/05/2016", b"10:30",
+    b"8:30", b" 08:30:15.25 ", b"24:00", b"24:01", b"23:59:60", b"08:60", b"8:30 PM", b"12:00 a.m.", b"13:00 pm",
+    b"0830", b"T08:30", b"08:30+02:00", b"1:2", "٠٨:٣٠".encode(), b"08:30:15.123456789",
 )  # fmt: skip
 """What people, programs and accidents write into tables."""
 
@@ -36,7 +38,11 @@ NASTY = (
 def entries() -> st.SearchStrategy[bytes | None]:
     """Text entries, both usual and unusual."""
     numbers = st.integers(-(10**20), 10**20).map(str) | st.floats().map(repr) | st.decimals(places=2).map(str)
-    dates = st.datetimes().map(dt.datetime.isoformat) | st.dates().map(dt.date.isoformat)
+    dates = (
+        st.datetimes().map(dt.datetime.isoformat)
+        | st.dates().map(dt.date.isoformat)
+        | st.times().map(dt.time.isoformat)
+    )
     texts = numbers | dates | strategies.texts()
     return st.none() | st.sampled_from(NASTY) | texts.map(str.encode) | st.binary(max_size=12)
 
@@ -182,6 +188,7 @@ def test_an_entry_does_not_change_the_codes_of_others(attribute: Attribute, valu
         Datetime(name="a", start="1900-01-01", end="2030-12-31"),
         Datetime(name="a", start="1900-01-01", end="2030-12-31", resolution="microsecond"),
         Datetime(name="a", start="1900-01-01", end="2030-12-31", format="%m/%d/%Y"),
+        Time(name="a", resolution="second"),
         Boolean(name="a"),
         Categorical(name="a", values=("x", "y"), other="z"),
         Categorical(name="a", codes=100, missing=True),
@@ -399,6 +406,9 @@ def test_times_before_1970_fall_on_the_right_day() -> None:
         (Datetime(name="a", start="2000-01-01", end="2020-01-01"), pa.date32()),
         (Datetime(name="a", start="2000-01-01", end="2020-01-01", resolution="minute"), pa.timestamp("s")),
         (Datetime(name="a", start="2000-01-01", end="2020-01-01", resolution="microsecond"), pa.timestamp("us")),
+        (Time(name="a"), pa.time32("s")),
+        (Time(name="a", resolution="millisecond"), pa.time32("ms")),
+        (Time(name="a", resolution="microsecond"), pa.time64("us")),
     ],
 )
 def test_decoded_columns_have_the_type_of_their_kind_and_missing_is_null(

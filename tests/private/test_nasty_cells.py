@@ -53,6 +53,7 @@ KINDS: dict[str, tuple[dict[str, Any], str]] = {
     "datetime": ({"start": "2019-01-01", "end": "2021-12-31", "missing": True}, "2020-05-01"),
     "years": ({"kind": "datetime", "start": "2000", "end": "2024", "resolution": "year"}, "2019"),
     "digits": ({"kind": "datetime", "start": "2019-01-01", "end": "2021-12-31", "format": "%Y%m%d"}, "20200131"),
+    "time": ({"resolution": "second", "missing": True}, "08:30:15"),
     "open": ({}, "word"),
 }
 """The fields of an attribute of each kind, and an ordinary cell."""
@@ -82,7 +83,8 @@ ORDINARY = {"who": "17", **{f"{p}{name}": cell for name, (_, cell) in KINDS.item
 TEXTS: list[Any] = [
     "", " ", "NaN", "nan", "inf", "-inf", "NA", "null", "None", "0", "007", "-1", "1.5", "1e999", "9" * 25, "9" * 5000,
     "true", "2020-02-30", "0000-00-00", "9999-12-31", "99999-01-01", "2020-05-01 10:11:12.123456789", "12:30",
-    "2020-05-01T00:00:00+02:00", "x", "x" * 200_000, "\x00\x01\x1b[31m", "\ufffd", "a,b", 'a"b', '"', '""', '"a',
+    "24:00", "8:30 pm", "2020-05-01T00:00:00+02:00", "x",
+    "x" * 200_000, "\x00\x01\x1b[31m", "\ufffd", "a,b", 'a"b', '"', '""', '"a',
     "a\nb", "a\r\nb", "\r", "=1+1", "[1, 2]", "{'a': 1}", "ß" * 100, b"\xff\xfe", b"\xc3(",
 ]  # fmt: skip
 OBJECTS: list[Any] = [
@@ -103,6 +105,7 @@ TYPES: dict[str, Callable[[str], Any]] = {
     "real": float,
     "boolean": lambda text: text == "true",
     "datetime": dt.datetime.fromisoformat,
+    "time": dt.time.fromisoformat,
 }
 
 

@@ -53,6 +53,7 @@ def make_attribute(
         ("integer", "histogram"),
         ("real", "histogram"),
         ("datetime", "timeline"),
+        ("time", "histogram"),
     ],
 )
 def test_each_kind_has_its_chart(kind: str, template: str) -> None:

@@ -280,7 +280,7 @@ TWO = "dpsyn_schema: 1\nattributes:\n  a: {kind: categorical, codes: 3}\n  b: {k
         (TWO + "rules:\n  - {where: {a: 0}}\n", 6, "a rule needs rule: one of impossible, order, sum, total"),
         (TWO + "rules:\n  - rule: imposible\n", 6, "did you mean impossible?"),
         (TWO + "rules:\n  - rule: order\n    attributes: [b]\n", 6, "at least two different attributes"),
-        (TWO + "rules:\n  - rule: order\n    attributes: [a, b]\n", 6, "compares numbers with numbers, or dates"),
+        (TWO + "rules:\n  - rule: order\n    attributes: [a, b]\n", 6, "compares numbers with numbers, dates"),
         (TWO + "rules:\n  - rule: sum\n    total: b\n    parts: [b]\n", 6, "the total must not be one of them"),
         (TWO + "rules:\n  - rule: sum\n    total: b\n    parts: [a]\n", 6, "attributes of kind integer or real"),
         (TWO + "rules:\n  - rule: total\n    count: -1\n", 7, "count is -1; it cannot be negative"),

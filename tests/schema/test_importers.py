@@ -127,10 +127,21 @@ def test_a_date_pattern_is_kept_unless_it_is_iso(metadata: Path, pattern: str, r
     assert entry_of(text).get("format") == (pattern if written else None)
 
 
-def test_a_pattern_without_a_year_is_a_clock_time_and_not_supported_yet(metadata: Path) -> None:
-    text = imported(metadata, sdv({"sdtype": "datetime", "datetime_format": "%H:%M"}))
+@pytest.mark.parametrize(
+    ("pattern", "resolution"),
+    [("%H:%M", "minute"), ("%R", "minute"), ("%H:%M:%S", "second"), ("%T", "second"), ("%I:%M %p", "minute")],
+)
+def test_a_pattern_without_a_date_is_a_time_of_day(metadata: Path, pattern: str, resolution: str) -> None:
+    text = imported(metadata, sdv({"sdtype": "datetime", "datetime_format": pattern}))
 
-    assert "kind: open  # clock times are not supported yet" in text
+    assert entry_of(text) == {"kind": "time", "resolution": resolution}
+    assert Schema.from_yaml(text)["x"].kind == "time"
+
+
+def test_a_time_of_day_in_a_pattern_that_cells_are_not_read_in_is_open(metadata: Path) -> None:
+    text = imported(metadata, sdv({"sdtype": "datetime", "datetime_format": "%H%M"}))
+
+    assert "kind: open  # times of day written as %H%M, which is not supported" in text
 
 
 def test_a_number_of_unknown_representation_asks_whether_it_is_whole(metadata: Path) -> None:
@@ -201,7 +212,8 @@ def test_metadata_without_columns_is_refused(metadata: Path, content: object) ->
         ({}, {"kind": "open"}),
         ({"type": "any"}, {"kind": "open"}),
         ({"type": "geojson"}, {"kind": "open"}),
-        ({"type": "time"}, {"kind": "open"}),
+        ({"type": "time"}, {"kind": "time", "resolution": "second"}),
+        ({"type": "time", "format": "%H:%M"}, {"kind": "time", "resolution": "minute"}),
         ({"type": "boolean", "trueValues": ["J"]}, {"kind": "boolean"}),
         ({"type": "integer"}, {"kind": "integer", "low": None, "high": None}),
         ({"type": "year"}, {"kind": "integer", "low": None, "high": None}),
@@ -223,6 +235,7 @@ def test_every_frictionless_type_has_a_kind(metadata: Path, field: dict[str, Any
         ({"type": "integer"}, "0", 120, {"low": 0, "high": 120}),
         ({"type": "number"}, -0.5, "7", {"low": -0.5, "high": 7}),
         ({"type": "date"}, "2016-01-01", "2016-12-31", {"start": "2016-01-01", "end": "2016-12-31"}),
+        ({"type": "time"}, "08:00:00", "17:30:00", {"start": "08:00:00", "end": "17:30:00"}),
         ({"type": "yearmonth"}, "2016-01", "2016-12", {"start": "2016-01", "end": "2016-12"}),
         ({"type": "date", "format": "%d.%m.%Y"}, "31.1.2016", "1.2.2016", {"start": "2016-01-31", "end": "2016-02-01"}),
     ],

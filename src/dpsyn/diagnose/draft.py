@@ -142,6 +142,7 @@ def guess_attribute(name: str, profile: ColumnProfile) -> tuple[dict[str, Any], 
     for attempt in (
         _guess_empty,
         _guess_date,
+        _guess_time,
         _guess_decimal_comma,
         _guess_signed_amount,
         _guess_identifier,
@@ -232,6 +233,13 @@ def _guess_date(name: str, profile: ColumnProfile) -> AttributeGuess:
     if not profile.instant:
         fields["format"] = profile.formats[0]
     return fields, "earliest and latest possible"
+
+
+def _guess_time(name: str, profile: ColumnProfile) -> AttributeGuess:
+    if not profile.clock:
+        return None
+    resolution = "second" if profile.grain == "second" else "minute"
+    return {"kind": "time", "resolution": resolution}, "times of day"
 
 
 def _guess_grades(name: str, profile: ColumnProfile) -> AttributeGuess:

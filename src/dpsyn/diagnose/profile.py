@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from dpsyn.encoding import entry_parser
 from dpsyn.encoding.arrays import as_binary, instant_texts, is_instant, is_text
-from dpsyn.schema import parse_instant
+from dpsyn.schema import parse_clock, parse_instant
 from dpsyn.schema.attributes import MISSING, NULL_SPELLINGS
 
 MAX_DISTINCT_VALUES = 5_000
@@ -42,7 +42,7 @@ class ColumnProfile:
         self.counts: Counter[str] = Counter()
         self.crowded = False
         self.empties: Counter[str] = Counter()
-        self.whole = self.number = self.truth = self.instant = True
+        self.whole = self.number = self.truth = self.instant = self.clock = True
         self.padded = self.endless = False
         self.decimals = 0
         self.low: float | None = None
@@ -90,6 +90,8 @@ class ColumnProfile:
         if self.number:
             self._consider_number(text)
         self.truth = self.truth and text.lower() in ("true", "false", "yes", "no", "t", "f", "y", "n")
+        if self.clock:
+            self._consider_clock(text)
         if self.instant:
             self._consider_instant(text)
         if self.formats and not self.instant:
@@ -120,6 +122,12 @@ class ColumnProfile:
             ]
         else:
             self._extend_range(instant)
+
+    def _consider_clock(self, text: str) -> None:
+        micros = parse_clock(text)
+        self.clock = micros is not None
+        if micros and micros % 60_000_000:
+            self.grain = "second"
 
     def _matches_format(self, text: str, form: str) -> bool:
         if not text.isascii():  # Python reads the digits of all scripts, Arrow only ASCII digits

@@ -119,6 +119,13 @@ def as_instants(array: pa.Array) -> NDArray[np.datetime64]:
     return ticks.view(f"datetime64[{unit}]")
 
 
+def as_microseconds(array: pa.Array) -> NDArray[np.int64]:
+    """Convert times of day to microseconds since midnight; nulls become midnight."""
+    kind = array.type
+    ticks = as_numbers(array.view(pa.int32() if _TYPES.is_time32(kind) else pa.int64())).astype(np.int64)
+    return ticks // 1000 if kind.unit == "ns" else ticks * {"s": 1_000_000, "ms": 1_000, "us": 1}[kind.unit]
+
+
 def contingency_table(columns: Sequence[NDArray[Any]], shape: Sequence[int]) -> NDArray[np.int64]:
     """Count rows into the contingency table of a clique.
 

@@ -26,7 +26,19 @@ from numpy.typing import NDArray
 from dpsyn.encoding import arrays, entry_parser
 from dpsyn.encoding.binning import CellLookup
 from dpsyn.errors import InternalError
-from dpsyn.schema import Attribute, Boolean, Categorical, Datetime, Integer, Ranged, Real, canonical_text, parse_instant
+from dpsyn.schema import (
+    Attribute,
+    Boolean,
+    Categorical,
+    Datetime,
+    Integer,
+    Ranged,
+    Real,
+    Time,
+    canonical_text,
+    parse_clock,
+    parse_instant,
+)
 from dpsyn.schema.ranges import to_python_format
 
 FineCodes = NDArray[Any]
@@ -52,6 +64,7 @@ _TRUTH_NUMBERS = {"true": 1, "false": 0}
 _WHOLE_NUMBER = r"^-?[0-9]{1,18}$"
 _DECIMAL_NUMBER = r"^-?[0-9]{1,15}(\.[0-9]{1,15})?$"
 _ISO = r"^[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)?$"
+_CLOCK = r"^([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?$"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -81,6 +94,8 @@ def column_codec_for(attribute: Attribute) -> ColumnCodec:
             return NumberCodec(attribute)
         case Datetime():
             return DateCodec(attribute)
+        case Time():
+            return TimeCodec(attribute)
     raise InternalError(f"attribute {attribute.name!r} of kind {type(attribute).__name__} has no codes")
 
 
@@ -152,7 +167,7 @@ class ListedCodec:
 
 
 class RangedCodec:
-    """The common part of numbers and dates: integer coordinates on a lattice, which is divided into cells."""
+    """The common part of numbers, dates and times: integer coordinates on a lattice, which is divided into cells."""
 
     def __init__(self, attribute: Ranged) -> None:
         self.dtype = narrowest_dtype(attribute.cells)
@@ -194,7 +209,7 @@ class RangedCodec:
 
     def read_coordinates(self, array: pa.Array) -> tuple[NDArray[Any], EntryStatuses]:
         """The lattice coordinate of every entry, a whole number of any numeric type; and its status."""
-        raise InternalError("RangedCodec is abstract; use NumberCodec or DateCodec")
+        raise InternalError("RangedCodec is abstract; use NumberCodec, DateCodec or TimeCodec")
 
     def _parse_texts(
         self, texts: pa.Array, pattern: str, kind: pa.DataType, read_one: Callable[[str], Any]
@@ -239,7 +254,7 @@ class RangedCodec:
         return self._write_steps(steps, np.asarray(codes >= self._grid.cells))
 
     def _write_steps(self, steps: NDArray[np.int64], missing: NDArray[np.bool_]) -> pa.Array:
-        raise InternalError("RangedCodec is abstract; use NumberCodec or DateCodec")
+        raise InternalError("RangedCodec is abstract; use NumberCodec, DateCodec or TimeCodec")
 
     def _sample_steps(self, codes: FineCodes, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """A step sampled uniformly from the cell of each code, and which codes mean missing."""
@@ -383,6 +398,38 @@ class DateCodec(RangedCodec):
         return pa.array(instants.astype(f"datetime64[{unit}]"), pa.timestamp(unit), mask=missing)
 
 
+class TimeCodec(RangedCodec):
+    """Times of day."""
+
+    def __init__(self, attribute: Time) -> None:
+        super().__init__(attribute)
+        self._attribute = attribute
+        self._null_micros = {micros for text in attribute.null_spellings if (micros := parse_clock(text)) is not None}
+
+    def read_coordinates(self, array: pa.Array) -> tuple[NDArray[Any], EntryStatuses]:
+        """The unit of the clock, such as the minute, that every time falls into."""
+        if pa.types.is_time(array.type):
+            micros = arrays.as_microseconds(array)
+            empty = arrays.null_mask(array) | self._spells_null(micros)
+            statuses = np.where(empty, EMPTY, IN_DOMAIN).astype(np.uint8)
+        else:
+            texts = arrays.as_binary(array) if arrays.is_text(array.type) else entry_parser.entry_texts(array)
+            micros, statuses = self._parse_texts(texts, _CLOCK, pa.time64("us"), parse_clock)
+        return micros // self._attribute.unit_micros, statuses
+
+    def _spells_null(self, values: NDArray[Any]) -> NDArray[np.bool_]:
+        return np.isin(values, list(self._null_micros))
+
+    def _write_steps(self, steps: NDArray[np.int64], missing: NDArray[np.bool_]) -> pa.Array:
+        """Times in seconds, or in a finer unit if the resolution is finer."""
+        micros, resolution = self._attribute.micros_at(steps), self._attribute.resolution
+        if resolution == "microsecond":
+            return pa.array(micros, pa.time64("us"), mask=missing)
+        unit = "ms" if resolution == "millisecond" else "s"
+        ticks = micros // (1_000 if unit == "ms" else 1_000_000)
+        return pa.array(ticks.astype(np.int32), pa.time32(unit), mask=missing)
+
+
 def read_through_dictionary(array: pa.Array, read: Callable[[pa.Array], EncodedColumn]) -> EncodedColumn:
     """Encode a dictionary-encoded array by reading the values of its dictionary that occur."""
     used = array.indices.unique().drop_null()
@@ -406,6 +453,10 @@ def _matches(texts: pa.Array, pattern: str) -> pa.Array:
 def _cast_where(plain: pa.Array, texts: pa.Array, kind: pa.DataType) -> NDArray[Any] | None:
     """Convert the texts that are plain, the others to 0; None if Arrow refuses one of the plain ones."""
     plain_texts = texts if pc.all(plain).as_py() else pc.if_else(plain, texts, pa.scalar(None, texts.type))
+    if pa.types.is_time(kind):  # Arrow reads no times of day, but those of a date
+        date, space = (pa.scalar(text, texts.type) for text in (b"1970-01-01", b" "))
+        plain_texts = pc.binary_join_element_wise(date, plain_texts, space)
+        kind = pa.timestamp("us")
     try:
         cast = arrays.as_string(plain_texts).cast(kind)
     except pa.ArrowInvalid:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpsyn.encoding.binning import Grouping
 from dpsyn.errors import InternalError, SchemaError
-from dpsyn.schema import Attribute, Datetime, Ranged, Real
+from dpsyn.schema import Attribute, Datetime, Ranged, Real, Time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,6 +99,8 @@ def _scale(attribute: Ranged) -> tuple[object, ...]:
     unit = (
         attribute.unit
         if isinstance(attribute, Datetime)
+        else attribute.resolution
+        if isinstance(attribute, Time)
         else attribute.decimal_places
         if isinstance(attribute, Real)
         else ""

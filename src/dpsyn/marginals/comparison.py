@@ -92,8 +92,8 @@ class AttributeComparison:
 
     Attributes:
         name: the attribute.
-        kind: its kind in the schema: categorical, ordinal, boolean, open, integer, real, datetime; or ``joint`` for
-            several attributes that a release measured as one.
+        kind: its kind in the schema: categorical, ordinal, boolean, open, integer, real, datetime, time; or
+            ``joint`` for several attributes that a release measured as one.
         distance: the total variation distance of its marginal, over the schema's bins where possible.
         labels: the values or bins, in the schema's order, ``missing`` included. If there are very many, these are the
             most frequent ones, and the last label stands for all others.

@@ -46,7 +46,7 @@ _DIGITS = 5
 
 
 def attribute_data(attribute: AttributeComparison) -> dict[str, Any]:
-    """The chart of an attribute: bars for listed values, a timeline for dates, a histogram for numbers."""
+    """The chart of an attribute: bars for listed values, a timeline for dates, a histogram for numbers and times."""
     if attribute.kind in _LISTED:
         return _bar_data(attribute)
     if attribute.kind in _DATED and _bin_starts(attribute):

@@ -12,6 +12,7 @@ from dpsyn.schema.attributes import (
     canonical_text,
 )
 from dpsyn.schema.baskets import BasketSchema, is_item, read_items
+from dpsyn.schema.clock import Time, parse_clock
 from dpsyn.schema.conditions import AttributeConditions, format_conditions, parse_conditions, select_cells
 from dpsyn.schema.constraint_model import compile_constraints
 from dpsyn.schema.grid import Grid
@@ -57,6 +58,7 @@ __all__ = [
     "Rule",
     "Schema",
     "Sum",
+    "Time",
     "Total",
     "UnitDeclaration",
     "Value",
@@ -64,6 +66,7 @@ __all__ = [
     "compile_constraints",
     "format_conditions",
     "is_item",
+    "parse_clock",
     "parse_conditions",
     "parse_instant",
     "read_items",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpsyn.errors import SchemaError
 from dpsyn.schema.attributes import MISSING, Attribute, Identifier, Open, Value, format_names
+from dpsyn.schema.clock import Time
 from dpsyn.schema.constraint_model import ConstraintModel, TotalConstraint, compile_constraints
 from dpsyn.schema.ranges import Integer, Ranged, Real
 from dpsyn.schema.relations import (
@@ -153,7 +154,9 @@ def _check_order(schema: Schema, rule: Order, path: ErrorPath) -> None:
     kinds = {_order_kind(schema[name]) for name in rule.attributes}
     if None in kinds or len(kinds) > 1:
         raise SchemaError(
-            "an order compares numbers with numbers, or dates with dates; it cannot mix them or use other kinds", path
+            "an order compares numbers with numbers, dates with dates or times with times; it cannot mix them or use "
+            "other kinds",
+            path,
         )
 
 
@@ -200,6 +203,8 @@ def _require_attributes(schema: Schema, names: Iterable[str], path: ErrorPath) -
 def _order_kind(attribute: Attribute) -> str | None:
     if isinstance(attribute, Integer | Real):
         return "numbers"
+    if isinstance(attribute, Time):
+        return "times"
     return "dates" if isinstance(attribute, Ranged) else None
 
 

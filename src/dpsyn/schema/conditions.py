@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import date
+from datetime import date, time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -182,7 +182,7 @@ def _to_plain_value(value: object) -> object:
         return str(value)
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
-    return value.isoformat() if isinstance(value, date) else value
+    return value.isoformat() if isinstance(value, date | time) else value
 
 
 def _to_plain_values(name: str, given: Iterable[object]) -> list[Value]:
@@ -190,6 +190,7 @@ def _to_plain_values(name: str, given: Iterable[object]) -> list[Value]:
     for value in values:
         if not isinstance(value, str | bool | int | float):
             raise QueryError(
-                f"{quote_argument(value)} is not a value of {quote_argument(name)}; give text, a number or a date"
+                f"{quote_argument(value)} is not a value of {quote_argument(name)}; "
+                "give text, a number, a date or a time"
             )
     return values  # type: ignore[return-value]  # every value was checked

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpsyn.errors import SchemaError
 from dpsyn.schema.attributes import MISSING, Attribute
+from dpsyn.schema.clock import Time
 from dpsyn.schema.ranges import NUMPY_UNITS, Datetime, Integer, Ranged, Real
 from dpsyn.schema.relations import Derive, Impossible, Order, RowConditions, Sum, Total
 
@@ -37,7 +38,8 @@ class Scale:
         index: the index of the measured attribute whose cells determine it: itself, or the source it is derived from.
         derived: whether it is a derived attribute, whose value is determined by the cell alone.
         attribute: the kind of its values.
-        unit: one step on the common scale: a factor for numbers, or the finest unit as a letter of numpy for dates.
+        unit: one step on the common scale: a factor for numbers and times of day, or the finest unit as a letter of
+            numpy for dates.
         first: the lowest step in each cell.
         last: the highest step in each cell.
         missing: which cells have no value.
@@ -101,13 +103,16 @@ def _common_units(attributes: Sequence[Attribute]) -> list[int | str]:
         letters = list(NUMPY_UNITS.values())
         finest = letters[max(letters.index(attribute.unit) for attribute in dates)]
         return [finest] * len(attributes)
+    times = [attribute.unit_micros for attribute in attributes if isinstance(attribute, Time)]
+    if times:
+        return [micros // min(times) for micros in times]
     decimals = [attribute.decimal_places if isinstance(attribute, Real) else 0 for attribute in attributes]
     return [int(10 ** (max(decimals) - places)) for places in decimals]
 
 
 def _scale(schema: Schema, name: str, indices: dict[str, int], unit: int | str) -> Scale:
     attribute = schema[name]
-    assert isinstance(attribute, Integer | Real | Datetime)  # the schema was checked
+    assert isinstance(attribute, Integer | Real | Datetime | Time)  # the schema was checked
     edges = attribute.grid().edges
     derive = next((derive for derive in schema.derive if derive.name == name), None)
     cells = np.arange(attribute.cells) if derive is None else derived_cells(schema, derive)

@@ -65,6 +65,7 @@ def make_grid(
     spikes: Iterable[int] = (),
     ladder: Sequence[int] = (),
     cuts: Iterable[int] = (),
+    max_cells: int = MAX_GRID_CELLS,
 ) -> Grid:
     """Cut a lattice into cells and bins.
 
@@ -75,6 +76,7 @@ def make_grid(
         spikes: steps that get a cell of their own, such as zero or "not applicable".
         ladder: preferred widths, ascending, such as the lengths of a minute, an hour and a day in steps.
         cuts: the first steps of further cells, where a release found many rows.
+        max_cells: the approximate number of cells.
     """
     if bins is None:
         bin_starts = _cut_at_multiples(0, steps, _round_width(steps, DEFAULT_BINS, ladder), origin)
@@ -82,7 +84,7 @@ def make_grid(
     else:
         bin_starts = _equal_bins(steps, bins) if isinstance(bins, int) else sorted({0, *bins})
         segments = [*bin_starts, steps]
-    cells_per_segment = max(1, MAX_GRID_CELLS // (len(segments) - 1))
+    cells_per_segment = max(1, max_cells // (len(segments) - 1))
     firsts = {*bin_starts, *cuts, *(step for spike in spikes for step in (spike, spike + 1))}
     for start, stop in pairwise(segments):
         firsts.update(_cut_at_multiples(start, stop, _round_width(stop - start, cells_per_segment, ladder), origin))

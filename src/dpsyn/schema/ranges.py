@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpsyn.errors import SchemaError, quote_argument
 from dpsyn.schema.attributes import MAX_LISTED_VALUES, Attribute, NotCodedError, Value, split_range
-from dpsyn.schema.grid import Grid, cut_at_round_steps, make_grid
+from dpsyn.schema.grid import MAX_GRID_CELLS, Grid, cut_at_round_steps, make_grid
 
 MAX_LATTICE_STEPS = 2**53
 """Lattice points of one attribute: each of them is exact as a 64-bit float."""
@@ -127,6 +127,10 @@ class Ranged(Attribute, frozen=True, kw_only=True):
 
     def _round_widths(self) -> Sequence[int]:
         return ()
+
+    @property
+    def _max_cells(self) -> int:
+        return MAX_GRID_CELLS
 
     def bin_of_cell(self) -> NDArray[np.int64]:
         """The bin of every cell; ``missing`` has its own bin."""
@@ -414,8 +418,13 @@ class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
         return []
 
     def _round_widths(self) -> Sequence[int]:
-        per_second = _PER_SECOND.get(self.resolution, Fraction(0))
-        return [int(seconds * per_second) for seconds in _ROUND_SECONDS if seconds * per_second >= 1]
+        return round_durations(self.resolution)
+
+
+def round_durations(resolution: Resolution) -> list[int]:
+    """Round widths of cells of times, up to a day, in units of the resolution; none if it is a day or coarser."""
+    per_second = _PER_SECOND.get(resolution, Fraction(0))
+    return [int(seconds * per_second) for seconds in _ROUND_SECONDS if seconds * per_second >= 1]
 
 
 @functools.lru_cache(maxsize=1024)
@@ -429,6 +438,7 @@ def _build_grid(attribute: Ranged) -> Grid:
         spikes=attribute.spike_steps(),
         ladder=attribute._round_widths(),
         cuts=[attribute.step_of(cut) for cut in attribute.cuts],
+        max_cells=attribute._max_cells,
     )
 
 

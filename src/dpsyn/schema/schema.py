@@ -26,6 +26,7 @@ from dpsyn.schema.attributes import (
     freeze,
 )
 from dpsyn.schema.checks import check_relations
+from dpsyn.schema.clock import Time
 from dpsyn.schema.ranges import Datetime, Integer, Real
 from dpsyn.schema.relations import (
     AnyRule,
@@ -37,7 +38,7 @@ from dpsyn.schema.relations import (
     UnitDeclaration,
 )
 
-AnyAttribute = Categorical | Ordinal | Boolean | Integer | Real | Datetime | Open | Identifier
+AnyAttribute = Categorical | Ordinal | Boolean | Integer | Real | Datetime | Time | Open | Identifier
 
 
 class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, dict=True):

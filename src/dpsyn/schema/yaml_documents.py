@@ -24,7 +24,7 @@ SYNONYMS = {
     "nominal": "categorical", "category": "categorical", "enum": "categorical", "factor": "categorical",
     "string": "categorical", "str": "categorical", "text": "open", "float": "real", "double": "real",
     "number": "real", "numeric": "real", "numerical": "real", "decimal": "real", "int": "integer", "bool": "boolean",
-    "date": "datetime", "time": "datetime", "timestamp": "datetime", "id": "identifier", "key": "identifier",
+    "date": "datetime", "clock": "time", "timestamp": "datetime", "id": "identifier", "key": "identifier",
     "min": "low", "minimum": "low", "lower": "low", "max": "high", "maximum": "high", "upper": "high",
     "categories": "values", "levels": "values", "null": "missing", "nullable": "missing", "optional": "missing",
     "type": "kind", "size": "codes", "begin": "start", "precision": "decimals", "rows": "expected_size",

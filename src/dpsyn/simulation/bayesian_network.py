@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.schema import Attribute, Datetime, Ordinal, Ranged, Schema
+from dpsyn.schema import Attribute, Datetime, Ordinal, Ranged, Schema, Time
 
 CodeColumn = NDArray[np.int64]
 
@@ -290,12 +290,12 @@ def _range_weights(attribute: Ranged, random: np.random.Generator) -> ValueWeigh
     edges = attribute.grid().edges
     first, widths = edges[:-1], np.diff(edges)
     middle = first + (widths - 1) / 2
-    if attribute.steps > WIDE_RANGE_STEPS and not isinstance(attribute, Datetime):
+    if attribute.steps > WIDE_RANGE_STEPS and not isinstance(attribute, Datetime | Time):
         far = np.log1p(np.abs(attribute.origin + middle))
         weights = _bump_weights(far / max(far.max(), 1e-9), random) * widths / (1 + np.abs(attribute.origin + middle))
     else:
         weights = _bump_weights(middle / max(attribute.steps - 1, 1), random) * widths
-    if isinstance(attribute, Datetime):
+    if isinstance(attribute, Datetime | Time):
         weights = weights * (1 + 0.3 * np.sin(middle / max(attribute.steps, 1) * random.uniform(6, 40)))
     else:
         weights = weights * _heap_factors(attribute.origin + first, widths, random)
@@ -314,7 +314,7 @@ def _heap_factors(values: NDArray[np.int64], widths: NDArray[np.int64], random: 
 def _add_spikes(attribute: Ranged, weights: ValueWeights, random: np.random.Generator) -> ValueWeights:
     """Give declared spikes and zero a fixed share of all rows, however wide the range is."""
     steps = [attribute.step_of(spike) for spike in attribute.spikes]
-    if not isinstance(attribute, Datetime) and 0 <= -attribute.origin < attribute.steps:
+    if not isinstance(attribute, Datetime | Time) and 0 <= -attribute.origin < attribute.steps:
         steps.append(-attribute.origin)
     if not steps:
         return weights

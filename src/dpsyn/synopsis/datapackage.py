@@ -10,7 +10,18 @@ import numpy as np
 import pyarrow as pa
 
 from dpsyn.atomic_files import table_format
-from dpsyn.schema import AnyAttribute, Categorical, Datetime, Identifier, Integer, Ordinal, Real, Schema, canonical_text
+from dpsyn.schema import (
+    AnyAttribute,
+    Categorical,
+    Datetime,
+    Identifier,
+    Integer,
+    Ordinal,
+    Real,
+    Schema,
+    Time,
+    canonical_text,
+)
 
 DATAPACKAGE_NAME = "datapackage.json"
 """The name of the file in the standard."""
@@ -22,7 +33,10 @@ _MEDIA_TYPES = {
 }
 _DIALECT = {"delimiter": ",", "lineTerminator": "\n", "quoteChar": '"', "doubleQuote": True, "header": True}
 _TIME_FORMATS = {"s": "%Y-%m-%d %H:%M:%S", "ms": "%Y-%m-%d %H:%M:%S.%f", "us": "%Y-%m-%d %H:%M:%S.%f"}
-"""The format of times in a text file, by unit."""
+"""The format of timestamps in a text file, by unit."""
+
+_CLOCK_FORMATS = {"s": "%H:%M:%S", "ms": "%H:%M:%S.%f", "us": "%H:%M:%S.%f"}
+"""The format of times of day."""
 
 
 def describe_package(
@@ -94,6 +108,8 @@ def _describe_type(kind: pa.DataType) -> dict[str, str]:
         return {"type": "date"}
     if pa.types.is_timestamp(kind):
         return {"type": "datetime", "format": _TIME_FORMATS[kind.unit]}
+    if pa.types.is_time(kind):
+        return {"type": "time", "format": _CLOCK_FORMATS[kind.unit]}
     return {"type": "string"}
 
 
@@ -108,6 +124,10 @@ def _describe_domain(attribute: AnyAttribute, kind: pa.DataType) -> dict[str, An
         case Datetime():
             first, last = attribute.values_at(np.array([0, attribute.steps - 1]))
             domain = {"minimum": _format_instant(first, kind), "maximum": _format_instant(last, kind)}
+        case Time():
+            ends = pa.array(attribute.micros_at(np.array([0, attribute.steps - 1])), pa.time64("us"))
+            first, last = ends.cast(kind, safe=False).cast(pa.string()).to_pylist()
+            domain = {"minimum": first, "maximum": last}
         case _:
             domain = {}
     reads_as_missing = "" in domain.get("enum", ())  # in a text file an empty text looks like an empty cell

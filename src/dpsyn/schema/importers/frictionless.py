@@ -10,12 +10,13 @@ from typing import Any
 
 from dpsyn.errors import SchemaError, quote_argument
 from dpsyn.schema.attributes import Value, canonical_text
+from dpsyn.schema.clock import parse_clock
 from dpsyn.schema.importers.imported_attribute import (
-    CLOCK_TIME_NOTE,
     OPEN_NOTE,
     ImportedAttribute,
     describe_attribute,
     describe_dates,
+    describe_times,
     distinct_values,
 )
 from dpsyn.schema.ranges import parse_instant
@@ -140,7 +141,7 @@ def _import_by_type(field: FieldDescriptor, kind: object) -> ImportedAttribute:
         case "date" | "datetime" | "yearmonth":
             return _dates(field, str(kind))
         case "time":
-            return describe_attribute("open", CLOCK_TIME_NOTE)
+            return _times(field)
         case _:
             return describe_attribute("open", OPEN_NOTE)
 
@@ -166,6 +167,18 @@ def _dates(field: FieldDescriptor, kind: str) -> ImportedAttribute:
         return dt.datetime.strptime(text, pattern or usual).isoformat()[: 10 if kind != "datetime" else None]
 
     return describe_dates(pattern, _parse_bound(field, "minimum", instant), _parse_bound(field, "maximum", instant))
+
+
+def _times(field: FieldDescriptor) -> ImportedAttribute:
+    given = _text(field.get("format")).removeprefix("fmt:")
+
+    def clock(value: Value) -> str:
+        if parse_clock(str(value)) is None:
+            raise ValueError
+        return str(value)
+
+    bounds = _parse_bound(field, "minimum", clock), _parse_bound(field, "maximum", clock)
+    return describe_times(given if "%" in given else "%H:%M:%S", *bounds)
 
 
 def _parse_bound(field: FieldDescriptor, which: str, convert: Callable[[Any], Any]) -> Any:

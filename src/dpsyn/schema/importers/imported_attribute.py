@@ -20,10 +20,11 @@ FIELD_QUESTIONS = {
 OPEN_NOTE = (
     "a release discovers its values privately; if a code book lists them, use kind: categorical and values: [...]"
 )
-CLOCK_TIME_NOTE = "clock times are not supported yet; as text, their frequent values are discovered privately"
+CLOCK_FORMAT_NOTE = "times of day written as {}, which is not supported; write them as 08:30 and use kind: time"
 
 _DOMAIN = ("values", "codes", "low", "high", "start", "end")
 _ISO = re.compile(r"%Y-%m-%d([T ]%H:%M(:%S(\.%f)?)?(%z|Z)?)?")
+_CLOCK = re.compile(r"(%H:%M|%R)(:%S(\.%f)?)?|%T|%I:%M(:%S)? ?%p")
 _LETTERS: tuple[tuple[Resolution, str], ...] = (
     ("second", "HIMSfpcXTRrs"),
     ("day", "djeaAuwxDF"),
@@ -80,13 +81,21 @@ def describe_dates(pattern: str | None, start: str | None = None, end: str | Non
     )  # these flags matter for writing only; reading accepts one digit or two
     letters = set(re.findall("%(.)", pattern))
     if not letters.intersection(_YEARS):
-        return describe_attribute("open", CLOCK_TIME_NOTE)
+        return describe_times(pattern)
     resolution = next((name for name, marks in _LETTERS if letters.intersection(marks)), "day")
     iso = _ISO.fullmatch(pattern)
     problem = None if iso else format_problem(pattern, resolution)
     note = f"written as {pattern}, which is not supported: {problem}" if problem else ""
     dates = describe_attribute("datetime", note, start=start, end=end, resolution=resolution)
     return dates if iso or problem else dates.with_field("format", pattern)
+
+
+def describe_times(pattern: str, start: str | None = None, end: str | None = None) -> ImportedAttribute:
+    """Times of day in a format of strptime, if cells of that format can be read."""
+    if not _CLOCK.fullmatch(pattern):
+        return describe_attribute("open", CLOCK_FORMAT_NOTE.format(pattern))
+    times = describe_attribute("time", resolution="second" if re.search("%[ST]", pattern) else "minute")
+    return times.with_field("start", start).with_field("end", end)
 
 
 def distinct_values(values: object) -> tuple[Value, ...]:
