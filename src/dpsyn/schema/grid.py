@@ -8,8 +8,9 @@ attributes. All of this is arithmetic on public bounds; no row is involved.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -66,6 +67,7 @@ def make_grid(
     ladder: Sequence[int] = (),
     cuts: Iterable[int] = (),
     max_cells: int = MAX_GRID_CELLS,
+    cut: Callable[[int, int, int], list[int]] | None = None,
 ) -> Grid:
     """Cut a lattice into cells and bins.
 
@@ -77,9 +79,11 @@ def make_grid(
         ladder: preferred widths, ascending, such as the lengths of a minute, an hour and a day in steps.
         cuts: the first steps of further cells, where a release found many rows.
         max_cells: the approximate number of cells.
+        cut: how ``start … stop−1`` is cut into about so many pieces; at round coordinates if it is left out.
     """
+    cut = cut or partial(cut_at_round_steps, origin=origin, ladder=ladder)
     if bins is None:
-        bin_starts = _cut_at_multiples(0, steps, _round_width(steps, DEFAULT_BINS, ladder), origin)
+        bin_starts = cut(0, steps, DEFAULT_BINS)
         segments: list[int] = [0, steps]
     else:
         bin_starts = _equal_bins(steps, bins) if isinstance(bins, int) else sorted({0, *bins})
@@ -87,7 +91,7 @@ def make_grid(
     cells_per_segment = max(1, max_cells // (len(segments) - 1))
     firsts = {*bin_starts, *cuts, *(step for spike in spikes for step in (spike, spike + 1))}
     for start, stop in pairwise(segments):
-        firsts.update(_cut_at_multiples(start, stop, _round_width(stop - start, cells_per_segment, ladder), origin))
+        firsts.update(cut(start, stop, cells_per_segment))
     edges = np.array(sorted(firsts | {steps}), dtype=np.int64)
     bin_of_cell = np.searchsorted(np.array(bin_starts), edges[:-1], side="right") - 1
     return Grid(edges=edges, bin_of_cell=bin_of_cell.astype(np.int64))

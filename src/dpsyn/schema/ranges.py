@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpsyn.errors import SchemaError, quote_argument
 from dpsyn.schema.attributes import MAX_LISTED_VALUES, Attribute, NotCodedError, Value, split_range
+from dpsyn.schema.calendar import cut_at_calendar
 from dpsyn.schema.grid import MAX_GRID_CELLS, Grid, cut_at_round_steps, make_grid
 
 MAX_LATTICE_STEPS = 2**53
@@ -110,6 +111,10 @@ class Ranged(Attribute, frozen=True, kw_only=True):
             raise SchemaError(f"{value} is outside {self.text_at(0)} … {self.text_at(self.steps - 1)}")
         return step
 
+    def _first_step_of(self, value: Value) -> int:
+        """The first step of a range that begins with this value."""
+        return self.step_of(value)
+
     def _last_step_of(self, value: Value) -> int:
         """The last step of a range that ends with this value."""
         return self.step_of(value)
@@ -155,7 +160,7 @@ class Ranged(Attribute, frozen=True, kw_only=True):
     def span_of(self, part: Value) -> tuple[int, int]:
         """The first and the last step of a value or a range ``30..39``."""
         begin, end = split_range(part) or (part, part)
-        first, last = self.step_of(begin), self._last_step_of(end)
+        first, last = self._first_step_of(begin), self._last_step_of(end)
         if first > last:
             raise SchemaError(
                 f"the condition {quote_argument(part)} on {self.name!r} ends before it begins; swap its ends"
@@ -400,8 +405,13 @@ class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
         following = np.datetime64(parse_instant(str(value)), period) + 1
         return max(first, self._units(following) - 1)
 
+    def _first_step_of(self, value: Value) -> int:
+        """A year, month or day during which the range begins includes all of it that is in the range."""
+        begun = self.coordinate_of(value) < self.origin <= self._last_coordinate_of(value)
+        return 0 if begun else self.step_of(value)
+
     def _last_step_of(self, value: Value) -> int:
-        return max(self.step_of(value), min(self._last_coordinate_of(value) - self.origin, self.steps - 1))
+        return max(self._first_step_of(value), min(self._last_coordinate_of(value) - self.origin, self.steps - 1))
 
     def _units(self, instant: np.datetime64) -> int:
         return int(instant.astype(f"datetime64[{self.unit}]").astype(np.int64))
@@ -420,6 +430,10 @@ class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
     def _round_widths(self) -> Sequence[int]:
         return round_durations(self.resolution)
 
+    def cut(self, start: int, stop: int, pieces: int) -> list[int]:
+        """Cut at calendar boundaries: round times, days, parts of months, months, quarters, years."""
+        return cut_at_calendar(start, stop, pieces, origin=self.origin, unit=self.unit, ladder=self._round_widths())
+
 
 def round_durations(resolution: Resolution) -> list[int]:
     """Round widths of cells of times, up to a day, in units of the resolution; none if it is a day or coarser."""
@@ -433,10 +447,9 @@ def _build_grid(attribute: Ranged) -> Grid:
     declared = attribute.bins
     return make_grid(
         attribute.steps,
-        origin=attribute.origin,
         bins=[attribute.step_of(edge) for edge in declared] if isinstance(declared, tuple) else declared,
         spikes=attribute.spike_steps(),
-        ladder=attribute._round_widths(),
+        cut=attribute.cut,
         cuts=[attribute.step_of(cut) for cut in attribute.cuts],
         max_cells=attribute._max_cells,
     )
