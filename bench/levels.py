@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bench.mixed import read_table
-from dpsyn.recipes.adaptive_selection import LEVEL_POWER
+from dpsyn.recipes.resolution import LEVEL_POWER
 
 FINE, SIZES, MIN_DISTANCE, SAMPLES = 24, (2, 3, 4, 6, 8, 12), 0.03, 2
 

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsyn.constraints import apply_structural_zeros, build_constraint_factors, satisfiable_rows
-from dpsyn.encoding import Codec, Grouping, Recoding
+from dpsyn.encoding import Codec, Grouping, RecodedColumn, Recoding
 from dpsyn.marginals import Estimate
-from dpsyn.schema import Schema
+from dpsyn.schema import Categorical, Datetime, Schema
 from tests.constraints.schemas import HOSPITAL
 
 SMALL = Schema.from_yaml(
@@ -53,6 +53,31 @@ def test_a_combination_is_a_structural_zero_if_and_only_if_no_cells_of_it_can_sa
         possible = np.zeros(factor.shares.shape, np.bool_)
         possible[tuple(codes[satisfiable_rows(rule, cells)][:, indices].T)] = True
         assert np.array_equal(factor.shares > 0, possible)
+
+
+def test_a_date_decides_about_the_weekday_only_where_its_days_are_few_or_one_is_frequent() -> None:
+    when = Datetime(name="t", start="2024-01-01", end="2024-02-29", resolution="hour", missing=True)
+    schema = Schema(attributes=(when, Categorical(name="c", codes=2)))
+    codec = Codec(schema)
+    month, single, frequent = np.arange(31) // 31, 31, 40  # January; a Thursday; a Saturday among others
+    table = np.full(61, 2)
+    table[:31], table[single], table[60] = month, 1, 3
+    date = RecodedColumn("t.date", (0,), (table,))
+    recoding = Recoding((date, *Recoding.fine(codec).columns[1:]), codec.domain)
+    weights = {name: np.ones(size) for name, size in codec.domain}
+    weights["t.date"] = np.random.default_rng(0).random(61) + 0.5
+    weights["t.date"][frequent] = 50
+
+    factors = {factor.clique: factor.shares for factor in build_constraint_factors(schema, recoding, weights)}
+
+    by_weekday = factors["t.date", "t.weekday"]
+    assert by_weekday[0].tolist() == [1] * 7 + [0]  # any weekday, but not missing
+    assert (by_weekday[1] > 0).tolist() == [weekday == 3 for weekday in range(8)]
+    assert by_weekday[2].argmax() == 5
+    assert by_weekday[2].max() > 2 * by_weekday[2].mean()
+    assert by_weekday[3].tolist() == [0] * 7 + [1]
+    assert factors["t.date", "t.time"].tolist() == [*([[1.0] * 24 + [0]] * 3), [0] * 24 + [1]]
+    assert len(factors) == 2
 
 
 def _only_rule_of(clique: tuple[str, ...], recoding: Recoding) -> Schema:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import datetime as dt
 import math
 import pickle
 from collections import Counter
@@ -17,7 +18,18 @@ from hypothesis import strategies as st
 from dpsyn.encoding import Codec, Grouping, Recoding, column_codec_for
 from dpsyn.engines import open_engine
 from dpsyn.errors import InternalError, SchemaError, SourceError
-from dpsyn.schema import Categorical, Identifier, Impossible, Integer, JointAttribute, Open, Schema, UnitDeclaration
+from dpsyn.schema import (
+    Categorical,
+    Datetime,
+    Identifier,
+    Impossible,
+    Integer,
+    JointAttribute,
+    Open,
+    Schema,
+    Time,
+    UnitDeclaration,
+)
 from dpsyn.sources import open_source
 from tests import naive
 from tests.engines.engines import KEY, InBatches, Opener, every_engine, every_local_engine, in_memory, streamed_by_three
@@ -104,6 +116,25 @@ def test_ten_attributes_are_counted_together_in_the_order_of_the_clique(opened: 
     expected = Counter(tuple(row[axis] for axis in clique) for row in rows)
     assert {tuple(map(int, cell)): int(counted[tuple(cell)]) for cell in np.argwhere(counted)} == expected
     assert counted.shape == tuple(2 + axis % 2 for axis in clique)
+
+
+@every_engine
+def test_timestamps_are_counted_by_their_parts(opened: Opener) -> None:
+    when = Datetime(name="when", start="2024-01-01", end="2024-01-14", resolution="hour", missing=True)
+    unit = UnitDeclaration(id="who", max_rows=1)
+    schema = Schema(attributes=(Identifier(name="who"), when, Time(name="at", resolution="hour")), privacy_unit=unit)
+    stamps = [dt.datetime(2024, 1, 1, 8), dt.datetime(2024, 1, 7, 8), None, dt.datetime(2024, 1, 8, 23)]
+    at = [dt.time(7), dt.time(8), dt.time(7), dt.time(23)]
+    table = pa.table({"who": ["a", "b", "c", "d"], "when": stamps, "at": at})
+    codec = Codec(schema)
+
+    date, weekday, time, both = opened(table, schema).count([(0,), (1,), (2,), (1, 3)], Recoding.fine(codec))
+
+    assert codec.names == ("when.date", "when.weekday", "when.time", "at")
+    assert np.flatnonzero(date).tolist() == [0, 6, 7, 14]
+    assert weekday.tolist() == [2, 0, 0, 0, 0, 0, 1, 1]
+    assert {hour: int(time[hour]) for hour in np.flatnonzero(time)} == {8: 2, 23: 1, 24: 1}
+    assert np.argwhere(both).tolist() == [[0, 7], [0, 23], [6, 8], [7, 7]]
 
 
 @every_engine

@@ -51,6 +51,10 @@ KINDS: dict[str, tuple[dict[str, Any], str]] = {
     "integer": ({"low": 0, "high": 9, "missing": True}, "7"),
     "real": ({"low": 0, "high": 1, "decimals": 2}, "0.25"),
     "datetime": ({"start": "2019-01-01", "end": "2021-12-31", "missing": True}, "2020-05-01"),
+    "timestamps": (
+        {"kind": "datetime", "start": "2019-01-01", "end": "2021-12-31", "resolution": "minute", "missing": True},
+        "2020-05-01 08:30:00",
+    ),
     "years": ({"kind": "datetime", "start": "2000", "end": "2024", "resolution": "year"}, "2019"),
     "digits": ({"kind": "datetime", "start": "2019-01-01", "end": "2021-12-31", "format": "%Y%m%d"}, "20200131"),
     "time": ({"resolution": "second", "missing": True}, "08:30:15"),
@@ -105,6 +109,7 @@ TYPES: dict[str, Callable[[str], Any]] = {
     "real": float,
     "boolean": lambda text: text == "true",
     "datetime": dt.datetime.fromisoformat,
+    "timestamps": dt.datetime.fromisoformat,
     "time": dt.time.fromisoformat,
 }
 
@@ -213,7 +218,7 @@ def read(data: Any) -> tuple[list[str], list[list[int]]]:
             engine.prepare()
             engine.count([(0,), (1, 2)], Recoding.fine(CODEC))
             engine.count_texts("open")
-            codes = [row for batch in source.batches(CODEC.names) for row in CODEC.encode(batch).tolist()]
+            codes = [row for batch in source.batches(CODEC.columns) for row in CODEC.encode(batch).tolist()]
         except DPSynError as error:
             return [*words, f"{type(error).__name__}: {error}"], []
     return [*words, "read"], codes[:ROWS]
@@ -258,8 +263,14 @@ WARDS = CODEC.names.index("wards")
 """The axis of a column whose leading zeros some libraries drop."""
 
 ORDINARY_CODES = [
-    column.read(pa.array(["" if name.startswith("sparse") else ORDINARY[name]])).codes.tolist()[0]
-    for name, column in zip(CODEC.names, CODEC.column_codecs, strict=True)
+    code
+    for name, code in zip(
+        CODEC.names,
+        CODEC.encode(
+            pa.table({name: ["" if name.startswith("sparse") else ORDINARY[name]] for name in CODEC.columns})
+        ).tolist()[0],
+        strict=True,
+    )
     if name != "wards"
 ]
 

@@ -228,7 +228,7 @@ def _refuse_targets(targets: Mapping[str, str | None], force: bool, inputs: tupl
 
 
 def _compared_columns(schema: dpsyn.Schema) -> set[str]:
-    return {attribute.name for attribute in schema.measured_attributes}
+    return {attribute.name for attribute in schema.modeled_attributes}
 
 
 def _write_json(target: str, evaluations: list[Evaluation]) -> None:

@@ -165,9 +165,10 @@ def show_schema(schema: Schema, file: str | Path, *, whole: bool = True) -> None
     """Print that a schema is valid, its attributes as a table if ``whole``, and what is left to approve."""
     rows = [
         (a.name, a.kind, f"{a.cells:,}" if a.coded else "–", f"{a.size:,}" if a.coded else "–", a.provenance)
-        for a in schema
+        for attribute in schema
+        for a in schema.timestamp_parts.get(attribute.name, (attribute,))
     ]
-    output.print_line(f"{file} is valid: {format_count(len(rows), 'attribute')}.")
+    output.print_line(f"{file} is valid: {format_count(len(schema.attributes), 'attribute')}.")
     if whole:
         output.print_table("", ("attribute", "kind", "cells", "bins", "provenance"), rows, right=(2, 3))
     left = schema.unapproved_statements()

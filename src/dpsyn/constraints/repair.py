@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dpsyn.errors import QueryError
 from dpsyn.schema import Schema
 from dpsyn.schema.constraint_model import (
+    PARTS_OF_TIMESTAMPS,
     CellMatrix,
     ConstraintModel,
     IntArray,
@@ -72,10 +73,12 @@ def require_satisfiable(schema: Schema, allowed: AllowedCells) -> None:
     for tied, rules in model.components():
         if find_satisfying_row(rules, model.sizes, within) is None:
             names = ", ".join(model.names[index] for index in tied if index in within)
-            numbers = ", ".join(str(rule.number) for rule in rules)
+            numbers = [str(rule.number) for rule in rules if rule.number != PARTS_OF_TIMESTAMPS]
+            which = (
+                f"({'rule' if len(numbers) == 1 else 'rules'} {', '.join(numbers)})" if numbers else "(the calendar)"
+            )
             raise QueryError(
-                f"no row can meet the conditions on {names}: the schema excludes it "
-                f"({'rule' if len(rules) == 1 else 'rules'} {numbers}); give other conditions"
+                f"no row can meet the conditions on {names}: the schema excludes it {which}; give other conditions"
             )
 
 

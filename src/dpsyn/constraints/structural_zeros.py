@@ -19,7 +19,14 @@ from numpy.typing import NDArray
 from dpsyn.encoding import Grouping, RecodedColumn, Recoding
 from dpsyn.marginals import Estimate, Factor
 from dpsyn.schema import Schema
-from dpsyn.schema.constraint_model import OrderConstraint, Scale, StructuralZero, SumConstraint, compile_constraints
+from dpsyn.schema.constraint_model import (
+    PARTS_OF_TIMESTAMPS,
+    OrderConstraint,
+    Scale,
+    StructuralZero,
+    SumConstraint,
+    compile_constraints,
+)
 
 FactorTable = NDArray[np.float64]
 
@@ -43,11 +50,12 @@ def build_constraint_factors(
         recoding: the attributes of the model.
         histograms: weights over the cells of each measured attribute.
     """
-    if not schema.rules:
-        return ()
     model = compile_constraints(schema)
+    if not model.row_constraints:
+        return ()
     codes = _Codes(recoding, [_smooth(histograms[name]) for name in model.names])
     factors: dict[tuple[int, ...], FactorTable] = {}
+    dates: dict[tuple[int, ...], int] = {}
     for rule in model.row_constraints:
         if any(index in recoding.difference_codings for index in rule.indices):
             continue  # a difference alone does not determine a cell: the repair of rows enforces such rules
@@ -61,6 +69,11 @@ def build_constraint_factors(
         for axes, table in tables:
             if (table < 1).any():
                 factors[axes] = factors[axes] * table if axes in factors else table
+                if rule.number == PARTS_OF_TIMESTAMPS:
+                    dates[axes] = axes.index(codes.column_of(rule.indices[0]))
+    for axes, date in dates.items():
+        factors[axes] = _ignore_even_parts(factors[axes], date)
+    factors = {axes: table for axes, table in factors.items() if (table < 1).any()}
     names = recoding.names
     return tuple(Factor(tuple(names[axis] for axis in axes), table) for axes, table in sorted(factors.items()))
 
@@ -135,6 +148,25 @@ def _structural_zero_tables(rule: StructuralZero, codes: _Codes) -> FactorTables
     if math.prod(codes.size(column) for column in columns) <= MAX_FACTOR_CELLS:
         parts = [codes.selected_share(column, masks[column]) for column in columns]
         yield columns, 1 - reduce(np.multiply.outer, parts)
+
+
+CLEAR_RATIO = 2.0
+"""A code of dates prefers a weekday if it has so many times the mean share of its weekdays."""
+
+
+def _ignore_even_parts(table: FactorTable, date: int) -> FactorTable:
+    """The factor of a date and another part with 1 for everything that is possible, unless the date clearly decides.
+
+    A code of many days has each weekday about equally often. What the noisy counts of its days add to that is noise,
+    and would make the weekday depend on the date. A code whose days are few, or one of which is frequent, decides.
+    """
+    rows = np.moveaxis(table, date, 0).reshape(table.shape[date], -1)
+    possible = rows > 0
+    mean = rows.sum(axis=1, keepdims=True) / np.maximum(possible.sum(axis=1, keepdims=True), 1)
+    even = rows.max(axis=1, keepdims=True) <= CLEAR_RATIO * mean
+    rows = np.where(even, possible.astype(np.float64), rows)
+    moved = np.moveaxis(table, date, 0).shape
+    return np.moveaxis(rows.reshape(moved), 0, date)
 
 
 # ── orders ───────────────────────────────────────────────────────────────────────────────────────────────────

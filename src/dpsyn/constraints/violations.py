@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpsyn.encoding import MISSING_STEP, RangedCodec, column_codec_for
+from dpsyn.encoding import MISSING_STEP, read_attribute
 from dpsyn.errors import InternalError
 from dpsyn.schema import Impossible, Order, Schema, Sum, Total, compile_constraints
 from dpsyn.schema.constraint_model import align_scales
@@ -50,8 +50,7 @@ def require_no_violations(schema: Schema, table: pa.Table) -> None:
 def _match_conditions(schema: Schema, table: pa.Table, where: RowConditions) -> NDArray[np.bool_]:
     matches = np.ones(table.num_rows, np.bool_)
     for name, condition in where:
-        cells = column_codec_for(schema[name]).read(table.column(name).combine_chunks()).codes
-        matches &= schema[name].select(condition)[cells]
+        matches &= schema[name].select(condition)[read_attribute(schema, table, name, steps=False)]
     return matches
 
 
@@ -60,10 +59,8 @@ def _values_on_one_scale(
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The values of attributes on a common scale, attributes × rows, and which are missing."""
     values, missing = [], []
-    for scale in align_scales(schema, names, dict.fromkeys(schema.names, 0)):
-        column = column_codec_for(schema[scale.name])
-        assert isinstance(column, RangedCodec)
-        steps, _ = column.read_steps(table.column(scale.name).combine_chunks())
+    for scale in align_scales(schema, names, dict.fromkeys([*schema.names, *names], 0)):
+        steps = read_attribute(schema, table, scale.name, steps=True)
         missing.append(steps == MISSING_STEP)
         values.append(scale.to_common_scale(np.maximum(steps, 0)))
     return np.stack(values), np.stack(missing)

@@ -23,7 +23,15 @@ imported where they are used.
 
 from dpsyn.encoding.arrays import contingency_table
 from dpsyn.encoding.binning import DomainCompression, Grouping, bucketize, merge_rare_values
-from dpsyn.encoding.codec import Codec, Codes, check_structure, structural_problems, type_remarks, uniform_weights
+from dpsyn.encoding.codec import (
+    Codec,
+    Codes,
+    check_structure,
+    read_attribute,
+    structural_problems,
+    type_remarks,
+    uniform_weights,
+)
 from dpsyn.encoding.column_codecs import (
     ABOVE,
     BELOW,
@@ -74,6 +82,7 @@ __all__ = [
     "narrowest_dtype",
     "project_to_levels",
     "project_to_recoding",
+    "read_attribute",
     "structural_problems",
     "type_remarks",
     "uniform_weights",

@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 
 from dpsyn.encoding import arrays
 from dpsyn.encoding.binning import Grouping
-from dpsyn.encoding.column_codecs import ColumnCodec, RangedCodec, column_codec_for, narrowest_dtype
+from dpsyn.encoding.column_codecs import (
+    ColumnCodec,
+    EncodedColumn,
+    RangedCodec,
+    TimestampCodec,
+    column_codec_for,
+    narrowest_dtype,
+)
 from dpsyn.errors import SchemaError, SourceError
 from dpsyn.schema import MISSING, Attribute, Categorical, Derive, Identifier, Ranged, Schema, Value, canonical_text
 
@@ -32,6 +39,9 @@ class Codec:
     the schema makes. Marginals of several attributes use *bins*: ``Recoding`` merges cells into bins and samples a cell
     inside each bin from a released histogram, so spikes survive.
 
+    A timestamp has the codes of its parts: the date, the weekday and the time of day. It is one column of a table, of
+    which ``columns`` are the names.
+
     Open attributes have no codes until their values are discovered privately; until then they are left out.
 
     Privacy: encoding is total. Every entry of a table whose structure fits has a declared code, whatever it holds, and
@@ -40,13 +50,18 @@ class Codec:
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self.attributes = tuple(attribute for attribute in schema.measured_attributes if attribute.coded)
+        self.attributes = tuple(attribute for attribute in schema.modeled_attributes if attribute.coded)
         self.names = tuple(attribute.name for attribute in self.attributes)
         self.fine_sizes = tuple(attribute.cells for attribute in self.attributes)
         self.domain = tuple(zip(self.names, self.fine_sizes, strict=True))
         self.column_codecs: tuple[ColumnCodec, ...] = tuple(
             column_codec_for(attribute) for attribute in self.attributes
         )
+        self.columns = tuple(attribute.name for attribute in schema.measured_attributes if attribute.coded)
+        self._timestamps = {
+            name: TimestampCodec(schema[name], parts)  # type: ignore[arg-type]
+            for name, parts in schema.timestamp_parts.items()
+        }
         self.groupings = tuple(Grouping(attribute.bin_of_cell()) for attribute in self.attributes)
         self.coarse_sizes = tuple(grouping.size for grouping in self.groupings)
         self._derived = {derive.name: _derived_values(derive, schema) for derive in schema.derive}
@@ -54,9 +69,34 @@ class Codec:
     def encode(self, batch: pa.RecordBatch | pa.Table) -> Codes:
         """The fine codes of a batch whose structure fits the schema (see ``check_structure``)."""
         codes = np.empty((batch.num_rows, len(self.names)), narrowest_dtype(max(self.fine_sizes, default=1)), order="F")
-        for axis, (name, column) in enumerate(zip(self.names, self.column_codecs, strict=True)):
-            codes[:, axis] = column.read(_combine_chunks(batch.column(name))).codes
+        for name in self.columns:
+            array = _combine_chunks(batch.column(name))
+            if name in self._timestamps:
+                for axis, part in zip(self._axes(name), self._timestamps[name].read(array), strict=True):
+                    codes[:, axis] = part
+            else:
+                (axis,) = self._axes(name)
+                codes[:, axis] = self.column_codecs[axis].read(array).codes
         return codes
+
+    def read_steps(self, batch: pa.RecordBatch | pa.Table) -> list[EncodedColumn]:
+        """For each attribute the step of every entry if it is a number, date or time, otherwise its code."""
+        encoded: list[EncodedColumn] = []
+        for name in self.columns:
+            array = _combine_chunks(batch.column(name))
+            if name in self._timestamps:
+                encoded += self._timestamps[name].read_parts(array)
+                continue
+            column = self.column_codecs[len(encoded)]
+            if isinstance(column, RangedCodec):
+                encoded.append(EncodedColumn(*column.read_steps(array)))
+            else:
+                encoded.append(column.read(array))
+        return encoded
+
+    def _axes(self, name: str) -> list[int]:
+        """The axes of a column: one, or those of the parts of a timestamp."""
+        return [self.names.index(part) for part in self.schema.parts_of(name)]
 
     def decode(
         self,
@@ -71,17 +111,23 @@ class Codec:
         A value inside a cell is sampled uniformly from ``rng``, except for the attributes in ``steps``, which gives the
         step of every row. Derived attributes are computed. Identifiers are left out, or numbered from ``first_row``.
         """
-        open_names = [attribute.name for attribute in self.schema.measured_attributes if not attribute.coded]
+        open_names = [attribute.name for attribute in self.schema.modeled_attributes if not attribute.coded]
         if open_names:
             raise SchemaError(
                 f"the values of {', '.join(open_names)} are open; they must be discovered privately before decoding"
             )
-        columns = {
-            name: column.write_at(steps[name], codes[:, axis])
-            if steps and name in steps and isinstance(column, RangedCodec)
-            else column.write(codes[:, axis], rng)
-            for axis, (name, column) in enumerate(zip(self.names, self.column_codecs, strict=True))
-        }
+        columns = {}
+        for name in self.columns:
+            axis, *others = self._axes(name)
+            column = self.column_codecs[axis]
+            if others:
+                date, _, time = self.schema.parts_of(name)
+                given = [steps.get(part) if steps else None for part in (date, time)]
+                columns[name] = self._timestamps[name].write(codes[:, [axis, *others]], rng, *given)
+            elif steps and name in steps and isinstance(column, RangedCodec):
+                columns[name] = column.write_at(steps[name], codes[:, axis])
+            else:
+                columns[name] = column.write(codes[:, axis], rng)
         for derive in self.schema.derive:
             source = codes[:, self.names.index(derive.source)]
             columns[derive.name] = self._derived[derive.name].take(pa.array(source))
@@ -89,6 +135,19 @@ class Codec:
             if isinstance(attribute, Identifier) and attribute.output == "fresh":
                 columns[attribute.name] = pa.array(np.arange(first_row, first_row + len(codes)))
         return pa.table({name: columns[name] for name in self.schema.names if name in columns})
+
+
+def read_attribute(schema: Schema, table: pa.Table, name: str, *, steps: bool) -> NDArray[Any]:
+    """The codes of one attribute of a table, or its steps; it may be derived, or a part of a timestamp."""
+    for column, parts in schema.timestamp_parts.items():
+        names = [part.name for part in parts]
+        if name in names:
+            codec = TimestampCodec(schema[column], parts)  # type: ignore[arg-type]
+            array = _combine_chunks(table.column(column))
+            found = [part.codes for part in codec.read_parts(array)] if steps else codec.read(array)
+            return found[names.index(name)]
+    own, array = column_codec_for(schema[name]), _combine_chunks(table.column(name))
+    return own.read_steps(array)[0] if steps and isinstance(own, RangedCodec) else own.read(array).codes
 
 
 def check_structure(schema: Schema, table: pa.Schema, label: str) -> None:

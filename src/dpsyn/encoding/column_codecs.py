@@ -40,6 +40,7 @@ from dpsyn.schema import (
     parse_instant,
 )
 from dpsyn.schema.ranges import to_python_format
+from dpsyn.schema.timestamps import TimestampParts
 
 FineCodes = NDArray[Any]
 """The fine codes of one attribute, in the narrowest unsigned type."""
@@ -199,6 +200,12 @@ class RangedCodec:
         steps[statuses == UNREADABLE] = self._other_step
         return steps, statuses
 
+    def encode_steps(self, steps: NDArray[np.int64]) -> FineCodes:
+        """The code of every step; −1 is missing."""
+        codes = self._cell_of(np.maximum(steps, 0)).astype(self.dtype)
+        codes[steps == MISSING_STEP] = self._null_cell
+        return codes
+
     def _locate(self, array: pa.Array) -> tuple[NDArray[np.int64], EntryStatuses]:
         """The step of every readable entry, moved to the nearer bound if it is out of range; and its status."""
         coordinates, statuses = self.read_coordinates(array)
@@ -246,17 +253,18 @@ class RangedCodec:
 
     def write(self, codes: FineCodes, rng: np.random.Generator) -> pa.Array:
         """Decode codes to values of the attribute's type, sampled uniformly inside each cell."""
-        steps, missing = self._sample_steps(codes, rng)
-        return self._write_steps(steps, missing)
+        steps, missing = self.sample_steps(codes, rng)
+        return self.write_steps(steps, missing)
 
     def write_at(self, steps: NDArray[np.int64], codes: FineCodes) -> pa.Array:
         """The values at the given steps; null where the code means missing."""
-        return self._write_steps(steps, np.asarray(codes >= self._grid.cells))
+        return self.write_steps(steps, np.asarray(codes >= self._grid.cells))
 
-    def _write_steps(self, steps: NDArray[np.int64], missing: NDArray[np.bool_]) -> pa.Array:
+    def write_steps(self, steps: NDArray[np.int64], missing: NDArray[np.bool_]) -> pa.Array:
+        """The values at the given steps; null where they are missing."""
         raise InternalError("RangedCodec is abstract; use NumberCodec, DateCodec or TimeCodec")
 
-    def _sample_steps(self, codes: FineCodes, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def sample_steps(self, codes: FineCodes, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """A step sampled uniformly from the cell of each code, and which codes mean missing."""
         missing = np.asarray(codes >= self._grid.cells)
         cell = np.where(missing, 0, codes).astype(np.int64)
@@ -325,7 +333,7 @@ class NumberCodec(RangedCodec):
         clipped = max(-_FAR, min(_FAR, number))
         return round(clipped) if self._whole else float(clipped)
 
-    def _write_steps(self, steps: NDArray[np.int64], missing: NDArray[np.bool_]) -> pa.Array:
+    def write_steps(self, steps: NDArray[np.int64], missing: NDArray[np.bool_]) -> pa.Array:
         """Integers for integer attributes; otherwise floats with the declared decimals."""
         return pa.array(self._values_at(steps), mask=missing)
 
@@ -389,13 +397,58 @@ class DateCodec(RangedCodec):
         low, high = ends.astype(f"datetime64[{input_unit}]") + np.array([0, 1])  # a coarser unit rounds the end down
         return np.clip(instants, low, high).astype(f"datetime64[{self._unit}]").astype(np.int64)
 
-    def _write_steps(self, steps: NDArray[np.int64], missing: NDArray[np.bool_]) -> pa.Array:
+    def write_steps(self, steps: NDArray[np.int64], missing: NDArray[np.bool_]) -> pa.Array:
         """Dates if the resolution is a day or coarser, timestamps if it is finer."""
         instants = self._attribute.values_at(steps)
         if self._attribute.is_date:
             return pa.array(instants.astype("datetime64[D]"), pa.date32(), mask=missing)
         unit = self._unit if self._unit in ("ms", "us") else "s"
         return pa.array(instants.astype(f"datetime64[{unit}]"), pa.timestamp(unit), mask=missing)
+
+
+class TimestampCodec:
+    """Timestamps in parts: the date, the weekday and the time of day."""
+
+    def __init__(self, attribute: Datetime, parts: TimestampParts) -> None:
+        self._attribute, self._parts = attribute, parts
+        self._whole, self._date, self._time = DateCodec(attribute), DateCodec(parts.date), TimeCodec(parts.time)
+        self._missing_weekday = parts.weekday.proper_cells
+
+    def read_parts(self, array: pa.Array) -> tuple[EncodedColumn, EncodedColumn, EncodedColumn]:
+        """The steps of the date, the codes of the weekday, the steps of the time; each entry is read once.
+
+        The status of an entry counts for all parts.
+        """
+        steps, statuses = self._whole.read_steps(array)
+        missing = steps == MISSING_STEP
+        days, weekdays, times = self._parts.split(self._attribute, np.maximum(steps, 0))
+        days[missing], weekdays[missing], times[missing] = MISSING_STEP, self._missing_weekday, MISSING_STEP
+        return EncodedColumn(days, statuses), EncodedColumn(weekdays, statuses), EncodedColumn(times, statuses)
+
+    def read(self, array: pa.Array) -> list[FineCodes]:
+        """The fine codes of the parts."""
+        days, weekdays, times = self.read_parts(array)
+        return [self._date.encode_steps(days.codes), weekdays.codes, self._time.encode_steps(times.codes)]
+
+    def write(
+        self,
+        codes: NDArray[Any],
+        rng: np.random.Generator,
+        days: NDArray[np.int64] | None = None,
+        clock: NDArray[np.int64] | None = None,
+    ) -> pa.Array:
+        """Join the fine codes of the parts, rows × 3; the date decides whether the timestamp is missing.
+
+        The day is sampled among those of its cell with the weekday, and the time uniformly inside its cell, unless the
+        steps of the date (``days``) or of the time (``clock``) are given.
+        """
+        dates, weekdays, times = (codes[:, axis].astype(np.int64) for axis in range(3))
+        missing = dates >= self._parts.date.proper_cells
+        if days is None:
+            days = self._parts.sample_days(np.where(missing, 0, dates), np.minimum(weekdays, 6), rng)
+        if clock is None:
+            clock, _ = self._time.sample_steps(times, rng)
+        return self._whole.write_steps(self._parts.join(self._attribute, days, clock), missing)
 
 
 class TimeCodec(RangedCodec):
@@ -420,7 +473,7 @@ class TimeCodec(RangedCodec):
     def _spells_null(self, values: NDArray[Any]) -> NDArray[np.bool_]:
         return np.isin(values, list(self._null_micros))
 
-    def _write_steps(self, steps: NDArray[np.int64], missing: NDArray[np.bool_]) -> pa.Array:
+    def write_steps(self, steps: NDArray[np.int64], missing: NDArray[np.bool_]) -> pa.Array:
         """Times in seconds, or in a finer unit if the resolution is finer."""
         micros, resolution = self._attribute.micros_at(steps), self._attribute.resolution
         if resolution == "microsecond":

@@ -97,7 +97,7 @@ def evaluate(
         attributes=attributes,
         pairs=pairs,
         worst_pairs=tabulate_worst_pairs(tables, pairs),
-        left_out=tuple(name for name in schema.names if name not in names),
+        left_out=tuple(name for name in schema.names if schema.parts_of(name)[0] not in names),
     )
 
 
@@ -116,7 +116,7 @@ def _require_seed(seed: int) -> None:
 
 def _require_columns(schema: Schema, *names: str | None) -> None:
     """Refuse names of columns that are not compared, before any row is read."""
-    compared = [attribute.name for attribute in schema.measured_attributes]
+    compared = [attribute.name for attribute in schema.modeled_attributes]
     for name in names:
         if name is not None and name not in compared:
             raise UserError(

@@ -20,7 +20,6 @@ from dpsyn.encoding import (
     MISSING_STEP,
     UNREADABLE,
     Codec,
-    EncodedColumn,
     RangedCodec,
     check_structure,
     narrowest_dtype,
@@ -106,7 +105,7 @@ def _add_seen_values(schema: Schema, sources: Sequence[Source]) -> Schema:
 
 def _read_source(source: Source, codec: Codec) -> tuple[ColumnCodes, list[float]]:
     """All rows of a source, and for each attribute the share of cells outside its domain."""
-    batches = list(map_in_threads(lambda batch: _encode_batch(batch, codec), source.batches(codec.names)))
+    batches = list(map_in_threads(lambda batch: _encode_batch(batch, codec), source.batches(codec.columns)))
     rows = sum(len(cells[0]) for cells, _ in batches)
     if not rows:
         raise SourceError(f"{source.label} has no rows; there is nothing to compare")
@@ -124,13 +123,9 @@ def _read_source(source: Source, codec: Codec) -> tuple[ColumnCodes, list[float]
 
 def _encode_batch(batch: pa.RecordBatch, codec: Codec) -> tuple[ColumnCodes, NDArray[np.int64]]:
     """The codes of a batch, and for each attribute how many cells have each reading status."""
-    cells, statuses = [], []
-    for name, column in zip(codec.names, codec.column_codecs, strict=True):
-        array = batch.column(name)
-        reading = EncodedColumn(*column.read_steps(array)) if isinstance(column, RangedCodec) else column.read(array)
-        cells.append(reading.codes)
-        statuses.append(np.bincount(reading.statuses, minlength=ABOVE + 1))
-    return cells, np.array(statuses)
+    readings = codec.read_steps(batch)
+    statuses = [np.bincount(reading.statuses, minlength=ABOVE + 1) for reading in readings]
+    return [reading.codes for reading in readings], np.array(statuses)
 
 
 def _count_outside(attribute: Attribute, statuses: NDArray[np.int64]) -> int:

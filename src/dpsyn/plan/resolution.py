@@ -235,6 +235,8 @@ class _Resolver:
                     raise PlanError(f"{name!r} is made of several attributes; name one of the schema's instead", path)
 
     def _explain_unknown(self, name: str) -> str:
+        if name in self.schema.timestamp_parts:
+            return f"{name!r} is measured in parts; name {', '.join(self.schema.parts_of(name))}"
         if name in self.schema:
             return f"{name!r} is not measured: it is an identifier, or derived from another attribute"
         elsewhere = [t.to for t in self.plan.transforms if isinstance(t, entries.Recode | entries.Availability)]

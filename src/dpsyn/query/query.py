@@ -170,12 +170,13 @@ class Query:
             raise QueryError("the query is empty; name an attribute, or give a condition such as sex=F")
         for name in names:
             _require_answerable(schema, name)
+        names = [schema.parts_of(name)[0] for name in names]  # a timestamp is listed by its date
         repeated = [name for name in names if list(names).count(name) > 1]
         if repeated:
             raise QueryError(f"{quote_argument(repeated[0])} is named twice; name every attribute once")
         selected = select_cells(schema, where)
         axes = {
-            n: make_output_axis(schema[n], selected.get(n), listed=n in names, cells=cells) for n in [*names, *where]
+            n: make_output_axis(schema[n], selected.get(n), listed=n in names, cells=cells) for n in [*names, *selected]
         }
         size = math.prod(axis.size for axis in axes.values())
         if size > MAX_QUERY_CELLS:

@@ -42,12 +42,12 @@ VALUES_PER_LEAF = 4
 
 def finer_attributes(schema: Schema) -> list[str]:
     """The attributes whose cells are finer than their bins."""
-    return [a.name for a in schema.measured_attributes if a.coded and a.cells > a.size]
+    return [a.name for a in schema.modeled_attributes if a.coded and a.cells > a.size]
 
 
 def may_divide_cells(schema: Schema) -> bool:
     """Whether some cells of numbers or dates hold several values, so that they may be divided."""
-    ranged = [a for a in schema.measured_attributes if isinstance(a, Ranged) and a.name in finer_attributes(schema)]
+    ranged = [a for a in schema.modeled_attributes if isinstance(a, Ranged) and a.name in finer_attributes(schema)]
     return any(int(np.diff(attribute.grid().edges).max()) > 1 for attribute in ranged)
 
 
@@ -125,7 +125,7 @@ def refine_rounds(rounds: Sequence[MeasurementRound], coarser: Schema, finer: Sc
     if coarser == finer:
         return tuple(rounds)
     origin, cell_of = Codec(finer).domain, {}
-    for old, new in zip(coarser.measured_attributes, finer.measured_attributes, strict=True):
+    for old, new in zip(coarser.modeled_attributes, finer.modeled_attributes, strict=True):
         if old != new and isinstance(old, Ranged) and isinstance(new, Ranged):
             cells = old.grid().cell_of(np.asarray(new.grid().edges[:-1]))
             cell_of[old.name] = np.append(cells, old.proper_cells) if old.has_missing else cells

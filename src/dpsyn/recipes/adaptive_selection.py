@@ -201,7 +201,12 @@ class _Selection:
 
     @property
     def _weights(self) -> dict[str, float]:
-        return _recoded_weights(self.table.recoding, self.priorities)
+        weights = dict(self.priorities.weights)
+        if self.priorities.target is not None:
+            weights.setdefault(self.priorities.target, TARGET_WEIGHT)
+        parts_of = self.table.schema.parts_of
+        parts = {part: weight for name, weight in weights.items() for part in parts_of(name)}
+        return _recoded_weights(self.table.recoding, parts)
 
     @property
     def _target(self) -> str | None:
@@ -296,7 +301,7 @@ def check_weights(weights: Mapping[str, float], schema: Schema) -> None:
     numbers = {name: float(weight) for name, weight in weights.items()}
     measured = [attribute.name for attribute in schema.measured_attributes]
     for name in numbers:
-        if name not in measured:
+        if name not in measured and name not in [attribute.name for attribute in schema.modeled_attributes]:
             raise UserError(
                 f"a weight is given for {quote_argument(name)}, which is not measured; measured are "
                 f"{', '.join(measured)}"
@@ -305,11 +310,11 @@ def check_weights(weights: Mapping[str, float], schema: Schema) -> None:
 
 
 def check_target(target: str | None, schema: Schema) -> None:
-    """Refuse a target that is not measured."""
-    measured = [attribute.name for attribute in schema.measured_attributes]
-    if target is not None and target not in measured:
+    """Refuse a target that is not modelled as one attribute."""
+    modeled = [attribute.name for attribute in schema.modeled_attributes]
+    if target is not None and target not in modeled:
         raise UserError(
-            f"the target {quote_argument(target)} is not measured; give one of the attributes {', '.join(measured)}"
+            f"the target {quote_argument(target)} is not measured; give one of the attributes {', '.join(modeled)}"
         )
 
 
@@ -331,11 +336,8 @@ def _recoded_target(recoding: Recoding, target: str | None) -> str | None:
     return next((name for name in names if target in (name, *recoding.joint_parts.get(name, ()))), None)
 
 
-def _recoded_weights(recoding: Recoding, priorities: Priorities) -> dict[str, float]:
+def _recoded_weights(recoding: Recoding, weights: Mapping[str, float]) -> dict[str, float]:
     """Weights of the recoded attributes: attributes that are measured as one get the largest of their weights."""
-    weights = dict(priorities.weights)
-    if priorities.target is not None:
-        weights.setdefault(priorities.target, TARGET_WEIGHT)
     parts = {name: (name, *recoding.joint_parts.get(name, ())) for name in recoding.names}
     given = {name: [weights[part] for part in members if part in weights] for name, members in parts.items()}
     return {name: max(values) for name, values in given.items() if values}

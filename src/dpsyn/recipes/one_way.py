@@ -60,7 +60,7 @@ def measure_one_way(table: PrivateTable, rho: Fraction) -> tuple[PrivateTable, t
     codec = Codec(table.schema)
     sizes = zip(codec.names, codec.fine_sizes, codec.coarse_sizes, strict=True)
     finer = [name for name, cells, bins in sizes if cells > bins]
-    names = [attribute.name for attribute in table.schema.measured_attributes]
+    names = [attribute.name for attribute in table.schema.modeled_attributes]
     parts = [1 if name in open_names or name in finer else 2 for name in names] + [1] * (len(open_names) + len(finer))
     rhos = split_exactly(rho, parts)
     bin_rho = dict(zip(names, rhos, strict=False))
@@ -96,7 +96,7 @@ def start_one_way(table: PrivateTable, rho: Fraction) -> tuple[PrivateTable, tup
     if not finer_attributes(table.schema):
         return measure_one_way(table, rho)
     opens = [attribute.name for attribute in table.schema.open_attributes]
-    names = [attribute.name for attribute in table.schema.measured_attributes]
+    names = [attribute.name for attribute in table.schema.modeled_attributes]
     rhos = split_exactly(rho, [1 if name in opens else 2 for name in names] + [1] * len(opens))
     deltas = split_exactly(table.budget.threshold_delta, [1] * len(opens)) if opens else ()
     for name, part, delta in zip(opens, rhos[len(names) :], deltas, strict=True):
@@ -121,7 +121,7 @@ def refine_one_way(
     if not finer_attributes(table.schema):
         table, more = measure_one_way(table, rho)
         return table, (*rounds, *more)
-    names = [attribute.name for attribute in table.schema.measured_attributes]
+    names = [attribute.name for attribute in table.schema.modeled_attributes]
     rhos = dict(zip(names, split_exactly(rho, [1] * len(names)), strict=True))
     return refine_bins(table, rounds, rhos, divide_cells=divide_cells)
 
@@ -249,7 +249,7 @@ def prepare_table(table: PrivateTable, previous: PreviousReleases | None = None)
 
     Privacy: spends a part of ρ, and the δ for partition selection if there are open attributes.
     """
-    attributes = table.schema.measured_attributes
+    attributes = table.schema.modeled_attributes
     needed = any(isinstance(a, Open) or a.cells > a.size or a.size > MAX_UNMERGED_VALUES for a in attributes)
     public = table.public_row_count() or table.schema.expected_size
     share = ONE_WAY_SHARE if needed else 0.0 if public else COUNT_SHARE
@@ -293,7 +293,7 @@ def count_preparation_passes(schema: Schema) -> int:
 
 def count_score_passes(schema: Schema, more_cells: int = 0) -> int:
     """Passes in which all pairs are scored: the number of cells that are counted in one pass is limited."""
-    sizes = [attribute.size if attribute.coded else MAX_DISCOVERED for attribute in schema.measured_attributes]
+    sizes = [attribute.size if attribute.coded else MAX_DISCOVERED for attribute in schema.modeled_attributes]
     limit = ReleaseLimits().max_marginal_cells
     cells = more_cells + sum(min(limit, one * other) for one, other in combinations(sizes, 2))
     return math.ceil(max(1, cells) / (MAX_COUNTED_CELLS - limit))

@@ -141,6 +141,7 @@ class RowSampler:
     ) -> tuple[Codes, StepsByAttribute]:
         """Fine codes within the model's codes that satisfy the constraints of rows."""
         cells = source.model.recoding.expand(codes, source.weights, rng)
+        self._align_weekdays(source, codes, cells, rng)
         violating = np.flatnonzero(~satisfiable_rows(self._schema, cells))
         for _ in range(EXPANSION_TRIES):  # other values within the same bins may satisfy the constraints
             if not len(violating):
@@ -148,6 +149,24 @@ class RowSampler:
             cells[violating] = source.model.recoding.expand(codes[violating], source.weights, rng)
             violating = violating[~satisfiable_rows(self._schema, cells[violating])]
         return repair_rows(self._schema, cells, rng, within)
+
+    def _align_weekdays(
+        self, source: _ConditionedModel, codes: NDArray[np.integer], cells: Codes, rng: np.random.Generator
+    ) -> None:
+        """Sample the cells of dates again, in place, within their codes, where they have no day of their weekday."""
+        names = self._codec.names
+        for parts in self._schema.timestamp_parts.values():
+            date, weekday = names.index(parts.date.name), names.index(parts.weekday.name)
+            axis = next(a for a, column in enumerate(source.model.recoding.columns) if date in column.sources)
+            column = source.model.recoding.columns[axis]
+            if column.sources != (date,) or column.difference_codings:
+                continue
+            days = parts.days_by_weekday()
+            for number in range(7):
+                without = (days[:, number] == 0) & (np.arange(len(days)) < parts.date.proper_cells)
+                rows = np.flatnonzero((cells[:, weekday] == number) & without[cells[:, date]])
+                weights = source.weights[date] * days[:, number] / np.maximum(days.sum(axis=1), 1)
+                cells[rows, date] = column.expand(codes[rows, axis], [weights], rng)[0]
 
     def _adjust_to_totals(
         self, codes: Codes, steps: StepsByAttribute, first_row: int, rng: np.random.Generator

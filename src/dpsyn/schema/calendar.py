@@ -67,4 +67,5 @@ def _day_starts(first: np.datetime64, last: np.datetime64, days: int) -> Instant
     lengths = ((month_starts + 1).astype("datetime64[D]") - month_starts.astype("datetime64[D]")).astype(np.int64)
     offsets = np.arange(0, 31, days)
     kept = lengths[:, None] - offsets[None, :] > days // 2
-    return (month_starts.astype("datetime64[D]")[:, None] + offsets[None, :])[kept]
+    starts: Instants = (month_starts.astype("datetime64[D]")[:, None] + offsets[None, :])[kept]
+    return starts

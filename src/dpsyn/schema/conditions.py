@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from dpsyn.errors import QueryError, SchemaError, quote_argument
 from dpsyn.schema.attributes import MISSING, Attribute, Value, canonical_text, suggest_names
-from dpsyn.schema.ranges import Ranged
+from dpsyn.schema.ranges import Datetime, Ranged
 from dpsyn.schema.relations import Condition
+from dpsyn.schema.timestamps import split_condition
 
 if TYPE_CHECKING:
     from dpsyn.schema.schema import Schema
@@ -74,7 +75,9 @@ def _refuse_comparison(text: str) -> None:
 
 
 def select_cells(schema: Schema, where: Mapping[str, object]) -> dict[str, NDArray[np.bool_]]:
-    """For each attribute with a condition, which of its cells meet it.
+    """For each modeled attribute with a condition, which of its cells meet it.
+
+    A condition on a timestamp is one on its parts.
 
     A condition is a value; a text as on the command line; a pair ``(30, 39)``, which is a range; or a list or set of
     alternative values. Values may also be dates and numpy scalars.
@@ -84,7 +87,7 @@ def select_cells(schema: Schema, where: Mapping[str, object]) -> dict[str, NDArr
             f"{quote_argument(where)} is not a mapping of conditions; give them by attribute, such as "
             f"{{'age': (30, 39), 'sex': 'F'}}"
         )
-    selected = {}
+    selected: dict[str, NDArray[np.bool_]] = {}
     for name, given in where.items():
         if name not in schema:
             raise QueryError(
@@ -102,11 +105,24 @@ def select_cells(schema: Schema, where: Mapping[str, object]) -> dict[str, NDArr
             )
         condition = _parse_condition(schema[name], given)
         try:
-            selected[name] = schema[name].select(condition)
-            _require_whole_cells(schema[name], condition)
+            for part, part_condition in _split_condition(schema, name, condition).items():
+                mask = schema[part].select(part_condition)
+                selected[part] = selected[part] & mask if part in selected else mask
+                _require_whole_cells(schema[part], part_condition)
         except SchemaError as error:
             raise QueryError(_with_attribute_name(name, str(error))) from None
+    for part, mask in selected.items():
+        if not mask.any():
+            raise QueryError(f"no value of {part!r} meets all of the conditions; give others")
     return selected
+
+
+def _split_condition(schema: Schema, name: str, condition: Condition) -> dict[str, Condition]:
+    """A condition on a timestamp as conditions on its parts; any other condition as it is."""
+    timestamp = schema[name]
+    if name not in schema.timestamp_parts or not isinstance(timestamp, Datetime):
+        return {name: condition}
+    return dict(split_condition(timestamp, schema.timestamp_parts[name], condition))
 
 
 def format_conditions(schema: Schema, where: Mapping[str, object]) -> str:
@@ -120,7 +136,7 @@ def format_conditions(schema: Schema, where: Mapping[str, object]) -> str:
 
 def suggest_attributes(schema: Schema, name: object) -> str:
     """A suggestion for an unknown attribute name, among the attributes that can be queried."""
-    return suggest_names(name, [attribute.name for attribute in schema.measured_attributes if attribute.coded])
+    return suggest_names(name, [attribute.name for attribute in schema.modeled_attributes if attribute.coded])
 
 
 def _with_attribute_name(name: str, message: str) -> str:

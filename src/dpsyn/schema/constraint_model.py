@@ -5,7 +5,7 @@ Numbers and dates of different resolution are first put on a common scale, where
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from dpsyn.schema.attributes import MISSING, Attribute
 from dpsyn.schema.clock import Time
 from dpsyn.schema.ranges import NUMPY_UNITS, Datetime, Integer, Ranged, Real
 from dpsyn.schema.relations import Derive, Impossible, Order, RowConditions, Sum, Total
+from dpsyn.schema.timestamps import TimestampParts
 
 if TYPE_CHECKING:
     from dpsyn.schema.schema import Schema
@@ -315,10 +316,14 @@ class ConstraintModel:
 
 def compile_constraints(schema: Schema) -> ConstraintModel:
     """Compile the rules of a schema; rules on open attributes are left out until their values are discovered."""
-    measured = [attribute for attribute in schema.measured_attributes if attribute.coded]
+    measured = [attribute for attribute in schema.modeled_attributes if attribute.coded]
     indices = {attribute.name: index for index, attribute in enumerate(measured)}
     known = {*indices, *(derive.name for derive in schema.derive if derive.source in indices)}
-    row_constraints: list[RowConstraint] = []
+    row_constraints: list[RowConstraint] = [
+        zero
+        for parts in schema.timestamp_parts.values()
+        for zero in _timestamp_zeros(parts, [indices[part.name] for part in parts])
+    ]
     totals = []
     for number, rule in enumerate(schema.rules, start=1):
         if not known.issuperset(rule.mentions()):
@@ -335,6 +340,25 @@ def compile_constraints(schema: Schema) -> ConstraintModel:
             case Total():
                 totals.append(TotalConstraint(number, _selection(schema, rule.where, indices), rule.count))
     return ConstraintModel(tuple(indices), tuple(a.cells for a in measured), tuple(row_constraints), tuple(totals))
+
+
+PARTS_OF_TIMESTAMPS = 0
+"""The number of constraints that no rule declares: the parts of a timestamp must fit together."""
+
+
+def _timestamp_zeros(parts: TimestampParts, indices: Sequence[int]) -> Iterator[StructuralZero]:
+    """The parts of a timestamp are missing together, and a date has its weekday."""
+    date, *others = indices
+    if parts.date.has_missing:
+        missing = [np.arange(part.cells) >= part.proper_cells for part in parts]
+        for index, mask in zip(others, missing[1:], strict=True):
+            yield StructuralZero(PARTS_OF_TIMESTAMPS, ((date, missing[0]), (index, ~mask)))
+            yield StructuralZero(PARTS_OF_TIMESTAMPS, ((date, ~missing[0]), (index, mask)))
+    for weekday, days in enumerate(parts.days_by_weekday().T):
+        without = (days == 0) & (np.arange(parts.date.cells) < parts.date.proper_cells)
+        if without.any():
+            selected = np.arange(parts.weekday.cells) == weekday
+            yield StructuralZero(PARTS_OF_TIMESTAMPS, ((date, without), (others[0], selected)))
 
 
 def _selection(schema: Schema, where: RowConditions, indices: dict[str, int]) -> Selection:

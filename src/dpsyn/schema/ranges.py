@@ -351,12 +351,14 @@ class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
             synthetic column holds dates, otherwise times.
         format: how a text file writes dates, in the letters of strptime, such as %d.%m.%Y; if left out, ISO 8601 in
             its usual forms. Times with an offset (%z) are converted to UTC.
+        time_cuts: as ``cuts``, for the time of day of a timestamp.
     """
 
     start: str | int
     end: str | int
     resolution: Resolution = "day"
     format: str | None = None
+    time_cuts: tuple[str, ...] = ()
 
     def _check(self) -> None:
         for field in ("start", "end"):

@@ -37,6 +37,7 @@ from dpsyn.schema.relations import (
     Total,
     UnitDeclaration,
 )
+from dpsyn.schema.timestamps import TimestampParts, has_parts, split_timestamp
 
 AnyAttribute = Categorical | Ordinal | Boolean | Integer | Real | Datetime | Time | Open | Identifier
 
@@ -75,6 +76,12 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 raise SchemaError(f"attribute {quote_argument(name)} is described twice", ("attributes", name))
         if self.expected_size is not None and self.expected_size < 1:
             raise SchemaError(f"expected_size is {self.expected_size}; it must be at least 1", ("expected_size",))
+        for name in (part.name for parts in self.timestamp_parts.values() for part in parts):
+            if name in names:
+                raise SchemaError(
+                    f"attribute {quote_argument(name)} has the name of a part of a timestamp; rename the column",
+                    ("attributes", name),
+                )
         check_relations(self)
         if not self.measured_attributes:
             raise SchemaError("no attribute is left to measure; all are identifiers or derived", ("attributes",))
@@ -136,8 +143,36 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @functools.cached_property
     def _by_name(self) -> dict[object, AnyAttribute]:
-        """The attributes by name; cached, because tables may have thousands of columns."""
-        return {attribute.name: attribute for attribute in self.attributes}
+        """The attributes and the parts of timestamps by name; cached, because tables may have thousands of columns."""
+        by_name: dict[object, AnyAttribute] = {
+            part.name: part for parts in self.timestamp_parts.values() for part in parts
+        }
+        return by_name | {attribute.name: attribute for attribute in self.attributes}
+
+    @functools.cached_property
+    def timestamp_parts(self) -> dict[str, TimestampParts]:
+        """The parts of each timestamp that is modeled in parts: the date, the weekday and the time of day.
+
+        A timestamp that a rule, ``derive`` or ``measure_together`` names is modeled as one attribute.
+        """
+        named = {name for rule in self.rules for name in rule.mentions()}
+        named |= {name for derive in self.derive for name in (derive.name, derive.source)}
+        named |= {name for group in self.measure_together for name in group.attributes}
+        return {
+            attribute.name: split_timestamp(attribute)
+            for attribute in self.attributes
+            if isinstance(attribute, Datetime) and attribute.name not in named and has_parts(attribute)
+        }
+
+    @property
+    def modeled_attributes(self) -> tuple[AnyAttribute, ...]:
+        """The measured attributes, with timestamps in parts: what marginals are measured of."""
+        parts = self.timestamp_parts
+        return tuple(part for a in self.measured_attributes for part in parts.get(a.name, (a,)))
+
+    def parts_of(self, name: str) -> tuple[str, ...]:
+        """The names of the modeled attributes that a column is modeled as: its own, or those of its parts."""
+        return tuple(part.name for part in self.timestamp_parts.get(name, ())) or (name,)
 
     def __iter__(self) -> Iterator[AnyAttribute]:
         return iter(self.attributes)
@@ -175,8 +210,11 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return tuple(name for name in self.names if name in required)
 
     def replace_attribute(self, attribute: AnyAttribute) -> Schema:
-        """The same schema with a new description of one attribute, such as other bins."""
+        """The same schema with a new description of one attribute, such as other bins; or of a part of a timestamp."""
         self[attribute.name]
+        for name, parts in self.timestamp_parts.items():
+            if attribute.name in (parts.date.name, parts.time.name):
+                attribute = parts.with_cuts_of(self[name], attribute)  # type: ignore[arg-type]
         return msgspec.structs.replace(self, attributes=self._attributes_with(attribute))
 
     def _attributes_with(self, attribute: AnyAttribute) -> tuple[AnyAttribute, ...]:

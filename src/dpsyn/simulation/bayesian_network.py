@@ -113,7 +113,7 @@ class Process:
 def random_process(schema: Schema, seed: int) -> Process:
     """A random process for the coded attributes of a schema; it depends only on the schema and the seed."""
     random = np.random.default_rng([seed, 0])
-    attributes = [attribute for attribute in schema.measured_attributes if attribute.coded]
+    attributes = [attribute for attribute in schema.modeled_attributes if attribute.coded]
     effect = find_wage_effect(schema)
     hidden = tuple(random.dirichlet(np.full(classes, 3.0)) for classes in HIDDEN_CLASSES)
     sizes = [attribute.cells for attribute in attributes] + [len(weights) for weights in hidden]
@@ -350,7 +350,7 @@ class WageEffect:
 
 def find_wage_effect(schema: Schema) -> WageEffect | None:
     """The three columns; None if the schema lacks one of them."""
-    measured = [attribute for attribute in schema.measured_attributes if attribute.coded]
+    measured = [attribute for attribute in schema.modeled_attributes if attribute.coded]
     region = _first_name_with([a.name for a in measured if not isinstance(a, Ranged)], _REGION_WORDS)
     sex = _first_name_with([a.name for a in measured if not isinstance(a, Ranged)], _SEX_WORDS)
     wage = _first_name_with([a.name for a in measured if isinstance(a, Ranged)], _WAGE_WORDS)

@@ -191,4 +191,4 @@ def map_in_threads(
 def encode_batches(source: Source, codec: Codec, threads: int | None = None) -> Iterator[Codes]:
     """The fine codes of every batch, in order; the structure is checked before the first row is read."""
     check_structure(codec.schema, source.schema, source.label)
-    yield from map_in_threads(codec.encode, source.batches(codec.names), threads)
+    yield from map_in_threads(codec.encode, source.batches(codec.columns), threads)

@@ -55,7 +55,7 @@ class Fourier(Recipe):
         """Refuse attributes of more than two values, and earlier releases."""
         super().check(schema, previous)
         refuse_to_extend(previous, self.name)
-        wide = [a.name for a in schema.measured_attributes if not a.coded or a.cells != 2]
+        wide = [a.name for a in schema.modeled_attributes if not a.coded or a.cells != 2]
         if wide:
             raise UserError(f"recipe 'fourier' is for binary attributes, but {wide[0]!r} is not one; use 'priview'")
 
@@ -89,7 +89,7 @@ class Fourier(Recipe):
 
     def max_passes(self, schema: Schema) -> int:
         """All parities, in batches, and the public row count."""
-        count = len(schema.measured_attributes)
+        count = len(schema.modeled_attributes)
         parities = sum(math.comb(count, length) for length in range(1, min(self.ways, count) + 1))
         return math.ceil(parities / PARITIES_PER_PASS) + int(schema.row_count_is_public)
 

@@ -360,7 +360,12 @@ def _unpack_round(entry: RoundEntry, recodings: Sequence[Recoding], archive: Arc
 
 def _unpack_model(entry: ModelEntry, schema: Schema, recodings: Sequence[Recoding], archive: Archive) -> Model:
     recoding = _recoding_at(entry.recoding, recodings)
-    if recoding.origin != tuple((a.name, a.cells) for a in schema.measured_attributes if a.coded):
+    if recoding.origin != tuple((a.name, a.cells) for a in schema.modeled_attributes if a.coded):
+        if {name for name, _ in recoding.origin}.intersection(schema.timestamp_parts):
+            raise SynopsisError(
+                "was made by an earlier version of DPSyn, which had no parts of timestamps; use it with that version, "
+                "or measure the table anew"
+            )
         raise _damage_error("its model was made for another schema")
     sizes = dict(recoding.origin)
     if entry.histograms.keys() != sizes.keys():
