@@ -140,3 +140,19 @@ def test_the_public_number_of_rows_is_the_total() -> None:
 def test_an_attribute_without_a_marginal_is_refused() -> None:
     with pytest.raises(SchemaError, match="no marginal has job"):
         fit_model(SCHEMA, COARSE, [make_release(COARSE, count_marginal(COARSE, "age", "sex"))])
+
+
+def test_codes_that_begin_inside_of_a_measured_group_have_the_counts_of_the_histogram() -> None:
+    rng = np.random.default_rng(4)
+    noisy = Marginal(("age",), count_marginal(FINE, "age").raw + rng.normal(0, 40, 100).astype(np.int64), 0, 40.0)
+    ages = FINE.merge("age", Grouping(np.arange(100) // 10))  # codes of ten years, the middle bin has 18 … 64
+    others = [count_marginal(COARSE, name) for name in ("age", "sex", "job")]
+    releases = [make_release(FINE, noisy), make_release(COARSE, *others)]
+
+    model = fit_model(SCHEMA, ages, releases)
+
+    table = next(table for table in model.tables if table.clique == ("age",)).values
+    np.testing.assert_allclose(table, model.histograms["age"].reshape(10, 10).sum(axis=1), rtol=0.01)
+    true = count_marginal(ages, "age").counts
+    raw = estimate_one_way(releases, ages, "age").values
+    assert np.abs(table - true).sum() < np.abs(raw - true).sum() / 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -55,6 +55,7 @@ def fit_model(
     if missing:
         raise SchemaError(f"no marginal has {', '.join(sorted(missing))}; give one for each")
     histograms = _estimate_fine_histograms(Codec(schema), recoding, releases, estimates)
+    estimates = estimates if tables else [_follow_histogram(e, releases, recoding, histograms) for e in estimates]
     factors = build_constraint_factors(schema, recoding, histograms)
     rows = _apply_public_totals(schema, max(estimate_row_count(estimates) if total is None else total, 0.0))
     estimates += [Estimate((name,), np.array([rows]), 0.0) for name in constant]  # its one code has all rows
@@ -154,6 +155,22 @@ def _combine_resolutions(releases: Sequence[Release], recoding: Recoding, name: 
     evidence = _one_way_evidence(fine, column.sources[0], releases)
     sums = _combine_evidence(evidence).sums(column.tables[0]) if len(evidence) > 1 else None
     return None if sums is None else Estimate((name,), sums[0], float(sums[1].mean()))
+
+
+def _follow_histogram(
+    estimate: Estimate, releases: Sequence[Release], recoding: Recoding, histograms: Mapping[str, NDArray[np.float64]]
+) -> Estimate:
+    """The one-way table of an attribute that was measured at several resolutions, as its histogram has it.
+
+    Codes may begin inside of a measured group. Their unbiased counts are as noisy as the fine counts inside of it,
+    which the histogram shrinks toward an even spread. All other tables stay as they are.
+    """
+    if len(estimate.clique) > 1 or _combine_resolutions(releases, recoding, estimate.clique[0]) is None:
+        return estimate
+    column = recoding.columns[recoding.index_of(estimate.clique[0])]
+    histogram = histograms[recoding.origin[column.sources[0]][0]]
+    values = Grouping(column.tables[0]).sums(histogram)
+    return Estimate(estimate.clique, values, estimate.variance)
 
 
 def estimate_row_count(estimates: Sequence[Estimate]) -> float:
