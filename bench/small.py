@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import time
 from collections import defaultdict
 from collections.abc import Sequence
@@ -128,7 +129,7 @@ def _ratio_error(one: Sequence[float], other: Sequence[float]) -> float:
     if min(len(one), len(other)) < 2:
         return 0.0
     parts = [stdev(values) / len(values) ** 0.5 / mean(values) for values in (one, other)]
-    return mean(one) / mean(other) * float(sum(part**2 for part in parts)) ** 0.5
+    return mean(one) / mean(other) * math.hypot(*parts)
 
 
 def main() -> None:
