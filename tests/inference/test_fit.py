@@ -38,7 +38,7 @@ def make_release(recoding: Recoding, *marginals: Marginal) -> Release:
 
 
 def test_exact_marginals_are_reproduced() -> None:
-    cells = make_release(FINE, count_marginal(FINE, "age", std=0.1))
+    cells = make_release(FINE, count_marginal(FINE, "age", std=1e-6))
     bins = make_release(COARSE, count_marginal(COARSE, "age", "sex"), count_marginal(COARSE, "sex", "job"))
 
     model = fit_model(SCHEMA, COARSE, [cells, bins])
@@ -61,8 +61,8 @@ def test_measurements_of_the_same_marginal_are_averaged_by_inverse_variance() ->
 
 
 def test_cells_are_shifted_to_agree_with_more_precise_bins() -> None:
-    bins, cells = count_marginal(COARSE, "age", std=1e-6), count_marginal(FINE, "age", std=1e-3)
-    shifted = Marginal(("age",), cells.raw + 2, 0, 1e-3)
+    bins, cells = count_marginal(COARSE, "age", std=1e-6), count_marginal(FINE, "age", std=1e-4)
+    shifted = Marginal(("age",), cells.raw + 2, 0, 1e-4)
     others = count_marginal(COARSE, "sex", "job")
 
     model = fit_model(SCHEMA, COARSE, [make_release(FINE, shifted), make_release(COARSE, bins, others)])
@@ -70,11 +70,15 @@ def test_cells_are_shifted_to_agree_with_more_precise_bins() -> None:
     np.testing.assert_allclose(model.histograms["age"], cells.counts, atol=1e-3)
 
 
-def test_bins_without_cells_are_spread_evenly_over_values() -> None:
+def test_bins_without_cells_are_spread_along_the_slope_between_their_neighbors() -> None:
     model = fit_model(SCHEMA, COARSE, [make_release(COARSE, *(count_marginal(COARSE, name) for name in COARSE.names))])
 
-    minors = count_marginal(COARSE, "age").counts[0]
-    np.testing.assert_allclose(model.histograms["age"][:18], minors / 18)
+    counts, weights = count_marginal(COARSE, "age").counts, model.histograms["age"]
+    bin_of_cell = SCHEMA["age"].bin_of_cell()
+    np.testing.assert_allclose(np.bincount(bin_of_cell, weights), counts)
+    densities = counts / np.bincount(bin_of_cell)
+    assert np.sign(weights[17] - weights[0]) == np.sign(densities[1] - densities[0]) != 0
+    assert abs(weights[17] - weights[0]) < 2 * abs(densities[1] - densities[0])
 
 
 def test_rare_values_are_weighted_by_their_own_noisy_counts() -> None:

@@ -6,12 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpsyn.inference.histogram_hierarchy import (
-    MAX_COMBINED_ATOMS,
-    GroupCounts,
-    combine_counts,
-    spread_in_parent,
-)
+from dpsyn.inference.cell_counts import Cells, estimate_cell_counts, spread_in_parent
+from dpsyn.inference.histogram_hierarchy import MAX_COMBINED_ATOMS, GroupCounts, combine_counts
 
 CELLS = np.arange(12)
 GROUPS = CELLS // 3
@@ -79,7 +75,7 @@ def test_a_spike_among_thin_cells_keeps_its_count_and_the_group_its_sum() -> Non
     errors, others = [], []
     for _ in range(30):
         weights = combine_counts([measure(truth, np.arange(1_000), 50.0, rng), measure(truth, halves, 10.0, rng)])
-        counts = weights.to_weights(np.ones(1_000))
+        counts = estimate_cell_counts(weights, Cells.without_order(np.ones(1_000)))
         errors.append(counts[700] - 250)
         others.append(counts[500:].sum() - counts[700])
 
@@ -107,7 +103,7 @@ def test_weights_are_never_negative_and_keep_the_total() -> None:
         truth = rng.poisson(rng.exponential(20, 12)).astype(float)
         evidence = [measure(truth, CELLS, 30.0, rng), measure(truth, GROUPS, 10.0, rng)]
         histogram = combine_counts(evidence)
-        weights = histogram.to_weights(np.ones(12))
+        weights = estimate_cell_counts(histogram, Cells.without_order(np.ones(12)))
 
         assert (weights >= 0).all()
         assert weights.sum() == pytest.approx(max(histogram.values.sum(), 0.0), abs=1e-6)

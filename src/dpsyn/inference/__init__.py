@@ -26,10 +26,12 @@ from dpsyn.inference.methods import (
 )
 
 if TYPE_CHECKING:
+    from dpsyn.inference.cell_counts import estimate_cell_counts
     from dpsyn.inference.consistency import ConsistencyOptions, make_consistent
     from dpsyn.inference.empirical_bayes import posterior_mean_counts
     from dpsyn.inference.fit import (
         combine_one_way,
+        describe_cells,
         estimate_one_way,
         estimate_row_count,
         find_unmeasured,
@@ -63,6 +65,8 @@ _HOMES = {
     "Release": "measurements",
     "Scores": "measurements",
     "combine_one_way": "fit",
+    "describe_cells": "fit",
+    "estimate_cell_counts": "cell_counts",
     "estimate_one_way": "fit",
     "estimate_row_count": "fit",
     "fit_distribution": "fit",
@@ -108,6 +112,8 @@ __all__ = [
     "StepDecay",
     "Synthesis",
     "combine_one_way",
+    "describe_cells",
+    "estimate_cell_counts",
     "estimate_one_way",
     "estimate_row_count",
     "find_unmeasured",

@@ -32,19 +32,30 @@ def posterior_mean_counts(values: Values, std: float) -> Values:
         values: noisy counts of similar cells, such as all values of one attribute.
         std: the standard deviation of the noise; if it is 0, only negative counts are set to 0.
     """
+    return posterior_counts(values, std)[0]
+
+
+def posterior_counts(values: Values, std: float) -> tuple[Values, Values]:
+    """The same, and how much each mean follows its noisy count: the posterior variance over that of the noise.
+
+    The sum of the latter is the effective number of parameters of the estimate.
+    """
     flat = values.ravel()
     if std <= 0 or not flat.size:
-        return np.maximum(values, 0.0)
+        return np.maximum(values, 0.0), np.ones(values.shape)
     unclear = np.flatnonzero(flat < CLEAR_SIGMAS * std)
     means: Values = flat.copy()
+    freedoms = np.ones(flat.shape)
     if unclear.size:
         levels = np.concatenate([[0.0], np.geomspace(std / 10, 1.5 * CLEAR_SIGMAS * std, COUNT_LEVELS)])
         weights = _estimate_prior(flat[unclear[:: -(-unclear.size // MAX_SAMPLE_CELLS)]], levels, std)
         for start in range(0, unclear.size, BLOCK_CELLS):
             block = unclear[start : start + BLOCK_CELLS]
             posteriors = _likelihoods(flat[block], levels, std) * weights
-            means[block] = posteriors @ levels / posteriors.sum(axis=1)
-    return means.reshape(values.shape)
+            sums = posteriors.sum(axis=1)
+            means[block] = posteriors @ levels / sums
+            freedoms[block] = (posteriors @ levels**2 / sums - means[block] ** 2) / std**2
+    return means.reshape(values.shape), freedoms.reshape(values.shape)
 
 
 def _estimate_prior(sample: Values, levels: Values, std: float) -> Values:

@@ -10,9 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.constraints import apply_structural_zeros, build_constraint_factors, rake_to_totals
-from dpsyn.encoding import Codec, Grouping, Recoding, project_to_levels, project_to_recoding, uniform_weights
+from dpsyn.encoding import (
+    Codec,
+    Grouping,
+    RecodedColumn,
+    Recoding,
+    project_to_levels,
+    project_to_recoding,
+    uniform_weights,
+)
 from dpsyn.errors import SchemaError
 from dpsyn.inference import gibbs
+from dpsyn.inference.cell_counts import Cells, estimate_cell_counts
 from dpsyn.inference.consistency import ConsistencyOptions, make_consistent
 from dpsyn.inference.empirical_bayes import posterior_mean_counts
 from dpsyn.inference.gibbs import GibbsModel
@@ -21,7 +30,10 @@ from dpsyn.inference.measurements import DEFAULT_SYNTHESIS, Model, Release, iter
 from dpsyn.inference.methods import GUM, Gibbs, Synthesis
 from dpsyn.marginals import Estimate, Factor, Marginal, average_estimates
 from dpsyn.progress import Progress, ignore_progress
-from dpsyn.schema import Schema, compile_constraints
+from dpsyn.schema import Attribute, Ranged, Schema, compile_constraints
+
+MIN_VARIANCE = 1e-12
+"""The least variance of a count, for those without noise."""
 
 
 def fit_model(
@@ -48,16 +60,24 @@ def fit_model(
         tables: tables that a recipe estimated itself from the marginals; the model then follows these alone.
         progress: called with the current phase and the fraction done.
     """
-    estimates = list(tables) or _project_marginals(releases, recoding)
+    codec = Codec(schema)
+    combined = {} if tables else _combine_one_ways(releases, recoding, codec)
+    estimates = list(tables) or [*combined.values(), *_project_marginals(releases, recoding, combined)]
     missing = set(recoding.names) - {name for estimate in estimates for name in estimate.clique}
     constant = {c.name for c in recoding.columns if c.size == 1} & missing if estimates else set()
     missing -= constant
     if missing:
         raise SchemaError(f"no marginal has {', '.join(sorted(missing))}; give one for each")
-    histograms = _estimate_fine_histograms(Codec(schema), recoding, releases, estimates)
-    estimates = estimates if tables else [_follow_histogram(e, releases, recoding, histograms) for e in estimates]
-    factors = build_constraint_factors(schema, recoding, histograms)
     rows = _apply_public_totals(schema, max(estimate_row_count(estimates) if total is None else total, 0.0))
+    ordered = _estimate_ordered_cells(codec, recoding, releases, rows)
+    histograms = _estimate_fine_histograms(codec, recoding, releases, estimates, ordered)
+    factors = build_constraint_factors(schema, recoding, histograms)
+    estimates = [
+        _sum_over_codes(estimate, recoding, codec, ordered)
+        if estimate is combined.get(estimate.clique[0])
+        else estimate
+        for estimate in estimates
+    ]
     estimates += [Estimate((name,), np.array([rows]), 0.0) for name in constant]  # its one code has all rows
     consistent = make_consistent(
         [_drop_zeroed_codes(apply_structural_zeros(estimate, factors), zeroed_attributes) for estimate in estimates],
@@ -75,22 +95,95 @@ def fit_model(
     return Model(recoding, final, histograms, rows, distribution, synthesis)
 
 
-def _project_marginals(releases: Sequence[Release], recoding: Recoding) -> list[Estimate]:
-    """Every marginal under the recoding; one-way marginals at several resolutions are combined into one table."""
-    combined = {name: _combine_resolutions(releases, recoding, name) for name in recoding.names}
+def _estimate_ordered_cells(
+    codec: Codec, recoding: Recoding, releases: Sequence[Release], rows: float
+) -> dict[str, NDArray[np.float64]]:
+    """Counts of the cells of numbers and dates that have one-way marginals, by ``cell_counts``."""
+    fine, counts = Recoding.fine(codec), {}
+    for index, attribute in enumerate(codec.attributes):
+        if isinstance(attribute, Ranged) and index not in recoding.difference_codings:
+            evidence = _one_way_evidence(fine, index, releases)
+            if evidence:
+                cells = describe_cells(attribute)
+                counts[attribute.name] = estimate_cell_counts(_combine_evidence(evidence), cells, rows)
+    return counts
+
+
+def _combine_one_ways(releases: Sequence[Release], recoding: Recoding, codec: Codec) -> dict[str, Estimate]:
+    """The one-way tables of attributes that were measured at several resolutions, and of all numbers and dates."""
+    combined = {}
+    for column in recoding.columns:
+        estimate = _combine_resolutions(releases, recoding, column.name)
+        if estimate is None and _is_plain(column) and isinstance(codec.attributes[column.sources[0]], Ranged):
+            estimate = _estimate_by_first_codes(releases, codec, column)
+        if estimate is not None:
+            combined[column.name] = estimate
+    return combined
+
+
+def _sum_over_codes(
+    estimate: Estimate, recoding: Recoding, codec: Codec, ordered: Mapping[str, NDArray[np.float64]]
+) -> Estimate:
+    """The one-way table of a number or date, by the counts of its cells; any other one stays.
+
+    These are less noisy than the linear estimate, and have no more in an empty range than can be there.
+    """
+    column = recoding.columns[recoding.index_of(estimate.clique[0])]
+    counts = ordered.get(codec.names[column.sources[0]])
+    return estimate if counts is None else replace(estimate, values=Grouping(column.tables[0]).sums(counts))
+
+
+def _is_plain(column: RecodedColumn) -> bool:
+    """Whether the codes of a column are groups of cells of one attribute."""
+    return len(column.sources) == 1 and column.merged is None and not column.difference_codings
+
+
+def _estimate_by_first_codes(releases: Sequence[Release], codec: Codec, column: RecodedColumn) -> Estimate | None:
+    """The linear estimate of a column, where a measured range that crosses codes counts for its first one.
+
+    Its total and its mean variance are what matters. None if there is no one-way marginal.
+    """
+    evidence = one_way_evidence(releases, codec.domain, codec.names[column.sources[0]])
+    if not evidence:
+        return None
+    histogram = _combine_evidence(evidence)
+    first_code = np.full(len(histogram.values), column.size)
+    np.minimum.at(first_code, histogram.atom_of, column.tables[0])
+    codes, group = np.unique(first_code, return_inverse=True)
+    sums, variances = histogram.sum_atoms(group)
+    values = np.zeros(column.size)
+    values[codes] = sums
+    return Estimate((column.name,), values, float(variances.sum()) / column.size)
+
+
+def _project_marginals(releases: Sequence[Release], recoding: Recoding, combined: Collection[str]) -> list[Estimate]:
+    """Every marginal under the recoding, except one-way marginals that are combined already."""
     projected = [
         project_to_levels(marginal, source, recoding)
         if len(marginal.clique) > 1
         else project_to_recoding(marginal, source, recoding)
         for source, marginal in iterate_marginals(releases)
-        if len(marginal.clique) > 1 or combined.get(marginal.clique[0]) is None
+        if len(marginal.clique) > 1
+        or marginal.clique[0] not in combined
+        or _crosses_others(releases, source, marginal.clique[0])
     ]
-    return [estimate for estimate in [*combined.values(), *projected] if estimate is not None]
+    return [estimate for estimate in projected if estimate is not None]
 
 
-def find_unmeasured(recoding: Recoding, releases: Sequence[Release]) -> set[str]:
+def _crosses_others(releases: Sequence[Release], recoding: Recoding, name: str) -> bool:
+    """Whether a column is measured over groups that cross those of other one-way marginals, and so is not combined."""
+    column = recoding.columns[recoding.index_of(name)]
+    if not _is_plain(column):
+        return False
+    fine = Recoding.fine_of(recoding.origin)
+    histogram = _combine_evidence(_one_way_evidence(fine, column.sources[0], releases))
+    return any(np.array_equal(column.tables[0], group_of) for group_of in histogram.crossing)
+
+
+def find_unmeasured(schema: Schema, recoding: Recoding, releases: Sequence[Release]) -> set[str]:
     """The attributes of a recoding that no marginal of the releases has at its resolution."""
-    estimates = _project_marginals(releases, recoding)
+    combined = _combine_one_ways(releases, recoding, Codec(schema))
+    estimates = [*combined.values(), *_project_marginals(releases, recoding, combined)]
     return set(recoding.names) - {name for one in estimates for name in one.clique if name not in one.levels}
 
 
@@ -136,10 +229,17 @@ def estimate_one_way(releases: Sequence[Release], recoding: Recoding, name: str)
     return average_estimates([estimate for estimate in projected if estimate is not None])[0]
 
 
+def one_way_evidence(
+    releases: Sequence[Release], origin: Sequence[tuple[str, int]], name: str
+) -> list[tuple[Grouping, Estimate]]:
+    """The one-way marginals of a fine attribute: counts of its cells and of groups of cells, the finest first."""
+    fine = Recoding.fine_of(origin)
+    return _one_way_evidence(fine, fine.index_of(name), releases)
+
+
 def combine_one_way(releases: Sequence[Release], origin: Sequence[tuple[str, int]], name: str) -> Histogram:
     """The histogram of a fine attribute, from its one-way marginals at all resolutions."""
-    fine = Recoding.fine_of(origin)
-    return _combine_evidence(_one_way_evidence(fine, fine.index_of(name), releases))
+    return _combine_evidence(one_way_evidence(releases, origin, name))
 
 
 def _combine_resolutions(releases: Sequence[Release], recoding: Recoding, name: str) -> Estimate | None:
@@ -149,28 +249,12 @@ def _combine_resolutions(releases: Sequence[Release], recoding: Recoding, name: 
     coarse groups. The variance is the mean over the codes.
     """
     column = recoding.columns[recoding.index_of(name)]
-    if len(column.sources) > 1 or column.merged is not None or column.difference_codings:
+    if not _is_plain(column):
         return None
     fine = Recoding.fine_of(recoding.origin)
     evidence = _one_way_evidence(fine, column.sources[0], releases)
     sums = _combine_evidence(evidence).sums(column.tables[0]) if len(evidence) > 1 else None
     return None if sums is None else Estimate((name,), sums[0], float(sums[1].mean()))
-
-
-def _follow_histogram(
-    estimate: Estimate, releases: Sequence[Release], recoding: Recoding, histograms: Mapping[str, NDArray[np.float64]]
-) -> Estimate:
-    """The one-way table of an attribute that was measured at several resolutions, as its histogram has it.
-
-    Codes may begin inside of a measured group. Their unbiased counts are as noisy as the fine counts inside of it,
-    which the histogram shrinks toward an even spread. All other tables stay as they are.
-    """
-    if len(estimate.clique) > 1 or _combine_resolutions(releases, recoding, estimate.clique[0]) is None:
-        return estimate
-    column = recoding.columns[recoding.index_of(estimate.clique[0])]
-    histogram = histograms[recoding.origin[column.sources[0]][0]]
-    values = Grouping(column.tables[0]).sums(histogram)
-    return Estimate(estimate.clique, values, estimate.variance)
 
 
 def estimate_row_count(estimates: Sequence[Estimate]) -> float:
@@ -221,7 +305,11 @@ def _is_coarser(groups: NDArray[np.int64] | None, other: NDArray[np.int64] | Non
 
 
 def _estimate_fine_histograms(
-    codec: Codec, recoding: Recoding, releases: Sequence[Release], tables: Sequence[Estimate]
+    codec: Codec,
+    recoding: Recoding,
+    releases: Sequence[Release],
+    tables: Sequence[Estimate],
+    known: dict[str, NDArray[np.float64]],
 ) -> dict[str, NDArray[np.float64]]:
     """Weights over the fine codes of every attribute: posterior mean counts, so rare values are not lost.
 
@@ -232,7 +320,8 @@ def _estimate_fine_histograms(
     return {
         name: _estimate_fine_histogram(fine, codec, index, releases, recoding, tables)
         for index, name in enumerate(codec.names)
-    }
+        if name not in known
+    } | known
 
 
 def _estimate_fine_histogram(
@@ -253,16 +342,31 @@ def _estimate_fine_histogram(
     if not evidence:
         return uniform
     if len(evidence) > 1:
-        return _combine_evidence(evidence).to_weights(uniform)
+        return estimate_cell_counts(_combine_evidence(evidence), Cells.without_order(uniform))
     [(groups, estimate)] = evidence
     if groups.size < len(groups.group_of):
         return np.maximum(_spread_over_cells(groups, estimate, uniform), 0.0)
     return posterior_mean_counts(estimate.values[groups.group_of], math.sqrt(estimate.variance))
 
 
+def describe_cells(attribute: Attribute) -> Cells:
+    """What is public about the cells of an attribute."""
+    widths = uniform_weights(attribute)
+    if not isinstance(attribute, Ranged):
+        return Cells.without_order(widths)
+    roundness = np.zeros(len(widths), np.int64)
+    roundness[: attribute.proper_cells] = attribute.roundness(attribute.grid().edges[:-1])
+    likely = np.zeros(len(widths), np.bool_)
+    likely[attribute.grid().cell_of(np.array([*attribute.spike_steps(), *attribute.usual_codes()], np.int64))] = True
+    return Cells(widths, attribute.proper_cells, np.where(widths == 1, roundness, 0), likely & (widths == 1))
+
+
 def _combine_evidence(evidence: Sequence[tuple[Grouping, Estimate]]) -> Histogram:
     return combine_counts(
-        [GroupCounts(groups.group_of, estimate.values, max(estimate.variance, 1e-12)) for groups, estimate in evidence]
+        [
+            GroupCounts(groups.group_of, estimate.values, max(estimate.variance, MIN_VARIANCE))
+            for groups, estimate in evidence
+        ]
     )
 
 

@@ -1,37 +1,32 @@
 """One histogram from noisy counts at several resolutions: cells, bins, and any groups of cells in between.
 
 Counts over coarse groups are precise sums, counts over fine groups show spikes and shape. Generalized least squares
-combines all of them into the best linear unbiased estimate. It is then made non-negative from the top down: first the
-sums of the *parents*, a partition of the cells into groups that were measured together, then the counts inside each
-parent, whose sum stays. So a spike is never diluted by the thin cells around it, and thin cells never add up to more
-than was measured for all of them.
+combines all of them into the best linear unbiased estimate. ``cell_counts`` makes it non-negative.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.errors import InternalError
-from dpsyn.inference.empirical_bayes import posterior_mean_counts
-from dpsyn.inference.nonnegativity import norm_sub
 
 Values = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
-CLEAR_SIGMAS = 4.0
-"""A count this many standard deviations above an even spread is a spike of its own. Among a thousand cells, noise alone
-reaches it once in thirty histograms."""
-
-
 MAX_COMBINED_ATOMS = 1_000
-"""The maximum number of atoms of three or more partitions whose covariance is computed, which takes a tenth of a
-second."""
+"""The maximum number of atoms of partitions that cross each other whose covariance is computed, which takes a tenth of
+a second."""
+
+MIN_INFORMATION = 0.5
+"""A partition that crosses others counts by what it has in common with them, unless it tells this share of what one of
+them does."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,23 +49,54 @@ class GroupCounts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class TreeLevel:
+    """A level of nested groups, given what was measured about them and inside them.
+
+    Attributes:
+        parent_of: the group of the next coarser level that each group belongs to.
+        variances: the variance of each group's count, from its own measurement and those inside it.
+        sums: for each parent, the sum of the variances of its groups.
+    """
+
+    parent_of: Codes
+    variances: Values
+    sums: Values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Partition:
+    """A measured partition of the atoms into groups.
+
+    Attributes:
+        group_of: the group of every atom.
+        values: the noisy count of each group.
+        variance: the mean variance of their noise.
+    """
+
+    group_of: Codes
+    values: Values
+    variance: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Histogram:
     """The best linear unbiased estimate of a histogram.
 
     Attributes:
         atom_of: the atom of every cell. Atoms are the finest groups that the measurements distinguish.
         values: the estimated count of each atom; it may be negative.
-        covariance: their covariance, as a matrix; or as a vector of variances as measured, from which ``known`` is
-            subtracted.
-        parent_of: the parent of each atom.
-        known: with a vector, what the sum of each parent lowers every covariance inside it by.
+        spread: where the estimate's covariance comes from: levels of nested groups, atoms first; or, if measured
+            partitions cross, the covariance matrix itself.
+        partitions: the measured partitions of atoms, the finest first.
+        crossing: measured partitions, as the group of every cell, that cross others; only what they have in common with
+            these is in the estimate.
     """
 
     atom_of: Codes
     values: Values
-    covariance: Values
-    parent_of: Codes
-    known: Values = field(default_factory=lambda: np.zeros(1))
+    spread: tuple[TreeLevel, ...] | Values
+    partitions: tuple[Partition, ...]
+    crossing: tuple[Codes, ...] = ()
 
     def sums(self, group_of: Codes) -> tuple[Values, Values] | None:
         """The estimated counts of groups of atoms, given the group of every cell, and their variances.
@@ -85,113 +111,178 @@ class Histogram:
 
     def sum_atoms(self, group: Codes) -> tuple[Values, Values]:
         """The estimated counts of groups of atoms, given the group of every atom, and their variances."""
-        size = int(group.max()) + 1
-        sums = np.bincount(group, self.values, size)
-        if self.covariance.ndim == 1:
-            inside = np.bincount(group * len(self.known) + self.parent_of, minlength=size * len(self.known))
-            lowered = (inside.reshape(size, -1) ** 2) @ self.known
-            return _as_floats(sums), np.maximum(np.bincount(group, self.covariance, size) - lowered, 0.0)
-        half = np.zeros((size, len(group)))
-        np.add.at(half, group, self.covariance)
+        atoms = np.arange(len(group))
+        return self.sum_parts(group, atoms, np.ones(len(group)), int(group.max()) + 1)
+
+    def sum_parts(self, output: Codes, atom: Codes, part: Values, size: int) -> tuple[Values, Values]:
+        """The estimated counts of sums of parts of atoms, and their variances.
+
+        Args:
+            output: the sum that each part belongs to; pairs of a sum and an atom are unique.
+            atom: the atom of each part.
+            part: the part of the atom's count.
+            size: the number of sums.
+        """
+        sums = as_floats(np.bincount(output, part * self.values[atom], size))
+        if isinstance(self.spread, tuple):
+            return sums, self._tree_variances(output, atom, part, size, self.spread)
+        weights = np.zeros((size, len(self.values)))
+        weights[output, atom] = part
+        return sums, np.maximum(((weights @ self.spread) * weights).sum(axis=1), 0.0)
+
+    @staticmethod
+    def _tree_variances(output: Codes, node: Codes, weight: Values, size: int, levels: Sequence[TreeLevel]) -> Values:
+        """The variances of sums of parts of atoms, from the levels of a tree.
+
+        Given the count of a parent, its groups have the covariance diag(v) − vvᵀ/Σv and depend on that count by the
+        fractions v/Σv. So a sum with weights w of the groups has a part inside the parent, and counts for the parent
+        with the weight Σvw/Σv.
+        """
         variances = np.zeros(size)
-        np.add.at(variances, group, half[group, np.arange(len(group))])
-        return _as_floats(sums), np.maximum(variances, 0.0)
+        for level in levels:
+            own = level.variances[node]
+            variances += np.bincount(output, own * weight**2, size)
+            if not len(level.sums):
+                break
+            pairs, pair_of = np.unique(output * len(level.sums) + level.parent_of[node], return_inverse=True)
+            output, node = np.divmod(pairs, len(level.sums))
+            inside = np.bincount(pair_of, own * weight)
+            variances -= np.bincount(output, inside**2 / level.sums[node], size)
+            weight = inside / level.sums[node]
+        return np.maximum(variances, 0.0)
 
     @property
     def variances(self) -> Values:
         """The variance of each atom's count."""
-        return self.covariance - self.known[self.parent_of] if self.covariance.ndim == 1 else np.diag(self.covariance)
+        return self.sum_atoms(np.arange(len(self.values)))[1]
 
-    def to_weights(self, widths: Values) -> Values:
-        """Non-negative counts of all cells.
-
-        Args:
-            widths: the number of values in each cell; counts inside an atom are spread in proportion to them.
-        """
-        atom_widths = _as_floats(np.bincount(self.atom_of, widths, len(self.values)))
-        counts = self._nonnegative_atoms(atom_widths)
-        weights: Values = counts[self.atom_of] * widths / atom_widths[self.atom_of]
-        return weights
-
-    def _nonnegative_atoms(self, widths: Values) -> Values:
-        parents = int(self.parent_of.max()) + 1
-        stds = np.sqrt(self.variances)
-        if parents == 1 or parents == len(self.values):
-            return _scale_to_total(posterior_mean_counts(self.values, float(np.median(stds))), self.values, stds)
-        sums, variances = self.sum_atoms(self.parent_of)
-        parent_stds = np.sqrt(variances)
-        totals = _scale_to_total(posterior_mean_counts(sums, float(np.median(parent_stds))), sums, parent_stds)
-        result = np.zeros(len(self.values))
-        order = np.argsort(self.parent_of, kind="stable")
-        for members, total in zip(np.split(order, np.cumsum(np.bincount(self.parent_of))[:-1]), totals, strict=True):
-            result[members] = spread_in_parent(self.values[members], stds[members], widths[members], float(total))
-        return result
+    @property
+    def parent_of(self) -> Codes:
+        """The group of each atom in the second finest partition; 0 if there is one only."""
+        if len(self.partitions) < 2:
+            return np.zeros(len(self.values), np.int64)
+        return self.partitions[1].group_of
 
 
-def _scale_to_total(means: Values, values: Values, stds: Values) -> Values:
-    """Posterior means with the sum of the noisy counts: what they lack or exceed is shared by unclear counts."""
-    total = max(float(values.sum()), 0.0)
-    clear = values >= CLEAR_SIGMAS * stds
-    rest = total - float(means[clear].sum())
-    unclear = float(means[~clear].sum())
-    if rest <= 0 or unclear <= 0:
-        return np.asarray(np.where(clear, means, 0.0) * (total / max(float(means[clear].sum()), 1e-12)), np.float64)
-    return np.asarray(np.where(clear, means, means * (rest / unclear)), np.float64)
-
-
-def spread_in_parent(values: Values, stds: Values, widths: Values, total: float) -> Values:
-    """Non-negative counts inside a parent, whose sum is ``total``.
-
-    Spikes, which are far above an even spread, keep their counts. The others are shrunk toward an even spread by what
-    noise alone would cause (positive-part James-Stein 1961), and norm-sub makes them non-negative.
-    """
-    if total <= 0:
-        return np.zeros(len(values))
-    shifted = values + (total - float(values.sum())) * stds**2 / max(float((stds**2).sum()), 1e-12)
-    spikes = np.zeros(len(values), np.bool_)
-    while True:
-        rest = max(total - float(shifted[spikes].sum()), 0.0)
-        others = np.where(spikes, 0.0, widths)
-        even = rest * others / max(float(others.sum()), 1e-12)
-        more = ~spikes & (shifted > even + CLEAR_SIGMAS * stds)
-        if not more.any():
-            break
-        spikes |= more
-    result = np.where(spikes, shifted, 0.0)
-    thin = np.flatnonzero(~spikes)
-    if not len(thin) or rest <= 0:
-        return np.asarray(result * (total / max(float(result.sum()), 1e-12)), np.float64)
-    deviations = shifted[thin] - even[thin]
-    deviations -= deviations.mean()
-    noise = float((stds[thin] ** 2).sum()) * max(len(thin) - 1, 0) / len(thin)
-    length = float((deviations**2).sum())
-    kept = 1 - noise / length if length > noise else 0.0
-    result[thin] = norm_sub(even[thin] + kept * deviations, rest)
-    return result
-
-
-def _as_floats(values: NDArray[Any]) -> Values:
+def as_floats(values: NDArray[Any]) -> Values:
+    """The values as floats."""
     return np.asarray(values, np.float64)
+
+
+# ── least squares ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def combine_counts(evidence: Sequence[GroupCounts]) -> Histogram:
     """Combine noisy counts at several resolutions by generalized least squares.
 
-    Of the measured partitions, the second finest holds the parents. Of more than two partitions with many
-    atoms, such as the values of a long list, the two finest are combined.
+    Nested partitions form a tree, on which least squares take two passes (Hay et al.: *Boosting the accuracy of
+    differentially private histograms through consistency*, 2010). A partition that crosses one that tells more counts
+    by what both have in common. If both tell about the same, all are combined by their covariance matrix.
     """
     averaged = sorted(_average_same_groups(evidence), key=lambda counts: -len(counts.values))
-    if len(averaged) == 1:
-        only = averaged[0]
-        variance = np.full(len(only.values), only.variance)
-        return Histogram(only.group_of, only.values, variance, np.zeros(len(only.values), np.int64))
-    atom_of = functools.reduce(_refine, [counts.group_of for counts in averaged])
-    atoms = int(atom_of.max()) + 1
-    if len(averaged) == 2 or atoms > MAX_COMBINED_ATOMS:
-        combined = _combine_nested(averaged)
-        if combined is not None:
-            return combined
-    first_cell = _first_cells(atom_of)
+    chain, crossing = _nest(averaged)
+    if any(_information(counts) > MIN_INFORMATION * _information(chain[-1]) for counts in crossing):
+        atom_of = functools.reduce(refine, [counts.group_of for counts in averaged])
+        if int(atom_of.max()) < MAX_COMBINED_ATOMS:
+            return _combine_crossing(averaged, atom_of)
+    return _combine_tree(_merge_to_unions(chain, crossing), tuple(counts.group_of for counts in crossing))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _NestedCounts:
+    """Noisy counts of groups that are unions of finer groups; ``variances`` has that of each."""
+
+    group_of: Codes
+    values: Values
+    variances: Values
+
+
+def _nest(averaged: Sequence[GroupCounts]) -> tuple[list[GroupCounts], list[GroupCounts]]:
+    """Nested partitions from fine to coarse, and those that cross them.
+
+    Of two partitions that cross, the one stays that tells more: more groups, or less noise.
+    """
+    chain, crossing = [averaged[0]], []
+    for counts in averaged[1:]:
+        while (
+            len(chain) > 1
+            and _information(counts) > _information(chain[-1])
+            and not is_union(counts.group_of, chain[-1].group_of)
+        ):
+            crossing.append(chain.pop())
+        (chain if is_union(counts.group_of, chain[-1].group_of) else crossing).append(counts)
+    return chain, crossing
+
+
+def _information(counts: GroupCounts) -> float:
+    return len(counts.values) / counts.variance
+
+
+def _merge_to_unions(chain: Sequence[GroupCounts], crossing: Sequence[GroupCounts]) -> list[_NestedCounts]:
+    """The chain, and what crossing partitions have in common with it: their groups are merged until they are unions."""
+    nested = [_NestedCounts(each.group_of, each.values, np.full(len(each.values), each.variance)) for each in chain]
+    for counts in crossing:
+        merged = _join(nested[-1].group_of, counts.group_of)
+        group = merged[first_cells(counts.group_of)]
+        sums, members = np.bincount(group, counts.values), np.bincount(group)
+        nested.append(_NestedCounts(merged, as_floats(sums), as_floats(counts.variance * members)))
+    return nested
+
+
+def is_union(coarse: Codes, fine: Codes) -> bool:
+    """Whether groups are unions of finer groups."""
+    return np.array_equal(coarse[first_cells(fine)][fine], coarse)
+
+
+def _join(one: Codes, other: Codes) -> Codes:
+    """The finest partition that is coarser than both; groups in the order of their first cells."""
+    group_of = one
+    while True:
+        first = np.full(int(other.max()) + 1, len(one))
+        np.minimum.at(first, other, group_of)
+        merged = first[other]
+        again = np.full(int(one.max()) + 1, len(one))
+        np.minimum.at(again, one, merged)
+        merged = again[one]
+        if np.array_equal(merged, group_of):
+            break
+        group_of = merged
+    return refine(group_of, np.zeros(len(group_of), np.int64))
+
+
+def _combine_tree(chain: Sequence[_NestedCounts], crossing: tuple[Codes, ...]) -> Histogram:
+    """Least squares on nested partitions: estimates from below, then what parents know from above."""
+    finest = chain[0]
+    first_cell = first_cells(finest.group_of)
+    estimates, variances = [finest.values], [finest.variances]
+    parents = []
+    for fine, coarse in pairwise(chain):
+        parent_of = coarse.group_of[first_cells(fine.group_of)]
+        sums = np.bincount(parent_of, estimates[-1], len(coarse.values))
+        below = np.bincount(parent_of, variances[-1], len(coarse.values))
+        weight = below / (below + coarse.variances)
+        parents.append((parent_of, sums, below))
+        estimates.append(as_floats(sums + weight * (coarse.values - sums)))
+        variances.append(as_floats(below * (1 - weight)))
+    values = estimates[-1]
+    for (parent_of, sums, below), own, variance in zip(
+        reversed(parents), reversed(estimates[:-1]), reversed(variances[:-1]), strict=True
+    ):
+        values = own + ((values - sums) / below)[parent_of] * variance
+    levels = [
+        TreeLevel(parent_of, variance, as_floats(below))
+        for (parent_of, _, below), variance in zip(parents, variances, strict=False)
+    ]
+    top = TreeLevel(np.zeros(len(variances[-1]), np.int64), variances[-1], np.zeros(0))
+    partitions = tuple(
+        Partition(counts.group_of[first_cell], counts.values, float(counts.variances.mean())) for counts in chain
+    )
+    return Histogram(finest.group_of, as_floats(values), (*levels, top), partitions, crossing)
+
+
+def _combine_crossing(averaged: Sequence[GroupCounts], atom_of: Codes) -> Histogram:
+    """Least squares on partitions that cross, by the covariance matrix of their atoms."""
+    atoms, first_cell = int(atom_of.max()) + 1, first_cells(atom_of)
     precision, projected = np.zeros((atoms, atoms)), np.zeros(atoms)
     for counts in averaged:
         group = counts.group_of[first_cell]
@@ -199,29 +290,14 @@ def combine_counts(evidence: Sequence[GroupCounts]) -> Histogram:
         projected += counts.values[group] / counts.variance
     if len(averaged[0].values) < atoms:  # then some atoms were not measured by themselves; they are spread evenly
         precision[np.diag_indices(atoms)] += 1e-6 / max(counts.variance for counts in averaged)
-    covariance = _as_floats(np.linalg.inv(precision))
-    return Histogram(atom_of, covariance @ projected, covariance, averaged[1].group_of[first_cell])
+    covariance = as_floats(np.linalg.inv(precision))
+    partitions = tuple(Partition(counts.group_of[first_cell], counts.values, counts.variance) for counts in averaged)
+    if len(averaged[0].values) < atoms:
+        partitions = (Partition(np.arange(atoms), covariance @ projected, averaged[0].variance), *partitions)
+    return Histogram(atom_of, covariance @ projected, covariance, partitions)
 
 
-def _combine_nested(averaged: Sequence[GroupCounts]) -> Histogram | None:
-    """Combine the finest partition with the finest one whose groups are unions of its groups; None if there is none.
-
-    All atoms of a group are shifted equally, so that their sum becomes the weighted mean of both measurements.
-    """
-    finest, *others = averaged
-    first_cell, atoms = _first_cells(finest.group_of), len(finest.values)
-    variances = np.full(atoms, finest.variance)
-    for counts in others:
-        parent = counts.group_of[first_cell]
-        if np.array_equal(parent[finest.group_of], counts.group_of):
-            members, sums = np.bincount(parent), np.bincount(parent, finest.values)
-            weight = finest.variance * members / (finest.variance * members + counts.variance)
-            values = finest.values + ((counts.values - sums) * weight / members)[parent]
-            return Histogram(finest.group_of, values, variances, parent, finest.variance * weight / members)
-    return None
-
-
-def _first_cells(group_of: Codes) -> Codes:
+def first_cells(group_of: Codes) -> Codes:
     """The first cell of each group."""
     first = np.zeros(int(group_of.max()) + 1, np.int64)
     first[group_of[::-1]] = np.arange(len(group_of))[::-1]
@@ -241,7 +317,7 @@ def _average_same_groups(evidence: Sequence[GroupCounts]) -> list[GroupCounts]:
     return averaged
 
 
-def _refine(one: Codes, other: Codes) -> Codes:
+def refine(one: Codes, other: Codes) -> Codes:
     """The coarsest partition that is finer than both; groups in the order of their first cells."""
     _, first, group = np.unique(one * (int(other.max()) + 1) + other, return_index=True, return_inverse=True)
     rank = np.argsort(np.argsort(first, kind="stable"), kind="stable")

@@ -134,12 +134,12 @@ class DPSyn(Recipe):
         )
 
     def max_passes(self, schema: Schema) -> int:
-        """One-way marginals in up to three rounds, two rounds of scores and of marginals, and the public row count."""
+        """One-way marginals in up to four rounds, two rounds of scores and of marginals, and the public row count."""
         return count_selection_passes(schema, self.selection)
 
     def max_reopenings(self, schema: Schema) -> int:
-        """One, if cells of numbers and dates may be divided where many rows are."""
-        return int(may_divide_cells(schema))
+        """Two, if cells of numbers and dates may be divided where many rows are."""
+        return 2 * int(may_divide_cells(schema))
 
 
 def _one_way_share(table: PrivateTable, rounds: Sequence[MeasurementRound]) -> float:

@@ -43,5 +43,5 @@ class Independent(Recipe):
         return count_adaptive_passes(schema) + int(schema.row_count_is_public)
 
     def max_reopenings(self, schema: Schema) -> int:
-        """One, if cells of numbers and dates may be divided where many rows are."""
-        return int(may_divide_cells(schema))
+        """Two, if cells of numbers and dates may be divided where many rows are."""
+        return 2 * int(may_divide_cells(schema))

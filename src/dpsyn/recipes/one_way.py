@@ -11,12 +11,14 @@ from itertools import combinations
 import numpy as np
 
 from dpsyn.accounting import exact_fraction, split_exactly
-from dpsyn.encoding import Codec, Grouping, Levels, Recoding, equal_mass_levels, merge_rare_values, uniform_weights
+from dpsyn.encoding import Codec, Grouping, Levels, Recoding, equal_mass_levels, merge_rare_values
 from dpsyn.inference import (
     MeasurementRound,
     PreviousReleases,
     Release,
     combine_one_way,
+    describe_cells,
+    estimate_cell_counts,
     estimate_one_way,
     estimate_row_count,
 )
@@ -112,24 +114,26 @@ def refine_one_way(
     *,
     divide_cells: bool = True,
 ) -> tuple[PrivateTable, tuple[MeasurementRound, ...]]:
-    """Measure every attribute again, with equal parts of ρ: numbers and dates more closely where their rows are.
+    """Measure every attribute again: numbers and dates more closely where their rows are, with twice the ρ of others.
 
-    Returns all rounds, over the cells that the table has then.
+    They are measured three times, and have no other table that shows their values. Returns all rounds, over the cells
+    that the table has then.
 
     Privacy: spends ``rho``.
     """
-    if not finer_attributes(table.schema):
+    finer = finer_attributes(table.schema)
+    if not finer:
         table, more = measure_one_way(table, rho)
         return table, (*rounds, *more)
     names = [attribute.name for attribute in table.schema.modeled_attributes]
-    rhos = dict(zip(names, split_exactly(rho, [1] * len(names)), strict=True))
+    rhos = dict(zip(names, split_exactly(rho, [2 if name in finer else 1 for name in names]), strict=True))
     return refine_bins(table, rounds, rhos, divide_cells=divide_cells)
 
 
 def measure_one_way_in_rounds(
     table: PrivateTable, rho: Fraction, *, divide_cells: bool = True
 ) -> tuple[PrivateTable, tuple[MeasurementRound, ...]]:
-    """Every one-way marginal, numbers and dates in three rounds, each finer where the last one found rows.
+    """Every one-way marginal, numbers and dates in four rounds, each finer where the last one found rows.
 
     Privacy: spends ``rho``, and the δ that the budget keeps for partition selection if there are open attributes.
     """
@@ -197,7 +201,7 @@ def divide_by_mass(
         if len(column.sources) > 1 or column.difference_codings or not isinstance(attribute, Ranged):
             continue
         histogram = combine_one_way(releases, codec.domain, attribute.name)
-        weights = Grouping(histogram.atom_of).sums(histogram.to_weights(uniform_weights(attribute)))
+        weights = Grouping(histogram.atom_of).sums(estimate_cell_counts(histogram, describe_cells(attribute)))
         apart = [int(histogram.atom_of[-1])] if attribute.has_missing else []
         codes = equal_mass_levels(weights, MAX_LEVEL_CODES, apart=apart).codes
         variance = float(histogram.sum_atoms(codes.group_of)[1].mean())
@@ -282,8 +286,8 @@ def count_one_way_passes(schema: Schema) -> int:
 
 
 def count_adaptive_passes(schema: Schema) -> int:
-    """Passes that ``measure_one_way_in_rounds`` takes: numbers and dates are measured in three rounds."""
-    return count_one_way_passes(schema) + 2 * bool(finer_attributes(schema))
+    """Passes that ``measure_one_way_in_rounds`` takes: numbers and dates are measured in four rounds."""
+    return count_one_way_passes(schema) + 3 * bool(finer_attributes(schema))
 
 
 def count_preparation_passes(schema: Schema) -> int:

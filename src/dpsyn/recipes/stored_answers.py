@@ -38,7 +38,8 @@ def measurements_from_stored(
     releases = (*(previous.releases if previous else ()), Release(rounds))
     complete = [r for r in (error.recoding, initial_recoding(schema)) if r and _is_complete(r, schema)]
     recoding, unmeasured = min(
-        ((candidate, find_unmeasured(candidate, releases)) for candidate in complete), key=lambda pair: len(pair[1])
+        ((candidate, find_unmeasured(schema, candidate, releases)) for candidate in complete),
+        key=lambda pair: len(pair[1]),
     )
     if not rounds or len(unmeasured) == len(recoding.names):
         raise error

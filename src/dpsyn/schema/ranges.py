@@ -28,6 +28,9 @@ MAX_REAL_COORDINATE = 2**51
 by a power of ten and multiplying again errs by less than a quarter, and floats of this size are at most a quarter
 apart."""
 
+MAX_ROUND_DIGITS = 6
+"""How many zeros at the end make a number rounder than others."""
+
 Resolution = Literal["year", "month", "day", "hour", "minute", "second", "millisecond", "microsecond"]
 
 NUMPY_UNITS: dict[Resolution, str] = {
@@ -103,6 +106,38 @@ class Ranged(Attribute, frozen=True, kw_only=True):
     def cut(self, start: int, stop: int, pieces: int) -> list[int]:
         """Cut the steps ``start … stop−1`` at round values into about ``pieces`` pieces; the first step of each."""
         return cut_at_round_steps(start, stop, pieces, origin=self.origin, ladder=self._round_widths())
+
+    def roundness(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How round the values at these steps are: 1 and more, the larger the rounder."""
+        coordinates = steps + self.origin
+        result = np.ones(len(steps), np.int64)
+        for width in self._rounder_widths():
+            result += coordinates % width == 0
+        return result
+
+    def cut_round_values(self, start: int, stop: int, pieces: int) -> list[int]:
+        """Cut round values out of the steps ``start … stop−1``; the first step of each of at most ``pieces`` pieces.
+
+        All values become pieces of their own if they are so few.
+        """
+        if stop - start <= pieces:
+            return list(range(start, stop))
+        for width in self._rounder_widths():
+            values = range(start + (-(start + self.origin)) % width, stop, width)
+            if len(values) == 0:
+                break
+            if 2 * len(values) + 1 <= pieces:
+                return sorted({start, *(step for value in values for step in (value, value + 1))} - {stop})
+        return [start]
+
+    def usual_codes(self) -> list[int]:
+        """The steps of values that often stand for something else: both bounds, and numbers such as 99 999."""
+        nines = [10**digits - 1 - self.origin for digits in range(1, 16)]
+        return sorted({0, self.steps - 1, *(step for step in nines if 0 <= step < self.steps)})
+
+    def _rounder_widths(self) -> Sequence[int]:
+        """Widths above one step whose multiples are round values: halves and wholes of every power of ten."""
+        return [half * 10**power for power in range(MAX_ROUND_DIGITS) for half in (5, 10)]
 
     def step_of(self, value: Value) -> int:
         """The number of steps from the lowest value to this one; a SchemaError if it is out of range."""
@@ -428,6 +463,9 @@ class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
 
     def _zero_steps(self) -> list[int]:
         return []
+
+    def _rounder_widths(self) -> Sequence[int]:
+        return [width for width in self._round_widths() if width > 1]  # days of a month are as round as each other
 
     def _round_widths(self) -> Sequence[int]:
         return round_durations(self.resolution)
