@@ -39,8 +39,8 @@ def test_cells_and_bins_are_combined_by_least_squares(seed: int, fine: float, co
     estimate = inverse @ np.concatenate([cells / fine, bins / coarse, pair.sum(axis=1) / np.sqrt(8)])
     weights = np.array([[float(outputs.output_of[cell] == o) for cell in range(12)] for o in range(outputs.size)])
     assert outcome is not None
-    assert outcome[0] == pytest.approx(weights @ estimate, abs=0.01)  # marginals are stored on a lattice
-    assert outcome[1] == pytest.approx(np.sqrt(np.diag(weights @ inverse @ inverse.T @ weights.T)))
+    assert outcome.counts == pytest.approx(weights @ estimate, abs=0.01)  # marginals are stored on a lattice
+    assert outcome.stds == pytest.approx(np.sqrt(np.diag(weights @ inverse @ inverse.T @ weights.T)))
 
 
 def test_bins_alone_answer_whole_bins_only() -> None:
@@ -51,7 +51,7 @@ def test_bins_alone_answer_whole_bins_only() -> None:
     outcome = estimate_one_way_outputs(CODEC, releases, "age", whole)
 
     assert outcome is not None
-    assert (float(outcome[0][0]), float(outcome[1][0])) == pytest.approx((13.0, np.sqrt(8)))
+    assert (float(outcome.counts[0]), float(outcome.stds[0])) == pytest.approx((13.0, np.sqrt(8)))
     assert estimate_one_way_outputs(CODEC, releases, "age", part) is None
 
 
@@ -61,7 +61,7 @@ def test_cells_alone_answer_any_range() -> None:
     outcome = estimate_one_way_outputs(CODEC, releases, "age", make_output_axis(AGE, AGE.select("2..4"), listed=False))
 
     assert outcome is not None
-    assert (float(outcome[0][0]), float(outcome[1][0])) == pytest.approx((9.0, np.sqrt(12)))
+    assert (float(outcome.counts[0]), float(outcome.stds[0])) == pytest.approx((9.0, np.sqrt(12)))
 
 
 def test_an_attribute_of_twenty_thousand_values_is_listed() -> None:
@@ -71,8 +71,8 @@ def test_an_attribute_of_twenty_thousand_values_is_listed() -> None:
     outcome = estimate_one_way_outputs(Codec(schema), releases, "a", make_output_axis(schema["a"], None, listed=True))
 
     assert outcome is not None
-    assert outcome[0] == pytest.approx(np.arange(20_000.0))
-    assert outcome[1] == pytest.approx(2.0)
+    assert outcome.counts == pytest.approx(np.arange(20_000.0))
+    assert outcome.stds == pytest.approx(2.0)
 
 
 def test_an_attribute_without_marginals_has_no_estimate() -> None:

@@ -13,10 +13,10 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from dpsyn.encoding import Codec, Recoding
+from dpsyn.encoding import Codec, Recoding, are_equivalent, project_to_levels
 from dpsyn.errors import QueryError, quote_argument
 from dpsyn.inference import norm_sub
-from dpsyn.inference.measurements import Model, Release
+from dpsyn.inference.measurements import Model, Release, iterate_marginals
 from dpsyn.marginals import Clique
 from dpsyn.query.answer import Answer, AnswerSource
 from dpsyn.query.linear_estimation import (
@@ -84,6 +84,7 @@ def answer_query(
     return (
         _answer_one_way(synopsis, query, codec)
         or _answer_in_schema_bins(synopsis, query, codec)
+        or _answer_at_levels(synopsis, query, codec)
         or _answer_in_model_codes(synopsis, query, codec, method)
     )
 
@@ -92,18 +93,30 @@ def answer_query(
 
 
 def _answer_one_way(synopsis: Queryable, query: Query, codec: Codec) -> Answer | None:
-    """One attribute whose bins hold several cells, if it was measured as finely as the query lists it."""
+    """One attribute that was measured at several resolutions, such as cells and bins.
+
+    Counts are those of the model, from which rows are sampled. Intervals are around the best linear estimate.
+    """
     [(name, axis), *others] = query.axes.items()
     if others or synopsis.schema[name].cells == synopsis.schema[name].size:
         return None
-    estimate = estimate_one_way_outputs(codec, synopsis.releases, name, axis)
+    estimate = estimate_one_way_outputs(codec, synopsis.releases, name, axis, synopsis.model.histograms[name])
     view = _model_view(synopsis, query, codec)
     table = model_marginal(synopsis.model, view.clique)
     if estimate is None or table is None:
         return None
-    centers, errors = estimate
-    counts = _shrink_to_centers(contract_axes(table, view.weights), centers, errors)
-    return _make_answer(query, view, counts, errors, "covered", centers=centers, interpolated_attributes=())
+    counts = contract_axes(table, view.weights)
+    interpolated = () if estimate.whole else (name,)
+    return _make_answer(
+        query,
+        view,
+        counts,
+        estimate.stds,
+        "covered",
+        centers=estimate.counts,
+        model_error=None if interpolated else 0.0,
+        interpolated_attributes=interpolated,
+    )
 
 
 def _answer_in_schema_bins(synopsis: Queryable, query: Query, codec: Codec) -> Answer | None:
@@ -113,6 +126,65 @@ def _answer_in_schema_bins(synopsis: Queryable, query: Query, codec: Codec) -> A
         return None
     linear = _estimate_view(synopsis, Recoding.coarse(codec), view)
     return _answer_covered(synopsis, query, view, linear, None) if linear.complete else None
+
+
+def _answer_at_levels(synopsis: Queryable, query: Query, codec: Codec) -> Answer | None:
+    """Several attributes that were measured together, but only at coarser levels than the model has.
+
+    The finest such marginal decides the levels; everything else that was measured as finely tells about them, too.
+    Where the query cuts a group of a level, its rows are interpolated.
+    """
+    model_view = _model_view(synopsis, query, codec)
+    if len(model_view.columns) < 2 or model_marginal(synopsis.model, model_view.clique) is not None:
+        return None
+    recoding = _finest_levels(synopsis, model_view)
+    if recoding is None:
+        return None
+    view = QueryView.of(query, recoding, codec, synopsis.model.histograms)
+    linear = _estimate_view(synopsis, recoding, view) if view.cells <= MAX_QUERY_CELLS else None
+    if linear is None or not linear.complete:
+        return None
+    return _answer_covered(synopsis, query, view, linear, _model_table_at_levels(synopsis.model, view))
+
+
+def _finest_levels(synopsis: Queryable, model_view: QueryView) -> Recoding | None:
+    """The recoding of the model with the columns of a view as in the marginal that has them all in the most cells.
+
+    None if there is none, or if the model has them as finely, so that it answers itself.
+    """
+    best: tuple[int, Recoding] | None = None
+    for source, marginal in iterate_marginals(synopsis.releases):
+        if not {*model_view.clique} <= {*marginal.clique}:
+            continue
+        columns = [source.columns[source.index_of(name)] for name in model_view.clique]
+        if project_to_levels(marginal, source, synopsis.model.recoding) is None:
+            continue
+        cells = math.prod(column.size for column in columns)
+        if best is None or cells > best[0]:
+            replaced = {column.name: column for column in columns}
+            kept = tuple(replaced.get(column.name, column) for column in synopsis.model.recoding.columns)
+            best = cells, Recoding(kept, synopsis.model.recoding.origin)
+    if best is None or all(map(are_equivalent, best[1].columns, synopsis.model.recoding.columns)):
+        return None
+    return best[1]
+
+
+def _model_table_at_levels(model: Model, view: QueryView) -> QueryValues | None:
+    """The counts of a view in the model's table of the same attributes at the same levels; None if it has none."""
+    for table in model.tables:
+        if {*table.clique} == {*view.clique}:
+            sums = np.asarray(table.project(view.clique))
+            same = sums.shape == view.shape and all(
+                np.array_equal(
+                    np.asarray(table.levels.get(column.name, np.arange(own.size)))[own.tables[0]], column.tables[0]
+                )
+                for column in view.columns
+                for own in [model.recoding.columns[model.recoding.index_of(column.name)]]
+                if len(column.sources) == 1 and column.merged is None and own.merged is None
+            )
+            if same:
+                return sums
+    return None
 
 
 def _answer_in_model_codes(synopsis: Queryable, query: Query, codec: Codec, method: ReconstructionMethod) -> Answer:
@@ -231,13 +303,6 @@ def _known_marginals(
     if len(observed) == len(known):
         linear = shrink_to_model(linear, estimate_linear(view.shape, observed).coefficients)
     return [KnownMarginal(axes, norm_sub(linear.sums(axes), synopsis.model.total)) for axes in known]
-
-
-def _shrink_to_centers(counts: QueryValues, centers: QueryValues, errors: QueryValues) -> QueryValues:
-    """Counts moved toward unbiased estimates until they are as far from these as these are expected from the truth."""
-    distance, variance = float(((counts - centers) ** 2).sum()), float((errors**2).sum())
-    part = 1.0 if distance <= variance else variance / distance
-    return np.maximum(centers + part * (counts - centers), 0.0)
 
 
 def _model_is_closer(difference: QueryValues, sampling_std: QueryValues, known: Sequence[Axes]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,6 +9,8 @@ from functools import lru_cache
 import numpy as np
 
 from dpsyn.encoding import Codec, RecodedColumn, Recoding, project_to_recoding
+from dpsyn.inference.fit import MIN_VARIANCE, one_way_evidence
+from dpsyn.inference.histogram_hierarchy import GroupCounts, Histogram, combine_counts
 from dpsyn.inference.measurements import Release, iterate_marginals
 from dpsyn.marginals import Clique, Estimate, Marginal
 from dpsyn.query.linear_estimation import Observation, Parity, QueryValues
@@ -103,58 +104,62 @@ def parity_table(count: int) -> list[int]:
 # ── One attribute, measured over its cells, over its bins, or both ───────────────────────────────────────────
 
 
-def estimate_one_way_outputs(
-    codec: Codec, releases: Sequence[Release], name: str, axis: OutputAxis
-) -> tuple[QueryValues, QueryValues] | None:
-    """The best linear unbiased estimate of each output, and its std; None if it was not measured as finely.
+@dataclass(frozen=True, slots=True, eq=False)
+class OneWayEstimate:
+    """The best linear unbiased estimate of the outputs of one attribute.
 
-    Let cells x have variance v, and let y be the measured sum of the m cells of a bin, with variance u. The best
-    estimate of the cells is x + t·(y − Σx)/m with t = vm/(vm + u). If c cells of the bin count for an output, let
-    f = tc/m: the output gets Σx + f·(y − Σx) from the bin, with variance v·(c(1−f)² + (m−c)f²) + uf².
+    Attributes:
+        counts: the estimated count of each output; it may be negative.
+        stds: their standard deviations.
+        whole: whether every output consists of whole measured groups; otherwise some of them are interpolated.
     """
-    bin_of = codec.groupings[codec.names.index(name)].group_of
-    counted, bins = axis.output_of >= 0, int(bin_of.max()) + 1
-    pairs, pair_of = np.unique(axis.output_of[counted] * bins + bin_of[counted], return_inverse=True)
-    output, bin_index = np.divmod(pairs, bins)
-    inside, size = np.bincount(pair_of), np.bincount(bin_of)[bin_index]
-    over_cells, over_bins = _mean_counts(codec, releases, name)
-    if over_cells is None:
-        if over_bins is None or (inside < size).any():
-            return None
-        sums, variances = over_bins[0][bin_index], np.full(len(pairs), over_bins[1])
-    else:
-        cells, variance = over_cells
-        bin_sums, bin_variance = over_bins or (np.zeros(bins), math.inf)
-        fraction = variance * inside / (variance * size + bin_variance)
-        sums = np.bincount(pair_of, cells[counted]) + fraction * (bin_sums - np.bincount(bin_of, cells))[bin_index]
-        variances = variance * (inside * (1 - fraction) ** 2 + (size - inside) * fraction**2)
-        variances += fraction**2 * (bin_variance if over_bins else 0.0)
-    estimate, total_variance = (np.bincount(output, part, axis.size) for part in (sums, variances))
-    return estimate.astype(np.float64), np.sqrt(total_variance)
+
+    counts: QueryValues
+    stds: QueryValues
+    whole: bool
 
 
-MeanCounts = tuple[QueryValues, float]
-"""Counts, and the variance of each of them."""
+def estimate_one_way_outputs(
+    codec: Codec, releases: tuple[Release, ...], name: str, axis: OutputAxis, weights: QueryValues | None = None
+) -> OneWayEstimate | None:
+    """Estimate the outputs of an attribute from everything that was measured about it, at any resolution.
 
-
-def _mean_counts(codec: Codec, releases: Sequence[Release], name: str) -> tuple[MeanCounts | None, MeanCounts | None]:
-    """The mean counts over cells, and over bins from marginals that are not finer, weighted by inverse variance."""
-    fine, coarse = Recoding.fine(codec), Recoding.coarse(codec)
-    counts: tuple[list[MeanCounts], list[MeanCounts]] = [], []
-    for recoding, marginal in iterate_marginals(releases):
-        if name not in marginal.clique:
-            continue
-        for collected, target in zip(counts, (fine, coarse), strict=True):
-            projected = project_to_recoding(marginal, recoding, target)
-            if projected is not None:
-                one_way = project_to_clique(projected, (name,))
-                collected.append((one_way.values, one_way.variance))
-                break
-    return _weighted_mean(counts[0]), _weighted_mean(counts[1])
-
-
-def _weighted_mean(counts: list[MeanCounts]) -> MeanCounts | None:
-    if not counts:
+    An output that has a part of a measured group gets the part by ``weights``, those of all cells; without them, and if
+    nothing was measured, there is no estimate. All outputs are sums of one estimate, so a range always has the sum of
+    its parts.
+    """
+    histogram = _combine_all(codec, releases, name)
+    if histogram is None:
         return None
-    precision = math.fsum(1 / variance for _, variance in counts)
-    return np.asarray(sum(values / variance for values, variance in counts)) / precision, 1 / precision
+    counted = axis.output_of >= 0
+    atoms = len(histogram.values)
+    cell_weights = np.ones(len(axis.output_of)) if weights is None else weights
+    totals = np.bincount(histogram.atom_of, cell_weights, atoms)
+    cell_weights = np.where((totals > 0)[histogram.atom_of], cell_weights, 1.0)
+    totals, cells = np.bincount(histogram.atom_of, cell_weights, atoms), np.bincount(histogram.atom_of, minlength=atoms)
+    pairs, pair_of = np.unique(axis.output_of[counted] * atoms + histogram.atom_of[counted], return_inverse=True)
+    output, atom = np.divmod(pairs, atoms)
+    whole = bool((np.bincount(pair_of) == cells[atom]).all())
+    if not whole and weights is None:
+        return None
+    parts = np.bincount(pair_of, cell_weights[counted]) / totals[atom]
+    counts, variances = histogram.sum_parts(output, atom, parts, axis.size)
+    return OneWayEstimate(counts, np.sqrt(variances), whole)
+
+
+@lru_cache(maxsize=64)  # the parts of a range are asked for one after the other
+def _combine_all(codec: Codec, releases: tuple[Release, ...], name: str) -> Histogram | None:
+    """The histogram of an attribute, from its one-way marginals and from larger ones over its cells or bins."""
+    evidence = [
+        GroupCounts(grouping.group_of, estimate.values, max(estimate.variance, MIN_VARIANCE))
+        for grouping, estimate in one_way_evidence(releases, codec.domain, name)
+    ]
+    index, targets = codec.names.index(name), (Recoding.fine(codec), Recoding.coarse(codec))
+    for recoding, marginal in iterate_marginals(releases):
+        if name in marginal.clique and len(marginal.clique) > 1:
+            projections = ((target, project_to_recoding(marginal, recoding, target)) for target in targets)
+            found = next(((target, projected) for target, projected in projections if projected is not None), None)
+            if found is not None:
+                one_way = project_to_clique(found[1], (name,))
+                evidence.append(GroupCounts(found[0].columns[index].tables[0], one_way.values, one_way.variance))
+    return combine_counts(evidence) if evidence else None

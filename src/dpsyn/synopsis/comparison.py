@@ -28,6 +28,8 @@ from dpsyn.errors import UserError
 from dpsyn.inference.measurements import MeasurementRound
 from dpsyn.marginals import AttributeComparison, Clique, Comparison, Metric, PairComparison, PairTable
 from dpsyn.marginals.comparison import MAX_ATTRIBUTE_LABELS, MAX_PAIR_LABELS, MAX_PAIR_TABLES, ShareTable
+from dpsyn.query.observations import estimate_one_way_outputs
+from dpsyn.query.query import make_output_axis
 from dpsyn.schema import Attribute
 from dpsyn.synopsis.synopsis import Synopsis
 
@@ -184,7 +186,10 @@ def compare_rows(synopsis: Synopsis, table: pa.Table) -> ReleaseComparison:
         estimated_rows=synopsis.rows,
         marginals=tuple(_compare_marginal(compared, total) for compared in tables),
         attributes=tuple(
-            _compare_attribute(one_way, codec.attributes, total) for one_way in _one_way_tables(tables, codec)
+            _compare_attribute(
+                _combine_resolutions(synopsis, codec, one_way, codes, total) or one_way, codec.attributes, total
+            )
+            for one_way in _one_way_tables(tables, codec)
         ),
         pairs=tuple(
             PairComparison(first=pair.clique[0], second=pair.clique[1], distance=distance) for pair, distance in pairs
@@ -241,6 +246,26 @@ def _one_way_tables(tables: Sequence[_ComparedTable], codec: Codec) -> list[_Com
                 best[name] = one_way
     order = {name: index for index, name in enumerate(codec.names)}
     return sorted(best.values(), key=lambda one_way: order.get(one_way.clique[0], len(order)))
+
+
+def _combine_resolutions(
+    synopsis: Synopsis, codec: Codec, one_way: _ComparedTable, codes: Codes, total: float
+) -> _ComparedTable | None:
+    """The bins of an attribute that was measured at several resolutions, by the estimate that answers queries.
+
+    None if its cells are not finer than its bins, so that there is one resolution.
+    """
+    name = one_way.clique[0]
+    if name not in codec.names or synopsis.schema[name].cells == synopsis.schema[name].size:
+        return None
+    index = codec.names.index(name)
+    axis = make_output_axis(codec.attributes[index], None, listed=True)
+    estimate = estimate_one_way_outputs(codec, synopsis.releases, name, axis, synopsis.model.histograms[name])
+    if estimate is None or index in synopsis.model.recoding.difference_codings:
+        return None
+    counts = np.bincount(axis.output_of[codes[:, index]], minlength=axis.size).astype(np.float64)
+    column = RecodedColumn(name, (index,), (axis.output_of,))
+    return _ComparedTable((column,), estimate.counts, estimate.stds, counts * (total / max(len(codes), 1)))
 
 
 def _preference(one_way: _ComparedTable, codec: Codec) -> tuple[bool, float]:
