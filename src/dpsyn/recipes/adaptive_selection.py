@@ -108,14 +108,14 @@ class Prepared:
         measurements: what was measured.
         levels: the levels of the attributes that may be measured more coarsely than the recoding has them.
         finest: one-way tables at a resolution that noise did not decide, for numbers and dates.
-        leaves: their leaves, which show more than the codes of the recoding if they are measured again.
+        finer: the recodings under which these are measured again, over the ranges of earlier rounds.
     """
 
     table: PrivateTable
     measurements: Measurements
     levels: Mapping[str, Levels] = field(default_factory=dict)
     finest: Mapping[str, Estimate] = field(default_factory=dict)
-    leaves: Recoding | None = None
+    finer: tuple[Recoding, ...] = ()
 
 
 def select_and_measure(
@@ -258,7 +258,7 @@ class _Selection:
         one_way_rho, rho = split_rho(rho, one_way_share if tables else 1.0)
         measurements = self.measurements
         if one_way_rho:
-            measurements = measure_one_way_again(self.table, measurements, self.prepared.leaves, one_way_rho)
+            measurements = measure_one_way_again(self.table, measurements, self.prepared.finer, one_way_rho)
         if tables:
             measurements = measure_tables(self.table, measurements, tables, rho, self._weights, self.progress)
         return self._with(measurements)
@@ -380,22 +380,27 @@ def _strongest_triples(candidates: Candidates, options: AdaptiveSelection) -> li
 
 
 def measure_one_way_again(
-    table: PrivateTable, measurements: Measurements, leaves: Recoding | None, rho: Fraction
+    table: PrivateTable, measurements: Measurements, finer: Sequence[Recoding], rho: Fraction
 ) -> Measurements:
-    """Measure every one-way marginal once more, with equal parts of ρ; half of that of numbers and dates for leaves.
+    """Measure every one-way marginal once more, with equal parts of ρ.
+
+    Numbers and dates are measured over the ranges of earlier rounds, given by the recodings ``finer``: other ranges
+    would cross these, and say less about them.
 
     Privacy: spends ``rho``.
     """
-    finer = leaves.names if leaves else ()
-    names = [*table.recoding.names, *finer]
-    parts = split_exactly(rho, [1 if name in finer else 2 for name in names])
-    codes: dict[Clique, Fraction] = {(name,): part for name, part in zip(table.recoding.names, parts, strict=False)}
-    recodings = [(table.recoding, codes)]
-    if leaves is not None:
-        of_leaves = zip(finer, parts[len(table.recoding.names) :], strict=True)
-        recodings.append((leaves, {(name,): part for name, part in of_leaves}))
-    marginals = table.measure_recodings(recodings)
-    new = [MeasurementRound(r, tuple(measured)) for (r, _), measured in zip(recodings, marginals, strict=True)]
+    numbers = finer[-1].names if finer else ()
+    recodings = [(table.recoding, [name for name in table.recoding.names if name not in numbers])]
+    recodings += [(recoding, list(numbers)) for recoding in finer]
+    parts = split_exactly(
+        rho, [Fraction(1, len(finer)) if n in numbers else 1 for _, names in recodings for n in names]
+    )
+    left = iter(parts)
+    questions: list[tuple[Recoding, dict[Clique, Fraction]]] = [
+        (recoding, {(name,): next(left) for name in names}) for recoding, names in recodings if names
+    ]
+    marginals = table.measure_recodings(questions)
+    new = [MeasurementRound(r, tuple(measured)) for (r, _), measured in zip(questions, marginals, strict=True)]
     return replace(measurements, rounds=(*measurements.rounds, *new))
 
 

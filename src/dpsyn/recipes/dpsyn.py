@@ -119,13 +119,13 @@ class DPSyn(Recipe):
         if only_one_way:
             recoding = previous.model.recoding if previous else divide_by_mass(table, rounds, table.recoding)[0]
             return Measurements(schema=table.schema, recoding=recoding, rounds=rounds, row_count=row_count)
-        leaves = rounds[-1].recoding if second and finer else None
+        again = (rounds[-3].recoding, rounds[-1].recoding) if second and finer else ()
         recoding, _ = recode_rare_values(table, rounds, previous, rare_sigmas=self.rare_sigmas)
         recoding, levels, finest = (recoding, {}, {}) if previous else divide_by_mass(table, rounds, recoding)
         table = table.recode(recoding)  # merged values stay possible, however rare
         measurements = Measurements(schema=table.schema, recoding=recoding, rounds=rounds, row_count=row_count)
         return select_and_measure(
-            Prepared(table, measurements, levels, finest, leaves),
+            Prepared(table, measurements, levels, finest, again),
             previous,
             rest,
             self.selection,
