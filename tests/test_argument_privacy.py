@@ -74,6 +74,7 @@ def objects(folder: Path) -> dict[str, Any]:
         account.runs[0].budget,
         dpsyn.Cap.for_guarantee(1.0, 1e-9),
         synopsis.certificates[0],
+        dpsyn.RunOutcome(),
         ledger.verify(),
         dpsyn.read_ledger_checkpoint(folder / "synopsis.dpsyn"),
         dpsyn.compare_noise_mechanisms(1.0, 1e-9, 10)[0],

@@ -10,12 +10,25 @@ import pyarrow as pa
 import pytest
 
 import dpsyn
+from dpsyn.demo import people_schema
 from dpsyn.encoding import Grouping
 from dpsyn.errors import SynopsisError
-from dpsyn.inference import MeasurementRound
-from dpsyn.schema import Boolean, Categorical, Schema
+from dpsyn.inference import MeasurementRound, hash_contents
+from dpsyn.schema import Boolean, Categorical, Real, Schema
 
 SCHEMA = Schema(attributes=(Categorical(name="sex", values=("F", "M", "X")), Boolean(name="works")), dataset="people")
+EVERY_KIND = """
+dpsyn_schema: 1
+attributes:
+  age: {kind: integer, low: 0, high: 99, bins: [0, 18, 65], spikes: [50], missing: [n/a]}
+  height: {kind: real, low: 0, high: 3, decimals: 2}
+  sex: {kind: categorical, values: [F, M, 1], other: F}
+  grade: {kind: ordinal, values: [1, 2, 3], missing: true}
+  adult: {kind: boolean}
+  born: {kind: datetime, start: 1990-01-01, end: 2020-12-31, resolution: month}
+derive:
+  adult: {from: age, mapping: {0..17: false, 18..99: true, missing: false}}
+"""
 TABLE = pa.table({"sex": ["F", "M", "M", "X"] * 100, "works": [True, False] * 200})
 
 
@@ -90,3 +103,14 @@ def test_an_extended_synopsis_keeps_the_meaning_of_both_releases(
 
     assert (found.faults, found.not_compared) == ((), ())
     assert len(dpsyn.Synopsis.load(tmp_path / "s.dpsyn").releases) == 2
+
+
+def test_the_hash_of_a_schema_is_that_of_every_schema_that_equals_it() -> None:
+    schemas = [Schema.from_yaml(EVERY_KIND), people_schema()]
+    schemas.append(Schema(attributes=(Real(name="pay", low=0, high=10**6, decimals=1).with_cuts([15, 20]),)))
+
+    for schema in schemas:
+        again = Schema.from_yaml(schema.to_yaml())
+        assert again.attributes == schema.attributes
+        assert hash_contents(again, (), ()) == hash_contents(schema, (), ())
+    assert len({hash_contents(schema, (), ()) for schema in schemas}) == 3

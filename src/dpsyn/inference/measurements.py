@@ -7,6 +7,7 @@ their cost. The *model* is post-processing: consistent tables, and how rows are 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -139,7 +140,8 @@ def hash_contents(schema: Schema, rounds: Sequence[MeasurementRound], scores: Se
     It covers the attributes of the schema, what is derived from them, the recodings, and the attributes of each
     marginal and score. Constraints and the expected size are not covered: a later release may change them.
     """
-    digest = hashlib.sha256(msgspec.json.encode([schema.attributes, schema.derive], order="deterministic"))
+    attributes = _canonical(msgspec.to_builtins([schema.attributes, schema.derive]))
+    digest = hashlib.sha256(json.dumps(attributes).encode())
     recodings: dict[int, str] = {}
     for each in rounds:
         recoding = recodings.setdefault(id(each.recoding), _hash_recoding(each.recoding))
@@ -147,6 +149,15 @@ def hash_contents(schema: Schema, rounds: Sequence[MeasurementRound], scores: Se
     for one in scores:
         digest.update(msgspec.json.encode([one.kind, one.cliques]))
     return digest.hexdigest()
+
+
+def _canonical(data: Any) -> Any:
+    """Plain data in one form for all that are equal: 100.0 and 100 are the same bound, in whatever order keys are."""
+    if isinstance(data, dict):
+        return sorted(([_canonical(key), _canonical(value)] for key, value in data.items()), key=json.dumps)
+    if isinstance(data, list | tuple):
+        return [_canonical(part) for part in data]
+    return int(data) if isinstance(data, float) and data.is_integer() else data
 
 
 def _hash_recoding(recoding: Recoding) -> str:
