@@ -48,7 +48,7 @@ def test_neighbors_inform_each_other_where_densities_are_smooth(shape: str) -> N
     distance, without_order, last = mean_errors(*count(values, edges))
 
     assert distance < 0.85 * without_order  # 0.71, 0.52 and 0.80
-    assert last < 4  # noise of 28 would leave 11
+    assert last < 5  # noise of 28 would leave 11
 
 
 def test_a_rough_histogram_is_hardly_worse_than_without_order() -> None:

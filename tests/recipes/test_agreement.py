@@ -2,8 +2,8 @@
 
 The table has what numbers have in practice: zeros, spikes, a top code at the end of a wide range, a long tail, heaped
 and missing values. Noise comes from seeds, so results are the same every time. Had it been drawn anew, a release would
-fail by chance about once in 250 times if errors are normal: some 200 counts are compared at 4.5 standard errors
-(0.15 %), the rows with the answers at 4.5 sampling errors, and at most 2 % may be beyond 3 (0.2 %).
+fail by chance about once in 250 times if errors are normal: some 150 counts are compared at 4.5 standard errors
+(0.1 %), the rows with the answers at 4.5 sampling errors, and at most 2 % may be beyond 3 (0.2 %).
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from dpsyn.inference.methods import (
 )
 
 if TYPE_CHECKING:
-    from dpsyn.inference.cell_counts import estimate_cell_counts
+    from dpsyn.inference.cell_counts import divide_into_ranges, estimate_cell_counts
     from dpsyn.inference.consistency import ConsistencyOptions, make_consistent
     from dpsyn.inference.empirical_bayes import posterior_mean_counts
     from dpsyn.inference.fit import (
@@ -66,6 +66,7 @@ _HOMES = {
     "Scores": "measurements",
     "combine_one_way": "fit",
     "describe_cells": "fit",
+    "divide_into_ranges": "cell_counts",
     "estimate_cell_counts": "cell_counts",
     "estimate_one_way": "fit",
     "estimate_row_count": "fit",
@@ -113,6 +114,7 @@ __all__ = [
     "Synthesis",
     "combine_one_way",
     "describe_cells",
+    "divide_into_ranges",
     "estimate_cell_counts",
     "estimate_one_way",
     "estimate_row_count",

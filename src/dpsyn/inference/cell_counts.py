@@ -31,21 +31,21 @@ CLEAR_SIGMAS = 4.0
 """A count this many standard deviations above an even spread is a spike of its own. Among a thousand cells, noise alone
 reaches it once in thirty histograms."""
 
-LIKELY_SIGMAS, MAX_SPIKES, SPIKE_ROUNDS = 2.5, 200, 2
+LIKELY_SIGMAS, MAX_SPIKES, SPIKE_ROUNDS = 2.0, 200, 2
 """The same for a value that is likely to be a spike; the maximum number of spikes of a histogram; and how often they
 are looked for, the second time by an estimate of the others without them."""
 
 DISPERSIONS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.5, 4.0)
 """The relative standard deviations of true counts from an even spread inside their parents that are tried."""
 
-COARSE_SIGMAS = 16.0
-"""A partition whose ranges hold so many standard deviations of their noise on average is left to the linear estimate;
-a finer one is smoothed."""
-
 HEAVY_SHARE, HEAVY_SIGMAS, MIN_PARTS = 1 / 10, 16.0, 8
 """A range that holds this share of the rows and so many standard deviations of the noise is divided before it is made
 non-negative, if it has at least so many parts: it is coarser than the noise demands, because cells were not finer when
 it was measured."""
+
+MAX_SHIFT, NOT_EMPTY_SIGMAS = 1.5, 0.5
+"""A count inside a range is moved toward what is expected by so many standard deviations at most, if at least so many
+are expected."""
 
 MAX_SLOPE = 3.0
 """The logarithm of a density changes by at most this much from the middle of a group to its edge."""
@@ -165,17 +165,13 @@ def _nested_ranges(histogram: Histogram, cells: Cells) -> list[Partition] | None
     """The partitions by which ordered counts are made non-negative, from coarse to fine.
 
     A coarse partition that is noisier than a finer one is left out: it says little more than the total. So is one that
-    crosses a finer one, and one that is much coarser than its noise demands. None if a partition has groups that are
-    not ranges of cells.
+    crosses a finer one. None if a partition has groups that are not ranges of cells.
     """
     kept = [histogram.partitions[0]]
     for partition in histogram.partitions[1:]:
         is_precise = partition.variance < 1.01 * min(finer.variance for finer in kept)
         if is_precise and is_union(partition.group_of, kept[-1].group_of):
             kept.append(partition)
-    rows = float(histogram.values.sum())
-    while len(kept) > 2 and rows / len(kept[-1].values) > COARSE_SIGMAS * math.sqrt(kept[-1].variance):
-        kept.pop()
     are_ranges = all(_are_ranges(partition.group_of[histogram.atom_of], cells.ordered) for partition in kept)
     return kept[::-1] if are_ranges else None
 
@@ -236,7 +232,7 @@ def _expect_inside(
     ranges = [partition.group_of[histogram.atom_of] for partition in partitions]
     parent_of, atom_of = ranges[0], histogram.atom_of
     if len(ranges) > 2:
-        parent_of = _divide_heavy(histogram, parent_of, ranges[1])
+        parent_of = _divide_heavy(histogram, parent_of, ranges[1], HEAVY_SHARE, MIN_PARTS, HEAVY_SIGMAS)
     values, stds = _sum_atoms(histogram, parent_of)
     inside = int(parent_of[cells.ordered - 1]) + 1
     widths = _sum_cells(cells.widths, parent_of)
@@ -285,13 +281,29 @@ def _find_spikes(partitions: Sequence[Partition], expected: _Expected, likely: N
     return spikes
 
 
-def _divide_heavy(histogram: Histogram, parent_of: Codes, part_of: Codes) -> Codes:
+def divide_into_ranges(histogram: Histogram, cells: Cells, max_share: float) -> Codes:
+    """The range of every cell: the ranges that are smoothed, divided where they hold more than a share of the rows.
+
+    Their sums are more precise than those of other ranges. Atoms, for cells without an order.
+    """
+    partitions = _nested_ranges(histogram, cells) if cells.ordered else None
+    if partitions is None:
+        return histogram.atom_of
+    range_of = partitions[0].group_of[histogram.atom_of]
+    for partition in partitions[1:]:
+        range_of = _divide_heavy(histogram, range_of, partition.group_of[histogram.atom_of], max_share, 2)
+    return range_of
+
+
+def _divide_heavy(
+    histogram: Histogram, parent_of: Codes, part_of: Codes, share: float, min_parts: int, min_sigmas: float = 0.0
+) -> Codes:
     """The ranges of cells, with those divided into their parts that hold far more than others."""
     values, _ = _sum_atoms(histogram, parent_of)
     _, stds = _sum_atoms(histogram, part_of)
     parts = np.bincount(parent_of[first_cells(part_of)])
-    enough = max(HEAVY_SHARE * max(float(values.sum()), 0.0), HEAVY_SIGMAS * float(np.median(stds)))
-    heavy = ((values >= enough) & (parts >= MIN_PARTS))[parent_of]
+    enough = max(share * max(float(values.sum()), 0.0), min_sigmas * float(np.median(stds)))
+    heavy = ((values >= enough) & (parts >= min_parts))[parent_of]
     labels = np.where(heavy, len(parts) + part_of, parent_of)
     return refine(labels, np.zeros(len(labels), np.int64))
 
@@ -370,7 +382,8 @@ def _spread_in_parents(values: Values, stds: Values, expected: Values, parents: 
     """Non-negative counts inside parents, whose sums are ``totals``.
 
     True counts differ from what is expected by a share that is the same for all, the one of the greatest likelihood;
-    each count is its posterior mean.
+    each count is its posterior mean. It is moved by a limited number of standard deviations (Efron and Morris 1972), so
+    that a value that is not like the others is not lost; the limit is high where hardly any rows are expected.
     """
     variances = stds**2
     lacking = totals - np.bincount(parents, values, len(totals))
@@ -380,7 +393,10 @@ def _spread_in_parents(values: Values, stds: Values, expected: Values, parents: 
     clear = deviations > CLEAR_SIGMAS * stds
     own = (_estimate_dispersion(deviations[~clear], stds[~clear], even[~clear]) * even) ** 2
     follows = np.where(clear, 1.0, own / (own + np.maximum(variances, 1e-12)))
-    return _keep_sums(even + follows * deviations, follows * variances, even, parents, totals)
+    counts = even + follows * deviations
+    near = np.where(even >= NOT_EMPTY_SIGMAS * stds, MAX_SHIFT, CLEAR_SIGMAS) * stds
+    limited = np.clip(counts, shifted - near, shifted + near)
+    return _keep_sums(limited, np.maximum(follows, limited != counts) * variances, even, parents, totals)
 
 
 def _estimate_dispersion(deviations: Values, stds: Values, expected: Values) -> float:

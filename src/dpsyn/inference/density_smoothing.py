@@ -47,6 +47,10 @@ FALLS = np.geomspace(1e-4, 0.8, 24)
 FALL_DISPERSION = 0.5
 """The relative standard deviation of a count in a tail from one that falls by a constant factor."""
 
+MAX_SHIFT = 1.5
+"""Smoothing moves a count by so many standard deviations at most: values that people prefer, such as 55 between 54
+and 56, may not be smooth although no single count shows it."""
+
 MAX_NEWTON_STEPS, STEP_TOLERANCE = 60, 0.02
 """The maximum number of Newton steps; they end when no logarithm moves by more than the second number, and no count by
 more than so many standard deviations of its noise."""
@@ -70,7 +74,8 @@ def estimate_ordered_counts(values: Values, stds: Values, widths: Values, total:
     total = max(float(values.sum()) if total is None else total, 0.0)
     clear = values >= CLEAR_SIGMAS * stds
     if not clear.any() or len(values) < MIN_RANGES:
-        return _keep_total(posterior_counts(values, float(np.median(stds)))[0], total, stds, clear)
+        counts, everywhere = posterior_counts(values, float(np.median(stds)))[0], np.ones(len(values), np.bool_)
+        return _keep_total(counts, total, stds, clear, everywhere)
     empty = _find_gaps(values, stds, clear)
     solid = np.flatnonzero(~empty)
     counts = np.zeros(len(values))
@@ -82,15 +87,23 @@ def estimate_ordered_counts(values: Values, stds: Values, widths: Values, total:
         right = _nearest_density(density, empty, spikes, range(stop, len(values)))
         part = slice(start, stop)
         counts[part] = _fall_off(values[part], stds[part], widths[part], left, right)
-    return _keep_total(counts, total, stds, clear)
+    return _keep_total(counts, total, stds, clear, ~empty)
 
 
-def _keep_total(counts: Values, total: float, stds: Values, clear: NDArray[np.bool_]) -> Values:
-    """The counts with a total: what they lack or exceed is shared by the clear ones, which it hardly moves."""
-    variances = np.where(clear, stds**2, 0.0)
-    if not clear.any():
-        return np.asarray(counts * (total / max(float(counts.sum()), 1e-12)), np.float64)
-    moved = np.maximum(counts + (total - float(counts.sum())) * variances / float(variances.sum()), 0.0)
+def _keep_total(
+    counts: Values, total: float, stds: Values, clear: NDArray[np.bool_], solid: NDArray[np.bool_]
+) -> Values:
+    """The counts with a total: what they lack or exceed is shared by those outside tails and gaps, by their variances.
+
+    A clear count moves by one standard deviation at most. What is left then is shared by the others in proportion.
+    """
+    shares = np.where(solid, stds**2, 0.0)
+    moved = np.maximum(counts + (total - float(counts.sum())) * shares / max(float(shares.sum()), 1e-12), 0.0)
+    moved = np.where(clear, np.clip(moved, counts - stds, counts + stds), moved)
+    for others in (solid & ~clear, ~clear, clear):
+        rest, sum_of_others = total - float(moved[~others].sum()), float(moved[others].sum())
+        if rest >= 0 and sum_of_others > 0:
+            return np.asarray(np.where(others, moved * (rest / sum_of_others), moved), np.float64)
     return np.asarray(moved * (total / max(float(moved.sum()), 1e-12)), np.float64)
 
 
@@ -114,7 +127,10 @@ def _estimate_solid(values: Values, stds: Values, widths: Values, solid: NDArray
         float((((counts - values[solid]) / stds[solid]) ** 2).sum()) + 2 * parameters
         for counts, parameters in ((smooth[solid], freedom), (apart, float(freedoms.sum())))
     ]
-    return smooth[solid] if risks[0] <= risks[1] else apart
+    if risks[0] > risks[1]:
+        return apart
+    near, measured = MAX_SHIFT * stds[solid], values[solid]
+    return np.asarray(np.maximum(np.clip(smooth[solid], measured - near, measured + near), 0.0), np.float64)
 
 
 def _smooth_runs(

@@ -61,8 +61,8 @@ def fit_model(
         progress: called with the current phase and the fraction done.
     """
     codec = Codec(schema)
-    combined = {} if tables else _combine_one_ways(releases, recoding, codec)
-    estimates = list(tables) or [*combined.values(), *_project_marginals(releases, recoding, combined)]
+    combined, further = ({}, []) if tables else _combine_one_ways(releases, recoding, codec)
+    estimates = list(tables) or [*combined.values(), *further, *_project_marginals(releases, recoding, combined)]
     missing = set(recoding.names) - {name for estimate in estimates for name in estimate.clique}
     constant = {c.name for c in recoding.columns if c.size == 1} & missing if estimates else set()
     missing -= constant
@@ -99,26 +99,57 @@ def _estimate_ordered_cells(
     codec: Codec, recoding: Recoding, releases: Sequence[Release], rows: float
 ) -> dict[str, NDArray[np.float64]]:
     """Counts of the cells of numbers and dates that have one-way marginals, by ``cell_counts``."""
-    fine, counts = Recoding.fine(codec), {}
+    counts = {}
     for index, attribute in enumerate(codec.attributes):
         if isinstance(attribute, Ranged) and index not in recoding.difference_codings:
-            evidence = _one_way_evidence(fine, index, releases)
+            evidence, _ = _ordered_evidence(codec, recoding, index, releases)
             if evidence:
                 cells = describe_cells(attribute)
                 counts[attribute.name] = estimate_cell_counts(_combine_evidence(evidence), cells, rows)
     return counts
 
 
-def _combine_one_ways(releases: Sequence[Release], recoding: Recoding, codec: Codec) -> dict[str, Estimate]:
-    """The one-way tables of attributes that were measured at several resolutions, and of all numbers and dates."""
-    combined = {}
+def _ordered_evidence(
+    codec: Codec, recoding: Recoding, index: int, releases: Sequence[Release]
+) -> tuple[list[tuple[Grouping, Estimate]], list[Estimate]]:
+    """The one-way evidence about a number or date, and that over the codes of the model, which stays apart.
+
+    These codes follow from the other evidence. They are coarser than its noise demands, and their counts are those of
+    the model as they are. Bins belong to the other evidence.
+    """
+    evidence = _one_way_evidence(Recoding.fine(codec), index, releases)
+    column = next(column for column in recoding.columns if index in column.sources)
+    if not _is_plain(column) or np.array_equal(column.tables[0], codec.groupings[index].group_of):
+        return evidence, []
+    in_codes = [np.array_equal(grouping.group_of, column.tables[0]) for grouping, _ in evidence]
+    if all(in_codes):
+        return evidence, []
+    apart = [
+        replace(estimate, clique=(column.name,))
+        for (_, estimate), is_apart in zip(evidence, in_codes, strict=True)
+        if is_apart
+    ]
+    return [pair for pair, is_apart in zip(evidence, in_codes, strict=True) if not is_apart], apart
+
+
+def _combine_one_ways(
+    releases: Sequence[Release], recoding: Recoding, codec: Codec
+) -> tuple[dict[str, Estimate], list[Estimate]]:
+    """The one-way tables of attributes that were measured at several resolutions, and of all numbers and dates.
+
+    Second, further tables of numbers and dates, which were measured over the codes of the model.
+    """
+    combined, further = {}, []
     for column in recoding.columns:
-        estimate = _combine_resolutions(releases, recoding, column.name)
-        if estimate is None and _is_plain(column) and isinstance(codec.attributes[column.sources[0]], Ranged):
-            estimate = _estimate_by_first_codes(releases, codec, column)
+        if _is_plain(column) and isinstance(codec.attributes[column.sources[0]], Ranged):
+            evidence, apart = _ordered_evidence(codec, recoding, column.sources[0], releases)
+            estimate = _sum_histogram(_combine_evidence(evidence), column) if evidence else None
+            further += apart
+        else:
+            estimate = _combine_resolutions(releases, recoding, column.name)
         if estimate is not None:
             combined[column.name] = estimate
-    return combined
+    return combined, further
 
 
 def _sum_over_codes(
@@ -138,15 +169,8 @@ def _is_plain(column: RecodedColumn) -> bool:
     return len(column.sources) == 1 and column.merged is None and not column.difference_codings
 
 
-def _estimate_by_first_codes(releases: Sequence[Release], codec: Codec, column: RecodedColumn) -> Estimate | None:
-    """The linear estimate of a column, where a measured range that crosses codes counts for its first one.
-
-    Its total and its mean variance are what matters. None if there is no one-way marginal.
-    """
-    evidence = one_way_evidence(releases, codec.domain, codec.names[column.sources[0]])
-    if not evidence:
-        return None
-    histogram = _combine_evidence(evidence)
+def _sum_histogram(histogram: Histogram, column: RecodedColumn) -> Estimate:
+    """The linear estimate of a column, where a measured range that crosses codes counts for its first one."""
     first_code = np.full(len(histogram.values), column.size)
     np.minimum.at(first_code, histogram.atom_of, column.tables[0])
     codes, group = np.unique(first_code, return_inverse=True)
@@ -163,27 +187,15 @@ def _project_marginals(releases: Sequence[Release], recoding: Recoding, combined
         if len(marginal.clique) > 1
         else project_to_recoding(marginal, source, recoding)
         for source, marginal in iterate_marginals(releases)
-        if len(marginal.clique) > 1
-        or marginal.clique[0] not in combined
-        or _crosses_others(releases, source, marginal.clique[0])
+        if len(marginal.clique) > 1 or marginal.clique[0] not in combined
     ]
     return [estimate for estimate in projected if estimate is not None]
 
 
-def _crosses_others(releases: Sequence[Release], recoding: Recoding, name: str) -> bool:
-    """Whether a column is measured over groups that cross those of other one-way marginals, and so is not combined."""
-    column = recoding.columns[recoding.index_of(name)]
-    if not _is_plain(column):
-        return False
-    fine = Recoding.fine_of(recoding.origin)
-    histogram = _combine_evidence(_one_way_evidence(fine, column.sources[0], releases))
-    return any(np.array_equal(column.tables[0], group_of) for group_of in histogram.crossing)
-
-
 def find_unmeasured(schema: Schema, recoding: Recoding, releases: Sequence[Release]) -> set[str]:
     """The attributes of a recoding that no marginal of the releases has at its resolution."""
-    combined = _combine_one_ways(releases, recoding, Codec(schema))
-    estimates = [*combined.values(), *_project_marginals(releases, recoding, combined)]
+    combined, further = _combine_one_ways(releases, recoding, Codec(schema))
+    estimates = [*combined.values(), *further, *_project_marginals(releases, recoding, combined)]
     return set(recoding.names) - {name for one in estimates for name in one.clique if name not in one.levels}
 
 

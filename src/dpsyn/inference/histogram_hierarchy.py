@@ -88,15 +88,12 @@ class Histogram:
         spread: where the estimate's covariance comes from: levels of nested groups, atoms first; or, if measured
             partitions cross, the covariance matrix itself.
         partitions: the measured partitions of atoms, the finest first.
-        crossing: measured partitions, as the group of every cell, that cross others; only what they have in common with
-            these is in the estimate.
     """
 
     atom_of: Codes
     values: Values
     spread: tuple[TreeLevel, ...] | Values
     partitions: tuple[Partition, ...]
-    crossing: tuple[Codes, ...] = ()
 
     def sums(self, group_of: Codes) -> tuple[Values, Values] | None:
         """The estimated counts of groups of atoms, given the group of every cell, and their variances.
@@ -185,7 +182,7 @@ def combine_counts(evidence: Sequence[GroupCounts]) -> Histogram:
         atom_of = functools.reduce(refine, [counts.group_of for counts in averaged])
         if int(atom_of.max()) < MAX_COMBINED_ATOMS:
             return _combine_crossing(averaged, atom_of)
-    return _combine_tree(_merge_to_unions(chain, crossing), tuple(counts.group_of for counts in crossing))
+    return _combine_tree(_merge_to_unions(chain, crossing))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -250,7 +247,7 @@ def _join(one: Codes, other: Codes) -> Codes:
     return refine(group_of, np.zeros(len(group_of), np.int64))
 
 
-def _combine_tree(chain: Sequence[_NestedCounts], crossing: tuple[Codes, ...]) -> Histogram:
+def _combine_tree(chain: Sequence[_NestedCounts]) -> Histogram:
     """Least squares on nested partitions: estimates from below, then what parents know from above."""
     finest = chain[0]
     first_cell = first_cells(finest.group_of)
@@ -277,7 +274,7 @@ def _combine_tree(chain: Sequence[_NestedCounts], crossing: tuple[Codes, ...]) -
     partitions = tuple(
         Partition(counts.group_of[first_cell], counts.values, float(counts.variances.mean())) for counts in chain
     )
-    return Histogram(finest.group_of, as_floats(values), (*levels, top), partitions, crossing)
+    return Histogram(finest.group_of, as_floats(values), (*levels, top), partitions)
 
 
 def _combine_crossing(averaged: Sequence[GroupCounts], atom_of: Codes) -> Histogram:

@@ -18,6 +18,7 @@ from dpsyn.inference import (
     Release,
     combine_one_way,
     describe_cells,
+    divide_into_ranges,
     estimate_cell_counts,
     estimate_one_way,
     estimate_row_count,
@@ -200,16 +201,18 @@ def divide_by_mass(
         attribute = codec.attributes[column.sources[0]]
         if len(column.sources) > 1 or column.difference_codings or not isinstance(attribute, Ranged):
             continue
-        histogram = combine_one_way(releases, codec.domain, attribute.name)
-        weights = Grouping(histogram.atom_of).sums(estimate_cell_counts(histogram, describe_cells(attribute)))
-        apart = [int(histogram.atom_of[-1])] if attribute.has_missing else []
+        histogram, cells = combine_one_way(releases, codec.domain, attribute.name), describe_cells(attribute)
+        ranges = Grouping(divide_into_ranges(histogram, cells, 1 / MAX_LEVEL_CODES))
+        weights = ranges.sums(estimate_cell_counts(histogram, cells))
+        apart = [ranges.size - 1] if attribute.has_missing else []
         codes = equal_mass_levels(weights, MAX_LEVEL_CODES, apart=apart).codes
-        variance = float(histogram.sum_atoms(codes.group_of)[1].mean())
+        sums = histogram.sums(codes.group_of[ranges.group_of])
+        variance = float(sums[1].mean()) if sums else 0.0
         finest[column.name] = Estimate((column.name,), codes.sums(weights), variance)
         std = math.sqrt(variance)
         found = equal_mass_levels(weights, MAX_LEVEL_CODES, apart=apart, min_mass=LEVEL_SIGMAS * std)
         levels[column.name] = found
-        divided = replace(column, tables=(found.codes.group_of[histogram.atom_of],))
+        divided = replace(column, tables=(found.codes.group_of[ranges.group_of],))
         recoding = replace(recoding, columns=(*recoding.columns[:index], divided, *recoding.columns[index + 1 :]))
     return recoding, {name: found for name, found in levels.items() if len(found.groups) > 1}, finest
 
