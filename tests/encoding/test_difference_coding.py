@@ -108,9 +108,13 @@ def test_columns_with_different_difference_codings_are_not_equivalent() -> None:
 
 def test_an_anchor_that_is_stored_as_a_difference_is_refused() -> None:
     identity = DifferenceCoding(0, np.arange(10) % 8, 8)
+    both = Recoding.fine(CODEC).code_differences({1: identity, 0: DifferenceCoding(1, np.zeros(9, np.int64), 10)})
 
     with pytest.raises(InternalError, match="itself stored as a difference"):
-        Recoding.fine(CODEC).code_differences({1: identity, 0: DifferenceCoding(1, np.zeros(9, np.int64), 10)})
+        both.require_decodable()
+    weights = [np.ones(size) for _, size in both.origin]
+    with pytest.raises(InternalError, match="itself stored as a difference"):
+        both.expand(np.zeros((1, len(both.names)), np.int64), weights, np.random.default_rng(0))
 
 
 def test_expected_codes_must_be_codes_of_the_attribute() -> None:

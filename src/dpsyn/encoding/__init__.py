@@ -45,7 +45,13 @@ from dpsyn.encoding.column_codecs import (
     column_codec_for,
     narrowest_dtype,
 )
-from dpsyn.encoding.difference_coding import DifferenceCoding, expect_equal, group_differences, learn_mapping
+from dpsyn.encoding.difference_coding import (
+    DifferenceCoding,
+    expect_equal,
+    expect_same_value,
+    group_differences,
+    learn_mapping,
+)
 from dpsyn.encoding.levels import Levels, equal_mass_levels
 from dpsyn.encoding.projection import are_equivalent, project_to_levels, project_to_recoding
 from dpsyn.encoding.recoding import RecodedColumn, Recoding
@@ -76,6 +82,7 @@ __all__ = [
     "contingency_table",
     "equal_mass_levels",
     "expect_equal",
+    "expect_same_value",
     "group_differences",
     "learn_mapping",
     "merge_rare_values",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpsyn.encoding.binning import Grouping
 from dpsyn.errors import InternalError, SchemaError
-from dpsyn.schema import Attribute, Datetime, Ranged, Real, Time
+from dpsyn.schema import Attribute, Categorical, Datetime, Ranged, Real, Time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,6 +80,25 @@ def expect_equal(attribute: Attribute, anchor: Attribute, anchor_index: int) -> 
     return DifferenceCoding(
         anchor_index, np.append(expected, [0] * anchor.has_missing).astype(np.int64), attribute.proper_cells
     )
+
+
+def expect_same_value(attribute: Attribute, anchor: Attribute, anchor_index: int) -> DifferenceCoding | None:
+    """The same for any two attributes; None if they are not of one kind, or their lists of values differ.
+
+    A list may go on where the other one ends: what only the attribute has is stored unchanged, like missing; for what
+    only the anchor has, the first code is expected.
+    """
+    if isinstance(attribute, Ranged) and isinstance(anchor, Ranged):
+        same = _scale(attribute) == _scale(anchor)
+        return expect_equal(attribute, anchor, anchor_index) if same else None
+    if not (isinstance(attribute, Categorical) and isinstance(anchor, Categorical)):
+        return None
+    shared = min(attribute.proper_cells, anchor.proper_cells)
+    if attribute.all_values()[:shared] != anchor.all_values()[:shared]:
+        return None
+    expected = np.zeros(anchor.cells, np.int64)
+    expected[:shared] = np.arange(shared)
+    return DifferenceCoding(anchor_index, expected, shared)
 
 
 def _expected_cells(attribute: Ranged, anchor: Ranged) -> NDArray[np.int64]:

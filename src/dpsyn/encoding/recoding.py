@@ -9,7 +9,7 @@ tables, so every engine can apply it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -131,12 +131,23 @@ class Recoding:
             for source, table in zip(column.sources, column.tables, strict=True):
                 if not 0 <= source < len(self.origin) or len(table) != self.origin[source][1]:
                     raise InternalError(f"the recoding of {column.name!r} was made for another schema")
+            for source, coding in zip(column.sources, column.difference_codings, strict=False):
+                fits = coding is None or (
+                    0 <= coding.anchor < len(self.origin)
+                    and len(coding.expected_codes) == self.origin[coding.anchor][1]
+                    and coding.modulus <= self.origin[source][1]
+                )
+                if not fits:
+                    raise InternalError(
+                        f"the difference coding of {self.origin[source][0]!r} was made for another schema"
+                    )
+
+    def require_decodable(self) -> None:
+        """Refuse a recoding from whose codes no rows can be made: an anchor must be coded by its own values."""
         codings = self.difference_codings
         for source, coding in codings.items():
             if coding.anchor in codings or coding.anchor == source:
                 raise InternalError(f"the anchor of {self.origin[source][0]!r} is itself stored as a difference")
-            if len(coding.expected_codes) != self.origin[coding.anchor][1] or coding.modulus > self.origin[source][1]:
-                raise InternalError(f"the difference coding of {self.origin[source][0]!r} was made for another schema")
 
     @classmethod
     def fine(cls, codec: Codec) -> Recoding:
@@ -190,6 +201,11 @@ class Recoding:
             for c in self.columns
         )
         return replace(self, columns=columns)
+
+    def without(self, sources: Container[int]) -> Recoding:
+        """The same recoding without the columns that depend on some fine attributes."""
+        kept = tuple(column for column in self.columns if not any(source in sources for source in column.sources))
+        return replace(self, columns=kept)
 
     def refine(self, cell_of: Mapping[str, NDArray[np.int64]], origin: tuple[tuple[str, int], ...]) -> Recoding:
         """The same codes as functions of finer cells.
@@ -257,6 +273,7 @@ class Recoding:
             for source, cells in zip(column.sources, samples, strict=True):
                 fine[:, source] = cells
                 unassigned.discard(source)
+        self.require_decodable()
         if unassigned:
             raise InternalError(f"{self.origin[min(unassigned)][0]!r} is not in the recoding, so it has no codes")
         for source, coding in self.difference_codings.items():

@@ -232,6 +232,7 @@ class Model:
     synthesis: Synthesis = DEFAULT_SYNTHESIS
 
     def __post_init__(self) -> None:
+        self.recoding.require_decodable()
         sizes = dict(zip(self.recoding.names, self.recoding.sizes, strict=True))
         for table in self.tables:
             known = dict(zip(table.clique, table.values.shape, strict=True))

@@ -75,11 +75,11 @@ def measure_bins(table: PrivateTable, rhos: Mapping[str, Fraction]) -> tuple[Pri
     Privacy: spends the sum of ``rhos``.
     """
     table = table.recode(initial_recoding(table.schema))
-    column_rho = _sum_over_columns(table.recoding, rhos)
+    column_rho = sum_over_columns(table.recoding, rhos)
     return table, MeasurementRound(table.recoding, tuple(table.measure(list(column_rho), list(column_rho.values()))))
 
 
-def _sum_over_columns(recoding: Recoding, rhos: Mapping[str, Fraction]) -> dict[Clique, Fraction]:
+def sum_over_columns(recoding: Recoding, rhos: Mapping[str, Fraction]) -> dict[Clique, Fraction]:
     """The ρ of each column: the sum of those of its attributes."""
     names = [name for name, _ in recoding.origin]
     return {(c.name,): sum((rhos[names[source]] for source in c.sources), Fraction(0)) for c in recoding.columns}
@@ -136,7 +136,7 @@ def _measure_groups(
     recoding = initial_recoding(table.schema)
     columns = tuple(replace(c, tables=(groups[c.name],)) if c.name in groups else c for c in recoding.columns)
     recoding = Recoding(columns, recoding.origin)
-    column_rho = _sum_over_columns(recoding, rhos)
+    column_rho = sum_over_columns(recoding, rhos)
     marginals = table.recode(recoding).measure(list(column_rho), list(column_rho.values()))
     return (*rounds, MeasurementRound(recoding, tuple(marginals))), groups
 

@@ -29,6 +29,7 @@ from dpsyn.recipes.adaptive_selection import (
     select_and_measure,
     split_rho,
 )
+from dpsyn.recipes.anchors import DIFFERENCE_SHARE, find_anchors, keep_anchors, may_agree, measure_differences
 from dpsyn.recipes.base import Measurements, Recipe
 from dpsyn.recipes.one_way import (
     BIN_SHARE,
@@ -49,6 +50,7 @@ class DPSyn(Recipe):
     """The default recipe: measure the marginals that are worth their noise, as scores against a model show.
 
     1. One-way marginals, with a part of the budget that follows from the noise they would have.
+       Long lists and numbers that nearly always agree with another one are measured as differences from it.
     2. Rare values are merged; numbers and dates are divided into codes of about equal mass.
     3. All pairs are scored by their distance from a model of what is known so far (sensitivity 1). What the scores
        predict decides how much more is spent on one-way marginals, and which pairs are measured at which level. Then
@@ -111,15 +113,29 @@ class DPSyn(Recipe):
         share = _one_way_share(table, rounds)
         share = share if self.target is None else min(share, MAX_SHARE_WITH_TARGET)
         only_one_way = share > self.max_one_way_share
+        kept = () if self.target is None else (self.target,)
+        if previous is not None:
+            table = table.recode(keep_anchors(table.recoding, previous.model.recoding))
+        elif not finer:
+            table, rounds, spent = find_anchors(table, rounds, table.budget.rho, kept=kept)
+            rest -= spent
         more = 1.0 if only_one_way else max(0.0, share - initial_share) / (1 - initial_share)
+        more = max(more, DIFFERENCE_SHARE if table.recoding.difference_codings else 0.0)
         second, rest = split_rho(rest, more)
         if second:
             table, rounds = refine_one_way(table, rounds, second, divide_cells=previous is None)
+        again = (rounds[-3].recoding, rounds[-1].recoding) if second and finer else ()
+        if finer and previous is None and not only_one_way:  # their cells are final now
+            table, rounds, spent = find_anchors(table, rounds, table.budget.rho, kept=kept)
+            rest -= spent
+            if table.recoding.difference_codings:
+                part, rest = split_rho(rest, DIFFERENCE_SHARE)
+                rounds = measure_differences(table, rounds, part)
+                again = tuple(recoding.without(table.recoding.difference_codings) for recoding in again)
         row_count = table.public_row_count()
         if only_one_way:
             recoding = previous.model.recoding if previous else divide_by_mass(table, rounds, table.recoding)[0]
             return Measurements(schema=table.schema, recoding=recoding, rounds=rounds, row_count=row_count)
-        again = (rounds[-3].recoding, rounds[-1].recoding) if second and finer else ()
         recoding, _ = recode_rare_values(table, rounds, previous, rare_sigmas=self.rare_sigmas)
         recoding, levels, finest = (recoding, {}, {}) if previous else divide_by_mass(table, rounds, recoding)
         table = table.recode(recoding)  # merged values stay possible, however rare
@@ -134,8 +150,11 @@ class DPSyn(Recipe):
         )
 
     def max_passes(self, schema: Schema) -> int:
-        """One-way marginals in up to four rounds, two rounds of scores and of marginals, and the public row count."""
-        return count_selection_passes(schema, self.selection)
+        """One-way marginals in up to four rounds, two rounds of scores and of marginals, and the public row count.
+
+        Two more count rows that agree, and differences, where attributes have the same values.
+        """
+        return count_selection_passes(schema, self.selection) + 2 * may_agree(schema)
 
     def max_reopenings(self, schema: Schema) -> int:
         """Two, if cells of numbers and dates may be divided where many rows are."""

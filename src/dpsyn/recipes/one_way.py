@@ -25,7 +25,8 @@ from dpsyn.inference import (
 )
 from dpsyn.marginals import Clique, Estimate
 from dpsyn.private import MAX_COUNTED_CELLS, PrivateTable, ReleaseLimits, initial_recoding
-from dpsyn.recipes.adaptive_grid import finer_attributes, measure_bins, refine_bins
+from dpsyn.recipes.adaptive_grid import finer_attributes, measure_bins, refine_bins, sum_over_columns
+from dpsyn.recipes.anchors import favor_anchors
 from dpsyn.schema import Open, Ranged, Schema
 
 RARE_SIGMAS = 3.0
@@ -123,11 +124,12 @@ def refine_one_way(
     Privacy: spends ``rho``.
     """
     finer = finer_attributes(table.schema)
-    if not finer:
-        table, more = measure_one_way(table, rho)
-        return table, (*rounds, *more)
     names = [attribute.name for attribute in table.schema.modeled_attributes]
     rhos = dict(zip(names, split_exactly(rho, [2 if name in finer else 1 for name in names]), strict=True))
+    if not finer:
+        column_rho = sum_over_columns(table.recoding, favor_anchors(rhos, table.recoding))
+        marginals = table.measure(list(column_rho), list(column_rho.values()))
+        return table, (*rounds, MeasurementRound(table.recoding, tuple(marginals)))
     return refine_bins(table, rounds, rhos, divide_cells=divide_cells)
 
 
