@@ -1,4 +1,6 @@
-"""Levels: the values of an ordered attribute in nested groups of about equal mass, from two groups to many.
+"""Levels: the values of an attribute in nested groups, from a few to many.
+
+Those of an ordered attribute are ranges of about equal mass; a long list may have those of a public hierarchy.
 
 A table of several attributes is measured at the level that its noise supports. All tables of a model are sums over the
 codes of the finest level, because levels are nested: each level divides one group of the level before.
@@ -26,10 +28,12 @@ class Levels:
     Attributes:
         codes: the code of every cell: its group at the finest level.
         groups: for each level, the group of every code; the coarsest level first, the finest last.
+        ordered: whether groups are ranges of about equal mass; those of a list follow a public hierarchy.
     """
 
     codes: Grouping
     groups: tuple[Grouping, ...]
+    ordered: bool = True
 
     @property
     def sizes(self) -> tuple[int, ...]:

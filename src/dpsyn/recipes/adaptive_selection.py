@@ -164,10 +164,11 @@ def select_and_measure(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Scored:
-    """Cliques with the model's predictions and their scores."""
+    """Cliques with the model's predictions, their scores, and the part of these that hierarchies of lists show."""
 
     predictions: Sequence[PredictedTable]
     scores: Counts
+    by_hierarchy: Mapping[Clique, float]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -225,7 +226,7 @@ class _Selection:
         screened = {*with_target} - {*triples}
         score_rho, rho = split_rho(rho, self.options.score_share if cliques else 0.0)
         predictions = predict_tables(self.measurements, self.previous, cliques, self._resolution)
-        measurements, scores = score_cliques(
+        measurements, scores, by_hierarchy = score_cliques(
             self.table,
             self.measurements,
             predictions,
@@ -235,7 +236,7 @@ class _Selection:
             self._target,
             screened,
         )
-        return self._with(measurements), _Scored(predictions, scores), rho
+        return self._with(measurements), _Scored(predictions, scores, by_hierarchy), rho
 
     def candidates(self, scored: _Scored, rho: Fraction) -> Candidates:
         """The candidates of scored cliques."""
@@ -245,6 +246,7 @@ class _Selection:
             scored.predictions,
             scored.scores,
             rho,
+            by_hierarchy=scored.by_hierarchy,
             resolution=self._resolution,
             one_way=OneWayErrors.of(self._releases, self.table.recoding, rows, self.prepared.finest),
             weights=self._weights,

@@ -112,6 +112,7 @@ class Candidates:
         scores: Counts,
         rho: Fraction,
         *,
+        by_hierarchy: Mapping[Clique, float],
         resolution: Resolution,
         one_way: OneWayErrors,
         weights: Mapping[str, float],
@@ -119,7 +120,10 @@ class Candidates:
         merging: MergeLimits,
         is_allowed: IsAllowed,
     ) -> Candidates:
-        """The candidates of some cliques, given the score of each clique and the model's table of it."""
+        """The candidates of some cliques, given the score of each clique and the model's table of it.
+
+        ``by_hierarchy`` has the part of the score that a pair shows at the coarser level of a list.
+        """
         entries = [
             (number, predicted, groups)
             for number, predicted in enumerate(predictions)
@@ -127,7 +131,7 @@ class Candidates:
             for groups in resolution.options(predicted.clique)
         ]
         distances = np.array([scores[number] for number, _, _ in entries])
-        kept = np.array([_kept_share(resolution, predicted.clique, groups) for _, predicted, groups in entries])
+        kept = np.array([_kept_share(resolution, p.clique, groups, by_hierarchy) for _, p, groups in entries])
         tables = [predicted.at(groups) for _, predicted, groups in entries]
         cliques = [predicted.clique for _, predicted, _ in entries]
         importance = np.array([clique_weight(clique, weights) for clique in cliques])
@@ -242,11 +246,11 @@ def clique_weight(clique: Clique, weights: Mapping[str, float]) -> float:
     return math.prod(weights.get(name, 1.0) for name in clique)
 
 
-def _kept_share(resolution: Resolution, clique: Clique, groups: Groups) -> float:
+def _kept_share(resolution: Resolution, clique: Clique, groups: Groups, by_hierarchy: Mapping[Clique, float]) -> float:
     """The part of a clique's distance that it shows at a level.
 
     Of larger tables than pairs, at most all is shown that was seen at the level at which they were scored.
     """
     if len(clique) < 3:
-        return resolution.kept_share(groups)
+        return resolution.kept_share(groups, by_hierarchy.get(clique, 1.0))
     return min(1.0, resolution.kept_share(groups) / resolution.kept_share(resolution.scored(clique)))

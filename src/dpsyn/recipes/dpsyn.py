@@ -12,8 +12,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpsyn.encoding import Levels
 from dpsyn.errors import UserError
 from dpsyn.inference import MeasurementRound, PreviousReleases, Release, estimate_one_way, estimate_row_count
+from dpsyn.marginals import Estimate
 from dpsyn.options import check_options
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, ignore_progress
@@ -34,6 +36,7 @@ from dpsyn.recipes.base import Measurements, Recipe
 from dpsyn.recipes.one_way import (
     BIN_SHARE,
     RARE_SIGMAS,
+    divide_by_hierarchy,
     divide_by_mass,
     recode_rare_values,
     refine_one_way,
@@ -137,7 +140,12 @@ class DPSyn(Recipe):
             recoding = previous.model.recoding if previous else divide_by_mass(table, rounds, table.recoding)[0]
             return Measurements(schema=table.schema, recoding=recoding, rounds=rounds, row_count=row_count)
         recoding, _ = recode_rare_values(table, rounds, previous, rare_sigmas=self.rare_sigmas)
-        recoding, levels, finest = (recoding, {}, {}) if previous else divide_by_mass(table, rounds, recoding)
+        levels: dict[str, Levels] = {}
+        finest: dict[str, Estimate] = {}
+        if previous is None:
+            recoding, of_lists = divide_by_hierarchy(table, rounds, recoding, rare_sigmas=self.rare_sigmas)
+            recoding, levels, finest = divide_by_mass(table, rounds, recoding)
+            levels |= of_lists
         table = table.recode(recoding)  # merged values stay possible, however rare
         measurements = Measurements(schema=table.schema, recoding=recoding, rounds=rounds, row_count=row_count)
         return select_and_measure(

@@ -27,7 +27,7 @@ from dpsyn.marginals import Clique, Estimate
 from dpsyn.private import MAX_COUNTED_CELLS, PrivateTable, ReleaseLimits, initial_recoding
 from dpsyn.recipes.adaptive_grid import finer_attributes, measure_bins, refine_bins, sum_over_columns
 from dpsyn.recipes.anchors import favor_anchors
-from dpsyn.schema import Open, Ranged, Schema
+from dpsyn.schema import Open, Ranged, Schema, derived_cells
 
 RARE_SIGMAS = 3.0
 """Values with a noisy count below this many standard deviations are merged (PrivSyn, section 4.3)."""
@@ -217,6 +217,45 @@ def divide_by_mass(
         divided = replace(column, tables=(found.codes.group_of[ranges.group_of],))
         recoding = replace(recoding, columns=(*recoding.columns[:index], divided, *recoding.columns[index + 1 :]))
     return recoding, {name: found for name, found in levels.items() if len(found.groups) > 1}, finest
+
+
+MAX_PLAIN_VALUES = 32
+"""Lists of at most so many values need no levels: their pairs have about 1 000 cells."""
+
+
+def divide_by_hierarchy(
+    table: PrivateTable, rounds: tuple[MeasurementRound, ...], recoding: Recoding, *, rare_sigmas: float
+) -> tuple[Recoding, dict[str, Levels]]:
+    """Give long lists the levels of a public hierarchy: an attribute that the schema derives from them.
+
+    A list of zip codes from which the state is derived is measured with other attributes by states where noise drowns
+    single codes. Rare values are merged inside their group, so that levels are nested. Returns the recoding, and the
+    levels of attributes with several.
+    """
+    releases, levels = [Release(rounds)], {}
+    max_values = math.isqrt(min(table.limits.max_marginal_cells, table.noisy_values_left // 4))
+    for derive in table.schema.derive:
+        index = recoding.names.index(derive.source) if derive.source in recoding.names else None
+        column = None if index is None else table.recoding.columns[index]
+        if index is None or column is None or len(column.sources) > 1 or column.difference_codings:
+            continue
+        if isinstance(table.schema[derive.source], Ranged) or column.size <= MAX_PLAIN_VALUES or column.name in levels:
+            continue
+        _, group_of = np.unique(derived_cells(table.schema, derive), return_inverse=True)
+        one_way = estimate_one_way(releases, table.recoding, column.name)
+        order = np.argsort(-one_way.values, kind="stable")[:max_values]
+        frequent = np.zeros(column.size, np.bool_)
+        frequent[order] = one_way.values[order] >= rare_sigmas * math.sqrt(one_way.variance)
+        own = np.where(frequent, np.arange(1, column.size + 1), 0)  # 0: the rare values of the group
+        codes = np.unique(group_of * (column.size + 1) + own, return_inverse=True)[1].astype(np.int64)
+        group_of_code = np.zeros(int(codes.max()) + 1, np.int64)
+        group_of_code[codes] = group_of
+        if 1 < int(group_of.max()) + 1 < len(group_of_code):
+            every = Grouping(np.arange(len(group_of_code)))
+            levels[column.name] = Levels(Grouping(codes), (Grouping(group_of_code), every), ordered=False)
+            divided = column.regroup(Grouping(codes))
+            recoding = replace(recoding, columns=(*recoding.columns[:index], divided, *recoding.columns[index + 1 :]))
+    return recoding, levels
 
 
 def measurable_pairs(table: PrivateTable) -> list[Clique]:

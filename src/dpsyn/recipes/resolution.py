@@ -64,8 +64,20 @@ class Resolution:
         return groups
 
     def scored(self, clique: Clique) -> Groups:
-        """The groups of a clique's attributes by which it is scored."""
-        return self._at_most(clique, max(2, round(SCORED_GROUPS ** (2 / max(2, len(clique))))))
+        """The groups of a clique's attributes by which it is scored; pairs by all codes of a list."""
+        groups = self._at_most(clique, max(2, round(SCORED_GROUPS ** (2 / max(2, len(clique))))))
+        return groups if len(clique) > 2 else {**groups, **{n: self.levels[n].groups[-1] for n in self._lists(clique)}}
+
+    def scored_by_hierarchy(self, clique: Clique) -> Groups | None:
+        """The groups by which a pair is scored once more if it holds a list that has levels, to see what they lose."""
+        lists = self._lists(clique)
+        if len(clique) > 2 or not lists:
+            return None
+        return {**self.scored(clique), **{name: self.levels[name].groups[0] for name in lists}}
+
+    def _lists(self, clique: Clique) -> list[str]:
+        """The attributes of a clique whose levels are those of a hierarchy."""
+        return [name for name in clique if name in self.levels and not self.levels[name].ordered]
 
     def options(self, clique: Clique) -> list[Groups]:
         """All levels at which a clique may be measured; those of its attributes have similar numbers of groups."""
@@ -77,12 +89,12 @@ class Resolution:
             }
             return [groups for groups in every.values() if self.count_cells(clique, groups) <= self.max_cells]
         choices = [[(name, level) for level in self.levels[name].groups] for name in names]
-        return [
-            dict(choice)
-            for choice in product(*choices)
-            if max((level.size for _, level in choice), default=1)
-            <= MAX_LEVEL_RATIO * min((level.size for _, level in choice), default=1)
-        ]
+        return [dict(choice) for choice in product(*choices) if self._is_balanced(dict(choice))]
+
+    def _is_balanced(self, groups: Groups) -> bool:
+        """Whether numbers of groups are similar; those of lists follow from a hierarchy, and may be any."""
+        sizes = [level.size for name, level in groups.items() if self.levels[name].ordered]
+        return max(sizes, default=1) <= MAX_LEVEL_RATIO * min(sizes, default=1)
 
     def _at_most(self, clique: Clique, size: int) -> Groups:
         return {name: self.levels[name].at_most(size) for name in clique if name in self.levels}
@@ -91,9 +103,14 @@ class Resolution:
         """The number of cells of a table at these levels."""
         return math.prod([groups[name].size if name in groups else self.sizes[name] for name in clique])
 
-    def kept_share(self, groups: Groups) -> float:
-        """The part of a table's distance from the model that it shows at these levels."""
-        return math.prod([1 - math.pow(level.size, -LEVEL_POWER) for level in groups.values()])
+    def kept_share(self, groups: Groups, by_hierarchy: float = 1.0) -> float:
+        """The part of a table's distance from the model that it shows at these levels.
+
+        ``by_hierarchy`` is the part that a coarser level of a list shows, which was scored.
+        """
+        ordered = [level for name, level in groups.items() if self.levels[name].ordered]
+        coarse = any(name in self._lists(tuple(groups)) for name in self.coarser(groups))
+        return math.prod([1 - math.pow(g.size, -LEVEL_POWER) for g in ordered]) * (by_hierarchy if coarse else 1.0)
 
     def coarser(self, groups: Groups) -> Groups:
         """Those of the groups that are coarser than the codes of the model."""

@@ -76,19 +76,21 @@ def score_cliques(
     releases: Sequence[Release],
     target: str | None,
     screened: Collection[Clique],
-) -> tuple[Measurements, Counts]:
+) -> tuple[Measurements, Counts, dict[Clique, float]]:
     """Measure the distances of marginals from predictions; return what measuring them could remove, and record them.
 
     Of the tables that are ``screened``, whose parts may show nothing, the part that exceeds those of their parts is
-    returned, if it stands out.
+    returned, if it stands out. Pairs that hold a list with a hierarchy are scored at its coarsest level, too; the part
+    of their distance that it shows is returned as well.
 
     Privacy: spends ``rho``, unless there is nothing to score.
     """
     if not predictions:
-        return measurements, np.empty(0)
-    cliques = [predicted.clique for predicted in predictions]
-    scored = [resolution.scored(clique) for clique in cliques]
-    tables = [p.at(groups) for p, groups in zip(predictions, scored, strict=True)]
+        return measurements, np.empty(0), {}
+    coarse = [(p, groups) for p in predictions if (groups := resolution.scored_by_hierarchy(p.clique)) is not None]
+    pairs = [*((p, resolution.scored(p.clique)) for p in predictions), *coarse]
+    cliques, scored = [p.clique for p, _ in pairs], [groups for _, groups in pairs]
+    tables = [p.at(groups) for p, groups in pairs]
     columns: dict[str, RecodedColumn] = {}
     named: list[Clique] = []
     for clique, groups in zip(cliques, scored, strict=True):
@@ -104,12 +106,18 @@ def score_cliques(
     noisy = table.recode(recoding).score_predictions(named, tables, rho)
     explained = _explained_distances(tables, cliques, scored, releases, table.recoding, target)
     scores = np.sqrt(np.maximum(np.maximum(noisy.values, 0.0) ** 2 - explained**2, 0.0))
+    recorded = Scores("distance from the model", tuple(cliques), noisy.values, noisy.std)
+    cliques, scores, by_hierarchy = cliques[: len(predictions)], *np.split(scores, [len(predictions)])
     kinds = np.array([0 if clique in screened else len(clique) for clique in cliques])
     for kind in set(kinds.tolist()) - {0}:
         scores[kinds == kind] = shrink_scores(scores[kinds == kind], noisy.std)
-    recorded = Scores("distance from the model", tuple(cliques), noisy.values, noisy.std)
     found = _keep_interactions(cliques, scores, screened, MIN_INTERACTION_SIGMAS * noisy.std)
-    return replace(measurements, scores=(*measurements.scores, recorded)), found
+    whole = dict(zip(cliques, found.tolist(), strict=True))
+    shown = {
+        predicted.clique: min(1.0, distance / max(whole[predicted.clique], 1e-9))
+        for (predicted, _), distance in zip(coarse, by_hierarchy.tolist(), strict=True)
+    }
+    return replace(measurements, scores=(*measurements.scores, recorded)), found, shown
 
 
 def _keep_interactions(

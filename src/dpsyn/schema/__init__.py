@@ -14,7 +14,7 @@ from dpsyn.schema.attributes import (
 from dpsyn.schema.baskets import BasketSchema, is_item, read_items
 from dpsyn.schema.clock import Time, parse_clock
 from dpsyn.schema.conditions import AttributeConditions, format_conditions, parse_conditions, select_cells
-from dpsyn.schema.constraint_model import compile_constraints
+from dpsyn.schema.constraint_model import compile_constraints, derived_cells
 from dpsyn.schema.grid import Grid
 from dpsyn.schema.ranges import Datetime, Integer, Ranged, Real, parse_instant
 from dpsyn.schema.relations import (
@@ -64,6 +64,7 @@ __all__ = [
     "Value",
     "canonical_text",
     "compile_constraints",
+    "derived_cells",
     "format_conditions",
     "is_item",
     "parse_clock",

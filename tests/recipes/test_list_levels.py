@@ -1,0 +1,83 @@
+"""Long lists with a public hierarchy: what depends on their groups survives noise that drowns single values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+import dpsyn
+from dpsyn.schema import derived_cells
+from tests.recipes.test_golden_rows import release
+
+ROWS, ZIPS, STATES = 12_000, 600, 20
+
+
+def schema(zips: int = ZIPS) -> dpsyn.Schema:
+    mapping = ", ".join(f"{code}: {code % STATES}" for code in range(zips))
+    return dpsyn.Schema.from_yaml(f"""
+dpsyn_schema: 1
+attributes:
+  zip: {{kind: categorical, codes: {zips}}}
+  state: {{kind: categorical, codes: {STATES}}}
+  plan: {{kind: categorical, codes: 5}}
+  kind: {{kind: categorical, codes: 2}}
+derive:
+  state: {{from: zip, mapping: {{{mapping}}}}}
+""")
+
+
+def table(*, by_state: bool) -> pa.Table:
+    """Plans depend on the state, or on the zip code in a way that states do not show."""
+    rng = np.random.default_rng(7)
+    weights = 1 / (30 + np.arange(ZIPS))
+    zips = rng.permutation(ZIPS)[rng.choice(ZIPS, ROWS, p=weights / weights.sum())]
+    plan = (zips % STATES if by_state else zips // STATES) % 5
+    plan = np.where(rng.random(ROWS) < 0.1, rng.integers(0, 5, ROWS), plan)
+    return pa.table({"zip": zips, "state": zips % STATES, "plan": plan, "kind": rng.integers(0, 2, ROWS)})
+
+
+def distance(one: pd.DataFrame, other: pd.DataFrame, *names: str) -> float:
+    shares = [frame.astype(int).value_counts(normalize=True, subset=list(names)) for frame in (one, other)]
+    return float(shares[0].sub(shares[1], fill_value=0).abs().sum()) / 2
+
+
+def shapes(synopsis: dpsyn.Synopsis) -> dict[tuple[str, ...], tuple[int, ...]]:
+    return {each.clique: each.values.shape for each in synopsis.model.tables}
+
+
+def test_what_depends_on_the_state_is_measured_by_states() -> None:
+    data = table(by_state=True)
+    synopsis = release(data, schema())
+    rows = synopsis.generate(ROWS, seed=1).to_pandas()
+
+    assert shapes(synopsis)["zip", "plan"] == (STATES, 5)
+    assert distance(data.to_pandas(), rows, "state", "plan") < 0.08  # independent: .7
+
+
+def test_what_only_single_values_show_is_measured_by_values() -> None:
+    data = table(by_state=False)
+    synopsis = release(data, schema(), 10.0)
+    size = dict(zip(synopsis.model.recoding.names, synopsis.model.recoding.sizes, strict=True))["zip"]
+
+    assert size > 2 * STATES
+    assert shapes(synopsis)["zip", "plan"] == (size, 5)
+
+
+def test_rare_values_are_merged_inside_their_group() -> None:
+    synopsis = release(table(by_state=True), schema())
+    column = synopsis.model.recoding.columns[synopsis.model.recoding.index_of("zip")]
+    states = derived_cells(synopsis.schema, synopsis.schema.derive[0])
+    pairs = set(zip(column.tables[0].tolist(), states.tolist(), strict=True))
+
+    assert STATES < column.size < ZIPS
+    assert len(pairs) == column.size  # each code is of one state
+
+
+def test_a_short_list_has_no_levels() -> None:
+    data = table(by_state=True).to_pandas()
+    data["zip"] %= 32
+    data["state"] = data["zip"] % STATES
+    synopsis = release(pa.Table.from_pandas(data, preserve_index=False), schema(32))
+
+    assert shapes(synopsis)["zip", "plan"] == (32, 5)
