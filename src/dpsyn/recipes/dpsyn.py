@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpsyn.encoding import Levels
+from dpsyn.encoding import Recoding
 from dpsyn.errors import UserError
 from dpsyn.inference import MeasurementRound, PreviousReleases, Release, estimate_one_way, estimate_row_count
 from dpsyn.marginals import Estimate
@@ -127,7 +128,7 @@ class DPSyn(Recipe):
         second, rest = split_rho(rest, more)
         if second:
             table, rounds = refine_one_way(table, rounds, second, divide_cells=previous is None)
-        again = (rounds[-3].recoding, rounds[-1].recoding) if second and finer else ()
+        again: tuple[Recoding, ...] = (rounds[-3].recoding, rounds[-1].recoding) if second and finer else ()
         if finer and previous is None and not only_one_way:  # their cells are final now
             table, rounds, spent = find_anchors(table, rounds, table.budget.rho, kept=kept)
             rest -= spent
