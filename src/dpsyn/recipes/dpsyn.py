@@ -12,8 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpsyn.encoding import Levels
-from dpsyn.encoding import Recoding
+from dpsyn.encoding import Levels, Recoding
 from dpsyn.errors import UserError
 from dpsyn.inference import MeasurementRound, PreviousReleases, Release, estimate_one_way, estimate_row_count
 from dpsyn.marginals import Estimate
