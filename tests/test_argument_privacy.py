@@ -105,6 +105,7 @@ def objects(folder: Path) -> dict[str, Any]:
         dpsyn.Integer(name="i", low=0, high=9),
         dpsyn.Real(name="r", low=0.0, high=1.0),
         dpsyn.Datetime(name="d", start="2020-01-01", end="2020-12-31"),
+        dpsyn.Time(name="t"),
         dpsyn.Open(name="p"),
         dpsyn.Identifier(name="q"),
     ]
