@@ -362,7 +362,7 @@ def trace_order(folder: Path) -> list[str] | None:
 
 def find_disorder(trace: str, case: Case) -> list[str]:
     """What is wrong with the order of calls: see the module's docstring."""
-    events = [_parse_call(line) for line in trace.splitlines()]
+    events = [_parse_call(line) for line in _join_calls(trace)]
     calls = [(name, paths) for name, paths in events if name and case.folder.name in "".join(paths)]
     removal = next((n for n, (name, p) in enumerate(calls) if name.startswith("unlink") and _is(p, case.journal)), None)
     if removal is None:
@@ -394,6 +394,18 @@ def _find_late_journals(calls: list[tuple[str, list[str]]], case: Case) -> list[
 
 def _is(paths: list[str], expected: Path) -> bool:
     return any(path == str(expected) for path in paths)
+
+
+def _join_calls(trace: str) -> Iterator[str]:
+    """The lines of a trace; a call that another thread interrupted is one line, where it ended."""
+    begun: dict[str, str] = {}
+    for line in trace.splitlines():
+        process = line.partition(" ")[0]
+        resumed = re.match(r"\d+ +<\.\.\. \w+ resumed>(.*)", line)
+        if line.endswith("<unfinished ...>"):
+            begun[process] = line.removesuffix("<unfinished ...>").rstrip()
+        else:
+            yield begun.pop(process, "") + resumed[1] if resumed else line
 
 
 def _parse_call(line: str) -> tuple[str, list[str]]:

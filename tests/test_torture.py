@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from bench.torture import _join_calls
 
 pytestmark = [
     pytest.mark.check,
@@ -24,3 +25,11 @@ def test_releases_survive_kills_full_disks_and_hangups() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"kills +12 cases, 0 faults", done.stdout)
     assert "every release was completed" in done.stdout
+
+
+def test_a_call_that_another_thread_interrupted_is_seen_where_it_ended() -> None:
+    trace = """1 fsync(3</j> <unfinished ...>
+2 unlink("/a") = 0
+1 <... fsync resumed>)   = 0"""
+
+    assert [*_join_calls(trace)] == ['2 unlink("/a") = 0', "1 fsync(3</j>)   = 0"]
