@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.errors import InternalError
+from dpsyn.inference.histogram_hierarchy import join_partitions
 from dpsyn.inference.nonnegativity import norm_cut, norm_sub_each, ripple
 from dpsyn.marginals import Clique, Estimate
 from dpsyn.marginals.estimate import average_estimates, relative_precisions
@@ -523,7 +524,7 @@ class _LevelLattice:
             return one
         one, other = min(one, other), max(one, other)
         if (name, one, other) not in self._meets:
-            merged = _merge_overlapping(self._groups[name][one], self._groups[name][other])
+            merged = join_partitions(self._groups[name][one], self._groups[name][other])
             self._meets[name, one, other] = self._number(name, merged) if merged.max() else -1
         return self._meets[name, one, other]
 
@@ -532,23 +533,6 @@ class _LevelLattice:
 
     def cells(self, key: LevelKey) -> int:
         return math.prod(int(group_of.max()) + 1 for group_of in self.attributes(key).values())
-
-
-def _merge_overlapping(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The finest partition that is coarser than both, groups in the order of their first values."""
-    group_of = one
-    while True:
-        first = np.full(int(other.max()) + 1, len(one))
-        np.minimum.at(first, other, group_of)
-        merged = first[other]
-        again = np.full(int(one.max()) + 1, len(one))
-        np.minimum.at(again, one, merged)
-        merged = again[one]
-        if np.array_equal(merged, group_of):
-            break
-        group_of = merged
-    _, index, groups = np.unique(group_of, return_index=True, return_inverse=True)
-    return np.asarray(np.argsort(np.argsort(index))[groups], np.int64)
 
 
 def find_overlaps(layout: TableLayout) -> Sequence[Overlap | LevelOverlap]:

@@ -219,7 +219,7 @@ def _merge_to_unions(chain: Sequence[GroupCounts], crossing: Sequence[GroupCount
     """The chain, and what crossing partitions have in common with it: their groups are merged until they are unions."""
     nested = [_NestedCounts(each.group_of, each.values, np.full(len(each.values), each.variance)) for each in chain]
     for counts in crossing:
-        merged = _join(nested[-1].group_of, counts.group_of)
+        merged = join_partitions(nested[-1].group_of, counts.group_of)
         group = merged[first_cells(counts.group_of)]
         sums, members = np.bincount(group, counts.values), np.bincount(group)
         nested.append(_NestedCounts(merged, as_floats(sums), as_floats(counts.variance * members)))
@@ -231,7 +231,7 @@ def is_union(coarse: Codes, fine: Codes) -> bool:
     return np.array_equal(coarse[first_cells(fine)][fine], coarse)
 
 
-def _join(one: Codes, other: Codes) -> Codes:
+def join_partitions(one: Codes, other: Codes) -> Codes:
     """The finest partition that is coarser than both; groups in the order of their first cells."""
     group_of = one
     while True:

@@ -158,7 +158,7 @@ def _noise_std(table: PrivateTable, rho: Fraction) -> float:
     return math.sqrt(table.privacy_unit.l2_sensitivity_squared / (2 * rho))
 
 
-def _ranged(table: PrivateTable, name: str) -> Ranged:
+def _require_ranged(table: PrivateTable, name: str) -> Ranged:
     attribute = table.schema[name]
     if not isinstance(attribute, Ranged):
         raise InternalError(f"{name!r} has no cells that could be finer than its bins")
@@ -179,7 +179,7 @@ def _group_cells(table: PrivateTable, rounds: Sequence[MeasurementRound], name: 
     The others are divided into groups of whole cells, each of which holds at least a 64th of the rows and four standard
     deviations of the noise.
     """
-    attribute = _ranged(table, name)
+    attribute = _require_ranged(table, name)
     histogram = combine_one_way([Release(tuple(rounds))], Codec(table.schema).domain, name)
     weights = estimate_cell_counts(histogram, describe_cells(attribute))
     bins = attribute.bin_of_cell()
@@ -225,7 +225,7 @@ def _group_by_starts(attribute: Ranged, starts: set[int]) -> Codes:
 
 def _start_groups(table: PrivateTable, name: str, group_of: Codes) -> list[int]:
     """The first steps of groups of cells."""
-    attribute = _ranged(table, name)
+    attribute = _require_ranged(table, name)
     firsts = np.flatnonzero(np.diff(group_of[: attribute.proper_cells], prepend=-1))
     return [int(step) for step in attribute.grid().edges[firsts]]
 
@@ -243,7 +243,7 @@ def _start_leaves(
     A leaf holds about a 256th of the rows, or one standard deviation of the noise if that is more; less in groups that
     may hold a spike. Leaves are whole cells unless ``divide_cells``.
     """
-    attribute = _ranged(table, name)
+    attribute = _require_ranged(table, name)
     counts = _count_ranges(table, rounds, attribute, starts)
     mass = max(float(counts.sum()) / MAX_LEAVES, LEAF_SIGMAS * std)
     edges = [*starts, attribute.steps]
@@ -268,7 +268,7 @@ def _start_values(
     divide_cells: bool,
 ) -> list[int]:
     """The first steps of values: leaves, divided into single values, or with round ones cut out, for spikes."""
-    attribute = _ranged(table, name)
+    attribute = _require_ranged(table, name)
     if not divide_cells:
         return list(starts)
     counts = _count_ranges(table, rounds, attribute, starts)

@@ -358,7 +358,9 @@ def _target_cliques(resolution: Resolution, target: str | None, options: Adaptiv
         return found
     for size in (3, 4, 5):
         cliques = [c for c in combinations(resolution.sizes, size) if target in c]
-        cliques = [c for c in cliques if resolution.count_cells(c, resolution.scored(c)) <= resolution.max_cells]
+        cliques = [
+            c for c in cliques if resolution.count_cells(c, resolution.scoring_groups(c)) <= resolution.max_cells
+        ]
         if len(found) + len(cliques) > options.max_target_cliques:
             break
         found += cliques

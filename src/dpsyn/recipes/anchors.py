@@ -177,7 +177,7 @@ class _Pair:
         in the values next to it. Noise makes equal counts differ, so what it takes away from their overlap is added.
         """
         coding, other = self.codings[1], self.counts[1]
-        expected = self._expected(1)
+        expected = self._expected_counts(1)
         group_of = equal_mass_levels(other[: coding.modulus] + expected, COMPARED_GROUPS).codes
         first = np.searchsorted(group_of.group_of, np.arange(group_of.size))  # groups are contiguous
         own, near = group_of.sums(other[: coding.modulus]), group_of.sums(expected)
@@ -204,11 +204,11 @@ class _Pair:
 
     def _near(self, side: int) -> Counts:
         """For each shared value, the rows of the other attribute whose value would agree with it."""
-        expected = self._expected(side)
+        expected = self._expected_counts(side)
         near: Counts = np.sum([np.roll(expected, difference) for difference in NEAR], axis=0)
         return near
 
-    def _expected(self, side: int) -> Counts:
+    def _expected_counts(self, side: int) -> Counts:
         """For each shared value, the rows in which the other attribute leads one to expect it."""
         coding = self.codings[side]
         return np.bincount(coding.expected_codes, self.counts[1 - side], coding.modulus).astype(np.float64)
@@ -265,16 +265,16 @@ def _limit_noise(table: PrivateTable, pairs: Sequence[_Pair], max_rho: Fraction)
     """The pairs whose agreement would stand out from the noise, and the ρ that it takes."""
     rows = sorted(((pair.rows(1) * (1 - pair.chance(1)), n) for n, pair in enumerate(pairs)), reverse=True)
 
-    def needed(number: int, std: float) -> float:
+    def rho_for(number: int, std: float) -> float:
         squared = (rows[number - 1][0] * std) ** 2
         return len(NEAR) * table.privacy_unit.l2_sensitivity_squared * number / (2 * max(squared, 1e-9))
 
-    visible = [n for n in range(1, len(pairs) + 1) if needed(n, MAX_AGREEMENT_STD) <= max_rho]
+    visible = [n for n in range(1, len(pairs) + 1) if rho_for(n, MAX_AGREEMENT_STD) <= max_rho]
     number = max(visible, default=0)
     if not number:
         return [], Fraction(0)
     kept = sorted(n for _, n in rows[:number])
-    return [pairs[n] for n in kept], min(max_rho, exact_fraction(needed(number, AGREEMENT_STD)))
+    return [pairs[n] for n in kept], min(max_rho, exact_fraction(rho_for(number, AGREEMENT_STD)))
 
 
 def _ask(table: PrivateTable, pairs: Sequence[_Pair], rho: Fraction) -> MeasurementRound:

@@ -253,4 +253,4 @@ def _kept_share(resolution: Resolution, clique: Clique, groups: Groups, by_hiera
     """
     if len(clique) < 3:
         return resolution.kept_share(groups, by_hierarchy.get(clique, 1.0))
-    return min(1.0, resolution.kept_share(groups) / resolution.kept_share(resolution.scored(clique)))
+    return min(1.0, resolution.kept_share(groups) / resolution.kept_share(resolution.scoring_groups(clique)))

@@ -85,10 +85,10 @@ class OneWayErrors:
     def errors(self, more: NDArray[np.float64] | float = 0.0) -> dict[str, float]:
         """The error of each one-way table if its precision grows by ``more``."""
         stds = 1 / np.sqrt(np.maximum(self.precisions + more, MIN_PRECISION))
-        return dict(zip(self.names, self._predicted.interpolate(stds).tolist(), strict=True))
+        return dict(zip(self.names, self._predicted_errors.interpolate(stds).tolist(), strict=True))
 
     @cached_property
-    def _predicted(self) -> PredictedErrors:
+    def _predicted_errors(self) -> PredictedErrors:
         coarsest = float(1 / np.sqrt(max(self.precisions.min(), MIN_PRECISION)))
         return PredictedErrors.simulate(self.tables, np.geomspace(coarsest / 1e3, coarsest, NOISE_SCALES))
 

@@ -63,7 +63,7 @@ class Resolution:
                 break
         return groups
 
-    def scored(self, clique: Clique) -> Groups:
+    def scoring_groups(self, clique: Clique) -> Groups:
         """The groups of a clique's attributes by which it is scored; pairs by all codes of a list."""
         groups = self._at_most(clique, max(2, round(SCORED_GROUPS ** (2 / max(2, len(clique))))))
         return groups if len(clique) > 2 else {**groups, **{n: self.levels[n].groups[-1] for n in self._lists(clique)}}
@@ -73,7 +73,7 @@ class Resolution:
         lists = self._lists(clique)
         if len(clique) > 2 or not lists:
             return None
-        return {**self.scored(clique), **{name: self.levels[name].groups[0] for name in lists}}
+        return {**self.scoring_groups(clique), **{name: self.levels[name].groups[0] for name in lists}}
 
     def _lists(self, clique: Clique) -> list[str]:
         """The attributes of a clique whose levels are those of a hierarchy."""

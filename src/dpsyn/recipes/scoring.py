@@ -88,7 +88,7 @@ def score_cliques(
     if not predictions:
         return measurements, np.empty(0), {}
     coarse = [(p, groups) for p in predictions if (groups := resolution.scored_by_hierarchy(p.clique)) is not None]
-    pairs = [*((p, resolution.scored(p.clique)) for p in predictions), *coarse]
+    pairs = [*((p, resolution.scoring_groups(p.clique)) for p in predictions), *coarse]
     cliques, scored = [p.clique for p, _ in pairs], [groups for _, groups in pairs]
     tables = [p.at(groups) for p, groups in pairs]
     columns: dict[str, RecodedColumn] = {}
