@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ MAX_JOINT_COMBINATIONS = 10_000_000
 """Combinations that a joint attribute may have before they are merged: their table is held in memory."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class RecodedColumn:
     """One attribute of a recoded table.
 
@@ -60,12 +61,12 @@ class RecodedColumn:
         if not any(self.difference_codings):
             object.__setattr__(self, "difference_codings", ())
 
-    @property
+    @cached_property
     def radices(self) -> tuple[int, ...]:
         """The number of digits of each source."""
         return tuple(int(table.max()) + 1 for table in self.tables)
 
-    @property
+    @cached_property
     def size(self) -> int:
         """The number of codes."""
         return math.prod(self.radices) if self.merged is None else int(self.merged.max()) + 1
@@ -114,7 +115,7 @@ class RecodedColumn:
         return replace(self, merged=grouping.merge(codes))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Recoding:
     """The attributes that marginals of a table are counted over, each a function of the fine codes.
 
@@ -171,12 +172,12 @@ class Recoding:
         columns = tuple(RecodedColumn(name, (source,), (table,)) for source, (name, table) in pairs)
         return cls(columns, codec.domain)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The names of the attributes."""
         return tuple(column.name for column in self.columns)
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """The number of codes of each attribute."""
         return tuple(column.size for column in self.columns)
@@ -186,7 +187,7 @@ class Recoding:
         """The names of the fine attributes that each joint attribute is made of."""
         return {c.name: tuple(self.origin[s][0] for s in c.sources) for c in self.columns if len(c.sources) > 1}
 
-    @property
+    @cached_property
     def difference_codings(self) -> dict[int, DifferenceCoding]:
         """The difference codings of the fine attributes that have one, by their positions."""
         pairs = [(s, c.difference_coding_of(s)) for c in self.columns if c.difference_codings for s in c.sources]
@@ -229,11 +230,15 @@ class Recoding:
 
     def index_of(self, name: str) -> int:
         """The position of an attribute; a SchemaError if there is none."""
-        if name not in self.names:
+        if name not in self._indices:
             raise SchemaError(
                 f"there is no attribute {quote_argument(name)} to measure; there are {', '.join(self.names)}"
             )
-        return self.names.index(name)
+        return self._indices[name]
+
+    @cached_property
+    def _indices(self) -> dict[str, int]:
+        return {name: index for index, name in reversed([*enumerate(self.names)])}  # the first of equal names
 
     def merge(self, name: str, grouping: Grouping) -> Recoding:
         """One attribute with its codes merged into groups."""
