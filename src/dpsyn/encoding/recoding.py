@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -158,8 +158,7 @@ class Recoding:
     @classmethod
     def fine_of(cls, origin: Sequence[tuple[str, int]]) -> Recoding:
         """Every attribute in its cells, given the names and sizes of the attributes."""
-        columns = (RecodedColumn(name, (source,), (np.arange(size),)) for source, (name, size) in enumerate(origin))
-        return cls(tuple(columns), tuple(origin))
+        return _recode_finely(tuple(origin))
 
     @classmethod
     def coarse(cls, codec: Codec) -> Recoding:
@@ -284,6 +283,13 @@ class Recoding:
         for source, coding in self.difference_codings.items():
             fine[:, source] = coding.decode(fine[:, source], fine[:, coding.anchor])
         return fine
+
+
+@lru_cache(maxsize=4)
+def _recode_finely(origin: tuple[tuple[str, int], ...]) -> Recoding:
+    """Every attribute in its cells; kept, because one-way estimates of all attributes need it for each of them."""
+    columns = (RecodedColumn(name, (source,), (np.arange(size),)) for source, (name, size) in enumerate(origin))
+    return Recoding(tuple(columns), origin)
 
 
 def _join_columns(name: str, parts: Sequence[RecodedColumn]) -> RecodedColumn:

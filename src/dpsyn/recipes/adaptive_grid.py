@@ -180,7 +180,7 @@ def _group_cells(table: PrivateTable, rounds: Sequence[MeasurementRound], name: 
     deviations of the noise.
     """
     attribute = _require_ranged(table, name)
-    histogram = combine_one_way([Release(tuple(rounds))], Codec(table.schema).domain, name)
+    histogram = combine_one_way([Release(tuple(rounds))], rounds[-1].recoding.origin, name)
     weights = estimate_cell_counts(histogram, describe_cells(attribute))
     bins = attribute.bin_of_cell()
     sums = histogram.sums(bins)
@@ -287,7 +287,7 @@ def _count_ranges(
     table: PrivateTable, rounds: Sequence[MeasurementRound], attribute: Ranged, starts: Sequence[int]
 ) -> NDArray[np.float64]:
     """The estimated counts of ranges that begin at these steps: as measured or non-negative, whichever is larger."""
-    histogram = combine_one_way([Release(tuple(rounds))], Codec(table.schema).domain, attribute.name)
+    histogram = combine_one_way([Release(tuple(rounds))], rounds[-1].recoding.origin, attribute.name)
     weights = estimate_cell_counts(histogram, describe_cells(attribute))
     range_of = np.searchsorted(starts, attribute.grid().edges[:-1], side="right") - 1
     range_of = np.append(range_of, len(starts)) if attribute.has_missing else range_of
