@@ -65,7 +65,10 @@ def change_step(variant: str, table: Table, seed: int) -> Iterator[None]:
         "errors predicted as c·σ·√(2/π)": patch(
             "dpsyn.selection.marginal_selection.norm_sub", lambda values, _: values
         ),
-        "scores not shrunk": patch("dpsyn.recipes.scoring.shrink_scores", lambda scores, _: scores),
+        "scores not shrunk": patch(
+            "dpsyn.recipes.scoring.estimate_distances",
+            lambda scores, _std, explained, _largest: np.sqrt(np.maximum(np.maximum(scores, 0) ** 2 - explained**2, 0)),
+        ),
         "rare values sampled by clipped counts": patch(
             "dpsyn.inference.fit.posterior_mean_counts", lambda values, _: np.maximum(values, 0.0)
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpsyn.selection import select_marginals, shrink_scores
+from dpsyn.selection import estimate_distances, max_distance, select_marginals
 from dpsyn.selection.marginal_selection import PredictedErrors
 
 SPARSE = np.zeros(400)
@@ -68,17 +68,59 @@ def test_no_more_cells_are_selected_than_allowed() -> None:
     assert len(choice.positions) == 3
 
 
-def test_scores_that_differ_by_noise_alone_are_all_alike() -> None:
+def test_scores_of_noise_alone_are_small_and_alike() -> None:
     rng = np.random.default_rng(0)
-    noise = 100 + rng.normal(0, 30, 2000)
+    explained = np.full(2000, 100.0)
+    scores = explained + rng.normal(0, 300, 2000)
 
-    assert np.ptp(shrink_scores(noise, 30.0)) < np.ptp(noise) / 5
-    assert shrink_scores(noise, 31.0).mean() == pytest.approx(noise.mean())
+    found = estimate_distances(scores, 300.0, explained, np.full(2000, 5e4))
+
+    assert found.max() < 300 < scores.max() / 3
+    assert np.ptp(found) < np.ptp(scores) / 20
+
+
+def test_few_strong_distances_are_found_among_scores_of_noise() -> None:
+    rng = np.random.default_rng(0)
+    distances = np.concatenate([np.full(40, 3000.0), np.zeros(1960)])
+    scores = distances + rng.normal(0, 500, 2000)
+
+    found = estimate_distances(scores, 500.0, np.zeros(2000), np.full(2000, 5e4))
+
+    assert np.abs(found - distances).mean() < 100 < np.abs(np.maximum(scores, 0) - distances).mean()
+    assert found[:40].mean() == pytest.approx(3000, rel=0.1)
+
+
+def test_a_table_that_cannot_be_far_from_the_model_is_not() -> None:
+    rng = np.random.default_rng(0)
+    largest = np.repeat([2e4, 200.0], 500)
+    scores = 0.1 * largest + rng.normal(0, 1000, 1000)
+
+    found = estimate_distances(scores, 1000.0, np.zeros(1000), largest)
+
+    assert found[:500].mean() == pytest.approx(2000, rel=0.2)
+    assert (found[500:] <= 200).all()
 
 
 def test_scores_without_noise_stay_what_they_are() -> None:
     scores = np.array([3.0, 100.0, 7.0])
 
-    assert shrink_scores(scores, 1e-9) == pytest.approx(scores)
-    assert shrink_scores(scores[:1], 50.0).tolist() == [3.0]
-    assert shrink_scores(np.full(4, 5.0), 1.0).tolist() == [5.0] * 4
+    assert estimate_distances(scores, 1e-9, np.zeros(3), np.full(3, 200.0)) == pytest.approx(scores)
+    assert estimate_distances(scores, 0.0, np.full(3, 5.0), np.full(3, 200.0)) == pytest.approx(
+        [0.0, 9975**0.5, 24**0.5]
+    )
+
+
+def test_no_counts_are_farther_from_a_table_than_the_largest_distance() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        rows = rng.integers(0, rng.integers(2, 5, 3) ** rng.integers(0, 2, 3) + 1, (20, 3)) ** 2 % 4
+        moved = np.stack([rng.permutation(column) for column in rows.T])
+        tables = [np.histogramdd(sample, bins=(range(5),) * 3)[0] for sample in (rows, moved.T)]
+        for axes in ((), (2,), (0,)):
+            one, other = (table.sum(axis=axes) for table in tables)
+            assert np.abs(one - other).sum() <= max_distance(one) + 1e-9
+
+
+def test_two_equal_binary_attributes_reach_the_largest_distance() -> None:
+    assert max_distance(np.array([[50.0, 0.0], [0.0, 50.0]])) == np.abs(np.array([[50, -50], [-50, 50]])).sum()
+    assert max_distance(np.array([[99.0, 0.0], [0.0, 1.0]])) == pytest.approx(4.0)

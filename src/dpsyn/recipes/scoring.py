@@ -28,7 +28,7 @@ from dpsyn.marginals import Clique
 from dpsyn.private import PrivateTable
 from dpsyn.recipes.base import Measurements
 from dpsyn.recipes.resolution import Counts, Groups, PredictedTable, Resolution, coarsen_recoding
-from dpsyn.selection import shrink_scores
+from dpsyn.selection import estimate_distances, max_distance
 
 MIN_INTERACTION_SIGMAS = 3.5
 """An interaction with the target counts if its score is above so many standard deviations of the noise: of 500 that are
@@ -109,8 +109,10 @@ def score_cliques(
     recorded = Scores("distance from the model", tuple(cliques), noisy.values, noisy.std)
     cliques, scores, by_hierarchy = cliques[: len(predictions)], *np.split(scores, [len(predictions)])
     kinds = np.array([0 if clique in screened else len(clique) for clique in cliques])
+    largest = np.array([max_distance(counts) for counts in tables[: len(predictions)]])
     for kind in set(kinds.tolist()) - {0}:
-        scores[kinds == kind] = shrink_scores(scores[kinds == kind], noisy.std)
+        of_kind = np.flatnonzero(kinds == kind)
+        scores[of_kind] = estimate_distances(noisy.values[of_kind], noisy.std, explained[of_kind], largest[of_kind])
     found = _keep_interactions(cliques, scores, screened, MIN_INTERACTION_SIGMAS * noisy.std)
     whole = dict(zip(cliques, found.tolist(), strict=True))
     shown = {

@@ -9,9 +9,10 @@ from dpsyn.selection.marginal_selection import (
     MarginalChoice,
     PredictedErrors,
     add_background,
+    estimate_distances,
+    max_distance,
     predict_errors,
     select_marginals,
-    shrink_scores,
 )
 from dpsyn.selection.merge import MergedMarginals, merge_marginals
 from dpsyn.selection.pair_selection import CELL_POWER, combine_pairs, select_pairs
@@ -43,11 +44,12 @@ __all__ = [
     "build_basis_sets",
     "build_covering_design",
     "combine_pairs",
+    "estimate_distances",
+    "max_distance",
     "merge_marginals",
     "parse_views",
     "predict_errors",
     "select_marginals",
     "select_pairs",
     "select_views",
-    "shrink_scores",
 ]

@@ -72,17 +72,69 @@ COMPARED_BUDGETS = 40
 """The number of total weights that are compared; more give no better selection."""
 
 
-def shrink_scores(scores: NDArray[np.float64], std: float) -> NDArray[np.float64]:
-    """Shrink noisy scores toward their mean, as far as noise explains their differences (empirical Bayes).
+CLEAR_SIGMAS = 6.0
+"""A distance that stands out from its noise by so many standard deviations is returned as measured."""
 
-    If noise explains all differences, all scores become equal, however large the largest one is.
+PRIOR_PARTS = np.concatenate([[0.0], np.geomspace(1e-3, 1.0, 60)])
+"""The parts of the largest possible distance that the prior of ``estimate_distances`` distinguishes."""
+
+EM_ROUNDS = 20
+"""Rounds of expectation maximization. Few rounds keep the prior smooth; with many it degenerates into spikes."""
+
+MAX_SAMPLE, BLOCK = 20_000, 4_096
+"""The maximum number of scores that the prior is estimated from, and the number of scores processed at a time."""
+
+
+def max_distance(table: NDArray[np.float64]) -> float:
+    """The largest distance that counts can have from a model's table, if their one-way tables are those of the model.
+
+    Let rows of the counts and of the model be equal in one attribute. Another attribute, of which the most frequent
+    value has the part m, then differs in at most the part 2(1 − m) of the rows: where either has a rarer value. So the
+    total variation distance is at most the sum of that over all attributes but one. Binary attributes of which a value
+    is rare have hardly any distance to show, however they depend on others.
     """
-    if len(scores) < 2:
-        return scores
-    variance = float(scores.var(ddof=1))
-    signal_share = max(0.0, 1 - std**2 / variance) if variance > 0 else 0.0
-    result: NDArray[np.float64] = scores.mean() + signal_share * (scores - scores.mean())
-    return result
+    total = max(float(table.sum()), 1.0)
+    others = (tuple(other for other in range(table.ndim) if other != axis) for axis in range(table.ndim))
+    spreads = sorted(2 * max(0.0, 1 - float(table.sum(axis=axes).max()) / total) for axes in others)
+    return 2 * total * min(1.0, math.fsum(spreads[:-1]))
+
+
+def estimate_distances(
+    scores: NDArray[np.float64], std: float, explained: NDArray[np.float64], largest: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The posterior means of distances, given noisy scores (empirical Bayes).
+
+    A score is √(distance² + explained²) and noise. With many attributes noise exceeds most distances: half of them
+    would look large, and so would their mean. So each distance is a part of the largest possible one, and the prior of
+    these parts is the distribution that explains all scores best (Kiefer and Wolfowitz 1956). What stands out from the
+    noise stays as it is; of the rest, tables that cannot be far from the model are not.
+
+    Args:
+        scores: the noisy scores.
+        std: the standard deviation of their noise.
+        explained: the part of each score that is no distance from the model.
+        largest: the largest distance that each table can have (``max_distance``).
+    """
+    distances: NDArray[np.float64] = np.sqrt(np.maximum(np.maximum(scores, 0.0) ** 2 - explained**2, 0.0))
+    unclear = np.flatnonzero(scores < explained + CLEAR_SIGMAS * std)
+    if std <= 0 or not len(unclear):
+        return distances
+
+    def likelihoods(positions: NDArray[np.int64]) -> NDArray[np.float64]:
+        means = np.hypot(np.multiply.outer(largest[positions], PRIOR_PARTS), explained[positions, None])
+        logs = -0.5 * ((scores[positions, None] - means) / std) ** 2
+        result: NDArray[np.float64] = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return result
+
+    sample = likelihoods(unclear[:: -(-len(unclear) // MAX_SAMPLE)])
+    prior = np.full(len(PRIOR_PARTS), 1 / len(PRIOR_PARTS))
+    for _ in range(EM_ROUNDS):
+        prior *= (sample / (sample @ prior)[:, None]).mean(axis=0)
+    for start in range(0, len(unclear), BLOCK):
+        block = unclear[start : start + BLOCK]
+        posteriors = likelihoods(block) * prior
+        distances[block] = largest[block] * (posteriors @ PRIOR_PARTS) / posteriors.sum(axis=1)
+    return distances
 
 
 @dataclass(frozen=True, slots=True, eq=False)
