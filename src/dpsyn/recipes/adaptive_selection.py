@@ -109,6 +109,7 @@ class Prepared:
         levels: the levels of the attributes that may be measured more coarsely than the recoding has them.
         finest: one-way tables at a resolution that noise did not decide, for numbers and dates.
         finer: the recodings under which these are measured again, over the ranges of earlier rounds.
+        unmerged: the recoding under which all others are measured again; that of the table by default.
     """
 
     table: PrivateTable
@@ -116,6 +117,12 @@ class Prepared:
     levels: Mapping[str, Levels] = field(default_factory=dict)
     finest: Mapping[str, Estimate] = field(default_factory=dict)
     finer: tuple[Recoding, ...] = ()
+    unmerged: Recoding | None = None
+
+    @property
+    def values(self) -> Recoding:
+        """The recoding in which one-way tables have all their values."""
+        return self.unmerged or self.table.recoding
 
 
 def select_and_measure(
@@ -158,7 +165,10 @@ def select_and_measure(
         candidates = selection.candidates(scored, rho)
         division = candidates.divide(rho)
     return selection.measure(
-        candidates.tables_to_measure(division.choice), rho, one_way_share=division.one_way
+        candidates.tables_to_measure(division.choice),
+        rho,
+        one_way_share=division.one_way,
+        one_way_parts=candidates.one_way.parts,
     ).measurements
 
 
@@ -248,19 +258,26 @@ class _Selection:
             rho,
             by_hierarchy=scored.by_hierarchy,
             resolution=self._resolution,
-            one_way=OneWayErrors.of(self._releases, self.table.recoding, rows, self.prepared.finest),
+            one_way=OneWayErrors.of(self._releases, self.prepared.values, rows, self.prepared.finest),
             weights=self._weights,
             target=self._target,
             merging=MergeLimits(max_cells=self.options.max_merged_cells, min_error=self.options.no_merge_below_error),
             is_allowed=self._is_allowed,
         )
 
-    def measure(self, tables: Sequence[TableAtLevels], rho: Fraction, one_way_share: float = 0.0) -> _Selection:
-        """Measure marginals, and one-way marginals once more with a part of ρ."""
+    def measure(
+        self,
+        tables: Sequence[TableAtLevels],
+        rho: Fraction,
+        *,
+        one_way_share: float = 0.0,
+        one_way_parts: Mapping[str, float] | None = None,
+    ) -> _Selection:
+        """Measure marginals, and one-way marginals once more with a part of ρ, divided into ``one_way_parts``."""
         one_way_rho, rho = split_rho(rho, one_way_share if tables else 1.0)
         measurements = self.measurements
         if one_way_rho:
-            measurements = measure_one_way_again(self.table, measurements, self.prepared.finer, one_way_rho)
+            measurements = measure_one_way_again(self.prepared, measurements, one_way_rho, one_way_parts or {})
         if tables:
             measurements = measure_tables(self.table, measurements, tables, rho, self._weights, self.progress)
         return self._with(measurements)
@@ -384,20 +401,23 @@ def _strongest_triples(candidates: Candidates, options: AdaptiveSelection) -> li
 
 
 def measure_one_way_again(
-    table: PrivateTable, measurements: Measurements, finer: Sequence[Recoding], rho: Fraction
+    prepared: Prepared, measurements: Measurements, rho: Fraction, weights: Mapping[str, float]
 ) -> Measurements:
-    """Measure every one-way marginal once more, with equal parts of ρ.
+    """Measure every one-way marginal once more, with parts of ρ by weight.
 
-    Numbers and dates are measured over the ranges of earlier rounds, given by the recodings ``finer``: other ranges
-    would cross these, and say less about them.
+    Numbers and dates are measured over the ranges of earlier rounds, because other ranges would cross these, and say
+    less about them. Lists are measured by all their values: more cells of a one-way marginal cost nothing, and values
+    that are too rare for tables of several attributes are many rows together.
 
     Privacy: spends ``rho``.
     """
+    finer, values, table = prepared.finer, prepared.values, prepared.table
     numbers = finer[-1].names if finer else ()
-    recodings = [(table.recoding, [name for name in table.recoding.names if name not in numbers])]
+    recodings = [(values, [name for name in values.names if name not in numbers])]
     recodings += [(recoding, list(numbers)) for recoding in finer]
     parts = split_exactly(
-        rho, [Fraction(1, len(finer)) if n in numbers else 1 for _, names in recodings for n in names]
+        rho,
+        [weights.get(name, 1.0) / (len(finer) if name in numbers else 1) for _, names in recodings for name in names],
     )
     left = iter(parts)
     questions: list[tuple[Recoding, dict[Clique, Fraction]]] = [

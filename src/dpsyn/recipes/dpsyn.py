@@ -146,10 +146,10 @@ class DPSyn(Recipe):
             recoding, of_lists = divide_by_hierarchy(table, rounds, recoding, rare_sigmas=self.rare_sigmas)
             recoding, levels, finest = divide_by_mass(table, rounds, recoding)
             levels |= of_lists
-        table = table.recode(recoding)  # merged values stay possible, however rare
+        unmerged, table = table.recoding, table.recode(recoding)  # merged values stay possible, however rare
         measurements = Measurements(schema=table.schema, recoding=recoding, rounds=rounds, row_count=row_count)
         return select_and_measure(
-            Prepared(table, measurements, levels, finest, again),
+            Prepared(table, measurements, levels, finest, again, unmerged if previous is None else None),
             previous,
             rest,
             self.selection,

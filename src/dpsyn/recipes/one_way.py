@@ -22,11 +22,13 @@ from dpsyn.inference import (
     estimate_cell_counts,
     estimate_one_way,
     estimate_row_count,
+    norm_sub,
 )
 from dpsyn.marginals import Clique, Estimate
 from dpsyn.private import MAX_COUNTED_CELLS, PrivateTable, ReleaseLimits, initial_recoding
 from dpsyn.recipes.adaptive_grid import finer_attributes, measure_bins, refine_bins, sum_over_columns
 from dpsyn.recipes.anchors import favor_anchors
+from dpsyn.recipes.one_way_errors import divide_by_error
 from dpsyn.schema import Open, Ranged, Schema, derived_cells
 
 RARE_SIGMAS = 3.0
@@ -118,19 +120,35 @@ def refine_one_way(
 ) -> tuple[PrivateTable, tuple[MeasurementRound, ...]]:
     """Measure every attribute again: numbers and dates more closely where their rows are, with twice the ρ of others.
 
-    They are measured three times, and have no other table that shows their values. Returns all rounds, over the cells
-    that the table has then.
+    They are measured three times, and have no other table that shows their values. Apart from that, attributes that
+    noise harms more get more of ρ. Returns all rounds, over the cells that the table has then.
 
     Privacy: spends ``rho``.
     """
     finer = finer_attributes(table.schema)
     names = [attribute.name for attribute in table.schema.modeled_attributes]
-    rhos = dict(zip(names, split_exactly(rho, [2 if name in finer else 1 for name in names]), strict=True))
+    needs = _one_way_needs(table, rounds, rho)
+    rhos = dict(zip(names, split_exactly(rho, [needs[n] * (2 if n in finer else 1) for n in names]), strict=True))
     if not finer:
         column_rho = sum_over_columns(table.recoding, favor_anchors(rhos, table.recoding))
         marginals = table.measure(list(column_rho), list(column_rho.values()))
         return table, (*rounds, MeasurementRound(table.recoding, tuple(marginals)))
     return refine_bins(table, rounds, rhos, divide_cells=divide_cells)
+
+
+def _one_way_needs(table: PrivateTable, rounds: tuple[MeasurementRound, ...], rho: Fraction) -> dict[str, float]:
+    """The part of ρ that each attribute needs, by what noise would do to its one-way table of the first round."""
+    releases, recoding = [Release(rounds)], rounds[0].recoding
+    estimates = [estimate_one_way(releases, recoding, name) for name in recoding.names]
+    total = max(estimate_row_count(estimates), 1.0)
+    std = math.sqrt(table.privacy_unit.l2_sensitivity_squared * len(estimates) / (2 * rho))
+    parts = divide_by_error([norm_sub(estimate.values, total) for estimate in estimates], std)
+    origin = [name for name, _ in recoding.origin]
+    return {
+        origin[source]: float(part) / len(column.sources)
+        for column, part in zip(recoding.columns, parts, strict=True)
+        for source in column.sources
+    }
 
 
 def measure_one_way_in_rounds(
