@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from dpsyn.selection import estimate_distances, max_distance, select_marginals
-from dpsyn.selection.marginal_selection import PredictedErrors
+from dpsyn.selection import estimate_distances, max_distance, select_marginals, select_visible
+from dpsyn.selection.marginal_selection import PredictedErrors, _choose_alternatives
 
 SPARSE = np.zeros(400)
 SPARSE[:4] = 2500.0
@@ -124,3 +127,52 @@ def test_no_counts_are_farther_from_a_table_than_the_largest_distance() -> None:
 def test_two_equal_binary_attributes_reach_the_largest_distance() -> None:
     assert max_distance(np.array([[50.0, 0.0], [0.0, 50.0]])) == np.abs(np.array([[50, -50], [-50, 50]])).sum()
     assert max_distance(np.array([[99.0, 0.0], [0.0, 1.0]])) == pytest.approx(4.0)
+
+
+def test_tables_that_cannot_stand_out_from_the_noise_of_their_scores_are_not_scored() -> None:
+    largest = np.array([10.0, 1000.0, 10.0, 900.0, 20.0])
+
+    assert select_visible(largest, 100.0).tolist() == [1, 3]
+    assert select_visible(largest, 1e-3).tolist() == [0, 1, 2, 3, 4]
+    assert select_visible(largest, 1e4).tolist() == []
+
+
+def test_alternatives_are_chosen_as_by_the_best_single_steps() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        alternatives = np.sort(rng.integers(0, 6, 20))
+        gains, cells = rng.normal(5, 5, 20).round(), rng.integers(1, 50, 20)
+        weights, max_weight, max_cells = cells ** (2 / 3), rng.uniform(5, 80), int(rng.integers(10, 300))
+
+        found = _choose_alternatives(gains, weights, cells, alternatives, max_weight, max_cells)
+
+        assert sorted(found.tolist()) == sorted(
+            _take_best_steps(gains, weights, cells, alternatives, max_weight, max_cells)
+        )
+
+
+def _take_best_steps(
+    gains: NDArray[Any],
+    weights: NDArray[Any],
+    cells: NDArray[Any],
+    alternatives: NDArray[Any],
+    max_weight: float,
+    max_cells: int,
+) -> list[int]:
+    """The slow twin: the step with most gain per weight, within a set to a heavier one, until one is too much."""
+    chosen: dict[int, int] = {}
+    while True:
+        best: tuple[float, int, float, int] | None = None
+        for candidate in range(len(gains)):
+            number = int(alternatives[candidate])
+            weight, gain = (weights[chosen[number]], gains[chosen[number]]) if number in chosen else (0.0, 0.0)
+            if gains[candidate] > gain and weights[candidate] > weight:
+                slope = (gains[candidate] - gain) / (weights[candidate] - weight)
+                step = (-slope, number, -weights[candidate], candidate)
+                best = step if best is None else min(best, step)
+        if best is None:
+            return list(chosen.values())
+        after = chosen | {best[1]: best[3]}
+        if sum(weights[list(after.values())]) > max_weight * (1 + 1e-9) or sum(cells[list(after.values())]) > max_cells:
+            return list(chosen.values())
+        chosen = after

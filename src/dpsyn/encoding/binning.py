@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -18,7 +19,7 @@ from dpsyn.errors import InternalError, SchemaError
 from dpsyn.schema import Attribute, Categorical, Ranged, Value
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Grouping:
     """The group of every code. Groups are numbered 0, 1, … and none is empty."""
 
@@ -29,7 +30,7 @@ class Grouping:
             raise InternalError("groups must be numbered from 0 without gaps")
         self.group_of.setflags(write=False)
 
-    @property
+    @cached_property
     def size(self) -> int:
         """The number of groups."""
         return int(self.group_of.max()) + 1

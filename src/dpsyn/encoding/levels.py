@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ LEVEL_SIZES = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 """The numbers of groups of the levels: each has about the square root of two times the groups of the one before."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Levels:
     """The levels of an attribute.
 
@@ -35,7 +36,7 @@ class Levels:
     groups: tuple[Grouping, ...]
     ordered: bool = True
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """The number of groups of each level."""
         return tuple(level.size for level in self.groups)

@@ -12,10 +12,20 @@ from fractions import Fraction
 from itertools import combinations
 from numbers import Real
 
+import numpy as np
+
 from dpsyn.accounting import exact_fraction, split_exactly
 from dpsyn.encoding import Grouping, Levels, Recoding
 from dpsyn.errors import UserError, quote_argument
-from dpsyn.inference import MeasurementRound, PreviousReleases, Release
+from dpsyn.inference import (
+    MeasurementRound,
+    PreviousReleases,
+    Release,
+    estimate_one_way,
+    estimate_row_count,
+    iterate_marginals,
+    norm_sub,
+)
 from dpsyn.marginals import Clique, Estimate
 from dpsyn.options import check_options
 from dpsyn.plan import check_weights as check_plan_weights
@@ -28,7 +38,7 @@ from dpsyn.recipes.one_way_errors import OneWayErrors
 from dpsyn.recipes.resolution import Counts, PredictedTable, Resolution, TableAtLevels, coarsen_recoding
 from dpsyn.recipes.scoring import MIN_INTERACTION_SIGMAS, predict_tables, score_cliques
 from dpsyn.schema import Schema
-from dpsyn.selection import CELL_POWER, MarginalChoice
+from dpsyn.selection import CELL_POWER, MarginalChoice, max_spread, select_visible
 
 TARGET_WEIGHT = 4.0
 """How much errors in marginals with the target count, unless its weight is given."""
@@ -174,11 +184,15 @@ def select_and_measure(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Scored:
-    """Cliques with the model's predictions, their scores, and the part of these that hierarchies of lists show."""
+    """Cliques with the model's predictions, their scores, and the part of these that hierarchies of lists show.
+
+    ``unscored_pairs`` are those that could not stand out from the noise.
+    """
 
     predictions: Sequence[PredictedTable]
     scores: Counts
     by_hierarchy: Mapping[Clique, float]
+    unscored_pairs: Sequence[Clique]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -229,9 +243,11 @@ class _Selection:
         return all(resolution.sizes[name] > 1 for name in clique) and self.allows(clique)
 
     def score(self, rho: Fraction, triples: Sequence[Clique] = ()) -> tuple[_Selection, _Scored, Fraction]:
-        """Score all pairs, tables that hold the target, and some triples; returns what is left of ρ, too."""
+        """Score pairs, tables that hold the target, and some triples; returns what is left of ρ, too."""
         with_target = _target_cliques(self._resolution, self._target, self.options)
-        every = dict.fromkeys([*measurable_pairs(self.table), *with_target, *triples])
+        pairs = [pair for pair in measurable_pairs(self.table) if self._is_allowed(pair)]
+        visible = self._visible_pairs(pairs, float(rho) * self.options.score_share)
+        every = dict.fromkeys([*visible, *with_target, *triples])
         cliques = [clique for clique in every if self._is_allowed(clique)]
         screened = {*with_target} - {*triples}
         score_rho, rho = split_rho(rho, self.options.score_share if cliques else 0.0)
@@ -246,7 +262,25 @@ class _Selection:
             self._target,
             screened,
         )
-        return self._with(measurements), _Scored(predictions, scores, by_hierarchy), rho
+        return (
+            self._with(measurements),
+            _Scored(predictions, scores, by_hierarchy, [pair for pair in pairs if pair not in every]),
+            rho,
+        )
+
+    def _visible_pairs(self, pairs: Sequence[Clique], rho: float) -> Sequence[Clique]:
+        """The pairs that could stand out from the noise of all scores."""
+        releases = self._releases
+        measured = {marginal.clique[0] for _, marginal in iterate_marginals(releases) if len(marginal.clique) == 1}
+        names = [name for name in self.table.recoding.names if name in measured]
+        estimates = [estimate_one_way(releases, self.table.recoding, name) for name in names]
+        if not estimates:
+            return pairs
+        rows = max(self.measurements.row_count or estimate_row_count(estimates), 1.0)
+        spreads = {name: max_spread(norm_sub(e.values, rows)) for name, e in zip(names, estimates, strict=True)}
+        largest = 2 * rows * np.array([min(spreads.get(name, 1.0) for name in pair) for pair in pairs])
+        std = math.sqrt(self.table.privacy_unit.l1_sensitivity**2 / (2 * rho))
+        return [pairs[position] for position in select_visible(largest, std)]
 
     def candidates(self, scored: _Scored, rho: Fraction) -> Candidates:
         """The candidates of scored cliques."""
@@ -263,6 +297,7 @@ class _Selection:
             target=self._target,
             merging=MergeLimits(max_cells=self.options.max_merged_cells, min_error=self.options.no_merge_below_error),
             is_allowed=self._is_allowed,
+            unscored_pairs=scored.unscored_pairs,
         )
 
     def measure(

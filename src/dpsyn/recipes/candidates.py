@@ -73,6 +73,7 @@ class Candidates:
         merging: when selected marginals are merged.
         is_allowed: whether attributes may be measured together.
         scored_cliques: everything that was scored.
+        unscored_pairs: all other pairs; what one-way tables are off by counts for them as well.
         scores: the distances of these from the model.
         cliques: the attributes of each candidate.
         groups: the levels of each candidate.
@@ -91,6 +92,7 @@ class Candidates:
     merging: MergeLimits
     is_allowed: IsAllowed
     scored_cliques: Sequence[Clique]
+    unscored_pairs: Sequence[Clique]
     scores: Counts
     cliques: Sequence[Clique]
     groups: Sequence[Groups]
@@ -119,6 +121,7 @@ class Candidates:
         target: str | None,
         merging: MergeLimits,
         is_allowed: IsAllowed,
+        unscored_pairs: Sequence[Clique] = (),
     ) -> Candidates:
         """The candidates of some cliques, given the score of each clique and the model's table of it.
 
@@ -145,6 +148,7 @@ class Candidates:
             merging=merging,
             is_allowed=is_allowed,
             scored_cliques=[predicted.clique for predicted in predictions],
+            unscored_pairs=unscored_pairs,
             scores=scores,
             cliques=cliques,
             groups=[resolution.coarser(groups) for _, _, groups in entries],
@@ -187,6 +191,9 @@ class Candidates:
         importance = counts * np.array([clique_weight(clique, self.weights) for clique in self.scored_cliques])
         background = background_errors(self.scored_cliques, errors, self.target)
         error = float((importance * add_background(left, background)).sum())
+        unscored = background_errors(self.unscored_pairs, errors, self.target)
+        importance = np.array([clique_weight(clique, self.weights) for clique in self.unscored_pairs])
+        error += float((importance * add_background(np.zeros(len(unscored)), unscored)).sum())
         return Division(share, choice, error)
 
     def choose(self, rho: float, one_way: Mapping[str, float]) -> MarginalChoice:

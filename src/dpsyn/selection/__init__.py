@@ -11,8 +11,10 @@ from dpsyn.selection.marginal_selection import (
     add_background,
     estimate_distances,
     max_distance,
+    max_spread,
     predict_errors,
     select_marginals,
+    select_visible,
 )
 from dpsyn.selection.merge import MergedMarginals, merge_marginals
 from dpsyn.selection.pair_selection import CELL_POWER, combine_pairs, select_pairs
@@ -46,10 +48,12 @@ __all__ = [
     "combine_pairs",
     "estimate_distances",
     "max_distance",
+    "max_spread",
     "merge_marginals",
     "parse_views",
     "predict_errors",
     "select_marginals",
     "select_pairs",
     "select_views",
+    "select_visible",
 ]

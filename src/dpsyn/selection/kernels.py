@@ -200,3 +200,40 @@ def _holds(held: NDArray[np.bool_], attributes: NDArray[np.int64]) -> bool:
         if not held[attribute]:
             return False
     return True
+
+
+@compile_kernel
+def hull_steps(
+    order: NDArray[np.int64], alternatives: NDArray[np.int64], weights: NDArray[np.float64], gains: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Steps along the upper hull of gain over weight of each set of alternatives, beginning at nothing.
+
+    ``order`` has the candidates by set and weight. Returns for each step the candidate, the one before it (-1 if it is
+    the first), and the gain per weight.
+    """
+    candidates, before = np.empty(len(order), np.int64), np.empty(len(order), np.int64)
+    slopes = np.empty(len(order))
+    first = stop = 0  # the hull of the current set
+    for index in range(len(order)):
+        candidate = order[index]
+        if index == 0 or alternatives[candidate] != alternatives[order[index - 1]]:
+            first = stop
+        weight, gain = weights[candidate], gains[candidate]
+        if stop > first and gain <= gains[candidates[stop - 1]]:
+            continue
+        while stop > first:
+            last, previous = candidates[stop - 1], before[stop - 1]
+            start_weight = weights[previous] if previous >= 0 else 0.0
+            start_gain = gains[previous] if previous >= 0 else 0.0
+            if (gain - gains[last]) * (weights[last] - start_weight) < (gains[last] - start_gain) * (
+                weight - weights[last]
+            ):
+                break
+            stop -= 1
+        previous = candidates[stop - 1] if stop > first else -1
+        start_weight = weights[previous] if previous >= 0 else 0.0
+        start_gain = gains[previous] if previous >= 0 else 0.0
+        candidates[stop], before[stop] = candidate, previous
+        slopes[stop] = (gain - start_gain) / (weight - start_weight)
+        stop += 1
+    return candidates[:stop], before[:stop], slopes[:stop]

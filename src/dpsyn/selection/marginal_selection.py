@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.inference.nonnegativity import norm_sub_each
+from dpsyn.selection import kernels
 from dpsyn.selection.pair_selection import CELL_POWER
 
 SIMULATED_NOISE_SCALES = 9
@@ -85,18 +85,24 @@ MAX_SAMPLE, BLOCK = 20_000, 4_096
 """The maximum number of scores that the prior is estimated from, and the number of scores processed at a time."""
 
 
+def max_spread(counts: NDArray[np.float64]) -> float:
+    """The largest part of the rows in which two tables with the same counts of an attribute can differ in it.
+
+    It is 2(1 − m), where m is the part of the most frequent value: they differ only where one has a rarer value.
+    """
+    return min(1.0, 2 * max(0.0, 1 - float(counts.max()) / max(float(counts.sum()), 1.0)))
+
+
 def max_distance(table: NDArray[np.float64]) -> float:
     """The largest distance that counts can have from a model's table, if their one-way tables are those of the model.
 
-    Let rows of the counts and of the model be equal in one attribute. Another attribute, of which the most frequent
-    value has the part m, then differs in at most the part 2(1 − m) of the rows: where either has a rarer value. So the
-    total variation distance is at most the sum of that over all attributes but one. Binary attributes of which a value
-    is rare have hardly any distance to show, however they depend on others.
+    Let rows of the counts and of the model be equal in one attribute; then they differ in the others in at most the sum
+    of ``max_spread``. Binary attributes of which a value is rare have hardly any distance to show, however they depend
+    on others.
     """
-    total = max(float(table.sum()), 1.0)
     others = (tuple(other for other in range(table.ndim) if other != axis) for axis in range(table.ndim))
-    spreads = sorted(2 * max(0.0, 1 - float(table.sum(axis=axes).max()) / total) for axes in others)
-    return 2 * total * min(1.0, math.fsum(spreads[:-1]))
+    spreads = sorted(max_spread(table.sum(axis=axes)) for axes in others)
+    return 2 * max(float(table.sum()), 1.0) * min(1.0, math.fsum(spreads[:-1]))
 
 
 def estimate_distances(
@@ -135,6 +141,23 @@ def estimate_distances(
         posteriors = likelihoods(block) * prior
         distances[block] = largest[block] * (posteriors @ PRIOR_PARTS) / posteriors.sum(axis=1)
     return distances
+
+
+def select_visible(largest: NDArray[np.float64], std: float) -> NDArray[np.int64]:
+    """The positions of the tables that are worth a score: those that could stand out from the noise of all scores.
+
+    Scores share a budget, so each makes the others noisier: the noise of m scores is ``std``·√m, and the largest of
+    them is about √(2 ln 2m) times that by chance. A table whose largest possible distance is below that tells nothing,
+    and is left out.
+
+    Args:
+        largest: the largest distance that each table can have from the model.
+        std: the noise of a score that has the whole budget.
+    """
+    order = np.argsort(-largest, kind="stable")
+    numbers = np.arange(1, len(largest) + 1)
+    visible = np.flatnonzero(largest[order] >= std * np.sqrt(numbers * 2 * np.log(2 * numbers)))
+    return np.sort(order[: visible[-1] + 1 if len(visible) else 0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -264,38 +287,13 @@ def _choose_alternatives(
     with a gain and a weight of its own; steps are taken in the order of their gain per weight (the greedy solution of
     the multiple-choice knapsack problem, Sinha and Zoltners 1979).
     """
-    steps: list[tuple[float, int, float, int]] = []  # minus gain per weight, set, weight, candidate
     order = np.lexsort((weights, alternatives))
     order = order[gains[order] > 0]
-    hull: list[tuple[float, float, int]] = []
-
-    def close_hull(number: int) -> None:
-        for (weight, gain, _), (more_weight, more_gain, candidate) in pairwise(hull):
-            steps.append((-(more_gain - gain) / (more_weight - weight), number, more_weight - weight, candidate))
-
-    current = -1
-    for candidate in order.tolist():
-        if alternatives[candidate] != current:
-            close_hull(current)
-            current, hull = int(alternatives[candidate]), [(0.0, 0.0, -1)]
-        weight, gain = float(weights[candidate]), float(gains[candidate])
-        if gain <= hull[-1][1]:
-            continue
-        while len(hull) > 1 and (gain - hull[-1][1]) * (hull[-1][0] - hull[-2][0]) >= (hull[-1][1] - hull[-2][1]) * (
-            weight - hull[-1][0]
-        ):
-            hull.pop()
-        if weight <= hull[-1][0]:
-            hull[-1] = (hull[-1][0], gain, candidate)
-        else:
-            hull.append((weight, gain, candidate))
-    close_hull(current)
-    chosen: dict[int, int] = {}
-    total_weight, total_cells = 0.0, 0
-    for _, number, weight, candidate in sorted(steps):
-        total_weight += weight
-        total_cells += int(cells[candidate]) - (int(cells[chosen[number]]) if number in chosen else 0)
-        if total_weight > max_weight * (1 + 1e-9) or total_cells > max_cells:
-            break
-        chosen[number] = candidate
+    candidates, before, slopes = kernels.hull_steps(order, alternatives, weights, gains)
+    more_weight = weights[candidates] - np.where(before < 0, 0.0, weights[before])
+    more_cells = cells[candidates] - np.where(before < 0, 0, cells[before])
+    steps = np.lexsort((candidates, more_weight, alternatives[candidates], -slopes))
+    fits = (np.cumsum(more_weight[steps]) <= max_weight * (1 + 1e-9)) & (np.cumsum(more_cells[steps]) <= max_cells)
+    taken = candidates[steps[: len(steps) if fits.all() else int(np.argmin(fits))]]
+    chosen = dict(zip(alternatives[taken].tolist(), taken.tolist(), strict=True))  # of each set, the last step counts
     return np.array(list(chosen.values()), np.int64)
