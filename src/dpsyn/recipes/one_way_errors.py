@@ -104,7 +104,7 @@ class OneWayErrors:
     @cached_property
     def parts(self) -> dict[str, float]:
         """The parts of another ρ with which each table is measured again."""
-        std = math.sqrt(float(np.median(1 / self.precisions)))
+        std = 1 / math.sqrt(max(float(np.median(self.precisions)), MIN_PRECISION))
         return dict(zip(self.names, divide_by_error(self.tables, std).tolist(), strict=True))
 
     def spend(self, rho: float, sensitivity: float) -> NDArray[np.float64]:
