@@ -20,6 +20,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from numpy.typing import NDArray
 
 import dpsyn as package
 from bench.measuring import provenance
@@ -58,6 +59,15 @@ VARIANTS: dict[str, DPSyn] = {
 }
 
 
+Counts = NDArray[np.float64]
+
+
+def _correct_scores(scores: Counts, _std: float, explained: Counts, _largest: Counts) -> Counts:
+    """Distances from noisy scores, without a prior."""
+    distances: Counts = np.sqrt(np.maximum(np.maximum(scores, 0.0) ** 2 - explained**2, 0.0))
+    return distances
+
+
 @contextmanager
 def change_step(variant: str, table: Table, seed: int) -> Iterator[None]:
     """Apply the changes of a variant that are not options of the recipe."""
@@ -65,10 +75,7 @@ def change_step(variant: str, table: Table, seed: int) -> Iterator[None]:
         "errors predicted as c·σ·√(2/π)": patch(
             "dpsyn.selection.marginal_selection.norm_sub", lambda values, _: values
         ),
-        "scores not shrunk": patch(
-            "dpsyn.recipes.scoring.estimate_distances",
-            lambda scores, _std, explained, _largest: np.sqrt(np.maximum(np.maximum(scores, 0) ** 2 - explained**2, 0)),
-        ),
+        "scores not shrunk": patch("dpsyn.recipes.scoring.estimate_distances", _correct_scores),
         "rare values sampled by clipped counts": patch(
             "dpsyn.inference.fit.posterior_mean_counts", lambda values, _: np.maximum(values, 0.0)
         ),

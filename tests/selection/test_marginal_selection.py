@@ -142,7 +142,11 @@ def test_alternatives_are_chosen_as_by_the_best_single_steps() -> None:
     for _ in range(200):
         alternatives = np.sort(rng.integers(0, 6, 20))
         gains, cells = rng.normal(5, 5, 20).round(), rng.integers(1, 50, 20)
-        weights, max_weight, max_cells = cells ** (2 / 3), rng.uniform(5, 80), int(rng.integers(10, 300))
+        weights, max_weight, max_cells = (
+            np.power(cells, 2 / 3, dtype=np.float64),
+            rng.uniform(5, 80),
+            int(rng.integers(10, 300)),
+        )
 
         found = _choose_alternatives(gains, weights, cells, alternatives, max_weight, max_cells)
 

@@ -55,7 +55,8 @@ class DPSyn(Recipe):
     1. One-way marginals, with a part of the budget that follows from the noise they would have.
        Long lists and numbers that nearly always agree with another one are measured as differences from it.
     2. Rare values are merged; numbers and dates are divided into codes of about equal mass.
-    3. All pairs are scored by their distance from a model of what is known so far (sensitivity 1). What the scores
+    3. Pairs are scored by their distance from a model of what is known so far (sensitivity 1), except for those that
+       could not stand out from the noise. What the scores
        predict decides how much more is spent on one-way marginals, and which pairs are measured at which level. Then
        pairs and triples are scored again, if that pays off.
 
