@@ -71,7 +71,7 @@ def _correct_scores(scores: Counts, _std: float, explained: Counts, _largest: Co
 @contextmanager
 def change_step(variant: str, table: Table, seed: int) -> Iterator[None]:
     """Apply the changes of a variant that are not options of the recipe."""
-    patches = {
+    patches: dict[str, Any] = {
         "errors predicted as c·σ·√(2/π)": patch(
             "dpsyn.selection.marginal_selection.norm_sub", lambda values, _: values
         ),

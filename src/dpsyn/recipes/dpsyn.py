@@ -56,9 +56,8 @@ class DPSyn(Recipe):
        Long lists and numbers that nearly always agree with another one are measured as differences from it.
     2. Rare values are merged; numbers and dates are divided into codes of about equal mass.
     3. Pairs are scored by their distance from a model of what is known so far (sensitivity 1), except for those that
-       could not stand out from the noise. What the scores
-       predict decides how much more is spent on one-way marginals, and which pairs are measured at which level. Then
-       pairs and triples are scored again, if that pays off.
+       could not stand out from the noise. What the scores predict decides how much more is spent on one-way marginals,
+       and which pairs are measured at which level. Then pairs and triples are scored again, if that pays off.
 
     >>> DPSyn(weights={"income": 4.0}, selection=AdaptiveSelection(max_triples=500)).selection.max_triples
     500
