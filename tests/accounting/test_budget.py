@@ -294,3 +294,33 @@ def test_a_pure_step_that_is_charged_for_less_than_a_unit_changes_is_refused(
         run.charge("frequent items", cost)
 
     assert run.account.measurements == ()
+
+
+@pytest.mark.parametrize(
+    ("budget", "pure", "amount"),
+    [
+        (Budget.for_guarantee(1, 0, pure_epsilons=[1]), True, Fraction(1)),
+        (Budget.for_guarantee(1, 1e-9, pure_epsilons=["0.3"]), False, None),
+        (Budget.for_guarantee(1, 1e-9), False, None),
+        (
+            Budget(epsilon=Fraction(1), delta=Fraction(1, 10), rho=Fraction(0), pure_epsilons=(Fraction(2),)),
+            False,
+            Fraction(0),
+        ),
+        (
+            Budget(
+                epsilon=Fraction(1),
+                delta=Fraction(1, 10),
+                rho=Fraction(0),
+                pure_epsilons=(Fraction(1),),
+                threshold_delta=Fraction(1, 10),
+            ),
+            False,
+            Fraction(0),
+        ),
+    ],
+    ids=["pure", "mixed", "gaussian", "beyond ε", "with thresholds"],
+)
+def test_a_budget_is_pure_if_delta_is_never_needed(budget: Budget, pure: bool, amount: Fraction | None) -> None:
+    assert budget.is_pure == pure
+    assert budget.amount == (budget.rho if amount is None else amount)

@@ -225,6 +225,40 @@ def test_pure_steps_are_refused_in_the_same_words(ledger: Ledger) -> None:
         Run.open(Budget.for_pure_steps(3, [1]), ROWS, dataset="clinic", ledger=ledger)
 
 
+PURE = Budget.for_guarantee(1, 0, pure_epsilons=[1])
+
+
+def test_pure_releases_add_up_by_their_epsilon(ledger: Ledger) -> None:
+    """Their ρ, ε²/2 each, is far beyond that of the cap; the sum of their ε is not."""
+    ledger.set_cap("clinic", Cap.for_guarantee(2, 1e-8))
+    for _ in range(2):
+        Run.open(PURE, ROWS, dataset="clinic", ledger=ledger)
+
+    with pytest.raises(LedgerError, match=r"needs 0\.5\. Nothing is left"):
+        Run.open(PURE, ROWS, dataset="clinic", ledger=ledger)
+    assert ledger.datasets()[0].pure_epsilon == 2
+    assert ledger.verify().faults == ()
+
+
+def test_a_refusal_states_what_is_left_for_pure_releases(ledger: Ledger) -> None:
+    ledger.set_cap("clinic", Cap.for_guarantee("2.5", 1e-8))
+    for _ in range(2):
+        Run.open(PURE, ROWS, dataset="clinic", ledger=ledger)
+
+    with pytest.raises(LedgerError, match=r"one more may use up to ε = 0\.5 at δ = 0\. Lower"):
+        Run.open(PURE, ROWS, dataset="clinic", ledger=ledger)
+    Run.open(Budget.for_guarantee("0.5", 0, pure_epsilons=["0.5"]), ROWS, dataset="clinic", ledger=ledger)
+
+
+@pytest.mark.parametrize("order", [(PURE, SMALL), (SMALL, PURE)], ids=["gaussian last", "pure last"])
+def test_beside_gaussian_noise_pure_releases_add_up_as_rho(ledger: Ledger, order: tuple[Budget, Budget]) -> None:
+    ledger.set_cap("clinic", Cap.for_guarantee(2, 1e-8))
+    Run.open(order[0], ROWS, dataset="clinic", ledger=ledger)
+
+    with pytest.raises(LedgerError, match="more than is left of the cap"):
+        Run.open(order[1], ROWS, dataset="clinic", ledger=ledger)
+
+
 def test_thresholds_beyond_the_cap_are_refused(ledger: Ledger) -> None:
     ledger.set_cap("survey", Cap.for_guarantee(100, 1e-9))
     budget = Budget.for_guarantee(0.1, "1e-9", thresholds=True)

@@ -36,6 +36,7 @@ TABLE = pa.table({"a": ROWS % CODES, "b": ROWS % 2, "c": ROWS % 4 // 3})
 EXACT = np.zeros((CODES, 2))
 np.add.at(EXACT, (ROWS % CODES, ROWS % 2), 1)
 BUDGET = Budget.for_guarantee(1, 1e-6, pure_epsilons=[0.2])
+PURE = Budget.for_guarantee("0.2", 0, pure_epsilons=["0.2"])
 
 
 def errors_of_marginals(table: PrivateTable) -> NDArray[np.float64]:
@@ -51,6 +52,15 @@ def errors_of_laplace_marginals(table: PrivateTable) -> NDArray[np.float64]:
     (result,) = table.measure_laplace([("a", "b")], table.budget.pure_epsilons)
     cost = Laplace.for_epsilon(table.budget.pure_epsilons[0], 1)
     assert result.std == cost.std
+    return ((result.counts - EXACT) / cost.std).ravel()
+
+
+def errors_of_pure_marginals(table: PrivateTable) -> NDArray[np.float64]:
+    """Laplace noise of a marginal of a pure budget, a fifth of whose ε is spent on it."""
+    part = table.budget.amount / 5
+    (result,) = table.measure([("a", "b")], [part])
+    cost = Laplace.for_epsilon(part, 1)
+    assert (result.std, cost.scale) == (cost.std, 25)
     return ((result.counts - EXACT) / cost.std).ravel()
 
 
@@ -81,6 +91,7 @@ Question = Callable[[PrivateTable], NDArray[np.float64]]
 QUESTIONS: dict[str, tuple[Question, float]] = {
     "measure": (errors_of_marginals, 3),
     "measure_laplace": (errors_of_laplace_marginals, 6),
+    "measure of a pure budget": (errors_of_pure_marginals, 6),
     "measure_fine_histogram": (errors_of_histograms, 3),
     "score_predictions": (errors_of_scores, 3),
     "score_indif": (errors_of_indif_scores, 3),
@@ -99,7 +110,7 @@ def is_of_the_right_scale(errors: NDArray[np.float64], kurtosis: float) -> bool:
 def test_the_scale_is_accepted_and_others_are_rejected(question: str, factor: float) -> None:
     ask, kurtosis = QUESTIONS[question]
     noise: Any = SystemNoise() if factor == 1 else ScaledNoise(factor)
-    with open_private(TABLE, SCHEMA, BUDGET, mechanisms=noise) as table:
+    with open_private(TABLE, SCHEMA, PURE if "pure" in question else BUDGET, mechanisms=noise) as table:
         errors = ask(table)
 
     accepted = is_of_the_right_scale(errors, kurtosis)

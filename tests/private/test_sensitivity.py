@@ -42,6 +42,7 @@ from dpsyn.schema import (
 from tests.private.noise_doubles import RecordedAnswer, RecordingNoise, ReplayedNoise
 
 BUDGET = Budget.for_guarantee(2, 1e-6, pure_epsilons=[0.1], thresholds=True)
+PURE = Budget.for_guarantee(2, 0, pure_epsilons=[2])
 COLUMNS = ("person", "age", "weight", "job", "seen", "ok", "city")
 
 
@@ -125,9 +126,11 @@ def width(table: list[tuple[Any, ...]]) -> int:
     return len(table[0]) if table else len(COLUMNS)
 
 
-def answers(table: list[tuple[Any, ...]], under: Schema, recipe: Any, noise: Any) -> list[RecordedAnswer]:
+def answers(
+    table: list[tuple[Any, ...]], under: Schema, recipe: Any, noise: Any, budget: Budget = BUDGET
+) -> list[RecordedAnswer]:
     columns = {name: pa.array([row[i] for row in table], pa.string()) for i, name in enumerate(COLUMNS[: width(table)])}
-    with open_private(pa.table(columns), under, BUDGET, mechanisms=noise) as private:
+    with open_private(pa.table(columns), under, budget, mechanisms=noise) as private:
         recipe(private)
     marginals: list[RecordedAnswer] = noise.answers
     return marginals
@@ -218,6 +221,40 @@ def test_answers_on_neighbors_differ_by_no_more_than_was_charged(recipe: str, re
     compare()
 
 
+PURE_RUNS: dict[str, Any] = {
+    **{name: RECIPES[name]().measure for name in ("independent", "direct", "priview")},
+    "a fine histogram": lambda table: table.measure_fine_histogram("weight", table.budget.amount),
+}
+
+
+@pytest.mark.parametrize("recipe", PURE_RUNS)
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+@pytest.mark.parametrize("kept", [None, 2])
+def test_answers_of_pure_releases_differ_by_no_more_than_was_charged(
+    recipe: str, relation: Any, kept: int | None
+) -> None:
+    """All noise is Laplace noise, and the ε that are charged add up to that of the guarantee exactly."""
+    under = schema(relation, UnitDeclaration(id="person", max_rows=kept) if kept else None)
+    under = msgspec.structs.replace(under, attributes=under.attributes[:-1])
+
+    @settings(max_examples=6)
+    @given(neighboring(relation, kept is not None))
+    def compare(pair: Neighbors) -> None:
+        first = RecordingNoise()
+        second = ReplayedNoise(first)
+        ones = answers(pair.first, under, PURE_RUNS[recipe], first, PURE)
+
+        others = answers(pair.second, under, PURE_RUNS[recipe], second, PURE)
+
+        assert len(ones) == len(others) > 0
+        for one, other in zip(ones, others, strict=True):
+            assert isinstance(one.cost, Laplace)
+            check(one, other)
+        assert sum(one.cost.pure_epsilons[0] for one in ones) == 2
+
+    compare()
+
+
 @pytest.fixture(scope="module")
 def designs_made_once() -> Iterator[None]:
     """Every run needs the same few covering designs, which depend on the schema alone and take longest."""
@@ -230,7 +267,10 @@ def designs_made_once() -> Iterator[None]:
 @pytest.mark.usefixtures("designs_made_once")
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("kept", [None, 2])
-def test_parities_of_neighbors_differ_by_no_more_than_was_charged(relation: Any, kept: int | None) -> None:
+@pytest.mark.parametrize("budget", [BUDGET, PURE], ids=["gaussian", "pure"])
+def test_parities_of_neighbors_differ_by_no_more_than_was_charged(
+    relation: Any, kept: int | None, budget: Budget
+) -> None:
     under = Schema(
         attributes=(
             Identifier(name="person"),
@@ -246,9 +286,9 @@ def test_parities_of_neighbors_differ_by_no_more_than_was_charged(relation: Any,
         tables = [[(row[0], *row[5:1:-1]) for row in table] for table in (pair.first, pair.second)]
         first = RecordingNoise()
         second = ReplayedNoise(first)
-        ones = answers(tables[0], under, Fourier(ways=3).measure, first)
+        ones = answers(tables[0], under, Fourier(ways=3).measure, first, budget)
 
-        others = answers(tables[1], under, Fourier(ways=3).measure, second)
+        others = answers(tables[1], under, Fourier(ways=3).measure, second, budget)
 
         assert len(ones) == len(others) == 4 + 6 + 4
         for one, other in zip(ones, others, strict=True):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import math
 
 import numpy as np
 import pytest
 
+from dpsyn.accounting import Laplace, exact_fraction
 from dpsyn.errors import InternalError, QueryError
 from dpsyn.query.answer import Answer
 
@@ -104,3 +107,39 @@ def test_arrays_cannot_be_changed() -> None:
 def test_arrays_of_other_shapes_are_refused(changed: dict[str, object]) -> None:
     with pytest.raises(InternalError, match="answer"):
         answer(**changed)
+
+
+def discrete_laplace_tail(scale: float, count: int) -> float:
+    """P(|noise| ≥ count) for a count of at least 1."""
+    q = math.exp(-1 / scale)
+    return 2 * q**count / (1 + q)
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.8, 0.9, 0.95, 0.99, 0.999])
+@pytest.mark.parametrize("scale", [0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 2.0, 5.0, 14.0, 140.0])
+def test_intervals_hold_for_laplace_noise(scale: float, confidence: float) -> None:
+    """Exact: the probability that the noise of one cell leaves the interval is at most 1 − confidence."""
+    std = Laplace.for_epsilon(1 / exact_fraction(scale), 1).std
+    cell = answer(standard_errors=np.full((2, 3), std), laplace=True)
+
+    low, high = cell.interval(confidence)
+
+    reach = float((high - low)[0, 0]) / 2
+    assert discrete_laplace_tail(scale, math.floor(reach) + 1) <= 1 - confidence
+    assert confidence < 0.95 or reach <= 1 - scale * math.log(1 - confidence)  # that of continuous noise, rounded up
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.9, 0.905, 0.95, 0.99])
+@pytest.mark.parametrize("cells", [2, 3, 5, 10, 50])
+def test_intervals_hold_for_sums_of_laplace_noise(cells: int, confidence: float) -> None:
+    """The distribution of the sum is computed by convolution."""
+    scale, steps = 3.0, np.arange(-150, 151)
+    one = np.exp(-np.abs(steps) / scale)
+    distribution = functools.reduce(np.convolve, [one / one.sum()] * cells)
+    std = math.sqrt(cells) * Laplace.for_epsilon(1 / exact_fraction(scale), 1).std
+
+    low, high = answer(standard_errors=np.full((2, 3), std), laplace=True).interval(confidence)
+
+    reach = float((high - low)[0, 0]) / 2
+    distance = np.abs(np.arange(len(distribution)) - len(distribution) // 2)
+    assert distribution[distance > reach].sum() <= 1 - confidence

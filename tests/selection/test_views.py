@@ -29,7 +29,7 @@ from dpsyn.selection.views import (
     select_views,
 )
 
-USUAL = ViewNoise(rho=0.0166, sensitivity=1.0, rows=20_000)  # ε = 1, δ = 1e-9
+USUAL = ViewNoise(amount=0.0166, sensitivity=1.0, rows=20_000)  # ε = 1, δ = 1e-9
 PLENTY: dict[str, Any] = {"max_cells": 10**6, "max_total_cells": 2 * 10**6}
 
 
@@ -189,7 +189,7 @@ def test_the_predicted_error_is_that_of_the_noise() -> None:
     sizes, blocks, noise = (2, 3, 2, 4), [(0, 1, 2), (1, 2, 3), (0, 3)], ViewNoise(0.5, 1.0, 1000.0)
     rng, cells = np.random.default_rng(0), [math.prod(sizes[index] for index in block) for block in blocks]
     weights = [size**CELL_POWER for size in cells]
-    stds = [math.sqrt(1 / (2 * noise.rho * weight / sum(weights))) for weight in weights]
+    stds = [math.sqrt(1 / (2 * noise.amount * weight / sum(weights))) for weight in weights]
     off = []
     for _ in range(4000):  # several views are averaged by the best linear mean; one view estimates alone
         tables = [rng.normal(0, d, [sizes[p] for p in b]) for b, d in zip(blocks, stds, strict=True)]

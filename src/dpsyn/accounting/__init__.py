@@ -12,6 +12,7 @@ from dpsyn.accounting.budget import (
     default_delta,
     delta_warning,
 )
+from dpsyn.accounting.cap import Cap
 from dpsyn.accounting.certificate import Certificate, RunOutcome
 from dpsyn.accounting.checkpoint import LedgerCheckpoint, read_ledger_checkpoint
 from dpsyn.accounting.composition import Composition, EpsilonBounds
@@ -20,7 +21,7 @@ from dpsyn.accounting.costs import Exponential, Gaussian, Laplace, MechanismCost
 from dpsyn.accounting.exact_numbers import exact_fraction, split_exactly
 from dpsyn.accounting.hash_chain import LedgerHead
 from dpsyn.accounting.large_epsilon import check_large_epsilon
-from dpsyn.accounting.ledger import Cap, DatasetAccount, Ledger, LedgerVerification, RunAccount
+from dpsyn.accounting.ledger import DatasetAccount, Ledger, LedgerVerification, RunAccount
 from dpsyn.accounting.noise_comparison import (
     NoiseChoice,
     compare_noise_mechanisms,

@@ -109,6 +109,17 @@ class Budget:
             epsilon, delta, pure_epsilons=split_exactly(round_down(exact_fraction(epsilon)), weights), **options
         )
 
+    @property
+    def is_pure(self) -> bool:
+        """Whether the release is (ε, 0)-DP, whatever δ is: all steps are pure, and their ε add up to at most ε."""
+        no_delta = self.rho == 0 and self.threshold_delta == 0
+        return no_delta and sum(self.pure_epsilons) <= self.epsilon
+
+    @property
+    def amount(self) -> Fraction:
+        """What marginals divide among themselves: ρ for Gaussian noise; ε for Laplace noise, if the budget is pure."""
+        return sum(self.pure_epsilons, Fraction(0)) if self.is_pure else self.rho
+
     def split_rho(self, weights: Sequence[Number]) -> tuple[Fraction, ...]:
         """Split ρ in proportion to the weights; the parts add up to ρ exactly."""
         return split_exactly(self.rho, weights)
@@ -151,7 +162,10 @@ def _check_guarantee(epsilon: Fraction, delta: Fraction, pure_epsilons: tuple[Fr
     if any(step <= 0 for step in pure_epsilons):
         raise BudgetError(f"a pure step has ε = {format_exact(min(pure_epsilons))}; give each a positive one")
     if thresholds and delta == 0:
-        raise BudgetError("δ is 0, but discovering values by partition selection needs a δ, such as 1e-9")
+        raise BudgetError(
+            "δ is 0, but discovering values by partition selection needs a δ, such as 1e-9: with pure ε, a value that "
+            "a single row has could never be left out for certain. Give a δ, or list the values in the schema"
+        )
 
 
 def _gaussian_rho(epsilon: Fraction, delta: Fraction, pure_epsilons: tuple[Fraction, ...]) -> Fraction:

@@ -332,9 +332,12 @@ def _epsilon_bounds_text(certificate: Certificate) -> str:
             f"by zero-concentrated differential privacy, tight conversion{coarse}"
         )
     if bounds.basic is not None:
-        lines.append(f"  {_format_rounded_up(bounds.basic):>12}  by adding up the pure steps")
+        only = ", which is the only way at δ = 0" if not budget.delta else ""
+        lines.append(f"  {_format_rounded_up(bounds.basic):>12}  by adding up the pure steps{only}")
     total = certificate.account.total
     spent = f"Spent: ρ = {float(total.rho):.6g} of {float(budget.reserved_rho):.6g} reserved"
+    if budget.is_pure:
+        spent = f"Spent: ε = {float(sum(total.pure_epsilons)):.6g} of {float(budget.amount):.6g} reserved"
     if budget.threshold_delta:
         spent += f"; δ = {float(total.delta):.3g} of {float(budget.threshold_delta):.3g} for partition selection"
     lines.append(f"{spent}.")
@@ -359,7 +362,9 @@ def _recipe_text(certificate: Certificate) -> str:
     if not certificate.recipe:
         return ""
     options = ". Its options are in the JSON certificate." if len(certificate.recipe) > 1 else ""
-    return f"Recipe: {certificate.recipe.get('name', 'without a name')}{options}"
+    chosen = certificate.recipe.get("noise_choice")
+    noise = f"\nNoise: {chosen}." if isinstance(chosen, str) else ""
+    return f"Recipe: {certificate.recipe.get('name', 'without a name')}{options}{noise}"
 
 
 def _measurements_text(certificate: Certificate) -> str:

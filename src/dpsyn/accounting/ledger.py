@@ -3,7 +3,8 @@
 A ledger is begun on purpose, by ``Ledger.create``; a path that does not exist is a mistake. A run reserves its whole
 budget when it opens, records each measurement before it happens, and returns the unspent budget when it closes. A run
 that crashed keeps its reservation until somebody closes it. Costs are ρ of zCDP, which add up over releases whatever
-their mechanisms, and the δ of partition selection.
+their mechanisms, and the δ of partition selection. If all releases of a dataset are pure, their ε add up, too, and it
+is enough that one of the two sums is within the cap (``DatasetAccount.fits_as_pure``).
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from dpsyn.accounting import hash_chain
-from dpsyn.accounting.budget import MAX_EPSILON, THRESHOLD_SHARE, Budget, MeasurementRecord, replay
+from dpsyn.accounting.budget import MAX_EPSILON, Budget, MeasurementRecord, replay
+from dpsyn.accounting.cap import Cap
 from dpsyn.accounting.certificate import PRIVACY_FLAG, RunOutcome, parse_privacy_flag, plain_recipe
 from dpsyn.accounting.checkpoint import LedgerCheckpoint
-from dpsyn.accounting.conversion import epsilon_for, rho_for
-from dpsyn.accounting.exact_numbers import Number, exact_fraction, format_exact, round_down
+from dpsyn.accounting.conversion import epsilon_for
+from dpsyn.accounting.exact_numbers import Number, exact_fraction, format_exact
 from dpsyn.accounting.hash_chain import BEGIN_KIND, LedgerEntry, LedgerHead, LedgerTransaction
 from dpsyn.accounting.head_store import head_path, load_head, store_head
 from dpsyn.accounting.privacy_unit import PrivacyUnit
@@ -47,43 +49,6 @@ _JOURNAL_KEY = "journal_key"
 
 _MAX_COST = MAX_EPSILON**2
 """More than any run can cost in ρ: pure steps with the largest ε together cost half of it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cap:
-    """The limit on what all releases of a dataset may cost together.
-
-    A tenth of δ is for partition selection; the rest goes with ρ into the tight conversion. So all releases of the
-    dataset together are (ε, δ)-DP with the ε shown.
-    """
-
-    rho: Fraction
-    delta: Fraction
-
-    def __post_init__(self) -> None:
-        if self.rho <= 0 or not 0 < self.delta < 1:
-            raise BudgetError(
-                f"a cap of ρ = {float(self.rho):g} and δ = {float(self.delta):g} is not valid; "
-                f"give a positive ρ and a δ between 0 and 1, such as 1e-9"
-            )
-
-    @classmethod
-    def for_guarantee(cls, epsilon: Number, delta: Number) -> Cap:
-        """The cap that guarantees (ε, δ) for all releases together."""
-        whole = round_down(exact_fraction(delta))
-        if not 0 < whole < 1:
-            raise BudgetError(f"δ is {delta}; a cap needs a δ from 1e-36 to below 1, such as 1e-9")
-        return cls(rho=rho_for(epsilon, whole * (1 - THRESHOLD_SHARE), "zcdp"), delta=whole)
-
-    @property
-    def threshold_delta(self) -> Fraction:
-        """The part of δ for partition selection, over all releases."""
-        return self.delta * THRESHOLD_SHARE
-
-    @property
-    def epsilon(self) -> float:
-        """The ε of all releases of the dataset together, at δ."""
-        return epsilon_for(self.rho, self.delta - self.threshold_delta, "zcdp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +112,33 @@ class DatasetAccount:
         if sum(run.budget.delta for run in self.runs) > exact_fraction(delta):
             return converted
         return min(converted, float(sum(run.budget.epsilon for run in self.runs)))
+
+    @property
+    def pure_epsilon(self) -> Fraction | None:
+        """The sum of the ε of all runs, whose guarantee holds with δ = 0; None if a run is not pure."""
+        if not all(run.budget.is_pure for run in self.runs):
+            return None
+        return sum((run.budget.epsilon for run in self.runs), Fraction(0))
+
+    def fits_as_pure(self, cap: Cap, budget: Budget) -> bool:
+        """Whether one more run is within a cap because it and all others are pure, and their ε add up to at most ε.
+
+        Privacy: of all outcomes of a dataset's releases, let A be those whose ρ add up to at most that of the cap, and
+        B the others, whose ε do. Both sums only grow from measurement to measurement. So releases that refuse what
+        exceeds ρ have the outcomes A with the same probabilities, and are (ε, δ)-DP together; releases that refuse what
+        exceeds ε have the outcomes B with the same ones, and are (ε, 0)-DP. For every event S and neighboring tables,
+        P(S) = P(S ∩ A) + P(S ∩ B) ≤ e^ε·Q(S ∩ A) + δ + e^ε·Q(S ∩ B) = e^ε·Q(S) + δ.
+        """
+        held = self.pure_epsilon
+        return held is not None and budget.is_pure and held + budget.epsilon <= Fraction(cap.epsilon)
+
+    @property
+    def pure_epsilon_left(self) -> float:
+        """The largest ε of one more pure release, if all others are pure; 0 if there is no cap, or nothing is left."""
+        if self.cap is None or self.pure_epsilon is None:
+            return 0.0
+        left = self.cap.epsilon - float(self.pure_epsilon)
+        return left if left > self.cap.epsilon * 1e-9 else 0.0  # the ε of a cap is rounded up by less than that
 
     def epsilon_left(self, delta: Number | None = None) -> float | None:
         """The largest ε of one more release with Gaussian noise at a δ, by default that of the cap; None without a cap.
@@ -423,6 +415,8 @@ def _check_reservation(account: DatasetAccount, budget: Budget, privacy_unit: Pr
             "or another dataset name for other people"
         )
     cap = account.cap
+    if cap and account.fits_as_pure(cap, budget):
+        return
     if cap and account.rho + budget.reserved_rho > cap.rho:
         sums = _describe_sums("ρ", cap.rho, account.rho, budget.reserved_rho)
         advice = f"{_describe_remaining(account, cap, budget)}. Lower its ε"
@@ -454,6 +448,8 @@ def _describe_sums(what: str, cap: Fraction, held: Fraction, requested: Fraction
 
 def _describe_remaining(account: DatasetAccount, cap: Cap, budget: Budget) -> str:
     """The largest ε of one more release, at the cap's δ and at the requested δ."""
+    if budget.is_pure and account.runs and (pure := account.pure_epsilon_left):
+        return f"All releases so far are pure, and one more may use up to ε = {_format_rounded_down(pure)} at δ = 0"
     left = account.epsilon_left()
     if not left:
         return "Nothing is left"

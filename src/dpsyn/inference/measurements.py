@@ -111,6 +111,12 @@ class Release:
         """What reports call the release: ``recipe`` and its name; ``imported`` for imported numbers."""
         return IMPORTED_TITLE if self.certificate is None else f"recipe {self.recipe.get('name', 'unknown')}"
 
+    @property
+    def has_laplace_noise(self) -> bool:
+        """Whether some of its numbers have Laplace noise; False for imported numbers, of which it is not known."""
+        measurements = self.certificate.account.measurements if self.certificate else ()
+        return any(isinstance(measurement.cost, Laplace) for measurement in measurements)
+
     def require_recorded(self, schema: Schema) -> None:
         """Check that every marginal and all scores are answers that the certificate records, each of another one.
 

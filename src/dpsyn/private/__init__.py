@@ -5,7 +5,7 @@ from dpsyn.private.gate import NothingLeftError, ReleasedMarginals, ReleasedScor
 from dpsyn.private.journal import discard_journal
 from dpsyn.private.mechanisms import Mechanisms, SystemNoise
 from dpsyn.private.resources import ResourceEstimate, estimate_reading
-from dpsyn.private.session import open_baskets, open_private
+from dpsyn.private.session import open_baskets, open_private, privacy_unit_of
 from dpsyn.private.table import MAX_COUNTED_CELLS, NoisyScores, PrivateTable, initial_recoding, values_purpose
 from dpsyn.sources import Protect
 
@@ -27,5 +27,6 @@ __all__ = [
     "initial_recoding",
     "open_baskets",
     "open_private",
+    "privacy_unit_of",
     "values_purpose",
 ]

@@ -93,15 +93,22 @@ class PrivateTable(PrivacyGate):
 
     # ── measurements ─────────────────────────────────────────────────────────────────────────────────────
 
+    def cost_of(self, rho: Fraction) -> Gaussian | Laplace:
+        """The noise of a marginal that costs this part of the budget: of ρ, or of ε if the budget is pure."""
+        if self.budget.is_pure:
+            return Laplace.for_epsilon(rho, self.privacy_unit.l1_sensitivity)
+        return Gaussian.for_rho(rho, self.privacy_unit.l2_sensitivity_squared)
+
     def measure(
         self, cliques: Sequence[Clique], rhos: Sequence[Fraction], *, purpose: str = "marginal"
     ) -> list[Marginal]:
         """Noisy marginals over the current attributes; ``purpose`` names them in the ledger.
 
         Privacy: each marginal is a histogram of rows, so a unit of k rows changes it by at most the L2 sensitivity of
-        the privacy unit (k, or √2·k if units are replaced). Cost: ``rhos[i]`` of ρ for the i-th, σ² = Δ²/2ρ.
+        the privacy unit (k, or √2·k if units are replaced), and by at most its L1 sensitivity (k, or 2k). Cost:
+        ``rhos[i]`` of ρ for the i-th, σ² = Δ²/2ρ; if the budget is pure, they are parts of ε, and b = Δ/ε.
         """
-        costs = [Gaussian.for_rho(rho, self.privacy_unit.l2_sensitivity_squared) for rho in rhos]
+        costs = [self.cost_of(rho) for rho in rhos]
         released = self._measure_axes(self._axes_of_cliques(cliques), cliques, costs, purpose)
         return self._require_all([(self.recoding, released)])[0]
 
@@ -117,8 +124,7 @@ class PrivateTable(PrivacyGate):
             axes_list += [tuple(offset + recoding.index_of(name) for name in clique) for clique in rhos]
             offset += len(recoding.columns)
         cliques = [clique for _, rhos in parts for clique in rhos]
-        l2_squared = self.privacy_unit.l2_sensitivity_squared
-        costs = [Gaussian.for_rho(rho, l2_squared) for _, rhos in parts for rho in rhos.values()]
+        costs = [self.cost_of(rho) for _, rhos in parts for rho in rhos.values()]
         released = iter(table._measure_axes(axes_list, cliques, costs))
         return self._require_all([(recoding, list(islice(released, len(rhos)))) for recoding, rhos in parts])
 
@@ -138,8 +144,7 @@ class PrivateTable(PrivacyGate):
         Privacy: as ``measure``.
         """
         fine = Recoding.fine(Codec(self.schema))
-        axis = fine.index_of(name)
-        cost = Gaussian.for_rho(rho, self.privacy_unit.l2_sensitivity_squared)
+        axis, cost = fine.index_of(name), self.cost_of(rho)
         released = self._release_one(
             MeasurementRecord(purpose=f"fine histogram of {name}", cost=cost),
             fine.sizes[axis],

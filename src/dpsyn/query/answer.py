@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import product
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import pyarrow as pa
 
 from dpsyn.encoding.dataframes import convert_table
@@ -46,6 +48,7 @@ class Answer:
         interpolated_attributes: attributes that were measured in coarser values than the query lists. Their rows were
             divided by the released histogram of the attribute, as if it were the same for all values of the others.
         notes: further remarks for the reader.
+        laplace: whether Laplace noise is part of the counts; its tails are heavier than those of Gaussian noise.
     """
 
     attributes: Clique
@@ -57,6 +60,7 @@ class Answer:
     model_error: float | None = 0.0
     interpolated_attributes: Clique = ()
     notes: tuple[str, ...] = ()
+    laplace: bool = False
 
     def __post_init__(self) -> None:
         shape = tuple(len(values) for values in self.labels)
@@ -86,11 +90,16 @@ class Answer:
         For a covered answer it contains the true count with probability ``confidence``, unless attributes are
         interpolated. For other answers it contains, with that probability, the answer that would have been given
         without noise; the ``model_error`` comes on top.
+
+        With Laplace noise the probability is at least ``confidence``: an interval is as wide as that of a single cell
+        or that of a sum of very many, whichever is wider, and its ends are rounded outward to whole numbers, as the
+        noise is one.
         """
         if not 0 < confidence < 1:
             raise QueryError(f"the confidence is {confidence}; give a probability between 0 and 1, such as 0.95")
-        width = NormalDist().inv_cdf((1 + confidence) / 2) * self.standard_errors
-        return self.interval_centers - width, self.interval_centers + width
+        width = _quantile(confidence, laplace=self.laplace) * self.standard_errors
+        low, high = self.interval_centers - width, self.interval_centers + width
+        return (np.floor(low), np.ceil(high)) if self.laplace else (low, high)
 
     def to_arrow(self, confidence: float = 0.95) -> pa.Table:
         """A row for each count: the values of the attributes, the count, its standard error, and an interval.
@@ -127,3 +136,13 @@ class Answer:
             "notes": list(self.notes),
             "counts": self.to_arrow(confidence).to_pylist(),
         }
+
+
+def _quantile(confidence: float, *, laplace: bool) -> float:
+    """The number of standard deviations within which the noise lies with this probability.
+
+    For Laplace noise, P(|noise| > t) = e^(−√2·t) in standard deviations. Sums of such noise lie between this and the
+    normal distribution, so the larger quantile is enough for them, too.
+    """
+    normal = NormalDist().inv_cdf((1 + confidence) / 2)
+    return max(normal, -math.log1p(-confidence) / math.sqrt(2)) if laplace else normal

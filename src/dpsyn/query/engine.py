@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, Protocol
 
 import numpy as np
@@ -79,14 +80,15 @@ def answer_query(
             f"{', '.join(RECONSTRUCTION_METHODS)}"
         )
     query, codec = Query.of(synopsis.schema, names, where, cells=cells), Codec(synopsis.schema)
-    if needs_sampled_rows(query, synopsis.model, codec):
-        return answer_from_sampled_rows(query, synopsis.model, codec)
-    return (
-        _answer_one_way(synopsis, query, codec)
+    answer = (
+        answer_from_sampled_rows(query, synopsis.model, codec)
+        if needs_sampled_rows(query, synopsis.model, codec)
+        else _answer_one_way(synopsis, query, codec)
         or _answer_in_schema_bins(synopsis, query, codec)
         or _answer_at_levels(synopsis, query, codec)
         or _answer_in_model_codes(synopsis, query, codec, method)
     )
+    return replace(answer, laplace=any(release.has_laplace_noise for release in synopsis.releases))
 
 
 # ── Estimates that can answer a query ────────────────────────────────────────────────────────────────────────

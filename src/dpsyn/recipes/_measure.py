@@ -26,8 +26,9 @@ from dpsyn.private import (
     values_purpose,
 )
 from dpsyn.progress import Progress, ignore_progress
-from dpsyn.recipes.base import Recipe
+from dpsyn.recipes.base import NoiseChoice, Recipe
 from dpsyn.recipes.dpsyn import DPSyn
+from dpsyn.recipes.marginal_recipe import MarginalRecipe
 from dpsyn.recipes.registry import RECIPES, find_recipe
 from dpsyn.recipes.stored_answers import measurements_from_stored
 from dpsyn.schema import Open, Ranged, Schema
@@ -72,7 +73,7 @@ def measure(
             DuckDB relation, a Spark DataFrame.
         schema: what is public about it, or the path of its file.
         epsilon: the ε of the guarantee.
-        delta: its δ; by default min(1e-9, 1/expected_size²).
+        delta: its δ; by default min(1e-9, 1/expected_size²). 0 is pure ε, for recipes that measure marginals only.
         allow_large_epsilon: allow an ε above 20, which is no meaningful guarantee; the certificate then says so.
         recipe: the algorithm that decides what to measure, as an object with its options, such as
             ``PrivSyn(rare_rows=800)``, or by name, with default options.
@@ -102,7 +103,9 @@ def measure(
         _require_same_ledger(previous, book)
     recipe.check(schema, previous)
     check_large_epsilon(epsilon, allowed=allow_large_epsilon)
-    budget = recipe.plan_budget(schema, epsilon, _choose_delta(schema, delta))
+    delta = _choose_delta(schema, delta)
+    noise = _choose_noise(recipe, schema, epsilon, delta, in_ledger=book is not None)
+    budget = recipe.plan_budget(schema, epsilon, 0 if noise.kind == "laplace" else delta)
     progress(f"reading the table{FIRST_RUN_NOTE}" if is_first_run() else "reading the table", 0.0)
     with open_private(
         data,
@@ -114,7 +117,7 @@ def measure(
         engine=engine,
         journal=None if journal is None else Path(journal),
         resume=resume,
-        recipe=_identify_run(recipe, previous),
+        recipe=_identify_run(recipe, noise, previous),
         declared_public=recipe.declared_public(),
     ) as table:
         _require_same_query(table, previous)
@@ -202,11 +205,23 @@ def takes_target(recipe: type[Recipe]) -> bool:
     return any(option.path == "target" for option in list_options(recipe))
 
 
-def _identify_run(recipe: Recipe, previous: Synopsis | None) -> dict[str, Any]:
+def _choose_noise(recipe: Recipe, schema: Schema, epsilon: float, delta: float, *, in_ledger: bool) -> NoiseChoice:
+    """The noise of a release, fixed before anything is read; δ = 0 is refused for recipes with other steps."""
+    noise = recipe.choose_noise(schema, epsilon, delta, in_ledger=in_ledger)
+    if delta == 0 and noise.kind != "laplace":
+        able = [name for name, kind in RECIPES.items() if issubclass(kind, MarginalRecipe)]
+        raise UserError(
+            f"δ is 0, but recipe {recipe.name!r} uses Gaussian noise, which needs a δ such as 1e-9. Give one, or use a "
+            f"recipe whose steps can all be pure, with noise 'auto' or 'laplace': {', '.join(able)}"
+        )
+    return noise
+
+
+def _identify_run(recipe: Recipe, noise: NoiseChoice, previous: Synopsis | None) -> dict[str, Any]:
     """What must be the same when a run is resumed, besides schema, budget and data: the recipe and what it extends."""
     certificates = previous.certificates if previous else ()
     runs = [certificate.run if certificate else "imported" for certificate in certificates]
-    return {**recipe.to_data(), **({"extends": runs} if runs else {})}
+    return {**recipe.to_data(), **noise.to_data(), **({"extends": runs} if runs else {})}
 
 
 def _choose_delta(schema: Schema, delta: float | None) -> float:

@@ -9,7 +9,6 @@ disjoint groups. Everything that decides where to cut is public or released.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -155,7 +154,7 @@ def refine_rounds(rounds: Sequence[MeasurementRound], coarser: Schema, finer: Sc
 
 
 def _noise_std(table: PrivateTable, rho: Fraction) -> float:
-    return math.sqrt(table.privacy_unit.l2_sensitivity_squared / (2 * rho))
+    return table.cost_of(rho).std
 
 
 def _require_ranged(table: PrivateTable, name: str) -> Ranged:

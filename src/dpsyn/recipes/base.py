@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Set
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from dpsyn.accounting import Budget
 from dpsyn.encoding import Recoding
@@ -40,6 +40,23 @@ class Measurements:
     zeroed_attributes: Set[str] = frozenset()
     row_count: int | None = None
     tables: tuple[Estimate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseChoice:
+    """The noise of a release, and why; made from public facts before the first measurement.
+
+    Attributes:
+        kind: ``laplace`` is pure ε, so the guarantee has δ = 0 then.
+        reason: why, in words; empty if the recipe knows only one kind.
+    """
+
+    kind: Literal["gaussian", "laplace"]
+    reason: str = ""
+
+    def to_data(self) -> dict[str, Any]:
+        """Plain data for the certificate: the kind and the reason; nothing if there was no choice."""
+        return {"noise_choice": f"{self.kind}: {self.reason}"} if self.reason else {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +106,10 @@ class Recipe(ABC):
         """Refuse options that do not fit the schema, before anything is spent or read."""
         if isinstance(self.synthesis, MCF) and any(isinstance(rule, Total) and rule.where for rule in schema.rules):
             raise UserError("mcf cannot meet the public totals of the schema that have a condition; use gibbs or gum")
+
+    def choose_noise(self, schema: Schema, epsilon: float, delta: float, *, in_ledger: bool) -> NoiseChoice:
+        """The noise of its marginals: Gaussian, unless a recipe can do with pure ε."""
+        return NoiseChoice("gaussian")
 
     def plan_budget(self, schema: Schema, epsilon: float, delta: float) -> Budget:
         """The privacy budget for a guarantee of (ε, δ), divided as this recipe needs it."""

@@ -298,7 +298,7 @@ class PreparedTable:
         rounds: what was measured so far.
         zeroed_attributes: attributes whose last code counts as empty.
         row_count: about how many rows there are; public, or a noisy measurement.
-        rho_left: the ρ that is left.
+        rho_left: the ρ that is left, or the ε if the budget is pure.
     """
 
     table: PrivateTable
@@ -308,6 +308,13 @@ class PreparedTable:
     rho_left: Fraction
 
 
+def needs_preparation(schema: Schema) -> bool:
+    """Whether ``prepare_table`` measures one-way marginals."""
+    return any(
+        isinstance(a, Open) or a.cells > a.size or a.size > MAX_UNMERGED_VALUES for a in schema.modeled_attributes
+    )
+
+
 def prepare_table(table: PrivateTable, previous: PreviousReleases | None = None) -> PreparedTable:
     """Measure one-way marginals where values must be discovered or merged, or bins are coarser than cells.
 
@@ -315,11 +322,10 @@ def prepare_table(table: PrivateTable, previous: PreviousReleases | None = None)
 
     Privacy: spends a part of ρ, and the δ for partition selection if there are open attributes.
     """
-    attributes = table.schema.modeled_attributes
-    needed = any(isinstance(a, Open) or a.cells > a.size or a.size > MAX_UNMERGED_VALUES for a in attributes)
+    needed = needs_preparation(table.schema)
     public = table.public_row_count() or table.schema.expected_size
     share = ONE_WAY_SHARE if needed else 0.0 if public else COUNT_SHARE
-    first, rest = split_exactly(table.budget.rho, [exact_fraction(share), 1 - exact_fraction(share)])
+    first, rest = split_exactly(table.budget.amount, [exact_fraction(share), 1 - exact_fraction(share)])
     if needed:
         table, rounds = measure_one_way(table, first)
         recoding, zeroed = recode_rare_values(table, rounds, previous, rare_sigmas=RARE_SIGMAS)

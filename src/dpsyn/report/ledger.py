@@ -110,22 +110,34 @@ def _cap_text(cap: Cap | None) -> str:
 
 def _spent_text(account: DatasetAccount) -> str:
     delta = _reference_delta(account)
-    share = f" and {format_percent(_cap_share(account, account.cap))} of the cap, counted in ρ" if account.cap else ""
+    share = ""
+    if account.cap:
+        unit = "ρ" if _cap_share(account, account.cap) == _rho_share(account, account.cap) else "ε"
+        share = f" and {format_percent(_cap_share(account, account.cap))} of the cap, counted in {unit}"
     open_runs = sum(not run.closed for run in account.runs)
     reserved = f"; {format_count(open_runs, 'open run')} counted with the whole budget" if open_runs else ""
     return f"ε = {format_rounded_up(account.epsilon(delta))} at δ = {format_number(delta)}{share}{reserved}"
 
 
 def _remaining_text(account: DatasetAccount) -> str:
-    left = account.epsilon_left()
-    if not left or account.cap is None:
+    left, pure, cap = account.epsilon_left(), account.pure_epsilon_left, account.cap
+    if cap is None or not (left or pure):
         return "nothing; a release is refused until the cap is raised or an abandoned run is closed"
-    delta = format_number(float(account.cap.delta))
-    return f"one more release can have a budget of up to ε = {format_rounded_down(left)} at δ = {delta}"
+    delta, at_zero = format_number(float(cap.delta)), f"up to ε = {format_rounded_down(pure)} at δ = 0"
+    if not left:
+        return f"one more release can have a budget of {at_zero}"
+    words = f"one more release can have a budget of up to ε = {format_rounded_down(left)} at δ = {delta}"
+    return f"{words}, or of {at_zero}" if account.runs and pure else words
 
 
 def _cap_share(account: DatasetAccount, cap: Cap) -> float:
-    """The used share of a cap: of its ρ or of its δ for thresholds, whichever is larger."""
+    """The used share of a cap: counted in ρ, or in ε if all releases are pure and that is less."""
+    by_rho = _rho_share(account, cap)
+    return by_rho if account.pure_epsilon is None else min(by_rho, float(account.pure_epsilon) / cap.epsilon)
+
+
+def _rho_share(account: DatasetAccount, cap: Cap) -> float:
+    """The used share of a cap's ρ or of its δ for thresholds, whichever is larger."""
     return float(max(account.rho / cap.rho, account.delta / cap.threshold_delta))
 
 

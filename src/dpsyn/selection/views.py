@@ -15,11 +15,14 @@ from itertools import combinations
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpsyn.errors import UserError, quote_argument
 from dpsyn.marginals import Clique
 from dpsyn.selection.covering_design import MAX_SUBSETS, BlockCapacity, build_covering_design
 from dpsyn.selection.pair_selection import CELL_POWER
+
+Floats = NDArray[np.float64]
 
 MAX_VIEW_ATTRIBUTES = 12
 """The maximum number of attributes of a view, unless the scheme gives one; with more, views of binary attributes have
@@ -163,14 +166,21 @@ class ViewNoise:
     """The quantities that determine the noise of views.
 
     Attributes:
-        rho: the zCDP budget ρ of all views together.
-        sensitivity: the L2 sensitivity of one marginal.
+        amount: the budget of all views together: ρ for Gaussian noise, ε for Laplace noise.
+        sensitivity: the sensitivity of one marginal: in L2, or in L1 for Laplace noise.
         rows: the approximate number of rows; a public or a released number.
+        pure: whether the noise is Laplace noise.
     """
 
-    rho: float
+    amount: float
     sensitivity: float
     rows: float
+    pure: bool = False
+
+    def variance(self, share: float | Floats) -> float | Floats:
+        """The variance of a cell of a view with this share of the budget: Δ²/2ρ, or 2Δ²/ε²."""
+        spent = self.amount * share
+        return 2 * (self.sensitivity / spent) ** 2 if self.pure else self.sensitivity**2 / (2 * spent)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -271,7 +281,8 @@ def _best_view_cells(sizes: tuple[int, ...], strength: int, noise: ViewNoise, ma
 
     With m views of c cells, a sum over a view has the noise variance c·m/2ρ, and a marginal of t attributes is in
     m·(ℓ choose t)/(d choose t) of the views. So m does not matter: the variance of the marginal's interaction is
-    proportional to c·(d choose t)/(ℓ choose t), with ℓ = log c / log s for attributes of s values.
+    proportional to c·(d choose t)/(ℓ choose t), with ℓ = log c / log s for attributes of s values. Laplace noise has
+    the variance c·m²·2/ε²; the fewest views hold each marginal once, m = (d choose t)/(ℓ choose t).
     """
     largest = math.prod(sorted(sizes)[-strength:])  # the cells of the largest marginal, which must fit
     smallest = min(max_cells, largest)
@@ -280,7 +291,7 @@ def _best_view_cells(sizes: tuple[int, ...], strength: int, noise: ViewNoise, ma
     for cells in sorted({smallest, *(2**power for power in range(2, 21) if smallest <= 2**power <= max_cells)}):
         length = max(_view_length(sizes, cells, mean_size), strength)
         views_per_marginal = math.prod((len(sizes) - n) / (length - n) for n in range(strength))
-        std = noise.sensitivity * math.sqrt(cells * views_per_marginal / (2 * noise.rho))
+        std = math.sqrt(cells * float(noise.variance(1 / views_per_marginal)))
         choices.append(cells)
         errors.append(math.sqrt(2 / math.pi) * std * mean_size ** (strength / 2) / (2 * noise.rows))
     max_error = max(MAX_NOISE_RATIO * min(errors), NEGLIGIBLE_ERROR)
@@ -307,8 +318,8 @@ def predict_pair_error(sizes: tuple[int, ...], blocks: Sequence[Sequence[int]], 
     variances of the components of a table (``query/linear_estimation.py``). Pairs that no view holds are left out.
     """
     cells = np.array([math.prod([sizes[index] for index in block]) for block in blocks], np.float64)
-    rhos = noise.rho * cells**CELL_POWER / (cells**CELL_POWER).sum()
-    precisions = 2 * rhos / noise.sensitivity**2 / cells  # of a sum over all cells of a view
+    shares = cells**CELL_POWER / (cells**CELL_POWER).sum()
+    precisions = np.asarray(1 / noise.variance(shares) / cells)  # of a sum over all cells of a view
     member = np.zeros((len(blocks), len(sizes)))
     for row, block in zip(member, blocks, strict=True):
         row[list(block)] = 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,15 +10,16 @@ from dpsyn.inference import PreviousReleases
 from dpsyn.options import check_options
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, ignore_progress
-from dpsyn.recipes.base import Measurements, Recipe
+from dpsyn.recipes.base import Measurements
+from dpsyn.recipes.marginal_recipe import MarginalRecipe
 from dpsyn.recipes.one_way import count_preparation_passes
-from dpsyn.recipes.priview import measure_views
+from dpsyn.recipes.priview import measure_views, plan_view_shares
 from dpsyn.schema import Schema
 from dpsyn.selection import AllViews
 
 
 @dataclass(frozen=True, kw_only=True)
-class Direct(Recipe):
+class Direct(MarginalRecipe):
     """Measure every marginal of a given number of attributes.
 
     >>> Direct(ways=3).ways
@@ -41,9 +43,13 @@ class Direct(Recipe):
     ) -> Measurements:
         """Measure every k-way marginal.
 
-        Privacy: spends the whole ρ of the budget.
+        Privacy: spends the whole budget: ρ, or ε if it is pure.
         """
         return measure_views(table, AllViews(ways=self.ways), previous, progress)
+
+    def planned_shares(self, schema: Schema) -> Sequence[float]:
+        """Those of all k-way marginals, if no value is merged."""
+        return plan_view_shares(schema, AllViews(ways=self.ways))
 
     def max_passes(self, schema: Schema) -> int:
         """The preparation, and all marginals in one pass."""

@@ -23,7 +23,8 @@ from dpsyn.options import check_options
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.query import collect_observations, estimate_linear, parity_table
-from dpsyn.recipes.base import Measurements, Recipe, refuse_to_extend
+from dpsyn.recipes.base import Measurements, refuse_to_extend
+from dpsyn.recipes.marginal_recipe import MarginalRecipe
 from dpsyn.schema import Schema
 from dpsyn.selection import BlockCapacity, build_covering_design
 
@@ -32,7 +33,7 @@ PARITIES_PER_PASS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fourier(Recipe):
+class Fourier(MarginalRecipe):
     """Measure the Fourier coefficients of all tables of a given number of binary attributes.
 
     >>> Fourier(ways=3).ways
@@ -62,10 +63,10 @@ class Fourier(Recipe):
     def measure(
         self, table: PrivateTable, *, previous: PreviousReleases | None = None, progress: Progress = ignore_progress
     ) -> Measurements:
-        """Measure the parity of every set of up to k attributes, with equal parts of ρ.
+        """Measure the parity of every set of up to k attributes, with equal parts of the budget.
 
-        Privacy: spends the whole ρ of the budget. A parity is measured as the two counts of even and odd rows, which
-        costs √2 of the noise that their difference alone would; the number of rows comes with it.
+        Privacy: spends the whole budget: ρ, or ε if it is pure. A parity is measured as the two counts of even and odd
+        rows, which costs √2 of the noise that their difference alone would; the number of rows comes with it.
         """
         self.check(table.schema, previous)
         names, ways = table.recoding.names, min(self.ways, len(table.recoding.names))
@@ -73,7 +74,7 @@ class Fourier(Recipe):
         if 2 * len(subsets) > table.noisy_values_left:
             raise UserError(f"there are {len(subsets):,} sets of up to {ways} attributes; set fewer ways, such as 2")
         progress(f"measuring the parity of {len(subsets)} sets of up to {ways} attributes", 0.0)
-        rhos, rounds = split_exactly(table.budget.rho, [1] * len(subsets)), []
+        rhos, rounds = split_exactly(table.budget.amount, [1] * len(subsets)), []
         for start in range(0, len(subsets), PARITIES_PER_PASS):
             batch = table.recode(_parity_recoding(table.recoding, subsets[start : start + PARITIES_PER_PASS]))
             cliques = [(name,) for name in batch.recoding.names]
@@ -87,11 +88,18 @@ class Fourier(Recipe):
             tables=tuple(_reconstruct_tables(table.recoding, rounds, ways)),
         )
 
+    def planned_shares(self, schema: Schema) -> Sequence[float]:
+        """Equal parts for all parities."""
+        count = self._count_parities(schema)
+        return [1 / count] * count
+
     def max_passes(self, schema: Schema) -> int:
         """All parities, in batches, and the public row count."""
+        return math.ceil(self._count_parities(schema) / PARITIES_PER_PASS) + int(schema.row_count_is_public)
+
+    def _count_parities(self, schema: Schema) -> int:
         count = len(schema.modeled_attributes)
-        parities = sum(math.comb(count, length) for length in range(1, min(self.ways, count) + 1))
-        return math.ceil(parities / PARITIES_PER_PASS) + int(schema.row_count_is_public)
+        return sum(math.comb(count, length) for length in range(1, min(self.ways, count) + 1))
 
 
 def _parity_recoding(recoding: Recoding, subsets: Sequence[tuple[int, ...]]) -> Recoding:
