@@ -107,7 +107,7 @@ class Recipe(ABC):
         if isinstance(self.synthesis, MCF) and any(isinstance(rule, Total) and rule.where for rule in schema.rules):
             raise UserError("mcf cannot meet the public totals of the schema that have a condition; use gibbs or gum")
 
-    def choose_noise(self, schema: Schema, epsilon: float, delta: float, *, in_ledger: bool) -> NoiseChoice:
+    def choose_noise(self, schema: Schema, epsilon: float, delta: float, *, in_ledger: bool = False) -> NoiseChoice:
         """The noise of its marginals: Gaussian, unless a recipe can do with pure ε."""
         return NoiseChoice("gaussian")
 

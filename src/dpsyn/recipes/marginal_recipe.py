@@ -36,7 +36,7 @@ class MarginalRecipe(Recipe):
         """
         return ()
 
-    def choose_noise(self, schema: Schema, epsilon: float, delta: float, *, in_ledger: bool) -> NoiseChoice:
+    def choose_noise(self, schema: Schema, epsilon: float, delta: float, *, in_ledger: bool = False) -> NoiseChoice:
         """Gaussian or Laplace noise, from public facts; fixed before the first measurement."""
         if self.noise != "auto":
             return NoiseChoice(self.noise, "asked for")
