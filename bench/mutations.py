@@ -209,15 +209,15 @@ _NOISE = (
 _SENSITIVITY = (
     _break(
         "marginals are charged for one row",
-        _TABLE,
-        "PrivateTable.cost_of",
+        _BUDGET,
+        "Budget.marginal_cost",
         Replace("Gaussian.for_rho(A, X)", "1"),
         "private/test_sensitivity",
     ),
     _break(
         "marginals of a pure budget are charged for one row",
-        _TABLE,
-        "PrivateTable.cost_of",
+        _BUDGET,
+        "Budget.marginal_cost",
         Replace("Laplace.for_epsilon(A, X)", "1"),
         "private/test_sensitivity",
     ),

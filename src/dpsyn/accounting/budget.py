@@ -32,6 +32,7 @@ from dpsyn.accounting.exact_numbers import (
     round_up,
     split_exactly,
 )
+from dpsyn.accounting.privacy_unit import PrivacyUnit
 from dpsyn.errors import BudgetError
 
 CALIBRATION_ROOMS = (1e-5, 1e-4, 1e-3)
@@ -119,6 +120,12 @@ class Budget:
     def amount(self) -> Fraction:
         """What marginals divide among themselves: ρ for Gaussian noise; ε for Laplace noise, if the budget is pure."""
         return sum(self.pure_epsilons, Fraction(0)) if self.is_pure else self.rho
+
+    def marginal_cost(self, amount: Fraction, privacy_unit: PrivacyUnit) -> Gaussian | Laplace:
+        """The noise of a marginal that spends a part of ``amount``: Laplace noise if the budget is pure."""
+        if self.is_pure:
+            return Laplace.for_epsilon(amount, privacy_unit.l1_sensitivity)
+        return Gaussian.for_rho(amount, privacy_unit.l2_sensitivity_squared)
 
     def split_rho(self, weights: Sequence[Number]) -> tuple[Fraction, ...]:
         """Split ρ in proportion to the weights; the parts add up to ρ exactly."""

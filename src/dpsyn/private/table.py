@@ -93,12 +93,6 @@ class PrivateTable(PrivacyGate):
 
     # ── measurements ─────────────────────────────────────────────────────────────────────────────────────
 
-    def cost_of(self, rho: Fraction) -> Gaussian | Laplace:
-        """The noise of a marginal that costs this part of the budget: of ρ, or of ε if the budget is pure."""
-        if self.budget.is_pure:
-            return Laplace.for_epsilon(rho, self.privacy_unit.l1_sensitivity)
-        return Gaussian.for_rho(rho, self.privacy_unit.l2_sensitivity_squared)
-
     def measure(
         self, cliques: Sequence[Clique], rhos: Sequence[Fraction], *, purpose: str = "marginal"
     ) -> list[Marginal]:
@@ -108,7 +102,7 @@ class PrivateTable(PrivacyGate):
         the privacy unit (k, or √2·k if units are replaced), and by at most its L1 sensitivity (k, or 2k). Cost:
         ``rhos[i]`` of ρ for the i-th, σ² = Δ²/2ρ; if the budget is pure, they are parts of ε, and b = Δ/ε.
         """
-        costs = [self.cost_of(rho) for rho in rhos]
+        costs = [self.budget.marginal_cost(rho, self.privacy_unit) for rho in rhos]
         released = self._measure_axes(self._axes_of_cliques(cliques), cliques, costs, purpose)
         return self._require_all([(self.recoding, released)])[0]
 
@@ -124,7 +118,7 @@ class PrivateTable(PrivacyGate):
             axes_list += [tuple(offset + recoding.index_of(name) for name in clique) for clique in rhos]
             offset += len(recoding.columns)
         cliques = [clique for _, rhos in parts for clique in rhos]
-        costs = [self.cost_of(rho) for _, rhos in parts for rho in rhos.values()]
+        costs = [self.budget.marginal_cost(rho, self.privacy_unit) for _, rhos in parts for rho in rhos.values()]
         released = iter(table._measure_axes(axes_list, cliques, costs))
         return self._require_all([(recoding, list(islice(released, len(rhos)))) for recoding, rhos in parts])
 
@@ -144,7 +138,7 @@ class PrivateTable(PrivacyGate):
         Privacy: as ``measure``.
         """
         fine = Recoding.fine(Codec(self.schema))
-        axis, cost = fine.index_of(name), self.cost_of(rho)
+        axis, cost = fine.index_of(name), self.budget.marginal_cost(rho, self.privacy_unit)
         released = self._release_one(
             MeasurementRecord(purpose=f"fine histogram of {name}", cost=cost),
             fine.sizes[axis],

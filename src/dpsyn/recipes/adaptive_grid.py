@@ -154,7 +154,7 @@ def refine_rounds(rounds: Sequence[MeasurementRound], coarser: Schema, finer: Sc
 
 
 def _noise_std(table: PrivateTable, rho: Fraction) -> float:
-    return table.cost_of(rho).std
+    return table.budget.marginal_cost(rho, table.privacy_unit).std
 
 
 def _require_ranged(table: PrivateTable, name: str) -> Ranged:
