@@ -404,7 +404,7 @@ def test_a_run_continues_after_a_full_disk(
 def test_a_run_that_is_refused_is_not_asked_to_continue(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    release = ["synthesize", *RELEASE, "-o", "a.csv", "--recipe", "independent"]
+    release = ["synthesize", *RELEASE, "-o", "a.csv", "--recipe", "independent", "--set", "noise=gaussian"]
     with monkeypatch.context() as broken:
         broken.setattr("dpsyn.synopsis.Synopsis.write", lambda *_, **__: 1 / 0)
         assert run(release) == 1

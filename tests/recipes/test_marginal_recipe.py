@@ -73,7 +73,7 @@ def test_laplace_noise_is_taken_as_long_as_it_is_less(
 
         less = laplace_std(epsilon / count / sensitivity) < gaussian * math.sqrt(count)
         assert (chosen.kind, "laplace" if less else "gaussian") == (kind, kind)
-        assert f"{count} planned marginals" in chosen.reason
+        assert f"the {count} marginals" in chosen.reason
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_laplace_noise_is_taken_as_long_as_it_is_less(
         (Independent(noise="gaussian"), columns(3), {}, "asked for"),
         (PriView(), columns(3), {}, "depends on noisy answers"),
         (Independent(), Schema(attributes=(Open(name="city"),)), {}, "open attributes"),
-        (Direct(), columns(7), {}, "21 planned marginals"),
+        (Direct(), columns(7), {}, "less than laplace noise for the 21 marginals"),
         (RECIPES["dpsyn"](), columns(1), {}, ""),
     ],
 )

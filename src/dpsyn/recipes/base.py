@@ -42,6 +42,10 @@ class Measurements:
     tables: tuple[Estimate, ...] = ()
 
 
+Noise = Literal["gaussian", "laplace"]
+"""The kinds of noise that a marginal can have."""
+
+
 @dataclass(frozen=True, slots=True)
 class NoiseChoice:
     """The noise of a release, and why; made from public facts before the first measurement.
@@ -51,7 +55,7 @@ class NoiseChoice:
         reason: why, in words; empty if the recipe knows only one kind.
     """
 
-    kind: Literal["gaussian", "laplace"]
+    kind: Noise
     reason: str = ""
 
     def to_data(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Literal
 
 from dpsyn.accounting import Budget, Gaussian, Laplace, exact_fraction
 from dpsyn.private import privacy_unit_of
-from dpsyn.recipes.base import NoiseChoice, Recipe
+from dpsyn.recipes.base import Noise, NoiseChoice, Recipe
 from dpsyn.schema import Schema
 
 
@@ -63,5 +63,5 @@ def _compare_noise(schema: Schema, shares: Sequence[float], budget: Budget) -> N
     unit, parts = privacy_unit_of(schema), [exact_fraction(share) for share in shares]
     gaussian = fmean(Gaussian.for_rho(budget.rho * part, unit.l2_sensitivity_squared).std for part in parts)
     laplace = fmean(Laplace.for_epsilon(budget.epsilon * part, unit.l1_sensitivity).std for part in parts)
-    stds = f"standard deviation of {len(shares)} planned marginals: Laplace {laplace:.4g}, Gaussian {gaussian:.4g}"
-    return NoiseChoice("laplace" if laplace < gaussian else "gaussian", f"{stds} at δ = {float(budget.delta):g}")
+    kinds: tuple[Noise, Noise] = ("laplace", "gaussian") if laplace < gaussian else ("gaussian", "laplace")
+    return NoiseChoice(kinds[0], f"less than {kinds[1]} noise for the {len(shares)} marginals that are planned")
