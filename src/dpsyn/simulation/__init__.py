@@ -2,5 +2,6 @@
 
 from dpsyn.simulation._simulate import Simulation, simulate
 from dpsyn.simulation.dependence_strength import InteractionStrength
+from dpsyn.simulation.latent_factors import Dependence
 
-__all__ = ["InteractionStrength", "Simulation", "simulate"]
+__all__ = ["Dependence", "InteractionStrength", "Simulation", "simulate"]

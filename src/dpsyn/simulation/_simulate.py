@@ -15,6 +15,7 @@ from dpsyn.errors import UserError
 from dpsyn.schema import Identifier, Impossible, Schema, Total, canonical_text
 from dpsyn.simulation.bayesian_network import Process, random_process
 from dpsyn.simulation.dependence_strength import InteractionStrength, measure_interactions
+from dpsyn.simulation.latent_factors import Dependence, LatentFactorProcess, random_factor_process
 
 CHUNK_ROWS = 1 << 15
 """Rows of a chunk. A chunk depends only on the seed and its number, so memory does not grow with the number of rows,
@@ -40,7 +41,7 @@ class Simulation:
     schema: Schema
     rows: int
     seed: int
-    process: Process
+    process: Process | LatentFactorProcess
 
     @cached_property
     def _codec(self) -> Codec:
@@ -93,18 +94,22 @@ class Simulation:
         return pa.array(first + np.cumsum(begins | (since % unit.max_rows == 0)))
 
 
-def simulate(schema: Schema, rows: int, seed: int) -> Simulation:
+def simulate(schema: Schema, rows: int, seed: int, *, dependence: Dependence | None = None) -> Simulation:
     """Simulate a table of a schema, with realistic shapes and dependences that are otherwise random.
 
     The process is public (``bayesian_network.py``); without the seed, nothing is known about the table beyond its
     schema. The same seed gives the same table. It contains no real data, so it may be used for anything.
+
+    With a ``dependence``, attributes depend on each other as strongly as that, through common factors
+    (``latent_factors.py``).
     """
     if not 0 <= rows <= MAX_SIMULATED_ROWS:
         raise UserError(f"{rows:,} rows were requested; give a number from 0 to {MAX_SIMULATED_ROWS:,}")
     if seed < 0:
         raise UserError(f"the seed is {seed}; give a whole number from 0")
     schema = _fill_open_attributes(schema)
-    return Simulation(schema, rows, seed, random_process(schema, seed))
+    process = random_process(schema, seed) if dependence is None else random_factor_process(schema, seed, dependence)
+    return Simulation(schema, rows, seed, process)
 
 
 def _fill_open_attributes(schema: Schema) -> Schema:
