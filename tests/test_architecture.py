@@ -61,10 +61,24 @@ MAP: dict[str, set[str]] = {
     "itemsets": {"private", "schema", "accounting", "marginals", "encoding", "inference", "selection", "synopsis"},
     "diagnose": {"schema", "marginals", "encoding", "constraints", "sources", "plan"},
     "evaluation": {"schema", "marginals", "encoding", "sources"},
-    "report": {"evaluation", "accounting", "marginals", "schema", "inference", "query", "itemsets", "synopsis"},
+    "forecasts": {
+        *("schema", "accounting", "marginals", "encoding", "inference", "selection", "synopsis", "plan"),
+        *("simulation", "recipes"),  # recipes run on simulated tables, in ``simulated_releases`` alone
+    },
+    "report": {
+        "forecasts",
+        "evaluation",
+        "accounting",
+        "marginals",
+        "schema",
+        "inference",
+        "query",
+        "itemsets",
+        "synopsis",
+    },
     "demo": {"schema", "encoding"},
     "simulation": {"schema", "encoding", "constraints"},
-    "cli": {API, "report", "demo", "simulation"},
+    "cli": {API, "report", "demo", "simulation", "forecasts"},
     "__main__": {"cli"},
 }
 MAP[API] = set(MAP) - {"cli", "private", "engines", "__main__"}
@@ -92,6 +106,7 @@ HOMES: dict[str, tuple[str, ...]] = {
             "demo",
             "constraints",
             "simulation",
+            "forecasts",
         )
     ),
     **dict.fromkeys(
@@ -303,6 +318,16 @@ def test_of_the_recipes_only_measure_and_the_synthesizer_know_the_synopsis() -> 
     }
 
     assert users == {"recipes/_measure.py", "recipes/synthesizer.py"}
+
+
+def test_of_the_forecasts_only_simulated_releases_run_recipes() -> None:
+    users = {
+        module.path
+        for module in modules_of(SOURCE)
+        if module.package == "forecasts" and any(name.startswith("dpsyn.recipes") for name, _ in module.imports())
+    }
+
+    assert users == {"forecasts/simulated_releases.py"}
 
 
 def _reachable(package: str) -> set[str]:

@@ -58,6 +58,11 @@ if TYPE_CHECKING:
     from dpsyn.evaluation import Evaluation as Evaluation
     from dpsyn.evaluation import IncomeColumns as IncomeColumns
     from dpsyn.evaluation import evaluate as evaluate
+    from dpsyn.forecasts.results import AttributeForecast as AttributeForecast
+    from dpsyn.forecasts.results import ExpectedErrors as ExpectedErrors
+    from dpsyn.forecasts.results import Forecast as Forecast
+    from dpsyn.forecasts.results import ForecastAtEpsilon as ForecastAtEpsilon
+    from dpsyn.forecasts.simulated_releases import forecast as forecast
     from dpsyn.inference import GUM as GUM
     from dpsyn.inference import MCF as MCF
     from dpsyn.inference import ConstantDecay as ConstantDecay
@@ -150,6 +155,13 @@ _EXPORTS = {
         "IncomeColumns",
         "evaluate",
     ),
+    "dpsyn.forecasts.results": (
+        "AttributeForecast",
+        "ExpectedErrors",
+        "Forecast",
+        "ForecastAtEpsilon",
+    ),
+    "dpsyn.forecasts.simulated_releases": ("forecast",),
     "dpsyn.inference": (
         "GUM",
         "MCF",
@@ -240,6 +252,7 @@ __all__ = [
     "Answer",
     "AssociationRule",
     "AttributeCheck",
+    "AttributeForecast",
     "Boolean",
     "Budget",
     "BudgetError",
@@ -256,9 +269,12 @@ __all__ = [
     "DocumentError",
     "Estimate",
     "Evaluation",
+    "ExpectedErrors",
     "Exploration",
     "Explore",
     "ExponentialDecay",
+    "Forecast",
+    "ForecastAtEpsilon",
     "Fourier",
     "FrequentItemsets",
     "Gibbs",
@@ -317,6 +333,7 @@ __all__ = [
     "explore_public_data",
     "find_recipe",
     "find_synthesis",
+    "forecast",
     "frequent_itemsets",
     "import_schema",
     "laplace_gaussian_crossover",

@@ -18,7 +18,8 @@ def command(synopsis: Path, as_json: bool) -> None:
     """Show what a synopsis holds: the guarantee of every release, every number that was released, and what it cost.
 
     The cost is recomputed from the noisy measurements that the file records, in two ways. A file that states another
-    cost is refused. Nothing in a synopsis is private.
+    cost is refused. Nothing in a synopsis is private. What was reached, as these numbers tell, is compared with the
+    forecast for such a table.
 
     \b
       dpsyn inspect s.dpsyn
@@ -30,7 +31,7 @@ def command(synopsis: Path, as_json: bool) -> None:
     if as_json:
         output.print_json(words.synopsis_data(released))
         return
-    for line in words.overview_lines(released):
+    for line in [*words.overview_lines(released), *words.forecast_lines(released)]:
         output.print_line(line)
     for number, release in enumerate(released.releases, start=1):
         output.print_line(f"\nRelease {number} of {len(released.releases)}: {release.title}")

@@ -31,6 +31,9 @@ def command(target: str, extend: Path | None, force: bool, quiet: bool, **option
       dpsyn measure people.csv -s schema.yaml --epsilon 1 --recipe priview --set views=covering:2x8 -o s.dpsyn
       dpsyn measure people.csv -s schema.yaml --epsilon 0.5 --extend s.dpsyn -o better.dpsyn
 
+    Before anything is read, a line forecasts what the release will be worth; dpsyn forecast compares several ε. How to
+    choose ε and δ, what others use and what it means for a person: docs/choosing-epsilon.md
+
     --extend measures the same table again and combines both releases; their privacy budgets add up. If the earlier one
     was recorded in a ledger, give that ledger again.
     """

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 import dpsyn
-from dpsyn.cli import output
+from dpsyn.cli import output, release_run
 from dpsyn.cli.common_options import TEXT_OUTPUT, common_options
-from dpsyn.errors import UserError, quote_argument
 from dpsyn.report.numbers import format_count, format_number
 
 if TYPE_CHECKING:
@@ -109,23 +108,13 @@ def predict(file: Path, schema: Path, epsilon: str, delta: float | None, rows: i
     """
     public = dpsyn.Schema.load(schema)
     plan = dpsyn.Plan.load(file, public)
-    predictions = {e: plan.predict(public, e, delta=delta, rows=rows) for e in _parse_epsilons(epsilon)}
+    predictions = {e: plan.predict(public, e, delta=delta, rows=rows) for e in release_run.parse_epsilons(epsilon)}
     if as_json:
         data = [_prediction_data(e, entry) for e, entries in predictions.items() for entry in entries]
         output.print_json(data)
         return
     for e, entries in predictions.items():
         _show_predictions(e, entries)
-
-
-def _parse_epsilons(text: str) -> list[float]:
-    try:
-        numbers = [float(part) for part in text.split(",")]
-    except ValueError:
-        raise UserError(f"{quote_argument(text)} is not a list of ε; write 0.1,1,10") from None
-    if not all(0 < number < float("inf") for number in numbers):
-        raise UserError(f"{quote_argument(text)}: give positive numbers, such as 0.1,1,10")
-    return numbers
 
 
 def _show_predictions(epsilon: float, entries: list[PredictedMarginal]) -> None:

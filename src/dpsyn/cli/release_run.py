@@ -15,6 +15,7 @@ from dpsyn import atomic_files
 from dpsyn.cli import output
 from dpsyn.cli.common_options import DEFAULT_RECIPE, DEFAULT_WEIGHT
 from dpsyn.errors import (
+    BudgetError,
     JournalError,
     LedgerError,
     OutputError,
@@ -99,6 +100,17 @@ def parse_weights(texts: Iterable[str]) -> dict[str, float]:
             raise UserError(f"--weight gives {name} twice, as {weights[name]:g} and as {number:g}; give it once")
         weights[name] = number
     return weights
+
+
+def parse_epsilons(text: str) -> list[float]:
+    """Several ε, from a text such as ``0.1,1,10``."""
+    try:
+        numbers = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise UserError(f"{quote_argument(text)} is not a list of ε; write 0.1,1,10") from None
+    if not all(0 < number < float("inf") for number in numbers):
+        raise UserError(f"{quote_argument(text)}: give positive numbers, such as 0.1,1,10")
+    return numbers
 
 
 def journal_path(target: str, synopsis: Path | None = None) -> Path | None:
@@ -232,6 +244,7 @@ def measure_table(
     public.require_public(str(schema))
     chosen = choose_recipe(recipe, settings, weights, plan, public)
     if not quiet:
+        _note_forecast(public, chosen, epsilon, options.get("delta"), progress)
         _note_resources(data, public, chosen, options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore" if quiet else "always", UserWarning)
@@ -247,6 +260,41 @@ def _note_resources(data: str, schema: Schema, recipe: Recipe, options: Mapping[
     estimate = dpsyn.estimate_resources(data, schema, recipe=recipe, **source)
     if estimate.engine != "memory":
         _print_note(estimate.describe())
+
+
+def _note_forecast(schema: Schema, recipe: Recipe, epsilon: float, delta: float | None, progress: Progress) -> None:
+    """Print what the release is expected to be worth, before a row is read; a warning if that is too little."""
+    from dpsyn.forecasts.closed_form import expect_errors, expect_thresholds
+    from dpsyn.forecasts.results import MAX_TEXT_SHARE
+
+    rows = schema.expected_size
+    if rows is None:
+        progress("no forecast: the schema has no expected_size; dpsyn forecast --rows N makes one", 0.0)
+        return
+    if recipe.name not in (dpsyn.DPSyn.name, dpsyn.Independent.name):
+        progress(f"no quick forecast of recipe {recipe.name}; dpsyn forecast --recipe {recipe.name} makes one", 0.0)
+        return
+    try:
+        expected = expect_errors(schema, epsilon, delta=delta, pairs=recipe.name == dpsyn.DPSyn.name)
+        thresholds = expect_thresholds(schema, epsilon, rows=rows, delta=delta)
+    except BudgetError:  # the release is refused for the same reason, or needs no Gaussian noise
+        return
+    progress(
+        f"forecast for ε = {epsilon:g} and {rows:,} rows: two-way error about {expected.two_way:.3f}, one-way "
+        f"{expected.one_way:.3f} (shuffled columns {expected.shuffled:.3f}, sampling {expected.sampling:.3f})",
+        0.0,
+    )
+    if recipe.name == dpsyn.DPSyn.name and not expected.keeps_pairs:
+        _print_note(
+            f"by the forecast {expected.verdict}: use a larger ε, fewer columns or fewer values; dpsyn forecast "
+            "compares budgets without reading data"
+        )
+    if empty := [name for name, threshold in thresholds.items() if threshold > MAX_TEXT_SHARE * rows]:
+        needed = max(thresholds[name] for name in empty)
+        _print_note(
+            f"open attributes that will probably come out empty: {', '.join(empty)}. A text is listed if it is in "
+            f"about {needed:,} of {rows:,} rows; if the values are public, list them in the schema"
+        )
 
 
 def _print_note(message: Warning | str, *_: object, **__: object) -> None:

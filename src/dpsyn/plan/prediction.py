@@ -68,7 +68,7 @@ def predict_noise(
         )
     resolved = resolve_plan(plan, schema, epsilon)
     pure = pure_steps(resolved, epsilon)
-    unit = _privacy_unit(schema)
+    unit = declared_unit(schema)
     delta = default_delta(schema.expected_size) if delta is None else delta
     budget = budget_for_plan(resolved, epsilon, delta, thresholds=bool(schema.open_attributes))
     return _Predictor(plan, resolved, budget, unit, size, epsilon).predict_all(pure)
@@ -79,7 +79,7 @@ def laplace_noise_warning(plan: Plan, schema: Schema, epsilon: float) -> str | N
 
     Such a share still takes budget from the Gaussian part. There is no warning if the table's size is not public.
     """
-    rows, unit = schema.expected_size, _privacy_unit(schema)
+    rows, unit = schema.expected_size, declared_unit(schema)
     for clique, step in pure_steps(resolve_plan(plan, schema, epsilon), epsilon).items():
         std = Laplace.for_epsilon(step, unit.l1_sensitivity).std
         if rows and std > rows:
@@ -90,7 +90,8 @@ def laplace_noise_warning(plan: Plan, schema: Schema, epsilon: float) -> str | N
     return None
 
 
-def _privacy_unit(schema: Schema) -> PrivacyUnit:
+def declared_unit(schema: Schema) -> PrivacyUnit:
+    """The privacy unit and the neighboring relation that a schema declares."""
     declared = schema.privacy_unit
     return PrivacyUnit(
         neighbors=schema.neighbors, id=declared.id if declared else "", max_rows=declared.max_rows if declared else 1

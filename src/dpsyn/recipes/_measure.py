@@ -93,7 +93,7 @@ def measure(
         resume: continue the run whose journal this is.
         progress: called with what is going on.
     """
-    recipe = _declare_target(_coerce_recipe(recipe), target)
+    recipe = declare_target(coerce_recipe(recipe), target)
     schema = Schema.coerce(schema)
     schema = schema if dataset is None else msgspec.structs.replace(schema, dataset=dataset)
     previous = Synopsis.load(extend) if isinstance(extend, str | Path) else extend
@@ -162,7 +162,7 @@ def estimate_resources(
         protect: as for ``measure``.
         engine: as for ``measure``.
     """
-    recipe = _coerce_recipe(recipe)
+    recipe = coerce_recipe(recipe)
     schema = Schema.coerce(schema)
     return estimate_reading(
         data,
@@ -175,7 +175,8 @@ def estimate_resources(
     )
 
 
-def _coerce_recipe(recipe: object) -> Recipe:
+def coerce_recipe(recipe: object) -> Recipe:
+    """A recipe from a recipe, or from the name of one; anything else is a UserError."""
     if isinstance(recipe, str):
         return find_recipe(recipe)
     if not isinstance(recipe, Recipe):
@@ -183,7 +184,7 @@ def _coerce_recipe(recipe: object) -> Recipe:
     return recipe
 
 
-def _declare_target(recipe: Recipe, target: str | None) -> Recipe:
+def declare_target(recipe: Recipe, target: str | None) -> Recipe:
     """The recipe with a target; its own stays if none is given."""
     if target is None:
         return recipe

@@ -53,7 +53,7 @@ def plot_noise(
         crossover: the number of marginals above which Laplace noise is no longer the smallest; None if there is none.
     """
     check_picture_suffix(path)
-    figure = _new_figure()
+    figure = new_figure()
     axes = figure.add_axes((0.085, 0.12, 0.63, 0.70))
     _draw_curves(axes, marginals, stds)
     _draw_axes(axes, marginals)
@@ -63,7 +63,7 @@ def plot_noise(
     if crossover is not None and marginals[0] <= crossover <= marginals[-1]:
         _mark_crossover(axes, crossover, 2**0.5 * crossover / guarantee[0])
     _draw_title(figure, *guarantee)
-    _save_figure(figure, path)
+    save_figure(figure, path)
 
 
 def check_picture_suffix(path: Path) -> None:
@@ -72,7 +72,8 @@ def check_picture_suffix(path: Path) -> None:
         raise OutputError(f"{path} is neither a .png nor a .svg file; give the plot a name that ends in one of these")
 
 
-def _new_figure() -> Figure:
+def new_figure() -> Figure:
+    """An empty figure; a MissingExtraError without matplotlib."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -181,7 +182,8 @@ def _draw_title(figure: Figure, epsilon: float, delta: float) -> None:
     )
 
 
-def _save_figure(figure: Figure, path: Path) -> None:
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure at once, as PNG or SVG; the same figure gives the same file."""
     import matplotlib
 
     kind = path.suffix.lower().removeprefix(".")

@@ -14,7 +14,7 @@ from dpsyn.report.content import BannerTone, PageContent, PageTerms, ScoreRow, T
 from dpsyn.report.html_page import render_page
 from dpsyn.report.ledger import NOT_PRIVATE
 from dpsyn.report.numbers import format_count
-from dpsyn.report.synopsis import describe_guarantee
+from dpsyn.report.synopsis import describe_guarantee, forecast_lines
 from dpsyn.synopsis.comparison import ReleaseComparison, compare_rows
 from dpsyn.synopsis.guarantee import NOT_VERIFIED, is_private
 
@@ -114,6 +114,7 @@ def _page_content(synopsis: Synopsis, comparison: ReleaseComparison) -> PageCont
         columns=_COLUMNS,
         rows=tuple(map(_marginal_row, comparison.marginals)),
         notes=(
+            *forecast_lines(synopsis),
             "Released counts contain noise, so they can be negative and can disagree with each other. Rare values are "
             "merged as they were for the measurement.",
             "This page cannot show how close the rows are to the real table. Only the owner of the real table can "

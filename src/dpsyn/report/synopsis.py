@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from dpsyn.accounting import Gaussian, Laplace, PartitionSelection
 from dpsyn.accounting.certificate import PRIVACY_FLAG
+from dpsyn.forecasts.reached import predict_reached
 from dpsyn.report.content import Guarantee, SpendingTable
 from dpsyn.report.ledger import NOT_PRIVATE
 from dpsyn.report.numbers import format_count, format_number
@@ -73,6 +76,12 @@ def privacy_warning_lines(synopsis: Synopsis) -> list[str]:
     """A warning if the numbers are not private, or if their guarantee is not verified; else nothing."""
     warnings = {True: [], False: [f"{NOT_PRIVATE}: publish nothing that is made from it."], None: [NOT_VERIFIED]}
     return warnings[is_private(synopsis.releases)]
+
+
+def forecast_lines(synopsis: Synopsis) -> list[str]:
+    """What the release reached, as its own numbers tell, beside the forecast; nothing if its cost is not certified."""
+    reached = predict_reached(synopsis)
+    return [reached.description] if reached else []
 
 
 def release_lines(release: Release) -> list[str]:
@@ -198,6 +207,7 @@ def synopsis_data(synopsis: Synopsis) -> dict[str, Any]:
         PRIVACY_FLAG: is_private(synopsis.releases),
         "releases": [_release_data(release) for release in synopsis.releases],
         "together": describe_combined_cost(synopsis.releases),
+        "forecast": msgspec.to_builtins(predict_reached(synopsis)),
         "model": {
             "rows": synopsis.model.total,
             "attributes": [

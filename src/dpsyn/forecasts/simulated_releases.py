@@ -1,0 +1,251 @@
+"""Forecasts by simulation: the real recipe runs on simulated tables of a schema, and is judged by their rows."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import msgspec
+
+from dpsyn.accounting import PartitionSelection, default_delta, epsilon_for, rho_for
+from dpsyn.errors import UserError, quote_argument
+from dpsyn.forecasts.results import AttributeForecast, ExpectedErrors, Forecast, ForecastAtEpsilon
+from dpsyn.forecasts.simulated_table import DEPENDENCES, SimulatedTable, reduce_schema, require_rows, scale_distance
+from dpsyn.inference import iterate_marginals
+from dpsyn.progress import Progress, ignore_progress
+from dpsyn.recipes import DEFAULT_RECIPE, Planned, Recipe, measure
+from dpsyn.recipes._measure import coerce_recipe, declare_target
+from dpsyn.recipes.one_way import RARE_SIGMAS
+from dpsyn.schema import Schema
+from dpsyn.simulation import Simulation, simulate
+from dpsyn.synopsis import Synopsis
+
+DEFAULT_EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0)
+
+MAX_SIMULATED_ROWS = 2_000
+"""A larger table is simulated by this many rows with as much less noise: what counts is noise per row."""
+
+MAX_SIMULATED_ATTRIBUTES = 30
+"""Of more attributes, some are simulated, with as much of ρ as they would have among all of them."""
+
+MAX_SIMULATED_EPSILON = 1_000.0
+"""The largest ε of a simulated release: there is no noise any more that matters."""
+
+
+SIMULATED_DATASET = "simulated table, no data"
+"""What the certificate of a simulated release calls its dataset."""
+
+
+def forecast(
+    schema: Schema | str | Path,
+    epsilon: float | Sequence[float] = DEFAULT_EPSILONS,
+    *,
+    rows: int | None = None,
+    delta: float | None = None,
+    recipe: Recipe | str = DEFAULT_RECIPE,
+    target: str | None = None,
+    releases: int = 1,
+    seed: int = 0,
+    progress: Progress = ignore_progress,
+) -> Forecast:
+    """Forecast what a release of a table will be worth at several ε, before anything is read or spent.
+
+    The recipe runs as it would on the table, with the same noise, on simulated tables of the schema whose attributes
+    depend weakly, moderately and strongly on each other. The rows it synthesizes are compared with the simulated ones.
+    ``closed_form`` explains what the three strengths mean, and predicts the moderate one within a second.
+
+    >>> from dpsyn.demo import people_schema
+    >>> expected = forecast(people_schema(), epsilon=1.0, rows=300, recipe="independent")
+    >>> expected.budgets[0].moderate.keeps_pairs
+    False
+
+    Privacy: costs nothing. No data is given, no ledger is read or written, and the simulated releases are discarded.
+
+    Args:
+        schema: what is public about the table, or the path of its file; entries need not be approved yet.
+        epsilon: one ε, or several.
+        rows: about how many rows the table has; the schema's expected size if not given.
+        delta: the δ of the guarantee; by default min(1e-9, 1/rows²).
+        recipe: as for ``measure``.
+        target: as for ``measure``.
+        releases: how many releases to simulate for each ε and each strength of dependence; the figures are their means.
+        seed: determines the simulated tables. The noise cannot be seeded, so figures differ a little between calls.
+        progress: called with what is going on.
+    """
+    schema = Schema.coerce(schema)
+    chosen = declare_target(coerce_recipe(recipe), target)
+    chosen.check(schema, None)
+    epsilons = _parse_epsilons(epsilon)
+    rows = require_rows(schema, rows)
+    if isinstance(releases, bool) or not isinstance(releases, int) or releases < 1:
+        raise UserError(f"releases is {quote_argument(releases)}; give a whole number, 1 or more")
+    delta = default_delta(rows) if delta is None else delta
+    some = reduce_schema(_make_public(schema), _named_attributes(chosen, schema), MAX_SIMULATED_ATTRIBUTES)
+    scale = _Scale(rows, min(rows, MAX_SIMULATED_ROWS), len(some.modeled_attributes) / len(schema.modeled_attributes))
+    tables = {
+        name: [simulate(some, scale.simulated_rows, seed + n, dependence=each) for n in range(releases)]
+        for name, each in DEPENDENCES.items()
+    }
+    grids = {name: [SimulatedTable.of(each.schema, each.table()) for each in made] for name, made in tables.items()}
+    budgets = []
+    for number, each in enumerate(epsilons):
+        runs: dict[str, list[_Run]] = {}
+        for step, name in enumerate(tables):
+            progress(f"simulating releases at ε = {each:g}", (number + step / len(tables)) / len(epsilons))
+            pairs = zip(tables[name], grids[name], strict=True)
+            runs[name] = [_simulate_release(some, *pair, chosen, each, delta, scale) for pair in pairs]
+        errors = {name: _mean_errors([run.errors for run in done]) for name, done in runs.items()}
+        budgets.append(ForecastAtEpsilon(epsilon=each, **errors, attributes=runs["moderate"][0].attributes))
+    return Forecast(
+        rows=rows,
+        delta=delta,
+        recipe=chosen.name,
+        attribute_count=len(schema.modeled_attributes),
+        simulated_rows=scale.simulated_rows,
+        simulated_attributes=len(some.modeled_attributes),
+        releases=releases,
+        budgets=tuple(budgets),
+    )
+
+
+# ── one simulated release ────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """How a simulated table differs in size from the table.
+
+    Attributes:
+        rows: the rows of the table.
+        simulated_rows: those of the simulated one.
+        attribute_share: the part of the attributes that are simulated.
+    """
+
+    rows: int
+    simulated_rows: int
+    attribute_share: float
+
+    @property
+    def factor(self) -> float:
+        """The number of rows that one simulated row stands for."""
+        return self.rows / self.simulated_rows
+
+    def epsilon(self, epsilon: float, delta: float) -> float:
+        """The ε at which the simulated table has the same noise per row, and each attribute the same part of ρ.
+
+        The standard deviation of the noise is in proportion to 1/√ρ, so ρ is multiplied by the square of the factor.
+        """
+        if self.factor == 1 and self.attribute_share == 1:
+            return epsilon
+        rho = float(rho_for(epsilon, delta)) * self.factor**2 * self.attribute_share
+        return min(epsilon_for(rho, delta), MAX_SIMULATED_EPSILON)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A simulated release: its errors, and what it tells about each attribute."""
+
+    errors: ExpectedErrors
+    attributes: tuple[AttributeForecast, ...]
+
+
+def _simulate_release(
+    schema: Schema,
+    simulation: Simulation,
+    grid: SimulatedTable,
+    recipe: Recipe,
+    epsilon: float,
+    delta: float,
+    scale: _Scale,
+) -> _Run:
+    """Release a simulated table by a recipe, exactly as a real one, and compare its rows with the simulated ones."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of a δ or of values that a real table may have
+        synopsis = measure(
+            simulation.table(),
+            msgspec.structs.replace(schema, expected_size=simulation.rows, dataset=SIMULATED_DATASET),
+            scale.epsilon(epsilon, delta),
+            delta=delta,
+            allow_large_epsilon=True,
+            recipe=recipe,
+        )
+    columns = grid.encode(synopsis.generate(rows=simulation.rows, seed=simulation.seed, output_format="arrow"))
+    sampling = grid.sampling_distances
+    two_way, shuffled = (
+        float(scale_distance(distances, sampling, scale.factor).mean())
+        for distances in (grid.two_way_distances(columns), grid.shuffled_distances)
+    )
+    errors = ExpectedErrors(
+        one_way=float(grid.one_way_distances(columns).mean()),
+        two_way=two_way,
+        shuffled=shuffled,
+        sampling=float(sampling.mean()) / math.sqrt(scale.factor),
+    )
+    return _Run(errors, _attribute_forecasts(schema, synopsis, recipe, scale.factor))
+
+
+def _mean_errors(runs: Sequence[ExpectedErrors]) -> ExpectedErrors:
+    return ExpectedErrors(
+        one_way=mean(run.one_way for run in runs),
+        two_way=mean(run.two_way for run in runs),
+        shuffled=mean(run.shuffled for run in runs),
+        sampling=mean(run.sampling for run in runs),
+    )
+
+
+def _attribute_forecasts(
+    schema: Schema, synopsis: Synopsis, recipe: Recipe, factor: float
+) -> tuple[AttributeForecast, ...]:
+    """The noise of each attribute's one-way marginals together, and the thresholds of open ones."""
+    precisions: dict[str, float] = {}
+    for _, marginal in iterate_marginals(synopsis.releases):
+        if len(marginal.clique) == 1:
+            precisions[marginal.clique[0]] = precisions.get(marginal.clique[0], 0.0) + marginal.std**-2
+    certificate = synopsis.certificates[-1]
+    costs = [record.cost for record in certificate.account.measurements] if certificate else []
+    selections = [cost for cost in costs if isinstance(cost, PartitionSelection)]  # one for each, in their order
+    thresholds = {a.name: s.threshold for a, s in zip(schema.open_attributes, selections, strict=True)}
+    sigmas: float = recipe.to_data().get("rare_sigmas", RARE_SIGMAS)
+    return tuple(
+        AttributeForecast(
+            name=name,
+            survives=factor * sigmas / math.sqrt(precision),
+            listed=math.ceil(factor * thresholds[name]) if name in thresholds else None,
+        )
+        for name, precision in precisions.items()
+    )
+
+
+# ── what is simulated ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _parse_epsilons(epsilon: object) -> list[float]:
+    given = list(epsilon) if isinstance(epsilon, Sequence) and not isinstance(epsilon, str) else [epsilon]
+    valid = [
+        isinstance(number, int | float) and not isinstance(number, bool) and 0 < number < math.inf for number in given
+    ]
+    if not given or not all(valid):
+        raise UserError(f"epsilon is {quote_argument(epsilon)}; give positive numbers, such as (0.1, 1, 10)")
+    return sorted({float(number) for number in given})
+
+
+def _make_public(schema: Schema) -> Schema:
+    """The schema with every entry declared public, because the rows that are simulated from it are."""
+    public: dict[str, Any] = {
+        field: tuple(msgspec.structs.replace(entry, provenance="public") for entry in getattr(schema, field))
+        for field in ("attributes", "derive", "rules")
+    }
+    return msgspec.structs.replace(schema, **public)
+
+
+def _named_attributes(recipe: Recipe, schema: Schema) -> frozenset[str]:
+    """The attributes that a recipe names, which must be simulated; all of them if it has a plan."""
+    if isinstance(recipe, Planned):
+        return frozenset(schema.names)
+    options = recipe.to_data()
+    return frozenset([*options.get("weights", {}), *filter(None, [options.get("target")])])
