@@ -226,7 +226,7 @@ def test_every_link_between_documents_leads_somewhere(document: Path) -> None:
 
 
 def test_every_page_is_linked_from_another() -> None:
-    targets = {target for text in TEXTS.values() for target in re.findall(r"\]\((?:docs/)?(\w+\.md)\)", text)}
+    targets = {target for text in TEXTS.values() for target in re.findall(r"\]\((?:docs/)?([\w-]+\.md)\)", text)}
 
     assert set(TEXTS) - {"README.md"} <= targets
 

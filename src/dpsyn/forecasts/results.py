@@ -13,7 +13,7 @@ FORECAST_NOTICE = (
 )
 """What every output of a forecast states."""
 
-UNCERTAINTY = 1.25
+UNCERTAINTY = 1.2
 """The factor by which a forecast is uncertain besides dependence: the noise of a single release, and how real tables
 differ from simulated ones (``bench/forecast.py``)."""
 
