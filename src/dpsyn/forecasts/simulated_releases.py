@@ -226,12 +226,10 @@ def _attribute_forecasts(
 
 def _parse_epsilons(epsilon: object) -> list[float]:
     given = list(epsilon) if isinstance(epsilon, Sequence) and not isinstance(epsilon, str) else [epsilon]
-    valid = [
-        isinstance(number, int | float) and not isinstance(number, bool) and 0 < number < math.inf for number in given
-    ]
-    if not given or not all(valid):
+    numbers = [float(number) for number in given if isinstance(number, int | float) and not isinstance(number, bool)]
+    if not given or len(numbers) < len(given) or not all(0 < number < math.inf for number in numbers):
         raise UserError(f"epsilon is {quote_argument(epsilon)}; give positive numbers, such as (0.1, 1, 10)")
-    return sorted({float(number) for number in given})
+    return sorted({*numbers})
 
 
 def _make_public(schema: Schema) -> Schema:
