@@ -49,8 +49,8 @@ ONE_WAY_SHARES = (0.1, 0.2, 0.35, 0.5, 0.7, 1.0)
 """The parts of ρ for one-way marginals that are compared."""
 
 INITIAL_SHARE, INITIAL_SHARE_WITH_NUMBERS = 0.05, 0.1
-"""The part of ρ with which recipe ``dpsyn`` begins: half of it discovers values where they are open. A test compares
-the thresholds that follow with those of a release."""
+"""The part of ρ with which recipe ``dpsyn`` begins; an open attribute spends half of its share of that on discovering
+values. A test compares the thresholds that follow with those of a release."""
 
 MAX_PAIR_CELLS = 10**7
 """The largest number of cells of all selected pairs together."""

@@ -138,10 +138,13 @@ class _Scale:
     def epsilon(self, epsilon: float, delta: float) -> float:
         """The ε at which the simulated table has the same noise per row, and each attribute the same part of ρ.
 
-        The standard deviation of the noise is in proportion to 1/√ρ, so ρ is multiplied by the square of the factor.
+        The standard deviation of Gaussian noise is in proportion to 1/√ρ, so ρ is multiplied by the square of the
+        factor. That of Laplace noise, which is all there is without a δ, is in proportion to 1/ε.
         """
         if self.factor == 1 and self.attribute_share == 1:
             return epsilon
+        if delta == 0:
+            return min(epsilon * self.factor * self.attribute_share, MAX_SIMULATED_EPSILON)
         rho = float(rho_for(epsilon, delta)) * self.factor**2 * self.attribute_share
         return min(epsilon_for(rho, delta), MAX_SIMULATED_EPSILON)
 

@@ -89,13 +89,13 @@ def random_factor_process(schema: Schema, seed: int, dependence: Dependence) -> 
     directions = random.standard_normal((len(attributes), len(FACTOR_WEIGHTS))) * FACTOR_WEIGHTS
     directions /= np.sqrt((directions**2).sum(axis=1, keepdims=True))
     differences = random.beta(2.0, 2.0, len(attributes))
-    own = np.minimum(_beta_with_mean(differences, dependence.communality), MAX_COMMUNALITY)
+    own = np.minimum(_move_mean(differences, dependence.communality), MAX_COMMUNALITY)
     return LatentFactorProcess(directions * np.sqrt(own)[:, None], ends)
 
 
-def _beta_with_mean(spread: NDArray[np.float64], mean: float) -> NDArray[np.float64]:
-    """Numbers between 0 and 1 in the order of others whose mean is ½, moved so that their mean is about ``mean``."""
-    odds = spread / (1 - spread) * mean / (1 - mean)
+def _move_mean(numbers: NDArray[np.float64], mean: float) -> NDArray[np.float64]:
+    """Numbers between 0 and 1 whose mean is ½, with odds changed so that their mean is about ``mean``."""
+    odds = numbers / (1 - numbers) * mean / (1 - mean)
     return np.asarray(odds / (1 + odds), np.float64)
 
 
