@@ -64,8 +64,13 @@ def objects(folder: Path) -> dict[str, Any]:
     (folder / "plan.yaml").write_text(plan.to_yaml(), encoding="utf-8")
     check = dpsyn.check_table(schema, rows)
     itemsets = dpsyn.frequent_itemsets(baskets, ["a", "b", "c"], 10.0, top=3)
+    forecast = dpsyn.forecast(schema, 1.0, rows=20, recipe="independent")
     known: list[Any] = [
         schema,
+        forecast,
+        forecast.budgets[0],
+        forecast.budgets[0].moderate,
+        forecast.budgets[0].attributes[0],
         ledger,
         synopsis,
         account,

@@ -82,14 +82,17 @@ def forecast(
     chosen.check(schema, None)
     epsilons = _parse_epsilons(epsilon)
     rows = require_rows(schema, rows)
-    if isinstance(releases, bool) or not isinstance(releases, int) or releases < 1:
-        raise UserError(f"releases is {quote_argument(releases)}; give a whole number, 1 or more")
+    for name, number, lowest in (("releases", releases, 1), ("seed", seed, 0)):
+        if isinstance(number, bool) or not isinstance(number, int) or number < lowest:
+            raise UserError(f"{name} is {quote_argument(number)}; give a whole number, {lowest} or more")
     delta = default_delta(rows) if delta is None else delta
+    for each in epsilons:
+        chosen.plan_budget(schema, each, delta)  # refuses a δ before anything is simulated
     some = reduce_schema(_make_public(schema), _named_attributes(chosen, schema), MAX_SIMULATED_ATTRIBUTES)
     scale = _Scale(rows, min(rows, MAX_SIMULATED_ROWS), len(some.modeled_attributes) / len(schema.modeled_attributes))
     tables = {
-        name: [simulate(some, scale.simulated_rows, seed + n, dependence=each) for n in range(releases)]
-        for name, each in DEPENDENCES.items()
+        name: [simulate(some, scale.simulated_rows, seed + n, dependence=dependence) for n in range(releases)]
+        for name, dependence in DEPENDENCES.items()
     }
     grids = {name: [SimulatedTable.of(each.schema, each.table()) for each in made] for name, made in tables.items()}
     budgets = []
