@@ -36,7 +36,7 @@ class Independent(MarginalRecipe):
     def measure(
         self, table: PrivateTable, *, previous: PreviousReleases | None = None, progress: Progress = ignore_progress
     ) -> Measurements:
-        """Measure every one-way marginal with equal parts of the budget; with numbers or dates, by what noise does to each.
+        """Measure every one-way marginal with equal parts; with numbers or dates, by what noise does to each.
 
         Privacy: spends the whole budget: ρ, or ε if it is pure.
         """
@@ -46,7 +46,10 @@ class Independent(MarginalRecipe):
         return Measurements(schema=table.schema, recoding=recoding, rounds=rounds, row_count=table.public_row_count())
 
     def planned_shares(self, schema: Schema) -> Sequence[float]:
-        """Equal parts; those of numbers and dates are divided among their rounds, see ``refine_one_way``."""
+        """Equal parts; those of numbers and dates are divided among their rounds, see ``refine_one_way``.
+
+        With numbers or dates, later rounds are divided by released counts; equal parts stand for that.
+        """
         names, finer = [attribute.name for attribute in schema.modeled_attributes], finer_attributes(schema)
         columns = [[names[source] for source in column.sources] for column in initial_recoding(schema).columns]
         if not finer:

@@ -141,7 +141,7 @@ def _one_way_needs(table: PrivateTable, rounds: tuple[MeasurementRound, ...], rh
     releases, recoding = [Release(rounds)], rounds[0].recoding
     estimates = [estimate_one_way(releases, recoding, name) for name in recoding.names]
     total = max(estimate_row_count(estimates), 1.0)
-    std = math.sqrt(table.privacy_unit.l2_sensitivity_squared * len(estimates) / (2 * rho))
+    std = table.budget.marginal_cost(rho / len(estimates), table.privacy_unit).std
     parts = divide_by_error([norm_sub(estimate.values, total) for estimate in estimates], std)
     origin = [name for name, _ in recoding.origin]
     return {
