@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     )
     from dpsyn.inference.nonnegativity import norm_cut, norm_sub, ripple
     from dpsyn.inference.synthesis import FIRST_RUN_NOTE, is_first_run, synthesize_records
+    from dpsyn.inference.table_smoothing import SMOOTHED_VARIANCE, count_parameters
 
 _HOMES = {
     "FIRST_RUN_NOTE": "synthesis",
@@ -63,8 +64,10 @@ _HOMES = {
     "PreviousReleases": "measurements",
     "Records": "gum",
     "Release": "measurements",
+    "SMOOTHED_VARIANCE": "table_smoothing",
     "Scores": "measurements",
     "combine_one_way": "fit",
+    "count_parameters": "table_smoothing",
     "describe_cells": "fit",
     "divide_into_ranges": "cell_counts",
     "estimate_cell_counts": "cell_counts",
@@ -94,6 +97,7 @@ __all__ = [
     "FIRST_RUN_NOTE",
     "GUM",
     "MCF",
+    "SMOOTHED_VARIANCE",
     "SYNTHESIS_METHODS",
     "ConsistencyOptions",
     "ConstantDecay",
@@ -113,6 +117,7 @@ __all__ = [
     "StepDecay",
     "Synthesis",
     "combine_one_way",
+    "count_parameters",
     "describe_cells",
     "divide_into_ranges",
     "estimate_cell_counts",

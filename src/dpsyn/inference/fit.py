@@ -28,6 +28,7 @@ from dpsyn.inference.gibbs import GibbsModel
 from dpsyn.inference.histogram_hierarchy import GroupCounts, Histogram, combine_counts
 from dpsyn.inference.measurements import DEFAULT_SYNTHESIS, Model, Release, iterate_marginals
 from dpsyn.inference.methods import GUM, Gibbs, Synthesis
+from dpsyn.inference.table_smoothing import OrderedAttributes, smooth_tables
 from dpsyn.marginals import Estimate, Factor, Marginal, average_estimates
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.schema import Attribute, Ranged, Schema, compile_constraints
@@ -78,6 +79,10 @@ def fit_model(
         else estimate
         for estimate in estimates
     ]
+    if isinstance(synthesis, Gibbs) and not zeroed_attributes and not tables:
+        estimates = average_estimates(estimates)
+        possible = [_possible_cells(estimate, factors) for estimate in estimates]
+        estimates = smooth_tables(estimates, _ordered_attributes(recoding, codec), rows, possible)
     estimates += [Estimate((name,), np.array([rows]), 0.0) for name in constant]  # its one code has all rows
     consistent = make_consistent(
         [_drop_zeroed_codes(apply_structural_zeros(estimate, factors), zeroed_attributes) for estimate in estimates],
@@ -162,6 +167,20 @@ def _sum_over_codes(
     column = recoding.columns[recoding.index_of(estimate.clique[0])]
     counts = ordered.get(codec.names[column.sources[0]])
     return estimate if counts is None else replace(estimate, values=Grouping(column.tables[0]).sums(counts))
+
+
+def _ordered_attributes(recoding: Recoding, codec: Codec) -> OrderedAttributes:
+    """The columns whose codes are groups of a number or date, in order."""
+    attributes = {c.name: codec.attributes[c.sources[0]] for c in recoding.columns if _is_plain(c)}
+    ordered = {name: attribute for name, attribute in attributes.items() if isinstance(attribute, Ranged)}
+    return OrderedAttributes(ordered.keys(), [name for name, attribute in ordered.items() if attribute.has_missing])
+
+
+def _possible_cells(estimate: Estimate, factors: Sequence[Factor]) -> NDArray[np.float64] | None:
+    """The part of each cell that constraints allow; None if they allow all, or say nothing about the table."""
+    if not any(set(factor.clique) <= set(estimate.clique) for factor in factors):
+        return None
+    return apply_structural_zeros(replace(estimate, values=np.ones(estimate.values.shape)), factors).values
 
 
 def _is_plain(column: RecodedColumn) -> bool:

@@ -155,7 +155,13 @@ class Candidates:
             clique_numbers=np.array([number for number, _, _ in entries], np.int64),
             lost=distances * (1 - kept),
             predictions=tables,
-            predicted=predict_errors(tables, float(rho), sensitivity=sensitivity, importance=importance)
+            predicted=predict_errors(
+                tables,
+                float(rho),
+                sensitivity=sensitivity,
+                importance=importance,
+                parameters=[resolution.count_parameters(c, t.shape) for c, t in zip(cliques, tables, strict=True)],
+            )
             if tables
             else None,
         )

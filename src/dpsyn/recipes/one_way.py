@@ -13,6 +13,7 @@ import numpy as np
 from dpsyn.accounting import exact_fraction, split_exactly
 from dpsyn.encoding import Codec, Grouping, Levels, Recoding, equal_mass_levels, merge_rare_values
 from dpsyn.inference import (
+    SMOOTHED_VARIANCE,
     MeasurementRound,
     PreviousReleases,
     Release,
@@ -200,8 +201,9 @@ def recode_rare_values(
     return result, frozenset(zeroed)
 
 
-LEVEL_SIGMAS = 4.0
-"""A code of an ordered attribute holds at least this many standard deviations of its noise."""
+LEVEL_SIGMAS = 1.0
+"""A code of an ordered attribute holds at least this many standard deviations of its noise. A pair is measured at the
+level that its own noise supports; noise of one-way marginals only makes the masses of codes less equal."""
 
 MAX_LEVEL_CODES = 32
 """The maximum number of codes of an ordered attribute in marginals of several attributes."""
@@ -228,9 +230,9 @@ def divide_by_mass(
         codes = equal_mass_levels(weights, MAX_LEVEL_CODES, apart=apart).codes
         sums = histogram.sums(codes.group_of[ranges.group_of])
         variance = float(sums[1].mean()) if sums else 0.0
-        finest[column.name] = Estimate((column.name,), codes.sums(weights), variance)
-        std = math.sqrt(variance)
-        found = equal_mass_levels(weights, MAX_LEVEL_CODES, apart=apart, min_mass=LEVEL_SIGMAS * std)
+        finest[column.name] = Estimate((column.name,), codes.sums(weights), SMOOTHED_VARIANCE * variance)
+        min_mass = LEVEL_SIGMAS * math.sqrt(variance)
+        found = equal_mass_levels(weights, MAX_LEVEL_CODES, apart=apart, min_mass=min_mass)
         levels[column.name] = found
         divided = replace(column, tables=(found.codes.group_of[ranges.group_of],))
         recoding = replace(recoding, columns=(*recoding.columns[:index], divided, *recoding.columns[index + 1 :]))

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.encoding import Grouping, Levels, Recoding
+from dpsyn.inference import count_parameters
 from dpsyn.marginals import Clique
 
 Counts = NDArray[np.float64]
@@ -102,6 +103,10 @@ class Resolution:
     def count_cells(self, clique: Clique, groups: Groups) -> int:
         """The number of cells of a table at these levels."""
         return math.prod([groups[name].size if name in groups else self.sizes[name] for name in clique])
+
+    def count_parameters(self, clique: Clique, shape: Sequence[int]) -> int | None:
+        """The parameters of a table of this shape if it is smoothed; None if it is not."""
+        return count_parameters(shape, [name in self.levels and self.levels[name].ordered for name in clique])
 
     def kept_share(self, groups: Groups, by_hierarchy: float = 1.0) -> float:
         """The part of a table's distance from the model that it shows at these levels.

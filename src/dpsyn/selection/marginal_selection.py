@@ -20,6 +20,9 @@ from dpsyn.selection.pair_selection import CELL_POWER
 SIMULATED_NOISE_SCALES = 9
 """The number of noise scales at which errors are simulated; between them they are interpolated."""
 
+USUAL_DISPERSION = 0.2
+"""The relative standard deviation of true counts from a smooth table that predictions assume."""
+
 SIMULATED_CELLS = 1 << 20
 """The number of cells that are simulated at a time: some ten megabytes."""
 
@@ -41,8 +44,18 @@ class PredictedErrors:
     errors: NDArray[np.float64]
 
     @classmethod
-    def simulate(cls, tables: Sequence[NDArray[np.float64]], stds: NDArray[np.float64]) -> PredictedErrors:
-        """Simulate the measurement of tables once at each noise scale, always with the same random numbers."""
+    def simulate(
+        cls,
+        tables: Sequence[NDArray[np.float64]],
+        stds: NDArray[np.float64],
+        parameters: Sequence[int | None] | None = None,
+    ) -> PredictedErrors:
+        """Simulate the measurement of tables once at each noise scale, always with the same random numbers.
+
+        ``parameters`` has the number of parameters of each table that is smoothed (``inference/table_smoothing.py``):
+        of the noise in c cells, that of the parameters stays, and that of the parts of differences which are kept.
+        """
+        free = np.array([math.inf if number is None else number for number in parameters or [None] * len(tables)])
         rng, errors, first = np.random.default_rng(0), np.empty((len(tables), len(stds))), 0
         while first < len(tables):
             sizes = np.cumsum([table.size for table in tables[first:]])
@@ -51,8 +64,12 @@ class PredictedErrors:
             starts = np.concatenate([[0], sizes[: stop - first - 1]])
             totals = np.add.reduceat(cells, starts)
             noise = rng.standard_normal(len(cells))
+            lengths = np.diff([*starts, len(cells)])
+            spread = cells + (USUAL_DISPERSION * cells) ** 2
             for column, std in enumerate(stds):
-                projected = norm_sub_each(cells + std * noise, starts, totals)
+                kept = free[first:stop] + np.add.reduceat(spread / (spread + std**2), starts)
+                part = np.repeat(np.sqrt(np.minimum(1.0, kept / lengths)), lengths)
+                projected = norm_sub_each(cells + std * part * noise, starts, totals)
                 errors[first:stop, column] = np.add.reduceat(np.abs(projected - cells), starts)
             first = stop
         return cls(stds, errors)
@@ -189,13 +206,15 @@ def predict_errors(
     *,
     sensitivity: float = 1.0,
     importance: NDArray[np.float64] | None = None,
+    parameters: Sequence[int | None] | None = None,
 ) -> PredictedErrors:
     """The predicted errors of tables that share a budget of at most ρ, whichever of them are measured."""
     cells = np.array([table.size for table in tables], np.int64)
     weights = (cells if importance is None else importance * cells) ** CELL_POWER
     finest = sensitivity * math.sqrt(1 / (2 * rho))
     coarsest = finest * math.sqrt(weights.sum() / weights.min())
-    return PredictedErrors.simulate(tables, np.geomspace(finest, max(coarsest, 2 * finest), SIMULATED_NOISE_SCALES))
+    stds = np.geomspace(finest, max(coarsest, 2 * finest), SIMULATED_NOISE_SCALES)
+    return PredictedErrors.simulate(tables, stds, parameters)
 
 
 def select_marginals(
