@@ -36,8 +36,9 @@ cells."""
 DISPERSIONS = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.5, 4.0)
 """The relative standard deviations of true counts from the fit that are tried."""
 
-CLEAR_SIGMAS = 4.0
-"""A count that is so many standard deviations from the fit keeps its value."""
+CLEAR_SIGMAS, CLEAR_ROUNDS = 4.0, 3
+"""A count that is so many standard deviations from the fit keeps its value, and the others are fitted without it, in at
+most so many rounds."""
 
 SMOOTHED_VARIANCE = 0.25
 """The variance of smoothed one-way counts of a number as a part of that of the linear estimate: .1 to .9 on tables of
@@ -153,29 +154,37 @@ def _smooth_table(
         targets.append(counts)
         in_order, has_missing = name in ordered.names, name in ordered.with_missing
         bases.append(_score_codes(counts, has_missing) if in_order else _tell_apart(counts))
-    std = math.sqrt(estimate.variance)
-    fit = _Fit.start(estimate.values, std, targets, _multiply_scores(bases), possible).improve()
-    values, kept = _keep_differences(estimate.values, fit.table, std)
-    share = min(1.0, (fit.design.shape[1] + kept) / values.size)
+    std, scores = math.sqrt(estimate.variance), _multiply_scores(bases)
+    clear, found = np.zeros(estimate.values.shape, np.bool_), np.zeros(estimate.values.shape, np.bool_)
+    for _ in range(CLEAR_ROUNDS):
+        clear |= found
+        fit = _Fit.start(estimate.values, std, targets, scores, possible, clear).improve()
+        values, part, found = _keep_differences(estimate.values, fit.table, std, clear)
+        if not found.any():
+            break
+    share = min(1.0, (scores.shape[1] + float(part.sum())) / values.size)
     return replace(estimate, values=rake(values, targets), variance=estimate.variance * share)
 
 
-def _keep_differences(values: Values, fit: Values, std: float) -> tuple[Values, float]:
-    """The fit, with the part of each difference of the counts from it that is not noise; and the sum of these parts.
+def _keep_differences(
+    values: Values, fit: Values, std: float, clear: NDArray[np.bool_]
+) -> tuple[Values, Values, NDArray[np.bool_]]:
+    """The fit, with the part of each difference of the counts from it that is not noise; those parts; new clear counts.
 
     A true count has a variance from the fit that is the fitted count, by sampling, plus its square times that of the
-    dispersion, which is the most likely one.
+    dispersion, which is the most likely one. Clear counts stay.
     """
-    difference = values - fit
+    difference = np.where(clear, 0.0, values - fit)
 
     def likelihood(dispersion: float) -> float:
         variances = std**2 + fit + (dispersion * fit) ** 2
         return -float((np.log(variances) + np.minimum(difference**2 / variances, CLEAR_SIGMAS**2)).sum())
 
     spread = fit + (max(DISPERSIONS, key=likelihood) * fit) ** 2
-    part = spread / (spread + std**2)
-    part = np.where(np.abs(difference) > CLEAR_SIGMAS * np.sqrt(spread + std**2), 1.0, part)
-    return np.maximum(fit + part * difference, 0.0), float(part.sum())
+    found = np.abs(difference) > CLEAR_SIGMAS * np.sqrt(spread + std**2)
+    part = np.where(clear | found, 1.0, spread / (spread + std**2))
+    kept = np.where(clear, values, fit + part * difference)
+    return np.maximum(kept, 0.0), part, found
 
 
 # ── the smooth table ─────────────────────────────────────────────────────────────────────────────────────────
@@ -193,9 +202,22 @@ class _Fit:
 
     @classmethod
     def start(
-        cls, noisy: Values, std: float, margins: Sequence[Values], design: Values, possible: Values | None
+        cls,
+        noisy: Values,
+        std: float,
+        margins: Sequence[Values],
+        design: Values,
+        possible: Values | None,
+        clear: NDArray[np.bool_],
     ) -> _Fit:
-        """Start from independent attributes, as far as constraints allow their combinations."""
+        """Start from independent attributes, as far as constraints allow their combinations.
+
+        Clear counts are left out: they are not part of the table, nor of its marginals.
+        """
+        if clear.any():
+            possible = np.where(clear, 0.0, 1.0 if possible is None else possible)
+            margins = [_without(counts, np.where(clear, noisy, 0.0), axis) for axis, counts in enumerate(margins)]
+            noisy = np.where(clear, 0.0, noisy)
         total = float(margins[0].sum())
         table = np.full((1,) * noisy.ndim, total)
         for axis, counts in enumerate(margins):
@@ -258,6 +280,14 @@ def rake(table: Values, margins: Sequence[Values]) -> Values:
         if widest < 1e-3:
             break
     return table
+
+
+def _without(counts: Values, apart: Values, axis: int) -> Values:
+    """A one-way marginal without some counts of the table, scaled to what is left of all."""
+    left = counts - apart.sum(axis=tuple(other for other in range(apart.ndim) if other != axis))
+    left = np.maximum(left, MIN_SHARE * float(counts.sum()))
+    rest: Values = left * (max(float(counts.sum() - apart.sum()), MIN_SHARE * float(counts.sum())) / float(left.sum()))
+    return rest
 
 
 def _along(values: Values, axis: int, axes: int) -> Values:
