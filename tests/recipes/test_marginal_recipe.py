@@ -137,7 +137,6 @@ PEOPLE = pa.table(
 @pytest.mark.parametrize(
     ("recipe", "table", "schema", "first"),
     [
-        (Independent(), PEOPLE, NUMBERS, 0),
         (Independent(), TABLE, BINARY, 0),
         (Direct(), TABLE, BINARY, 1),  # a first count of the rows
         (Fourier(), TABLE, BINARY, 0),
@@ -155,6 +154,20 @@ def test_marginals_get_the_parts_that_were_compared(
     spent = [cost.rho if isinstance(cost, Gaussian) else sum(cost.pure_epsilons) for cost in costs]
     parts = sorted(float(part / budget.amount) for part in spent)
     assert parts == pytest.approx(sorted(recipe.planned_shares(schema)))
+
+
+@pytest.mark.parametrize("budget", [Budget.for_guarantee(1, 1e-9), Budget.for_guarantee(1, 0, pure_epsilons=[1])])
+def test_numbers_are_measured_as_often_as_planned(budget: Budget) -> None:
+    noise = RecordingNoise()
+    with open_private(PEOPLE, NUMBERS, budget, mechanisms=noise) as private:
+        Independent().measure(private)
+
+    costs = [answer.cost for answer in noise.answers]
+    spent = [cost.rho if isinstance(cost, Gaussian) else sum(cost.pure_epsilons) for cost in costs]
+    planned = Independent().planned_shares(NUMBERS)
+    assert sum(spent) == budget.amount
+    assert len(spent) == len(planned)  # the first round is equal parts, the others follow from it
+    assert sorted(float(part / budget.amount) for part in spent)[:3] == pytest.approx(sorted(planned)[:3])
 
 
 # ── δ = 0 ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -63,20 +63,23 @@ def expect_errors(
 ) -> ExpectedErrors:
     """The errors that recipe ``dpsyn`` is expected to have at moderate dependence; see the module's docstring.
 
-    ``pairs`` is false for a recipe that measures none.
+    ``pairs`` is false for a recipe that measures none, as those are that keep δ = 0.
     """
     rows = require_rows(schema, rows)
-    budget = _plan_budget(schema, epsilon, default_delta(rows) if delta is None else delta)
+    unit, attributes = declared_unit(schema), len(schema.modeled_attributes)
+    if delta == 0:  # Laplace noise of every one-way marginal, Δ₁·d·√2/ε, as Gaussian noise of the same deviation
+        rho = (epsilon / unit.l1_sensitivity) ** 2 * float(unit.l2_sensitivity_squared) / (4 * attributes)
+    else:
+        rho = float(_plan_budget(schema, epsilon, default_delta(rows) if delta is None else delta).rho)
     some = reduce_schema(schema, frozenset(), MAX_ATTRIBUTES)
     simulation = simulate(some, min(rows, MAX_ROWS), 0, dependence=DEPENDENCES["moderate"])
     table = SimulatedTable.of(simulation.schema, simulation.table())
-    unit = declared_unit(schema)
     return _Prediction(
         table=table,
         rows=rows,
-        rho=float(budget.rho),
+        rho=rho,
         sensitivity=math.sqrt(unit.l2_sensitivity_squared),
-        attribute_count=len(schema.modeled_attributes),
+        attribute_count=attributes,
     ).best_errors(ONE_WAY_SHARES if pairs and len(table.names) > 1 else (1.0,))
 
 

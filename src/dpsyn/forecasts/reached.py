@@ -74,9 +74,10 @@ def predict_reached(synopsis: Synopsis) -> ReachedErrors | None:
     accounts = [certificate.account for certificate in synopsis.certificates if certificate is not None]
     rho = float(sum(account.budget.reserved_rho for account in accounts))
     delta = min((float(account.budget.delta) for account in accounts), default=0.0)
-    if len(accounts) < len(synopsis.releases) or synopsis.rows < 1 or delta <= 0 or rho <= 0:
+    if len(accounts) < len(synopsis.releases) or synopsis.rows < 1 or rho <= 0:
         return None
-    epsilon = float(accounts[0].budget.epsilon) if len(accounts) == 1 else epsilon_for(rho, delta)
+    all_epsilon = float(sum(account.budget.epsilon for account in accounts))
+    epsilon = all_epsilon if len(accounts) == 1 or delta == 0 else epsilon_for(rho, delta)
     pairs = any(release.recipe.get("name") not in PAIRLESS_RECIPES for release in synopsis.releases)
     return ReachedErrors(
         epsilon=epsilon,
