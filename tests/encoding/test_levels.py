@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsyn.encoding import equal_mass_levels
+from dpsyn.encoding import equal_mass_levels, frequency_levels
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=60), st.integers(1, 32), st.booleans())
@@ -43,3 +43,17 @@ def test_groups_are_not_divided_below_a_mass() -> None:
     assert np.bincount(levels.codes.group_of).min() >= 20
     assert levels.at_most(3).size == 3
     assert levels.at_most(1) is levels.groups[0]
+
+
+def test_levels_by_frequency_tell_the_most_frequent_values_apart() -> None:
+    counts = np.concatenate([np.ones(30), [100.0, 50.0, 40.0, 30.0, 20.0, 10.0, 5.0], -np.ones(3)])
+    levels = frequency_levels(counts)
+
+    assert levels.sizes == (8, 16, 32, 40)
+    apart = [np.flatnonzero(np.bincount(level.group_of)[level.group_of] == 1) for level in levels.groups]
+    assert apart[0].tolist() == list(range(30, 37))
+    assert levels.told_apart[0] == 255 / 285
+    assert levels.told_apart[-1] == 1.0
+    for coarse, fine in zip(levels.groups, levels.groups[1:], strict=False):
+        pairs = set(zip(fine.group_of.tolist(), coarse.group_of.tolist(), strict=True))
+        assert len(pairs) == fine.size  # each group of the finer level is in one of the coarser level

@@ -5,9 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pytest
 
 import dpsyn
-from dpsyn.schema import derived_cells
+from dpsyn.accounting import Budget
+from dpsyn.encoding import frequency_levels
+from dpsyn.private import open_private
+from dpsyn.recipes.one_way import divide_by_frequency, measure_one_way
+from dpsyn.recipes.resolution import Resolution
+from dpsyn.schema import Categorical, derived_cells
 from tests.recipes.test_golden_rows import release
 
 ROWS, ZIPS, STATES = 12_000, 600, 20
@@ -81,3 +87,33 @@ def test_a_short_list_has_no_levels() -> None:
     synopsis = release(pa.Table.from_pandas(data, preserve_index=False), schema(32))
 
     assert shapes(synopsis)["zip", "plan"] == (32, 5)
+
+
+# ── lists without a hierarchy ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_levels_by_frequency_show_what_depends_on_the_values_they_tell_apart() -> None:
+    counts = np.concatenate([np.full(7, 100.0), np.ones(60)])
+    levels = frequency_levels(counts)
+    resolution = Resolution({"code": levels}, {"code": 67, "plan": 5}, 20_000)
+
+    options = {groups["code"].size: groups for groups in resolution.options(("code", "plan"))}
+
+    assert set(options) == {8, 16, 32, 64, 67}
+    assert resolution.kept_share(options[8]) == pytest.approx(700 / 760)
+    assert resolution.kept_share(options[67]) == 1
+    assert resolution.scored_by_hierarchy(("code", "plan")) is None
+    assert resolution.count_parameters(("code", "plan"), (8, 5)) is None  # it has no order
+
+
+@pytest.mark.parametrize(("epsilon", "offered"), [(0.5, True), (20.0, False)])
+def test_lists_whose_pairs_would_be_noise_have_levels_by_frequency(epsilon: float, offered: bool) -> None:
+    rng = np.random.default_rng(8)
+    names = [f"a{number}" for number in range(10)]
+    attributes = (Categorical(name="code", codes=100), *(Categorical(name=name, codes=20) for name in names))
+    data = pa.table({"code": rng.integers(0, 100, ROWS)} | {name: rng.integers(0, 20, ROWS) for name in names})
+    with open_private(data, dpsyn.Schema(attributes=attributes), Budget.for_guarantee(epsilon, 1e-9)) as private:
+        table, rounds = measure_one_way(private, private.budget.rho / 2)
+        found = divide_by_frequency(table, rounds, table.recoding, {}, private.budget.rho / 2)
+
+    assert [*found] == (["code"] if offered else [])

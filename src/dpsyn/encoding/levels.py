@@ -1,6 +1,7 @@
 """Levels: the values of an attribute in nested groups, from a few to many.
 
-Those of an ordered attribute are ranges of about equal mass; a long list may have those of a public hierarchy.
+Those of an ordered attribute are ranges of about equal mass. A long list has those of a public hierarchy, or at each
+level its most frequent values and one group of all others.
 
 A table of several attributes is measured at the level that its noise supports. All tables of a model are sums over the
 codes of the finest level, because levels are nested: each level divides one group of the level before.
@@ -29,12 +30,15 @@ class Levels:
     Attributes:
         codes: the code of every cell: its group at the finest level.
         groups: for each level, the group of every code; the coarsest level first, the finest last.
-        ordered: whether groups are ranges of about equal mass; those of a list follow a public hierarchy.
+        ordered: whether groups are ranges of about equal mass; those of a list are not.
+        told_apart: for the levels of a list by frequency, the part of the rows whose value each level tells apart;
+            empty for other levels.
     """
 
     codes: Grouping
     groups: tuple[Grouping, ...]
     ordered: bool = True
+    told_apart: tuple[float, ...] = ()
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -85,6 +89,23 @@ def equal_mass_levels(
         np.searchsorted(sorted([*firsts, *cuts[: size - len(firsts)]]), finest, side="right") - 1 for size in sizes
     ]
     return Levels(Grouping(codes.astype(np.int64)), tuple(Grouping(group.astype(np.int64)) for group in groups))
+
+
+FREQUENCY_SIZES = (8, 16, 32, 64, 128, 256)
+"""The numbers of groups of the levels of a list by frequency."""
+
+
+def frequency_levels(counts: NDArray[np.float64]) -> Levels:
+    """Levels of a list without a hierarchy: the most frequent values, and one group of all others.
+
+    ``counts`` are the estimated counts of its codes.
+    """
+    counts = np.maximum(counts, 0.0)
+    rank = np.argsort(np.argsort(-counts, kind="stable"), kind="stable")
+    groups = [np.minimum(rank, size - 1) for size in FREQUENCY_SIZES if size < len(counts)]
+    shares = [float(counts[group < group.max()].sum()) / max(float(counts.sum()), 1e-300) for group in groups]
+    every = Grouping(np.arange(len(counts)))
+    return Levels(every, (*(Grouping(group) for group in groups), every), ordered=False, told_apart=(*shares, 1.0))
 
 
 def _find_cut(cumulative: NDArray[np.float64], first: int, stop: int) -> int | None:

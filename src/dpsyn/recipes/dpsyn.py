@@ -36,6 +36,7 @@ from dpsyn.recipes.base import Measurements, Recipe
 from dpsyn.recipes.one_way import (
     BIN_SHARE,
     RARE_SIGMAS,
+    divide_by_frequency,
     divide_by_hierarchy,
     divide_by_mass,
     recode_rare_values,
@@ -146,6 +147,7 @@ class DPSyn(Recipe):
             recoding, of_lists = divide_by_hierarchy(table, rounds, recoding, rare_sigmas=self.rare_sigmas)
             recoding, levels, finest = divide_by_mass(table, rounds, recoding)
             levels |= of_lists
+            levels |= divide_by_frequency(table, rounds, recoding, levels, rest)
         unmerged, table = table.recoding, table.recode(recoding)  # merged values stay possible, however rare
         measurements = Measurements(schema=table.schema, recoding=recoding, rounds=rounds, row_count=row_count)
         return select_and_measure(

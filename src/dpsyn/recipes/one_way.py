@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
@@ -11,7 +11,7 @@ from itertools import combinations
 import numpy as np
 
 from dpsyn.accounting import exact_fraction, split_exactly
-from dpsyn.encoding import Codec, Grouping, Levels, Recoding, equal_mass_levels, merge_rare_values
+from dpsyn.encoding import Codec, Grouping, Levels, Recoding, equal_mass_levels, frequency_levels, merge_rare_values
 from dpsyn.inference import (
     SMOOTHED_VARIANCE,
     MeasurementRound,
@@ -276,6 +276,34 @@ def divide_by_hierarchy(
             divided = column.regroup(Grouping(codes))
             recoding = replace(recoding, columns=(*recoding.columns[:index], divided, *recoding.columns[index + 1 :]))
     return recoding, levels
+
+
+def divide_by_frequency(
+    table: PrivateTable,
+    rounds: tuple[MeasurementRound, ...],
+    recoding: Recoding,
+    levels: Mapping[str, Levels],
+    rho: Fraction,
+) -> dict[str, Levels]:
+    """Levels of the long lists that have none: frequent values apart, the others merged, at several thresholds.
+
+    They are for lists whose pairs would be mostly noise: if ρ were divided among all pairs, the noise of one with an
+    attribute of median size would exceed the rows. Where it does not, rare values are worth their noise.
+    """
+    releases, found = [Release(rounds)], {}
+    pairs = max(1, math.comb(len(recoding.columns), 2))
+    noise = math.sqrt(2 / math.pi) * table.budget.marginal_cost(rho / pairs, table.privacy_unit).std
+    other_size = float(np.median(recoding.sizes))
+    for column in recoding.columns:
+        attribute = table.schema.modeled_attributes[column.sources[0]]
+        if len(column.sources) > 1 or column.difference_codings or isinstance(attribute, Ranged):
+            continue
+        if column.size <= MAX_PLAIN_VALUES or column.name in levels:
+            continue
+        counts = estimate_one_way(releases, recoding, column.name).values
+        if noise * column.size * other_size > counts.sum():
+            found[column.name] = frequency_levels(counts)
+    return found
 
 
 def measurable_pairs(table: PrivateTable) -> list[Clique]:

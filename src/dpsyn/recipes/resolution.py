@@ -78,7 +78,8 @@ class Resolution:
 
     def _lists(self, clique: Clique) -> list[str]:
         """The attributes of a clique whose levels are those of a hierarchy."""
-        return [name for name in clique if name in self.levels and not self.levels[name].ordered]
+        found = [(name, self.levels[name]) for name in clique if name in self.levels]
+        return [name for name, levels in found if not levels.ordered and not levels.told_apart]
 
     def options(self, clique: Clique) -> list[Groups]:
         """All levels at which a clique may be measured; those of its attributes have similar numbers of groups."""
@@ -93,7 +94,7 @@ class Resolution:
         return [dict(choice) for choice in product(*choices) if self._is_balanced(dict(choice))]
 
     def _is_balanced(self, groups: Groups) -> bool:
-        """Whether numbers of groups are similar; those of lists follow from a hierarchy, and may be any."""
+        """Whether the numbers of groups of ordered attributes are similar; lists may have any."""
         sizes = [level.size for name, level in groups.items() if self.levels[name].ordered]
         return max(sizes, default=1) <= MAX_LEVEL_RATIO * min(sizes, default=1)
 
@@ -111,11 +112,16 @@ class Resolution:
     def kept_share(self, groups: Groups, by_hierarchy: float = 1.0) -> float:
         """The part of a table's distance from the model that it shows at these levels.
 
-        ``by_hierarchy`` is the part that a coarser level of a list shows, which was scored.
+        ``by_hierarchy`` is the part that a coarser level of a list shows, which was scored. A level by frequency shows
+        what depends on the values that it tells apart.
         """
+        shown = [
+            found.told_apart[found.sizes.index(groups[n].size)] for n in groups if (found := self.levels[n]).told_apart
+        ]
         ordered = [level for name, level in groups.items() if self.levels[name].ordered]
         coarse = any(name in self._lists(tuple(groups)) for name in self.coarser(groups))
-        return math.prod([1 - math.pow(g.size, -LEVEL_POWER) for g in ordered]) * (by_hierarchy if coarse else 1.0)
+        shown += [1 - math.pow(level.size, -LEVEL_POWER) for level in ordered]
+        return math.prod(shown) * (by_hierarchy if coarse else 1.0)
 
     def coarser(self, groups: Groups) -> Groups:
         """Those of the groups that are coarser than the codes of the model."""
