@@ -210,14 +210,14 @@ _SENSITIVITY = (
     _break(
         "marginals are charged for one row",
         _BUDGET,
-        "Budget.marginal_cost",
+        "marginal_cost",
         Replace("Gaussian.for_rho(A, X)", "1"),
         "private/test_sensitivity",
     ),
     _break(
         "marginals of a pure budget are charged for one row",
         _BUDGET,
-        "Budget.marginal_cost",
+        "marginal_cost",
         Replace("Laplace.for_epsilon(A, X)", "1"),
         "private/test_sensitivity",
     ),

@@ -11,6 +11,7 @@ from dpsyn.accounting.budget import (
     check_budget,
     default_delta,
     delta_warning,
+    marginal_cost,
 )
 from dpsyn.accounting.cap import Cap
 from dpsyn.accounting.certificate import Certificate, RunOutcome
@@ -67,6 +68,7 @@ __all__ = [
     "hash_answer",
     "laplace_gaussian_crossover",
     "laplace_wins",
+    "marginal_cost",
     "read_ledger_checkpoint",
     "rho_for",
     "sigma_for",

@@ -121,12 +121,6 @@ class Budget:
         """What marginals divide among themselves: ρ for Gaussian noise; ε for Laplace noise, if the budget is pure."""
         return sum(self.pure_epsilons, Fraction(0)) if self.is_pure else self.rho
 
-    def marginal_cost(self, amount: Fraction, privacy_unit: PrivacyUnit) -> Gaussian | Laplace:
-        """The noise of a marginal that spends a part of ``amount``: Laplace noise if the budget is pure."""
-        if self.is_pure:
-            return Laplace.for_epsilon(amount, privacy_unit.l1_sensitivity)
-        return Gaussian.for_rho(amount, privacy_unit.l2_sensitivity_squared)
-
     def split_rho(self, weights: Sequence[Number]) -> tuple[Fraction, ...]:
         """Split ρ in proportion to the weights; the parts add up to ρ exactly."""
         return split_exactly(self.rho, weights)
@@ -443,3 +437,10 @@ def delta_warning(delta: Number, expected_size: int | None) -> str | None:
         f"δ = {float(exact_fraction(delta)):g} is large for a table of about {expected_size:,} rows: "
         f"use at most 1/{expected_size:,}² = {1 / expected_size**2:.1g}"
     )
+
+
+def marginal_cost(budget: Budget, amount: Fraction, privacy_unit: PrivacyUnit) -> Gaussian | Laplace:
+    """The noise of a marginal that spends a part of ``budget.amount``: Laplace noise if the budget is pure."""
+    if budget.is_pure:
+        return Laplace.for_epsilon(amount, privacy_unit.l1_sensitivity)
+    return Gaussian.for_rho(amount, privacy_unit.l2_sensitivity_squared)

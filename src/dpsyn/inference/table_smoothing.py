@@ -150,7 +150,8 @@ def _smooth_table(
     targets, bases = [], []
     for name in estimate.clique:
         counts = margins[name].values
-        counts = np.bincount(estimate.levels[name], counts) if name in estimate.levels else counts
+        if name in estimate.levels:
+            counts = np.asarray(np.bincount(estimate.levels[name], counts), np.float64)
         targets.append(counts)
         in_order, has_missing = name in ordered.names, name in ordered.with_missing
         bases.append(_score_codes(counts, has_missing) if in_order else _tell_apart(counts))
@@ -240,7 +241,7 @@ class _Fit:
             better = None
             while better is None and damping < 1e6:
                 ridge = damping * np.diag(normal) + 1e-6
-                step = np.linalg.solve(normal + np.diag(ridge), gradient)
+                step: Values = np.linalg.solve(normal + np.diag(ridge), gradient).astype(np.float64)
                 step *= min(1.0, MAX_STEP / max(float(np.abs(step).max()), 1e-12))
                 trial = fit._move(step)
                 better = trial if trial.error < error else None

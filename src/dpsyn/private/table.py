@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.accounting import Gaussian, Laplace, MeasurementRecord, PartitionSelection
+from dpsyn.accounting import Gaussian, Laplace, MeasurementRecord, PartitionSelection, marginal_cost
 from dpsyn.encoding import Codec, RecodedColumn, Recoding
 from dpsyn.engines import Engine
 from dpsyn.errors import InternalError, SchemaError
@@ -102,7 +102,7 @@ class PrivateTable(PrivacyGate):
         the privacy unit (k, or √2·k if units are replaced), and by at most its L1 sensitivity (k, or 2k). Cost:
         ``rhos[i]`` of ρ for the i-th, σ² = Δ²/2ρ; if the budget is pure, they are parts of ε, and b = Δ/ε.
         """
-        costs = [self.budget.marginal_cost(rho, self.privacy_unit) for rho in rhos]
+        costs = [marginal_cost(self.budget, rho, self.privacy_unit) for rho in rhos]
         released = self._measure_axes(self._axes_of_cliques(cliques), cliques, costs, purpose)
         return self._require_all([(self.recoding, released)])[0]
 
@@ -118,7 +118,7 @@ class PrivateTable(PrivacyGate):
             axes_list += [tuple(offset + recoding.index_of(name) for name in clique) for clique in rhos]
             offset += len(recoding.columns)
         cliques = [clique for _, rhos in parts for clique in rhos]
-        costs = [self.budget.marginal_cost(rho, self.privacy_unit) for _, rhos in parts for rho in rhos.values()]
+        costs = [marginal_cost(self.budget, rho, self.privacy_unit) for _, rhos in parts for rho in rhos.values()]
         released = iter(table._measure_axes(axes_list, cliques, costs))
         return self._require_all([(recoding, list(islice(released, len(rhos)))) for recoding, rhos in parts])
 
@@ -138,7 +138,7 @@ class PrivateTable(PrivacyGate):
         Privacy: as ``measure``.
         """
         fine = Recoding.fine(Codec(self.schema))
-        axis, cost = fine.index_of(name), self.budget.marginal_cost(rho, self.privacy_unit)
+        axis, cost = fine.index_of(name), marginal_cost(self.budget, rho, self.privacy_unit)
         released = self._release_one(
             MeasurementRecord(purpose=f"fine histogram of {name}", cost=cost),
             fine.sizes[axis],

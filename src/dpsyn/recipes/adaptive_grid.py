@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.accounting import split_exactly
+from dpsyn.accounting import marginal_cost, split_exactly
 from dpsyn.encoding import Codec, RecodedColumn, Recoding
 from dpsyn.errors import InternalError
 from dpsyn.inference import MeasurementRound, Release, combine_one_way, describe_cells, estimate_cell_counts
@@ -154,7 +154,7 @@ def refine_rounds(rounds: Sequence[MeasurementRound], coarser: Schema, finer: Sc
 
 
 def _noise_std(table: PrivateTable, rho: Fraction) -> float:
-    return table.budget.marginal_cost(rho, table.privacy_unit).std
+    return marginal_cost(table.budget, rho, table.privacy_unit).std
 
 
 def _require_ranged(table: PrivateTable, name: str) -> Ranged:

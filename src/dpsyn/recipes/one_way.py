@@ -10,7 +10,7 @@ from itertools import combinations
 
 import numpy as np
 
-from dpsyn.accounting import exact_fraction, split_exactly
+from dpsyn.accounting import exact_fraction, marginal_cost, split_exactly
 from dpsyn.encoding import Codec, Grouping, Levels, Recoding, equal_mass_levels, frequency_levels, merge_rare_values
 from dpsyn.inference import (
     SMOOTHED_VARIANCE,
@@ -142,7 +142,7 @@ def _one_way_needs(table: PrivateTable, rounds: tuple[MeasurementRound, ...], rh
     releases, recoding = [Release(rounds)], rounds[0].recoding
     estimates = [estimate_one_way(releases, recoding, name) for name in recoding.names]
     total = max(estimate_row_count(estimates), 1.0)
-    std = table.budget.marginal_cost(rho / len(estimates), table.privacy_unit).std
+    std = marginal_cost(table.budget, rho / len(estimates), table.privacy_unit).std
     parts = divide_by_error([norm_sub(estimate.values, total) for estimate in estimates], std)
     origin = [name for name, _ in recoding.origin]
     return {
@@ -292,7 +292,7 @@ def divide_by_frequency(
     """
     releases, found = [Release(rounds)], {}
     pairs = max(1, math.comb(len(recoding.columns), 2))
-    noise = math.sqrt(2 / math.pi) * table.budget.marginal_cost(rho / pairs, table.privacy_unit).std
+    noise = math.sqrt(2 / math.pi) * marginal_cost(table.budget, rho / pairs, table.privacy_unit).std
     other_size = float(np.median(recoding.sizes))
     for column in recoding.columns:
         attribute = table.schema.modeled_attributes[column.sources[0]]

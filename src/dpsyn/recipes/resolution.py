@@ -34,9 +34,9 @@ MAX_LEVEL_RATIO = 3
 """The number of groups of one attribute is at most so many times that of another one in the same table."""
 
 LEVEL_POWER = 0.85
-"""A level of k groups loses k^(−0.85) of what an attribute tells about others. Fitted to six tables
-(``bench/levels.py``): the rule is within .05 of the mean loss of k × k groups for k = 2 … 12, and within .19 of that of
-each table."""
+"""A level of k groups loses k^(−0.85) of what an attribute tells about others. Fitted to six tables and checked on
+others (``bench/levels.py``): over all halves of eight tables, the mean loss of k × k groups on the other half differs
+from the rule by .07 on average for k = 2 … 12, and from a power fitted to the first half by as much."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
