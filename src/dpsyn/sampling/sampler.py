@@ -32,7 +32,7 @@ from dpsyn.schema import Schema, compile_constraints
 AllowedCodes = Mapping[str, NDArray[np.bool_]]
 """For some attributes, which of their fine codes are allowed."""
 
-SMALL_SAMPLE_ROWS, SMALL_SAMPLE_POOL = 1_000, 4_000
+SMALL_SAMPLE_ROWS, SMALL_SAMPLE_POOL = 200, 4_000
 """Samples of fewer rows than the first are taken from a larger sample of the second size. A handful of rows that is
 fitted to all tables by itself matches their largest cells, but its rows need not be plausible."""
 
