@@ -50,6 +50,8 @@ def test_levels_by_frequency_tell_the_most_frequent_values_apart() -> None:
     levels = frequency_levels(counts)
 
     assert levels.sizes == (8, 16, 32, 40)
+    assert frequency_levels(counts, merged=[30]).told_apart[0] == (255 - 100 + 1) / 285
+    assert frequency_levels(np.ones(100)).sizes == (64, 100)  # coarser ones tell too few values apart
     apart = [np.flatnonzero(np.bincount(level.group_of)[level.group_of] == 1) for level in levels.groups]
     assert apart[0].tolist() == list(range(30, 37))
     assert levels.told_apart[0] == 255 / 285

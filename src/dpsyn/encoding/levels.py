@@ -91,21 +91,28 @@ def equal_mass_levels(
     return Levels(Grouping(codes.astype(np.int64)), tuple(Grouping(group.astype(np.int64)) for group in groups))
 
 
-FREQUENCY_SIZES = (8, 16, 32, 64, 128, 256)
-"""The numbers of groups of the levels of a list by frequency."""
+FREQUENCY_SIZES, MIN_TOLD_APART = (8, 16, 32, 64, 128, 256), 0.5
+"""The numbers of groups of the levels of a list by frequency, and the part of the rows whose value such a level tells
+apart at least: one that tells fewer apart shows little of what depends on the list."""
 
 
-def frequency_levels(counts: NDArray[np.float64]) -> Levels:
+def frequency_levels(counts: NDArray[np.float64], merged: Iterable[int] = ()) -> Levels:
     """Levels of a list without a hierarchy: the most frequent values, and one group of all others.
 
-    ``counts`` are the estimated counts of its codes.
+    Args:
+        counts: the estimated counts of its codes.
+        merged: codes of rare values that were merged; they are among the others at every level.
     """
     counts = np.maximum(counts, 0.0)
-    rank = np.argsort(np.argsort(-counts, kind="stable"), kind="stable")
+    order = counts.copy()
+    order[list(merged)] = -1.0
+    rank = np.argsort(np.argsort(-order, kind="stable"), kind="stable")
     groups = [np.minimum(rank, size - 1) for size in FREQUENCY_SIZES if size < len(counts)]
-    shares = [float(counts[group < group.max()].sum()) / max(float(counts.sum()), 1e-300) for group in groups]
+    total = max(float(counts.sum()), 1e-300)
+    shares = {float(counts[group < group.max()].sum()) / total: Grouping(group) for group in groups}
+    kept = {share: group for share, group in shares.items() if share >= MIN_TOLD_APART}
     every = Grouping(np.arange(len(counts)))
-    return Levels(every, (*(Grouping(group) for group in groups), every), ordered=False, told_apart=(*shares, 1.0))
+    return Levels(every, (*kept.values(), every), ordered=False, told_apart=(*kept, 1.0))
 
 
 def _find_cut(cumulative: NDArray[np.float64], first: int, stop: int) -> int | None:

@@ -175,13 +175,13 @@ def _one_way_share(table: PrivateTable, rounds: Sequence[MeasurementRound]) -> f
     """The part of ρ for one-way marginals before pairs are scored: 1.25·∛E, E the error they would have with all of it.
 
     E = mean cells·σ·√(2/π)/(2n) with σ = Δ·√(d/2ρ), as a fraction of the rows; numbers and dates are measured over
-    groups and leaves with half of their part each. The cube root and its factor were found by experiment: where counts
-    drown in the noise, scores against them would show only that noise. With 110 attributes of 20 000 rows at ε = 0.1
-    the part is 1: pairs would be noise.
+    groups and leaves with half of their part each, and a long list counts with as many values as pairs can have. The
+    cube root and its factor were found by experiment: where counts drown in the noise, scores against them would show
+    only that noise. With 110 attributes of 20 000 rows at ε = 0.1 the part is 1: pairs would be noise.
     """
-    finer = finer_attributes(table.schema)
+    finer, most = finer_attributes(table.schema), math.isqrt(table.limits.max_marginal_cells)
     cells = [
-        MAX_GROUPS * math.sqrt(2) if name in finer else size
+        MAX_GROUPS * math.sqrt(2) if name in finer else min(size, most)
         for name, size in zip(table.recoding.names, table.recoding.sizes, strict=True)
     ]
     release = [Release(tuple(rounds))]

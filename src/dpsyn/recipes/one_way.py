@@ -302,8 +302,9 @@ def divide_by_frequency(
             continue
         counts = estimate_one_way(releases, recoding, column.name).values
         if noise * column.size * other_size > counts.sum():
-            found[column.name] = frequency_levels(counts)
-    return found
+            merged = np.flatnonzero(np.bincount(column.tables[0]) > 1).tolist()
+            found[column.name] = frequency_levels(counts, merged)
+    return {name: of_list for name, of_list in found.items() if len(of_list.groups) > 1}
 
 
 def measurable_pairs(table: PrivateTable) -> list[Clique]:
