@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import norm
 
@@ -156,3 +158,37 @@ def test_larger_tables_inform_one_way_tables() -> None:
     assert np.abs(found.values - truth.sum(axis=1)).max() < 60.0
     assert found.variance == pytest.approx(1 / (1 / 200.0**2 + 1 / (25.0 * 8)), rel=1e-6)
     assert combine_margins(poor, [poor], True, ROWS).variance == SMOOTHED_VARIANCE * 200.0**2
+
+
+@pytest.mark.parametrize("shape", [(1, 8, 8), (8, 1), (2, 9), (9, 2, 2)])
+def test_an_axis_of_one_code_or_of_missing_alone_does_not_matter(shape: tuple[int, ...]) -> None:
+    names = "xyz"[: len(shape)]
+    one_way = [Estimate((name,), np.full(size, ROWS / size), 100.0) for name, size in zip(names, shape, strict=True)]
+    table = Estimate(tuple(names), np.full(shape, ROWS / np.prod(shape)), STD**2)
+    found = smooth_tables([*one_way, table], OrderedAttributes(set(names), set(names)), ROWS, [None] * (len(shape) + 1))
+    assert np.isfinite(found[-1].values).all()
+    assert found[-1].total == pytest.approx(ROWS)
+
+
+def test_tables_without_a_possible_cell_stay() -> None:
+    given = estimates(copula(6, 0.3), STD, 9)
+    found = smooth_tables(given, NUMBERS, ROWS, [None, None, np.zeros((6, 6))])[2]
+    assert np.isfinite(found.values).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.floats(0, 9), st.floats(-2, 5))
+def test_never_fails_and_gives_counts(seed: int, log_rows: float, log_std: float) -> None:
+    random = np.random.default_rng(seed)
+    shape = tuple(random.integers(1, 9, random.integers(2, 4)).tolist())
+    names, rows, std = "xyz"[: len(shape)], 10.0**log_rows, 10.0**log_std
+    noisy = [
+        Estimate((name,), random.normal(rows / size, std, size), std**2)
+        for name, size in zip(names, shape, strict=True)
+    ]
+    noisy.append(Estimate(tuple(names), random.normal(rows / np.prod(shape), std, shape), std**2))
+    possible = (random.random(shape) < random.random()).astype(float)
+    ordered = OrderedAttributes({name for name in names if random.random() < 0.7}, {"x"})
+    found = smooth_tables(noisy, ordered, rows, [*[None] * len(shape), possible])[-1]
+    assert np.isfinite(found.values).all()
+    assert found is noisy[-1] or (found.values >= 0).all()

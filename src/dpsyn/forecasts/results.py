@@ -20,6 +20,9 @@ differ from simulated ones (``bench/forecast.py``)."""
 MAX_TEXT_SHARE = 0.2
 """Columns without a public list of values, such as diagnoses, seldom have a text in more than this part of the rows."""
 
+MIN_KEPT = 0.1
+"""Pairs count as kept if at least this part of their dependence is: less may be luck."""
+
 NEAR_SAMPLING = 1.5
 """Errors up to this many times the sampling error are called about as small as it."""
 
@@ -44,18 +47,24 @@ class ExpectedErrors:
 
     @property
     def keeps_pairs(self) -> bool:
-        """Whether pairs are closer to the table than shuffled columns are."""
-        return self.two_way < self.shuffled
+        """Whether pairs are clearly closer to the table than shuffled columns are; true if there are no pairs."""
+        return self.shuffled == 0 or self._kept >= MIN_KEPT
+
+    @property
+    def _kept(self) -> float:
+        """The part of the dependence that is kept: 0 for shuffled columns, 1 for another sample."""
+        return (self.shuffled - self.two_way) / max(self.shuffled - self.sampling, 1e-9)
 
     @property
     def verdict(self) -> str:
         """What that means, in a few words."""
+        if self.shuffled == 0:
+            return "there are no pairs that depend on each other"
         if not self.keeps_pairs:
             return "most pairs will be noise, no better than shuffled columns"
         if self.two_way <= NEAR_SAMPLING * self.sampling:
             return "pairs will be about as good as in another sample of as many rows"
-        kept = (self.shuffled - self.two_way) / max(self.shuffled - self.sampling, 1e-9)
-        return f"pairs will be kept in part, about {min(max(kept, 0.01), 0.99):.0%} of their dependence"
+        return f"pairs will be kept in part, about {min(self._kept, 0.99):.0%} of their dependence"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,11 +150,12 @@ class Forecast:
         """What a data owner should know, in a few sentences."""
         sentences = [f"At ε = {budget.epsilon:g} {budget.moderate.verdict}." for budget in self.budgets]
         tried = self.budgets[-1].epsilon
-        sentences.append(
-            f"Pairs are lost at every ε up to {tried:g}: give more rows, fewer columns or fewer values."
-            if self.pairs_from is None
-            else f"Pairs are kept from ε = {self.pairs_from:g}, of those tried."
-        )
+        if self.budgets[-1].moderate.shuffled > 0:
+            sentences.append(
+                f"Pairs are lost at every ε up to {tried:g}: give more rows, fewer columns or fewer values."
+                if self.pairs_from is None
+                else f"Pairs are kept from ε = {self.pairs_from:g}, of those tried."
+            )
         if hidden := self.empty_attributes(self.budgets[-1].epsilon):
             sentences.append(
                 f"Even at ε = {tried:g} probably no text is listed for {', '.join(hidden)}: it would have to be in "

@@ -11,6 +11,7 @@ from statistics import mean
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from dpsyn.accounting import PartitionSelection, default_delta, epsilon_for, rho_for
 from dpsyn.errors import UserError, quote_argument
@@ -148,8 +149,18 @@ class _Scale:
             return epsilon
         if delta == 0:
             return min(epsilon * self.factor * self.attribute_share, MAX_SIMULATED_EPSILON)
-        rho = float(rho_for(epsilon, delta)) * self.factor**2 * self.attribute_share
-        return min(epsilon_for(rho, delta), MAX_SIMULATED_EPSILON)
+        return min(epsilon_for(self._rho(epsilon, delta), delta), MAX_SIMULATED_EPSILON)
+
+    def noise(self, epsilon: float, delta: float) -> float:
+        """The noise of the table as a part of that of the simulated one; below 1 where the simulated ε is limited."""
+        if self.factor == 1 and self.attribute_share == 1:
+            return 1.0
+        if delta == 0:
+            return min(1.0, MAX_SIMULATED_EPSILON / (epsilon * self.factor * self.attribute_share))
+        return min(1.0, math.sqrt(float(rho_for(MAX_SIMULATED_EPSILON, delta)) / self._rho(epsilon, delta)))
+
+    def _rho(self, epsilon: float, delta: float) -> float:
+        return float(rho_for(epsilon, delta)) * self.factor**2 * self.attribute_share
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,13 +197,16 @@ def _simulate_release(
         float(scale_distance(distances, sampling, scale.factor).mean())
         for distances in (grid.two_way_distances(columns), grid.shuffled_distances)
     )
+    is_number = np.array([ordered for _, ordered in grid.grid_counts()], np.bool_)  # values are sampled inside cells
+    one_way, by_sampling = grid.one_way_distances(columns), grid.one_way_distances(grid.bootstrap_sample) * is_number
     errors = ExpectedErrors(
-        one_way=float(grid.one_way_distances(columns).mean()),
+        one_way=float(scale_distance(one_way, by_sampling, scale.factor).mean()),
         two_way=two_way,
         shuffled=shuffled,
         sampling=float(sampling.mean()) / math.sqrt(scale.factor),
     )
-    return _Run(errors, _attribute_forecasts(schema, synopsis, recipe, scale.factor))
+    factor = scale.factor * scale.noise(epsilon, delta)
+    return _Run(errors, _attribute_forecasts(schema, synopsis, recipe, factor))
 
 
 def _mean_errors(runs: Sequence[ExpectedErrors]) -> ExpectedErrors:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from dpsyn.inference.density_smoothing import estimate_ordered_counts
 from dpsyn.inference.empirical_bayes import posterior_mean_counts
@@ -31,12 +32,19 @@ CLEAR_SIGMAS = 4.0
 """A count this many standard deviations above an even spread is a spike of its own. Among a thousand cells, noise alone
 reaches it once in thirty histograms."""
 
-LIKELY_SIGMAS, MAX_SPIKES, SPIKE_ROUNDS = 2.0, 200, 2
-"""The same for a value that is likely to be a spike; the maximum number of spikes of a histogram; and how often they
-are looked for, the second time by an estimate of the others without them."""
+LIKELY_SIGMAS, MAX_SPIKES, SPIKE_ROUNDS = 3.0, 200, 2
+"""The standard deviations of a value that is likely to be a spike; the maximum number of spikes of a histogram; and how
+often they are looked for, the second time by an estimate of the others without them."""
+
+FALSE_SPIKES = 0.05
+"""The part of the spikes that may be noise (the false discovery rate of Benjamini and Hochberg 1995): in a histogram
+without any, one is found in one of twenty releases."""
 
 DISPERSIONS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.5, 4.0)
 """The relative standard deviations of true counts from an even spread inside their parents that are tried."""
+
+USUAL_DISPERSION = 0.2
+"""The relative standard deviation by which true counts of ranges differ from expected ones, apart from sampling."""
 
 HEAVY_SHARE, HEAVY_SIGMAS, MIN_PARTS = 1 / 10, 16.0, 8
 """A range that holds this share of the rows and so many standard deviations of the noise is divided before it is made
@@ -256,6 +264,10 @@ def _find_spikes(partitions: Sequence[Partition], expected: _Expected, likely: N
 
     A spike is in the count of its atom and of every range around it inside its parent, so the excess of all of them
     together shows it: their mean, by inverse variance. The clearest spike is found first; then it is expected, too.
+
+    Ranges were divided into single values where their noisy counts were high. So a value is one of as many that could
+    have been found as if all ranges like its own had been divided, and the first spike must stand out from the noise of
+    all of these. Each spike that is found makes further ones more likely.
     """
     spikes = np.zeros(len(expected.atoms))
     excesses, precisions = [], []
@@ -263,12 +275,17 @@ def _find_spikes(partitions: Sequence[Partition], expected: _Expected, likely: N
         sums = np.bincount(partition.group_of, expected.atoms, len(partition.values))
         inside = np.bincount(partition.group_of)[partition.group_of] < np.bincount(expected.parents)[expected.parents]
         excesses.append(partition.values - sums)
-        precisions.append(inside / partition.variance)
+        spread = partition.variance + np.minimum(sums + (USUAL_DISPERSION * sums) ** 2, partition.variance)
+        precisions.append(inside / spread[partition.group_of])
     total = np.sum(precisions, axis=0)
     groups, stds = [partition.group_of for partition in partitions], np.sqrt(_divide(np.ones(len(total)), total))
     own_std = math.sqrt(partitions[-1].variance)
-    needed = np.where(total > 0, np.where(likely, LIKELY_SIGMAS, CLEAR_SIGMAS) * stds, np.inf)
-    for _ in range(MAX_SPIKES):
+    tests = np.full(len(total), float(len(total)))
+    if len(groups) > 1:
+        tests = np.bincount(groups[-2])[groups[-2]] * float(len(partitions[-2].values))
+    for number in range(1, MAX_SPIKES + 1):
+        sigmas = np.where(likely, LIKELY_SIGMAS, -ndtri(np.minimum(FALSE_SPIKES * number / tests, 0.5)))
+        needed = np.where(total > 0, sigmas * stds, np.inf)
         pairs = zip(excesses, groups, precisions, strict=True)
         mean = np.sum([excess[group] * precision for excess, group, precision in pairs], axis=0) * stds**2
         found = np.minimum(mean, excesses[-1][groups[-1]] + own_std)

@@ -79,6 +79,7 @@ def count_parameters(shape: Sequence[int], ordered: Sequence[bool]) -> int | Non
     freedom = math.prod(shape) - 1 - sum(size - 1 for size in shape)
     is_smoothed = (
         len(shape) > 1
+        and min(shape) > 1
         and any(ordered)
         and 0 < parameters <= min(MAX_PARAMETERS, MAX_PARAMETER_SHARE * freedom)
         and math.prod(shape) <= MAX_CELLS
@@ -86,6 +87,7 @@ def count_parameters(shape: Sequence[int], ordered: Sequence[bool]) -> int | Non
     return parameters if is_smoothed else None
 
 
+@np.errstate(all="ignore")
 def smooth_tables(
     estimates: Sequence[Estimate], ordered: OrderedAttributes, rows: float, possible: Sequence[Values | None]
 ) -> list[Estimate]:
@@ -164,7 +166,10 @@ def _smooth_table(
         if not found.any():
             break
     share = min(1.0, (scores.shape[1] + float(part.sum())) / values.size)
-    return replace(estimate, values=rake(values, targets), variance=estimate.variance * share)
+    values = rake(values, targets)
+    if not (np.isfinite(values).all() and share > 0):  # marginals that contradict the constraints
+        return estimate
+    return replace(estimate, values=values, variance=estimate.variance * share)
 
 
 def _keep_differences(
@@ -235,13 +240,20 @@ class _Fit:
         """Least squares by the method of Levenberg (1944) and Marquardt (1963)."""
         fit, error, damping = self, self.error, 1e-2
         for _ in range(MAX_STEPS):
-            slopes = fit._slopes()
+            try:
+                slopes = fit._slopes()
+            except np.linalg.LinAlgError:  # hardly any cell is left
+                break
             normal = slopes.T @ slopes / fit.std**2
             gradient = slopes.T @ (fit.noisy - fit.table).ravel() / fit.std**2
             better = None
             while better is None and damping < 1e6:
-                ridge = damping * np.diag(normal) + 1e-6
-                step: Values = np.linalg.solve(normal + np.diag(ridge), gradient).astype(np.float64)
+                ridge = damping * np.diag(normal) + 1e-6 * (1 + float(np.diag(normal).max()) * 1e-6)
+                try:
+                    step: Values = np.linalg.solve(normal + np.diag(ridge), gradient).astype(np.float64)
+                except np.linalg.LinAlgError:
+                    damping *= 8
+                    continue
                 step *= min(1.0, MAX_STEP / max(float(np.abs(step).max()), 1e-12))
                 trial = fit._move(step)
                 better = trial if trial.error < error else None

@@ -45,6 +45,9 @@ from dpsyn.recipes.one_way import (
 )
 from dpsyn.schema import Schema
 
+ONLY_ONE_WAY = 0.85
+"""If one-way marginals need more than this part of ρ, they get all of it: pairs would be noise."""
+
 MAX_SHARE_WITH_TARGET = 0.35
 """The largest part of ρ for one-way marginals before pairs are scored if there is a target, which needs pairs."""
 
@@ -66,8 +69,8 @@ class DPSyn(Recipe):
     Attributes:
         initial_share: the part of ρ for the first measurement of every one-way marginal, which also shows about how
             many rows there are; at least a tenth if there are numbers or dates, to find where their rows are.
-        max_one_way_share: the largest part of ρ for one-way marginals before pairs are scored; if they need more, they
-            get all of it, and nothing else is measured.
+        max_one_way_share: the largest part of ρ for one-way marginals before pairs are scored. If they need nearly all
+            of it, they get it, and nothing else is measured.
         rare_sigmas: values with a noisy count below this many standard deviations are merged.
         selection: how further marginals are selected.
         weights: how much errors in marginals with an attribute count, such as income=4; 1 for attributes that are not
@@ -115,8 +118,8 @@ class DPSyn(Recipe):
         first, rest = split_rho(table.budget.rho, initial_share)
         table, rounds = start_one_way(table, first)
         share = _one_way_share(table, rounds)
-        share = share if self.target is None else min(share, MAX_SHARE_WITH_TARGET)
-        only_one_way = share > self.max_one_way_share
+        only_one_way = self.target is None and share > ONLY_ONE_WAY
+        share = min(share, self.max_one_way_share if self.target is None else MAX_SHARE_WITH_TARGET)
         kept = () if self.target is None else (self.target,)
         if previous is not None:
             table = table.recode(keep_anchors(table.recoding, previous.model.recoding))

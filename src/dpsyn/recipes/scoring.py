@@ -93,12 +93,13 @@ def score_cliques(
     tables = [p.at(groups) for p, groups in pairs]
     columns: dict[str, RecodedColumn] = {}
     named: list[Clique] = []
+    names_in_use = table.recoding.names
     for clique, groups in zip(cliques, scored, strict=True):
         names = []
         for name in clique:
             column = table.recoding.columns[table.recoding.index_of(name)]
             if name in groups:
-                column = replace(column.regroup(groups[name]), name=f"{name} at {groups[name].size}")
+                column = replace(column.regroup(groups[name]), name=_name_level(name, groups[name].size, names_in_use))
             columns[column.name] = column
             names.append(column.name)
         named.append(tuple(names))
@@ -120,6 +121,14 @@ def score_cliques(
         for (predicted, _), distance in zip(coarse, by_hierarchy.tolist(), strict=True)
     }
     return replace(measurements, scores=(*measurements.scores, recorded)), found, shown
+
+
+def _name_level(name: str, size: int, names_in_use: Sequence[str]) -> str:
+    """A name for an attribute at a level, other than those of all attributes."""
+    label = f"{name} at {size}"
+    while label in names_in_use:
+        label += " groups"
+    return label
 
 
 def _keep_interactions(
