@@ -18,10 +18,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from dpsyn.inference.density_smoothing import estimate_ordered_counts
-from dpsyn.inference.empirical_bayes import posterior_mean_counts
+from dpsyn.inference.empirical_bayes import normal_quantiles, posterior_mean_counts
 from dpsyn.inference.histogram_hierarchy import Histogram, Partition, as_floats, first_cells, is_union, refine
 from dpsyn.inference.nonnegativity import norm_sub
 
@@ -284,7 +283,7 @@ def _find_spikes(partitions: Sequence[Partition], expected: _Expected, likely: N
     if len(groups) > 1:
         tests = np.bincount(groups[-2])[groups[-2]] * float(len(partitions[-2].values))
     for number in range(1, MAX_SPIKES + 1):
-        sigmas = np.where(likely, LIKELY_SIGMAS, -ndtri(np.minimum(FALSE_SPIKES * number / tests, 0.5)))
+        sigmas = np.where(likely, LIKELY_SIGMAS, -normal_quantiles(np.minimum(FALSE_SPIKES * number / tests, 0.5)))
         needed = np.where(total > 0, sigmas * stds, np.inf)
         pairs = zip(excesses, groups, precisions, strict=True)
         mean = np.sum([excess[group] * precision for excess, group, precision in pairs], axis=0) * stds**2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 Values = NDArray[np.float64]
 
@@ -72,3 +73,8 @@ def _likelihoods(values: Values, levels: Values, std: float) -> Values:
     logs = -0.5 * ((values[:, None] - levels) / std) ** 2
     likelihoods: Values = np.exp(logs - logs.max(axis=1, keepdims=True))
     return likelihoods
+
+
+def normal_quantiles(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The quantiles of the standard normal distribution."""
+    return np.asarray(ndtri(probabilities), np.float64)

@@ -19,8 +19,8 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
+from dpsyn.inference.empirical_bayes import normal_quantiles
 from dpsyn.inference.nonnegativity import norm_sub
 from dpsyn.marginals import Estimate
 
@@ -317,7 +317,7 @@ def _score_codes(counts: Values, has_missing: bool) -> Values:
     """Codes × scores: powers of normal scores, orthonormal by the counts; missing has a score of its own."""
     size = len(counts) - has_missing
     shares = np.maximum(counts[:size], 1e-9) / max(float(counts[:size].sum()), 1e-9)
-    normal = ndtri(np.clip(np.cumsum(shares) - shares / 2, MIN_SHARE, 1 - MIN_SHARE))
+    normal = normal_quantiles(np.clip(np.cumsum(shares) - shares / 2, MIN_SHARE, 1 - MIN_SHARE))
     powers = np.column_stack([normal**degree for degree in range(min(DEGREE, size - 1) + 1)])
     orthonormal = np.linalg.qr(powers * np.sqrt(shares)[:, None])[0] / np.sqrt(shares)[:, None]
     scores = np.zeros((len(counts), orthonormal.shape[1] - 1 + has_missing))
