@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -21,6 +22,7 @@ import pytest
 from dpsyn.accounting import (
     Budget,
     Cap,
+    DatasetAccount,
     Gaussian,
     Ledger,
     LedgerCheckpoint,
@@ -28,6 +30,7 @@ from dpsyn.accounting import (
     PartitionSelection,
     PrivacyUnit,
     Run,
+    RunAccount,
 )
 from dpsyn.accounting import hash_chain as chained
 from dpsyn.accounting.budget import Account, MeasurementRecord
@@ -919,3 +922,25 @@ def test_a_name_that_looks_like_a_known_one_is_refused(tmp_path: Path, name: str
 
     with pytest.raises(LedgerError, match=r"spaces around it|has this dataset as"):
         Run.open(Budget.for_guarantee(1, 1e-9), PrivacyUnit(), dataset=name, ledger=ledger)
+
+
+def test_runs_that_measured_nothing_do_not_count_against_pure_releases() -> None:
+    unit, gaussian = PrivacyUnit(), Budget.for_guarantee(0.1, 1e-9)
+    pure = Budget.for_guarantee(0.9, 0, pure_epsilons=[0.9])
+    runs = [
+        RunAccount(
+            run=str(number),
+            opened_at="2026-01-01T00:00:00+00:00",
+            budget=budget,
+            privacy_unit=unit,
+            rho=Fraction(0),
+            delta=Fraction(0),
+            head=LedgerHead(1, "0" * 64),
+            closed=closed,
+        )
+        for number, (budget, closed) in enumerate([(gaussian, True), (pure, True), (pure, False)])
+    ]
+    assert DatasetAccount(dataset="d", runs=tuple(runs[:2])).pure_epsilon == 0
+    assert DatasetAccount(dataset="d", runs=tuple(runs)).pure_epsilon == Fraction(9, 10)
+    still_open = replace(runs[0], closed=False)
+    assert DatasetAccount(dataset="d", runs=(still_open, runs[2])).pure_epsilon is None

@@ -287,3 +287,18 @@ def test_what_a_damaged_journal_lost_stays_spent(tmp_path: Path, monkeypatch: py
     assert certificate.lost_answers == 2
     assert len(certificate.left_out) == 2
     assert sum(sum(m.cost.pure_epsilons) for m in certificate.account.measurements) == 1
+
+
+@pytest.mark.parametrize("delta", [-1.0, 5.0, 1e-40])
+def test_a_wrong_delta_is_refused_whatever_the_noise(delta: float) -> None:
+    with pytest.raises(BudgetError, match="δ"):
+        dpsyn.measure(TABLE, BINARY, 1.0, delta=delta, recipe=Independent(noise="laplace"))
+
+
+@pytest.mark.parametrize("recipe", ["direct", "priview"])
+def test_a_table_of_open_attributes_alone_can_be_measured(recipe: str) -> None:
+    attributes = (Open(name="a"), Open(name="b"))
+    schema = Schema(attributes=attributes, neighbors="replace", expected_size=ROWS)
+    table = pa.table({name: RNG.choice(["x", "y", "z"], ROWS) for name in "ab"})
+    synopsis = dpsyn.measure(table, schema, 5.0, delta=1e-6, recipe=recipe)
+    assert synopsis.rows == ROWS

@@ -115,10 +115,11 @@ class DatasetAccount:
 
     @property
     def pure_epsilon(self) -> Fraction | None:
-        """The sum of the ε of all runs, whose guarantee holds with δ = 0; None if a run is not pure."""
-        if not all(run.budget.is_pure for run in self.runs):
+        """The sum of the ε of all runs that measured something or still may; None if one of them is not pure."""
+        runs = [run for run in self.runs if run.measurements or not run.closed]
+        if not all(run.budget.is_pure for run in runs):
             return None
-        return sum((run.budget.epsilon for run in self.runs), Fraction(0))
+        return sum((run.budget.epsilon for run in runs), Fraction(0))
 
     def fits_as_pure(self, cap: Cap, budget: Budget) -> bool:
         """Whether one more run is within a cap because it and all others are pure, and their ε add up to at most ε.

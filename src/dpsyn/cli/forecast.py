@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 import dpsyn
+from dpsyn.atomic_files import check_writable
 from dpsyn.cli import output, release_run
 from dpsyn.cli.common_options import RECIPE_OPTIONS, common_options
 from dpsyn.report.forecast_plot import plot_forecast
@@ -86,6 +87,7 @@ def command(
     """
     if plot:
         check_picture_suffix(plot)
+        check_writable(plot)
     public = dpsyn.Schema.load(schema)
     chosen = release_run.choose_recipe(recipe, settings, weights, plan, public)
     with output.show_progress(quiet or as_json) as progress:

@@ -71,14 +71,14 @@ class PrivateTable(PrivacyGate):
         return f"PrivateTable({', '.join(self.recoding.names)})"
 
     def public_row_count(self) -> int | None:
-        """The number of rows if it is public, otherwise None.
+        """The number of rows if it is public, otherwise None; None also before any attribute has values.
 
         Privacy: if one row is replaced by another, all neighbors have the same number of rows. This is not so if rows
         are added or removed, nor if the rows of a privacy unit are replaced by another number of rows. Cost: none.
         """
-        if not self.privacy_unit.row_count_is_public:
-            return None
         fine = Recoding.fine(Codec(self.schema))
+        if not self.privacy_unit.row_count_is_public or not fine.names:
+            return None
         return without_leaking_errors(lambda: int(self._engine.count([(0,)], fine)[0].sum()))
 
     @property

@@ -38,6 +38,8 @@ class MarginalRecipe(Recipe):
 
     def choose_noise(self, schema: Schema, epsilon: float, delta: float, *, in_ledger: bool = False) -> NoiseChoice:
         """Gaussian or Laplace noise, from public facts; fixed before the first measurement."""
+        if delta != 0:
+            self.plan_budget(schema, epsilon, delta)  # refuses what is no δ, whichever noise it is for
         if self.noise != "auto":
             return NoiseChoice(self.noise, "asked for")
         if delta == 0:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from datetime import datetime
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from dpsyn.accounting import MeasurementRecord
 from dpsyn.report.numbers import format_count, format_number, format_percent, format_rounded_down, format_rounded_up
 
 if TYPE_CHECKING:
@@ -150,7 +152,10 @@ def _reference_delta(account: DatasetAccount) -> float:
 
 
 def _spent_share(run: RunAccount) -> float:
-    """The share of its budget that a run spent: of ρ or of δ for thresholds, whichever is larger."""
+    """The share of its budget that a run spent: of ε if it is pure, of ρ or of the δ for thresholds otherwise."""
+    if run.budget.is_pure:
+        costs = [MeasurementRecord.from_data(data).cost for data in run.measurements]
+        return float(sum((sum(cost.pure_epsilons) for cost in costs), Fraction(0)) / run.budget.amount)
     rho = run.spent_rho / run.budget.reserved_rho
     return float(max(rho, run.spent_delta / run.budget.threshold_delta) if run.budget.threshold_delta else rho)
 
