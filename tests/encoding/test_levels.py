@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,11 +51,11 @@ def test_levels_by_frequency_tell_the_most_frequent_values_apart() -> None:
     levels = frequency_levels(counts)
 
     assert levels.sizes == (8, 16, 32, 40)
-    assert frequency_levels(counts, merged=[30]).told_apart[0] == (255 - 100 + 1) / 285
+    assert frequency_levels(counts, merged=[30]).told_apart[0] == pytest.approx((255 - 100 + 1) / 285)
     assert frequency_levels(np.ones(100)).sizes == (64, 100)  # coarser ones tell too few values apart
     apart = [np.flatnonzero(np.bincount(level.group_of)[level.group_of] == 1) for level in levels.groups]
     assert apart[0].tolist() == list(range(30, 37))
-    assert levels.told_apart[0] == 255 / 285
+    assert levels.told_apart[0] == pytest.approx(255 / 285)
     assert levels.told_apart[-1] == 1.0
     for coarse, fine in zip(levels.groups, levels.groups[1:], strict=False):
         pairs = set(zip(fine.group_of.tolist(), coarse.group_of.tolist(), strict=True))

@@ -107,12 +107,13 @@ def frequency_levels(counts: NDArray[np.float64], merged: Iterable[int] = ()) ->
     order = counts.copy()
     order[list(merged)] = -1.0
     rank = np.argsort(np.argsort(-order, kind="stable"), kind="stable")
-    groups = [np.minimum(rank, size - 1) for size in FREQUENCY_SIZES if size < len(counts)]
     total = max(float(counts.sum()), 1e-300)
-    shares = {float(counts[group < group.max()].sum()) / total: Grouping(group) for group in groups}
-    kept = {share: group for share, group in shares.items() if share >= MIN_TOLD_APART}
+    groups = [Grouping(np.minimum(rank, size - 1)) for size in FREQUENCY_SIZES if size < len(counts)]
+    shares = [1 - float(counts[group.group_of == group.size - 1].sum()) / total for group in groups]
+    kept = [(group, share) for group, share in zip(groups, shares, strict=True) if share >= MIN_TOLD_APART]
     every = Grouping(np.arange(len(counts)))
-    return Levels(every, (*kept.values(), every), ordered=False, told_apart=(*kept, 1.0))
+    levels, told_apart = zip(*kept, (every, 1.0), strict=True)
+    return Levels(every, levels, ordered=False, told_apart=told_apart)
 
 
 def _find_cut(cumulative: NDArray[np.float64], first: int, stop: int) -> int | None:

@@ -48,10 +48,10 @@ class ExpectedErrors:
     @property
     def keeps_pairs(self) -> bool:
         """Whether pairs are clearly closer to the table than shuffled columns are; true if there are no pairs."""
-        return self.shuffled == 0 or self._kept >= MIN_KEPT
+        return self.shuffled == 0 or self._kept_share >= MIN_KEPT
 
     @property
-    def _kept(self) -> float:
+    def _kept_share(self) -> float:
         """The part of the dependence that is kept: 0 for shuffled columns, 1 for another sample."""
         return (self.shuffled - self.two_way) / max(self.shuffled - self.sampling, 1e-9)
 
@@ -64,7 +64,7 @@ class ExpectedErrors:
             return "most pairs will be noise, no better than shuffled columns"
         if self.two_way <= NEAR_SAMPLING * self.sampling:
             return "pairs will be about as good as in another sample of as many rows"
-        return f"pairs will be kept in part, about {min(self._kept, 0.99):.0%} of their dependence"
+        return f"pairs will be kept in part, about {min(self._kept_share, 0.99):.0%} of their dependence"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,8 +36,8 @@ LIKELY_SIGMAS, MAX_SPIKES, SPIKE_ROUNDS = 3.0, 200, 2
 often they are looked for, the second time by an estimate of the others without them."""
 
 FALSE_SPIKES = 0.05
-"""The part of the spikes that may be noise (the false discovery rate of Benjamini and Hochberg 1995): in a histogram
-without any, one is found in one of twenty releases."""
+"""The part of the spikes that may be noise (the false discovery rate of Benjamini and Hochberg 1995), if the density is
+as smooth as expected; in practice noise passes somewhat more often."""
 
 DISPERSIONS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.5, 4.0)
 """The relative standard deviations of true counts from an even spread inside their parents that are tried."""
