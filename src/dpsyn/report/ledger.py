@@ -7,7 +7,6 @@ from datetime import datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from dpsyn.accounting import MeasurementRecord
 from dpsyn.report.numbers import format_count, format_number, format_percent, format_rounded_down, format_rounded_up
 
 if TYPE_CHECKING:
@@ -154,6 +153,8 @@ def _reference_delta(account: DatasetAccount) -> float:
 def _spent_share(run: RunAccount) -> float:
     """The share of its budget that a run spent: of ε if it is pure, of ρ or of the δ for thresholds otherwise."""
     if run.budget.is_pure:
+        from dpsyn.accounting import MeasurementRecord  # it loads numpy, which --help does not need
+
         costs = [MeasurementRecord.from_data(data).cost for data in run.measurements]
         return float(sum((sum(cost.pure_epsilons) for cost in costs), Fraction(0)) / run.budget.amount)
     rho = run.spent_rho / run.budget.reserved_rho
