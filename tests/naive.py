@@ -69,7 +69,7 @@ def _equals_a_null(attribute: Attribute, text: str) -> bool:
         read = parse_clock
     else:
         return False
-    value = read(text)
+    value = _truth(text) if read is _exact and _truth(text) is not None else read(text)
     return value is not None and value in [read(spelling.strip()) for spelling in attribute.null_spellings]
 
 
@@ -100,13 +100,18 @@ def _exact(text: str) -> Fraction | None:
     return None
 
 
+def _truth(text: str) -> Fraction | None:
+    """A truth value as a number."""
+    return {"true": Fraction(1), "false": Fraction(0)}.get(text.lower())
+
+
 def _number(attribute: Ranged, text: str) -> int | None:
     bare = text.strip()
     if bare.lower() in ("inf", "+inf", "infinity", "+infinity"):
         return 2**70
     if bare.lower() in ("-inf", "-infinity"):
         return -(2**70)
-    number = _exact(bare)
+    number = _exact(bare) if _truth(bare) is None else _truth(bare)
     if number is None:
         return None
     if isinstance(attribute, Real):

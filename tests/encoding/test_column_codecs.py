@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from dpsyn.encoding import ABOVE, BELOW, EMPTY, IN_DOMAIN, MISSING_STEP, UNREADABLE, RangedCodec, column_codec_for
@@ -162,6 +162,8 @@ def test_a_value_of_a_wide_range_stays_in_its_cell(attribute: Any, data: st.Data
 
 
 @given(strategies.coded(), st.lists(entries(), max_size=12))
+@example(Integer(name="a", missing="no", low=0, high=3), [b"true", b"False ", b"no", b"yes"])
+@example(Integer(name="a", missing="1", low=2, high=3), [b"TRUE", b"1.0", b"true"])
 def test_every_text_entry_is_read_as_by_the_naive_reader(attribute: Attribute, values: list[bytes | None]) -> None:
     assume(not (isinstance(attribute, Datetime) and attribute.format))
 
