@@ -43,6 +43,40 @@ def test_a_spike_that_no_single_count_shows_is_found_in_all_of_them_together() -
     assert np.mean(phantoms) <= 0.2
 
 
+def test_a_noisier_count_of_a_range_still_shows_its_spike() -> None:
+    truth = np.zeros(960)
+    truth[500] = 225.0  # 3.75 standard deviations of a cell, 4.7 of the mean of cell and leaf
+    evidence = [
+        GroupCounts(group_of, np.bincount(group_of, truth), std**2)
+        for group_of, std in ((CELLS, 60.0), (LEAVES, 80.0), (GROUPS, 50.0))
+    ]
+
+    both = estimate_cell_counts(combine_counts(evidence), plain_cells(960))
+    one = estimate_cell_counts(combine_counts([evidence[0], evidence[2]]), plain_cells(960))
+
+    assert both[500] > 180 > 20 > one[500]
+
+
+def test_several_values_that_stand_out_nearly_far_enough_are_spikes_together() -> None:
+    def estimate(spikes: list[int]) -> NDArray[np.float64]:
+        truth = np.zeros(960)
+        truth[spikes] = 190.0  # 3.8 standard deviations of a cell
+        evidence = [GroupCounts(CELLS, truth, 50.0**2), GroupCounts(GROUPS, np.bincount(GROUPS, truth), 40.0**2)]
+        return estimate_cell_counts(combine_counts(evidence), plain_cells(960))
+
+    assert estimate([500])[500] < 20
+    assert estimate([20, 130, 250, 360, 500])[500] > 150
+
+
+def test_counts_that_follow_from_others_are_no_second_evidence_of_a_spike() -> None:
+    shifted = (CELLS + 6) // 12
+    crossing = [GroupCounts(group_of, np.zeros(int(group_of.max()) + 1), 50.0**2) for group_of in (LEAVES, shifted)]
+
+    partitions = combine_counts([*crossing, GroupCounts(GROUPS, np.zeros(10), 40.0**2)]).partitions
+
+    assert [partition.measured for partition in partitions] == [False, True, True, True]
+
+
 def test_round_values_share_a_factor_however_noisy_each_of_them_is() -> None:
     attribute = Integer(name="a", low=0, high=959)
     cells = describe_cells(attribute)

@@ -202,8 +202,9 @@ def _spread_ordered(histogram: Histogram, cells: Cells, partitions: Sequence[Par
     if len(partitions) == 1:
         return expected.density
     likely = _sum_cells(cells.likely_spikes, atom_of) > 0
+    finer = _finer_partitions(histogram, partitions[0])
     for _ in range(SPIKE_ROUNDS):
-        spikes = _find_spikes(partitions[1:], expected, likely)
+        spikes = _find_spikes(finer, expected, likely) if finer else spikes
         if not spikes.any():
             break
         others = replace(histogram, values=histogram.values - spikes)
@@ -258,6 +259,17 @@ def _expect_inside(
     )
 
 
+def _finer_partitions(histogram: Histogram, coarsest: Partition) -> list[Partition]:
+    """All measured partitions that divide the groups of one, from coarse to fine; noisy ones show spikes, too."""
+    return [
+        partition
+        for partition in reversed(histogram.partitions)
+        if partition.measured
+        and len(partition.values) > len(coarsest.values)
+        and is_union(coarsest.group_of, partition.group_of)
+    ]
+
+
 def _find_spikes(partitions: Sequence[Partition], expected: _Expected, likely: NDArray[np.bool_]) -> Values:
     """By how much atoms exceed what is expected of them, for those that are spikes; 0 for the others.
 
@@ -265,10 +277,10 @@ def _find_spikes(partitions: Sequence[Partition], expected: _Expected, likely: N
     together shows it: their mean, by inverse variance. The clearest spike is found first; then it is expected, too.
 
     Ranges were divided into single values where their noisy counts were high. So a value is one of as many that could
-    have been found as if all ranges like its own had been divided, and the first spike must stand out from the noise of
-    all of these. Each spike that is found makes further ones more likely.
+    have been found as if all ranges like its own had been divided, and a single spike must stand out from the noise of
+    all of these. Several that stand out nearly as far make each other more likely: as many are spikes as leave no more
+    than a part of them to noise.
     """
-    spikes = np.zeros(len(expected.atoms))
     excesses, precisions = [], []
     for partition in partitions:
         sums = np.bincount(partition.group_of, expected.atoms, len(partition.values))
@@ -280,20 +292,22 @@ def _find_spikes(partitions: Sequence[Partition], expected: _Expected, likely: N
     groups, stds = [partition.group_of for partition in partitions], np.sqrt(_divide(np.ones(len(total)), total))
     own_std = math.sqrt(partitions[-1].variance)
     tests = np.full(len(total), float(len(total)))
-    if len(groups) > 1:
-        tests = np.bincount(groups[-2])[groups[-2]] * float(len(partitions[-2].values))
+    for group in groups[:-1]:
+        tests = np.maximum(tests, np.bincount(group)[group] * float(group.max() + 1))
+    candidates, spikes = np.zeros(len(total)), np.zeros(len(total))
     for number in range(1, MAX_SPIKES + 1):
-        sigmas = np.where(likely, LIKELY_SIGMAS, -normal_quantiles(np.minimum(FALSE_SPIKES * number / tests, 0.5)))
-        needed = np.where(total > 0, sigmas * stds, np.inf)
         pairs = zip(excesses, groups, precisions, strict=True)
         mean = np.sum([excess[group] * precision for excess, group, precision in pairs], axis=0) * stds**2
-        found = np.minimum(mean, excesses[-1][groups[-1]] + own_std)
-        best = int(np.argmax(found - needed))
-        if not found[best] >= needed[best]:
+        found = np.where(total > 0, np.minimum(mean, excesses[-1][groups[-1]] + own_std), 0.0)
+        sigmas = np.where(likely, LIKELY_SIGMAS, -normal_quantiles(np.minimum(FALSE_SPIKES * number / tests, 0.5)))
+        best = int(np.argmax(found - sigmas * stds))
+        if found[best] < LIKELY_SIGMAS * stds[best] or found[best] <= 0:
             break
-        spikes[best] += found[best]
+        candidates[best] += found[best]
         for excess, group in zip(excesses, groups, strict=True):
             excess[group[best]] -= found[best]
+        if found[best] >= sigmas[best] * stds[best]:
+            spikes = candidates.copy()
     return spikes
 
 

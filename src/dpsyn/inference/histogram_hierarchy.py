@@ -71,11 +71,13 @@ class Partition:
         group_of: the group of every atom.
         values: the noisy count of each group.
         variance: the mean variance of their noise.
+        measured: whether the counts were measured; false for atoms whose counts follow from those of other partitions.
     """
 
     group_of: Codes
     values: Values
     variance: float
+    measured: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -290,7 +292,8 @@ def _combine_crossing(averaged: Sequence[GroupCounts], atom_of: Codes) -> Histog
     covariance = as_floats(np.linalg.inv(precision))
     partitions = tuple(Partition(counts.group_of[first_cell], counts.values, counts.variance) for counts in averaged)
     if len(averaged[0].values) < atoms:
-        partitions = (Partition(np.arange(atoms), covariance @ projected, averaged[0].variance), *partitions)
+        atoms_apart = Partition(np.arange(atoms), covariance @ projected, averaged[0].variance, measured=False)
+        partitions = (atoms_apart, *partitions)
     return Histogram(atom_of, covariance @ projected, covariance, partitions)
 
 
