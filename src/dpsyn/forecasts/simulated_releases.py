@@ -20,7 +20,7 @@ from dpsyn.forecasts.simulated_table import DEPENDENCES, SimulatedTable, reduce_
 from dpsyn.inference import iterate_marginals
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.recipes import DEFAULT_RECIPE, Planned, Recipe, measure
-from dpsyn.recipes._measure import coerce_recipe, declare_target
+from dpsyn.recipes._measure import choose_noise, coerce_recipe, declare_target
 from dpsyn.recipes.one_way import RARE_SIGMAS
 from dpsyn.schema import Schema
 from dpsyn.simulation import Simulation, simulate
@@ -88,7 +88,8 @@ def forecast(
             raise UserError(f"{name} is {quote_argument(number)}; give a whole number, {lowest} or more")
     delta = default_delta(rows) if delta is None else delta
     for each in epsilons:
-        chosen.plan_budget(schema, each, delta)  # refuses a δ before anything is simulated
+        noise = choose_noise(chosen, schema, each, delta, in_ledger=False)
+        chosen.plan_budget(schema, each, 0 if noise.kind == "laplace" else delta)  # refuses a wrong ε or δ at once
     some = reduce_schema(_make_public(schema), _named_attributes(chosen, schema), MAX_SIMULATED_ATTRIBUTES)
     scale = _Scale(rows, min(rows, MAX_SIMULATED_ROWS), len(some.modeled_attributes) / len(schema.modeled_attributes))
     tables = {
