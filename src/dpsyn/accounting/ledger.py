@@ -201,6 +201,15 @@ class Ledger:
             payload = {"rho": format_exact(cap.rho), "delta": format_exact(cap.delta)}
             return transaction.append(dataset, "", "cap", payload)
 
+    def check_room(self, dataset: str, budget: Budget) -> None:
+        """Refuse a budget for which the cap of a dataset has no room; nothing is reserved.
+
+        It answers early what ``reserve`` decides: another run may take the room in between.
+        """
+        _require_name(dataset)
+        account = next((each for each in self.datasets() if each.dataset == dataset), DatasetAccount(dataset=dataset))
+        _check_cap(account, budget)
+
     def reserve(
         self,
         dataset: str,
@@ -415,6 +424,11 @@ def _check_reservation(account: DatasetAccount, budget: Budget, privacy_unit: Pr
             f"against {privacy_unit.description}. Costs of different privacy units do not add up: use the same unit, "
             "or another dataset name for other people"
         )
+    _check_cap(account, budget)
+
+
+def _check_cap(account: DatasetAccount, budget: Budget) -> None:
+    """Refuse a run that would exceed the cap."""
     cap = account.cap
     if cap and account.fits_as_pure(cap, budget):
         return

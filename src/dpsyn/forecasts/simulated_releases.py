@@ -195,27 +195,32 @@ def _simulate_release(
     columns = grid.encode(synopsis.generate(rows=simulation.rows, seed=simulation.seed, output_format="arrow"))
     sampling = grid.sampling_distances
     two_way, shuffled = (
-        float(scale_distance(distances, sampling, scale.factor).mean())
+        scale_distance(distances, sampling, scale.factor)
         for distances in (grid.two_way_distances(columns), grid.shuffled_distances)
     )
+    target = recipe.to_data().get("target")
+    with_target = [target in (grid.names[a], grid.names[b]) for a, b in grid.pairs]
     is_number = np.array([ordered for _, ordered in grid.grid_counts()], np.bool_)  # values are sampled inside cells
     one_way, by_sampling = grid.one_way_distances(columns), grid.one_way_distances(grid.bootstrap_sample) * is_number
     errors = ExpectedErrors(
         one_way=float(scale_distance(one_way, by_sampling, scale.factor).mean()),
-        two_way=two_way,
-        shuffled=shuffled,
+        two_way=float(two_way.mean()),
+        shuffled=float(shuffled.mean()),
         sampling=float(sampling.mean()) / math.sqrt(scale.factor),
+        with_target=float(two_way[with_target].mean()) if any(with_target) else None,
     )
     factor = scale.factor * scale.noise(epsilon, delta)
     return _Run(errors, _attribute_forecasts(schema, synopsis, recipe, factor))
 
 
 def _mean_errors(runs: Sequence[ExpectedErrors]) -> ExpectedErrors:
+    of_target = [run.with_target for run in runs if run.with_target is not None]
     return ExpectedErrors(
         one_way=mean(run.one_way for run in runs),
         two_way=mean(run.two_way for run in runs),
         shuffled=mean(run.shuffled for run in runs),
         sampling=mean(run.sampling for run in runs),
+        with_target=mean(of_target) if of_target else None,
     )
 
 

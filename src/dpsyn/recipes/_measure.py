@@ -91,7 +91,8 @@ def measure(
             a ledger, that ledger must be given.
         journal: a file that keeps every answer until the work is done, so that it can be resumed.
         resume: continue the run whose journal this is.
-        progress: called with what is going on.
+        progress: called with what is going on; for the first time when all that public facts decide was checked, and
+            before anything is read.
     """
     recipe = declare_target(coerce_recipe(recipe), target)
     schema = Schema.coerce(schema)
@@ -106,6 +107,8 @@ def measure(
     delta = _choose_delta(schema, delta)
     noise = choose_noise(recipe, schema, epsilon, delta, in_ledger=book is not None)
     budget = recipe.plan_budget(schema, epsilon, 0 if noise.kind == "laplace" else delta)
+    if book is not None and not resume:
+        book.check_room(schema.dataset, budget)
     progress(f"reading the table{FIRST_RUN_NOTE}" if is_first_run() else "reading the table", 0.0)
     with open_private(
         data,
