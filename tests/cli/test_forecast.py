@@ -8,6 +8,7 @@ import pytest
 
 import dpsyn
 from dpsyn.cli.main import run
+from dpsyn.report.synopsis import describe_guarantee
 from dpsyn.schema import Categorical, Open, Schema
 from dpsyn.simulation import simulate
 
@@ -118,7 +119,7 @@ def test_a_missing_table_is_refused_before_the_forecast(folder: Path, capfd: pyt
 def test_a_release_without_pairs_says_that_columns_are_independent(
     folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """After synthesize, in inspect and in its JSON; a release with pairs says nothing of the kind."""
+    """After synthesize, in inspect, in its JSON and in a report; a release with pairs says nothing of the kind."""
     sentence = (
         "No pair of attributes was measured: rows are sampled column by column, as if attributes were independent"
     )
@@ -130,6 +131,8 @@ def test_a_release_without_pairs_says_that_columns_are_independent(
         assert capfd.readouterr().out.count(sentence) == int(not pairs)
         assert run(["inspect", f"{recipe}.dpsyn", "--json"]) == 0
         assert json.loads(capfd.readouterr().out)["pairs_measured"] is pairs
+        report = describe_guarantee(dpsyn.Synopsis.load(f"{recipe}.dpsyn"))
+        assert sum(sentence in paragraph for paragraph in report.paragraphs) == int(not pairs)
 
 
 def test_what_is_missing_for_a_forecast_is_named(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -292,9 +292,9 @@ def _note_forecast(
     if recipe.name not in (dpsyn.DPSyn.name, dpsyn.Independent.name):
         progress(f"no quick forecast of recipe {recipe.name}; dpsyn forecast --recipe {recipe.name} makes one", 0.0)
         return
-    selects = isinstance(recipe, dpsyn.DPSyn)
-    target = recipe.target if selects and target is None else target
-    weights = recipe.weights if selects else {}
+    selects, options = recipe.name == dpsyn.DPSyn.name, recipe.to_data()
+    target = options.get("target") if target is None else target
+    weights = options.get("weights", {})
     expected = expect_errors(schema, epsilon, delta=delta, pairs=selects, target=target, weights=weights)
     thresholds = expect_thresholds(schema, epsilon, rows=rows, delta=delta)
     of_target = "" if expected.with_target is None else f", of pairs with {target} {expected.with_target:.3f}"
