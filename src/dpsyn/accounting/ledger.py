@@ -202,10 +202,7 @@ class Ledger:
             return transaction.append(dataset, "", "cap", payload)
 
     def check_room(self, dataset: str, budget: Budget) -> None:
-        """Refuse a budget for which the cap of a dataset has no room; nothing is reserved.
-
-        It answers early what ``reserve`` decides: another run may take the room in between.
-        """
+        """Refuse a budget for which the cap has no room, before ``reserve`` decides it; nothing is reserved."""
         _require_name(dataset)
         account = next((each for each in self.datasets() if each.dataset == dataset), DatasetAccount(dataset=dataset))
         _check_cap(account, budget)
@@ -433,10 +430,9 @@ def _check_cap(account: DatasetAccount, budget: Budget) -> None:
     if cap and account.fits_as_pure(cap, budget):
         return
     if cap and account.rho + budget.reserved_rho > cap.rho:
+        sums = _describe_sums("ρ", cap.rho, account.rho, budget.reserved_rho)
         if budget.is_pure and (held := account.pure_epsilon) is not None:
             sums = _describe_sums("ε", Fraction(cap.epsilon), held, budget.epsilon)
-        else:
-            sums = _describe_sums("ρ", cap.rho, account.rho, budget.reserved_rho)
         advice = f"{_describe_remaining(account, cap, budget)}. Lower its ε"
         raise _cap_exceeded_error(account, cap, budget, f"{sums}. {advice}")
     if cap and account.delta + budget.threshold_delta > cap.threshold_delta:
@@ -473,10 +469,7 @@ def _describe_remaining(account: DatasetAccount, cap: Cap, budget: Budget) -> st
     left = account.epsilon_left()
     if not left:
         return "Nothing is left"
-    text = (
-        f"One more release with Gaussian noise may use up to ε = {_format_rounded_down(left)} "
-        f"at δ = {float(cap.delta):g}"
-    )
+    text = f"One more with Gaussian noise may use up to ε = {_format_rounded_down(left)} at δ = {float(cap.delta):g}"
     noise_delta = budget.delta - budget.threshold_delta  # the δ of partition selection is not for noise
     if noise_delta != cap.delta:
         text += f", or {_format_rounded_down(account.epsilon_left(noise_delta) or 0)} at the δ of this one"
