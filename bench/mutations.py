@@ -714,8 +714,15 @@ _LEDGERS = (
     _break(
         "the cap is not checked",
         _LEDGER,
-        "_check_reservation",
+        "_check_cap",
         Force("A and B.rho + C.reserved_rho > A.rho", False),
+        "accounting/test_ledger",
+    ),
+    _break(
+        "a run is reserved without a look at the cap",
+        _LEDGER,
+        "_check_reservation",
+        Drop("_check_cap(A, B)"),
         "accounting/test_ledger",
     ),
     _break(
@@ -742,7 +749,7 @@ _LEDGERS = (
     _break(
         "the cap's δ is not checked",
         _LEDGER,
-        "_check_reservation",
+        "_check_cap",
         Force("A and B.delta + C.threshold_delta > A.threshold_delta", False),
         "accounting/test_ledger",
     ),

@@ -214,6 +214,35 @@ def test_the_plans_of_the_examples_fit_their_schemas(plan: Path, schema: Path) -
     Plan.load(plan, Schema.load(schema))
 
 
+def find_cells(page: str, first: str) -> list[list[str]]:
+    """The rows of a page's table, as cells, whose first cell matches a pattern."""
+    rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in TEXTS[page].splitlines() if "|" in line]
+    return [row for row in rows if re.fullmatch(first, row[0])]
+
+
+def test_the_crossings_of_the_page_of_the_budget_are_those_of_the_formulas() -> None:
+    rows = find_cells("budget.md", r"[\d.]+, 1e-\d+")
+
+    assert len(rows) == 4
+    for budget, figure, *crossings in rows:
+        epsilon, delta = (float(part) for part in budget.split(","))
+        for method, shown in zip(("loose", "zcdp", "exact"), crossings, strict=True):
+            added, replaced = (
+                dpsyn.laplace_gaussian_crossover(epsilon, delta, method, neighbors=neighbors)  # type: ignore[arg-type]
+                for neighbors in ("add-remove", "replace")
+            )
+            assert shown == f"{added:.1f} ({replaced:.1f})"
+        assert int(figure) == round(dpsyn.laplace_gaussian_crossover(epsilon, delta, "loose"))
+
+
+def test_the_marginals_at_constant_error_of_the_page_of_theory_are_those_of_the_formulas() -> None:
+    rows = [[int(cell.replace(" ", "")) for cell in row] for row in find_cells("theory.md", r"1[ 0]{8,}")]
+
+    assert len(rows) == 4
+    for count, *marginals in rows:
+        assert marginals == [dpsyn.max_marginals(1, delta, 1e-5 * count) for delta in (0, 1e-9, count**-2)]
+
+
 # ── the map of the pages ─────────────────────────────────────────────────────────────────────────────────────
 
 

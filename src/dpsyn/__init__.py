@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from dpsyn.accounting import RunOutcome as RunOutcome
     from dpsyn.accounting import compare_noise_mechanisms as compare_noise_mechanisms
     from dpsyn.accounting import laplace_gaussian_crossover as laplace_gaussian_crossover
+    from dpsyn.accounting import max_marginals as max_marginals
     from dpsyn.diagnose import PRIVATE_NOTICE as PRIVATE_NOTICE
     from dpsyn.diagnose import AttributeCheck as AttributeCheck
     from dpsyn.diagnose import SchemaCheck as SchemaCheck
@@ -140,6 +141,7 @@ _EXPORTS = {
         "RunOutcome",
         "compare_noise_mechanisms",
         "laplace_gaussian_crossover",
+        "max_marginals",
     ),
     "dpsyn.diagnose": (
         "PRIVATE_NOTICE",
@@ -338,6 +340,7 @@ __all__ = [
     "import_schema",
     "laplace_gaussian_crossover",
     "list_options",
+    "max_marginals",
     "measure",
     "parse_conditions",
     "publishable_report",

@@ -221,11 +221,14 @@ def test_a_refusal_states_that_nothing_is_left(ledger: Ledger) -> None:
         Run.open(SMALL, ROWS, dataset="survey", ledger=ledger)
 
 
-def test_pure_steps_are_refused_in_the_same_words(ledger: Ledger) -> None:
+def test_pure_steps_are_refused_in_terms_of_epsilon(ledger: Ledger) -> None:
     ledger.set_cap("clinic", Cap.for_guarantee(1, 1e-8))
 
-    with pytest.raises(LedgerError, match=r"asks for ε = 3 at δ = 0, .* up to ε = 0\.9\d* at δ = 1e-08\. Lower its ε"):
+    with pytest.raises(
+        LedgerError, match=r"asks for ε = 3 at δ = 0, .* needs 3\. One .* ε = 1 at δ = 0\. Lower"
+    ) as error:
         Run.open(Budget.for_pure_steps(3, [1]), ROWS, dataset="clinic", ledger=ledger)
+    assert "ρ" not in str(error.value)
 
 
 PURE = Budget.for_guarantee(1, 0, pure_epsilons=[1])
@@ -237,7 +240,9 @@ def test_pure_releases_add_up_by_their_epsilon(ledger: Ledger) -> None:
     for _ in range(2):
         Run.open(PURE, ROWS, dataset="clinic", ledger=ledger)
 
-    with pytest.raises(LedgerError, match=r"needs 0\.5\. Nothing is left"):
+    with pytest.raises(
+        LedgerError, match=r"of ε = 2, 2 is reserved or spent, and this release needs 1\. Nothing is left"
+    ):
         Run.open(PURE, ROWS, dataset="clinic", ledger=ledger)
     assert ledger.datasets()[0].pure_epsilon == 2
     assert ledger.verify().faults == ()
@@ -248,9 +253,24 @@ def test_a_refusal_states_what_is_left_for_pure_releases(ledger: Ledger) -> None
     for _ in range(2):
         Run.open(PURE, ROWS, dataset="clinic", ledger=ledger)
 
-    with pytest.raises(LedgerError, match=r"one more may use up to ε = 0\.5 at δ = 0\. Lower"):
+    with pytest.raises(
+        LedgerError, match=r"of ε = 2\.5, 2 is .* needs 1\. One more may use up to ε = 0\.5 at δ = 0\. Lower"
+    ):
         Run.open(PURE, ROWS, dataset="clinic", ledger=ledger)
     Run.open(Budget.for_guarantee("0.5", 0, pure_epsilons=["0.5"]), ROWS, dataset="clinic", ledger=ledger)
+
+
+def test_a_refusal_of_a_pure_release_beside_gaussian_noise_states_the_pure_epsilon_that_fits(ledger: Ledger) -> None:
+    ledger.set_cap("clinic", Cap.for_guarantee(2, 1e-8))
+    Run.open(SMALL, ROWS, dataset="clinic", ledger=ledger)
+
+    with pytest.raises(LedgerError, match=r"of ρ = .* this release needs 0\.5\. One more may use") as error:
+        Run.open(PURE, ROWS, dataset="clinic", ledger=ledger)
+    left = re.search(r"up to ε = (\S+) at δ = 0", str(error.value))
+    assert left is not None
+    with pytest.raises(LedgerError):
+        Run.open(Budget.for_pure_steps(float(left[1]) + 0.01, [1]), ROWS, dataset="clinic", ledger=ledger)
+    Run.open(Budget.for_pure_steps(left[1], [1]), ROWS, dataset="clinic", ledger=ledger)
 
 
 @pytest.mark.parametrize("order", [(PURE, SMALL), (SMALL, PURE)], ids=["gaussian last", "pure last"])

@@ -23,17 +23,61 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_all_six_ways_are_compared_and_one_is_recommended(capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_eight_ways_are_compared_and_one_is_recommended(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*GUARANTEE, "--marginals", "50"]) == 0
 
     shown = capsys.readouterr().out
     lines = {line.strip().split("  ")[0]: line.split() for line in shown.splitlines() if line.strip()}
-    assert "Standard deviation of each count for 50 marginals, ε = 1, δ = 1e-9" in shown
+    assert "Standard deviation of each count for 50 marginals, ε = 1, δ = 1e-9, one row added" in shown
     assert {"70.71", "1.82"} < set(lines["Laplace, basic composition"])
     assert {"38.86", "1.00"} < set(lines["Gaussian, exact"])
-    assert sum(", " in name and name.split(",")[0] in ("Laplace", "Gaussian") for name in lines) == 6
+    assert sum(", " in name and name.split(",")[0] in ("Laplace", "Gaussian") for name in lines) == 8
     assert "Use Gaussian noise (exact): the error of 95 % of the counts will be less than 76.2 rows" in shown
     assert "up to 15 marginals" in shown
+
+
+def test_the_crossings_of_the_papers_figure_are_shown_beside_the_exact_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    budgets = ["--epsilon", "0.01,1", "--delta", "1e-8,1e-12"]
+    assert run(["compare-noise", *budgets, "--marginals", "50", "--plot", "figure.svg"]) == 0
+
+    shown = capsys.readouterr().out
+    rows = [line.split()[-3:] for line in shown.splitlines() if line.startswith("  ε") and "added" in line]
+    assert "they cross at 18, 28, 19, 28 marginals" in shown
+    assert [row[0] for row in rows] == ["18.4", "27.6", "18.9", "28.1"]
+    assert [row[2] for row in rows] == ["8.5", "16.8", "13.0", "21.5"]
+    assert "47 % more Gaussian noise than the guarantee needs, at most" in shown
+    picture = Path("figure.svg").read_text("utf-8")
+    panels = [picture.index(f"<!-- ε = {e} and δ = {d} -->") for e in ("0.01", "1") for d in ("1e-8", "1e-12")]
+    assert panels == sorted(panels)
+
+
+def test_replaced_rows_are_compared_by_their_own_sensitivities(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*GUARANTEE, "--marginals", "8", "--neighbors", "replace", "--plot", "a.png"]) == 0
+
+    shown = capsys.readouterr().out
+    assert "for 8 marginals, ε = 1, δ = 1e-9, one row replaced" in shown
+    assert "Use Gaussian noise (exact)" in shown
+    assert "Laplace noise is smaller for up to 7 marginals" in shown
+
+
+def test_marginals_at_constant_error_are_counted_by_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*GUARANTEE, "--marginals", "50", "--error", "1e-5"]) == 0
+
+    shown = capsys.readouterr().out
+    rows = {line.split()[0]: line.split()[1:] for line in shown.splitlines() if ",000" in line}
+    assert rows["10,000,000"] == ["70", "331", "193"]
+    assert rows["1,000,000,000"] == ["7,071", "3,311,483", "1,443,925"]
+    assert "10 times for pure ε, 100 times for δ = 1e-9, 87.3 times for δ = 1/rows²" in shown
+
+
+def test_pure_epsilon_beside_others_has_one_way(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--epsilon", "1", "--delta", "0,1e-9", "--marginals", "5", "--error", "1e-3", "--plot", "a.png"]
+    assert run(["compare-noise", *options]) == 0
+
+    shown = capsys.readouterr().out
+    exact = next(line for line in shown.splitlines() if line.strip().startswith("Gaussian, exact"))
+    assert exact.split()[2] == "–"
+    assert "10 times for pure ε, 87.3 times" in shown
 
 
 def test_for_few_marginals_laplace_noise_is_recommended(capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,11 +107,13 @@ def test_json_is_for_machines_even_with_a_plot(capsys: pytest.CaptureFixture[str
     assert run([*GUARANTEE, "--marginals", "20", "--json", "--plot", "a.svg"]) == 0
 
     data = json.loads(capsys.readouterr().out)
-    assert (data["epsilon"], data["delta"], data["marginals"]) == (1, 1e-9, 20)
-    assert len(data["ways"]) == 6
-    assert [way["name"] for way in data["ways"] if way["recommended"]] == ["Gaussian, exact"]
-    assert min(way["times_the_best"] for way in data["ways"]) == 1
-    assert 15 < data["crossing"] < 16
+    [budget] = data["budgets"]
+    assert (budget["epsilon"], budget["delta"], data["marginals"], data["neighbors"]) == (1, 1e-9, 20, "add-remove")
+    assert len(budget["ways"]) == 8
+    assert [way["name"] for way in budget["ways"] if way["recommended"]] == ["Gaussian, exact"]
+    assert min(way["times_the_best"] for way in budget["ways"]) == 1
+    assert 15 < budget["crossings"]["add-remove"]["exact"] < 16
+    assert 7 < budget["crossings"]["replace"]["exact"] < 8
     assert Path("a.svg").exists()
 
 
@@ -138,6 +184,14 @@ def test_a_table_alone_does_not_load_the_plotting_library() -> None:
         ["--epsilon", "1", "--marginals", "5", "--plot", "nowhere/a.png"],
         ["--epsilon", "1", "--marginals", "5", "--plot", "folder.png"],
         ["--epsilon", "0", "--marginals", "5", "--plot", "a.png"],
+        ["--epsilon", "1,x", "--marginals", "5"],
+        ["--epsilon", "1,,2", "--marginals", "5"],
+        ["--epsilon", "1,2,3,4,5", "--marginals", "5"],
+        ["--epsilon", "1", "--delta", "1e-9,2", "--marginals", "5"],
+        ["--epsilon", "1", "--marginals", "5", "--neighbors", "both"],
+        ["--epsilon", "1", "--marginals", "5", "--error", "0"],
+        ["--epsilon", "1", "--marginals", "5", "--error", "1"],
+        ["--epsilon", "1", "--marginals", "5", "--error", "nan"],
     ],
 )
 def test_bad_input_ends_with_2_and_writes_nothing(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,10 +10,12 @@ import pytest
 import dpsyn
 from dpsyn.accounting import Ledger, PartitionSelection
 from dpsyn.errors import UserError
-from dpsyn.forecasts import simulated_releases
+from dpsyn.forecasts import closed_form, simulated_releases
 from dpsyn.forecasts.closed_form import expect_errors, expect_thresholds
 from dpsyn.forecasts.reached import predict_reached
 from dpsyn.forecasts.results import ExpectedErrors, Forecast
+from dpsyn.recipes.adaptive_selection import TARGET_WEIGHT
+from dpsyn.recipes.dpsyn import MAX_SHARE_WITH_TARGET
 from dpsyn.schema import Categorical, Integer, Open, Schema
 from dpsyn.simulation import simulate
 
@@ -172,6 +174,33 @@ def test_without_pairs_the_closed_form_has_better_columns_and_no_dependence() ->
     assert alone.one_way < together.one_way
     assert alone.two_way > together.two_way
     assert alone.two_way >= alone.shuffled
+
+
+def test_a_target_has_better_pairs_and_others_worse_ones() -> None:
+    """Weights alone shift the budget, too, but by them no error is reported apart."""
+    without, with_target, weighted = (
+        expect_errors(CODED, 1.0, rows=1_000, **options)
+        for options in ({}, {"target": CODED.names[0]}, {"weights": {CODED.names[0]: 4.0}})
+    )
+
+    assert without.with_target is weighted.with_target is None
+    assert with_target.with_target is not None
+    assert with_target.with_target < with_target.two_way
+    assert with_target.one_way >= without.one_way
+    assert weighted.two_way != without.two_way
+
+
+def test_the_closed_form_follows_the_constants_of_the_recipe() -> None:
+    assert closed_form.MAX_ONE_WAY_SHARE_WITH_TARGET == MAX_SHARE_WITH_TARGET
+    assert closed_form.TARGET_WEIGHT == TARGET_WEIGHT
+
+
+def test_a_simulated_forecast_reports_pairs_with_the_target() -> None:
+    expected = dpsyn.forecast(CODED, 20.0, rows=300, target=CODED.names[0])
+
+    errors = expected.budgets[0].moderate
+    assert errors.with_target is not None
+    assert 0 < errors.with_target < errors.shuffled
 
 
 @pytest.mark.filterwarnings("ignore:no value of the open attribute:UserWarning")

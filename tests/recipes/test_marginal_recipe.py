@@ -200,6 +200,9 @@ def test_a_release_with_delta_0_is_certified_saved_and_queried(recipe: str, neig
 def test_other_recipes_refuse_delta_0_before_anything_is_read(recipe: str) -> None:
     with pytest.raises(UserError, match=r"δ is 0, but recipe '\w+' uses Gaussian.*: priview, independent, direct, fou"):
         dpsyn.measure("no such file.csv", BINARY, 1.0, delta=0, recipe=recipe)
+    if recipe != "planned":  # it needs a plan
+        with pytest.raises(UserError, match=r"δ is 0, but recipe '\w+' uses Gaussian"):
+            dpsyn.forecast(BINARY, 1.0, delta=0, rows=100, recipe=recipe)
 
 
 def test_delta_0_is_refused_with_gaussian_noise() -> None:
@@ -207,10 +210,19 @@ def test_delta_0_is_refused_with_gaussian_noise() -> None:
         dpsyn.measure("no such file.csv", BINARY, 1.0, delta=0, recipe=Independent(noise="gaussian"))
 
 
-@pytest.mark.parametrize(("recipe", "delta"), [(Independent(), 0), (Independent(noise="laplace"), 1e-9)])
-def test_open_attributes_need_a_delta(recipe: MarginalRecipe, delta: float) -> None:
-    with pytest.raises(BudgetError, match=r"partition selection needs a δ.* list the values in the schema"):
-        dpsyn.measure("no such file.csv", Schema(attributes=(Open(name="city"),)), 1.0, delta=delta, recipe=recipe)
+@pytest.mark.parametrize(
+    ("recipe", "delta", "words"),
+    [
+        (Independent(), 0, r"δ is 0, but discovering values by partition selection needs a δ.* list the values in the"),
+        (Independent(noise="laplace"), 1e-9, r"noise is 'laplace', but the attribute 'city' is open.* list the values"),
+    ],
+)
+def test_open_attributes_need_a_delta(recipe: MarginalRecipe, delta: float, words: str) -> None:
+    schema = Schema(attributes=(Open(name="city"),))
+    with pytest.raises(UserError, match=words):
+        dpsyn.measure("no such file.csv", schema, 1.0, delta=delta, recipe=recipe)
+    with pytest.raises(UserError, match=words):
+        dpsyn.forecast(schema, 1.0, delta=delta, rows=100, recipe=recipe)
 
 
 def test_scores_are_refused_by_a_pure_budget() -> None:

@@ -46,10 +46,12 @@ def opened(data: Any, schema: Schema | None = None, **options: Any) -> PrivateTa
 
 
 def test_a_query_that_mixes_rows_is_refused_before_anything_is_reserved(table: Path, tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="a window function"):
-        dpsyn.measure(table, people(), 0.1, query=MIXING, ledger=tmp_path / "l.db", recipe="independent")
+    ledger = dpsyn.Ledger.create(tmp_path / "l.db")
 
-    assert not (tmp_path / "l.db").exists()
+    with pytest.raises(SourceError, match="a window function"):
+        dpsyn.measure(table, people(), 0.1, query=MIXING, ledger=ledger, dataset="p", recipe="independent")
+
+    assert ledger.datasets() == ()
 
 
 def test_with_the_flag_the_certificate_states_that_base_rows_are_not_protected(table: Path) -> None:

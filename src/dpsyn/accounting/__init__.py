@@ -27,7 +27,7 @@ from dpsyn.accounting.noise_comparison import (
     NoiseChoice,
     compare_noise_mechanisms,
     laplace_gaussian_crossover,
-    laplace_wins,
+    max_marginals,
 )
 from dpsyn.accounting.privacy_unit import PrivacyUnit
 from dpsyn.accounting.released_answer import ReleasedAnswer, hash_answer
@@ -67,8 +67,8 @@ __all__ = [
     "exact_fraction",
     "hash_answer",
     "laplace_gaussian_crossover",
-    "laplace_wins",
     "marginal_cost",
+    "max_marginals",
     "read_ledger_checkpoint",
     "rho_for",
     "sigma_for",

@@ -201,6 +201,12 @@ class Ledger:
             payload = {"rho": format_exact(cap.rho), "delta": format_exact(cap.delta)}
             return transaction.append(dataset, "", "cap", payload)
 
+    def check_room(self, dataset: str, budget: Budget) -> None:
+        """Refuse a budget for which the cap has no room, before ``reserve`` decides it; nothing is reserved."""
+        _require_name(dataset)
+        account = next((each for each in self.datasets() if each.dataset == dataset), DatasetAccount(dataset=dataset))
+        _check_cap(account, budget)
+
     def reserve(
         self,
         dataset: str,
@@ -415,11 +421,18 @@ def _check_reservation(account: DatasetAccount, budget: Budget, privacy_unit: Pr
             f"against {privacy_unit.description}. Costs of different privacy units do not add up: use the same unit, "
             "or another dataset name for other people"
         )
+    _check_cap(account, budget)
+
+
+def _check_cap(account: DatasetAccount, budget: Budget) -> None:
+    """Refuse a run that would exceed the cap."""
     cap = account.cap
     if cap and account.fits_as_pure(cap, budget):
         return
     if cap and account.rho + budget.reserved_rho > cap.rho:
         sums = _describe_sums("ρ", cap.rho, account.rho, budget.reserved_rho)
+        if budget.is_pure and (held := account.pure_epsilon) is not None:
+            sums = _describe_sums("ε", Fraction(cap.epsilon), held, budget.epsilon)
         advice = f"{_describe_remaining(account, cap, budget)}. Lower its ε"
         raise _cap_exceeded_error(account, cap, budget, f"{sums}. {advice}")
     if cap and account.delta + budget.threshold_delta > cap.threshold_delta:
@@ -448,18 +461,17 @@ def _describe_sums(what: str, cap: Fraction, held: Fraction, requested: Fraction
 
 
 def _describe_remaining(account: DatasetAccount, cap: Cap, budget: Budget) -> str:
-    """The largest ε of one more release, at the cap's δ and at the requested δ."""
-    if budget.is_pure and account.runs and (pure := account.pure_epsilon_left):
-        return f"All releases so far are pure, and one more may use up to ε = {_format_rounded_down(pure)} at δ = 0"
+    """The largest ε of one more release like the requested one: pure, or at the cap's δ and at the requested δ."""
+    if budget.is_pure:
+        by_rho = math.sqrt(2 * max(cap.rho - account.rho, Fraction(0)))  # a pure release costs ρ = ε²/2
+        pure = max(account.pure_epsilon_left, by_rho)
+        return f"One more may use up to ε = {_format_rounded_down(pure)} at δ = 0" if pure else "Nothing is left"
     left = account.epsilon_left()
     if not left:
         return "Nothing is left"
-    text = (
-        f"One more release with Gaussian noise may use up to ε = {_format_rounded_down(left)} "
-        f"at δ = {float(cap.delta):g}"
-    )
+    text = f"One more with Gaussian noise may use up to ε = {_format_rounded_down(left)} at δ = {float(cap.delta):g}"
     noise_delta = budget.delta - budget.threshold_delta  # the δ of partition selection is not for noise
-    if budget.rho and noise_delta != cap.delta:
+    if noise_delta != cap.delta:
         text += f", or {_format_rounded_down(account.epsilon_left(noise_delta) or 0)} at the δ of this one"
     return text
 

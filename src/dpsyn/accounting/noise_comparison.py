@@ -1,7 +1,11 @@
-"""Comparison of noise mechanisms for k marginals: the standard deviation per cell by six methods, and their crossover.
+"""Comparison of noise mechanisms for k marginals: standard deviations per cell, crossovers, and how k grows with n.
 
-All methods guarantee (ε, δ) for k marginals of sensitivity 1 with equal shares of the budget. For other privacy units
-or neighboring relations, Laplace noise grows with the L1 and Gaussian noise with the L2 sensitivity (``PrivacyUnit``).
+All methods guarantee (ε, δ) for k marginals with equal shares of the budget. The formulas are for sensitivity 1: one
+row is added or removed. Laplace noise grows with the L1 and Gaussian noise with the L2 sensitivity of the neighboring
+relation: by 2 and by √2 if one row is replaced (bounded DP).
+
+*The paper* is Li, Zhang and Wang, *DPSyn: Experiences in the NIST Differential Privacy Data Synthesis Challenges*. It
+compares five methods, and converts ρ by the ``loose`` formula of ``accounting/conversion.py``.
 """
 
 from __future__ import annotations
@@ -13,10 +17,11 @@ from typing import Literal
 
 from dpsyn.accounting.conversion import ConversionMethod, positive_boundary, rho_for
 from dpsyn.accounting.exact_numbers import exact_fraction
+from dpsyn.accounting.privacy_unit import PrivacyUnit
 from dpsyn.errors import BudgetError
 
 MIN_COMPARED_EPSILON, MAX_COMPARED_EPSILON, MIN_COMPARED_DELTA = 1e-9, 1e6, 1e-36
-"""Between these bounds all six formulas are finite and in the right order; nobody needs smaller or larger values."""
+"""Between these bounds all formulas are finite and in the right order; nobody needs smaller or larger values."""
 
 StdFunction = Callable[[float, float, float], float]
 
@@ -36,6 +41,11 @@ def laplace_zcdp(epsilon: float, delta: float, k: float, method: Literal["zcdp",
     return math.sqrt(k / rho_for(epsilon, delta, method))
 
 
+def laplace_paper(epsilon: float, delta: float, k: float) -> float:
+    """The same with the paper's conversion of ρ."""
+    return laplace_zcdp(epsilon, delta, k, "loose")
+
+
 def gaussian_advanced(epsilon: float, delta: float, k: float) -> float:
     """Gaussian noise that is (ε₀, δ₀)-DP each, by advanced composition: √(2 ln(1.25/δ₀))/ε₀.
 
@@ -50,6 +60,11 @@ def gaussian_zcdp(epsilon: float, delta: float, k: float, method: ConversionMeth
     return math.sqrt(k / (2 * rho_for(epsilon, delta, method)))
 
 
+def gaussian_paper(epsilon: float, delta: float, k: float) -> float:
+    """The same with the paper's conversion of ρ."""
+    return gaussian_zcdp(epsilon, delta, k, "loose")
+
+
 def gaussian_exact(epsilon: float, delta: float, k: float) -> float:
     """Gaussian noise, composed exactly as one Gaussian: √k/μ. This is the method of DPSyn."""
     return gaussian_zcdp(epsilon, delta, k, "exact")
@@ -58,8 +73,10 @@ def gaussian_exact(epsilon: float, delta: float, k: float) -> float:
 NOISE_METHODS: dict[str, StdFunction] = {
     "Laplace, basic composition": laplace_basic,
     "Laplace, advanced composition": laplace_advanced,
+    "Laplace, zCDP as in the paper": laplace_paper,
     "Laplace, zCDP": laplace_zcdp,
     "Gaussian, advanced composition": gaussian_advanced,
+    "Gaussian, zCDP as in the paper": gaussian_paper,
     "Gaussian, zCDP": gaussian_zcdp,
     "Gaussian, exact": gaussian_exact,
 }
@@ -74,31 +91,83 @@ class NoiseChoice:
     recommended: bool
 
 
-def compare_noise_mechanisms(epsilon: float, delta: float, marginals: int) -> tuple[NoiseChoice, ...]:
-    """All six methods for a number of marginals; with δ = 0 only Laplace noise with basic composition applies."""
+def compare_noise_mechanisms(
+    epsilon: float, delta: float, marginals: int, *, neighbors: str = "add-remove"
+) -> tuple[NoiseChoice, ...]:
+    """All eight methods for a number of marginals; with δ = 0 only Laplace noise with basic composition applies.
+
+    >>> [choice.name for choice in compare_noise_mechanisms(1, 1e-9, 50) if choice.recommended]
+    ['Gaussian, exact']
+
+    Args:
+        epsilon: the ε of the guarantee for all marginals together.
+        delta: its δ; 0 for pure ε.
+        marginals: how many marginals share the budget equally.
+        neighbors: the neighboring relation, ``add-remove`` or ``replace`` (one row).
+    """
+    _check_budget(epsilon, delta)
     if marginals < 1:
         raise BudgetError(f"there are {marginals} marginals; give at least 1")
-    if not MIN_COMPARED_EPSILON <= float(exact_fraction(epsilon)) <= MAX_COMPARED_EPSILON:
-        raise BudgetError(f"ε is {epsilon}; give a number from 1e-9 to 1e6, such as 1")
-    if delta != 0 and not MIN_COMPARED_DELTA <= delta < 1:
-        raise BudgetError(f"δ is {delta}; give 0, or a probability from 1e-36 to below 1, such as 1e-9")
     methods = NOISE_METHODS if delta else {"Laplace, basic composition": laplace_basic}
-    stds = {name: std_of(epsilon, delta, marginals) for name, std_of in methods.items()}
+    stds = {
+        name: sensitivity_of(name, neighbors) * std_of(epsilon, delta, marginals) for name, std_of in methods.items()
+    }
     best = min(stds, key=lambda name: stds[name])
     return tuple(NoiseChoice(name=name, std=std, recommended=name == best) for name, std in stds.items())
 
 
-def laplace_gaussian_crossover(epsilon: float, delta: float, method: ConversionMethod = "exact") -> float:
+def sensitivity_of(method: str, neighbors: str) -> float:
+    """The sensitivity of a marginal that a method's noise is in proportion to: in L1 for Laplace noise, else in L2."""
+    unit = PrivacyUnit(neighbors=neighbors)
+    return float(unit.l1_sensitivity) if method.startswith("Laplace") else math.sqrt(unit.l2_sensitivity_squared)
+
+
+def laplace_gaussian_crossover(
+    epsilon: float, delta: float, method: ConversionMethod = "exact", *, neighbors: str = "add-remove"
+) -> float:
     """The real number of marginals up to which Laplace noise with basic composition beats Gaussian noise.
 
-    √2·k/ε = √(k/2ρ) at k = ε²/4ρ.
+    √2·Δ₁·k/ε = Δ₂·√(k/2ρ) at k = ε²/4ρ · (Δ₂/Δ₁)². With ``loose``, the conversion that the paper uses, the crossovers
+    are those of its figure:
+
+    >>> [round(laplace_gaussian_crossover(e, d, "loose")) for e in (0.01, 1) for d in (1e-8, 1e-12)]
+    [18, 28, 19, 28]
     """
-    return float(exact_fraction(epsilon) ** 2 / (4 * rho_for(epsilon, delta, method)))
+    unit = PrivacyUnit(neighbors=neighbors)
+    ratio = unit.l2_sensitivity_squared / unit.l1_sensitivity**2
+    return float(exact_fraction(epsilon) ** 2 / (4 * rho_for(epsilon, delta, method)) * ratio)
 
 
-def laplace_wins(epsilon: float, delta: float, marginals: int) -> bool:
-    """Whether Laplace noise is smaller for this number of marginals; if δ is 0, it always is."""
-    return delta == 0 or marginals <= laplace_gaussian_crossover(epsilon, delta)
+def max_marginals(epsilon: float, delta: float, std: float, *, neighbors: str = "add-remove") -> int:
+    """The largest number of marginals whose counts all have at most this standard deviation, by the best mechanism.
+
+    Laplace noise allows k = std·ε/(√2·Δ₁) and Gaussian noise k = 2ρ·(std/Δ₂)². So if the noise may be a fixed share of
+    the rows n, the number of marginals grows with n for pure ε, and with n² for (ε, δ).
+
+    >>> [max_marginals(1, 1e-9, 1e-5 * rows) for rows in (10**7, 10**8, 10**9)]
+    [331, 33114, 3311483]
+
+    Args:
+        epsilon: the ε of the guarantee for all marginals together.
+        delta: its δ; 0 for pure ε.
+        std: the standard deviation of a count, in rows.
+        neighbors: the neighboring relation, ``add-remove`` or ``replace`` (one row).
+    """
+    _check_budget(epsilon, delta)
+    if not 0 < std < math.inf:
+        raise BudgetError(f"the standard deviation is {std}; give a positive number of rows, such as 10")
+    unit, variance = PrivacyUnit(neighbors=neighbors), exact_fraction(std) ** 2
+    laplace = math.isqrt(math.floor(variance * exact_fraction(epsilon) ** 2 / (2 * unit.l1_sensitivity**2)))
+    if delta == 0:
+        return laplace
+    return max(laplace, math.floor(2 * rho_for(epsilon, delta) * variance / unit.l2_sensitivity_squared))
+
+
+def _check_budget(epsilon: float, delta: float) -> None:
+    if not MIN_COMPARED_EPSILON <= float(exact_fraction(epsilon)) <= MAX_COMPARED_EPSILON:
+        raise BudgetError(f"ε is {epsilon}; give a number from 1e-9 to 1e6, such as 1")
+    if delta != 0 and not MIN_COMPARED_DELTA <= delta < 1:
+        raise BudgetError(f"δ is {delta}; give 0, or a probability from 1e-36 to below 1, such as 1e-9")
 
 
 def _advanced_composition_epsilon(epsilon: float, delta: float, k: float) -> float:

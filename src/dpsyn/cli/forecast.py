@@ -124,6 +124,7 @@ def _show_errors(expected: Forecast) -> None:
             "{:.4f} … {:.4f}".format(*budget.two_way_range),
             f"{budget.moderate.shuffled:.4f}",
             f"{budget.moderate.sampling:.4f}",
+            *([] if budget.moderate.with_target is None else [f"{budget.moderate.with_target:.4f}"]),
             budget.moderate.verdict,
         )
         for budget in expected.budgets
@@ -132,8 +133,9 @@ def _show_errors(expected: Forecast) -> None:
         f"Recipe {expected.recipe}, {expected.rows:,} rows × {expected.attribute_count} columns, "
         f"δ = {format_number(expected.delta, 2)}"
     )
-    headings = ("ε", "one-way error", "two-way error", "weak … strong", "shuffled columns", "sampling", "verdict")
-    output.print_table(title, headings, rows, right=(0, 1, 2, 3, 4, 5))
+    of_target = [] if expected.budgets[0].moderate.with_target is None else ["pairs with the target"]
+    headings = ("ε", "one-way error", "two-way error", "weak … strong", "shuffled columns", "sampling", *of_target)
+    output.print_table(title, (*headings, "verdict"), rows, right=range(len(headings)))
 
 
 def _show_attributes(expected: Forecast) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,6 @@ from dpsyn import atomic_files
 from dpsyn.cli import output
 from dpsyn.cli.common_options import DEFAULT_RECIPE, DEFAULT_WEIGHT
 from dpsyn.errors import (
-    BudgetError,
     JournalError,
     LedgerError,
     OutputError,
@@ -244,14 +244,30 @@ def measure_table(
     public.require_public(str(schema))
     chosen = choose_recipe(recipe, settings, weights, plan, public)
     if not quiet:
-        _note_forecast(public, chosen, epsilon, options.get("delta"), progress)
         _note_resources(data, public, chosen, options)
+        forecast = partial(_note_forecast, public, chosen, predicted, epsilon, options.get("delta"), progress)
+        progress = _precede(progress, forecast)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore" if quiet else "always", UserWarning)
         warnings.showwarning = _print_note
         return dpsyn.measure(
             data, public, epsilon, recipe=chosen, target=predicted, journal=journal, progress=progress, **options
         )
+
+
+def _precede(progress: Progress, act: Callable[[], None]) -> Progress:
+    """A progress callback that acts before it reports for the first time.
+
+    By then a release has passed every check of public facts, and it has read and spent nothing.
+    """
+    waiting = [act]
+
+    def report(message: str, share: float) -> None:
+        while waiting:
+            waiting.pop()()
+        progress(message, share)
+
+    return report
 
 
 def _note_resources(data: str, schema: Schema, recipe: Recipe, options: Mapping[str, Any]) -> None:
@@ -262,7 +278,9 @@ def _note_resources(data: str, schema: Schema, recipe: Recipe, options: Mapping[
         _print_note(estimate.describe())
 
 
-def _note_forecast(schema: Schema, recipe: Recipe, epsilon: float, delta: float | None, progress: Progress) -> None:
+def _note_forecast(
+    schema: Schema, recipe: Recipe, target: str | None, epsilon: float, delta: float | None, progress: Progress
+) -> None:
     """Print what the release is expected to be worth, before a row is read; a warning if that is too little."""
     from dpsyn.forecasts.closed_form import expect_errors, expect_thresholds
     from dpsyn.forecasts.results import MAX_TEXT_SHARE
@@ -274,17 +292,18 @@ def _note_forecast(schema: Schema, recipe: Recipe, epsilon: float, delta: float 
     if recipe.name not in (dpsyn.DPSyn.name, dpsyn.Independent.name):
         progress(f"no quick forecast of recipe {recipe.name}; dpsyn forecast --recipe {recipe.name} makes one", 0.0)
         return
-    try:
-        expected = expect_errors(schema, epsilon, delta=delta, pairs=recipe.name == dpsyn.DPSyn.name)
-        thresholds = expect_thresholds(schema, epsilon, rows=rows, delta=delta)
-    except BudgetError:  # the release is refused for the same reason, or needs no Gaussian noise
-        return
+    selects, options = recipe.name == dpsyn.DPSyn.name, recipe.to_data()
+    target = options.get("target") if target is None else target
+    weights = options.get("weights", {})
+    expected = expect_errors(schema, epsilon, delta=delta, pairs=selects, target=target, weights=weights)
+    thresholds = expect_thresholds(schema, epsilon, rows=rows, delta=delta)
+    of_target = "" if expected.with_target is None else f", of pairs with {target} {expected.with_target:.3f}"
     progress(
-        f"forecast for ε = {epsilon:g} and {rows:,} rows: two-way error about {expected.two_way:.3f}, one-way "
-        f"{expected.one_way:.3f} (shuffled columns {expected.shuffled:.3f}, sampling {expected.sampling:.3f})",
+        f"forecast for ε = {epsilon:g} and {rows:,} rows: two-way error about {expected.two_way:.3f}{of_target}, "
+        f"one-way {expected.one_way:.3f} (shuffled columns {expected.shuffled:.3f}, sampling {expected.sampling:.3f})",
         0.0,
     )
-    if recipe.name == dpsyn.DPSyn.name and not expected.keeps_pairs:
+    if selects and not expected.keeps_pairs:
         _print_note(
             f"by the forecast {expected.verdict}: use a larger ε, fewer columns or fewer values; dpsyn forecast "
             "compares budgets without reading data"
@@ -309,11 +328,15 @@ def discard_journal(journal: Path | None) -> None:
 
 
 def print_certificate(synopsis: Synopsis, *, to_stderr: bool = False) -> None:
-    """Print the guarantee of the last release, and of all releases together if there are several."""
+    """Print the guarantee of the last release, and of all releases together if there are several.
+
+    If no pair of attributes was measured, a sentence says so.
+    """
+    from dpsyn.report import synopsis as words
+
     certificate = synopsis.certificates[-1]
     if certificate is not None:
         output.print_line(certificate.summary(), to_stderr=to_stderr)
-    if len(synopsis.releases) > 1:
-        from dpsyn.report import synopsis as words
-
-        output.print_line("\n".join(words.overview_lines(synopsis)), to_stderr=to_stderr)
+    several = len(synopsis.releases) > 1
+    for line in words.overview_lines(synopsis) if several else words.independence_lines(synopsis):
+        output.print_line(line, to_stderr=to_stderr)

@@ -18,8 +18,9 @@ noise of a release, the model, and the rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +53,10 @@ INITIAL_SHARE, INITIAL_SHARE_WITH_NUMBERS = 0.05, 0.1
 """The part of ρ with which recipe ``dpsyn`` begins; an open attribute spends half of its share of that on discovering
 values. A test compares the thresholds that follow with those of a release."""
 
+MAX_ONE_WAY_SHARE_WITH_TARGET, TARGET_WEIGHT = 0.35, 4.0
+"""What recipe ``dpsyn`` does for a target: the largest part of ρ for one-way marginals, and how much errors in pairs
+with it count. A test compares them."""
+
 MAX_PAIR_CELLS = 10**7
 """The largest number of cells of all selected pairs together."""
 
@@ -59,11 +64,19 @@ Counts = NDArray[np.float64]
 
 
 def expect_errors(
-    schema: Schema, epsilon: float, *, rows: int | None = None, delta: float | None = None, pairs: bool = True
+    schema: Schema,
+    epsilon: float,
+    *,
+    rows: int | None = None,
+    delta: float | None = None,
+    pairs: bool = True,
+    target: str | None = None,
+    weights: Mapping[str, float] = MappingProxyType({}),
 ) -> ExpectedErrors:
     """The errors that recipe ``dpsyn`` is expected to have at moderate dependence; see the module's docstring.
 
-    ``pairs`` is false for a recipe that measures none, as those are that keep δ = 0.
+    ``pairs`` is false for a recipe that measures none, as those are that keep δ = 0. ``target`` and ``weights`` are
+    those of the recipe: they decide which pairs are measured, and how well.
     """
     rows = require_rows(schema, rows)
     unit, attributes = declared_unit(schema), len(schema.modeled_attributes)
@@ -71,7 +84,7 @@ def expect_errors(
         rho = (epsilon / unit.l1_sensitivity) ** 2 * float(unit.l2_sensitivity_squared) / (4 * attributes)
     else:
         rho = float(_plan_budget(schema, epsilon, default_delta(rows) if delta is None else delta).rho)
-    some = reduce_schema(schema, frozenset(), MAX_ATTRIBUTES)
+    some = reduce_schema(schema, frozenset([*weights, *filter(None, [target])]), MAX_ATTRIBUTES)
     simulation = simulate(some, min(rows, MAX_ROWS), 0, dependence=DEPENDENCES["moderate"])
     table = SimulatedTable.of(simulation.schema, simulation.table())
     return _Prediction(
@@ -80,7 +93,9 @@ def expect_errors(
         rho=rho,
         sensitivity=math.sqrt(unit.l2_sensitivity_squared),
         attribute_count=attributes,
-    ).best_errors(ONE_WAY_SHARES if pairs and len(table.names) > 1 else (1.0,))
+        target=target,
+        weights=weights if target is None else {target: TARGET_WEIGHT, **weights},
+    ).best_errors(_one_way_shares(target) if pairs and len(table.names) > 1 else (1.0,))
 
 
 def expect_thresholds(schema: Schema, epsilon: float, *, rows: int, delta: float | None = None) -> dict[str, int]:
@@ -100,6 +115,10 @@ def expect_thresholds(schema: Schema, epsilon: float, *, rows: int, delta: float
     }
 
 
+def _one_way_shares(target: str | None) -> Sequence[float]:
+    return [share for share in ONE_WAY_SHARES if target is None or share <= MAX_ONE_WAY_SHARE_WITH_TARGET]
+
+
 def _plan_budget(schema: Schema, epsilon: float, delta: float) -> Budget:
     return Budget.for_guarantee(epsilon, delta, thresholds=bool(schema.open_attributes))
 
@@ -114,6 +133,8 @@ class _Prediction:
         rho: the budget.
         sensitivity: the L2 sensitivity of a marginal.
         attribute_count: the number of all attributes.
+        target: the attribute that others predict, if there is one.
+        weights: how much errors in pairs with an attribute count; 1 for those that are not listed.
     """
 
     table: SimulatedTable
@@ -121,6 +142,8 @@ class _Prediction:
     rho: float
     sensitivity: float
     attribute_count: int
+    target: str | None
+    weights: Mapping[str, float]
 
     @property
     def _factor(self) -> float:
@@ -133,13 +156,21 @@ class _Prediction:
         one_way = {share: self._one_way_errors(share) for share in shares}
         candidates = self._candidates() if len(shares) > 1 else None
         two_way = {share: self._two_way_errors(candidates, share, one_way[share], shuffled) for share in shares}
-        best = min(shares, key=lambda share: float(two_way[share].mean()))
+        best = min(shares, key=lambda share: float((self._importance * two_way[share]).mean()))
+        with_target = [self.target in (self.table.names[a], self.table.names[b]) for a, b in self.table.pairs]
         return ExpectedErrors(
             one_way=float(one_way[best].mean()),
             two_way=float(two_way[best].mean()),
             shuffled=float(shuffled.mean()),
             sampling=sampling / math.sqrt(self._factor),
+            with_target=float(two_way[best][with_target].mean()) if any(with_target) else None,
         )
+
+    @property
+    def _importance(self) -> Counts:
+        """The weight of an error in each pair: the product of the weights of its attributes."""
+        weights = [self.weights.get(name, 1.0) for name in self.table.names]
+        return np.array([weights[a] * weights[b] for a, b in self.table.pairs] or [1.0])
 
     def _one_way_errors(self, share: float) -> Counts:
         """The total variation distance of each one-way marginal: noise on every cell of its domain, projected."""
@@ -192,6 +223,7 @@ class _Prediction:
             self.rho * (1 - share) * part,
             sensitivity=self.sensitivity,
             max_total_cells=MAX_PAIR_CELLS,
+            importance=self._importance[candidates.numbers],
             lost=candidates.lost,
             background=2 * self.rows * background[candidates.numbers],
             alternatives=candidates.numbers,

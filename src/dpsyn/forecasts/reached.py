@@ -79,12 +79,13 @@ def predict_reached(synopsis: Synopsis) -> ReachedErrors | None:
     all_epsilon = float(sum(account.budget.epsilon for account in accounts))
     epsilon = all_epsilon if len(accounts) == 1 or delta == 0 else epsilon_for(rho, delta)
     pairs = any(release.recipe.get("name") not in PAIRLESS_RECIPES for release in synopsis.releases)
+    target = synopsis.releases[-1].recipe.get("target")
     return ReachedErrors(
         epsilon=epsilon,
         rows=synopsis.rows,
         one_way=_one_way_error(synopsis),
         two_way=_two_way_error(synopsis),
-        expected=expect_errors(synopsis.schema, epsilon, rows=synopsis.rows, delta=delta, pairs=pairs),
+        expected=expect_errors(synopsis.schema, epsilon, rows=synopsis.rows, delta=delta, pairs=pairs, target=target),
     )
 
 

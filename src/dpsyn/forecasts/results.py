@@ -38,12 +38,14 @@ class ExpectedErrors:
             exactly the right one-way marginals and no dependence at all.
         sampling: over all pairs, between the table and a bootstrap sample of it: errors below are smaller than the
             difference between two samples of as many people.
+        with_target: over all pairs with the target; None if there is none.
     """
 
     one_way: float
     two_way: float
     shuffled: float
     sampling: float
+    with_target: float | None = None
 
     @property
     def keeps_pairs(self) -> bool:

@@ -20,7 +20,7 @@ from dpsyn.forecasts.simulated_table import DEPENDENCES, SimulatedTable, reduce_
 from dpsyn.inference import iterate_marginals
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.recipes import DEFAULT_RECIPE, Planned, Recipe, measure
-from dpsyn.recipes._measure import coerce_recipe, declare_target
+from dpsyn.recipes._measure import choose_noise, coerce_recipe, declare_target
 from dpsyn.recipes.one_way import RARE_SIGMAS
 from dpsyn.schema import Schema
 from dpsyn.simulation import Simulation, simulate
@@ -88,7 +88,8 @@ def forecast(
             raise UserError(f"{name} is {quote_argument(number)}; give a whole number, {lowest} or more")
     delta = default_delta(rows) if delta is None else delta
     for each in epsilons:
-        chosen.plan_budget(schema, each, delta)  # refuses a δ before anything is simulated
+        noise = choose_noise(chosen, schema, each, delta, in_ledger=False)
+        chosen.plan_budget(schema, each, 0 if noise.kind == "laplace" else delta)  # refuses a wrong ε or δ at once
     some = reduce_schema(_make_public(schema), _named_attributes(chosen, schema), MAX_SIMULATED_ATTRIBUTES)
     scale = _Scale(rows, min(rows, MAX_SIMULATED_ROWS), len(some.modeled_attributes) / len(schema.modeled_attributes))
     tables = {
@@ -194,27 +195,32 @@ def _simulate_release(
     columns = grid.encode(synopsis.generate(rows=simulation.rows, seed=simulation.seed, output_format="arrow"))
     sampling = grid.sampling_distances
     two_way, shuffled = (
-        float(scale_distance(distances, sampling, scale.factor).mean())
+        scale_distance(distances, sampling, scale.factor)
         for distances in (grid.two_way_distances(columns), grid.shuffled_distances)
     )
+    target = recipe.to_data().get("target")
+    with_target = [target in (grid.names[a], grid.names[b]) for a, b in grid.pairs]
     is_number = np.array([ordered for _, ordered in grid.grid_counts()], np.bool_)  # values are sampled inside cells
     one_way, by_sampling = grid.one_way_distances(columns), grid.one_way_distances(grid.bootstrap_sample) * is_number
     errors = ExpectedErrors(
         one_way=float(scale_distance(one_way, by_sampling, scale.factor).mean()),
-        two_way=two_way,
-        shuffled=shuffled,
+        two_way=float(two_way.mean()),
+        shuffled=float(shuffled.mean()),
         sampling=float(sampling.mean()) / math.sqrt(scale.factor),
+        with_target=float(two_way[with_target].mean()) if any(with_target) else None,
     )
     factor = scale.factor * scale.noise(epsilon, delta)
     return _Run(errors, _attribute_forecasts(schema, synopsis, recipe, factor))
 
 
 def _mean_errors(runs: Sequence[ExpectedErrors]) -> ExpectedErrors:
+    of_target = [run.with_target for run in runs if run.with_target is not None]
     return ExpectedErrors(
         one_way=mean(run.one_way for run in runs),
         two_way=mean(run.two_way for run in runs),
         shuffled=mean(run.shuffled for run in runs),
         sampling=mean(run.sampling for run in runs),
+        with_target=mean(of_target) if of_target else None,
     )
 
 

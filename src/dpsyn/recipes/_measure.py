@@ -91,7 +91,8 @@ def measure(
             a ledger, that ledger must be given.
         journal: a file that keeps every answer until the work is done, so that it can be resumed.
         resume: continue the run whose journal this is.
-        progress: called with what is going on.
+        progress: called with what is going on; for the first time when all that public facts decide was checked, and
+            before anything is read.
     """
     recipe = declare_target(coerce_recipe(recipe), target)
     schema = Schema.coerce(schema)
@@ -104,8 +105,10 @@ def measure(
     recipe.check(schema, previous)
     check_large_epsilon(epsilon, allowed=allow_large_epsilon)
     delta = _choose_delta(schema, delta)
-    noise = _choose_noise(recipe, schema, epsilon, delta, in_ledger=book is not None)
+    noise = choose_noise(recipe, schema, epsilon, delta, in_ledger=book is not None)
     budget = recipe.plan_budget(schema, epsilon, 0 if noise.kind == "laplace" else delta)
+    if book is not None and not resume:
+        book.check_room(schema.dataset, budget)
     progress(f"reading the table{FIRST_RUN_NOTE}" if is_first_run() else "reading the table", 0.0)
     with open_private(
         data,
@@ -206,7 +209,7 @@ def takes_target(recipe: type[Recipe]) -> bool:
     return any(option.path == "target" for option in list_options(recipe))
 
 
-def _choose_noise(recipe: Recipe, schema: Schema, epsilon: float, delta: float, *, in_ledger: bool) -> NoiseChoice:
+def choose_noise(recipe: Recipe, schema: Schema, epsilon: float, delta: float, *, in_ledger: bool) -> NoiseChoice:
     """The noise of a release, fixed before anything is read; δ = 0 is refused for recipes with other steps."""
     noise = recipe.choose_noise(schema, epsilon, delta, in_ledger=in_ledger)
     if delta == 0 and noise.kind != "laplace":

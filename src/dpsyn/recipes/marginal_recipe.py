@@ -12,6 +12,7 @@ from statistics import fmean
 from typing import Literal
 
 from dpsyn.accounting import Budget, Gaussian, Laplace, exact_fraction
+from dpsyn.errors import UserError
 from dpsyn.private import privacy_unit_of
 from dpsyn.recipes.base import Noise, NoiseChoice, Recipe
 from dpsyn.schema import Schema
@@ -40,6 +41,12 @@ class MarginalRecipe(Recipe):
         """Gaussian or Laplace noise, from public facts; fixed before the first measurement."""
         if delta != 0:
             self.plan_budget(schema, epsilon, delta)  # refuses what is no δ, whichever noise it is for
+        if self.noise == "laplace" and schema.open_attributes:
+            raise UserError(
+                f"noise is 'laplace', but the attribute {schema.open_attributes[0].name!r} is open: its values are "
+                "discovered by partition selection, which needs a δ, and Laplace noise is pure ε. Leave noise 'auto', "
+                "or list the values in the schema"
+            )
         if self.noise != "auto":
             return NoiseChoice(self.noise, "asked for")
         if delta == 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,10 @@ PICTURE_SUFFIXES = (".png", ".svg")
 LINE_STYLES: dict[str, tuple[str, str]] = {
     "Laplace, basic composition": ("#D55E00", "-"),
     "Laplace, advanced composition": ("#E69F00", "--"),
+    "Laplace, zCDP as in the paper": ("#CC79A7", ":"),
     "Laplace, zCDP": ("#CC79A7", "-."),
     "Gaussian, advanced composition": ("#56B4E9", "--"),
+    "Gaussian, zCDP as in the paper": ("#009E73", ":"),
     "Gaussian, zCDP": ("#009E73", "-."),
     "Gaussian, exact": ("#0072B2", "-"),
 }
@@ -33,37 +36,93 @@ _LABEL_GAP = 0.062
 """The smallest distance between two labels, as a fraction of the height of the axes."""
 
 
-def plot_noise(
-    path: Path,
-    marginals: Sequence[int],
-    stds: Mapping[str, Sequence[float]],
-    *,
-    guarantee: tuple[float, float],
-    chosen: int,
-    crossover: float | None,
-) -> None:
-    """Plot one line per noise mechanism into a PNG or SVG file.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisePanel:
+    """What is plotted for one budget.
+
+    Attributes:
+        epsilon: ε of all marginals together.
+        delta: their δ.
+        marginals: numbers of marginals, increasing.
+        stds: for each mechanism the standard deviation per cell for each number of marginals.
+        crossings: the number of marginals above which Laplace noise is no longer the smallest, by ``exact`` accounting
+            and as the ``paper`` converts ρ; empty if there is none.
+    """
+
+    epsilon: float
+    delta: float
+    marginals: Sequence[int]
+    stds: Mapping[str, Sequence[float]]
+    crossings: Mapping[str, float]
+
+    @property
+    def title(self) -> str:
+        """The budget."""
+        return f"ε = {format_number(self.epsilon)} and δ = {format_number(self.delta)}"
+
+    def crossing(self, accounting: str) -> tuple[float, float] | None:
+        """The number of marginals and the standard deviation at which the lines cross, if they do in the plot.
+
+        Noise with basic composition is in proportion to the number of marginals.
+        """
+        crossing = self.crossings.get(accounting)
+        if crossing is None or not self.marginals[0] <= crossing <= self.marginals[-1]:
+            return None
+        return crossing, crossing * self.stds["Laplace, basic composition"][0] / self.marginals[0]
+
+
+def plot_noise(path: Path, panels: Sequence[NoisePanel], *, chosen: int, relation: str, columns: int = 1) -> None:
+    """Plot one line per noise mechanism into a PNG or SVG file; several budgets get a panel each.
 
     Args:
         path: the file; its suffix gives the format.
-        marginals: numbers of marginals, increasing; ``chosen`` is one of them.
-        stds: for each mechanism the standard deviation per cell for each number of marginals.
-        guarantee: ε and δ.
+        panels: one for each budget; ``chosen`` is one of the numbers of marginals of each.
         chosen: the number of marginals to mark.
-        crossover: the number of marginals above which Laplace noise is no longer the smallest; None if there is none.
+        relation: how neighboring tables differ, in words.
+        columns: how many panels stand side by side; every row of panels is full.
     """
     check_picture_suffix(path)
+    if len(panels) == 1:
+        figure = _plot_one(panels[0], chosen, relation)
+    else:
+        figure = _plot_grid(panels, chosen, relation, columns)
+    save_figure(figure, path)
+
+
+def _plot_one(panel: NoisePanel, chosen: int, relation: str) -> Figure:
+    """One budget: each line has its name at its end."""
     figure = new_figure()
     axes = figure.add_axes((0.085, 0.12, 0.63, 0.70))
-    _draw_curves(axes, marginals, stds)
-    _draw_axes(axes, marginals)
-    _draw_labels(axes, {name: line[-1] for name, line in stds.items()})
-    best = min(stds, key=lambda name: stds[name][marginals.index(chosen)])
-    _mark_chosen(axes, chosen, best, stds[best][marginals.index(chosen)])
-    if crossover is not None and marginals[0] <= crossover <= marginals[-1]:
-        _mark_crossover(axes, crossover, 2**0.5 * crossover / guarantee[0])
-    _draw_title(figure, *guarantee)
-    save_figure(figure, path)
+    _draw_curves(axes, panel)
+    _draw_axes(axes, panel.marginals)
+    _draw_labels(axes, {name: line[-1] for name, line in panel.stds.items()})
+    _mark_chosen(axes, chosen, panel)
+    if crossing := panel.crossing("exact"):
+        _mark_crossing(axes, *crossing)
+    _draw_title(figure, 0.935, 0.88, f"{panel.title} for all marginals together; {relation}")
+    return figure
+
+
+def _plot_grid(panels: Sequence[NoisePanel], chosen: int, relation: str, columns: int) -> Figure:
+    """Several budgets: a panel for each, and one legend below."""
+    rows = len(panels) // columns
+    figure = new_figure(width=max(10.0, 5.4 * columns), height=2.4 + 3.6 * rows)
+    height = float(figure.get_size_inches()[1])
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=True)
+    figure.subplots_adjust(
+        left=0.07, right=0.975, top=1 - 1.35 / height, bottom=1.55 / height, hspace=0.24, wspace=0.16
+    )
+    for number, (axes, panel) in enumerate(zip(grid.flat, panels, strict=True)):
+        _draw_curves(axes, panel)
+        _draw_axes(axes, panel.marginals)
+        axes.set_xlabel("number of marginals measured" if number >= len(panels) - columns else "", fontsize=11)
+        axes.set_title(panel.title, fontsize=12, color=_INK, loc="left")
+        axes.axvline(chosen, color=_INK, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+        _mark_both_crossings(axes, panel)
+    lines, names = grid.flat[0].get_legend_handles_labels()
+    figure.legend(lines, names, loc="lower center", ncols=3, frameon=False, fontsize=10.5, handlelength=3.5)
+    _draw_title(figure, 1 - 0.4 / height, 1 - 0.75 / height, f"dashed: {format_count(chosen, 'marginal')}; {relation}")
+    return figure
 
 
 def check_picture_suffix(path: Path) -> None:
@@ -72,20 +131,22 @@ def check_picture_suffix(path: Path) -> None:
         raise OutputError(f"{path} is neither a .png nor a .svg file; give the plot a name that ends in one of these")
 
 
-def new_figure() -> Figure:
-    """An empty figure; a MissingExtraError without matplotlib."""
+def new_figure(width: float = 10, height: float = 6) -> Figure:
+    """An empty figure, its size in inches; a MissingExtraError without matplotlib."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtraError("matplotlib", "plot", "a plot") from None
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # its messages about the font cache are noise
-    return Figure(figsize=(10, 6), facecolor="white")
+    return Figure(figsize=(width, height), facecolor="white")
 
 
-def _draw_curves(axes: Axes, marginals: Sequence[int], stds: Mapping[str, Sequence[float]]) -> None:
-    for name, line in stds.items():
+def _draw_curves(axes: Axes, panel: NoisePanel) -> None:
+    for name, line in panel.stds.items():
         color, style = LINE_STYLES[name]
-        axes.plot(marginals, line, color=color, linestyle=style, linewidth=2.8 if style == "-" else 1.7)
+        axes.plot(
+            panel.marginals, line, color=color, linestyle=style, linewidth=2.8 if style == "-" else 1.7, label=name
+        )
 
 
 def _draw_axes(axes: Axes, marginals: Sequence[int]) -> None:
@@ -138,12 +199,14 @@ def _label_heights(group: list[float]) -> list[float]:
     return [middle + _LABEL_GAP * (i - (len(group) - 1) / 2) for i in range(len(group))]
 
 
-def _mark_chosen(axes: Axes, chosen: int, best: str, std: float) -> None:
-    words = f"{format_count(chosen, 'marginal')}: {format_number(std, 3)} at best"
+def _mark_chosen(axes: Axes, chosen: int, panel: NoisePanel) -> None:
+    at = {name: line[panel.marginals.index(chosen)] for name, line in panel.stds.items()}
+    best = min(at, key=lambda name: at[name])
+    words = f"{format_count(chosen, 'marginal')}: {format_number(at[best], 3)} at best"
     low, high = axes.get_xlim()
     right_half = chosen > (low * high) ** 0.5
     axes.axvline(chosen, color=_INK, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
-    axes.plot([chosen], [std], "o", markersize=9, color=LINE_STYLES[best][0], markeredgecolor="white", zorder=5)
+    axes.plot([chosen], [at[best]], "o", markersize=9, color=LINE_STYLES[best][0], markeredgecolor="white", zorder=5)
     axes.annotate(
         words,
         (chosen, 0),
@@ -157,12 +220,12 @@ def _mark_chosen(axes: Axes, chosen: int, best: str, std: float) -> None:
     )
 
 
-def _mark_crossover(axes: Axes, crossover: float, std: float) -> None:
-    x, y = (axes.transScale + axes.transLimits).transform((crossover, std))
-    axes.plot([crossover], [std], "o", markersize=9, markerfacecolor="white", markeredgecolor=_INK, zorder=5)
+def _mark_crossing(axes: Axes, crossing: float, std: float) -> None:
+    x, y = (axes.transScale + axes.transLimits).transform((crossing, std))
+    axes.plot([crossing], [std], "o", markersize=9, markerfacecolor="white", markeredgecolor=_INK, zorder=5)
     axes.annotate(
-        f"Laplace is smaller\nup to {format_count(int(crossover), 'marginal')}",
-        (crossover, std),
+        f"Laplace is smaller\nup to {format_count(int(crossing), 'marginal')}",
+        (crossing, std),
         xytext=(x + 0.1, max(y - 0.22, 0.13)),  # this area, below the Gaussian lines and right of Laplace, is empty
         textcoords="axes fraction",
         fontsize=10.5,
@@ -172,13 +235,33 @@ def _mark_crossover(axes: Axes, crossover: float, std: float) -> None:
     )
 
 
-def _draw_title(figure: Figure, epsilon: float, delta: float) -> None:
+def _mark_both_crossings(axes: Axes, panel: NoisePanel) -> None:
+    """Mark where Laplace and Gaussian noise cross, as the paper converts ρ and by exact accounting."""
+    words = []
+    for accounting, name, fill in (("paper", "as in the paper", "white"), ("exact", "exact", _INK)):
+        if crossing := panel.crossing(accounting):
+            axes.plot(*crossing, "o", markersize=7, markerfacecolor=fill, markeredgecolor=_INK, zorder=5)
+            words.append(f"{'○' if fill == 'white' else '●'} {crossing[0]:.0f} {name}")
+    if words:
+        axes.text(
+            0.97,
+            0.06,
+            "\n".join(["Laplace and Gaussian cross at", *words]),
+            transform=axes.transAxes,
+            ha="right",
+            fontsize=10,
+            color=_INK,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 2},
+        )
+
+
+def _draw_title(figure: Figure, top: float, below: float, words: str) -> None:
+    left = 0.035
     figure.text(
-        0.035, 0.935, "How much noise does each count get?", fontsize=16, fontweight="bold", color=_INK, va="center"
+        left, top, "How much noise does each count get?", fontsize=16, fontweight="bold", color=_INK, va="center"
     )
-    words = f"ε = {format_number(epsilon)} and δ = {format_number(delta)} for all marginals together"
     figure.text(
-        0.035, 0.88, f"Standard deviation per cell, in rows; {words}", fontsize=11.5, color="#555555", va="center"
+        left, below, f"Standard deviation per cell, in rows; {words}", fontsize=11.5, color="#555555", va="center"
     )
 
 

@@ -13,6 +13,7 @@ import msgspec
 from dpsyn.accounting import Gaussian, Laplace, PartitionSelection
 from dpsyn.accounting.certificate import PRIVACY_FLAG
 from dpsyn.forecasts.reached import predict_reached
+from dpsyn.inference import iterate_marginals
 from dpsyn.report.content import Guarantee, SpendingTable
 from dpsyn.report.ledger import NOT_PRIVATE
 from dpsyn.report.numbers import format_count, format_number
@@ -68,6 +69,7 @@ def overview_lines(synopsis: Synopsis) -> list[str]:
         *privacy_warning_lines(synopsis),
         *describe_combined_cost(synopsis.releases),
         _model_line(synopsis),
+        *independence_lines(synopsis),
         *_recoding_lines(synopsis),
     ]
 
@@ -76,6 +78,29 @@ def privacy_warning_lines(synopsis: Synopsis) -> list[str]:
     """A warning if the numbers are not private, or if their guarantee is not verified; else nothing."""
     warnings = {True: [], False: [f"{NOT_PRIVATE}: publish nothing that is made from it."], None: [NOT_VERIFIED]}
     return warnings[is_private(synopsis.releases)]
+
+
+def independence_lines(synopsis: Synopsis) -> list[str]:
+    """A sentence if only one-way marginals were measured, so that the rows have no dependence; else nothing."""
+    if pairs_were_measured(synopsis):
+        return []
+    declared = bool(synopsis.schema.rules or synopsis.schema.derive)
+    kept = ", beyond what the schema derives or constrains" if declared else ""
+    return [
+        "No pair of attributes was measured: rows are sampled column by column, as if attributes were independent of "
+        f"each other{kept}."
+    ]
+
+
+def pairs_were_measured(synopsis: Synopsis) -> bool:
+    """Whether a release tells how any two attributes depend on each other; true if there is only one attribute.
+
+    A joint attribute and a difference between two attributes do, too.
+    """
+    return len(synopsis.model.recoding.origin) == 1 or any(
+        len(marginal.clique) > 1 or recoding.joint_parts or recoding.difference_codings
+        for recoding, marginal in iterate_marginals(synopsis.releases)
+    )
 
 
 def forecast_lines(synopsis: Synopsis) -> list[str]:
@@ -208,6 +233,7 @@ def synopsis_data(synopsis: Synopsis) -> dict[str, Any]:
         "releases": [_release_data(release) for release in synopsis.releases],
         "together": describe_combined_cost(synopsis.releases),
         "forecast": msgspec.to_builtins(predict_reached(synopsis)),
+        "pairs_measured": pairs_were_measured(synopsis),
         "model": {
             "rows": synopsis.model.total,
             "attributes": [
