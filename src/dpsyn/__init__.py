@@ -48,6 +48,12 @@ if TYPE_CHECKING:
     from dpsyn.accounting import RunOutcome as RunOutcome
     from dpsyn.accounting import compare_noise_mechanisms as compare_noise_mechanisms
     from dpsyn.accounting import laplace_gaussian_crossover as laplace_gaussian_crossover
+    from dpsyn.contest import Contest as Contest
+    from dpsyn.contest import ContestRanking as ContestRanking
+    from dpsyn.contest import SubmissionScore as SubmissionScore
+    from dpsyn.contest import SubmissionScores as SubmissionScores
+    from dpsyn.contest import make_contest as make_contest
+    from dpsyn.contest import score_submissions as score_submissions
     from dpsyn.diagnose import PRIVATE_NOTICE as PRIVATE_NOTICE
     from dpsyn.diagnose import AttributeCheck as AttributeCheck
     from dpsyn.diagnose import SchemaCheck as SchemaCheck
@@ -140,6 +146,14 @@ _EXPORTS = {
         "RunOutcome",
         "compare_noise_mechanisms",
         "laplace_gaussian_crossover",
+    ),
+    "dpsyn.contest": (
+        "Contest",
+        "ContestRanking",
+        "SubmissionScore",
+        "SubmissionScores",
+        "make_contest",
+        "score_submissions",
     ),
     "dpsyn.diagnose": (
         "PRIVATE_NOTICE",
@@ -260,6 +274,8 @@ __all__ = [
     "Categorical",
     "Certificate",
     "ConstantDecay",
+    "Contest",
+    "ContestRanking",
     "CoveringViews",
     "DPSyn",
     "DPSynError",
@@ -318,6 +334,8 @@ __all__ = [
     "SourceError",
     "SquareRootDecay",
     "StepDecay",
+    "SubmissionScore",
+    "SubmissionScores",
     "Synopsis",
     "SynopsisError",
     "Synthesizer",
@@ -338,11 +356,13 @@ __all__ = [
     "import_schema",
     "laplace_gaussian_crossover",
     "list_options",
+    "make_contest",
     "measure",
     "parse_conditions",
     "publishable_report",
     "read_ledger_checkpoint",
     "read_table",
+    "score_submissions",
     "write_table",
 ]
 

@@ -68,8 +68,8 @@ def make_columns(rows: int, seed: int) -> Columns:
 
 
 def read_columns(real: Columns, synthetic: Columns, schema: Schema = SCHEMA) -> Enumerations:
-    tables = [pa.table({"id": list(range(len(c["sex"]))), **c}) for c in (real, synthetic)]
-    sources = open_tables(*tables, schema, reread=True)
+    one, two = (pa.table({"id": list(range(len(c["sex"]))), **c}) for c in (real, synthetic))
+    sources = open_tables(one, two, schema, reread=True)
     return read_enumerations(sources, schema, {name: MAXVAL[name] for name in schema.names if name in MAXVAL})
 
 
@@ -151,8 +151,8 @@ def test_every_column_but_identifiers_is_compared_in_exact_codes() -> None:
 
 
 def test_without_published_maxima_codes_end_with_the_largest_value_of_the_schema() -> None:
-    real = make_columns(50, 1)
-    sources = open_tables(*[pa.table({"id": [0] * 50, **real})] * 2, SCHEMA, reread=True)
+    table = pa.table({"id": [0] * 50, **make_columns(50, 1)})
+    sources = open_tables(table, table, SCHEMA, reread=True)
 
     enumerations = read_enumerations(sources, SCHEMA, {})
 
