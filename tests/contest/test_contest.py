@@ -108,6 +108,7 @@ def test_the_public_files_do_not_hold_the_seed_and_two_contests_differ(tmp_path:
         ({"rows": None}, "the schema has no expected_size; give the number of rows"),
         ({"development_rows": 0}, "give at least 1 row each"),
         ({"epsilons": ()}, "give positive numbers"),
+        ({"epsilons": "12"}, "give positive numbers"),
         ({"epsilons": (1.0, -1.0)}, "give positive numbers"),
         ({"epsilons": (1.0, 1.0)}, "give each once"),
         ({"delta": 1.0}, "δ is 1.0; give a number from 0 to below 1"),
@@ -176,7 +177,7 @@ def test_a_score_is_that_of_an_evaluation_averaged_over_draws(contest: Path) -> 
 
 
 def test_a_changed_evaluation_table_changes_no_score(tmp_path: Path) -> None:
-    make(tmp_path / "contest")
+    make(tmp_path / "contest", seed=None)
     real = evaluation_table(tmp_path / "contest")
     (tmp_path / "contest" / "hidden" / "evaluation.parquet").write_bytes(b"something else")
 

@@ -94,6 +94,9 @@ def make(
     """Make the tables of a contest from a public process and a hidden seed.
 
     \b
+      dpsyn contest make schema.yaml --rows 20000 --epsilon 0.3,1,8 -o contest
+
+    \b
       FOLDER/public       for the contestants: terms, schema, development table
       FOLDER/hidden       stays with you until the end: seed, evaluation table
       FOLDER/submissions  for synthetic versions of the evaluation table, NAME-epsilon-E.csv

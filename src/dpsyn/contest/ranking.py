@@ -232,7 +232,7 @@ def _pick(
     """One of the three tables that were scored together, with its metrics averaged over the draws."""
 
     def average(metrics: Iterable[Metric]) -> float:
-        return statistics.mean(getattr(metric, part) for metric in metrics)
+        return float(statistics.mean(getattr(metric, part) for metric in metrics))
 
     incomes = [score.income.score for score in scores if score.income is not None]
     return SubmissionScore(

@@ -16,6 +16,7 @@ import math
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 
 import msgspec
@@ -87,7 +88,7 @@ class Contest:
             raise UserError(f"{folder} is not the folder of a contest: there is no {_TERMS} in it")
         try:
             contest = msgspec.json.decode(read_bytes(path), type=cls)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             raise UserError(f"{path} does not hold the terms of a contest") from None
         if contest.format != CONTEST_FORMAT:
             raise UserError(f"{path} has format {contest.format}; this version of dpsyn reads {CONTEST_FORMAT}")
@@ -142,7 +143,7 @@ def make_contest(
     contest = Contest(
         rows=rows,
         development_rows=rows if development_rows is None else development_rows,
-        epsilons=tuple(sorted(map(float, epsilons))),
+        epsilons=_sort_epsilons(epsilons),
         delta=max(rows, 1) ** -2 if delta is None else delta,
         preset=preset,
         income_columns=income_columns,
@@ -161,6 +162,12 @@ def make_contest(
     return contest
 
 
+def _sort_epsilons(epsilons: Sequence[float]) -> tuple[float, ...]:
+    if not all(isinstance(epsilon, Real) for epsilon in epsilons):
+        raise UserError(f"the ε are {quote_argument(epsilons)}; give positive numbers")
+    return tuple(sorted(map(float, epsilons)))
+
+
 def load_schema(folder: str | Path) -> Schema:
     """The schema of a contest's tables."""
     return Schema.load(Path(folder) / _SCHEMA)
@@ -173,7 +180,7 @@ def load_seed(folder: str | Path, contest: Contest) -> int:
         raise UserError(f"{folder} has no {_SEED}; submissions are scored where the hidden seed is")
     try:
         seed = msgspec.json.decode(read_bytes(path), type=dict[str, int])["seed"]
-    except (msgspec.DecodeError, KeyError):
+    except (msgspec.DecodeError, KeyError, RecursionError):
         raise UserError(f"{path} does not hold the seed of a contest") from None
     if _hash_seed(seed) != contest.seed_hash:
         raise UserError(f"{path} holds another seed than the one whose hash is in {_TERMS}; restore both files")
