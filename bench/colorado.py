@@ -1,72 +1,114 @@
-"""Does the contest's pipeline run at the size of its third match, how well, how long, and in how much memory?
+"""What are the contest entry's plans worth by the official scorer of its third match, how long, in how much memory?
 
-    python -m bench.colorado [--rows 662000] [--epsilon 0.3 1 8] [--plan FILE] [--folder FOLDER]
+    python -m bench.colorado [--rows 662000] [--epsilon 0.3 1 8] [--releases 3] [--way automatic plan.yaml wages.yaml]
+                             [--folder FOLDER]
 
-Simulates the table of 98 attributes that ``examples/colorado`` describes, releases it at every ε with the contest's δ
-and the automatic recipe (or a plan), and scores the rows by the contest's three metrics, with the parameters of the
-third match. Every step is a command in a process of its own; minutes and peak memory are those of its process. The
-yardsticks of the scores, a fresh sample of the rows and rows with every column shuffled, are printed below them.
+Simulates the table of 98 attributes that ``examples/colorado`` describes, and releases it at every ε with the contest's
+δ = 1/rows²: by the automatic recipe, and by each plan of the example. The rows are scored as the contest did, over all
+98 columns as enumerations, with three draws of triples and queries. Printed are means and standard deviations over the
+releases; minutes and peak memory of a release are those of its process. Below are the scores of a fresh sample of the
+rows and of rows with every column shuffled.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+import msgspec
+
+import dpsyn
 from bench.measuring import provenance
+from dpsyn.evaluation.enumerations import load_max_codes, read_enumerations
+from dpsyn.evaluation.nist_contest import MATCH3, score_contest
+from dpsyn.evaluation.reader import open_tables, read_sources
+from dpsyn.evaluation.results import ContestScore
+from dpsyn.marginals import Metric
 
 SEED = 1940
-SCHEMA = Path(__file__).parents[1] / "examples" / "colorado" / "schema.yaml"
-COLUMNS = ("--nist-income", "region=CITY,sex=SEX,income=INCWAGE")
+DRAWS = 3
+EXAMPLE = Path(__file__).parents[1] / "examples" / "colorado"
+WAYS = ("automatic", "plan.yaml", "wages.yaml")
+INCOME = dpsyn.IncomeColumns(region="CITY", sex="SEX", income="INCWAGE")
+
+Scores = dict[str, Metric]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=662_000)
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.3, 1.0, 8.0])
-    parser.add_argument("--plan", type=Path, help="what to measure; by default the recipe chooses")
+    parser.add_argument("--releases", type=int, default=3)
+    parser.add_argument("--way", nargs="+", default=WAYS, choices=WAYS)
     parser.add_argument("--folder", type=Path, help="where tables are kept; by default a temporary one")
     given = parser.parse_args(arguments)
     print(provenance(SEED))
     with tempfile.TemporaryDirectory() as temporary:
-        _all(given.folder or Path(temporary), given.rows, given.epsilon, given.plan)
+        run_all(given.folder or Path(temporary), given.rows, given.epsilon, given.releases, given.way)
 
 
-def _all(folder: Path, rows: int, epsilons: Sequence[float], plan: Path | None) -> None:
+def run_all(folder: Path, rows: int, epsilons: Sequence[float], releases: int, ways: Sequence[str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    real, delta = folder / f"colorado-{rows}.parquet", rows**-2
+    schema = msgspec.structs.replace(dpsyn.Schema.load(EXAMPLE / "schema.yaml"), expected_size=rows)
+    schema.save(folder / "schema.yaml")
+    real = folder / f"colorado-{rows}.parquet"
     if not real.exists():
-        simulated = run("simulate", SCHEMA, "--rows", rows, "--seed", SEED, "-o", real)
-        print(f"simulate: {_spent(simulated)}")
-    print(f"{'epsilon':>8} {'density':>8} {'range':>8} {'income':>8} {'mean':>8}  synthesize        evaluate")
-    scores: dict[str, Any] = {}
+        run("simulate", folder / "schema.yaml", "--rows", rows, "--seed", SEED, "-o", real)
+    print(f"{rows:,} rows, delta {rows**-2:.3g}, {releases} releases: points of a million, mean ± standard deviation")
+    print(f"{'epsilon':>7} {'':<11} {'density':>13} {'range':>13} {'income':>13} {'mean':>13}  a release")
+    scores: list[Scores] = []
     for epsilon in epsilons:
-        made, told = folder / f"synthetic-{epsilon:g}.parquet", folder / f"scores-{epsilon:g}.json"
-        options = () if plan is None else ("--plan", plan)
-        budget = ("--epsilon", epsilon, "--delta", f"{delta:.6g}")
-        spent = run("synthesize", real, "-s", SCHEMA, *budget, *options, "-o", made, "--seed", SEED, "--force")
-        judged = run("evaluate", real, made, "-s", SCHEMA, "--preset", "match3", *COLUMNS, "--json", told, "--force")
-        scores = json.loads(told.read_text())["contest"]
-        figures = [scores[name]["synthetic"] for name in ("density", "range_queries")]
-        figures += [scores["income"]["score"]["synthetic"], scores["mean"]["synthetic"]]
-        shown = " ".join(f"{figure / 1e6:8.4f}" for figure in figures)
-        print(f"{epsilon:8g} {shown}  {_spent(spent)}  {_spent(judged)}", flush=True)
-    for yardstick in ("floor", "independent"):
-        figures = [scores[name][yardstick] for name in ("density", "range_queries")]
-        figures += [scores["income"]["score"][yardstick], scores["mean"][yardstick]]
-        print(f"{yardstick[:8]:>8} " + " ".join(f"{figure / 1e6:8.4f}" for figure in figures))
+        for way in ways:
+            scores, spent = [], (0.0, 0.0)
+            for _ in range(releases):
+                spent = release(folder, real, epsilon, rows**-2, way)
+                scores.append(score(real, folder / "synthetic.parquet", schema))
+            cells = (_format_cell([each[name].synthetic for each in scores]) for name in scores[0])
+            print(f"{epsilon:7g} {way:<11} {' '.join(cells)}  {spent[0] / 60:.1f} min {spent[1]:,.0f} MB", flush=True)
+    for baseline in ("floor", "independent"):
+        cells = (_format_cell([getattr(each[name], baseline) for each in scores]) for name in scores[0])
+        print(f"{'':7} {baseline:<11} {' '.join(cells)}")
 
 
-def _spent(told: tuple[float, float]) -> str:
-    return f"{told[0] / 60:4.1f} min {told[1]:6,.0f} MB"
+def _format_cell(values: Sequence[float]) -> str:
+    spread = statistics.stdev(values) if len(values) > 1 else 0.0
+    return f"{statistics.mean(values) / 1e6:6.4f} ±{spread / 1e6:5.4f}"
+
+
+def release(folder: Path, real: Path, epsilon: float, delta: float, way: str) -> tuple[float, float]:
+    """Write synthetic rows; the seconds and the peak megabytes of the process."""
+    options = () if way == "automatic" else ("--plan", EXAMPLE / way)
+    budget = ("--epsilon", epsilon, "--delta", f"{delta:.6g}")
+    return run(
+        *("synthesize", real, "-s", folder / "schema.yaml", *budget, *options),
+        *("-o", folder / "synthetic.parquet", "--force"),
+    )
+
+
+def score(real: Path, synthetic: Path, schema: dpsyn.Schema) -> Scores:
+    """The three metrics of the third match and their mean, over several draws of triples and queries."""
+    sources = open_tables(real, synthetic, schema)
+    tables, codes = read_sources(sources, schema), load_max_codes(EXAMPLE / "specs.json", schema)
+    enumerations = read_enumerations(sources, schema, codes)
+    draws = [score_contest(tables, MATCH3, INCOME, enumerations=enumerations, seed=seed) for seed in range(DRAWS)]
+    return {
+        "density": Metric.mean([draw.density for draw in draws]),
+        "range": Metric.mean([draw.range_queries for draw in draws]),
+        "income": Metric.mean([_income(draw) for draw in draws]),
+        "mean": Metric.mean([draw.mean for draw in draws]),
+    }
+
+
+def _income(draw: ContestScore) -> Metric:
+    assert draw.income is not None
+    return draw.income.score
 
 
 def run(*words: object) -> tuple[float, float]:

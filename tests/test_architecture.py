@@ -65,7 +65,9 @@ MAP: dict[str, set[str]] = {
         *("schema", "accounting", "marginals", "encoding", "inference", "selection", "synopsis", "plan"),
         *("simulation", "recipes"),  # recipes run on simulated tables, in ``simulated_releases`` alone
     },
+    "contest": {"schema", "marginals", "encoding", "simulation", "evaluation", "synopsis"},
     "report": {
+        "contest",
         "forecasts",
         "evaluation",
         "accounting",
@@ -107,6 +109,7 @@ HOMES: dict[str, tuple[str, ...]] = {
             "constraints",
             "simulation",
             "forecasts",
+            "contest",
         )
     ),
     **dict.fromkeys(

@@ -65,6 +65,8 @@ def objects(folder: Path) -> dict[str, Any]:
     check = dpsyn.check_table(schema, rows)
     itemsets = dpsyn.frequent_itemsets(baskets, ["a", "b", "c"], 10.0, top=3)
     forecast = dpsyn.forecast(schema, 1.0, rows=20, recipe="independent")
+    contest = dpsyn.make_contest(schema, folder / "contest", rows=50, epsilons=(1.0,), seed=1)
+    ranking = dpsyn.score_submissions(folder / "contest", {"mine": {1.0: rows}}, draws=1)
     known: list[Any] = [
         schema,
         forecast,
@@ -88,6 +90,10 @@ def objects(folder: Path) -> dict[str, Any]:
         check.attributes[0],
         dpsyn.evaluate(rows, rows, schema),
         dpsyn.IncomeColumns(region="region", sex="sex", income="income"),
+        contest,
+        ranking,
+        ranking.submissions[0],
+        ranking.submissions[0].tables[0],
         itemsets,
         itemsets.itemsets[0],
         dpsyn.AssociationRule(("a",), ("b",), 1.0, 0.5, 0.1, 1.0),

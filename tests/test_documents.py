@@ -6,6 +6,7 @@ import ast
 import doctest
 import importlib
 import inspect
+import json
 import re
 import shlex
 import subprocess
@@ -100,6 +101,26 @@ def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
             code = run(command[1:])
 
             assert (code, find_messages(capfd.readouterr().err)) == (0, []), f"{page}: {command}"
+
+
+@pytest.mark.check
+def test_the_commands_of_the_contest_run_at_small_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the example: with 300 rows and one ε, in a folder where ``examples`` is."""
+    monkeypatch.chdir(tmp_path)
+    Path("examples").symlink_to(ROOT / "examples")
+    commands = find_commands((ROOT / "examples" / "contest" / "README.md").read_text("utf-8"))
+    smaller = {"20000": "300", "0.3,1,8": "2"}
+    for command in commands:
+        words = [smaller.get(word, word) for word in command]
+        if words[0] == "dpsyn":
+            assert run(words[1:]) == 0, command
+        else:
+            subprocess.run([sys.executable, *words[1:]], check=True)
+
+    ranking = json.loads(Path("ranking.json").read_text("utf-8"))
+    assert len(commands) == 3
+    assert {entry["name"] for entry in ranking["submissions"]} == {"automatic", "privsyn", "independent"}
+    assert all(table["certified"] for entry in ranking["submissions"] for table in entry["tables"])
 
 
 def find_messages(stderr: str) -> list[str]:

@@ -49,6 +49,12 @@ if TYPE_CHECKING:
     from dpsyn.accounting import compare_noise_mechanisms as compare_noise_mechanisms
     from dpsyn.accounting import laplace_gaussian_crossover as laplace_gaussian_crossover
     from dpsyn.accounting import max_marginals as max_marginals
+    from dpsyn.contest import Contest as Contest
+    from dpsyn.contest import ContestRanking as ContestRanking
+    from dpsyn.contest import SubmissionScore as SubmissionScore
+    from dpsyn.contest import SubmissionScores as SubmissionScores
+    from dpsyn.contest import make_contest as make_contest
+    from dpsyn.contest import score_submissions as score_submissions
     from dpsyn.diagnose import PRIVATE_NOTICE as PRIVATE_NOTICE
     from dpsyn.diagnose import AttributeCheck as AttributeCheck
     from dpsyn.diagnose import SchemaCheck as SchemaCheck
@@ -142,6 +148,14 @@ _EXPORTS = {
         "compare_noise_mechanisms",
         "laplace_gaussian_crossover",
         "max_marginals",
+    ),
+    "dpsyn.contest": (
+        "Contest",
+        "ContestRanking",
+        "SubmissionScore",
+        "SubmissionScores",
+        "make_contest",
+        "score_submissions",
     ),
     "dpsyn.diagnose": (
         "PRIVATE_NOTICE",
@@ -262,6 +276,8 @@ __all__ = [
     "Categorical",
     "Certificate",
     "ConstantDecay",
+    "Contest",
+    "ContestRanking",
     "CoveringViews",
     "DPSyn",
     "DPSynError",
@@ -320,6 +336,8 @@ __all__ = [
     "SourceError",
     "SquareRootDecay",
     "StepDecay",
+    "SubmissionScore",
+    "SubmissionScores",
     "Synopsis",
     "SynopsisError",
     "Synthesizer",
@@ -340,12 +358,14 @@ __all__ = [
     "import_schema",
     "laplace_gaussian_crossover",
     "list_options",
+    "make_contest",
     "max_marginals",
     "measure",
     "parse_conditions",
     "publishable_report",
     "read_ledger_checkpoint",
     "read_table",
+    "score_submissions",
     "write_table",
 ]
 

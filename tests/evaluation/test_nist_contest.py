@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 
 from dpsyn.errors import UserError
+from dpsyn.evaluation.enumerations import read_enumerations
 from dpsyn.evaluation.nist_contest import (
     MATCH3,
     PAPER,
@@ -17,8 +19,10 @@ from dpsyn.evaluation.nist_contest import (
     find_preset,
     score_contest,
 )
+from dpsyn.evaluation.reader import open_tables, read_sources
+from dpsyn.evaluation.results import ContestScore
 from dpsyn.schema import Boolean, Categorical, Integer, Schema
-from tests.evaluation.small_tables import tables_from_rows
+from tests.evaluation.small_tables import table_of
 
 SCHEMA = Schema(
     attributes=(
@@ -33,22 +37,26 @@ REAL = [("AB"[n % 2], "12"[n % 3 == 0], 100 * (n % 2) + n, n % 5 == 0) for n in 
 OTHER = [(city, sex, wage // 2, last or wage < 90) for city, sex, wage, last in REAL]
 
 
+def score(synthetic: Any, preset: Preset, income: IncomeColumns | None = None, seed: int = 0) -> ContestScore:
+    sources = open_tables(table_of(SCHEMA, REAL), table_of(SCHEMA, synthetic), SCHEMA)
+    enumerations = read_enumerations(sources, SCHEMA, {}, seed=seed) if preset.enumerations else None
+    return score_contest(read_sources(sources, SCHEMA), preset, income, enumerations=enumerations, seed=seed)
+
+
 def test_presets_have_the_official_parameters() -> None:
     assert dataclasses.asdict(PAPER) == {
         "name": "paper",
         "triples": 300,
-        "last_column": True,
         "queries": 300,
         "chance": 0.33,
-        "categories": "subset",
+        "enumerations": False,
     }
     assert dataclasses.asdict(MATCH3) == {
         "name": "match3",
         "triples": 100,
-        "last_column": False,
         "queries": 300,
         "chance": 0.10,
-        "categories": "until a repeat",
+        "enumerations": True,
     }
     assert [find_preset(name) for name in PRESETS] == [PAPER, MATCH3]
 
@@ -60,18 +68,16 @@ def test_an_unknown_preset_is_refused_with_a_list_of_presets() -> None:
 
 @pytest.mark.parametrize("preset", [PAPER, MATCH3])
 def test_identical_tables_score_a_million(preset: Preset) -> None:
-    score = score_contest(tables_from_rows(SCHEMA, REAL, REAL[::-1]), preset, INCOME)
+    perfect = score(REAL[::-1], preset, INCOME)
 
-    assert score.density.synthetic == score.range_queries.synthetic == score.mean.synthetic == 1_000_000
-    assert score.income is not None
-    assert score.income.score.synthetic == 1_000_000
+    assert perfect.density.synthetic == perfect.range_queries.synthetic == perfect.mean.synthetic == 1_000_000
+    assert perfect.income is not None
+    assert perfect.income.score.synthetic == 1_000_000
 
 
 @pytest.mark.parametrize("preset", [PAPER, MATCH3])
 def test_the_mean_is_that_of_the_metrics(preset: Preset) -> None:
-    comparison = tables_from_rows(SCHEMA, REAL, OTHER)
-
-    three, two = score_contest(comparison, preset, INCOME), score_contest(comparison, preset)
+    three, two = score(OTHER, preset, INCOME), score(OTHER, preset)
 
     assert three.income is not None
     assert three.density == two.density
@@ -86,22 +92,20 @@ def test_the_mean_is_that_of_the_metrics(preset: Preset) -> None:
 def test_the_match_ignores_the_density_of_the_last_column() -> None:
     other = [(*row[:3], not row[3]) for row in REAL]
 
-    paper, match = (score_contest(tables_from_rows(SCHEMA, REAL, other), preset) for preset in (PAPER, MATCH3))
+    paper, match = (score(other, preset) for preset in (PAPER, MATCH3))
 
     assert paper.density.synthetic < match.density.synthetic == 1_000_000
-    assert (paper.triples, match.triples) == (4, 1)
+    assert (paper.triples, match.triples) == (4, 100)
 
 
 def test_the_seed_decides_the_queries() -> None:
-    comparison = tables_from_rows(SCHEMA, REAL, OTHER)
-
-    scores = [score_contest(comparison, PAPER, seed=seed).range_queries.synthetic for seed in (0, 0, 1)]
+    scores = [score(OTHER, PAPER, seed=seed).range_queries.synthetic for seed in (0, 0, 1)]
 
     assert scores[0] == scores[1] != scores[2]
 
 
 def test_several_files_score_the_mean_of_all_metrics() -> None:
-    good, bad = (score_contest(tables_from_rows(SCHEMA, REAL, table), PAPER, INCOME) for table in (REAL, OTHER))
+    good, bad = (score(table, PAPER, INCOME) for table in (REAL, OTHER))
 
     combined = combine_scores([good, bad])
 
@@ -111,9 +115,8 @@ def test_several_files_score_the_mean_of_all_metrics() -> None:
 
 
 def test_scores_with_different_parameters_are_not_combined() -> None:
-    comparison = tables_from_rows(SCHEMA, REAL, OTHER)
     paper, match, richer = (
-        score_contest(comparison, preset, income) for preset, income in ((PAPER, None), (MATCH3, None), (PAPER, INCOME))
+        score(OTHER, preset, income) for preset, income in ((PAPER, None), (MATCH3, None), (PAPER, INCOME))
     )
 
     for other in (match, richer):

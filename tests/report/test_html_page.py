@@ -236,7 +236,7 @@ def test_any_data_stays_in_its_element(data: Any) -> None:
 
 def test_a_script_cannot_end_its_element() -> None:
     assert escape_script("a='</script>';b='<!--';c=1<2") == r"a='\x3C/script>';b='\x3C!--';c=1<2"
-    assert not re.search(r"</script|<!--", html_page._read_asset("page.js"), re.IGNORECASE)
+    assert not re.search(r"</script|<!--", html_page.read_asset("page.js"), re.IGNORECASE)
 
 
 def test_only_the_scripts_of_the_page_may_run(private: str) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from dpsyn.demo import people_schema
@@ -29,6 +30,23 @@ derive:
   group: {from: age, mapping: {0..17: minor}, otherwise: adult}
 """
 )
+
+
+def test_a_seed_of_rows_changes_the_rows_and_not_the_distribution() -> None:
+    """The distributions of two samples of one process differ by sampling error, those of two processes by far more."""
+    one, same, other = (
+        simulate(WORKERS, 4_000, seed, row_seed=row_seed).table() for seed, row_seed in ((1, 5), (1, 6), (2, 5))
+    )
+
+    assert one != same
+    assert one == simulate(WORKERS, 4_000, 1, row_seed=5).table()
+    assert simulate(WORKERS, 50, 1, row_seed=1).table() == simulate(WORKERS, 50, 1).table()
+    shares = [
+        np.array([pc.sum(pc.equal(table.column("region"), region)).as_py() for region in ("north", "south", "west")])
+        for table in (one, same, other)
+    ]
+    sampling = 4.5 * np.sqrt(2 * 4_000 * 0.25)  # of a difference of two counts; beyond it once in 150 000 times
+    assert np.abs(shares[0] - shares[1]).max() < sampling < np.abs(shares[0] - shares[2]).max()
 
 
 def test_the_same_seed_makes_the_same_table_and_another_seed_another() -> None:

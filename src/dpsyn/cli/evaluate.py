@@ -28,6 +28,7 @@ _REAL_TABLE_OPTIONS = {
     "preset": "--preset",
     "target": "--target",
     "nist_income": "--nist-income",
+    "max_codes": "--nist-specs",
     "seed": "--seed",
     "query": "--query",
 }
@@ -61,7 +62,15 @@ _INCOME_EXAMPLE = "region=district,sex=sex,income=wage"
     default=PRESET_NAMES[0],
     show_default=True,
     type=click.Choice(PRESET_NAMES),
-    help="Parameters of the NIST metrics: those of the paper, or of the contest's third match.",
+    help="The NIST metrics as the paper describes them, or as the scorer of the contest's third match computed them: "
+    "all columns are codes, derived ones and numbers too.",
+)
+@click.option(
+    "--nist-specs",
+    "max_codes",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="For match3: the contest's JSON file with the largest code of columns, maxval; by default that in the schema.",
 )
 @click.option("--target", metavar="COLUMN", help="Also train classifiers that predict it; needs the extra dpsyn[ml].")
 @click.option(
@@ -107,7 +116,7 @@ def command(
       dpsyn evaluate people.csv synthetic.csv -s schema.yaml --nist-income region=district,sex=sex,income=income
       dpsyn evaluate --against-release s.dpsyn synthetic.csv --html publishable.html
     """
-    inputs = (*tables, *filter(None, (schema, release, certificate)))
+    inputs = (*tables, *filter(None, (schema, release, certificate, options["max_codes"])))
     _refuse_targets({"--html": page, "--json": json_file}, force, inputs)
     if release is not None:
         _refuse_options_of_the_real_table()

@@ -31,6 +31,7 @@ COMMANDS = {
     "inspect": ("dpsyn.cli.inspect", "Show what a synopsis holds, and what each number cost."),
     "evaluate": ("dpsyn.cli.evaluate", "Compare a synthetic table with the real one (private) or with the release."),
     "simulate": ("dpsyn.cli.simulate", "Make an artificial table for a schema."),
+    "contest": ("dpsyn.cli.contest", "A contest on generated data: make the tables, score the submissions."),
     "explore": ("dpsyn.cli.explore", "Take a first look under a budget: which attributes depend on each other."),
     "plan": ("dpsyn.cli.plan", "Write down what you know about a table: draft, check, predict."),
     "itemsets": ("dpsyn.cli.itemsets", "List the most frequent itemsets of a file of baskets."),

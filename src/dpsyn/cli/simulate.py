@@ -23,18 +23,29 @@ if TYPE_CHECKING:
 @common_options(
     "rows",
     "seed",
+    rows={"help": "Number of rows; by default the expected size in the schema."},
+    seed={"help": "The same seed makes the same table."},
+)
+@click.option(
+    "--row-seed",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="A seed for the rows alone: other rows of the distribution that --seed selects.",
+)
+@common_options(
     "output",
     "force",
     "quiet",
-    rows={"help": "Number of rows; by default the expected size in the schema."},
-    seed={"help": "The same seed makes the same table."},
     output={"help": "Where to write: .csv, .csv.gz, .parquet, .arrow; - for standard output."},
 )
-def command(schema: Path, rows: int | None, seed: int | None, target: str, force: bool, quiet: bool) -> None:
+def command(
+    schema: Path, rows: int | None, seed: int | None, row_seed: int | None, target: str, force: bool, quiet: bool
+) -> None:
     """Make an artificial table that fits a schema, for contests, tests and benchmarks.
 
     \b
       dpsyn simulate schema.yaml --rows 100000 --seed 7 -o table.csv
+      dpsyn simulate schema.yaml --rows 100000 --seed 7 --row-seed 8 -o more.csv
       dpsyn simulate schema.yaml --rows 1000000 -o table.parquet
 
     The joint distribution is random but realistic: skewed values, spikes, heaping on round numbers, columns that are
@@ -53,12 +64,13 @@ def command(schema: Path, rows: int | None, seed: int | None, target: str, force
     if rows is None:
         raise click.UsageError("the schema has no expected_size; give the number of rows with --rows N")
     seed = secrets.randbelow(2**32) if seed is None else seed
-    table = simulate(public, rows, seed)
+    table = simulate(public, rows, seed, row_seed=row_seed)
     with output.show_status("Making rows", quiet):
         dpsyn.write_table(table.batches(), target, synthetic=True)
     if quiet or target == "-":
         return
-    output.print_line(f"Wrote {target}: {format_count(rows, 'artificial row')}, seed {seed}.")
+    rows_of = "" if row_seed is None else f", row seed {row_seed}"
+    output.print_line(f"Wrote {target}: {format_count(rows, 'artificial row')}, seed {seed}{rows_of}.")
     if rows:
         for line in _strength_lines(table.strength()):
             output.print_line(line)

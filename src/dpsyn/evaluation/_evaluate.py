@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from dpsyn.errors import UserError, quote_argument
 from dpsyn.evaluation.classifier import require_scikit_learn, score_classifier
+from dpsyn.evaluation.enumerations import load_max_codes, read_enumerations
 from dpsyn.evaluation.marginal_scores import (
     compare_attributes,
     compare_pairs,
@@ -14,7 +16,7 @@ from dpsyn.evaluation.marginal_scores import (
     tabulate_worst_pairs,
 )
 from dpsyn.evaluation.nist_contest import PAPER, IncomeColumns, find_preset, score_contest
-from dpsyn.evaluation.reader import read_tables
+from dpsyn.evaluation.reader import open_tables, read_sources
 from dpsyn.evaluation.results import Distances, Evaluation, IdenticalRows
 from dpsyn.evaluation.tables import EvaluationTables, find_shared_rows, make_generator
 from dpsyn.marginals import Metric
@@ -30,6 +32,7 @@ def evaluate(
     preset: str = PAPER.name,
     target: str | None = None,
     income_columns: IncomeColumns | None = None,
+    max_codes: Mapping[str, int] | str | Path | None = None,
     seed: int = 0,
     query: str | None = None,
     progress: Progress = ignore_progress,
@@ -47,10 +50,14 @@ def evaluate(
         real: a path, a pandas or polars frame, an Arrow table, or a DuckDB relation.
         synthetic: likewise.
         schema: what is public about the real table, or the path of its file.
-        preset: the parameters of the metrics of the NIST contest: ``paper`` or ``match3``.
+        preset: the metrics of the NIST contest as the ``paper`` describes them, or as the official scorer of its third
+            match computed them (``match3``): every column is an enumeration of codes, derived ones included.
         target: a column that a classifier predicts; needs scikit-learn.
         income_columns: the columns of the contest's third metric, the Gini index and gender gap of regions; without
             them it is left out.
+        max_codes: for ``match3``, the largest code of columns of whole numbers, or the path of the contest's file that
+            states them; by default their largest value in the schema. The sets of its queries are sampled from 0 to
+            this code.
         seed: the seed of all random choices: triples of attributes, range queries, and the rows of the baselines.
         query: a SELECT on ``real``, or the name of a table, if it is a database; or a SELECT on files, called ``data``.
         progress: is called with each phase.
@@ -62,12 +69,18 @@ def evaluate(
     schema = Schema.coerce(schema)
     _require_seed(seed)
     _require_columns(schema, target, *(income_columns.names if income_columns else ()))
+    if max_codes is not None and not contest_preset.enumerations:
+        raise UserError(f"the largest codes of columns are for preset match3; preset {preset} does not use them")
+    largest = load_max_codes(max_codes, schema)
     if target is not None:
         require_scikit_learn()
     progress("reading both tables", 0.0)
-    tables = read_tables(real, synthetic, schema, seed=seed, query=query)
+    sources = open_tables(real, synthetic, schema, query=query, reread=contest_preset.enumerations)
+    tables = read_sources(sources, schema, seed=seed)
     progress("computing the NIST scores", 0.0)
-    contest = score_contest(tables, contest_preset, income_columns, seed=seed)
+    enumerations = read_enumerations(sources, schema, largest, seed=seed) if contest_preset.enumerations else None
+    contest = score_contest(tables, contest_preset, income_columns, enumerations=enumerations, seed=seed)
+    del enumerations  # as large as the tables
     classifier = None
     if target is not None:
         progress("training classifiers", 0.0)

@@ -11,13 +11,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.errors import UserError, quote_argument
+from dpsyn.errors import InternalError, UserError, quote_argument
 from dpsyn.evaluation import kernels
+from dpsyn.evaluation.enumerations import Enumerations, sample_code_set
 from dpsyn.evaluation.marginal_distances import total_variation_distances
 from dpsyn.evaluation.marginal_scores import sample_triples
 from dpsyn.evaluation.results import ContestScore, IncomeScore, RegionScore
@@ -28,15 +29,31 @@ from dpsyn.sources import map_in_threads
 
 
 def score_contest(
-    tables: EvaluationTables, preset: Preset, income_columns: IncomeColumns | None = None, *, seed: int = 0
+    tables: EvaluationTables,
+    preset: Preset,
+    income_columns: IncomeColumns | None = None,
+    *,
+    enumerations: Enumerations | None = None,
+    seed: int = 0,
 ) -> ContestScore:
-    """Compute the contest's metrics with the parameters of a preset, and their mean."""
-    triples = sample_density_triples(tables, preset, make_generator(seed, "density"))
-    queries = sample_range_queries(tables, preset, make_generator(seed, "range queries"))
-    density, ranges = score_density(tables, triples), score_range_queries(tables, queries)
+    """Compute the contest's metrics with the parameters of a preset, and their mean.
+
+    A preset of enumerations needs the tables as ``enumerations``.
+    """
+    if preset.enumerations != (enumerations is not None):
+        raise InternalError(f"preset {preset.name}: tables are read as enumerations if the preset compares these")
+    compared = tables if enumerations is None else enumerations.tables
+    triples = sample_density_triples(len(compared.domains), preset, make_generator(seed, "density"))
+    rng = make_generator(seed, "range queries")
+    if enumerations is None:
+        density, queries = score_density(tables.buckets(), triples), sample_range_queries(tables, preset, rng)
+    else:
+        density, queries = score_density(compared.exact, triples), sample_set_queries(enumerations, preset, rng)
+    ranges = score_range_queries(compared.exact, queries)
     income = None if income_columns is None else score_income(tables, income_columns)
     return ContestScore(
         preset=preset.name,
+        columns=len(compared.domains),
         density=density,
         triples=len(triples),
         range_queries=ranges,
@@ -61,9 +78,6 @@ def combine_scores(scores: Sequence[ContestScore]) -> Metric:
 # ── presets: two sets of parameters ──────────────────────────────────────────────────────────────────────────
 
 
-CategoryChoice = Literal["subset", "until a repeat"]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
     """Parameters of the contest's metrics.
@@ -71,26 +85,26 @@ class Preset:
     Attributes:
         name: the name of the preset.
         triples: how many random triples of columns are compared.
-        last_column: whether triples may contain the last column.
         queries: the largest number of random range queries; each is built around a different row of the real table.
         chance: the probability that a column has a condition.
-        categories: which categories a condition accepts besides that of the row: a random subset of random size, or
-            random codes until one repeats.
+        enumerations: whether every column is an enumeration of codes, as in the third match: numbers and derived
+            columns too. Then triples are compared in exact codes and may repeat, the last column is in none of them,
+            and a condition is a set of random codes. Otherwise triples differ and are compared in buckets, and a
+            condition is a random subset of random size of a list, or a range of a number.
     """
 
     name: str
     triples: int
-    last_column: bool
     queries: int
     chance: float
-    categories: CategoryChoice
+    enumerations: bool
 
 
-PAPER = Preset(name="paper", triples=300, last_column=True, queries=300, chance=0.33, categories="subset")
+PAPER = Preset(name="paper", triples=300, queries=300, chance=0.33, enumerations=False)
 """As *DPSyn: Experiences in the NIST Differential Privacy Data Synthesis Challenges* describes the metrics."""
 
-MATCH3 = Preset(name="match3", triples=100, last_column=False, queries=300, chance=0.10, categories="until a repeat")
-"""As the scorer of the third match computed them."""
+MATCH3 = Preset(name="match3", triples=100, queries=300, chance=0.10, enumerations=True)
+"""As the official scorer of the third match computed them."""
 
 PRESETS = {preset.name: preset for preset in (PAPER, MATCH3)}
 
@@ -109,12 +123,13 @@ MAX_CONTEST_SCORE = 1_000_000
 """The score of a perfect table in each of the contest's metrics."""
 
 
-def score_density(tables: EvaluationTables, triples: Sequence[tuple[int, ...]]) -> Metric:
+def score_density(view: CodedTables, triples: Sequence[tuple[int, ...]]) -> Metric:
     """10⁶·(1 − mean L1/2): one minus the mean total variation distance of the triples' densities.
 
-    Numbers and dates are divided into 100 buckets between the schema's bounds; empty cells have a separate bucket.
+    The paper divides numbers and dates into 100 buckets between the schema's bounds, with a separate bucket for empty
+    cells. The third match compared exact codes.
     """
-    mean = Metric.mean(total_variation_distances(tables.buckets(), triples))
+    mean = Metric.mean(total_variation_distances(view, triples))
     return Metric(
         synthetic=MAX_CONTEST_SCORE * (1 - mean.synthetic),
         floor=MAX_CONTEST_SCORE * (1 - mean.floor),
@@ -122,10 +137,12 @@ def score_density(tables: EvaluationTables, triples: Sequence[tuple[int, ...]]) 
     )
 
 
-def sample_density_triples(tables: EvaluationTables, preset: Preset, rng: np.random.Generator) -> list[tuple[int, ...]]:
-    """The triples of a preset. An only column is used even if the preset leaves out the last column."""
-    columns = len(tables.domains)
-    return sample_triples(columns if preset.last_column else max(1, columns - 1), preset.triples, rng)
+def sample_density_triples(columns: int, preset: Preset, rng: np.random.Generator) -> list[tuple[int, ...]]:
+    """The triples of a preset; with fewer than three columns to choose from, the one set of all of them."""
+    if not preset.enumerations:
+        return sample_triples(columns, preset.triples, rng)
+    columns = max(1, columns - 1)  # an only column is compared all the same
+    return [tuple(rng.choice(columns, min(3, columns), replace=False).tolist()) for _ in range(preset.triples)]
 
 
 # ── second metric: answers to random range queries ───────────────────────────────────────────────────────────
@@ -159,10 +176,10 @@ RangeQuery = tuple[RangeCondition, ...]
 """Conditions that a row must satisfy together."""
 
 
-def score_range_queries(tables: EvaluationTables, queries: Sequence[RangeQuery]) -> Metric:
+def score_range_queries(view: CodedTables, queries: Sequence[RangeQuery]) -> Metric:
     """10⁶·max(0, 1 − RMS(ln max(f, 10⁻⁶) − ln f_real)/ln 1000), where f is the share of rows that satisfy a query."""
-    ordered = _sort_conditions(tables.exact, queries)
-    answers = np.array(list(map_in_threads(lambda query: _matching_shares(tables.exact, query), ordered)))
+    ordered = _sort_conditions(view, queries)
+    answers = np.array(list(map_in_threads(lambda query: _matching_shares(view, query), ordered)))
     errors = np.log(np.maximum(answers[:, 1:], MIN_ANSWER)) - np.log(answers[:, :1])
     scores = MAX_CONTEST_SCORE * np.maximum(0.0, 1 - np.sqrt(np.mean(errors**2, axis=0)) / MAX_LOG_ERROR)
     synthetic, floor, independent = scores.tolist()
@@ -187,6 +204,8 @@ def _matching_shares(view: CodedTables, query: RangeQuery) -> list[float]:
 
 
 def _count_matches(columns: CodeColumns, query: RangeQuery) -> int:
+    if not query:
+        return int(columns.shape[1])
     masks = [np.zeros(0, np.bool_) if condition.code_mask is None else condition.code_mask for condition in query]
     ends = np.cumsum([0, *map(len, masks)])
     offsets = [-1 if condition.code_mask is None else end for condition, end in zip(query, ends[:-1], strict=True)]
@@ -195,28 +214,24 @@ def _count_matches(columns: CodeColumns, query: RangeQuery) -> int:
 
 
 def sample_range_queries(tables: EvaluationTables, preset: Preset, rng: np.random.Generator) -> list[RangeQuery]:
-    """Sample queries, each around a different row of the real table, which satisfies it: no real answer is 0.
+    """Sample the paper's queries, each around a different row of the real table, which satisfies it: no answer is 0.
 
     A column has a condition with the preset's probability. The columns are sampled again until at least one has a
     condition.
     """
     real = tables.exact.tables[0]
     bases = rng.choice(real.shape[1], min(preset.queries, real.shape[1]), replace=False)
-    return [_sample_query(tables.domains, real[:, base].tolist(), preset, rng) for base in bases]
+    return [_sample_query(tables.domains, real[:, base].tolist(), preset.chance, rng) for base in bases]
 
 
-def _sample_query(
-    domains: Sequence[Domain], row: Sequence[int], preset: Preset, rng: np.random.Generator
-) -> RangeQuery:
+def _sample_query(domains: Sequence[Domain], row: Sequence[int], chance: float, rng: np.random.Generator) -> RangeQuery:
     axes = np.zeros(0, np.int64)
     while not len(axes):
-        axes = np.flatnonzero(rng.random(len(domains)) < preset.chance)
-    return tuple(_sample_condition(axis, domains[axis], row[axis], preset.categories, rng) for axis in axes.tolist())
+        axes = np.flatnonzero(rng.random(len(domains)) < chance)
+    return tuple(_sample_condition(axis, domains[axis], row[axis], rng) for axis in axes.tolist())
 
 
-def _sample_condition(
-    axis: int, domain: Domain, code: int, categories: CategoryChoice, rng: np.random.Generator
-) -> RangeCondition:
+def _sample_condition(axis: int, domain: Domain, code: int, rng: np.random.Generator) -> RangeCondition:
     """A condition that a code satisfies. If the code means missing, the condition accepts only missing."""
     if code == domain.missing:
         return RangeCondition(axis, code, code)
@@ -226,19 +241,38 @@ def _sample_condition(
         after = np.searchsorted(domain.steps, domain.steps[code] + reach, side="right")
         return RangeCondition(axis, int(low), int(after) - 1)
     accepted = np.zeros(domain.size, np.bool_)
-    accepted[[code, *_sample_other_categories(domain.missing, code, categories, rng)]] = True
-    return RangeCondition(axis, 0, domain.size - 1, accepted)
+    accepted[[code, *_sample_other_categories(domain.missing, code, rng)]] = True
+    return set_condition(axis, accepted)
 
 
-def _sample_other_categories(size: int, code: int, categories: CategoryChoice, rng: np.random.Generator) -> list[int]:
+def _sample_other_categories(size: int, code: int, rng: np.random.Generator) -> list[int]:
     """Codes that a condition accepts besides ``code``, out of ``size`` codes that do not mean missing."""
-    if categories == "subset":
-        others = rng.choice(size - 1, rng.integers(0, size), replace=False) if size > 1 else np.zeros(0, np.int64)
-        return [int(other) for other in others + (others >= code)]
-    accepted = {code}
-    while (another := int(rng.integers(size))) not in accepted:
-        accepted.add(another)
-    return sorted(accepted - {code})
+    others = rng.choice(size - 1, rng.integers(0, size), replace=False) if size > 1 else np.zeros(0, np.int64)
+    return [int(other) for other in others + (others >= code)]
+
+
+def sample_set_queries(enumerations: Enumerations, preset: Preset, rng: np.random.Generator) -> list[RangeQuery]:
+    """Sample the queries of the third match, each around a row of the real table that satisfies it.
+
+    Rows are sampled with replacement, and each makes one query. A column has a condition with the preset's probability;
+    a query without any is satisfied by all rows.
+    """
+    tables = enumerations.tables
+    real = tables.exact.tables[0]
+    return [
+        tuple(
+            set_condition(
+                axis, sample_code_set(tables.domains[axis], real[axis, base], enumerations.code_counts[axis], rng)
+            )
+            for axis in np.flatnonzero(rng.random(len(tables.domains)) < preset.chance).tolist()
+        )
+        for base in np.unique(rng.integers(0, real.shape[1], preset.queries)).tolist()
+    ]
+
+
+def set_condition(axis: int, code_mask: NDArray[np.bool_]) -> RangeCondition:
+    """The condition that a code is in a set."""
+    return RangeCondition(axis, 0, len(code_mask) - 1, code_mask)
 
 
 # ── third metric: Gini index and gender gap of incomes by region ─────────────────────────────────────────────

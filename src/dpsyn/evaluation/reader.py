@@ -44,9 +44,30 @@ ColumnCodes = list[NDArray[Any]]
 """For each attribute the code of every row: the cell of a listed value, the lattice step of a number or date."""
 
 
+TableSources = tuple[Source, Source]
+"""The real table and the synthetic one."""
+
+
+def open_tables(
+    real: Any, synthetic: Any, schema: Schema, *, query: str | None = None, reread: bool = False
+) -> TableSources:
+    """Open two tables that fit a schema, such that they can be read more than once if that is needed.
+
+    Privacy: a source returns rows.
+    """
+    reread = reread or bool(schema.open_attributes)
+    first, second = open_source(real, query=query), open_source(synthetic)
+    return _prepare_source(first, schema, reread), _prepare_source(second, schema, reread)
+
+
 def read_tables(
     real: Any, synthetic: Any, schema: Schema, *, seed: int = 0, query: str | None = None
 ) -> EvaluationTables:
+    """Open two tables and read them with a schema; see ``read_sources``."""
+    return read_sources(open_tables(real, synthetic, schema, query=query), schema, seed=seed)
+
+
+def read_sources(sources: TableSources, schema: Schema, *, seed: int = 0) -> EvaluationTables:
     """Read two tables with a schema and make the baselines.
 
     The compared attributes are those that a release measures: not identifiers, and not derived attributes. An open
@@ -56,7 +77,6 @@ def read_tables(
     Privacy: reads the real rows without protection and charges nothing. What is computed from the result is private.
     """
     schema = msgspec.structs.replace(schema, privacy_unit=None)  # a synthetic table has no persons
-    sources = [_prepare_source(open_source(real, query=query), schema), _prepare_source(open_source(synthetic), schema)]
     codec = Codec(_add_seen_values(schema, sources))
     cells, outside = zip(*(_read_source(source, codec) for source in sources), strict=True)
     domains = tuple(
@@ -72,13 +92,14 @@ def read_tables(
     return EvaluationTables(sources[0].label, sources[1].label, domains, view, tuple(zip(*outside, strict=True)))
 
 
-def _prepare_source(source: Source, schema: Schema) -> Source:
-    """A source that fits the schema and, if the values of open attributes must be listed first, can be read twice."""
-    check_structure(schema, source.schema, source.label)
-    if source.rereadable or not schema.open_attributes:
+def _prepare_source(source: Source, schema: Schema, reread: bool) -> Source:
+    """A source that fits the schema; held in memory if it must be read several times and cannot be."""
+    check_structure(msgspec.structs.replace(schema, privacy_unit=None), source.schema, source.label)
+    if source.rereadable or not reread:
         return source
-    batches = list(source.batches(schema.columns))
-    in_memory = open_source(pa.Table.from_batches(batches, source.schema.empty_table().select(schema.columns).schema))
+    names = [name for name in schema.names if name in source.schema.names]
+    batches = list(source.batches(names))
+    in_memory = open_source(pa.Table.from_batches(batches, source.schema.empty_table().select(names).schema))
     in_memory.label = source.label
     return in_memory
 

@@ -92,6 +92,7 @@ class ContestScore:
 
     Attributes:
         preset: the name of the parameters.
+        columns: how many columns were compared; those of ``match3`` include derived ones.
         density: how close the densities of random triples of columns are.
         triples: how many triples.
         range_queries: how close the answers to random range queries are.
@@ -101,6 +102,7 @@ class ContestScore:
     """
 
     preset: str
+    columns: int
     density: Metric
     triples: int
     range_queries: Metric

@@ -186,8 +186,8 @@ SortKeys = NDArray[np.uint64]
 
 
 def sort_rows(columns: CodeColumns, sizes: Sequence[int]) -> CodeColumns:
-    """The same rows, sorted: a random sample of them then does not depend on the order of a file."""
-    return np.ascontiguousarray(columns[:, np.lexsort(_sort_keys(columns, sizes))])
+    """The same rows, sorted by their codes: a random sample of them then does not depend on the order of a file."""
+    return np.ascontiguousarray(columns[:, np.lexsort(_sort_keys(columns, sizes)[::-1])])
 
 
 def find_shared_rows(first: CodeColumns, second: CodeColumns, sizes: Sequence[int]) -> NDArray[np.bool_]:

@@ -33,7 +33,7 @@ _HEAT_STEPS = 9
 def render_page(content: PageContent) -> str:
     """The whole page."""
     ordered = sorted(content.comparison.attributes, key=lambda attribute: -attribute.distance.excess)
-    library, code, style = escape_script(charts.vega_javascript()), _read_asset("page.js"), _read_asset("page.css")
+    library, code, style = escape_script(charts.vega_javascript()), read_asset("page.js"), read_asset("page.css")
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -67,7 +67,7 @@ def render_page(content: PageContent) -> str:
 """
 
 
-def _read_asset(name: str) -> str:
+def read_asset(name: str) -> str:
     """A file in this folder."""
     return Path(__file__).with_name(name).read_text("utf-8")
 
@@ -184,15 +184,16 @@ def _render_list(entries: Sequence[str]) -> str:
 
 def _render_spending(spending: SpendingTable) -> str:
     summary = f"What the budget was spent on, by measurement ({len(spending.rows):,})"
-    return f"<details><summary>{summary}</summary>{_render_table(spending.headings, spending.rows)}</details>"
+    return f"<details><summary>{summary}</summary>{render_table(spending.headings, spending.rows)}</details>"
 
 
-def _render_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table whose columns after the first are numbers."""
-    head = "".join(f"<th{_number_class(index > 0)}>{escape_text(title)}</th>" for index, title in enumerate(headings))
+def render_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, text_columns: int = 1) -> str:
+    """A table whose columns after the first, or the first few, are numbers."""
+    numbers = [_number_class(index >= text_columns) for index in range(len(headings))]
+    head = "".join(f"<th{number}>{escape_text(title)}</th>" for number, title in zip(numbers, headings, strict=True))
     body = "".join(
         "<tr>"
-        + "".join(f"<td{_number_class(index > 0)}>{escape_text(cell)}</td>" for index, cell in enumerate(row))
+        + "".join(f"<td{number}>{escape_text(cell)}</td>" for number, cell in zip(numbers, row, strict=True))
         + "</tr>"
         for row in rows
     )
@@ -326,5 +327,5 @@ def escape_script(script: str) -> str:
 def content_security_policy(*scripts: str) -> str:
     """A content security policy that allows nothing from other files, and no scripts except these, by their hashes."""
     hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
-    allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
+    allowed = " ".join(f"'sha256-{digest}'" for digest in hashes) or "'none'"
     return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:"

@@ -18,7 +18,7 @@ from dpsyn.simulation.dependence_strength import InteractionStrength, measure_in
 from dpsyn.simulation.latent_factors import Dependence, LatentFactorProcess, random_factor_process
 
 CHUNK_ROWS = 1 << 15
-"""Rows of a chunk. A chunk depends only on the seed and its number, so memory does not grow with the number of rows,
+"""Rows of a chunk. A chunk depends only on the seeds and its number, so memory does not grow with the number of rows,
 and a longer table begins with the rows of a shorter one."""
 
 MAX_SIMULATED_ROWS = 10**10
@@ -34,13 +34,15 @@ class Simulation:
     Attributes:
         schema: the schema that the table follows; open attributes have invented values.
         rows: the number of rows.
-        seed: determines the distribution and the rows.
+        seed: determines the distribution.
+        row_seed: determines the rows that are sampled from it.
         process: the distribution.
     """
 
     schema: Schema
     rows: int
     seed: int
+    row_seed: int
     process: Process | LatentFactorProcess
 
     @cached_property
@@ -58,7 +60,7 @@ class Simulation:
 
     def strength(self) -> InteractionStrength:
         """How strongly attributes depend on each other, measured on the first chunk of rows."""
-        random = np.random.default_rng([self.seed, 1, 0])
+        random = np.random.default_rng([self.row_seed, 1, 0])
         codes, _ = repair_rows(self.schema, self._codes(self._chunk_rows(0), random), random)
         return measure_interactions([column.astype(np.int64) for column in codes.T], self.seed)
 
@@ -72,7 +74,7 @@ class Simulation:
         return codes
 
     def _batch(self, number: int) -> pa.RecordBatch:
-        rows, random = self._chunk_rows(number), np.random.default_rng([self.seed, 1, number])
+        rows, random = self._chunk_rows(number), np.random.default_rng([self.row_seed, 1, number])
         codes, steps = repair_rows(self.schema, self._codes(rows, random), random)
         decoded = self._codec.decode(
             codes, random, steps={self._codec.names[index]: column for index, column in steps.items()}
@@ -94,22 +96,28 @@ class Simulation:
         return pa.array(first + np.cumsum(begins | (since % unit.max_rows == 0)))
 
 
-def simulate(schema: Schema, rows: int, seed: int, *, dependence: Dependence | None = None) -> Simulation:
+def simulate(
+    schema: Schema, rows: int, seed: int, *, row_seed: int | None = None, dependence: Dependence | None = None
+) -> Simulation:
     """Simulate a table of a schema, with realistic shapes and dependences that are otherwise random.
 
     The process is public (``bayesian_network.py``); without the seed, nothing is known about the table beyond its
     schema. The same seed gives the same table. It contains no real data, so it may be used for anything.
+
+    Tables with the same ``seed`` and another ``row_seed`` are independent samples of one distribution, such as the
+    development and the evaluation table of a contest. By default both seeds are the same.
 
     With a ``dependence``, attributes depend on each other as strongly as that, through common factors
     (``latent_factors.py``).
     """
     if not 0 <= rows <= MAX_SIMULATED_ROWS:
         raise UserError(f"{rows:,} rows were requested; give a number from 0 to {MAX_SIMULATED_ROWS:,}")
-    if seed < 0:
-        raise UserError(f"the seed is {seed}; give a whole number from 0")
+    row_seed = seed if row_seed is None else row_seed
+    if min(seed, row_seed) < 0:
+        raise UserError(f"the seed is {min(seed, row_seed)}; give a whole number from 0")
     schema = _fill_open_attributes(schema)
     process = random_process(schema, seed) if dependence is None else random_factor_process(schema, seed, dependence)
-    return Simulation(schema, rows, seed, process)
+    return Simulation(schema, rows, seed, row_seed, process)
 
 
 def _fill_open_attributes(schema: Schema) -> Schema:

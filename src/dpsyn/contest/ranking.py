@@ -1,0 +1,299 @@
+"""Scores of submissions to a contest, and their ranking.
+
+The evaluation table is made again from the hidden seed, so a changed file cannot change a score. All submissions meet
+the same random triples of columns and the same random queries.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from dpsyn.contest.terms import (
+    SUBMISSIONS_FOLDER,
+    Contest,
+    derive_seed,
+    load_schema,
+    load_seed,
+    simulate_table,
+)
+from dpsyn.errors import SourceError, UserError, quote_argument
+from dpsyn.evaluation.enumerations import read_enumerations
+from dpsyn.evaluation.nist_contest import MAX_CONTEST_SCORE, find_preset, score_contest
+from dpsyn.evaluation.reader import open_tables, read_sources
+from dpsyn.evaluation.results import ContestScore
+from dpsyn.marginals import Metric
+from dpsyn.progress import Progress, ignore_progress
+from dpsyn.schema import Identifier, Schema
+from dpsyn.synopsis import Synopsis
+
+RANKING_FORMAT = 1
+"""The version of the JSON form."""
+
+DRAWS = 3
+"""Draws of random triples and queries whose scores are averaged."""
+
+MAX_SCORE = MAX_CONTEST_SCORE
+"""The score of a perfect table."""
+
+_TABLE_SUFFIXES = ("csv", "csv.gz", "tsv", "tsv.gz", "parquet", "arrow", "feather")
+_SYNOPSIS_SUFFIX = "dpsyn"
+
+Submissions = Mapping[str, Mapping[float, Any]]
+"""The name of each contestant, and a table for each ε."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmissionScore:
+    """The score of one table: each metric from 0 to 1 000 000, averaged over draws of triples and queries.
+
+    Attributes:
+        epsilon: the ε of the table; None for a reference, which has no privacy guarantee.
+        density: how close the densities of random triples of columns are.
+        range_queries: how close the answers to random range queries are.
+        income: Gini index and gender gap; None if the contest leaves them out.
+        mean: the mean of these metrics.
+        certified: whether a synopsis was submitted with the table whose certificate is within the contest's ε and δ.
+            Without one, people must judge the guarantee.
+    """
+
+    epsilon: float | None
+    density: float
+    range_queries: float
+    income: float | None
+    mean: float
+    certified: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmissionScores:
+    """The scores of one contestant.
+
+    Attributes:
+        rank: 1 for the highest score; contestants with equal scores share a rank.
+        name: the contestant.
+        score: the mean over all ε of the contest; a table that was not submitted counts 0.
+        tables: the scores of the submitted tables, by ascending ε.
+    """
+
+    rank: int
+    name: str
+    score: float
+    tables: tuple[SubmissionScore, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContestRanking:
+    """All contestants, the best first, with two references.
+
+    The tables of a contest are generated, so a ranking reveals nothing about anybody and may be published.
+
+    Attributes:
+        contest: the terms.
+        submissions: the contestants, the best first.
+        fresh_sample: the score of the development table: what another sample of the same distribution reaches.
+        shuffled: the score of the evaluation table with each column shuffled by itself: all dependence is lost.
+        draws: the number of draws of triples and queries.
+        format: the version of the JSON form.
+    """
+
+    contest: Contest
+    submissions: tuple[SubmissionScores, ...]
+    fresh_sample: SubmissionScore
+    shuffled: SubmissionScore
+    draws: int
+    format: int = RANKING_FORMAT
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        data: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
+        return data
+
+
+def score_submissions(
+    folder: str | Path,
+    submissions: Submissions | None = None,
+    *,
+    draws: int = DRAWS,
+    progress: Progress = ignore_progress,
+) -> ContestRanking:
+    """Score submissions to a contest, and rank them by the mean over all ε, as the NIST contest did.
+
+    Args:
+        folder: the contest, as ``make_contest`` wrote it, with the hidden seed.
+        submissions: for each contestant a table for each ε, such as ``{"mine": {1.0: "rows.csv"}}``; by default the
+            files ``submissions/NAME-epsilon-E.csv`` (or another format) in the folder of the contest. A synopsis
+            ``NAME-epsilon-E.dpsyn`` beside a file shows that its guarantee is within the contest's.
+        draws: how many draws of random triples and queries to average.
+        progress: is called with each phase.
+
+    Returns:
+        The ranking; ``to_dict`` turns it into plain data for JSON.
+    """
+    contest, schema = Contest.load(folder), load_schema(folder)
+    seed = load_seed(folder, contest)
+    if draws < 1:
+        raise UserError(f"{draws} draws were requested; give at least 1")
+    certified: set[tuple[str, float]] = set()
+    if submissions is None:
+        submissions, synopses = find_submissions(Path(folder) / SUBMISSIONS_FOLDER, contest)
+        certified = {key for key, path in synopses.items() if _is_certified(path, key[1], contest)}
+    _require_tables(submissions, contest)
+    progress("making the evaluation table", 0.0)
+    real = simulate_table(contest, schema, seed, "evaluation").table()
+    judge = _Judge(contest, schema, real, derive_seed(seed, "scoring"), draws)
+    progress("scoring the references", 0.0)
+    reference = judge.score(simulate_table(contest, schema, seed, "development").table())
+    scored: dict[str, tuple[SubmissionScore, ...]] = {}
+    for name, tables in submissions.items():
+        scores = []
+        for epsilon in sorted(tables):
+            progress(f"scoring {name} at ε = {epsilon:g}", 0.0)
+            metrics = judge.score(tables[epsilon])
+            scores.append(_pick(metrics, "synthetic", epsilon, certified=(name, epsilon) in certified))
+        scored[name] = tuple(scores)
+    return ContestRanking(
+        contest=contest,
+        submissions=_rank(scored, contest),
+        fresh_sample=_pick(reference, "synthetic"),
+        shuffled=_pick(reference, "independent"),
+        draws=draws,
+    )
+
+
+def _rank(scored: Mapping[str, tuple[SubmissionScore, ...]], contest: Contest) -> tuple[SubmissionScores, ...]:
+    totals = {name: sum(table.mean for table in tables) / len(contest.epsilons) for name, tables in scored.items()}
+    return tuple(
+        SubmissionScores(
+            rank=1 + sum(other > totals[name] for other in totals.values()),
+            name=name,
+            score=totals[name],
+            tables=scored[name],
+        )
+        for name in sorted(totals, key=lambda name: (-totals[name], name))
+    )
+
+
+def _require_tables(submissions: Submissions, contest: Contest) -> None:
+    if not any(submissions.values()):
+        raise UserError("there are no submissions; name their files NAME-epsilon-E.csv")
+    for name, tables in submissions.items():
+        for epsilon in tables:
+            if epsilon not in contest.epsilons:
+                listed = ", ".join(f"{each:g}" for each in contest.epsilons)
+                raise UserError(f"{quote_argument(name)} has a table for ε = {epsilon:g}; the contest has {listed}")
+
+
+# ── scoring one table ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Judge:
+    """Scores tables against one evaluation table."""
+
+    contest: Contest
+    schema: Schema
+    real: pa.Table
+    seed: int
+    draws: int
+
+    def score(self, table: Any) -> list[ContestScore]:
+        """The scores of a table, one for each draw of triples and queries."""
+        preset = find_preset(self.contest.preset)
+        sources = open_tables(self.real, table, self.schema, reread=preset.enumerations)
+        if preset.enumerations:
+            _require_columns(sources[1].schema.names, self.schema, sources[1].label)
+        tables = read_sources(sources, self.schema, seed=self.seed)
+        enumerations = read_enumerations(sources, self.schema, {}, seed=self.seed) if preset.enumerations else None
+        income = self.contest.income_columns
+        return [
+            score_contest(tables, preset, income, enumerations=enumerations, seed=self.seed + draw)
+            for draw in range(self.draws)
+        ]
+
+
+def _require_columns(names: Iterable[str], schema: Schema, label: str) -> None:
+    """Refuse a table without a derived column: it would not be scored by it."""
+    present = set(names)
+    lacking = [a.name for a in schema if not isinstance(a, Identifier) and a.name not in present]
+    if lacking:
+        raise SourceError(f"{label} lacks {', '.join(map(repr, lacking))}; a submission has all columns of the schema")
+
+
+def _pick(
+    scores: list[ContestScore], part: str, epsilon: float | None = None, *, certified: bool = False
+) -> SubmissionScore:
+    """One of the three tables that were scored together, with its metrics averaged over the draws."""
+
+    def average(metrics: Iterable[Metric]) -> float:
+        return float(statistics.mean(getattr(metric, part) for metric in metrics))
+
+    incomes = [score.income.score for score in scores if score.income is not None]
+    return SubmissionScore(
+        epsilon=epsilon,
+        density=average(score.density for score in scores),
+        range_queries=average(score.range_queries for score in scores),
+        income=average(incomes) if incomes else None,
+        mean=average(score.mean for score in scores),
+        certified=certified,
+    )
+
+
+# ── the files of submissions ─────────────────────────────────────────────────────────────────────────────────
+
+
+Files = dict[tuple[str, float], Path]
+"""Paths by contestant and ε."""
+
+
+def find_submissions(folder: Path, contest: Contest) -> tuple[dict[str, dict[float, Path]], Files]:
+    """The tables in a folder by contestant and ε, and the synopses beside them."""
+    tables: Files = {}
+    synopses: Files = {}
+    if not folder.is_dir():
+        raise UserError(f"there is no folder {folder}; it holds the submissions, NAME-epsilon-E.csv")
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith("."):
+            continue
+        name, epsilon, suffix = _parse_name(path.name, contest)
+        files = synopses if suffix == _SYNOPSIS_SUFFIX else tables
+        if (name, epsilon) in files:
+            raise UserError(f"{path} and {files[name, epsilon].name} are of the same contestant and ε; remove one")
+        files[name, epsilon] = path
+    grouped: dict[str, dict[float, Path]] = {}
+    for (name, epsilon), path in tables.items():
+        grouped.setdefault(name, {})[epsilon] = path
+    return grouped, synopses
+
+
+def _parse_name(file: str, contest: Contest) -> tuple[str, float, str]:
+    for epsilon in contest.epsilons:
+        name, marker, suffix = file.rpartition(f"-epsilon-{epsilon:g}.")
+        if name and marker and suffix in (*_TABLE_SUFFIXES, _SYNOPSIS_SUFFIX):
+            return name, epsilon, suffix
+    example = f"NAME-epsilon-{contest.epsilons[0]:g}.csv"
+    listed = ", ".join(f"{epsilon:g}" for epsilon in contest.epsilons)
+    raise UserError(
+        f"{quote_argument(file)} is not the name of a submission; name it as {example}. The contest's ε are {listed}"
+    )
+
+
+def _is_certified(path: Path, epsilon: float, contest: Contest) -> bool:
+    """Whether the certificates of a synopsis are within the contest's guarantee; refused if they exceed it."""
+    certificates = Synopsis.load(path, recompute=True).certificates
+    if not all(certificate is not None and certificate.uses_real_noise for certificate in certificates):
+        return False
+    budgets = [certificate.account.budget for certificate in certificates if certificate is not None]
+    spent = float(sum(budget.epsilon for budget in budgets)), float(sum(budget.delta for budget in budgets))
+    if spent[0] > epsilon or spent[1] > contest.delta:
+        raise UserError(
+            f"{path} was released with ε = {spent[0]:g}, δ = {spent[1]:g}; the contest allows ε = {epsilon:g}, "
+            f"δ = {contest.delta:g}"
+        )
+    return True

@@ -1,0 +1,311 @@
+"""Contests on generated data: what is public, what is hidden, and who wins."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as csv
+import pyarrow.parquet as parquet
+import pytest
+
+import dpsyn
+from dpsyn.contest.terms import derive_seed
+from dpsyn.errors import OutputError, SchemaError, SourceError, UserError
+from dpsyn.evaluation.tables import make_generator
+from dpsyn.schema import Categorical, Derive, Integer, Schema
+from dpsyn.simulation import simulate
+
+SCHEMA = Schema(
+    attributes=(
+        Categorical(name="region", values=("north", "south", "west")),
+        Categorical(name="sex", values=("f", "m")),
+        Integer(name="age", low=0, high=99),
+        Categorical(name="group", values=("minor", "adult")),
+        Integer(name="wage", low=0, high=9_999),
+    ),
+    derive=(Derive(name="group", source="age", mapping=(("0..17", "minor"),), otherwise="adult"),),
+)
+INCOME = dpsyn.IncomeColumns(region="region", sex="sex", income="wage")
+
+
+def make(folder: Path, **options: Any) -> dpsyn.Contest:
+    return dpsyn.make_contest(
+        SCHEMA, folder, **{"rows": 1_500, "epsilons": (4.0, 0.5), "seed": 5, "suffix": "parquet", **options}
+    )
+
+
+@pytest.fixture(scope="module")
+def contest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A contest at two ε; nobody has submitted anything to it."""
+    folder = tmp_path_factory.mktemp("contests") / "contest"
+    make(folder)
+    return folder
+
+
+def evaluation_table(folder: Path) -> pa.Table:
+    return parquet.read_table(folder / "hidden" / "evaluation.parquet")
+
+
+def shuffled(table: pa.Table) -> pa.Table:
+    order = [make_generator(number, "test").permutation(len(table)) for number in range(table.num_columns)]
+    columns = zip(table.column_names, table.columns, order, strict=True)
+    return pa.table({name: column.take(pa.array(rows)) for name, column, rows in columns})
+
+
+# ── making a contest ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_folder_divides_what_is_public_from_what_is_hidden(tmp_path: Path) -> None:
+    terms = make(tmp_path / "contest", development_rows=400, suffix="csv")
+
+    files = {str(path.relative_to(tmp_path / "contest")) for path in (tmp_path / "contest").rglob("*.*")}
+    assert files == {
+        "public/contest.json",
+        "public/schema.yaml",
+        "public/development.csv",
+        "hidden/seed.json",
+        "hidden/evaluation.csv",
+    }
+    assert terms == dpsyn.Contest.load(tmp_path / "contest")
+    assert (terms.rows, terms.development_rows, terms.epsilons) == (1_500, 400, (0.5, 4.0))
+    assert terms.delta == pytest.approx(1 / 1_500**2)
+    assert dpsyn.Schema.load(tmp_path / "contest" / "public" / "schema.yaml").expected_size == 1_500
+    assert len(csv.read_csv(tmp_path / "contest" / "public" / "development.csv")) == 400
+    assert stat.S_IMODE((tmp_path / "contest" / "hidden" / "seed.json").stat().st_mode) == 0o600
+
+
+def test_both_tables_are_samples_of_one_process_with_seeds_of_their_own(contest: Path) -> None:
+    process, development, evaluation = (derive_seed(5, name) for name in ("process", "development", "evaluation"))
+
+    public = parquet.read_table(contest / "public" / "development.parquet")
+
+    assert len({process, development, evaluation}) == 3
+    assert public.equals(simulate(SCHEMA, 1_500, process, row_seed=development).table())
+    assert evaluation_table(contest).equals(simulate(SCHEMA, 1_500, process, row_seed=evaluation).table())
+
+
+def test_the_public_files_do_not_hold_the_seed_and_two_contests_differ(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        make(tmp_path / name, seed=None)
+
+    seeds = [json.loads((tmp_path / name / "hidden" / "seed.json").read_text())["seed"] for name in ("one", "two")]
+    assert seeds[0] != seeds[1]
+    assert max(seeds) > 2**100  # nobody finds it by trying; below that both lie once in 2⁵⁶ times
+    for name, seed in zip(("one", "two"), seeds, strict=True):
+        derived = [derive_seed(seed, purpose) for purpose in ("process", "development", "evaluation", "scoring")]
+        texts = [(tmp_path / name / "public" / file).read_text() for file in ("contest.json", "schema.yaml")]
+        assert not any(str(each) in text for each in (seed, *derived) for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"rows": 0}, "give at least 1 row each"),
+        ({"rows": None}, "the schema has no expected_size; give the number of rows"),
+        ({"development_rows": 0}, "give at least 1 row each"),
+        ({"epsilons": ()}, "give positive numbers"),
+        ({"epsilons": "12"}, "give positive numbers"),
+        ({"epsilons": (1.0, -1.0)}, "give positive numbers"),
+        ({"epsilons": (1.0, 1.0)}, "give each once"),
+        ({"delta": 1.0}, "δ is 1.0; give a number from 0 to below 1"),
+        ({"preset": "match4"}, "there is no preset 'match4'"),
+        ({"suffix": "xls"}, "the format is 'xls'; give csv or parquet"),
+        ({"seed": -1}, "the seed is -1; give a whole number from 0"),
+        ({"seed": 1.5}, "the seed is 1.5; give a whole number from 0"),
+        ({"income_columns": dpsyn.IncomeColumns(region="town", sex="sex", income="wage")}, "there is no column 'town'"),
+        ({"income_columns": dpsyn.IncomeColumns(region="group", sex="sex", income="wage")}, "no column 'group'"),
+    ],
+)
+def test_terms_that_make_no_contest_are_refused(tmp_path: Path, options: Any, complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint):
+        make(tmp_path / "contest", **options)
+
+    assert not (tmp_path / "contest").exists()
+
+
+def test_a_folder_that_is_not_empty_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(OutputError, match="not empty"):
+        make(tmp_path)
+
+
+# ── scoring ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("preset", ["paper", "match3"])
+def test_the_better_table_wins(tmp_path: Path, preset: str) -> None:
+    make(tmp_path / "contest", preset=preset, income_columns=INCOME)
+    real = evaluation_table(tmp_path / "contest")
+    bad = shuffled(real)
+
+    ranking = dpsyn.score_submissions(
+        tmp_path / "contest",
+        {
+            "bad": {0.5: bad, 4.0: bad},
+            "twin": {0.5: real, 4.0: real},
+            "half": {4.0: real},
+            "perfect": {0.5: real, 4.0: real},
+        },
+    )
+
+    assert [(entry.rank, entry.name) for entry in ranking.submissions][:2] == [(1, "perfect"), (1, "twin")]
+    scores = {entry.name: entry.score for entry in ranking.submissions}
+    assert (scores["perfect"], scores["half"]) == (1_000_000, 500_000)
+    assert {entry.name: entry.rank for entry in ranking.submissions}["bad"] in (3, 4)
+    assert scores["bad"] < ranking.fresh_sample.mean < 1_000_000
+    assert scores["bad"] == pytest.approx(ranking.shuffled.mean, abs=60_000)
+    (table,) = next(entry.tables for entry in ranking.submissions if entry.name == "half")
+    assert (table.epsilon, table.income, table.certified) == (4.0, 1_000_000, False)
+
+
+def test_a_score_is_that_of_an_evaluation_averaged_over_draws(contest: Path) -> None:
+    bad, seed = shuffled(evaluation_table(contest)), derive_seed(5, "scoring")
+
+    ranking = dpsyn.score_submissions(contest, {"bad": {4.0: bad}}, draws=2)
+
+    single = [dpsyn.evaluate(evaluation_table(contest), bad, SCHEMA, seed=seed + draw).contest for draw in range(2)]
+    (table,) = ranking.submissions[0].tables
+    assert table.density == pytest.approx(sum(score.density.synthetic for score in single) / 2)
+    assert table.range_queries == pytest.approx(sum(score.range_queries.synthetic for score in single) / 2)
+    assert table.mean == pytest.approx((table.density + table.range_queries) / 2)
+    assert ranking.submissions[0].score == pytest.approx(table.mean / 2)
+
+
+def test_a_changed_evaluation_table_changes_no_score(tmp_path: Path) -> None:
+    make(tmp_path / "contest", seed=None)
+    real = evaluation_table(tmp_path / "contest")
+    (tmp_path / "contest" / "hidden" / "evaluation.parquet").write_bytes(b"something else")
+
+    ranking = dpsyn.score_submissions(tmp_path / "contest", {"perfect": {0.5: real, 4.0: real}}, draws=1)
+
+    assert ranking.submissions[0].score == 1_000_000
+
+
+def test_the_ranking_turns_into_json(contest: Path) -> None:
+    real = evaluation_table(contest)
+
+    data = dpsyn.score_submissions(contest, {"perfect": {4.0: real}}, draws=1).to_dict()
+
+    assert json.loads(json.dumps(data)) == data
+    assert data["submissions"][0]["tables"][0]["mean"] == 1_000_000
+    assert data["contest"]["epsilons"] == [0.5, 4.0]
+
+
+@pytest.mark.parametrize(
+    ("submissions", "complaint"),
+    [
+        ({}, "there are no submissions"),
+        ({"mine": {}}, "there are no submissions"),
+        ({"mine": {2.0: "x.csv"}}, "'mine' has a table for ε = 2; the contest has 0.5, 4"),
+        ({"mine": {4.0: "none.csv"}}, "there is no file or folder none.csv"),
+        ({"mine": {4.0: pa.table({"sex": ["f"]})}}, "there is no column 'region'"),
+    ],
+)
+def test_submissions_that_cannot_be_scored_are_refused(contest: Path, submissions: Any, complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint):
+        dpsyn.score_submissions(contest, submissions, draws=1)
+
+
+def test_a_table_without_a_derived_column_is_refused_where_that_is_scored(tmp_path: Path) -> None:
+    make(tmp_path / "contest", preset="match3")
+    without = evaluation_table(tmp_path / "contest").drop_columns(["group"])
+
+    with pytest.raises(SourceError, match="lacks 'group'; a submission has all columns of the schema"):
+        dpsyn.score_submissions(tmp_path / "contest", {"mine": {4.0: without}})
+
+
+def test_another_seed_than_the_announced_one_is_refused(tmp_path: Path) -> None:
+    make(tmp_path / "contest")
+    (tmp_path / "contest" / "hidden" / "seed.json").write_text('{"seed": 6}')
+
+    with pytest.raises(UserError, match=r"holds another seed than the one whose hash is in public/contest\.json"):
+        dpsyn.score_submissions(tmp_path / "contest", {})
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "complaint"),
+    [
+        ("public/contest.json", None, "is not the folder of a contest: there is no public/contest.json"),
+        ("public/contest.json", "{}", "does not hold the terms of a contest"),
+        ("public/contest.json", "", "does not hold the terms of a contest"),
+        ("hidden/seed.json", None, "has no hidden/seed.json; submissions are scored where the hidden seed is"),
+        ("hidden/seed.json", '{"seed": "x"}', "does not hold the seed of a contest"),
+        ("hidden/seed.json", "{}", "does not hold the seed of a contest"),
+    ],
+)
+def test_a_damaged_contest_is_refused(tmp_path: Path, file: str, text: str | None, complaint: str) -> None:
+    make(tmp_path / "contest")
+    path = tmp_path / "contest" / file
+    path.unlink() if text is None else path.write_text(text)
+
+    with pytest.raises(UserError, match=complaint):
+        dpsyn.score_submissions(tmp_path / "contest", {})
+
+
+def test_terms_of_another_version_are_refused(tmp_path: Path) -> None:
+    make(tmp_path / "contest")
+    path = tmp_path / "contest" / "public" / "contest.json"
+    path.write_text(path.read_text().replace('"format": 1', '"format": 2'))
+
+    with pytest.raises(UserError, match="has format 2; this version of dpsyn reads 1"):
+        dpsyn.Contest.load(tmp_path / "contest")
+
+
+# ── files of submissions ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_files_are_found_by_contestant_and_epsilon_and_a_synopsis_certifies_them(tmp_path: Path) -> None:
+    folder = tmp_path / "contest"
+    terms = make(folder)
+    real = evaluation_table(folder)
+    synopsis = dpsyn.measure(real, SCHEMA, epsilon=4.0, delta=terms.delta, recipe="independent")
+    synopsis.save(folder / "submissions" / "my-epsilon-way-epsilon-4.dpsyn")
+    dpsyn.write_table(
+        synopsis.generate(seed=1), folder / "submissions" / "my-epsilon-way-epsilon-4.csv", synthetic=True
+    )
+    dpsyn.write_table(real, folder / "submissions" / "other-epsilon-0.5.parquet", synthetic=True)
+
+    ranking = dpsyn.score_submissions(folder, draws=1)
+
+    tables = {(entry.name, table.epsilon): table.certified for entry in ranking.submissions for table in entry.tables}
+    assert tables == {("my-epsilon-way", 4.0): True, ("other", 0.5): False}
+
+
+def test_a_synopsis_that_spent_more_than_the_contest_allows_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "contest"
+    terms = make(folder)
+    synopsis = dpsyn.measure(evaluation_table(folder), SCHEMA, epsilon=4.0, delta=terms.delta, recipe="independent")
+    synopsis.save(folder / "submissions" / "mine-epsilon-0.5.dpsyn")
+
+    with pytest.raises(UserError, match=r"was released with ε = 4, .*; the contest allows ε = 0\.5, "):
+        dpsyn.score_submissions(folder)
+
+
+@pytest.mark.parametrize(
+    ("names", "complaint"),
+    [
+        (["mine-epsilon-2.csv"], r"'mine-epsilon-2.csv' is not the name of a submission; .* ε are 0\.5, 4"),
+        (["mine-epsilon-4.xls"], "is not the name of a submission"),
+        (["-epsilon-4.csv"], "is not the name of a submission"),
+        (["mine.csv"], "is not the name of a submission; name it as NAME-epsilon-0.5.csv"),
+        (["mine-epsilon-4.csv", "mine-epsilon-4.parquet"], "are of the same contestant and ε; remove one"),
+        ([], "there are no submissions; name their files NAME-epsilon-E.csv"),
+    ],
+)
+def test_files_that_are_no_submissions_are_refused(tmp_path: Path, names: list[str], complaint: str) -> None:
+    make(tmp_path / "contest", rows=10)
+    for name in (".hidden", *names):
+        (tmp_path / "contest" / "submissions" / name).touch()
+
+    with pytest.raises(UserError, match=complaint):
+        dpsyn.score_submissions(tmp_path / "contest")
+
+
+def test_a_schema_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SchemaError, match="a schema was expected"):
+        dpsyn.make_contest(7, tmp_path / "contest", rows=10)  # type: ignore[arg-type]
