@@ -52,7 +52,7 @@ class Way:
 def released(chosen: argparse.Namespace, way: Way, epsilon: float, seed: int) -> Line:
     """One release, from reading to rows, and its figures."""
     start = time.perf_counter()
-    recipe = dpsyn.find_recipe("planned", {"plan": way.plan}) if way.plan else dpsyn.DPSyn()
+    recipe = dpsyn.Planned(plan=dpsyn.Plan.load(way.plan)) if way.plan else dpsyn.DPSyn()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # δ is that of the contest, whatever the schema's expected size
         synopsis = dpsyn.measure(chosen.data, way.schema, epsilon, delta=chosen.delta, recipe=recipe)
