@@ -74,3 +74,11 @@ def test_the_contest_entry_has_four_groups(colorado: Schema) -> None:
     plan = Plan.load(EXAMPLES / "colorado" / "plan.yaml", colorado)
 
     assert len(plan.groups) == 4
+
+
+def test_the_contest_entry_measures_three_attributes_by_themselves_only(colorado: Schema) -> None:
+    layout = resolve_plan(Plan.load(EXAMPLES / "colorado" / "plan.yaml"), colorado, 1)
+
+    alone = {"AGEMONTH", "DURUNEMP", "CITIZEN"}
+    assert alone <= set(layout.one_way)
+    assert not [clique for planned in layout.marginals for clique in planned.cliques if alone & set(clique)]
