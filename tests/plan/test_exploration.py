@@ -60,7 +60,7 @@ def test_what_the_schema_declares_as_one_is_drafted_by_its_parts() -> None:
     schema = msgspec.structs.replace(
         CALLS, measure_together=(JointAttribute(name="what", attributes=("unit", "kind")),)
     )
-    sizes = {"received": 20, "entered": 20, "what": 32, "month": 7}
+    sizes = {"received": 4, "entered": 20, "what": 32, "month": 7}
     even = {name: np.full(size, 1_000 / size) for name, size in sizes.items()}
     pairs = [("received", "what"), ("entered", "what"), ("month", "what")]
     found = Exploration.build(

@@ -61,8 +61,8 @@ def draft_plan(exploration: Exploration) -> Plan:
     attributes and marginals are drafted.
     """
     transforms = _draft_events(exploration)
-    transforms += _draft_mappings(exploration, transforms)
     transforms += _draft_joint_attributes(exploration, transforms)
+    transforms += _draft_mappings(exploration, transforms)
     transforms = _keep_predictable(exploration, transforms)
     transforms += _draft_long_lists(exploration, transforms)
     marginals = _draft_marginals(exploration, transforms)

@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 CLOSE_DEPENDENCE = 0.5
 """Attributes belong together if their dependence reaches this fraction of its maximum, in both directions."""
 
-MAPPING_DEPENDENCE = 0.85
+MAPPING_DEPENDENCE = 0.95
 """One attribute follows from another if the dependence reaches this fraction in one direction."""
 
 MAX_NOISE = 0.1
 """The noise of a dependence that is relied on is at most this fraction of the largest possible dependence."""
 
-MAX_JOINT_CELLS = 20_000
-"""The largest number of combinations of a group that a draft joins."""
+MAX_JOINT_CELLS = 1_000
+"""The largest number of combinations of a group that a draft joins: all of them get noise."""
 
 MAX_MAPPED_VALUES = 1_000
 """The largest number of values of an attribute from which others are mapped. A value of a longer list has so few rows
@@ -292,7 +292,7 @@ class Exploration:
                 continue
             near = [group for group in groups if group & set(dependence.pair)]
             joined = set(dependence.pair).union(*near)
-            if math.prod(self.sizes[name] for name in joined) <= MAX_JOINT_CELLS:
+            if math.prod(self.count_values(name) for name in joined) <= MAX_JOINT_CELLS:
                 groups = [group for group in groups if group not in near] + [joined]
         order = list(self.sizes)
         return [tuple(sorted(group, key=order.index)) for group in groups]
