@@ -2,7 +2,8 @@
 
 What the exploration shows is proposed only for the ε at which the plan's own noise predictions support it. It proposes
 what the contest entry did by hand: dates of one event as one attribute, mappings, joint attributes, long lists sampled
-uniformly at low ε, rare values merged, strong pairs, and groups that do not depend on each other.
+uniformly at low ε, rare values merged, and groups that do not depend on each other. Which marginals to measure is left
+to selection, which knows the budget: naming the strongest pairs costs more than it brings.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from dpsyn.plan.entries import (
     Availability,
     Compress,
     LearnedMapping,
-    MarginalsEntry,
     Recode,
     Unmeasured,
 )
@@ -32,12 +32,6 @@ from dpsyn.schema import Attribute, Ranged
 
 DRAFT_EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 """The ε at which noise is predicted: those of the contest, 0.1 to 10."""
-
-MAX_DRAFT_MARGINALS = 20
-"""The largest number of marginals that a draft names; selection decides the rest."""
-
-STRONG_DEPENDENCE = 0.3
-"""A draft names pairs whose dependence reaches this fraction of its maximum."""
 
 CLOSE_AGREEMENT, PERFECT_AGREEMENT = 0.8, 0.95
 """Attributes are of one event if Cohen's κ of their values reaches the first; from the second on, differences are so
@@ -54,20 +48,19 @@ WEAK_DEPENDENCE = 0.05
 
 
 def draft_plan(exploration: Exploration) -> Plan:
-    """Draft transforms, groups and marginals that the exploration suggests, for the data owner to finish.
+    """Draft the transforms and groups that the exploration suggests, for the data owner to finish.
 
     An attribute is recoded once. Groups are named after their attributes. Attributes that the schema measures together
     are written as their parts, and are not mapped. Without a schema, no noise is predicted, and only mappings, joint
-    attributes and marginals are drafted.
+    attributes and groups are drafted.
     """
     transforms = _draft_events(exploration)
     transforms += _draft_joint_attributes(exploration, transforms)
     transforms += _draft_mappings(exploration, transforms)
     transforms = _keep_predictable(exploration, transforms)
     transforms += _draft_long_lists(exploration, transforms)
-    marginals = _draft_marginals(exploration, transforms)
-    groups = _draft_groups(exploration, [*map(_covers, transforms), *(entry.of for entry in marginals)])
-    plan = Plan(transforms=tuple(transforms), marginals=marginals, groups=groups, selection=True)
+    groups = _draft_groups(exploration, [_covers(transform) for transform in transforms])
+    plan = Plan(transforms=tuple(transforms), groups=groups, selection=True)
     return plan if _fits(plan, exploration) else msgspec.structs.replace(plan, groups=())
 
 
@@ -218,7 +211,7 @@ def _is_supported(exploration: Exploration, entry: PredictedMarginal) -> bool:
 def _draft_long_lists(exploration: Exploration, before: Sequence[AnyTransform]) -> list[AnyTransform]:
     """Long lists: sampled uniformly where few rows would have a visible value, their rare values merged elsewhere.
 
-    Numbers and dates are never sampled uniformly: they have bins.
+    Numbers and dates have bins, so they are left alone.
     """
     if exploration.schema is None:
         return []
@@ -227,25 +220,38 @@ def _draft_long_lists(exploration: Exploration, before: Sequence[AnyTransform]) 
     names = [
         name
         for name, table in exploration.one_way.items()
-        if name not in taken and name not in exploration.parts and table.counts.size > LONG_LIST
+        if name not in taken | numbers and name not in exploration.parts and table.counts.size > LONG_LIST
     ]
     predictions = _predict_each(exploration, before)
     transforms: list[AnyTransform] = []
-    for name in (name for name in names if name not in numbers):
+    for name in names:
         epsilon = _lowest_epsilon(predictions, lambda e: _shows_most_rows(exploration, e), "one-way", (name,))
         if epsilon != DRAFT_EPSILONS[0]:
             when = "" if epsilon is None else f"epsilon < {epsilon:g}"
             transforms.append(Unmeasured(of=(name,), when=when))
-    rows = int(float(f"{RARE_SHARE * exploration.rows:.1g}"))  # one digit
     never = {name for transform in transforms if not transform.when for name in transform.mentions()}
-    long_tailed = tuple(
-        name
-        for name in names
-        if name not in never and np.mean(exploration.one_way[name].counts < rows) > 0.5  # most of its values are rare
-    )
-    if long_tailed and rows >= 1:
-        transforms.append(Compress(of=long_tailed, threshold=RARE_SIGMAS, rows=rows))
-    return transforms
+    return transforms + _draft_compressions(exploration, predictions, [name for name in names if name not in never])
+
+
+def _draft_compressions(
+    exploration: Exploration, predictions: dict[float, list[PredictedMarginal]], names: Sequence[str]
+) -> list[AnyTransform]:
+    """Rare values of long lists merged by θ of the contest entry, where most values are below it.
+
+    Only at the ε at which their pairs would be mostly noise; elsewhere, rare values are worth their noise.
+    """
+    rows = int(float(f"{RARE_SHARE * exploration.rows:.1g}"))  # one digit
+    other_values = float(np.median([exploration.count_values(name) for name in exploration.sizes]))
+    compressed: dict[str, list[str]] = {}
+    for name in names:
+        epsilon = _lowest_epsilon(predictions, lambda entry: entry.std * other_values <= entry.rows, "one-way", (name,))
+        if np.mean(exploration.one_way[name].counts < rows) > 0.5 and epsilon != DRAFT_EPSILONS[0]:
+            compressed.setdefault("" if epsilon is None else f"epsilon < {epsilon:g}", []).append(name)
+    return [
+        Compress(of=tuple(of), threshold=RARE_SIGMAS, rows=rows, when=when)
+        for when, of in sorted(compressed.items())
+        if rows >= 1
+    ]
 
 
 def _shows_most_rows(exploration: Exploration, entry: PredictedMarginal) -> bool:
@@ -258,22 +264,7 @@ def _shows_most_rows(exploration: Exploration, entry: PredictedMarginal) -> bool
     return not entry.is_mostly_noise or float(table.counts[visible].sum()) > 0.5 * exploration.rows
 
 
-# ── what to measure, and what apart ──────────────────────────────────────────────────────────────────────────
-
-
-def _draft_marginals(exploration: Exploration, transforms: Sequence[AnyTransform]) -> tuple[MarginalsEntry, ...]:
-    """The strongest pairs that no transform covers."""
-    covered = connect(filter(None, map(_covers, transforms)))
-    first = {name: parts[0] for name, parts in exploration.parts.items()}  # it stands for the joint attribute
-    strong = [
-        pair
-        for dependence in exploration.dependences
-        for pair in [tuple(first.get(name, name) for name in dependence.pair)]
-        if dependence.is_clear
-        and max(dependence.forward, dependence.backward) >= STRONG_DEPENDENCE
-        and not any(set(pair) <= names for names in covered)
-    ]
-    return tuple(MarginalsEntry(of=pair) for pair in strong[:MAX_DRAFT_MARGINALS])
+# ── what to measure apart ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def _draft_groups(exploration: Exploration, covered: Sequence[tuple[str, ...]]) -> tuple[AttributeGroup, ...]:
