@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
-import numpy as np
 
 from dpsyn.errors import DocumentError
 from dpsyn.plan.entries import (
@@ -41,7 +40,7 @@ LONG_LIST = 32
 """Attributes with more values may be sampled uniformly, or have their rare values merged."""
 
 RARE_SIGMAS, RARE_SHARE = 4.5, 800 / 305_119
-"""θ = max(4.5σ, 800 rows) of the contest entry, whose table had 305 119 rows: values below it are merged."""
+"""θ = max(4.5σ, 800 rows) of the contest entry, whose table had 305 119 rows; values below it are merged."""
 
 WEAK_DEPENDENCE = 0.05
 """Groups are drafted if no pair across them can depend by more than this, in InDif as a fraction of the rows."""
@@ -209,9 +208,10 @@ def _is_supported(exploration: Exploration, entry: PredictedMarginal) -> bool:
 
 
 def _draft_long_lists(exploration: Exploration, before: Sequence[AnyTransform]) -> list[AnyTransform]:
-    """Long lists: sampled uniformly where few rows would have a visible value, their rare values merged elsewhere.
+    """Long lists whose average value noise would hide, by the rows that have a visible value.
 
-    Numbers and dates have bins, so they are left alone.
+    If these are few, values are sampled uniformly; if most, the others are merged by θ of the contest entry. Numbers
+    and dates have bins, so they are left alone.
     """
     if exploration.schema is None:
         return []
@@ -223,35 +223,18 @@ def _draft_long_lists(exploration: Exploration, before: Sequence[AnyTransform]) 
         if name not in taken | numbers and name not in exploration.parts and table.counts.size > LONG_LIST
     ]
     predictions = _predict_each(exploration, before)
+    rows = int(float(f"{RARE_SHARE * exploration.rows:.1g}"))  # one digit
     transforms: list[AnyTransform] = []
     for name in names:
-        epsilon = _lowest_epsilon(predictions, lambda e: _shows_most_rows(exploration, e), "one-way", (name,))
-        if epsilon != DRAFT_EPSILONS[0]:
-            when = "" if epsilon is None else f"epsilon < {epsilon:g}"
-            transforms.append(Unmeasured(of=(name,), when=when))
-    never = {name for transform in transforms if not transform.when for name in transform.mentions()}
-    return transforms + _draft_compressions(exploration, predictions, [name for name in names if name not in never])
-
-
-def _draft_compressions(
-    exploration: Exploration, predictions: dict[float, list[PredictedMarginal]], names: Sequence[str]
-) -> list[AnyTransform]:
-    """Rare values of long lists merged by θ of the contest entry, where most values are below it.
-
-    Only at the ε at which their pairs would be mostly noise; elsewhere, rare values are worth their noise.
-    """
-    rows = int(float(f"{RARE_SHARE * exploration.rows:.1g}"))  # one digit
-    other_values = float(np.median([exploration.count_values(name) for name in exploration.sizes]))
-    compressed: dict[str, list[str]] = {}
-    for name in names:
-        epsilon = _lowest_epsilon(predictions, lambda entry: entry.std * other_values <= entry.rows, "one-way", (name,))
-        if np.mean(exploration.one_way[name].counts < rows) > 0.5 and epsilon != DRAFT_EPSILONS[0]:
-            compressed.setdefault("" if epsilon is None else f"epsilon < {epsilon:g}", []).append(name)
-    return [
-        Compress(of=tuple(of), threshold=RARE_SIGMAS, rows=rows, when=when)
-        for when, of in sorted(compressed.items())
-        if rows >= 1
-    ]
+        visible = _lowest_epsilon(predictions, lambda e: not e.is_mostly_noise, "one-way", (name,))
+        useful = _lowest_epsilon(predictions, lambda e: _shows_most_rows(exploration, e), "one-way", (name,))
+        if useful != DRAFT_EPSILONS[0]:
+            transforms.append(Unmeasured(of=(name,), when="" if useful is None else f"epsilon < {useful:g}"))
+        if useful is not None and useful != visible and rows >= 1:
+            low = "" if useful == DRAFT_EPSILONS[0] else f"{useful:g} <= "
+            when = f"{low}epsilon < {visible:g}" if visible else low and f"epsilon >= {useful:g}"
+            transforms.append(Compress(of=(name,), threshold=RARE_SIGMAS, rows=rows, when=when))
+    return transforms
 
 
 def _shows_most_rows(exploration: Exploration, entry: PredictedMarginal) -> bool:
