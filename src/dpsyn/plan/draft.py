@@ -3,7 +3,7 @@
 What the exploration shows is proposed only for the ε at which the plan's own noise predictions support it. It proposes
 what the contest entry did by hand: dates of one event as one attribute, mappings, joint attributes, long lists sampled
 uniformly at low ε, rare values merged, and groups that do not depend on each other. Which marginals to measure is left
-to selection, which knows the budget: naming the strongest pairs costs more than it brings.
+to selection, which knows the budget; on the fire calls, a draft that named the strongest pairs scored lower.
 """
 
 from __future__ import annotations
