@@ -1,11 +1,14 @@
-"""What is a plan worth beside the automatic recipe?
+"""What is a plan worth beside the automatic recipe, and beside another plan?
 
-    python -m bench.plans DATA --schema examples/fire/schema.yaml --plan examples/fire/plan.yaml --results FILE
-        [--epsilon 0.1 1 10] [--seeds 2] [--only plan]
+    python -m bench.plans DATA --judge examples/fire/schema.yaml --delta 1.0741e-11 --results FILE
+        --way automatic=imported.yaml --way contest=examples/fire/schema.yaml,examples/fire/contest.yaml
+        --way plan=examples/fire/schema.yaml,examples/fire/plan.yaml [--epsilon 0.1 1 10] [--seeds 3]
 
-Each release is made with δ = 1e-9 and scored by DPSyn's own evaluation: the NIST density and range scores (the paper's
-parameters), their mean, and the mean total variation distance of all pairs and of random triples of attributes. What is
-in the results already is not run again. The last line of each ε is the ratio of the means, plan to automatic recipe.
+A way to release the table is a name, a schema and, unless it is the automatic recipe, a plan. The schemas may differ:
+the automatic recipe needs no more than an imported one (``dpsyn schema import domain.json -o imported.yaml``). All rows
+are scored by DPSyn's own evaluation under the same schema, that of ``--judge``: the NIST density and range scores (the
+paper's parameters), their mean, and the mean total variation distance of all pairs and of random triples of attributes.
+What is in the results already is not run again. The last column is the ratio to the mean score of the first way.
 """
 
 from __future__ import annotations
@@ -15,38 +18,55 @@ import json
 import time
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean
+from statistics import mean, stdev
 from typing import Any
 
 import dpsyn
 from bench.measuring import commit, provenance
 
-DELTA = 1e-9
 SEED = 20
-WAYS = ("automatic", "plan")
 
 Line = dict[str, Any]
 
 
-def released(chosen: argparse.Namespace, way: str, epsilon: float, seed: int) -> Line:
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to release the table: under which schema, and by which plan; None is the automatic recipe."""
+
+    name: str
+    schema: Path
+    plan: Path | None
+
+    @classmethod
+    def parse(cls, text: str) -> Way:
+        """Read NAME=SCHEMA or NAME=SCHEMA,PLAN."""
+        name, _, files = text.partition("=")
+        schema, _, plan = files.partition(",")
+        if not name or not schema:
+            raise argparse.ArgumentTypeError(f"{text!r} is not NAME=SCHEMA or NAME=SCHEMA,PLAN")
+        return cls(name, Path(schema), Path(plan) if plan else None)
+
+
+def released(chosen: argparse.Namespace, way: Way, epsilon: float, seed: int) -> Line:
     """One release, from reading to rows, and its figures."""
-    schema = dpsyn.Schema.load(chosen.schema)
     start = time.perf_counter()
-    recipe = dpsyn.find_recipe("planned", {"plan": chosen.plan}) if way == "plan" else dpsyn.DPSyn()
+    recipe = dpsyn.Planned(plan=dpsyn.Plan.load(way.plan)) if way.plan else dpsyn.DPSyn()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # δ is that of the other benchmarks, whatever the table's size
-        synopsis = dpsyn.measure(chosen.data, schema, epsilon, delta=DELTA, recipe=recipe)
+        warnings.simplefilter("ignore", UserWarning)  # δ is that of the contest, whatever the schema's expected size
+        synopsis = dpsyn.measure(chosen.data, way.schema, epsilon, delta=chosen.delta, recipe=recipe)
     rows = synopsis.generate(seed=seed)
     took = time.perf_counter() - start
     certificate = synopsis.certificates[0]
     assert certificate is not None
-    scores = dpsyn.evaluate(chosen.data, rows, schema, seed=SEED)
+    scores = dpsyn.evaluate(chosen.data, rows, chosen.judge, seed=SEED)
     assert scores.contest.range_queries is not None
     return {
-        "way": way,
+        "way": way.name,
         "epsilon": epsilon,
         "seed": seed,
+        "delta": chosen.delta,
         "commit": commit(),
         "seconds": took,
         "attributes": len(rows.column_names),
@@ -67,41 +87,46 @@ def read(path: Path) -> list[Line]:
 def run(chosen: argparse.Namespace) -> None:
     """Add what is missing to the results."""
     there = {(line["way"], line["epsilon"], line["seed"]) for line in read(chosen.results)}
-    for epsilon in chosen.epsilon:
-        for seed in range(chosen.seeds):
-            for way in chosen.only:
-                if (way, epsilon, seed) not in there:
+    for seed in range(chosen.seeds):
+        for epsilon in chosen.epsilon:
+            for way in chosen.way:
+                if (way.name, epsilon, seed) not in there:
                     line = released(chosen, way, epsilon, seed)
                     with chosen.results.open("a") as file:
                         file.write(json.dumps(line) + "\n")
 
 
 def tell(lines: Sequence[Line]) -> None:
-    """Means over the releases of a cell, and how the plan compares."""
+    """Means over the releases of a cell, the deviation of the score, and its ratio to that of the first way."""
     columns = ("density", "range", "one_way", "two_way", "three_way", "attributes", "tables", "seconds")
-    print(f"{'ε':>5} {'way':10} {'releases':>8} {'mean score':>10} " + " ".join(f"{c:>10}" for c in columns))
+    heads = " ".join(f"{c:>10}" for c in columns)
+    print(f"{'ε':>5} {'way':10} {'releases':>8} {'mean score':>10} {'deviation':>9} {heads} {'ratio':>6}")
     for epsilon in sorted({line["epsilon"] for line in lines}):
-        scores: dict[str, float] = {}
-        for way in WAYS:
+        first = None
+        for way in dict.fromkeys(line["way"] for line in lines):
             own = [line for line in lines if (line["epsilon"], line["way"]) == (epsilon, way)]
             if not own:
                 continue
             figures = [mean(line[column] for line in own) for column in columns]
-            scores[way] = (figures[0] + figures[1]) / 2
+            scores = [(line["density"] + line["range"]) / 2 for line in own]
+            first = first or mean(scores)
             numbers = " ".join(f"{f:10,.0f}" if f >= 20 else f"{f:10.4f}" for f in figures)
-            print(f"{epsilon:5g} {way:10} {len(own):8} {scores[way]:10,.0f} {numbers}")
-        if len(scores) == 2:
-            print(f"{epsilon:5g} plan / automatic: {scores['plan'] / scores['automatic']:.3f}")
+            deviation = stdev(scores) if len(scores) > 1 else float("nan")
+            print(
+                f"{epsilon:5g} {way:10} {len(own):8} {mean(scores):10,.0f} {deviation:9,.0f} {numbers} "
+                f"{mean(scores) / first:6.3f}"
+            )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data")
-    for name in ("schema", "plan", "results"):
-        parser.add_argument(f"--{name}", type=Path, required=True)
+    parser.add_argument("--judge", type=Path, required=True)
+    parser.add_argument("--results", type=Path, required=True)
+    parser.add_argument("--way", type=Way.parse, action="append", required=True, metavar="NAME=SCHEMA[,PLAN]")
+    parser.add_argument("--delta", type=float, default=1e-9)
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.1, 1.0, 10.0])
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--only", nargs="+", choices=WAYS, default=list(WAYS))
     chosen = parser.parse_args()
     run(chosen)
     print(provenance(SEED))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pyarrow.csv as pacsv
@@ -89,6 +90,8 @@ def test_the_way_from_a_first_look_to_rows(folder: Path, capsys: pytest.CaptureF
     shown = capsys.readouterr().out
     assert codes == [0, 0, 0, 0]
     assert "month follows from received" in shown
+    assert "One-way marginals" in shown
+    assert "strong pairs: the cells furthest above independence" in shown
     assert pacsv.read_csv("out.csv").num_rows == 100
     (account,) = dpsyn.Ledger(folder / "l.db").datasets()
     assert len(account.runs) == 2
@@ -100,6 +103,8 @@ def test_public_data_is_explored_without_a_budget(folder: Path, capsys: pytest.C
     shown = capsys.readouterr().out
     assert code == 0
     assert shown.startswith("EXACT: these figures were counted without noise.")
+    assert "missing 0.3" in shown  # of arrived, among the most frequent values
+    assert re.search(r"unit +kind +. +. +0\.2\d\d +0\.0\d\d", shown)
     dpsyn.Plan.load("drafted.yaml", CALLS)
 
 

@@ -12,12 +12,19 @@ from dpsyn import atomic_files
 from dpsyn.cli import output, release_run
 from dpsyn.cli.common_options import LEDGER_OPTIONS, SYNOPSIS_OUTPUT, common_options
 from dpsyn.errors import OutputError, UserError
+from dpsyn.report.numbers import format_number
 
 if TYPE_CHECKING:
     from dpsyn import Exploration
 
 MAX_SHOWN_PAIRS = 15
 """The largest number of pairs, groups and mappings that are printed; the synopsis holds all."""
+
+MAX_SHOWN_ATTRIBUTES, MAX_SHOWN_VALUES = 100, 4
+"""The largest number of attributes that are printed, and of values of each."""
+
+MAX_SHOWN_TABLES, MAX_SHOWN_CELLS = 8, 3
+"""The largest number of tables of pairs that are printed, and of cells of each."""
 
 EXACT_NOTICE = (
     "EXACT: these figures were counted without noise. Use them in a plan only if the table itself is public; "
@@ -50,10 +57,10 @@ def command(
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Take a first look at a table, for a plan: one-way marginals, dependences of pairs, what to recode or to map.
+    """Take a first look at a table, for a plan: one-way marginals, dependences of pairs, tables of the strongest.
 
-    The look spends privacy budget like any release, and the synopsis it writes may be published. A plan made from it
-    is public.
+    A third of the budget goes to each of the three. The look spends privacy budget like any release, and the synopsis
+    it writes may be published; dpsyn query shows whole tables of it. A plan made from it is public.
 
     \b
       dpsyn explore people.csv -s schema.yaml --epsilon 0.1 --ledger ledger.db -o first.dpsyn
@@ -112,6 +119,7 @@ def _measure_exploration(data: str, schema: Path, target: str, quiet: bool, opti
 def _show_exploration(exploration: Exploration) -> None:
     if exploration.exact:
         output.print_line(EXACT_NOTICE)
+    _show_one_way(exploration)
     pairs = exploration.dependences[:MAX_SHOWN_PAIRS]
     output.print_table(
         f"The {len(pairs)} strongest dependences of {len(exploration.dependences):,}",
@@ -119,6 +127,7 @@ def _show_exploration(exploration: Exploration) -> None:
         [(*d.pair, f"{d.indif:.3f}", f"{d.std:.3f}", f"{d.forward:.2f}", f"{d.backward:.2f}") for d in pairs],
         right=(2, 3, 4, 5),
     )
+    _show_tables(exploration)
     groups, mappings = exploration.groups(), exploration.mappings()
     for group in groups[:MAX_SHOWN_PAIRS]:
         output.print_line(f"Recode together: {', '.join(group)}")
@@ -126,3 +135,39 @@ def _show_exploration(exploration: Exploration) -> None:
         output.print_line(f"Map: {name} follows from {source} ({strength:.2f})")
     if not groups and not mappings:
         output.print_line("No attributes depend on each other so strongly that a plan should recode them together.")
+
+
+def _show_one_way(exploration: Exploration) -> None:
+    shown = list(exploration.one_way.values())[:MAX_SHOWN_ATTRIBUTES]
+    more = len(exploration.one_way) - len(shown)
+    output.print_table(
+        "One-way marginals" + (f", of the first {len(shown)} attributes" if more else ""),
+        ("attribute", "values", "above noise", "noise, rows", "most frequent values, fraction of rows"),
+        [
+            (
+                table.clique[0],
+                f"{table.counts.size:,}",
+                f"{int(table.visible.sum()):,}",
+                format_number(table.std, 3),
+                ", ".join(f"{cell.values[0]} {cell.share:.3f}" for cell in table.largest_cells(MAX_SHOWN_VALUES)),
+            )
+            for table in shown
+        ],
+        right=(1, 2, 3),
+    )
+
+
+def _show_tables(exploration: Exploration) -> None:
+    tables = exploration.tables[:MAX_SHOWN_TABLES]
+    lines = [
+        (*(table.clique if first else ("", "")), *cell.values, f"{cell.share:.3f}", f"{cell.independent_share:.3f}")
+        for table in tables
+        for first, cell in zip((True, False, False), table.largest_cells(MAX_SHOWN_CELLS), strict=False)
+    ]
+    if lines:
+        output.print_table(
+            f"Tables of {len(tables)} of {len(exploration.tables)} strong pairs: the cells furthest above independence",
+            ("first", "second", "value", "value", "fraction of rows", "if independent"),
+            lines,
+            right=(4, 5),
+        )

@@ -13,22 +13,26 @@ from typing import Any
 
 import numpy as np
 
-from dpsyn.encoding import Codec, check_structure
+from dpsyn.encoding import Codec, Recoding, check_structure
 from dpsyn.encoding.counter import MarginalCounter
 from dpsyn.errors import SourceError
-from dpsyn.plan import Exploration
+from dpsyn.marginals import Clique, Estimate
+from dpsyn.plan import Exploration, ExploredTable, select_forest
 from dpsyn.schema import Schema
 from dpsyn.sources import open_source
 
 MAX_EXPLORED_PAIR_CELLS = 1_000_000
 """Cells of the two-way marginal of a pair; larger ones are skipped, because they carry little information."""
 
+MAX_EXPLORED_TABLES = 20
+"""Tables of strong pairs, as in recipe ``explore``."""
+
 MAX_CELLS_AT_ONCE = 30_000_000
 """Cells that are counted in one pass: a quarter of a gigabyte."""
 
 
 def explore_public_data(data: Any, schema: Schema | str | Path, *, query: str | None = None) -> Exploration:
-    """One-way marginals and the InDif score of every pair of attributes of a public table, without noise.
+    """One-way marginals, InDif of every pair and tables of the strongest pairs of a public table, without noise.
 
     Open attributes are left out, because only a release discovers their values.
 
@@ -55,7 +59,33 @@ def explore_public_data(data: Any, schema: Schema | str | Path, *, query: str | 
         for value in _compute_indifs(table, batch, codec.coarse_sizes)
     ]
     named = [(codec.names[one], codec.names[other]) for one, other in pairs]
-    return Exploration.build(counts, named, np.array(indifs), rows=len(table), exact=True, schema=schema)
+    strongest = [named[index] for index in np.argsort(-np.array(indifs), kind="stable")]
+    return Exploration.build(
+        counts,
+        named,
+        np.array(indifs),
+        rows=len(table),
+        exact=True,
+        schema=schema,
+        one_way={name: _show_counts(codec, (name,), values) for name, values in counts.items()},
+        tables=_count_tables(codec, table, select_forest(strongest, MAX_EXPLORED_TABLES)),
+    )
+
+
+def _show_counts(codec: Codec, clique: Clique, counts: Any) -> ExploredTable:
+    return ExploredTable.build(Estimate(clique, counts, 0.0), Recoding.coarse(codec), codec.attributes)
+
+
+def _count_tables(codec: Codec, table: Any, cliques: list[Clique]) -> list[ExploredTable]:
+    if not cliques:
+        return []
+    axes = [tuple(codec.names.index(name) for name in clique) for clique in cliques]
+    counter = MarginalCounter(axes, codec.coarse_sizes)
+    counter.add(table)
+    return [
+        _show_counts(codec, clique, counts.astype(np.float64))
+        for clique, counts in zip(cliques, counter.tables(), strict=True)
+    ]
 
 
 def _merge_into_bins(codec: Codec, fine: Any) -> Any:

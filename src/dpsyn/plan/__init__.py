@@ -1,7 +1,8 @@
 """The data owner's knowledge about a table as a file: plans, what they come to at an ε, predictions, drafts."""
 
+from dpsyn.plan.draft import draft_plan
 from dpsyn.plan.entries import check_weights
-from dpsyn.plan.exploration import Dependence, Exploration, draft_plan
+from dpsyn.plan.exploration import Dependence, Exploration, ExploredCell, ExploredTable, select_forest
 from dpsyn.plan.plan import Plan
 from dpsyn.plan.prediction import (
     PredictedMarginal,
@@ -25,6 +26,8 @@ __all__ = [
     "MAX_TABLE_CELLS",
     "Dependence",
     "Exploration",
+    "ExploredCell",
+    "ExploredTable",
     "Plan",
     "PlanShares",
     "PlannedMarginals",
@@ -43,5 +46,6 @@ __all__ = [
     "pure_steps",
     "representative_epsilons",
     "resolve_plan",
+    "select_forest",
     "split_by_cells",
 ]

@@ -96,7 +96,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     @classmethod
     def draft(cls, source: Synopsis | Exploration) -> Plan:
         """A first plan from a synopsis or an exploration of public data; it costs no budget."""
-        from dpsyn.plan.exploration import Exploration, draft_plan
+        from dpsyn.plan.draft import draft_plan
+        from dpsyn.plan.exploration import Exploration
 
         return draft_plan(source if isinstance(source, Exploration) else Exploration.from_synopsis(source))
 
