@@ -82,7 +82,7 @@ def numpy_gum(
             -np.abs(counts(columns[own], target.shape) - target).sum()
             for own, target in zip(indices, targets, strict=True)
         ]
-        alpha, share = options.decay.step_size(number), options.duplicate_share(number)
+        alpha, share = options.step_size(number), options.duplicate_share(number)
         moved = [numpy_update(columns, indices[at], targets[at], alpha, share, rng) for at in np.argsort(errors)]
         if not any(moved):
             break
