@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dpsyn.inference import PreviousReleases
+from dpsyn.options import check_options
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.recipes.base import Measurements, Recipe
@@ -29,7 +30,9 @@ class Explore(Recipe):
     3.0
 
     Attributes:
-        rare_sigmas: values with a noisy count below this many standard deviations are merged before pairs are scored.
+        rare_sigmas: values with a noisy count below max(rare_sigmas·σ, rare_rows) are merged before pairs are scored,
+            with σ the standard deviation of its noise.
+        rare_rows: the second part of that threshold, in rows; the NIST contest took 4.5 and 800.
     """
 
     name: ClassVar[str] = "explore"
@@ -38,6 +41,10 @@ class Explore(Recipe):
     )
 
     rare_sigmas: float = RARE_SIGMAS
+    rare_rows: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_options(self, rare_rows=0)
 
     def measure(
         self, table: PrivateTable, *, previous: PreviousReleases | None = None, progress: Progress = ignore_progress
@@ -49,7 +56,9 @@ class Explore(Recipe):
         progress("measuring every attribute", 0.0)
         one_way_rho, score_rho = table.budget.split_rho([1, 1])
         table, rounds = measure_one_way(table, one_way_rho)
-        recoding, _ = recode_rare_values(table, rounds, previous, rare_sigmas=self.rare_sigmas)
+        recoding, _ = recode_rare_values(
+            table, rounds, previous, rare_sigmas=self.rare_sigmas, rare_rows=self.rare_rows
+        )
         table = table.recode(recoding)
         pairs = measurable_pairs(table)
         if pairs:
