@@ -544,7 +544,7 @@ def make_kinds(folder: Path) -> dict[str, Kind]:
 
 _OPTIONS = {
     "recipe": "privsyn",
-    "options": {"rare_rows": "100", "synthesis": "gum", "synthesis.decay.start": "0.2", "budget_shares": "1,1,8"},
+    "options": {"rare_rows": "100", "synthesis": "gum", "synthesis.alpha": "0.2", "budget_shares": "1,1,8"},
     "synthesis": "gum",
     "synthesis options": {"rounds": "10", "decay": "exponential", "decay.rate": "0.1"},
 }

@@ -264,7 +264,7 @@ def test_no_message_shows_a_private_table(name: str, objects: dict[str, Any], va
     assert leaks == []
 
 
-@pytest.mark.parametrize("name", OPTION_CLASSES)
+@pytest.mark.parametrize("name", [name for name in OPTION_CLASSES if name != "ConstantDecay"])  # it has no options
 def test_an_option_of_the_wrong_type_is_named_with_the_type_that_was_given(name: str) -> None:
     """The test above would pass if nothing were refused."""
     cls = getattr(dpsyn, name)

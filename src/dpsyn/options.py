@@ -1,7 +1,7 @@
 """Option objects: frozen dataclasses that a user builds in Python, or sets on the command line by dotted paths.
 
 A recipe, a synthesis method or a step-size decay is such an object. Its fields are plain values or further option
-objects, so ``synthesis.decay.start`` names one number inside a recipe. A field that takes one of several option
+objects, so ``synthesis.decay.rate`` names one number inside a recipe. A field that takes one of several option
 objects, such as ``synthesis: Gibbs | GUM | MCF``, is set by the object's ``name``: ``synthesis=gum``.
 """
 
@@ -38,7 +38,7 @@ class Option:
     """One option of a recipe or a synthesis method.
 
     Attributes:
-        path: its dotted path from the recipe, such as ``synthesis.decay.start``.
+        path: its dotted path from the recipe, such as ``synthesis.decay.rate``.
         type: what it takes, in words.
         default: its default, as text.
         description: what it does and why.
@@ -175,8 +175,9 @@ def _unknown_option_error(target: Any, path: str, outer: str) -> UserError:
     close = difflib.get_close_matches(path, [option.path for option in list_options(target)], n=1)
     guess = f"; did you mean {outer}{close[0]}?" if close else ""
     names = ", ".join(f"{outer}{field.name}" for field in dataclasses.fields(target))
+    known = f"its options are {names}" if names else "it has none"
     owner = f"{outer[:-1]} is {_title(target)}, which" if outer else _title(target)
-    return UserError(f"{owner} has no option {outer + path!r}{guess}; its options are {names}")
+    return UserError(f"{owner} has no option {outer + path!r}{guess}; {known}")
 
 
 def _parse_value(value: Any, hint: Any, field: dataclasses.Field[Any], path: str) -> Any:

@@ -210,9 +210,17 @@ def test_a_plan_selects_the_recipe_planned() -> None:
     ("settings", "message"),
     [
         (["rare_sigmas=3"], "rows are sampled from what was released, so only synthesis"),
-        (["synthesis.decay.start=0.2"], "name the method too, with --set synthesis=NAME: gibbs, gum, mcf."),
+        (["synthesis.alpha=0.2"], "name the method too, with --set synthesis=NAME: gibbs, gum, mcf."),
         (["synthesis=magic"], "there is no synthesis method 'magic'"),
         (["synthesis=gum", "synthesis.decay.begin=1"], "has no option 'synthesis.decay.begin'"),
+        (["synthesis=gum", "synthesis.alfa=1"], "did you mean synthesis.alpha?"),
+        (["synthesis=gum", "synthesis.alpha=0"], "alpha of GUM is 0.0; give a number above 0"),
+        (["synthesis=gum", "synthesis.decay=root"], "it takes: step|exponential|linear|square-root|constant"),
+        (
+            ["synthesis=gum", "synthesis.decay=constant", "synthesis.decay.rate=1"],
+            "synthesis.decay is constant, which has no option 'synthesis.decay.rate'; it has none",
+        ),
+        (["synthesis=gum", "synthesis.duplicate_shares=0.5"], "it takes: 2 numbers, separated by commas"),
     ],
 )
 def test_only_the_synthesis_can_be_chosen_again_for_rows(
@@ -230,22 +238,24 @@ def test_rows_of_one_synopsis_are_synthesized_by_several_methods() -> None:
     rows = [f"{i % 90},{'FM'[i % 90 < 45]}\n" for i in range(2000)]
     Path("people.csv").write_text("age,sex\n" + "".join(rows), "utf-8")
     assert run(["measure", *RELEASE, "-o", "s.dpsyn", "-q"]) == 0
-    methods = [[], ["synthesis=gibbs"], ["synthesis=gum", "synthesis.decay.start=0.05"]]
+    methods = [[], ["synthesis=gibbs"], ["synthesis=gum", "synthesis.alpha=0.05"], ["synthesis=mcf"]]
 
     for number, settings in enumerate(methods):
         words = [word for setting in settings for word in ("--set", setting)]
         assert run(["generate", "s.dpsyn", "--rows", "300", "--seed", "1", "-o", f"{number}.csv", *words]) == 0
 
-    default, gibbs, gum = (Path(f"{number}.csv").read_bytes() for number in range(3))
-    assert default == gibbs != gum
+    default, gibbs, gum, mcf = (Path(f"{number}.csv").read_bytes() for number in range(4))
+    assert default == gibbs
+    assert len({gibbs, gum, mcf}) == 3
 
 
 def test_the_synthesis_of_rows_is_set_by_paths() -> None:
     assert generate.choose_synthesis([]) is None
-    synthesis = generate.choose_synthesis(["synthesis.decay.start=0.2", "synthesis=gum"])
+    contest = generate.choose_synthesis(["synthesis.alpha=0.2", "synthesis=gum", "synthesis.decay=constant"])
+    shifting = generate.choose_synthesis(["synthesis=gum", "synthesis.duplicate_shares=0.5,1"])
 
-    assert isinstance(synthesis, dpsyn.GUM)
-    assert synthesis.decay.start == 0.2
+    assert contest == dpsyn.GUM(alpha=0.2, decay=dpsyn.ConstantDecay())
+    assert shifting == dpsyn.GUM(duplicate_shares=(0.5, 1.0))
 
 
 def test_the_synopsis_of_a_synthesis_is_kept_if_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

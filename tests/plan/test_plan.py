@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsyn.errors import PlanError
+from dpsyn.inference import GUM, MCF, ConstantDecay, LinearDecay, StepDecay
 from dpsyn.plan import Plan, representative_epsilons, yaml_io
 from dpsyn.plan.entries import parse_budget_condition
 from dpsyn.schema import Total
@@ -69,6 +70,31 @@ def test_a_plan_that_says_everything_reads_back_as_it_was_written() -> None:
     plan.check(CALLS)
 
 
+@pytest.mark.parametrize(
+    ("text", "method"),
+    [
+        ("mcf", MCF()),
+        ("{name: gum, alpha: 0.2, decay: constant}", GUM(alpha=0.2, decay=ConstantDecay())),
+        (
+            "{name: gum, decay: {name: linear, rate: 0.1}, duplicate_shares: [0.5, 1]}",
+            GUM(decay=LinearDecay(rate=0.1), duplicate_shares=(0.5, 1)),
+        ),
+        ("{name: gum, decay: {every: 5}}", GUM(decay=StepDecay(every=5))),
+    ],
+)
+def test_a_plan_names_the_synthesis_method_and_its_options(text: str, method: object) -> None:
+    plan = Plan.from_yaml(f"dpsyn_plan: 1\nsynthesis: {text}\n")
+
+    assert plan.synthesis_method() == method
+    assert Plan.from_yaml(plan.to_yaml()) == plan
+    assert Plan().synthesis_method() is None
+
+
+def test_a_plan_holds_the_synthesis_as_it_is_written() -> None:
+    with pytest.raises(PlanError, match="synthesis needs name: one of gibbs, gum, mcf"):
+        Plan(synthesis=GUM())  # type: ignore[arg-type]
+
+
 def test_plans_that_differ_have_other_digests() -> None:
     plan = Plan.from_yaml(EVERYTHING)
 
@@ -112,6 +138,16 @@ def test_plans_that_differ_have_other_digests() -> None:
         ("weights: {a: -1}", "line 2: the weight of 'a' is -1"),
         ("weights: {a: 1e-200}", "line 2: the weight of 'a' is 1e-200; give a number from 1e-06"),
         ("threshold: high", "line 2: threshold: 'high' is not a number"),
+        ("synthesis: magic", "line 2: there is no synthesis method 'magic'; there are gibbs, gum, mcf"),
+        ("synthesis: {alpha: 0.2}", "line 2: synthesis needs name: one of gibbs, gum, mcf"),
+        ("synthesis: {name: gum, alfa: 0.2}", "synthesis is gum, which has no option 'synthesis.alfa'; did you mean"),
+        (
+            "synthesis: {name: gum, alpha: -1}",
+            "option synthesis.alpha is -1: alpha of GUM is -1; give a number above 0",
+        ),
+        ("synthesis: {name: gum, decay: root}", "it takes: step|exponential|linear|square-root|constant"),
+        ("synthesis: {name: gum, decay: {name: step, rate: 1}}", "synthesis.decay is step, which has no option"),
+        ("synthesis: [gum]", "line 2: synthesis: "),
     ],
 )
 def test_a_mistake_is_told_with_its_line(line: str, words: str) -> None:

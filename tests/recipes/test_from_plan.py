@@ -38,6 +38,24 @@ def agreeing(table: pa.Table, one: str, other: str) -> float:
     return float((frame[one] == frame[other]).mean())
 
 
+def test_the_plan_decides_how_rows_are_synthesized_unless_the_recipe_is_told() -> None:
+    plan = Plan.from_yaml("dpsyn_plan: 1\nmarginals: [[a, b], [b, c], [a, c]]\nsynthesis: {name: gum, alpha: 0.2}\n")
+    rng = np.random.default_rng(0)
+    table = pa.table({name: rng.integers(3, size=500) for name in "abc"})
+    schema = Schema(attributes=tuple(Categorical(name=name, codes=3) for name in "abc"))
+
+    released = dpsyn.measure(table, schema, 1.0, recipe=Planned(plan=plan))
+
+    assert released.model.synthesis == dpsyn.GUM(alpha=0.2)
+    assert released.generate(rows=200, seed=1).num_rows == 200
+    assert dpsyn.find_recipe("planned", {"plan": plan, "synthesis.rounds": "7"}).synthesis == dpsyn.GUM(
+        alpha=0.2, rounds=7
+    )
+    assert dpsyn.find_recipe("planned", {"plan": plan, "synthesis": "gibbs"}).synthesis == dpsyn.Gibbs()
+    assert Planned(plan=plan, synthesis=dpsyn.Gibbs()).synthesis == dpsyn.Gibbs()
+    assert Planned(plan=Plan()).synthesis == dpsyn.Gibbs()
+
+
 def test_all_attributes_come_out_at_every_budget(released: dict[float, dpsyn.Synopsis]) -> None:
     for synopsis in released.values():
         rows = synopsis.generate(rows=2_000, seed=1)

@@ -80,6 +80,13 @@ def test_rare_values_are_merged_inside_their_group() -> None:
     assert len(pairs) == column.size  # each code is of one state
 
 
+def test_values_below_a_number_of_rows_are_merged_inside_their_group() -> None:
+    recipe = dpsyn.DPSyn(rare_rows=ROWS / 100)  # only a few values have so many; without this, about 170 codes remain
+    recoding = dpsyn.measure(table(by_state=True), schema(), 1.0, recipe=recipe).model.recoding
+
+    assert STATES < dict(zip(recoding.names, recoding.sizes, strict=True))["zip"] < 60
+
+
 def test_a_short_list_has_no_levels() -> None:
     data = table(by_state=True).to_pandas()
     data["zip"] %= 32

@@ -87,6 +87,38 @@ def test_without_noise_overlapping_pairs_match_closely(recipe: str, mean: float,
     assert max(found) <= most
 
 
+@pytest.mark.parametrize("recipe", ["dpsyn", "privsyn", "explore"])
+def test_values_below_a_number_of_rows_are_merged_as_in_the_contest(recipe: str) -> None:
+    """θ = max(4.5σ, 800): 900 rows are enough, those with 700 and 400 share a value."""
+    table = pa.table({"a": np.repeat(range(4), (5000, 900, 700, 400)), "b": np.arange(7000) % 2})
+    schema, contest = codes(a=4, b=2), {"rare_sigmas": "4.5", "rare_rows": "800"}
+
+    plain, merged = (
+        dpsyn.measure(
+            table, schema, NO_NOISE, allow_large_epsilon=True, recipe=dpsyn.find_recipe(recipe, options)
+        ).model.recoding
+        for options in ({}, contest)
+    )
+
+    assert dict(zip(plain.names, plain.sizes, strict=True)) == {"a": 4, "b": 2}
+    assert dict(zip(merged.names, merged.sizes, strict=True)) == {"a": 3, "b": 2}
+
+
+def test_the_weights_of_the_budget_of_privsyn_may_be_decimals() -> None:
+    table, schema = dependent(500, SIZES), codes(**SIZES)
+
+    def first_rho(shares: str) -> float:
+        recipe = dpsyn.find_recipe("privsyn", {"budget_shares": shares})
+        certificate = dpsyn.measure(table, schema, 1.0, recipe=recipe).certificates[-1]
+        assert certificate is not None
+        return float(certificate.account.measurements[0].cost.rho)
+
+    whole, decimal, other = (first_rho(shares) for shares in ("1,1,8", "0.1,0.1,0.8", "0.2,0.1,0.7"))
+
+    assert whole == decimal
+    assert other / whole == pytest.approx(2, rel=1e-6)
+
+
 def test_the_default_recipe_finds_what_no_pair_tells() -> None:
     rng = np.random.default_rng(0)
     bits = rng.integers(0, 2, (20_000, 5))

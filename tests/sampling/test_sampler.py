@@ -319,7 +319,7 @@ def test_an_unknown_synthesis_method_is_refused(synthesis: Any, words: str) -> N
 
 
 def test_the_synthesis_method_is_saved(tmp_path: Path) -> None:
-    for method in (Gibbs(trust=0.2), GUM(rounds=7, decay=ConstantDecay(start=0.3), beta=0.5), MCF(passes=3)):
+    for method in (Gibbs(trust=0.2), GUM(rounds=7, alpha=0.3, decay=ConstantDecay(), beta=0.5), MCF(passes=3)):
         released = with_synthesis(method)
         released.save(tmp_path / "s.dpsyn")
 

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 
 from dpsyn.accounting import Ledger, PrivacyUnit, Run, composition, read_ledger_checkpoint
 from dpsyn.errors import LedgerError, OutputError, SynopsisError
-from dpsyn.inference import Release
+from dpsyn.inference import GUM, Release, StepDecay
 from dpsyn.synopsis import Synopsis
 from dpsyn.synopsis.serialization import archive
 from dpsyn.synopsis.serialization.synopsis_file import load_synopsis, save_synopsis
@@ -587,6 +587,10 @@ def at(*keys: Any, value: Any) -> Callable[[dict[str, Any]], None]:
         (at("model", "synthesis", value={}), "its synthesis method"),
         (at("model", "synthesis", value={"name": "magic"}), "its synthesis method"),
         (at("model", "synthesis", value={"name": "gum", "decay": 3}), "its synthesis method"),
+        (
+            at("model", "synthesis", value={"name": "gum", "decay": {"start": 1, "name": "magic"}}),
+            "its synthesis method",
+        ),
         (at("model", "synthesis", value={"name": "gum", "rounds": -1}), "its synthesis method"),
         (at("model", "synthesis", value={"name": "gibbs", "secret": 1}), "its synthesis method"),
         (at("model", "histograms", "age", value="model/histogram-2.npy"), r"shape \(3,\), not <f8 and \(100,\)"),
@@ -600,6 +604,20 @@ def test_an_inconsistent_manifest_is_refused(file: Path, change: Callable[[dict[
 
     with pytest.raises(SynopsisError, match=words):
         load_synopsis(path)
+
+
+def test_a_file_that_has_the_first_step_size_of_gum_inside_its_decay_is_read(file: Path) -> None:
+    earlier = {
+        "name": "gum",
+        "rounds": 7,
+        "decay": {"name": "step", "start": 0.5, "factor": 0.9, "every": 3},
+        "moves": "replace",
+        "beta": None,
+    }
+
+    read = load_synopsis(change_file(file, at("model", "synthesis", value=earlier)))
+
+    assert read.model.synthesis == GUM(rounds=7, alpha=0.5, decay=StepDecay(factor=0.9, every=3), moves="replace")
 
 
 def test_a_header_that_declares_more_than_the_file_holds_allocates_nothing(file: Path) -> None:

@@ -30,7 +30,7 @@ _ROOT = "synthesis"
     "set",
     set={
         "help": f"How rows are synthesized: synthesis=NAME with {', '.join(SYNTHESIS_METHODS)}, and options of this "
-        "method, such as synthesis.decay.start=0.2; dpsyn recipes gum lists those of gum. May be given several times."
+        "method, such as synthesis.alpha=0.2; dpsyn recipes gum lists those of gum. May be given several times."
     },
 )
 @click.option(
@@ -61,7 +61,7 @@ def command(
       dpsyn generate s.dpsyn --rows 100000000 -o large/             Parquet files in large/synthetic/
       dpsyn generate s.dpsyn --where sex=F --where age=30..39 --rows 10000 -o women.csv
       dpsyn generate s.dpsyn --replicates 5 -o rows.csv             rows-1.csv to rows-5.csv
-      dpsyn generate s.dpsyn --set synthesis=gum --set synthesis.decay.start=0.2 -o rows.csv
+      dpsyn generate s.dpsyn --set synthesis=gum --set synthesis.alpha=0.2 -o rows.csv
 
     Rows are written while they are sampled, so any number of them takes little memory. Conditional rows are sampled
     directly rather than by rejection, so a 1-in-100,000 condition is as fast as a common one. Replicates show how much

@@ -149,9 +149,9 @@ def list_method_options(name: str) -> dict[str, list[Option]]:
     for chooser in (option for option in own if option.path in nested):
         for choice in chooser.type.split("|"):
             inner = dpsyn.list_options(dpsyn.find_synthesis(name, {chooser.path: choice}))
-            listed[f"synthesis.{chooser.path}={choice}"] = [
-                _prefix_path(option) for option in inner if option.path.startswith(f"{chooser.path}.")
-            ]
+            below = [_prefix_path(option) for option in inner if option.path.startswith(f"{chooser.path}.")]
+            if below:
+                listed[f"synthesis.{chooser.path}={choice}"] = below
     return listed
 
 

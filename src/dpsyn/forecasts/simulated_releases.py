@@ -236,11 +236,12 @@ def _attribute_forecasts(
     costs = [record.cost for record in certificate.account.measurements] if certificate else []
     selections = [cost for cost in costs if isinstance(cost, PartitionSelection)]  # one for each, in their order
     thresholds = {a.name: s.threshold for a, s in zip(schema.open_attributes, selections, strict=True)}
-    sigmas: float = recipe.to_data().get("rare_sigmas", RARE_SIGMAS)
+    options = recipe.to_data()
+    sigmas, rows = options.get("rare_sigmas", RARE_SIGMAS), options.get("rare_rows", 0.0)
     return tuple(
         AttributeForecast(
             name=name,
-            survives=factor * sigmas / math.sqrt(precision),
+            survives=max(factor * sigmas / math.sqrt(precision), rows),
             listed=math.ceil(factor * thresholds[name]) if name in thresholds else None,
         )
         for name, precision in precisions.items()

@@ -2,8 +2,8 @@
 
 PrivSyn's strawman, which it compares GUM with (DPSyn paper, appendix A, "Strawman Method: Min-Cost Flow"): to match one
 table exactly may spoil the others. With the exact counts of 45 pairs of Adult, MCF comes nevertheless closer than GUM,
-in pairs (mean total variation distance .0034 against .0067) and in triples (.033 against .059), because it changes as
-few attribute values as possible and copies no records. It takes about 15 times as long (``bench/gum.py``).
+in pairs (mean total variation distance .0041 against .0073) and in triples (.034 against .060), because it changes as
+few attribute values as possible and copies no records. It takes 5 to 20 times as long (``bench/gum.py``, docs/rows.md).
 """
 
 from __future__ import annotations

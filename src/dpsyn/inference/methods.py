@@ -26,34 +26,30 @@ from dpsyn.errors import UserError, quote_argument
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepDecay:
-    """Step decay: α = α₀·k^⌊t/s⌋ in round t. PrivSyn found it best in all settings ("Improving the Convergence").
+    """Step decay: α = α₀·k^⌊t/s⌋ in round t. PrivSyn found it best in all settings; docs/rows.md does not.
 
     Attributes:
-        start: α₀, the step size of the first rounds; 1 in the paper. Large steps come first, because the records are
-            far from the tables.
         factor: k, by which α is multiplied at each step; 0.84 in the paper. Steps become smaller, because each table
             spoils those that were matched before it.
         every: s, the number of rounds between two steps; 20 in the paper.
 
     Example:
-        >>> decay = StepDecay(start=0.2)
-        >>> [round(decay.step_size(t), 3) for t in (0, 19, 20, 40)]
-        [0.2, 0.2, 0.168, 0.141]
+        >>> [round(StepDecay().share(t), 3) for t in (0, 19, 20, 40)]
+        [1.0, 1.0, 0.84, 0.706]
     """
 
     name: ClassVar[str] = "step"
 
-    start: float = 1.0
     factor: float = 0.84
     every: int = 20
 
     def __post_init__(self) -> None:
-        _require_positive(self, "start", "factor")
+        _require_positive(self, "factor")
         _require_integer(self, every=1)
 
-    def step_size(self, round_number: int) -> float:
-        """The α of a round; rounds count from 0."""
-        return self.start * self.factor ** (round_number // self.every)
+    def share(self, round_number: int) -> float:
+        """The share of α₀ in a round; rounds count from 0."""
+        return float(self.factor ** (round_number // self.every))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,25 +57,23 @@ class ExponentialDecay:
     """Exponential decay: α = α₀·e^(−kt) in round t (PrivSyn, "Improving the Convergence").
 
     Attributes:
-        start: α₀, the step size of round 0; 1 in the paper's comparison.
         rate: k; 0.008 in the paper's comparison.
 
     Example:
-        >>> round(ExponentialDecay(start=0.2).step_size(100), 3)
-        0.09
+        >>> round(ExponentialDecay().share(100), 3)
+        0.449
     """
 
     name: ClassVar[str] = "exponential"
 
-    start: float = 1.0
     rate: float = 0.008
 
     def __post_init__(self) -> None:
-        _require_positive(self, "start", "rate")
+        _require_positive(self, "rate")
 
-    def step_size(self, round_number: int) -> float:
-        """The α of a round; rounds count from 0."""
-        return self.start * math.exp(-self.rate * round_number)
+    def share(self, round_number: int) -> float:
+        """The share of α₀ in a round; rounds count from 0."""
+        return math.exp(-self.rate * round_number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,25 +81,23 @@ class LinearDecay:
     """Linear decay: α = α₀/(1+kt) in round t (PrivSyn, "Improving the Convergence").
 
     Attributes:
-        start: α₀, the step size of round 0; 1 in the paper's comparison.
         rate: k; 0.02 in the paper's comparison.
 
     Example:
-        >>> LinearDecay(start=0.2).step_size(50)
-        0.1
+        >>> LinearDecay().share(50)
+        0.5
     """
 
     name: ClassVar[str] = "linear"
 
-    start: float = 1.0
     rate: float = 0.02
 
     def __post_init__(self) -> None:
-        _require_positive(self, "start", "rate")
+        _require_positive(self, "rate")
 
-    def step_size(self, round_number: int) -> float:
-        """The α of a round; rounds count from 0."""
-        return self.start / (1 + self.rate * round_number)
+    def share(self, round_number: int) -> float:
+        """The share of α₀ in a round; rounds count from 0."""
+        return 1 / (1 + self.rate * round_number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,49 +105,39 @@ class SquareRootDecay:
     """Square-root decay: α = α₀/√(1+kt) in round t (PrivSyn, "Improving the Convergence").
 
     Attributes:
-        start: α₀, the step size of round 0; 1 in the paper's comparison.
         rate: k; 0.12 in the paper's comparison.
 
     Example:
-        >>> SquareRootDecay(start=0.2).step_size(25)
-        0.1
+        >>> SquareRootDecay().share(25)
+        0.5
     """
 
     name: ClassVar[str] = "square-root"
 
-    start: float = 1.0
     rate: float = 0.12
 
     def __post_init__(self) -> None:
-        _require_positive(self, "start", "rate")
+        _require_positive(self, "rate")
 
-    def step_size(self, round_number: int) -> float:
-        """The α of a round; rounds count from 0."""
-        return self.start / math.sqrt(1 + self.rate * round_number)
+    def share(self, round_number: int) -> float:
+        """The share of α₀ in a round; rounds count from 0."""
+        return 1 / math.sqrt(1 + self.rate * round_number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstantDecay:
-    """No decay: the same α in all rounds.
-
-    Attributes:
-        start: α; 0.2 in the NIST contest (DPSyn paper, "Synthetic Data Generation").
+    """No decay: α = α₀ in all rounds, as in the NIST contest, where α was 0.2 ("Synthetic Data Generation").
 
     Example:
-        >>> ConstantDecay().step_size(99)
-        0.2
+        >>> ConstantDecay().share(99)
+        1.0
     """
 
     name: ClassVar[str] = "constant"
 
-    start: float = 0.2
-
-    def __post_init__(self) -> None:
-        _require_positive(self, "start")
-
-    def step_size(self, round_number: int) -> float:
-        """The α of a round, which is always the same."""
-        return self.start
+    def share(self, round_number: int) -> float:
+        """The share of α₀ in a round, which is all of it."""
+        return 1.0
 
 
 Decay = StepDecay | ExponentialDecay | LinearDecay | SquareRootDecay | ConstantDecay
@@ -172,9 +154,12 @@ Moves = Literal["mixture", "replace", "duplicate"]
 """How GUM fills a cell with freed records.
 
 ``replace`` changes only the attributes of the table. ``duplicate`` copies a whole record of the cell, and cannot fill
-empty cells. ``mixture`` does half by each in even rounds, and in odd rounds it duplicates wherever there is a record to
+empty cells. ``mixture`` does a part by each in even rounds; in odd rounds it duplicates wherever there is a record to
 copy.
 """
+
+DUPLICATE_SHARES = (0.5, 0.5)
+"""The shares of copies in even rounds of a mixture, in the first round and in the last one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,42 +172,63 @@ class GUM:
     Attributes:
         rounds: the maximum number of rounds; 100 in the paper, where errors settle much earlier (``bench/gum.py``).
             GUM stops earlier if there is nothing left to move.
-        decay: the step size α of each round: an under-filled cell with n records gets at most α·n more. Step decay in
-            the paper, which compares it with the other decays ("Improving the Convergence").
+        alpha: α₀, the step size of the first round: an under-filled cell with n records gets at most α·n more. 1 in the
+            paper, because the records start far from the tables; 0.2 in the NIST contest, with constant decay.
+        decay: how the step size falls from α₀ in later rounds. Step decay in the paper, which compares it with the
+            other decays ("Improving the Convergence").
         moves: how freed records fill a cell; a mixture in the paper. Replacing reaches new combinations of values,
             duplicating preserves those that were reached.
+        duplicate_shares: with moves=mixture, the share of copies in the first round and in the last one; in between it
+            changes linearly. This is for even rounds, because odd ones only copy. The paper prefers copies later,
+            such as 0.5,1; we keep one half, because fewer combinations of values survive otherwise and triples become
+            worse (``bench/gum.py``).
         beta: the maximum share of its records that an over-filled cell gives up. None, as in the paper, computes the
             share at which over-filled cells give up as many records as the others get. If a number is given, the
             smaller of the two sums is moved.
 
     Example:
-        >>> method = GUM(rounds=50, decay=StepDecay(start=0.2))
-        >>> method.decay.step_size(20)
-        0.168
+        >>> method = GUM(alpha=0.2, decay=StepDecay(factor=0.5), duplicate_shares=(0.5, 1.0))
+        >>> [method.step_size(t) for t in (0, 20, 40)]
+        [0.2, 0.1, 0.05]
     """
 
     name: ClassVar[str] = "gum"
 
     rounds: int = 100
+    alpha: float = 1.0
     decay: Decay = field(default_factory=StepDecay)
     moves: Moves = "mixture"
+    duplicate_shares: tuple[float, float] = DUPLICATE_SHARES
     beta: float | None = None
 
     def __post_init__(self) -> None:
         _require_integer(self, rounds=0)
+        _require_positive(self, "alpha")
         if type(self.decay) not in DECAYS.values():
             names = ", ".join(f"{decay.__name__}()" for decay in DECAYS.values())
             raise UserError(f"decay of GUM is {quote_argument(self.decay)}; give one of {names}")
         if self.moves not in get_args(Moves):
             raise UserError(f"moves of GUM is {quote_argument(self.moves)}; give one of {', '.join(get_args(Moves))}")
+        shares = self.duplicate_shares
+        if not isinstance(shares, tuple) or len(shares) != 2 or not all(0 <= _number(part) <= 1 for part in shares):
+            raise _wrong_field(self, "duplicate_shares", "give two numbers from 0 to 1, such as (0.5, 1.0)")
+        if self.moves != "mixture" and shares != DUPLICATE_SHARES:
+            raise _wrong_field(self, "duplicate_shares", f"leave it out, or take moves mixture instead of {self.moves}")
         if self.beta is not None:
             _require_share(self, "beta")
 
+    def step_size(self, round_number: int) -> float:
+        """The α of a round; rounds count from 0."""
+        return self.alpha * self.decay.share(round_number)
+
     def duplicate_share(self, round_number: int) -> float:
         """The share of the records that a non-empty cell gets as copies, in a round."""
-        if self.moves == "mixture":
-            return 0.5 if round_number % 2 == 0 else 1.0
-        return float(self.moves == "duplicate")
+        if self.moves != "mixture":
+            return float(self.moves == "duplicate")
+        if round_number % 2:
+            return 1.0
+        first, last = self.duplicate_shares
+        return first + (last - first) * round_number / max(1, self.rounds - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +241,7 @@ class MCF:
         passes: the maximum number of passes over all tables; 100, as many as GUM has rounds. The paper repeats passes
             "until the amount of changes is small".
         min_changed_share: the method stops after a pass that changes a smaller share of the records than this,
-            averaged over the tables. With 45 pairs of Adult that is pass 32, after which distances hardly fall
+            averaged over the tables. With 45 pairs of Adult that is pass 32; distances hardly fall after pass 20
             (``bench/gum.py``).
 
     Example:
@@ -347,27 +353,26 @@ def _require_integer(options: object, **minimums: int) -> None:
 def _require_positive(options: object, *names: str) -> None:
     """Refuse fields that are not finite numbers above 0."""
     for name in names:
-        if not _number(options, name) > 0:
+        if not _number(getattr(options, name)) > 0:
             raise _wrong_field(options, name, "give a number above 0")
 
 
 def _require_nonnegative(options: object, *names: str) -> None:
     """Refuse fields that are not finite numbers of at least 0."""
     for name in names:
-        if not _number(options, name) >= 0:
+        if not _number(getattr(options, name)) >= 0:
             raise _wrong_field(options, name, "give a number of at least 0")
 
 
 def _require_share(options: object, *names: str) -> None:
     """Refuse fields that are not numbers from 0 to 1."""
     for name in names:
-        if not 0 <= _number(options, name) <= 1:
+        if not 0 <= _number(getattr(options, name)) <= 1:
             raise _wrong_field(options, name, "give a number from 0 to 1")
 
 
-def _number(options: object, name: str) -> float:
-    """The value of a field; not a number (NaN), which fulfills no condition, if it is none or not finite."""
-    value = getattr(options, name)
+def _number(value: object) -> float:
+    """A value as a number; not a number (NaN), which fulfills no condition, if it is none or not finite."""
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
         return math.nan
     return float(value)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dpsyn.errors import PlanError
+from dpsyn.errors import PlanError, UserError
+from dpsyn.inference import SYNTHESIS_METHODS, Synthesis
+from dpsyn.options import find_option_object
 from dpsyn.plan.entries import AnyTransform, AttributeGroup, BudgetShare, MarginalsEntry, check_share, check_weights
 
 if TYPE_CHECKING:
@@ -37,6 +40,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         threshold: values with a noisy count below this many standard deviations are merged, unless a transform sets
             another threshold.
         weights: how much errors in marginals with an attribute count, such as ``{income: 4}``.
+        synthesis: how rows are synthesized: the name of a method, or its name and options, such as
+            ``{name: gum, alpha: 0.2, decay: constant}``; by default as the recipe does.
         optional: attributes that a table may lack; entries about them are then ignored.
         description: for people.
     """
@@ -48,6 +53,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     selection: bool | float | str | None = None
     threshold: float = 3.0
     weights: dict[str, float] = msgspec.field(default_factory=dict)
+    synthesis: str | dict[str, Any] | None = None
     optional: tuple[str, ...] = ()
     description: str = ""
 
@@ -61,6 +67,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         if not 0 <= self.threshold < math.inf:
             raise PlanError(f"threshold is {self.threshold}; give a number from 0", ("threshold",))
         check_weights(self.weights)
+        self.synthesis_method()
         names = [group.name for group in self.groups]
         if len(set(names)) < len(names):
             raise PlanError("two groups have the same name", ("groups",))
@@ -84,6 +91,25 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         from dpsyn.plan import yaml_io
 
         return yaml_io.format_plan(self)
+
+    def synthesis_method(self) -> Synthesis | None:
+        """The synthesis method with the options that the plan gives it; None if it names none.
+
+        >>> Plan(synthesis={"name": "gum", "alpha": 0.2, "decay": "constant"}).synthesis_method().alpha
+        0.2
+        """
+        if self.synthesis is None:
+            return None
+        options = {"name": self.synthesis} if isinstance(self.synthesis, str) else self.synthesis
+        if not isinstance(options, dict) or "name" not in options:
+            raise PlanError(f"synthesis needs name: one of {', '.join(SYNTHESIS_METHODS)}", ("synthesis",))
+        paths = dict(_option_paths({key: value for key, value in options.items() if key != "name"}))
+        try:
+            return find_option_object(
+                options["name"], SYNTHESIS_METHODS, "synthesis method", paths, prefix="synthesis."
+            )
+        except UserError as error:
+            raise PlanError(str(error), ("synthesis",)) from None
 
     def declared_public(self) -> str:
         """What a release by this plan takes as known without the data, for its certificate."""
@@ -120,3 +146,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         from dpsyn.plan.prediction import check_plan
 
         check_plan(self, schema)
+
+
+def _option_paths(options: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Options by dotted path, as ``--set`` gives them; an object among them is a name, or a mapping with its name."""
+    for path, value in options.items():
+        if not isinstance(value, Mapping):
+            yield path, tuple(value) if isinstance(value, list) else value
+            continue
+        if "name" in value:
+            yield path, value["name"]
+        for inner, part in _option_paths({key: value[key] for key in value if key != "name"}):
+            yield f"{path}.{inner}", part

@@ -27,6 +27,7 @@ _PLAIN: dict[str, Any] = {
     "selection": bool | float | str,
     "threshold": float,
     "weights": dict[str, float],
+    "synthesis": str | dict[str, Any],
     "optional": list[str],
     "description": str,
 }
@@ -55,7 +56,7 @@ def format_plan(plan: Plan) -> str:
     fields = msgspec.to_builtins(plan)
     document: dict[str, Any] = {KEY: FORMAT}
     order = ("description", "optional", "threshold", "one_way", "transforms", "groups", "marginals", "selection")
-    for key in (*order, "weights"):
+    for key in (*order, "weights", "synthesis"):
         if key in fields:
             document[key] = fields[key]
     if "groups" in document:

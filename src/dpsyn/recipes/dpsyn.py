@@ -71,7 +71,9 @@ class DPSyn(Recipe):
             many rows there are; at least a tenth if there are numbers or dates, to find where their rows are.
         max_one_way_share: the largest part of ρ for one-way marginals before pairs are scored. If they need nearly all
             of it, they get it, and nothing else is measured.
-        rare_sigmas: values with a noisy count below this many standard deviations are merged.
+        rare_sigmas: values with a noisy count below max(rare_sigmas·σ, rare_rows) are merged, with σ the standard
+            deviation of its noise.
+        rare_rows: the second part of that threshold, in rows; the NIST contest took 4.5 and 800.
         selection: how further marginals are selected.
         weights: how much errors in marginals with an attribute count, such as income=4; 1 for attributes that are not
             listed, and the product for a marginal. Public: choose weights without looking at the data.
@@ -87,12 +89,13 @@ class DPSyn(Recipe):
     initial_share: float = 0.05
     max_one_way_share: float = 0.7
     rare_sigmas: float = RARE_SIGMAS
+    rare_rows: float = 0.0
     selection: AdaptiveSelection = AdaptiveSelection()  # noqa: RUF009 -- frozen
     weights: Mapping[str, float] = field(default_factory=dict)
     target: str | None = None
 
     def __post_init__(self) -> None:
-        check_options(self)
+        check_options(self, rare_rows=0)
         object.__setattr__(self, "weights", dict(self.weights))  # later changes of the caller's dictionary do not count
         check_share(self.initial_share, "initial_share")
         check_share(self.max_one_way_share, "max_one_way_share")
@@ -143,11 +146,15 @@ class DPSyn(Recipe):
         if only_one_way:
             recoding = previous.model.recoding if previous else divide_by_mass(table, rounds, table.recoding)[0]
             return Measurements(schema=table.schema, recoding=recoding, rounds=rounds, row_count=row_count)
-        recoding, _ = recode_rare_values(table, rounds, previous, rare_sigmas=self.rare_sigmas)
+        recoding, _ = recode_rare_values(
+            table, rounds, previous, rare_sigmas=self.rare_sigmas, rare_rows=self.rare_rows
+        )
         levels: dict[str, Levels] = {}
         finest: dict[str, Estimate] = {}
         if previous is None:
-            recoding, of_lists = divide_by_hierarchy(table, rounds, recoding, rare_sigmas=self.rare_sigmas)
+            recoding, of_lists = divide_by_hierarchy(
+                table, rounds, recoding, rare_sigmas=self.rare_sigmas, rare_rows=self.rare_rows
+            )
             recoding, levels, finest = divide_by_mass(table, rounds, recoding)
             levels |= of_lists
             levels |= divide_by_frequency(table, rounds, recoding, levels, rest)

@@ -73,7 +73,8 @@ class Planned(Recipe):
 
     Attributes:
         plan: what the data owner knows about the table: which columns belong together, which follow from which, which
-            marginals matter. Public: make it without looking at the data, or from what was released.
+            marginals matter. Public: make it without looking at the data, or from what was released. It may name the
+            synthesis method, too; one that is given to the recipe takes precedence.
         selection: how further marginals are selected, if the plan leaves budget for that.
         weights: how much errors in marginals with an attribute count; the plan's own weights take precedence.
         target: an attribute that is to be predicted from the others; for what is selected, as in recipe ``dpsyn``.
@@ -90,6 +91,8 @@ class Planned(Recipe):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "weights", dict(self.weights))  # later changes of the caller's dictionary do not count
+        if self.synthesis is Recipe.synthesis:  # the default object itself, so that Gibbs() can be asked for
+            object.__setattr__(self, "synthesis", self.plan.synthesis_method() or self.synthesis)
 
     def check(self, schema: Schema, previous: PreviousReleases | None) -> None:
         """Refuse a plan or weights that do not fit the schema, and earlier releases."""

@@ -244,7 +244,12 @@ MAX_PLAIN_VALUES = 32
 
 
 def divide_by_hierarchy(
-    table: PrivateTable, rounds: tuple[MeasurementRound, ...], recoding: Recoding, *, rare_sigmas: float
+    table: PrivateTable,
+    rounds: tuple[MeasurementRound, ...],
+    recoding: Recoding,
+    *,
+    rare_sigmas: float,
+    rare_rows: float = 0.0,
 ) -> tuple[Recoding, dict[str, Levels]]:
     """Give long lists the levels of a public hierarchy: an attribute that the schema derives from them.
 
@@ -265,7 +270,7 @@ def divide_by_hierarchy(
         one_way = estimate_one_way(releases, table.recoding, column.name)
         order = np.argsort(-one_way.values, kind="stable")[:max_values]
         frequent = np.zeros(column.size, np.bool_)
-        frequent[order] = one_way.values[order] >= rare_sigmas * math.sqrt(one_way.variance)
+        frequent[order] = one_way.values[order] >= max(rare_sigmas * math.sqrt(one_way.variance), rare_rows)
         own = np.where(frequent, np.arange(1, column.size + 1), 0)  # 0: the rare values of the group
         codes = np.unique(group_of * (column.size + 1) + own, return_inverse=True)[1].astype(np.int64)
         group_of_code = np.zeros(int(codes.max()) + 1, np.int64)

@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpsyn.accounting import split_exactly
+from dpsyn.errors import UserError, quote_argument
 from dpsyn.inference import GUM, MeasurementRound, PreviousReleases, Scores, Synthesis
 from dpsyn.marginals import Clique
 from dpsyn.options import check_options
@@ -33,13 +34,15 @@ from dpsyn.selection import CELL_POWER, combine_pairs, select_pairs
 class PrivSyn(Recipe):
     """The paper's algorithm: one-way marginals, InDif scores, greedy selection of pairs, GUM.
 
-    >>> PrivSyn(rare_sigmas=4.5, rare_rows=800).synthesis.name  # as in the NIST contest
+    >>> PrivSyn(rare_sigmas=4.5, rare_rows=800).synthesis.name  # θ = max(4.5σ, 800), as in the NIST contest
     'gum'
 
     Attributes:
-        budget_shares: parts of ρ for one-way marginals, for InDif scores and for the selected marginals (section 5.1).
-        rare_sigmas: values with a noisy count below this many standard deviations are merged (section 4.3).
-        rare_rows: values with a noisy count below this number of rows are merged as well; the contest took 800.
+        budget_shares: weights of the budget: how ρ is divided among one-way marginals, InDif scores and the selected
+            marginals (section 5.1). 1,1,8 is the same as 0.1,0.1,0.8.
+        rare_sigmas: values with a noisy count below θ = max(rare_sigmas·σ, rare_rows) are merged, with σ the standard
+            deviation of its noise (section 4.3). 3 in the paper's appendix, 4.5 in the contest.
+        rare_rows: the second part of θ, in rows; 0 in the paper's appendix, 800 in the contest.
         max_combined_cells: γ, the largest number of cells of a combined marginal (section 4.3).
     """
 
@@ -49,13 +52,17 @@ class PrivSyn(Recipe):
     )
 
     synthesis: Synthesis = GUM()  # noqa: RUF009 -- frozen
-    budget_shares: tuple[int, int, int] = (1, 1, 8)
+    budget_shares: tuple[float, float, float] = (1, 1, 8)
     rare_sigmas: float = RARE_SIGMAS
     rare_rows: float = 0.0
     max_combined_cells: int = 5_000
 
     def __post_init__(self) -> None:
-        check_options(self, budget_shares=1, rare_rows=0, max_combined_cells=1)
+        check_options(self, rare_rows=0, max_combined_cells=1)
+        if min(self.budget_shares) <= 0:
+            raise UserError(
+                f"budget_shares of PrivSyn is {quote_argument(self.budget_shares)}; give three numbers above 0"
+            )
 
     def measure(
         self, table: PrivateTable, *, previous: PreviousReleases | None = None, progress: Progress = ignore_progress

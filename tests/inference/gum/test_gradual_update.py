@@ -43,7 +43,7 @@ def test_five_records_with_alpha_2_and_beta_one_half() -> None:
     # the shape of the paper's example, with figures of its own: α and β both bind, half is copied
     records = np.array([[0, 0], [0, 1], [0, 2], [0, 3], [1, 4]], np.int32)
 
-    after = run(records, one([0, 5]), rounds=1, decay=ConstantDecay(start=2.0), beta=0.5)
+    after = run(records, one([0, 5]), rounds=1, alpha=2.0, decay=ConstantDecay(), beta=0.5)
 
     assert np.bincount(after[:, 0]).tolist() == [2, 3]  # −min(4−0, ½·4), +min(5−1, 2·1)
     assert np.sum(after[:, 1] == 4) == 2  # one record is a copy of the fifth,
@@ -60,7 +60,7 @@ def test_an_update_moves_the_amounts_of_the_formulas(
     counts, target = cells
     records = in_cells(counts, 0)
 
-    after = run(records, one(target), rounds=1, decay=ConstantDecay(start=float(alpha)), moves=moves)
+    after = run(records, one(target), rounds=1, alpha=float(alpha), decay=ConstantDecay(), moves=moves)
 
     change = np.bincount(after[:, 0], minlength=len(counts)) - counts
     gets, gives = np.maximum(change, 0), np.maximum(-change, 0)
@@ -77,7 +77,7 @@ def test_a_given_beta_moves_the_smaller_of_the_two_sums(
 ) -> None:
     counts, target = cells
 
-    after = run(in_cells(counts, 0), one(target), seed, rounds=1, decay=ConstantDecay(start=0.5), beta=beta)
+    after = run(in_cells(counts, 0), one(target), seed, rounds=1, alpha=0.5, decay=ConstantDecay(), beta=beta)
 
     change = np.bincount(after[:, 0], minlength=len(counts)) - counts
     added = naive.additions(counts, target, Fraction(1, 2))
@@ -99,7 +99,8 @@ def test_cells_that_are_done_give_no_more_when_sums_are_rounded_up() -> None:
             seed,
             rounds=1,
             moves="replace",
-            decay=ConstantDecay(start=1.0),
+            alpha=1.0,
+            decay=ConstantDecay(),
             beta=0.125,
         )
         result = np.bincount(after[:, 0], minlength=5)
@@ -298,6 +299,21 @@ def test_copies_have_their_share_of_each_round(moves: Moves, shares: list[float]
     options = GUM(moves=moves)
 
     assert [options.duplicate_share(number) for number in range(3)] == shares
+
+
+def test_a_mixture_can_shift_to_copies_over_the_rounds() -> None:
+    options = GUM(rounds=5, duplicate_shares=(0.2, 1.0))
+
+    assert [options.duplicate_share(number) for number in range(5)] == pytest.approx([0.2, 1, 0.6, 1, 1])
+    assert GUM(rounds=1, duplicate_shares=(0.2, 1.0)).duplicate_share(0) == 0.2
+
+
+@pytest.mark.parametrize(("share", "copies"), [(0.0, 0), (0.25, 2), (1.0, 8)])
+def test_the_share_of_copies_in_a_mixture_is_the_one_given(share: float, copies: int) -> None:
+    after = run(in_cells([12, 8], 0), one([4, 16]), rounds=1, duplicate_shares=(share, 1.0))
+
+    assert np.bincount(after[:, 0]).tolist() == [4, 16]
+    assert len(after) - len(np.unique(after[:, 1])) == copies  # a record that is copied keeps its id
 
 
 @pytest.mark.parametrize("rows", [0, 1])

@@ -111,7 +111,7 @@ def iterate_gum_rounds(
     """Yield the records after each round, until nothing is left to move; it is the same array each time."""
     state = _GumState(records, names, tables, rng)
     for number in range(options.rounds):
-        alpha, share = options.decay.step_size(number), options.duplicate_share(number)
+        alpha, share = options.step_size(number), options.duplicate_share(number)
         to_move = sum(state.update_table(index, alpha, share, options) for index in state.tables_by_error())
         yield state.records()
         if to_move == 0:

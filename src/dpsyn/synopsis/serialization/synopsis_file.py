@@ -408,9 +408,17 @@ def _level_shape(clique: Clique, levels: Mapping[str, NDArray[np.int64]], recodi
 
 def _unpack_synthesis(data: dict[str, Any]) -> Synthesis:
     try:
-        return options_from_data(data, SYNTHESIS_METHODS)
+        return options_from_data(_move_alpha(data), SYNTHESIS_METHODS)
     except _MALFORMED_DATA_ERRORS as error:
         raise _damage_error(f"its synthesis method is not one that DPSyn has ({error})") from None
+
+
+def _move_alpha(data: dict[str, Any]) -> dict[str, Any]:
+    """GUM with α₀ among its own options; earlier files have it as ``start`` of the decay."""
+    decay = data.get("decay")
+    if not isinstance(decay, dict) or "start" not in decay:
+        return data
+    return {"alpha": decay["start"], **data, "decay": {name: decay[name] for name in decay if name != "start"}}
 
 
 def _unpack_distribution(
