@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpsyn.inference.cell_counts import Cells, estimate_cell_counts
 from dpsyn.inference.fit import describe_cells
-from dpsyn.inference.histogram_hierarchy import GroupCounts, combine_counts
+from dpsyn.inference.histogram_hierarchy import GroupCounts, as_floats, combine_counts
 from dpsyn.schema import Integer, Real
 
 CELLS = np.arange(960)
@@ -47,7 +47,7 @@ def test_a_noisier_count_of_a_range_still_shows_its_spike() -> None:
     truth = np.zeros(960)
     truth[500] = 225.0  # 3.75 standard deviations of a cell, 4.7 of the mean of cell and leaf
     evidence = [
-        GroupCounts(group_of, np.bincount(group_of, truth), std**2)
+        GroupCounts(group_of, as_floats(np.bincount(group_of, truth)), std**2)
         for group_of, std in ((CELLS, 60.0), (LEAVES, 80.0), (GROUPS, 50.0))
     ]
 
@@ -61,7 +61,10 @@ def test_several_values_that_stand_out_nearly_far_enough_are_spikes_together() -
     def estimate(spikes: list[int]) -> NDArray[np.float64]:
         truth = np.zeros(960)
         truth[spikes] = 190.0  # 3.8 standard deviations of a cell
-        evidence = [GroupCounts(CELLS, truth, 50.0**2), GroupCounts(GROUPS, np.bincount(GROUPS, truth), 40.0**2)]
+        evidence = [
+            GroupCounts(CELLS, truth, 50.0**2),
+            GroupCounts(GROUPS, as_floats(np.bincount(GROUPS, truth)), 40.0**2),
+        ]
         return estimate_cell_counts(combine_counts(evidence), plain_cells(960))
 
     assert estimate([500])[500] < 20
