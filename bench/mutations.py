@@ -172,7 +172,7 @@ _NOISE = (
         "scores are released without noise",
         _TABLE,
         "PrivateTable._release_scores",
-        Replace("A / np.float64(B)", "count_scores()[0].astype(np.float64)"),
+        Replace("A / np.float64(B)", "self._count_scores(axes_list, score)[0].astype(np.float64)"),
         "private/test_noise",
     ),
     _break(
@@ -268,6 +268,27 @@ _SENSITIVITY = (
         _TABLE,
         "PrivateTable._score_cost",
         Replace("A.score_sensitivity(B)", "B"),
+        "private/test_sensitivity",
+    ),
+    _break(
+        "choices by distance are charged for one row",
+        _TABLE,
+        "PrivateTable.choose_worst_prediction",
+        Replace("A.score_sensitivity(1)", "1"),
+        "private/test_sensitivity",
+    ),
+    _break(
+        "choices by distance are charged as monotone",
+        _TABLE,
+        "PrivateTable.choose_worst_prediction",
+        Replace("Exponential.for_epsilon(A, B)", "Exponential.for_epsilon(A, B, monotone=True)"),
+        "private/test_sensitivity",
+    ),
+    _break(
+        "the distances of a choice change by two for each row",
+        _TABLE,
+        "_distance_from",
+        Replace("int(A)", "2 * int(A)"),
         "private/test_sensitivity",
     ),
     _break(

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import dpsyn
+from dpsyn.accounting import Exponential, Laplace
 from dpsyn.errors import UserError
 from dpsyn.schema import Categorical, Open, Schema
 from tests.query.noisy_synopses import baskets, binary_schema, count_table
@@ -72,7 +73,11 @@ def test_multiplicative_weights_come_nearer_than_a_uniform_table(replay: int, ma
     uniform = [np.abs(1000 - count_table(ROWS, pair, [2] * 6)).sum() / 2 / 4000 for pair in combinations(range(6), 2)]
     assert np.mean(found) < min(max_error, float(np.mean(uniform)))
     assert synopsis.marginal("x0", "x1", "x2").source == "model"
-    assert len(synopsis.releases[0].scores) == 10
+    [release] = synopsis.releases
+    assert release.certificate is not None
+    choices = [m for m in release.certificate.account.measurements if isinstance(m.cost, Exponential)]
+    assert [m.purpose for m in choices] == ["which of 15 marginals is predicted worst"] * 10
+    assert release.scores == ()  # only the choices were released, not the distances
     assert synopsis.generate(100, seed=1).num_rows == 100
 
 
@@ -87,6 +92,27 @@ def test_the_basic_variant_is_the_mean_of_all_tables_the_first_included() -> Non
         zeros.append(odds / (1 + odds))
     [held] = synopsis.model.tables
     assert held.values / held.values.sum() == pytest.approx([np.mean(zeros), 1 - np.mean(zeros)], abs=1e-3)
+
+
+def test_half_of_a_pure_budget_is_for_choices_as_in_the_paper() -> None:
+    synopsis = dpsyn.measure(TABLE, binary_schema(6), 1.0, delta=0, recipe=dpsyn.MWEM(rounds=4, replay=100))
+
+    [release] = synopsis.releases
+    assert release.certificate is not None
+    [_count, *costs] = [m.cost for m in release.certificate.account.measurements]
+    spent = {kind: sum(sum(c.pure_epsilons) for c in costs if isinstance(c, kind)) for kind in (Exponential, Laplace)}
+    assert spent[Exponential] == spent[Laplace] == pytest.approx(0.5, rel=0.02)
+
+
+def test_choices_and_marginals_have_equal_parts_of_a_gaussian_budget() -> None:
+    schema = binary_schema(6)
+
+    budget = dpsyn.MWEM(rounds=7).plan_budget(schema, 1.0, 1e-9)
+
+    allowed = float(dpsyn.Direct().plan_budget(schema, 1.0, 1e-9).rho)
+    assert len(budget.pure_epsilons) == 7
+    assert float(sum(step**2 / 2 for step in budget.pure_epsilons)) == pytest.approx(allowed / 2)
+    assert allowed / 2 < budget.rho < allowed  # the certificate composes choices more tightly than by their ρ
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ _OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
             "type": float,
             "metavar": "D",
             "help": "δ of the privacy guarantee; by default 1e-9, or 1/expected_size² if that is smaller. 0 is pure ε, "
-            "for recipes that measure marginals only: priview, independent, direct, fourier.",
+            "for recipes whose steps can all be pure: priview, independent, direct, fourier, mwem.",
         },
     ),
     "allow_large_epsilon": (

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.accounting import Gaussian, Laplace, MeasurementRecord, PartitionSelection, marginal_cost
+from dpsyn.accounting import Exponential, Gaussian, Laplace, MeasurementRecord, PartitionSelection, marginal_cost
 from dpsyn.encoding import Codec, RecodedColumn, Recoding
 from dpsyn.engines import Engine
 from dpsyn.errors import InternalError, SchemaError
@@ -31,6 +31,9 @@ from dpsyn.schema import MAX_JOINT_VALUES, Integer, Open, Ranged, Real, Schema
 
 Axes = tuple[int, ...]
 """The attributes of a marginal, as positions in the recoding."""
+
+Score = Callable[[int, NDArray[np.int64]], int]
+"""A score of a marginal, in whole numbers, from its position and its exact counts."""
 
 MAX_PREDICTION = 2**40
 """The largest count that a prediction may hold, about 10¹²: larger ones are mistakes, and their sums could overflow."""
@@ -156,17 +159,33 @@ class PrivateTable(PrivacyGate):
         ``score_sensitivity(1)`` = Δ of the privacy unit, and all m distances together by √m·Δ in L2. Cost: ``rho`` of ρ
         for all of them.
         """
-        axes_list = self._axes_of_cliques(cliques)
-        self._check_axes(axes_list, len(predictions))
-        rounded = [self._round_prediction(*pair) for pair in zip(predictions, axes_list, strict=True)]
-
-        def distance(index: int, counts: NDArray[np.int64]) -> int:
-            return int(np.abs(counts - rounded[index]).sum())
-
+        axes_list, rounded = self._check_predictions(cliques, predictions)
         purpose = f"distances of {len(cliques)} marginals from predictions"
         question = [self._question_identity(axes_list), rounded]
         cost = self._score_cost(rho, len(cliques), 1)
-        return self._release_scores("distance from the model", purpose, cost, question, axes_list, distance)
+        score = _distance_from(rounded)
+        return self._release_scores("distance from the model", purpose, cost, question, axes_list, score)
+
+    def choose_worst_prediction(
+        self, cliques: Sequence[Clique], predictions: Sequence[NDArray[Any]], epsilon: Fraction
+    ) -> int:
+        """Choose a clique whose prediction is wrong, and return its position: the more wrong, the more likely.
+
+        Privacy: the exponential mechanism, P(i) ∝ e^(dᵢ/t) with dᵢ = ‖countsᵢ − predictionᵢ‖₁. The predictions are
+        rounded to whole numbers, so a row changes each distance by at most 1, up or down, and a unit by
+        ``score_sensitivity(1)`` = Δ of the privacy unit; t = 2Δ/ε. Only the position is released, no distance. Cost:
+        pure ``epsilon``, however many cliques there are.
+        """
+        axes_list, rounded = self._check_predictions(cliques, predictions)
+        cost = Exponential.for_epsilon(epsilon, self.privacy_unit.score_sensitivity(1))
+        released = self._release_one(
+            MeasurementRecord(purpose=f"which of {len(cliques)} marginals is predicted worst", cost=cost),
+            [self._question_identity(axes_list), rounded],
+            lambda: self._count_scores(axes_list, _distance_from(rounded)),
+            cells=self._sizes(axes_list),
+            noisy_values=1,
+        )
+        return int(released.answer[0])
 
     def score_indif(self, pairs: Sequence[Clique], rho: Fraction) -> NoisyScores:
         """Noisy InDif scores of pairs, ‖M_ab − M_a·M_b/n‖₁: how far two attributes are from being independent.
@@ -318,23 +337,14 @@ class PrivateTable(PrivacyGate):
         cost: Gaussian,
         question: object,
         axes_list: Sequence[Axes],
-        score: Callable[[int, NDArray[np.int64]], int],
+        score: Score,
     ) -> NoisyScores:
         """Noisy scores of marginals, charged together; ``score`` gets the position of a marginal and its counts."""
-        sizes = self._sizes(axes_list)
-
-        def count_scores() -> NDArray[np.int64]:
-            scores: list[int] = []
-            for part in _split_by_cells(axes_list, sizes):
-                for counts in self._engine.count(part, self.recoding):
-                    scores.append(score(len(scores), counts))
-            return np.array(scores, np.int64)
-
         released = self._release_one(
             MeasurementRecord(purpose=purpose, cost=cost),
             question,
-            count_scores,
-            cells=sizes,
+            lambda: self._count_scores(axes_list, score),
+            cells=self._sizes(axes_list),
             noisy_values=len(axes_list),
         )
         charged: Gaussian = released.cost
@@ -342,6 +352,14 @@ class PrivateTable(PrivacyGate):
         cliques = tuple(tuple(self._attribute_name(axis) for axis in axes) for axes in axes_list)
         self._session.scores.append(ReleasedScores(kind, cliques, noisy.values, noisy.std))
         return noisy
+
+    def _count_scores(self, axes_list: Sequence[Axes], score: Score) -> NDArray[np.int64]:
+        """The exact scores of marginals; it runs inside the gate."""
+        scores: list[int] = []
+        for part in _split_by_cells(axes_list, self._sizes(axes_list)):
+            for counts in self._engine.count(part, self.recoding):
+                scores.append(score(len(scores), counts))
+        return np.array(scores, np.int64)
 
     def _attribute_name(self, axis: int) -> str:
         """The name of an attribute, whatever a recipe calls the level at which it is scored."""
@@ -357,6 +375,14 @@ class PrivateTable(PrivacyGate):
         ]
         codes = [[column.sources, column.tables, column.merged] for column in columns]
         return [list(axes_list), codes, *([differences] if any(differences) else [])]
+
+    def _check_predictions(
+        self, cliques: Sequence[Clique], predictions: Sequence[NDArray[Any]]
+    ) -> tuple[list[Axes], list[NDArray[np.int64]]]:
+        """The axes of cliques, and their predictions in whole numbers."""
+        axes_list = self._axes_of_cliques(cliques)
+        self._check_axes(axes_list, len(predictions))
+        return axes_list, [self._round_prediction(*pair) for pair in zip(predictions, axes_list, strict=True)]
 
     def _round_prediction(self, prediction: NDArray[Any], axes: Axes) -> NDArray[np.int64]:
         """A prediction in whole numbers; refused, before anything is charged, if no table could have such counts."""
@@ -428,6 +454,15 @@ def initial_recoding(schema: Schema) -> Recoding:
 def _to_marginal(clique: Clique, released: Released[Gaussian | Laplace]) -> Marginal:
     """A released marginal, with the standard deviation of its noise."""
     return Marginal(clique, released.answer, released.cost.lattice, released.cost.std)
+
+
+def _distance_from(predictions: Sequence[NDArray[np.int64]]) -> Score:
+    """‖counts − prediction‖₁."""
+
+    def distance(position: int, counts: NDArray[np.int64]) -> int:
+        return int(np.abs(counts - predictions[position]).sum())
+
+    return distance
 
 
 def _exact_indif(counts: NDArray[np.int64]) -> int:

@@ -1,4 +1,4 @@
-"""Recipes that measure marginals and nothing else: their noise is Gaussian or Laplace, whichever is less.
+"""Recipes whose steps are marginals and pure choices: their noise is Gaussian or Laplace, whichever is less.
 
 k marginals with Laplace noise share ε and have standard deviations that grow with k; with Gaussian noise they share ρ,
 and the standard deviations grow with √k. So Laplace noise is less for a few marginals, and it needs no δ.
@@ -20,7 +20,7 @@ from dpsyn.schema import Schema
 
 @dataclass(frozen=True, kw_only=True)
 class MarginalRecipe(Recipe):
-    """A recipe all of whose steps are marginals, so that it can also keep a guarantee of pure ε.
+    """A recipe whose steps are marginals, and pure choices among them, so that it can keep a guarantee of pure ε.
 
     Attributes:
         noise: ``laplace`` is pure ε, so the guarantee has δ = 0; ``gaussian`` needs a δ. ``auto`` takes the one with

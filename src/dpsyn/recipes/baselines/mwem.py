@@ -1,8 +1,9 @@
 """Baseline ``mwem``: Hardt, Ligett and McSherry, *A Simple and Practical Algorithm for Data Release* (NIPS 2012).
 
-Multiplicative weights: a joint table of all attributes, uniform at first, is corrected again and again by the marginal
-that it gets most wrong. The authors' practical variant replays all answers many times in each round and keeps the last
-table; the basic one uses each answer once and returns the mean of all tables, the uniform one included.
+Multiplicative weights and the exponential mechanism: a joint table of all attributes, uniform at first, is corrected
+again and again by a marginal that it gets wrong, which the exponential mechanism chooses. The authors' practical
+variant replays all answers many times in each round and keeps the last table; the basic one uses each answer once and
+returns the mean of all tables, the uniform one included.
 """
 
 from __future__ import annotations
@@ -17,14 +18,15 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.accounting import split_exactly
+from dpsyn.accounting import Budget, split_exactly
 from dpsyn.errors import UserError
-from dpsyn.inference import MeasurementRound, PreviousReleases, Scores
+from dpsyn.inference import MeasurementRound, PreviousReleases
 from dpsyn.marginals import Clique, Estimate, Marginal
 from dpsyn.options import check_options
 from dpsyn.private import PrivateTable, initial_recoding
 from dpsyn.progress import Progress, ignore_progress
-from dpsyn.recipes.base import Measurements, Recipe, refuse_to_extend
+from dpsyn.recipes.base import Measurements, refuse_to_extend
+from dpsyn.recipes.marginal_recipe import MarginalRecipe
 from dpsyn.recipes.one_way import count_cells, count_preparation_passes, prepare_table
 from dpsyn.schema import Schema
 
@@ -35,19 +37,16 @@ MAX_JOINT_CELLS = 1 << 18
 
 
 @dataclass(frozen=True, kw_only=True)
-class MWEM(Recipe):
-    """Correct a joint table by the marginals that it gets most wrong.
+class MWEM(MarginalRecipe):
+    """Correct a joint table by marginals that it gets wrong.
 
     >>> MWEM(rounds=20, replay=100).replay  # the practical variant
     100
 
     Attributes:
-        ways: the number of attributes of the marginals that are considered.
-        rounds: the number of marginals that are measured; the paper tries several and reports the best, which is not
-            private.
-        candidates: marginals that are scored in a round, chosen at random each time. All scores are released, with
-            noise that grows with the root of their number; the paper's exponential mechanism releases only which one
-            is best.
+        ways: the number of attributes of the marginals that are considered: all of this many.
+        rounds: T, the number of marginals that are measured; the paper tries several and reports the best, which is
+            not private.
         replay: how often all answers are replayed in each round (section 3.1 of the paper; the authors take 100); 0 is
             the basic variant, which uses each answer once and averages all tables.
     """
@@ -60,11 +59,10 @@ class MWEM(Recipe):
 
     ways: int = 2
     rounds: int = 10
-    candidates: int = 50
     replay: int = 0
 
     def __post_init__(self) -> None:
-        check_options(self, ways=1, rounds=1, candidates=1, replay=0)
+        check_options(self, ways=1, rounds=1, replay=0)
 
     def check(self, schema: Schema, previous: PreviousReleases | None) -> None:
         """Refuse what cannot be held as one joint table, and earlier releases."""
@@ -85,24 +83,22 @@ class MWEM(Recipe):
     ) -> Measurements:
         """In each round: score marginals against the current table, measure the worst one, correct the table.
 
-        Privacy: spends the whole ρ of the budget, half of each round's part on scores.
+        Privacy: spends the whole budget. The exponential mechanism chooses a marginal with pure ε; the marginal's noise
+        costs ρ, or, as in the paper, the same ε if the budget is pure.
         """
         self.check(table.schema, previous)
         prepared = prepare_table(table)
         table = prepared.table
         names, sizes = table.recoding.names, table.recoding.sizes
         cliques = _candidate_cliques(table, self.ways)
-        rng, current = np.random.default_rng(0), np.full(sizes, prepared.row_count / math.prod(sizes))
+        current = np.full(sizes, prepared.row_count / math.prod(sizes))
         answers: list[tuple[Marginal, NDArray[np.intp]]] = []
-        scores: list[Scores] = []
         mean = current / (self.rounds + 1)
-        for round_number, rho in enumerate(split_exactly(prepared.rho_left, [1] * self.rounds)):
-            progress("measuring the marginal that the current table gets most wrong", round_number / self.rounds)
-            score_rho, answer_rho = split_exactly(rho, [1, 1])
-            candidates = [cliques[i] for i in sorted(rng.permutation(len(cliques))[: self.candidates])]
-            scored, worst = _score(table, candidates, current, score_rho)
-            scores.append(scored)
-            [answer] = table.measure([worst], [answer_rho])
+        for round_number, (epsilon, amount) in enumerate(_divide_budget(table.budget, prepared.rho_left, self.rounds)):
+            progress("measuring a marginal that the current table gets wrong", round_number / self.rounds)
+            joint = Estimate(names, current.copy(), 0.0)
+            worst = table.choose_worst_prediction(cliques, [joint.project(clique) for clique in cliques], epsilon)
+            [answer] = table.measure([cliques[worst]], [amount])
             answers.append((answer, _cells_in_answer(answer, names, sizes)))
             for correction in answers * self.replay if self.replay else answers[-1:]:
                 current = _correct(current, *correction)
@@ -113,11 +109,22 @@ class MWEM(Recipe):
             schema=table.schema,
             recoding=table.recoding,
             rounds=(*prepared.rounds, MeasurementRound(table.recoding, tuple(answer for answer, _ in answers))),
-            scores=tuple(scores),
             zeroed_attributes=prepared.zeroed_attributes,
             row_count=table.public_row_count(),
             tables=(Estimate(names, final, std**2 / final.size),),
         )
+
+    def plan_budget(self, schema: Schema, epsilon: float, delta: float) -> Budget:
+        """A pure step of ε′ for each choice, and ρ for the marginals; one step of ε for all if δ is 0, as in the paper.
+
+        T choices cost Tε′²/2 of ρ, and ε′ is such that this is half of what (ε, δ) allows: choices and marginals have
+        equal parts, as in the paper.
+        """
+        planned = super().plan_budget(schema, epsilon, delta)
+        if planned.is_pure:
+            return planned
+        steps = [math.sqrt(planned.rho / self.rounds)] * self.rounds
+        return Budget.for_guarantee(epsilon, delta, pure_epsilons=steps)
 
     def max_passes(self, schema: Schema) -> int:
         """The preparation, and two passes for each round."""
@@ -133,12 +140,12 @@ def _candidate_cliques(table: PrivateTable, ways: int) -> list[Clique]:
     ]
 
 
-def _score(table: PrivateTable, cliques: Sequence[Clique], current: JointTable, rho: Fraction) -> tuple[Scores, Clique]:
-    """Measure the distances of marginals from the current table; return them and the clique of the largest."""
-    joint = Estimate(table.recoding.names, current.copy(), 0.0)
-    noisy = table.score_predictions(cliques, [joint.project(clique) for clique in cliques], rho)
-    worst = cliques[int(np.argmax(noisy.values))]
-    return Scores("distance from the model", tuple(cliques), noisy.values, noisy.std), worst
+def _divide_budget(budget: Budget, amount: Fraction, rounds: int) -> list[tuple[Fraction, Fraction]]:
+    """For each round, the ε of its choice and what its marginal spends of ``amount``: ρ, or half of ε if it is pure."""
+    chosen = sum(budget.pure_epsilons, Fraction(0))
+    if budget.is_pure:
+        chosen, amount = split_exactly(amount, [1, 1])
+    return list(zip(split_exactly(chosen, [1] * rounds), split_exactly(amount, [1] * rounds), strict=True))
 
 
 def _cells_in_answer(answer: Marginal, names: Sequence[str], sizes: Sequence[int]) -> NDArray[np.intp]:
