@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import dpsyn
 from dpsyn.cli.main import run
-from dpsyn.cli.query import parse_names
+from dpsyn.cli.query import METHODS, parse_names
+from dpsyn.query import RECONSTRUCTION_METHODS
 from dpsyn.schema import Categorical, Schema
-from tests.query.noisy_synopses import people_rows, people_synopsis
+from tests.query.noisy_synopses import baskets, make_view_synopsis, people_rows, people_synopsis
 
 
 @pytest.fixture(autouse=True)
 def released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import numpy as np
-
     monkeypatch.chdir(tmp_path)
     people_synopsis(people_rows(), 10.0, np.random.default_rng(0)).save("s.dpsyn")
 
@@ -175,7 +175,39 @@ def test_views_are_an_option_of_the_recipe(capsys: pytest.CaptureFixture[str]) -
     Path("t.csv").write_text(",".join(f"x{p}" for p in range(6)) + "\n" + "0,1,1,0,1,0\n1,1,0,0,1,1\n" * 200, "utf-8")
     release = ["measure", "t.csv", "-s", "schema.yaml", "--epsilon", "1", "--recipe", "priview", "-o", "v.dpsyn"]
 
-    assert run([*release, "--set", "views=random:5x3"]) == 0
-    assert "measuring 5 views of up to 3 attributes, taken at random" in capsys.readouterr().err
+    views = []
+    for seed in ("", ":7", ":7"):
+        assert run([*release, "--set", f"views=random:5x3{seed}", "--force"]) == 0
+        assert "measuring 5 views of up to 3 attributes, taken at random" in capsys.readouterr().err
+        [round_] = dpsyn.Synopsis.load("v.dpsyn").releases[0].rounds
+        views.append([marginal.clique for marginal in round_.marginals])
+    assert views[0] != views[1] == views[2]
     assert run([*release, "--set", "views=5x3", "--force"]) == 2
     assert "views '5x3' are not known" in capsys.readouterr().err
+
+
+def test_counts_that_were_not_measured_together_are_reconstructed_by_the_chosen_method(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = baskets(2000, 6)
+    make_view_synopsis(rows, [(0, 1, 2), (2, 3, 4), (4, 5, 0), (1, 3, 5), (0, 3), (1, 4), (2, 5)], 20.0, None).save(
+        "views.dpsyn"
+    )
+    synopsis, answers = dpsyn.Synopsis.load("views.dpsyn"), {}
+
+    for method in RECONSTRUCTION_METHODS:
+        assert run(["query", "views.dpsyn", "x0,x1,x3,x4", "--method", method.replace(" ", "-"), "--json"]) == 0
+        answers[method] = [row["count"] for row in json.loads(capsys.readouterr().out)["counts"]]
+        expected = synopsis.marginal("x0", "x1", "x3", "x4", method=method)
+        assert answers[method] == pytest.approx(expected.counts.ravel())
+    assert run(["query", "views.dpsyn", "x0,x1,x3,x4", "--json"]) == 0
+    assert [row["count"] for row in json.loads(capsys.readouterr().out)["counts"]] == answers["maximum entropy"]
+    assert len({tuple(np.round(counts)) for counts in answers.values()}) == 3
+
+
+def test_an_unknown_method_is_refused_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["query", "s.dpsyn", "age", "--method", "magic"]) == 2
+
+    refusal = capsys.readouterr().err
+    assert list(METHODS) == list(RECONSTRUCTION_METHODS)
+    assert all(name.replace(" ", "-") in refusal for name in METHODS)

@@ -47,6 +47,7 @@ def holds_every(plan: ViewSelection, names: list[str], ways: int) -> bool:
     [
         ("covering:2x8", CoveringViews(strength=2, attributes=8)),
         (" random:50x8 ", RandomViews(count=50, attributes=8)),
+        ("random:50x8:7", RandomViews(count=50, attributes=8, seed=7)),
         ("all:3", AllViews(ways=3)),
         ("covering:3x3", CoveringViews(strength=3, attributes=3)),
     ],
@@ -68,6 +69,9 @@ def test_schemes_are_parsed_from_their_text(text: str, views: ViewScheme) -> Non
         "random:-1x8",
         "all:0",
         "random:99999x8",
+        "random:5x8:",
+        "random:5x8:-1",
+        f"random:5x8:{2**63}",
     ],
 )
 def test_wrong_texts_of_schemes_are_refused(text: str) -> None:

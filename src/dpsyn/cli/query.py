@@ -15,6 +15,10 @@ from dpsyn.report.synopsis import privacy_warning_lines
 
 if TYPE_CHECKING:
     from dpsyn import Schema
+    from dpsyn.query import ReconstructionMethod
+
+METHODS: tuple[ReconstructionMethod, ...] = ("maximum entropy", "least norm", "linear program")
+"""Names for ``--help``, which must not load the library; a test compares them with the library's."""
 
 MAX_SHOWN_COUNTS = 500
 """Counts that are listed on a terminal; --json has all."""
@@ -39,9 +43,23 @@ MAX_SHOWN_COUNTS = 500
     metavar="P",
     help="Probability that an interval contains the true count.",
 )
+@click.option(
+    "--method",
+    type=click.Choice([name.replace(" ", "-") for name in METHODS]),
+    default=METHODS[0].replace(" ", "-"),
+    show_default=True,
+    help="How to reconstruct counts of attributes that no released marginal contains together. Maximum entropy is the "
+    "most accurate; the others are for comparison.",
+)
 @common_options("json")
 def command(
-    synopsis: Path, attributes: str, conditions: tuple[str, ...], finest: bool, confidence: float, as_json: bool
+    synopsis: Path,
+    attributes: str,
+    conditions: tuple[str, ...],
+    finest: bool,
+    confidence: float,
+    method: str,
+    as_json: bool,
 ) -> None:
     """Query a synopsis: how many rows have which values. The private table is not needed, and no privacy is spent.
 
@@ -60,7 +78,8 @@ def command(
     released = dpsyn.Synopsis.load(synopsis)
     names = parse_names(attributes, released.schema)
     where = dpsyn.parse_conditions(conditions, released.schema.names)
-    answer = released.marginal(*names, where=where, cells=finest)
+    chosen = METHODS[[name.replace(" ", "-") for name in METHODS].index(method)]
+    answer = released.marginal(*names, where=where, cells=finest, method=chosen)
     if as_json:
         output.print_json(answer.to_data(confidence))
         return

@@ -40,8 +40,8 @@ class PriView(MarginalRecipe):
 
     Attributes:
         views: which marginals to publish: ``covering:2x8`` (sets of 8 attributes that contain every pair),
-            ``random:50x8`` (50 random sets of 8 attributes) or ``all:3`` (every set of 3); none selects the views
-            with the least predicted noise.
+            ``random:50x8`` (50 random sets of 8 attributes; ``random:50x8:7`` with the seed 7) or ``all:3`` (every
+            set of 3); none selects the views with the least predicted noise.
     """
 
     name: ClassVar[str] = "priview"

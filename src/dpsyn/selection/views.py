@@ -86,14 +86,15 @@ class CoveringViews:
 class RandomViews:
     """Random sets of attributes; every attribute is in at least one of them (the concept paper behind DPSyn).
 
-    Written ``random:50x8``: 50 views of at most 8 attributes each.
+    Written ``random:50x8``: 50 views of at most 8 attributes each; ``random:50x8:7`` with the seed 7.
 
     Attributes:
         count: the number of views. There are more if otherwise an attribute would be in no view.
         attributes: the maximum number of attributes of a view.
+        seed: which random sets; the same seed gives the same views. It is public and has nothing to do with the noise.
 
     Example:
-        >>> parse_views("random:50x8") == RandomViews(count=50, attributes=8)
+        >>> parse_views("random:50x8:7") == RandomViews(count=50, attributes=8, seed=7)
         True
     """
 
@@ -101,12 +102,15 @@ class RandomViews:
 
     count: int
     attributes: int
+    seed: int = 0
 
     def __post_init__(self) -> None:
         _require_counts(self, count=self.count, attributes=self.attributes)
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or not 0 <= self.seed < 2**63:
+            raise UserError(f"seed of the views RandomViews is {quote_argument(self.seed)}; give a whole number from 0")
 
     def __str__(self) -> str:
-        return f"{self.name}:{self.count}x{self.attributes}"
+        return f"{self.name}:{self.count}x{self.attributes}" + (f":{self.seed}" if self.seed else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,17 +141,16 @@ ViewScheme = CoveringViews | RandomViews | AllViews
 
 
 def parse_views(text: str) -> ViewScheme:
-    """Read a view scheme from its text: ``covering:2x8``, ``random:50x8`` or ``all:3``."""
-    if match := re.fullmatch(r"(covering|random):(\d+)x(\d+)", text.strip()):
-        first, attributes = int(match[2]), int(match[3])
-        if match[1] == CoveringViews.name:
-            return CoveringViews(strength=first, attributes=attributes)
-        return RandomViews(count=first, attributes=attributes)
+    """Read a view scheme from its text: ``covering:2x8``, ``random:50x8``, ``random:50x8:7`` or ``all:3``."""
+    if match := re.fullmatch(r"covering:(\d+)x(\d+)", text.strip()):
+        return CoveringViews(strength=int(match[1]), attributes=int(match[2]))
+    if match := re.fullmatch(r"random:(\d+)x(\d+)(?::(\d+))?", text.strip()):
+        return RandomViews(count=int(match[1]), attributes=int(match[2]), seed=int(match[3] or 0))
     if match := re.fullmatch(r"all:(\d+)", text.strip()):
         return AllViews(ways=int(match[1]))
     raise UserError(
         f"views {quote_argument(text)} are not known; write covering:2x8 (all pairs in views of 8 attributes), "
-        "random:50x8 (50 views of 8 random attributes) or all:3 (every set of 3 attributes)"
+        "random:50x8 (50 views of 8 random attributes; random:50x8:7 with the seed 7) or all:3 (every set of 3)"
     )
 
 
@@ -227,7 +230,8 @@ def select_views(
         property_phrase = _describe_coverage(scheme.strength)
     elif isinstance(scheme, RandomViews):
         capacity = BlockCapacity(sizes=value_counts, max_attributes=scheme.attributes, max_cells=max_cells)
-        blocks, property_phrase = choose_random_views(capacity, scheme.count), "taken at random"
+        blocks = choose_random_views(capacity, scheme.count, seed=scheme.seed)
+        property_phrase = "taken at random"
     else:
         ways = min(scheme.ways, len(names))
         if math.comb(len(names), ways) > max_total_cells:
