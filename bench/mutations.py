@@ -292,6 +292,27 @@ _SENSITIVITY = (
         "private/test_sensitivity",
     ),
     _break(
+        "Fourier coefficients are charged for one row",
+        _TABLE,
+        "PrivateTable.measure_fourier",
+        Replace("A.score_sensitivity(1)", "1"),
+        "private/test_sensitivity",
+    ),
+    _break(
+        "many Fourier coefficients are charged as one, with Gaussian noise",
+        _TABLE,
+        "PrivateTable.measure_fourier",
+        Replace("A * B**2", "B**2"),
+        "private/test_sensitivity",
+    ),
+    _break(
+        "many Fourier coefficients are charged as one, with Laplace noise",
+        _TABLE,
+        "PrivateTable.measure_fourier",
+        Replace("Laplace.for_epsilon(A, X)", "delta"),
+        "private/test_sensitivity",
+    ),
+    _break(
         "many scores are charged as one",
         _TABLE,
         "PrivateTable._score_cost",

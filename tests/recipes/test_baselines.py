@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -47,11 +48,38 @@ def test_the_errors_of_fourier_are_those_of_its_coefficients() -> None:
 
     answer = synopsis.marginal("x1", "x4")
 
-    marginals = [m for stage in synopsis.releases[0].rounds for m in stage.marginals]
-    assert len(marginals) == 6 + 15
-    sigma = marginals[0].std
-    known = [2 / 21, 2, 2, 2]  # the number of rows is told 21 times, the others once
-    assert answer.standard_errors == pytest.approx(sigma * np.sqrt(sum(known)) / 4, rel=1e-6)
+    [release] = synopsis.releases
+    [coefficients] = release.scores
+    assert len(coefficients.cliques) == 1 + 6 + 15
+    assert release.rounds == ()
+    assert answer.source == "covered"
+    assert answer.standard_errors == pytest.approx(coefficients.std * np.sqrt(4) / 4, rel=1e-6)
+
+
+@pytest.mark.parametrize(("neighbors", "delta_of_one"), [("add-remove", 1), ("replace", 2)])
+def test_a_coefficient_has_the_noise_of_the_paper(neighbors: Any, delta_of_one: int) -> None:
+    """Laplace noise of scale m·Δ/ε for m coefficients; a replaced row changes each by 2 (Barak et al., theorem 5)."""
+    schema = msgspec.structs.replace(binary_schema(6), neighbors=neighbors)
+
+    synopsis = dpsyn.measure(TABLE, schema, 0.5, delta=0, recipe=dpsyn.Fourier(ways=2))
+
+    [certificate] = synopsis.certificates
+    assert certificate is not None
+    [measurement] = certificate.account.measurements
+    assert isinstance(measurement.cost, Laplace)
+    assert measurement.cost.scale == pytest.approx(22 * delta_of_one / 0.5)
+    assert synopsis.releases[0].scores[0].std == measurement.cost.std
+
+
+def test_coefficients_are_counted_exactly_and_have_noise_of_their_standard_deviation() -> None:
+    synopsis = dpsyn.measure(TABLE, binary_schema(6), 0.5, recipe=dpsyn.Fourier(ways=4))
+
+    [scores] = synopsis.releases[0].scores
+    signs = 1 - 2 * ROWS  # +1 for 0 and −1 for 1; the product over a set is its parity
+    exact = np.array([signs[:, [int(n[1:]) for n in names]].prod(axis=1).sum() for names in scores.cliques])
+    errors = (scores.values - exact) / scores.std
+    assert len(errors) == 57
+    assert 0.7 < np.sqrt((errors**2).mean()) < 1.35  # five standard deviations of the root mean square of 57
 
 
 def test_fourier_rows_follow_pairs() -> None:

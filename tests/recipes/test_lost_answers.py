@@ -73,9 +73,9 @@ def resume(folder: Path, recipe: str, schema: Schema, lines: list[bytes]) -> tup
     return synopsis, [str(warning.message) for warning in caught]
 
 
-@pytest.mark.parametrize("recipe", sorted(RECIPES))
+@pytest.mark.parametrize("recipe", sorted(set(RECIPES) - {"fourier"}))
 def test_every_recipe_ends_with_what_is_stored(recipe: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    schema = BINARY if recipe == "fourier" else CITIES
+    schema = CITIES
     lines = interrupt_when_measured(tmp_path, recipe, schema, monkeypatch)
     charged = len(lines) - 1
 
@@ -97,6 +97,14 @@ def test_every_recipe_ends_with_what_is_stored(recipe: str, tmp_path: Path, monk
     synopsis.save(tmp_path / "s.dpsyn")
     assert dpsyn.Synopsis.load(tmp_path / "s.dpsyn").certificates[0] == certificate
     assert dpsyn.Ledger(tmp_path / "l.db").verify().faults == ()
+
+
+def test_a_recipe_whose_only_answer_is_lost_ends_with_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = interrupt_when_measured(tmp_path, "fourier", BINARY, monkeypatch)
+    assert len(lines) == 2
+
+    with pytest.raises(BudgetError, match=r"Nothing is left of the budget to measure .* Fourier coefficients"):
+        resume(tmp_path, "fourier", BINARY, lines[:1])
 
 
 @pytest.mark.parametrize("recipe", ["dpsyn", "independent", "privsyn", "planned"])

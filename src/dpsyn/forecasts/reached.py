@@ -111,7 +111,7 @@ def _two_way_error(synopsis: Synopsis) -> float | None:
                 best[frozenset(pair)] = estimate
     errors = dict(zip(best, _noise_errors(list(best.values()), synopsis), strict=True)) if best else {}
     for release in synopsis.releases:
-        for scores in release.scores:
+        for scores in (each for each in release.scores if each.are_distances):
             for clique, score in zip(scores.cliques, scores.values.tolist(), strict=True):
                 if len(clique) == 2 and {*clique} <= names and frozenset(clique) not in best:
                     errors[frozenset(clique)] = min(max(score, 0.0) / (2 * synopsis.rows), 1.0)

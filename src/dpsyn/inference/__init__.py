@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from dpsyn.inference.gum import Records, initialize_records, run_gum
     from dpsyn.inference.mcf import run_mcf
     from dpsyn.inference.measurements import (
+        FOURIER_COEFFICIENT,
         MeasurementRound,
         Model,
         PreviousReleases,
@@ -65,6 +66,7 @@ _HOMES = {
     "Records": "gum",
     "Release": "measurements",
     "SMOOTHED_VARIANCE": "table_smoothing",
+    "FOURIER_COEFFICIENT": "measurements",
     "Scores": "measurements",
     "combine_one_way": "fit",
     "count_parameters": "table_smoothing",
@@ -95,6 +97,7 @@ _HOMES = {
 __all__ = [
     "DECAYS",
     "FIRST_RUN_NOTE",
+    "FOURIER_COEFFICIENT",
     "GUM",
     "MCF",
     "SMOOTHED_VARIANCE",

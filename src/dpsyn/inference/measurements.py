@@ -27,6 +27,10 @@ from dpsyn.schema import Schema
 
 DEFAULT_SYNTHESIS: Synthesis = Gibbs()
 
+FOURIER_COEFFICIENT = "Fourier coefficient"
+"""The kind of numbers that are, for a set of binary attributes, the number of rows with an even number of ones among
+them minus that of the others; for no attributes, the number of rows."""
+
 IMPORTED_TITLE = "imported"
 """The title of a release without a certificate: its numbers were measured in another system."""
 
@@ -64,11 +68,11 @@ class MeasurementRound:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scores:
-    """Noisy scores by which marginals were selected.
+    """Noisy numbers about sets of attributes: scores by which marginals were selected, or Fourier coefficients.
 
     Attributes:
-        kind: what was scored, such as ``dependence``.
-        cliques: the attributes that each score is about.
+        kind: what was scored, such as ``dependence``; ``FOURIER_COEFFICIENT`` if the numbers are coefficients.
+        cliques: the attributes that each number is about.
         values: the released scores.
         std: the standard deviation of their noise.
     """
@@ -82,6 +86,11 @@ class Scores:
         if self.values.shape != (len(self.cliques),):
             raise InternalError(f"{len(self.cliques)} cliques have scores of shape {self.values.shape}")
         self.values.setflags(write=False)
+
+    @property
+    def are_distances(self) -> bool:
+        """Whether they show how far tables are from a model; coefficients are observations of the tables themselves."""
+        return self.kind != FOURIER_COEFFICIENT
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -182,7 +191,7 @@ def _hash_codes(codes: NDArray[np.int64]) -> str:
 
 def _take_record_of_scores(unused: list[MeasurementRecord], scores: Scores) -> None:
     """Remove the record of scores, whose lattice is that of the record."""
-    lattices = {m.cost.lattice for m in unused if isinstance(m.cost, Gaussian) and m.cost.std == scores.std}
+    lattices = {m.cost.lattice for m in unused if isinstance(m.cost, Gaussian | Laplace) and m.cost.std == scores.std}
     for lattice in lattices or {0}:
         raw = scores.values * 2.0**lattice
         if (raw == np.rint(raw)).all() and np.abs(raw).max(initial=0) < 2**62:

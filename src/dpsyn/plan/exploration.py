@@ -239,7 +239,7 @@ class Exploration:
         from dpsyn.inference import estimate_one_way
 
         for release in reversed(synopsis.releases):
-            for scores in release.scores:
+            for scores in (each for each in release.scores if each.are_distances):
                 names = {name for clique in scores.cliques for name in clique}
                 measured = next((r for r in reversed(release.rounds) if names <= set(r.recoding.names)), None)
                 if measured is None or any(len(clique) != 2 for clique in scores.cliques):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import islice
+from itertools import combinations, islice
 from typing import Any
 
 import numpy as np
@@ -186,6 +186,50 @@ class PrivateTable(PrivacyGate):
             noisy_values=1,
         )
         return int(released.answer[0])
+
+    def measure_fourier(self, ways: int, amount: Fraction) -> tuple[tuple[Clique, ...], NoisyScores]:
+        """The Fourier coefficients of all sets of up to ``ways`` binary attributes: the sets, and the noisy numbers.
+
+        A coefficient is the number of rows with an even number of ones among the attributes of a set, minus that of the
+        others; that of the empty set is the number of rows (Barak et al. 2007).
+
+        Privacy: a row adds 1 to each coefficient or subtracts it, so a unit changes each by at most
+        ``score_sensitivity(1)`` = Δ of the privacy unit, and all m together by √m·Δ in L2 and m·Δ in L1. Cost:
+        ``amount`` of ρ for all of them; if the budget is pure, of ε.
+        """
+        names = self.recoding.names
+        if not 1 <= ways <= len(names) or set(self.recoding.sizes) != {2}:
+            raise SchemaError(f"Fourier coefficients of {ways} of {len(names)} attributes need binary attributes")
+        subsets = [axes for length in range(ways + 1) for axes in combinations(range(len(names)), length)]
+        largest = [axes for axes in subsets if len(axes) == ways]
+        delta = self.privacy_unit.score_sensitivity(1)
+        cost = (
+            Laplace.for_epsilon(amount, len(subsets) * delta)
+            if self.budget.is_pure
+            else Gaussian.for_rho(amount, len(subsets) * delta**2)
+        )
+
+        def count_coefficients() -> NDArray[np.int64]:
+            found: dict[Axes, int] = {}
+            for part in _split_by_cells(largest, self._sizes(largest)):
+                for axes, counts in zip(part, self._engine.count(part, self.recoding), strict=True):
+                    transformed = _transform_parities(counts)
+                    found |= {
+                        tuple(axes[i] for i in np.flatnonzero(position)): int(transformed[position])
+                        for position in np.ndindex(transformed.shape)
+                    }
+            return np.array([found[axes] for axes in subsets], np.int64)
+
+        released = self._release_one(
+            MeasurementRecord(purpose=f"{len(subsets)} Fourier coefficients", cost=cost),
+            [ways, self._question_identity([tuple(range(len(names)))])],
+            count_coefficients,
+            cells=self._sizes(largest),
+            noisy_values=len(subsets),
+        )
+        cliques = tuple(tuple(names[axis] for axis in axes) for axes in subsets)
+        charged: Gaussian | Laplace = released.cost
+        return cliques, NoisyScores(released.answer / np.float64(2**charged.lattice), charged.std)
 
     def score_indif(self, pairs: Sequence[Clique], rho: Fraction) -> NoisyScores:
         """Noisy InDif scores of pairs, ‖M_ab − M_a·M_b/n‖₁: how far two attributes are from being independent.
@@ -463,6 +507,14 @@ def _distance_from(predictions: Sequence[NDArray[np.int64]]) -> Score:
         return int(np.abs(counts - predictions[position]).sum())
 
     return distance
+
+
+def _transform_parities(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The coefficients of all subsets of the axes of a binary table; index 1 means that an axis is in the subset."""
+    for axis in range(counts.ndim):
+        zeros, ones = np.moveaxis(counts, axis, 0)
+        counts = np.stack([zeros + ones, zeros - ones], axis)
+    return counts
 
 
 def _exact_indif(counts: NDArray[np.int64]) -> int:

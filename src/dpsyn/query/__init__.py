@@ -3,7 +3,7 @@
 from dpsyn.query.answer import Answer, AnswerSource
 from dpsyn.query.engine import RECONSTRUCTION_METHODS, Queryable, ReconstructionMethod, answer_query
 from dpsyn.query.linear_estimation import estimate_linear
-from dpsyn.query.observations import collect_observations, parity_table
+from dpsyn.query.observations import collect_observations
 
 __all__ = [
     "RECONSTRUCTION_METHODS",
@@ -14,5 +14,4 @@ __all__ = [
     "answer_query",
     "collect_observations",
     "estimate_linear",
-    "parity_table",
 ]

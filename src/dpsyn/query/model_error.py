@@ -47,7 +47,7 @@ def _error_from_scores(releases: Sequence[Release], model: Model, clique: Clique
     For normal errors the root mean square is √(π/2) times the mean absolute error.
     """
     for release in reversed(releases):
-        for scores in reversed(release.scores):
+        for scores in (each for each in reversed(release.scores) if each.are_distances):
             for other, value in zip(scores.cliques, scores.values.tolist(), strict=True):
                 if {*other} == {*clique}:
                     distance = max(float(value), scores.std)

@@ -8,30 +8,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpsyn.encoding import Codec, RecodedColumn, Recoding, project_to_recoding
+from dpsyn.encoding import Codec, Recoding, project_to_recoding
 from dpsyn.inference.fit import MIN_VARIANCE, one_way_evidence
 from dpsyn.inference.histogram_hierarchy import GroupCounts, Histogram, combine_counts
 from dpsyn.inference.measurements import Release, iterate_marginals
-from dpsyn.marginals import Clique, Estimate, Marginal
+from dpsyn.marginals import Clique, Estimate
 from dpsyn.query.linear_estimation import Observation, Parity, QueryValues
 from dpsyn.query.query import OutputAxis
-
-
-@dataclass(frozen=True, slots=True)
-class ParityCounts:
-    """The noisy numbers of rows with an even and with an odd number of ones among some binary attributes.
-
-    Attributes:
-        names: the attributes.
-        even: the noisy number of rows with an even number of ones.
-        odd: the noisy number of rows with an odd number of ones.
-        variance: the variance of the noise in each of the two.
-    """
-
-    names: Clique
-    even: float
-    odd: float
-    variance: float
 
 
 def collect_observations(
@@ -39,12 +22,8 @@ def collect_observations(
 ) -> list[Observation | Parity]:
     """What every marginal implies about the table of a clique under a recoding; ``rows`` is their number if public."""
     observations: list[Observation | Parity] = [] if rows is None else [Observation((), np.array(rows), 0.0)]
-    for projected in _project_marginals(releases, recoding):
-        if isinstance(projected, Estimate):
-            observations.append(project_to_clique(projected, clique))
-        else:
-            observations += _parity_observations(projected, clique)
-    return observations
+    observations += [project_to_clique(projected, clique) for projected in _project_marginals(releases, recoding)]
+    return [*observations, *_collect_coefficients(releases, recoding, clique)]
 
 
 def project_to_clique(estimate: Estimate, clique: Clique) -> Observation:
@@ -54,51 +33,20 @@ def project_to_clique(estimate: Estimate, clique: Clique) -> Observation:
     return Observation(axes, values, estimate.variance * estimate.values.size / values.size)
 
 
+def _collect_coefficients(releases: Sequence[Release], recoding: Recoding, clique: Clique) -> Iterator[Parity]:
+    """The Fourier coefficients of all sets of binary attributes of the clique."""
+    sizes, axis_of = dict(zip(recoding.names, recoding.sizes, strict=True)), {n: a for a, n in enumerate(clique)}
+    for scores in (each for release in releases for each in release.scores if not each.are_distances):
+        for names, value in zip(scores.cliques, scores.values.tolist(), strict=True):
+            if all(name in axis_of and sizes[name] == 2 for name in names):
+                yield Parity(tuple(sorted(axis_of[name] for name in names)), value, scores.std**2)
+
+
 @lru_cache(maxsize=4)  # one query needs them many times, and queries come in series
-def _project_marginals(releases: tuple[Release, ...], recoding: Recoding) -> list[Estimate | ParityCounts]:
+def _project_marginals(releases: tuple[Release, ...], recoding: Recoding) -> list[Estimate]:
     """Every marginal over the codes of a recoding; those that do not fit it are left out."""
-    projections: list[Estimate | ParityCounts] = []
-    for source, marginal in iterate_marginals(releases):
-        projected = project_to_recoding(marginal, source, recoding) or _parity_counts(marginal, source, recoding)
-        projections += [projected] if projected is not None else []
-    return projections
-
-
-# ── Parities ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _parity_counts(marginal: Marginal, source: Recoding, recoding: Recoding) -> ParityCounts | None:
-    """The parity of some attributes of a recoding, if that is what was measured."""
-    if len(marginal.clique) != 1 or marginal.clique[0] not in source.names:
-        return None
-    names = parity_attributes(source.columns[source.index_of(marginal.clique[0])], source.origin)
-    sizes = dict(zip(recoding.names, recoding.sizes, strict=True))
-    if names is None or any(sizes.get(name) != 2 for name in names):
-        return None
-    even, odd = marginal.counts.tolist()
-    return ParityCounts(names, even, odd, marginal.std**2)
-
-
-def _parity_observations(counts: ParityCounts, clique: Clique) -> Iterator[Parity]:
-    """The number of rows, and the parity if all its attributes are in the clique."""
-    yield Parity((), counts.even + counts.odd, 2 * counts.variance)
-    if {*counts.names} <= {*clique}:
-        axes = tuple(axis for axis, name in enumerate(clique) if name in counts.names)
-        yield Parity(axes, counts.even - counts.odd, 2 * counts.variance)
-
-
-def parity_attributes(column: RecodedColumn, origin: Sequence[tuple[str, int]]) -> Clique | None:
-    """The binary attributes whose parity a column holds; None if it holds something else."""
-    if column.merged is None or any(table.tolist() != [0, 1] for table in column.tables):
-        return None
-    if column.merged.tolist() != parity_table(len(column.sources)):
-        return None
-    return tuple(origin[index][0] for index in column.sources)
-
-
-def parity_table(count: int) -> list[int]:
-    """For all combinations of 0 and 1, the last running fastest, whether the number of ones is odd."""
-    return [index.bit_count() % 2 for index in range(2**count)]
+    projections = (project_to_recoding(marginal, source, recoding) for source, marginal in iterate_marginals(releases))
+    return [projected for projected in projections if projected is not None]
 
 
 # ── One attribute, measured over its cells, over its bins, or both ───────────────────────────────────────────

@@ -6,6 +6,7 @@ and the standard deviations grow with √k. So Laplace noise is less for a few m
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -69,8 +70,9 @@ class MarginalRecipe(Recipe):
 
 def _compare_noise(schema: Schema, shares: Sequence[float], budget: Budget) -> NoiseChoice:
     """The noise with the smaller standard deviations, on average over the marginals that are planned."""
-    unit, parts = privacy_unit_of(schema), [exact_fraction(share) for share in shares]
-    gaussian = fmean(Gaussian.for_rho(budget.rho * part, unit.l2_sensitivity_squared).std for part in parts)
-    laplace = fmean(Laplace.for_epsilon(budget.epsilon * part, unit.l1_sensitivity).std for part in parts)
+    unit, numbers = privacy_unit_of(schema), Counter(shares)  # many marginals have the same share
+    parts, weights = [exact_fraction(share) for share in numbers], list(numbers.values())
+    gaussian = fmean((Gaussian.for_rho(budget.rho * p, unit.l2_sensitivity_squared).std for p in parts), weights)
+    laplace = fmean((Laplace.for_epsilon(budget.epsilon * p, unit.l1_sensitivity).std for p in parts), weights)
     kinds: tuple[Noise, Noise] = ("laplace", "gaussian") if laplace < gaussian else ("gaussian", "laplace")
     return NoiseChoice(kinds[0], f"less than {kinds[1]} noise for the {len(shares)} marginals that are planned")

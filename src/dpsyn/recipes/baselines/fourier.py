@@ -9,27 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import ClassVar
 
-import numpy as np
-
-from dpsyn.accounting import split_exactly
-from dpsyn.encoding import RecodedColumn, Recoding
+from dpsyn.encoding import Recoding
 from dpsyn.errors import UserError
-from dpsyn.inference import MeasurementRound, PreviousReleases, Release
+from dpsyn.inference import FOURIER_COEFFICIENT, PreviousReleases, Release, Scores
 from dpsyn.marginals import Clique, Estimate
 from dpsyn.options import check_options
-from dpsyn.private import PrivateTable
+from dpsyn.private import MAX_COUNTED_CELLS, PrivateTable, ReleaseLimits
 from dpsyn.progress import Progress, ignore_progress
-from dpsyn.query import collect_observations, estimate_linear, parity_table
+from dpsyn.query import collect_observations, estimate_linear
 from dpsyn.recipes.base import Measurements, refuse_to_extend
 from dpsyn.recipes.marginal_recipe import MarginalRecipe
 from dpsyn.schema import Schema
 from dpsyn.selection import BlockCapacity, build_covering_design
-
-PARITIES_PER_PASS = 200
-"""Parities that are counted in one pass: each is a column of every row."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,64 +52,53 @@ class Fourier(MarginalRecipe):
         wide = [a.name for a in schema.modeled_attributes if not a.coded or a.cells != 2]
         if wide:
             raise UserError(f"recipe 'fourier' is for binary attributes, but {wide[0]!r} is not one; use 'priview'")
+        if schema.measure_together:
+            raise UserError("recipe 'fourier' is for binary attributes, but some are measured together; use 'priview'")
+
+        count = self._count_coefficients(schema)
+        if count > ReleaseLimits().max_noisy_values:
+            raise UserError(f"there are {count:,} sets of up to {self.ways} attributes; set fewer ways, such as 2")
 
     def measure(
         self, table: PrivateTable, *, previous: PreviousReleases | None = None, progress: Progress = ignore_progress
     ) -> Measurements:
-        """Measure the parity of every set of up to k attributes, with equal parts of the budget.
+        """Measure the coefficient of every set of up to k attributes, all with the same noise.
 
-        Privacy: spends the whole budget: ρ, or ε if it is pure. A parity is measured as the two counts of even and odd
-        rows, which costs √2 of the noise that their difference alone would; the number of rows comes with it.
+        Privacy: spends the whole budget: ρ, or ε if it is pure, on the differences themselves, as the paper has it.
         """
         self.check(table.schema, previous)
-        names, ways = table.recoding.names, min(self.ways, len(table.recoding.names))
-        subsets = [s for length in range(1, ways + 1) for s in combinations(range(len(names)), length)]
-        if 2 * len(subsets) > table.noisy_values_left:
-            raise UserError(f"there are {len(subsets):,} sets of up to {ways} attributes; set fewer ways, such as 2")
-        progress(f"measuring the parity of {len(subsets)} sets of up to {ways} attributes", 0.0)
-        rhos, rounds = split_exactly(table.budget.amount, [1] * len(subsets)), []
-        for start in range(0, len(subsets), PARITIES_PER_PASS):
-            batch = table.recode(_parity_recoding(table.recoding, subsets[start : start + PARITIES_PER_PASS]))
-            cliques = [(name,) for name in batch.recoding.names]
-            measured = batch.measure(cliques, rhos[start : start + PARITIES_PER_PASS])
-            rounds.append(MeasurementRound(batch.recoding, tuple(measured)))
+        ways = min(self.ways, len(table.recoding.names))
+        progress(f"measuring the coefficients of all sets of up to {ways} attributes", 0.0)
+        cliques, noisy = table.measure_fourier(ways, table.budget.amount)
+        coefficients = Scores(FOURIER_COEFFICIENT, cliques, noisy.values, noisy.std)
         return Measurements(
             schema=table.schema,
             recoding=table.recoding,
-            rounds=tuple(rounds),
+            rounds=(),
+            scores=(coefficients,),
             row_count=table.public_row_count(),
-            tables=tuple(_reconstruct_tables(table.recoding, rounds, ways)),
+            tables=tuple(_reconstruct_tables(table.recoding, coefficients, ways)),
         )
 
     def planned_shares(self, schema: Schema) -> Sequence[float]:
-        """Equal parts for all parities."""
-        count = self._count_parities(schema)
+        """Equal parts for all coefficients."""
+        count = self._count_coefficients(schema)
         return [1 / count] * count
 
     def max_passes(self, schema: Schema) -> int:
-        """All parities, in batches, and the public row count."""
-        return math.ceil(self._count_parities(schema) / PARITIES_PER_PASS) + int(schema.row_count_is_public)
-
-    def _count_parities(self, schema: Schema) -> int:
+        """All coefficients, from marginals of k attributes, and the public row count."""
         count = len(schema.modeled_attributes)
-        return sum(math.comb(count, length) for length in range(1, min(self.ways, count) + 1))
+        cells = math.comb(count, min(self.ways, count)) << min(self.ways, count)
+        return math.ceil(2 * cells / MAX_COUNTED_CELLS) + int(schema.row_count_is_public)
+
+    def _count_coefficients(self, schema: Schema) -> int:
+        count = len(schema.modeled_attributes)
+        return sum(math.comb(count, length) for length in range(min(self.ways, count) + 1))
 
 
-def _parity_recoding(recoding: Recoding, subsets: Sequence[tuple[int, ...]]) -> Recoding:
-    """One column per set: whether a row has an even number of ones in it. A set of one is the attribute itself."""
-    columns = []
-    for subset in subsets:
-        parts = [recoding.columns[position] for position in subset]
-        name = parts[0].name if len(subset) == 1 else f"parity of {', '.join(part.name for part in parts)}"
-        sources, tables = tuple(part.sources[0] for part in parts), tuple(part.tables[0] for part in parts)
-        merged = None if len(subset) == 1 else np.array(parity_table(len(subset)), np.int64)
-        columns.append(RecodedColumn(name, sources, tables, merged))
-    return Recoding(tuple(columns), recoding.origin)
-
-
-def _reconstruct_tables(recoding: Recoding, rounds: Sequence[MeasurementRound], ways: int) -> Iterable[Estimate]:
+def _reconstruct_tables(recoding: Recoding, coefficients: Scores, ways: int) -> Iterable[Estimate]:
     """Reconstruct tables that contain every pair from the coefficients; a model follows them."""
-    release, count = (Release(tuple(rounds)),), len(recoding.names)
+    release, count = (Release((), (coefficients,)),), len(recoding.names)
     for block in build_covering_design(
         BlockCapacity(sizes=(2,) * count, max_attributes=ways, max_cells=2**ways), min(2, ways)
     ):
