@@ -1,13 +1,13 @@
 """How accurate are answers to queries of many attributes, and do intervals have their stated coverage?
 
-    python -m bench.priview errors NLTCS TRANSACTIONS... [--epsilon 0.1 1] [--queries 20] [--releases 3]
+    python -m bench.priview errors NLTCS TRANSACTIONS... [--epsilon 0.1 1] [--queries 20] [--delta 0]
     python -m bench.priview methods NLTCS [--epsilon 1] [--queries 20]
     python -m bench.priview coverage NLTCS [--epsilon 1] [--releases 20]
     python -m bench.priview synthesis ADULT [--epsilon 0.1 1] [--releases 3]
 
 NLTCS and ADULT are folders with a table of integer codes, ``*.csv.gz``, and ``domain.json``; TRANSACTIONS are files of
 baskets, ``retail.dat.gz:32`` meaning the 32 most frequent items of it as binary attributes. All releases go through the
-gate with real noise, δ = 1e-9.
+gate with real noise. ``errors --delta 0`` gives every method Laplace noise, as in the papers.
 
 ``errors`` queries random marginals of 4, 6 and 8 attributes and prints the mean L2 error, √Σ(count − truth)² / rows,
 and the mean Jensen–Shannon divergence, of PriView (views chosen by noise, and the paper's covering design of 8
@@ -113,9 +113,9 @@ def _count(codes: Codes, columns: Columns, sizes: Sequence[int]) -> Counts:
     return np.bincount(cells, minlength=math.prod(shape)).reshape(shape).astype(np.float64)
 
 
-def release(table: Table, epsilon: float, recipe: str, **options: Any) -> dpsyn.Synopsis:
+def release(table: Table, epsilon: float, recipe: str, *, delta: float = DELTA, **options: Any) -> dpsyn.Synopsis:
     chosen = dpsyn.find_recipe(recipe, {name: value for name, value in options.items() if value is not None})
-    return dpsyn.measure(table.arrow(), table.schema, epsilon, delta=DELTA, allow_large_epsilon=True, recipe=chosen)
+    return dpsyn.measure(table.arrow(), table.schema, epsilon, delta=delta, allow_large_epsilon=True, recipe=chosen)
 
 
 # ── errors ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -124,39 +124,45 @@ Answers = Callable[[Columns], Counts]
 """The counts of some attributes."""
 
 
-def from_synopsis(table: Table, recipe: str, views: str | None = None) -> Callable[[float, int], Answers]:
+def from_synopsis(table: Table, delta: float, recipe: str, views: str | None = None) -> Callable[[float, int], Answers]:
     """Answers of a release."""
 
     def answer_from_release(epsilon: float, ways: int) -> Answers:
-        synopsis = release(table, epsilon, recipe, views=views)
+        synopsis = release(table, epsilon, recipe, delta=delta, views=views)
         return lambda columns: synopsis.marginal(*table.names(columns)).counts
 
     return answer_from_release
 
 
-def from_mwem(table: Table, replay: int) -> Callable[[float, int], Answers]:
+def from_mwem(table: Table, delta: float, replay: int) -> Callable[[float, int], Answers]:
     """Answers of MWEM for one number of attributes."""
 
     def answer_from_release(epsilon: float, ways: int) -> Answers:
-        synopsis = release(table, epsilon, "mwem", ways=ways, replay=replay)
+        synopsis = release(table, epsilon, "mwem", delta=delta, ways=ways, replay=replay)
         return lambda columns: synopsis.marginal(*table.names(columns)).counts
 
     return answer_from_release
 
 
-def from_noise(table: Table, coefficients: Callable[[int, int], tuple[int, bool]]) -> Callable[[float, int], Answers]:
+def from_noise(
+    table: Table, delta: float, coefficients: Callable[[int, int], tuple[int, bool]]
+) -> Callable[[float, int], Answers]:
     """True counts with the noise that they would have if all coefficients, or marginals, were released."""
     rng = np.random.default_rng(SEED)
 
     def answer_with_noise(epsilon: float, ways: int) -> Answers:
         count, fourier = coefficients(len(table.sizes), ways)
-        std = math.sqrt(count / (2 * float(Budget.for_guarantee(epsilon, DELTA).rho)))
+        std = math.sqrt(2) * count / epsilon
+        if delta:
+            std = math.sqrt(count / (2 * float(Budget.for_guarantee(epsilon, delta).rho)))
         if fourier:  # a cell is a mean of ± coefficients, all of which are noisy
             std /= math.sqrt(2**ways)
 
         def answer(columns: Columns) -> Counts:
             truth = table.counts(columns)
-            return norm_sub(truth + rng.normal(0, std, truth.shape), float(len(table.codes)))
+            laplace = not delta and not fourier  # a mean of many Laplace variables is about normal
+            noise = rng.laplace(0, std / math.sqrt(2), truth.shape) if laplace else rng.normal(0, std, truth.shape)
+            return norm_sub(truth + noise, float(len(table.codes)))
 
         return answer
 
@@ -171,20 +177,23 @@ def fourier_coefficients(count: int, ways: int) -> tuple[int, bool]:
     return sum(math.comb(count, size) for size in range(ways + 1)), True
 
 
-def methods_to_compare(table: Table) -> dict[str, tuple[Callable[[float, int], Answers], bool]]:
+def methods_to_compare(table: Table, delta: float) -> dict[str, tuple[Callable[[float, int], Answers], bool]]:
     """The methods to compare, and whether one release answers queries of all sizes."""
     small = math.prod(table.sizes) <= 1 << 18
     views = len(build_covering_design(BlockCapacity(sizes=(2,) * len(table.sizes), max_attributes=8, max_cells=256), 2))
-    weights = {"mwem": (from_mwem(table, 0), False), "mwem-practical": (from_mwem(table, 100), False)} if small else {}
+    weights = {}
+    if small:
+        weights = {
+            name: (from_mwem(table, delta, replay), False) for name, replay in (("mwem", 0), ("mwem-practical", 100))
+        }
     return {
-        "priview": (from_synopsis(table, "priview"), True),
-        "priview covering:2x8": (from_synopsis(table, "priview", "covering:2x8"), True),
-        "priview random:50x8": (from_synopsis(table, "priview", "random:50x8"), True),
-        f"priview random:{views}x8": (from_synopsis(table, "priview", f"random:{views}x8"), True),
-        "dpsyn": (from_synopsis(table, "dpsyn"), True),
-        "privsyn": (from_synopsis(table, "privsyn"), True),
-        "direct": (from_noise(table, direct_marginals), False),
-        "fourier": (from_noise(table, fourier_coefficients), False),
+        "priview": (from_synopsis(table, delta, "priview"), True),
+        "priview covering:2x8": (from_synopsis(table, delta, "priview", "covering:2x8"), True),
+        "priview random:50x8": (from_synopsis(table, delta, "priview", "random:50x8"), True),
+        f"priview random:{views}x8": (from_synopsis(table, delta, "priview", f"random:{views}x8"), True),
+        **({name: (from_synopsis(table, delta, name), True) for name in ("dpsyn", "privsyn")} if delta else {}),
+        "direct": (from_noise(table, delta, direct_marginals), False),
+        "fourier": (from_noise(table, delta, fourier_coefficients), False),
         **weights,
         "uniform": (lambda epsilon, ways: lambda columns: np.full((2,) * ways, len(table.codes) / 2**ways), False),
     }
@@ -214,7 +223,7 @@ def errors(chosen: argparse.Namespace) -> None:
     for text in chosen.tables:
         table = Table.parse(text)
         for epsilon in chosen.epsilon:
-            for name, (answers_of, once) in methods_to_compare(table).items():
+            for name, (answers_of, once) in methods_to_compare(table, chosen.delta).items():
                 if chosen.only and not any(word in name for word in chosen.only):
                     continue
                 took, slowest = [], 0.0
@@ -339,11 +348,12 @@ def main() -> None:
     parser.add_argument("experiment", choices=experiments)
     parser.add_argument("tables", nargs="+")
     parser.add_argument("--epsilon", nargs="+", type=float, default=[0.1, 1.0])
+    parser.add_argument("--delta", type=float, default=DELTA, help="of errors")
     parser.add_argument("--queries", type=int, default=20)
     parser.add_argument("--releases", type=int, default=3)
     parser.add_argument("--only", nargs="*", default=[], help="only methods whose name contains one of these")
     chosen = parser.parse_args()
-    print(f"{provenance(SEED)}; δ = {DELTA}, {chosen.releases} releases each")
+    print(f"{provenance(SEED)}; δ = {chosen.delta}, {chosen.releases} releases each")
     experiments[chosen.experiment](chosen)
 
 

@@ -210,3 +210,15 @@ def test_the_predicted_error_is_that_of_the_noise() -> None:
 
 def test_a_table_of_one_attribute_has_one_view() -> None:
     assert select_views({"x": 4}, USUAL, **PLENTY).cliques == (("x",),)
+
+
+@pytest.mark.parametrize(("count", "epsilon"), [(16, 1.0), (32, 0.1), (45, 1.0)])
+def test_views_of_binary_attributes_have_eight_of_them_with_laplace_noise(count: int, epsilon: float) -> None:
+    """PriView's ℓ = 8, for which 2^(ℓ/2)/(ℓ choose t) is within a tenth of its least for t = 2 and t = 3 alike."""
+    noise = ViewNoise(epsilon, 1.0, 30_000.0, pure=True)
+
+    selected = select_views({f"x{n}": 2 for n in range(count)}, noise, max_cells=1_000_000, max_total_cells=2_000_000)
+
+    assert max(map(len, selected.cliques)) == 8
+    growth = {t: {n: 2 ** (n / 2) / math.comb(n, t) for n in range(3, 13)} for t in (2, 3)}
+    assert [n for n in range(3, 13) if all(growth[t][n] <= 1.1 * min(growth[t].values()) for t in (2, 3))] == [8]

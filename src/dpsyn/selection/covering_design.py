@@ -18,7 +18,9 @@ from dpsyn.selection.finite_geometry import (
     FIELD_ORDERS,
     QUADRUPLE_EXPONENTS,
     affine_plane,
+    binary_flats,
     boolean_quadruples,
+    cyclic_design,
     inversive_plane,
     projective_plane,
 )
@@ -119,14 +121,16 @@ def _constructions(capacity: BlockCapacity, strength: int) -> Iterator[list[Bloc
 
 
 def _geometries(strength: int, max_length: int) -> Iterator[list[Block]]:
-    """Finite geometries: lines or circles that hold every pair, or every triple, of points exactly once."""
+    """Finite geometries: lines or circles that hold every pair, or every triple, of points, most of them once."""
     orders = [order for order in FIELD_ORDERS if order <= max_length]
     if strength == 2:
         yield from (affine_plane(order) for order in orders)
         yield from (projective_plane(order) for order in orders if order < max_length)
+        yield cyclic_design()
     if strength == 3:
         yield from (boolean_quadruples(power) for power in QUADRUPLE_EXPONENTS if max_length >= 4)
         yield from (inversive_plane(order) for order in orders if order < max_length)
+        yield binary_flats()
 
 
 def _groups(capacity: BlockCapacity, strength: int) -> list[Block]:

@@ -1,7 +1,8 @@
 """Finite geometries: sets of points such that every two, or every three, points lie in exactly one set.
 
 No design covers all pairs, or all triples, with fewer sets of that size, so they are the best covering designs where
-they fit (Gordon, Kuperberg, Patashnik: New constructions for covering designs, 1995).
+they fit (Gordon, Kuperberg, Patashnik: New constructions for covering designs, 1995). Two more designs, of symmetric
+sets, hold some pairs or triples more than once; they are the smallest that were found for their numbers of points.
 """
 
 from __future__ import annotations
@@ -76,6 +77,79 @@ def boolean_quadruples(power: int) -> list[Line]:
     """The sets {a, b, c, a⊕b⊕c} on 2^m points: every three points are in exactly one set."""
     triples = combinations(range(2**power), 3)
     return sorted({tuple(sorted((a, b, c, a ^ b ^ c))) for a, b, c in triples})
+
+
+_SUBSPACES = (
+    (1, 2, 16),
+    (1, 4, 18),
+    (1, 6, 18),
+    (1, 8, 18),
+    (1, 10, 18),
+    (1, 12, 18),
+    (1, 14, 18),
+    (2, 4, 9),
+    (2, 5, 24),
+    (2, 8, 20),
+    (2, 12, 21),
+    (3, 4, 8),
+    (3, 5, 24),
+    (3, 9, 21),
+    (3, 13, 20),
+    (4, 10, 18),
+    (4, 11, 16),
+    (4, 11, 17),
+    (4, 11, 18),
+    (5, 8, 16),
+    (5, 9, 17),
+    (5, 10, 18),
+    (5, 11, 18),
+    (6, 8, 17),
+    (6, 10, 16),
+    (7, 9, 16),
+    (7, 10, 17),
+)
+"""27 three-dimensional subspaces of GF(2)⁵, by a basis of each, that contain every two-dimensional one; no fewer do
+(Eisfeld and Metsch 1997). Found by integer programming."""
+
+
+def binary_flats() -> list[Line]:
+    """108 flats of 8 of the 32 points of GF(2)⁵: every three points are in at least one of them.
+
+    Three points a, b, c are in a translate of each subspace that contains a ⊕ b and a ⊕ c.
+    """
+    flats = set()
+    for a, b, c in _SUBSPACES:
+        subspace = [0, a, b, a ^ b, c, a ^ c, b ^ c, a ^ b ^ c]
+        flats |= {tuple(sorted(point ^ shift for point in subspace)) for shift in range(32)}
+    return sorted(flats)
+
+
+_CYCLIC_BLOCKS = (
+    (0, 2, 5, 11, 14, 20, 32, 37),
+    (0, 5, 11, 13, 36, 41, 43, 44),
+    (1, 5, 11, 22, 28, 34, 35, 42),
+    (1, 6, 14, 15, 26, 33, 40, 41),
+    (1, 8, 16, 24, 27, 29, 37, 43),
+    (2, 8, 15, 18, 21, 22, 26, 30),
+    (3, 5, 9, 10, 15, 16, 24, 26),
+    (4, 6, 7, 10, 18, 30, 35, 37),
+    (4, 10, 22, 29, 32, 38, 39, 41),
+    (5, 6, 11, 12, 13, 18, 21, 29),
+    (7, 16, 20, 22, 24, 40, 43, 44),
+    (12, 15, 26, 27, 31, 32, 35, 44),
+    (12, 17, 19, 22, 25, 33, 36, 37),
+    (18, 20, 27, 28, 31, 33, 39, 42),
+)
+"""14 sets of 8 of 45 points, the first of each orbit of a cyclic group of order 3. Found by simulated annealing over
+designs with this symmetry (Nurmela and Östergård 1993)."""
+
+
+def cyclic_design() -> list[Line]:
+    """42 sets of 8 of 45 points that hold every two points: 14 sets, turned three times within threes of points."""
+    turned = [
+        [point - point % 3 + (point + shift) % 3 for point in block] for block in _CYCLIC_BLOCKS for shift in range(3)
+    ]
+    return sorted(tuple(sorted(block)) for block in turned)
 
 
 @cache

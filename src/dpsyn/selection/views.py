@@ -36,6 +36,11 @@ MAX_NOISE_RATIO = 1.5
 """Views are as large as possible with a noise of at most this multiple of the least: large views answer queries of many
 attributes. Of binary attributes it takes views of six or seven (``bench/priview.py``)."""
 
+MAX_LAPLACE_RATIO = 1.1
+"""The same for the Laplace noise of views that cover pairs. It takes ℓ = 8 binary attributes, as the paper does: the
+noise of pairs, ∝ 2^(ℓ/2)/(ℓ choose 2), is then 7 % above its least, at ℓ = 6, and so is that of triples, ∝
+2^(ℓ/2)/(ℓ choose 3), at ℓ = 10; no other ℓ is within 10 % of both. So views that cover triples have the same size."""
+
 NEGLIGIBLE_ERROR = 0.001
 """A predicted error of this share of the rows does not matter, so views may grow until they reach it."""
 
@@ -286,21 +291,30 @@ def _best_view_cells(sizes: tuple[int, ...], strength: int, noise: ViewNoise, ma
     With m views of c cells, a sum over a view has the noise variance c·m/2ρ, and a marginal of t attributes is in
     m·(ℓ choose t)/(d choose t) of the views. So m does not matter: the variance of the marginal's interaction is
     proportional to c·(d choose t)/(ℓ choose t), with ℓ = log c / log s for attributes of s values. Laplace noise has
-    the variance c·m²·2/ε²; the fewest views hold each marginal once, m = (d choose t)/(ℓ choose t).
+    the variance c·m²·2/ε²; the fewest views hold each marginal once, m = (d choose t)/(ℓ choose t). Its noise has one
+    best size for pairs and triples (``MAX_LAPLACE_RATIO``).
     """
+    if noise.pure and strength > 2:
+        largest = math.prod(sorted(sizes)[-strength:])
+        cells = max(_best_view_cells(sizes, 2, noise, max_cells)[0], min(max_cells, largest))
+        return cells, _predict_error(sizes, strength, cells, noise)
     largest = math.prod(sorted(sizes)[-strength:])  # the cells of the largest marginal, which must fit
     smallest = min(max_cells, largest)
-    mean_size = math.exp(np.mean(np.log(sizes))) if max(sizes) > 1 else 1.0
-    choices, errors = [], []
-    for cells in sorted({smallest, *(2**power for power in range(2, 21) if smallest <= 2**power <= max_cells)}):
-        length = max(_view_length(sizes, cells, mean_size), strength)
-        views_per_marginal = math.prod((len(sizes) - n) / (length - n) for n in range(strength))
-        std = math.sqrt(cells * float(noise.variance(1 / views_per_marginal)))
-        choices.append(cells)
-        errors.append(math.sqrt(2 / math.pi) * std * mean_size ** (strength / 2) / (2 * noise.rows))
-    max_error = max(MAX_NOISE_RATIO * min(errors), NEGLIGIBLE_ERROR)
+    choices = sorted({smallest, *(2**power for power in range(2, 21) if smallest <= 2**power <= max_cells)})
+    errors = [_predict_error(sizes, strength, cells, noise) for cells in choices]
+    ratio = MAX_LAPLACE_RATIO if noise.pure else MAX_NOISE_RATIO
+    max_error = max(ratio * min(errors), NEGLIGIBLE_ERROR)
     best = max(index for index, error in enumerate(errors) if error <= max_error)
     return choices[best], errors[best]
+
+
+def _predict_error(sizes: tuple[int, ...], strength: int, cells: int, noise: ViewNoise) -> float:
+    """The predicted error of a marginal of ``strength`` attributes, if views of ``cells`` cells hold each once."""
+    mean_size = math.exp(np.mean(np.log(sizes))) if max(sizes) > 1 else 1.0
+    length = max(_view_length(sizes, cells, mean_size), strength)
+    views_per_marginal = math.prod((len(sizes) - n) / (length - n) for n in range(strength))
+    std = math.sqrt(cells * float(noise.variance(1 / views_per_marginal)))
+    return math.sqrt(2 / math.pi) * std * mean_size ** (strength / 2) / (2 * noise.rows)
 
 
 def _min_views(sizes: tuple[int, ...], strength: int, cells: int) -> int:
