@@ -209,5 +209,5 @@ def test_an_unknown_method_is_refused_with_the_known_ones(capsys: pytest.Capture
     assert run(["query", "s.dpsyn", "age", "--method", "magic"]) == 2
 
     refusal = capsys.readouterr().err
-    assert list(METHODS) == list(RECONSTRUCTION_METHODS)
-    assert all(name.replace(" ", "-") in refusal for name in METHODS)
+    assert [name.replace("-", " ") for name in METHODS] == list(RECONSTRUCTION_METHODS)
+    assert all(name in refusal for name in METHODS)

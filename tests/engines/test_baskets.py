@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import random
 from typing import Any
 
@@ -41,6 +42,29 @@ def test_supports_of_items_and_pairs_are_those_of_the_twin(baskets: list[frozens
     assert items.tolist() == [naive.support(baskets, [item]) for item in ITEMS]
     assert pairs.tolist() == [naive.support(baskets, pair) for pair in (("e", "a"), ("e", "c"), ("a", "c"))]
     assert counting.count() == len(baskets)
+
+
+@given(baskets_of_items, st.integers(1, 7))
+def test_no_more_items_of_a_basket_count_than_the_limit(baskets: list[frozenset[str]], limit: int) -> None:
+    """Baskets within the limit count as a whole; of each longer one, as many items and pairs as the limit allows."""
+    counting, some = engine(lists(baskets)), [4, 0, 2, 5]
+    held = [basket & {*ITEMS} for basket in baskets]
+    chosen = [basket & {ITEMS[item] for item in some} for basket in baskets]
+
+    items, pairs = counting.limited_supports(limit), counting.limited_pair_supports(some, limit)
+
+    assert items.sum() == sum(min(len(basket), limit) for basket in held)
+    assert pairs.sum() == sum(math.comb(min(len(basket), limit), 2) for basket in chosen)
+    if all(len(basket) <= limit for basket in held):
+        assert items.tolist() == counting.supports().tolist()
+        assert pairs.tolist() == counting.pair_supports(some).tolist()
+    assert (items <= counting.supports()).all()
+    assert (pairs <= counting.pair_supports(some)).all()
+    lengths = [sum(min(len(basket), 3) == n for basket in chosen) for n in range(4)]
+    assert counting.count_lengths(some, [0, 1, 2, 3]).tolist() == lengths
+    assert counting.count_lengths(None, [0, 2, 5]).tolist() == [
+        sum(low <= len(b) < high for b in held) for low, high in ((0, 2), (2, 5), (5, 99))
+    ]
 
 
 @given(baskets_of_items)

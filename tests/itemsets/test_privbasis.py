@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
@@ -15,6 +16,7 @@ import dpsyn
 from dpsyn.accounting import Budget, Ledger
 from dpsyn.errors import BudgetError, SchemaError, SourceError, UserError
 from dpsyn.itemsets import FrequentItemsets, frequent, frequent_itemsets, privbasis
+from dpsyn.itemsets.noisy_counts import kept_share
 from dpsyn.private import open_baskets
 from dpsyn.schema import BasketSchema
 from tests.engines import naive
@@ -133,7 +135,9 @@ def test_the_entries_of_the_ledger_are_pure_and_add_up_to_epsilon(
 def test_the_certificate_lists_the_steps() -> None:
     text = frequent_itemsets(LISTS, UNIVERSE, 50, allow_large_epsilon=True, top=40).certificate.text()
 
-    assert "number of items as frequent as itemset number 44: exponential mechanism, ε = 2.5" in text
+    assert "number of items as frequent as itemset number 44: exponential mechanism, ε = 1.25" in text
+    assert "support of itemset number 44" in text
+    assert "lengths of baskets" in text
     assert "frequent items: exponential mechanism" in text
     assert "frequent pairs: exponential mechanism" in text
     assert "marginal of " in text
@@ -217,6 +221,7 @@ def test_unusual_baskets_are_processed_like_others(data: list[Any], universe: tu
     result = frequent_itemsets(data, universe, 1.0, **query)
 
     known = {frozenset(x) for basis in result.bases for n in range(1, 13) for x in combinations(basis.clique, n)}
+    known |= {frozenset(items) for items, _, _ in result.estimates}
     assert len(result.itemsets) == min(query["top"], len(known)) if "top" in query else len(result.itemsets) >= 0
     assert sum(pure for m in result.certificate.account.measurements for pure in m.cost.pure_epsilons) == 1
     assert {item for itemset in result.itemsets for item in itemset.items} <= {*universe}
@@ -323,3 +328,53 @@ def test_the_public_api_exports_this_function() -> None:
     assert dpsyn.frequent_itemsets is frequent_itemsets
     assert frequent.DEFAULT_TOP == 100
     assert len(frequent_itemsets(LISTS, UNIVERSE, ENORMOUS, allow_large_epsilon=True).itemsets) == 100
+
+
+def sparse_baskets(count: int = 30_000, universe: int = 300) -> list[list[str]]:
+    """Baskets of one to four items, of which hundreds are about as frequent as each other."""
+    rng = np.random.default_rng(3)
+    weights = 1 / np.arange(5, universe + 5)
+    draws = rng.choice(universe, (count, 4), p=weights / weights.sum())
+    return [[str(item) for item in set(row[: 1 + index % 4].tolist())] for index, row in enumerate(draws)]
+
+
+def share_found(result: FrequentItemsets, baskets: list[list[str]], top: int) -> float:
+    counts = Counter(frozenset(part) for b in baskets for n in (1, 2) for part in combinations(sorted(b), n))
+    least = sorted(counts.values())[-top]
+    return sum(counts[frozenset(itemset.items)] >= least for itemset in result.itemsets) / top
+
+
+def test_many_frequent_items_of_short_baskets_are_counted_rather_than_selected() -> None:
+    baskets, universe = sparse_baskets(), [str(item) for item in range(300)]
+
+    counted = frequent_itemsets(baskets, universe, 1.0, top=150)
+    selected = frequent_itemsets(baskets, universe, 1.0, top=150, method="bases")
+
+    assert counted.bases == ()
+    assert selected.bases
+    assert share_found(counted, baskets, 150) > share_found(selected, baskets, 150) + 0.1
+    assert sum(sum(m.cost.pure_epsilons) for m in counted.certificate.account.measurements) == 1
+    exact = sum("7" in basket for basket in baskets)
+    assert counted.count("7").count == pytest.approx(exact, abs=8 * counted.count("7").std)  # and some truncation
+    assert counted.baskets == pytest.approx(len(baskets), rel=0.25)
+    with pytest.raises(UserError, match="no bases to save; use method='bases'"):
+        counted.to_synopsis()
+    assert all(0 <= rule.confidence <= 1 for rule in counted.association_rules(0.01))
+
+
+def test_few_frequent_items_are_selected_although_they_could_be_counted() -> None:
+    assert frequent_itemsets(LISTS, UNIVERSE, 2.0, top=10).bases
+
+
+def test_the_kept_share_is_that_of_items_and_of_pairs() -> None:
+    lengths = np.array([7.0, 5, 3, 1, *[0] * 9])
+
+    assert kept_share(lengths, 3, 1) == kept_share(lengths, 3, 2) == 1
+    assert kept_share(lengths, 1, 1) == pytest.approx((5 + 3 + 1) / (5 + 6 + 3))
+    assert kept_share(lengths, 2, 2) == pytest.approx((3 + 2 / 3) / (3 + 2))
+    assert kept_share(np.zeros(13), 1, 1) == 1
+
+
+def test_an_unknown_method_is_refused() -> None:
+    with pytest.raises(UserError, match="give 'auto' or 'bases'"):
+        frequent_itemsets(LISTS, UNIVERSE, 1.0, method="counts")  # type: ignore[arg-type]

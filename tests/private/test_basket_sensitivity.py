@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from dpsyn.accounting import Budget, Exponential, Gaussian, Laplace, PartitionSelection
 from dpsyn.itemsets import PrivBasis, privbasis
+from dpsyn.itemsets.noisy_counts import LENGTH_STARTS, BasketSummary, measure_noisy_counts
 from dpsyn.private import PrivateBaskets, open_baskets
 from dpsyn.schema import BasketSchema, UnitDeclaration
 from tests.private.noise_doubles import RecordedAnswer, RecordingNoise, ReplayedNoise
@@ -30,7 +31,20 @@ SMALL = PrivBasis(max_basis_items=3)
 Row = tuple[str, str, str | None]
 """Person, basket, item."""
 
+
+def count_items_and_pairs(baskets: PrivateBaskets) -> None:
+    """Every question of the fallback, whatever is predicted."""
+    part = baskets.budget.pure_epsilons[0] / 4
+    baskets.choose_item_rank(8, 8, part)
+    level, lengths = baskets.measure_support(8, part), baskets.measure_lengths(None, LENGTH_STARTS, part)
+    measure_noisy_counts(baskets, BasketSummary(8, 4, min(level, 1.0), *lengths), part / 2)
+    baskets.measure_items(2, part / 6)
+    baskets.measure_pairs([0, 2, 3, 7], 3, part / 6)
+    baskets.measure_lengths([1, 2], [0, 1], part / 6)
+
+
 RECIPES = {
+    "items and pairs": count_items_and_pairs,
     "top": lambda baskets: privbasis(baskets, top=12, options=SMALL),
     "top, guessed": lambda baskets: privbasis(baskets, top=12, options=replace(SMALL, guess_below=Fraction(99))),
     "one basis": lambda baskets: privbasis(baskets, top=3),

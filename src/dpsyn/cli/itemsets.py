@@ -44,6 +44,14 @@ if TYPE_CHECKING:
 @click.option(
     "--min-support", type=float, metavar="F", help="Only itemsets in this fraction of the baskets, such as 0.02."
 )
+@click.option(
+    "--method",
+    type=click.Choice(["auto", "bases"]),
+    default="auto",
+    show_default=True,
+    help="bases: PrivBasis alone, as always with --synopsis. auto: noisy counts of items and pairs where they are "
+    "predicted to miss fewer itemsets.",
+)
 @common_options(
     "output",
     "json",
@@ -130,6 +138,7 @@ def command(
     _check_targets(outputs, force or complete is not None, options["resume"])
     release_run.check_journal(journal, resume=options["resume"], ledger=options["ledger"])
     with release_run.explain_resume(journal), output.show_progress(quiet) as progress:
+        options["method"] = "bases" if synopsis else options["method"]
         result = dpsyn.frequent_itemsets(baskets, items, journal=journal, progress=progress, **options)
         if complete is not None:
             release_run.finish_complete_run(target, journal, complete, quiet=quiet)

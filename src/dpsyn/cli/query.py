@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,9 +15,8 @@ from dpsyn.report.synopsis import privacy_warning_lines
 
 if TYPE_CHECKING:
     from dpsyn import Schema
-    from dpsyn.query import ReconstructionMethod
 
-METHODS: tuple[ReconstructionMethod, ...] = ("maximum entropy", "least norm", "linear program")
+METHODS = ("maximum-entropy", "least-norm", "linear-program")
 """Names for ``--help``, which must not load the library; a test compares them with the library's."""
 
 MAX_SHOWN_COUNTS = 500
@@ -45,8 +44,8 @@ MAX_SHOWN_COUNTS = 500
 )
 @click.option(
     "--method",
-    type=click.Choice([name.replace(" ", "-") for name in METHODS]),
-    default=METHODS[0].replace(" ", "-"),
+    type=click.Choice(METHODS),
+    default=METHODS[0],
     show_default=True,
     help="How to reconstruct counts of attributes that no released marginal contains together. Maximum entropy is the "
     "most accurate; the others are for comparison.",
@@ -78,8 +77,8 @@ def command(
     released = dpsyn.Synopsis.load(synopsis)
     names = parse_names(attributes, released.schema)
     where = dpsyn.parse_conditions(conditions, released.schema.names)
-    chosen = METHODS[[name.replace(" ", "-") for name in METHODS].index(method)]
-    answer = released.marginal(*names, where=where, cells=finest, method=chosen)
+    reconstruction: Any = method.replace("-", " ")
+    answer = released.marginal(*names, where=where, cells=finest, method=reconstruction)
     if as_json:
         output.print_json(answer.to_data(confidence))
         return

@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Any
 
 from dpsyn.errors import UserError
-from dpsyn.itemsets.counts import ItemsetCounts
+from dpsyn.itemsets.counts import ItemsetCounts, SingleCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class AssociationRule:
 
 
 def find_association_rules(
-    counts: ItemsetCounts, itemsets: Sequence[tuple[str, ...]], min_confidence: float
+    counts: ItemsetCounts | SingleCounts, itemsets: Sequence[tuple[str, ...]], min_confidence: float
 ) -> tuple[AssociationRule, ...]:
     """All rules whose items together are one of the itemsets, with at least this confidence, the highest first."""
     if not 0 <= min_confidence <= 1:
@@ -55,7 +55,7 @@ def find_association_rules(
     return tuple(sorted(kept, key=lambda rule: (-rule.confidence, -rule.count, rule.antecedent, rule.consequent)))
 
 
-def _rules_within(counts: ItemsetCounts, items: tuple[str, ...]) -> Iterator[AssociationRule]:
+def _rules_within(counts: ItemsetCounts | SingleCounts, items: tuple[str, ...]) -> Iterator[AssociationRule]:
     count, baskets = counts.count(items), counts.count(())
     for size in range(1, len(items)):
         for antecedent in combinations(items, size):
@@ -68,15 +68,10 @@ def _rules_within(counts: ItemsetCounts, items: tuple[str, ...]) -> Iterator[Ass
 
 
 def _ratio_standard_error(
-    counts: ItemsetCounts, antecedent: tuple[str, ...], items: tuple[str, ...], confidence: float
+    counts: ItemsetCounts | SingleCounts, antecedent: tuple[str, ...], items: tuple[str, ...], confidence: float
 ) -> float:
-    """The standard error of a quotient of counts whose noise is correlated, to first order.
-
-    In every basis B that holds all items, the bins of ``items`` are among those of ``antecedent``. So the covariance
-    of the two sums is the variance of the smaller one. With the precision weights 2^(|X|−|B|) it becomes
-    2^(|antecedent|−|items|) times the variance of ``antecedent``, whatever the bases are.
-    """
+    """The standard error of a quotient of counts whose noise may be correlated, to first order."""
     items_variance, antecedent_variance = counts.std(items) ** 2, counts.std(antecedent) ** 2
-    covariance = 2.0 ** (len(antecedent) - len(items)) * antecedent_variance
+    covariance = counts.covariance(antecedent, items)
     variance = items_variance - 2 * confidence * covariance + confidence**2 * antecedent_variance
     return math.sqrt(max(variance, 0.0)) / counts.count(antecedent)

@@ -62,6 +62,15 @@ class ItemsetCounts:
         """The standard deviation of the noise in that count."""
         return self._unit / math.sqrt(self._precisions[self._mask(items)])
 
+    def covariance(self, subset: Collection[str], items: Collection[str]) -> float:
+        """The covariance of the noise in the counts of an itemset and of a subset of it.
+
+        In every basis B that holds all items, the bins of ``items`` are among those of ``subset``. So the covariance
+        of the two sums is the variance of the smaller one. With the precision weights 2^(|X|−|B|) it becomes
+        2^(|subset|−|items|) times the variance of ``subset``, whatever the bases are.
+        """
+        return float(2.0 ** (len(subset) - len(items)) * self.std(subset) ** 2)
+
     def rank_itemsets(self) -> list[ItemsetEstimate]:
         """All itemsets except the empty one, by falling count; of equal counts the shorter first."""
         counts = {mask: total / self._precisions[mask] for mask, total in self._sums.items() if mask}
@@ -76,6 +85,34 @@ class ItemsetCounts:
 
     def _items_in_mask(self, mask: int) -> tuple[str, ...]:
         return tuple(item for item in self._items if self._bits[item] & mask)
+
+
+class SingleCounts:
+    """The counts of items and pairs that were counted by themselves, each with noise of its own."""
+
+    def __init__(self, estimates: Sequence[ItemsetEstimate], baskets: float) -> None:
+        self._estimates = tuple(estimates)
+        self._counts = {frozenset(items): (count, std) for items, count, std in estimates}
+        self._counts[frozenset()] = (baskets, 0.0)
+
+    def __contains__(self, items: Collection[str]) -> bool:
+        return frozenset(items) in self._counts
+
+    def count(self, items: Collection[str]) -> float:
+        """The count of an itemset; for no items, the number of baskets."""
+        return self._counts[frozenset(items)][0]
+
+    def std(self, items: Collection[str]) -> float:
+        """The standard deviation of the noise in that count."""
+        return self._counts[frozenset(items)][1]
+
+    def covariance(self, subset: Collection[str], items: Collection[str]) -> float:
+        """That of the noise in the counts of two different itemsets: none."""
+        return 0.0
+
+    def rank_itemsets(self) -> list[ItemsetEstimate]:
+        """All itemsets except the empty one, by falling count; of equal counts the shorter first."""
+        return sorted(self._estimates, key=lambda estimate: (-estimate[1], len(estimate[0]), estimate[0]))
 
 
 def superset_sums(bins: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from fractions import Fraction
 from operator import index
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dpsyn.accounting import Budget, Ledger, check_large_epsilon, exact_fraction
 from dpsyn.errors import BudgetError, UserError, quote_argument
-from dpsyn.itemsets.privbasis import PrivBasis, privbasis
+from dpsyn.itemsets.privbasis import PrivBasis, mine_itemsets, privbasis
 from dpsyn.itemsets.result import FrequentItemsets
 from dpsyn.options import options_to_data
 from dpsyn.private import Protect, open_baskets
@@ -35,6 +35,7 @@ def frequent_itemsets(
     delta: float | None = None,
     allow_large_epsilon: bool = False,
     max_items: int | None = None,
+    method: Literal["auto", "bases"] = "auto",
     basket: str = "basket",
     item: str = "item",
     unit: str | None = None,
@@ -65,6 +66,9 @@ def frequent_itemsets(
         delta: the δ of the guarantee; required to discover the universe.
         allow_large_epsilon: allow an ε above 20, which is no meaningful guarantee; the certificate then says so.
         max_items: the maximum number of items of a basket that are used to discover the universe.
+        method: ``bases`` is PrivBasis alone. ``auto`` falls back to noisy counts of items and pairs where released
+            numbers predict that fewer itemsets are missed by them, as for hundreds of itemsets of short baskets. Then
+            there are no bases, and no synopsis.
         basket: the column of a long table that names the basket.
         item: the column that names the item.
         unit: the column that names a person whose baskets are protected together.
@@ -80,6 +84,8 @@ def frequent_itemsets(
         progress: called with the current phase and the fraction done.
     """
     max_itemsets, support = _check_request(top, min_support)
+    if method not in ("auto", "bases"):
+        raise UserError(f"the method is {quote_argument(method)}; give 'auto' or 'bases'")
     check_large_epsilon(epsilon, allowed=allow_large_epsilon)
     universe, because = (None, "") if items is None else read_items(items)
     schema = BasketSchema(
@@ -111,15 +117,17 @@ def frequent_itemsets(
             "top": max_itemsets,
             "min_support": None if support is None else str(support),
             "max_items": max_basket,
+            "method": method,
         },
     ) as baskets:
         if max_basket is not None:
             progress("discovering the items", 0.0)
             baskets = baskets.discover_items(baskets.budget.rho, baskets.budget.threshold_delta, max_basket)
-        bases = privbasis(baskets, top=max_itemsets, min_support=support, progress=progress) if baskets.items else []
+        mine = mine_itemsets if method == "auto" else privbasis
+        mined = mine(baskets, top=max_itemsets, min_support=support, progress=progress) if baskets.items else []
         basket_count = baskets.public_basket_count()
     return FrequentItemsets.from_bases(
-        bases,
+        mined,
         baskets.items,
         baskets.certificate(),
         top=max_itemsets,

@@ -13,8 +13,9 @@ from dpsyn.errors import UserError
 from dpsyn.inference.fit import fit_model
 from dpsyn.inference.measurements import MeasurementRound, Release
 from dpsyn.itemsets.association_rules import AssociationRule, find_association_rules
-from dpsyn.itemsets.counts import ItemsetCounts
-from dpsyn.itemsets.privbasis import PrivBasis
+from dpsyn.itemsets.counts import ItemsetCounts, ItemsetEstimate, SingleCounts
+from dpsyn.itemsets.noisy_counts import NoisyCounts
+from dpsyn.itemsets.privbasis import MinedBaskets, PrivBasis
 from dpsyn.marginals import Estimate, Marginal, average_estimates
 from dpsyn.schema import Boolean, NeighboringRelation, Schema
 from dpsyn.synopsis.synopsis import Synopsis
@@ -52,7 +53,8 @@ class FrequentItemsets:
     Attributes:
         itemsets: the itemsets, the most frequent first.
         baskets: the number of baskets; estimated from noisy counts unless it is public.
-        bases: sets of items with noisy counts of every combination; everything else is computed from these.
+        bases: sets of items with noisy counts of every combination; everything else is computed from these. None if
+            items and pairs were counted by themselves.
         items: the items of the bases, in the order of the universe.
         certificate: the cost of the release.
         dataset: the name of the dataset; may be empty.
@@ -66,11 +68,13 @@ class FrequentItemsets:
     certificate: Certificate
     dataset: str = ""
     neighbors: NeighboringRelation = "add-remove"
+    estimates: tuple[ItemsetEstimate, ...] = ()
+    """Where there are no bases: every item and pair that was counted, its count, and the std of its noise."""
 
     @classmethod
     def from_bases(
         cls,
-        bases: Sequence[Marginal],
+        bases: MinedBaskets,
         universe: Sequence[str],
         certificate: Certificate,
         *,
@@ -82,12 +86,18 @@ class FrequentItemsets:
     ) -> FrequentItemsets:
         """The ``top`` itemsets of some bases, or all in at least ``min_support`` of the baskets, or both.
 
-        ``baskets`` is the number of baskets if it is public.
+        ``baskets`` is the number of baskets if it is public. Noisy counts of items and pairs may be given for bases.
         """
-        used = {item for basis in bases for item in basis.clique}
+        estimates = bases.estimates if isinstance(bases, NoisyCounts) else ()
+        used = {item for items, _, _ in estimates for item in items}
+        counts: ItemsetCounts | SingleCounts
+        if isinstance(bases, NoisyCounts):
+            counts, bases = SingleCounts(estimates, bases.baskets), ()
+        else:
+            used = {item for basis in bases for item in basis.clique}
+            counts = ItemsetCounts(bases, tuple(item for item in universe if item in used))
         items = tuple(item for item in universe if item in used)
-        counts = ItemsetCounts(bases, items)
-        total = float(baskets) if baskets is not None else max(counts.count(()), 0.0) if bases else 0.0
+        total = float(baskets) if baskets is not None else max(counts.count(()), 0.0) if used else 0.0
         ranked = [
             Itemset(items, count, error, count / max(total, 1.0)) for items, count, error in counts.rank_itemsets()
         ]
@@ -101,10 +111,12 @@ class FrequentItemsets:
             certificate=certificate,
             dataset=dataset,
             neighbors=neighbors,
+            estimates=estimates,
         )
 
     def __repr__(self) -> str:
         bases = "1 basis" if len(self.bases) == 1 else f"{len(self.bases)} bases"
+        bases = "counts of items and pairs" if self.estimates else bases
         return f"FrequentItemsets({len(self.itemsets)} from {bases}; about {self.baskets:,.0f} baskets)"
 
     def count(self, *items: str) -> Itemset:
@@ -200,6 +212,11 @@ class FrequentItemsets:
 
         It is saved, inspected and queried like any other; rows sampled from it are baskets of these items.
         """
+        if self.estimates:
+            raise UserError(
+                "items and pairs were counted by themselves, so there are no bases to save; use method='bases', or "
+                "--method bases, if a synopsis is needed"
+            )
         if not self.bases:
             raise UserError("no item is frequent enough, so there is no synopsis to save")
         attributes = tuple(Boolean(name=item) for item in self.items)
@@ -233,8 +250,8 @@ class FrequentItemsets:
     def _unknown_itemset_error(self, items: Sequence[str]) -> UserError:
         return UserError(f"no basis holds {', '.join(items) or 'nothing'} together, so its count is not known")
 
-    def _counts(self) -> ItemsetCounts:
-        return ItemsetCounts(self.bases, self.items)
+    def _counts(self) -> ItemsetCounts | SingleCounts:
+        return SingleCounts(self.estimates, self.baskets) if self.estimates else ItemsetCounts(self.bases, self.items)
 
     def to_data(self, min_confidence: float | None = None) -> dict[str, Any]:
         """Plain data for JSON; with association rules if ``min_confidence`` is given."""

@@ -171,6 +171,80 @@ class PrivateBaskets(PrivacyGate):
             raise self._nothing_left_error()
         return marginals
 
+    def measure_support(self, rank: int, epsilon: Fraction) -> float:
+        """The noisy support of the ``rank``-th most frequent itemset.
+
+        Privacy: a basket changes all supports by 0 or 1 in the same direction, hence the rank-th largest by at most 1,
+        and a unit by ``score_sensitivity(1)``. Cost: pure ``epsilon``.
+        """
+        if not 1 <= rank <= MAX_RANK:
+            raise SchemaError(f"rank {rank:,} was requested; give one from 1 to {MAX_RANK:,}")
+        cost = Laplace.for_epsilon(epsilon, self.privacy_unit.score_sensitivity(1))
+        released = self._release_one(
+            MeasurementRecord(purpose=f"support of itemset number {rank}", cost=cost),
+            rank,
+            lambda: np.array([self._engine.nth_support(rank)], np.int64),
+            cells=[1],
+        )
+        return float(released.answer[0])
+
+    def measure_lengths(
+        self, items: Sequence[int] | None, starts: Sequence[int], epsilon: Fraction
+    ) -> tuple[NDArray[np.float64], float]:
+        """The noisy histogram of how many of these items baskets hold, or of all; ``starts`` of its ranges begin at 0.
+
+        Second, the standard deviation of the noise.
+
+        Privacy: a histogram of baskets, so a unit changes it by at most the L1 sensitivity of the privacy unit. Cost:
+        pure ``epsilon``.
+        """
+        cost = Laplace.for_epsilon(epsilon, self.privacy_unit.l1_sensitivity)
+        released = self._release_one(
+            MeasurementRecord(purpose="lengths of baskets", cost=cost),
+            [list(starts), None if items is None else list(items)],
+            lambda: self._engine.count_lengths(items, starts),
+            cells=[len(starts)],
+        )
+        charged: Laplace = released.cost
+        return np.asarray(released.answer, np.float64), charged.std
+
+    def measure_items(self, max_items: int, epsilon: Fraction) -> tuple[NDArray[np.float64], float]:
+        """The noisy counts of all items, of which at most ``max_items`` of each basket count, and the std of the noise.
+
+        Privacy: a basket adds at most 1 to each of at most ``max_items`` counts, so a unit changes them by at most
+        ``max_items`` times the L1 sensitivity of the privacy unit. Cost: pure ``epsilon``.
+        """
+        cost = Laplace.for_epsilon(epsilon, self.privacy_unit.l1_sensitivity * max_items)
+        released = self._release_one(
+            MeasurementRecord(purpose=f"all items, {max_items} of each basket", cost=cost),
+            max_items,
+            lambda: self._engine.limited_supports(max_items),
+            cells=[len(self.items)],
+        )
+        charged: Laplace = released.cost
+        return np.asarray(released.answer, np.float64), charged.std
+
+    def measure_pairs(
+        self, items: Sequence[int], max_items: int, epsilon: Fraction
+    ) -> tuple[NDArray[np.float64], float]:
+        """The noisy counts of all pairs of these items, of which at most ``max_items`` of each basket count.
+
+        The order is that of ``itertools.combinations``; second, the standard deviation of the noise.
+
+        Privacy: a basket adds at most 1 to each of at most m(m − 1)/2 counts, m = ``max_items``, so a unit changes them
+        by at most that many times the L1 sensitivity of the privacy unit. Cost: pure ``epsilon``.
+        """
+        pairs = max(1, math.comb(max_items, 2))
+        cost = Laplace.for_epsilon(epsilon, self.privacy_unit.l1_sensitivity * pairs)
+        released = self._release_one(
+            MeasurementRecord(purpose=f"all pairs of {len(items)} items, {max_items} of each basket", cost=cost),
+            [max_items, list(items)],
+            lambda: self._engine.limited_pair_supports(items, max_items),
+            cells=[math.comb(len(items), 2)],
+        )
+        charged: Laplace = released.cost
+        return np.asarray(released.answer, np.float64), charged.std
+
     # ── helpers ──────────────────────────────────────────────────────────────────────────────────────────
 
     def _choose_rank(

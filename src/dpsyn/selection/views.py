@@ -310,11 +310,11 @@ def _best_view_cells(sizes: tuple[int, ...], strength: int, noise: ViewNoise, ma
 
 def _predict_error(sizes: tuple[int, ...], strength: int, cells: int, noise: ViewNoise) -> float:
     """The predicted error of a marginal of ``strength`` attributes, if views of ``cells`` cells hold each once."""
-    mean_size = math.exp(np.mean(np.log(sizes))) if max(sizes) > 1 else 1.0
+    mean_size = math.exp(float(np.mean(np.log(sizes)))) if max(sizes) > 1 else 1.0
     length = max(_view_length(sizes, cells, mean_size), strength)
     views_per_marginal = math.prod((len(sizes) - n) / (length - n) for n in range(strength))
     std = math.sqrt(cells * float(noise.variance(1 / views_per_marginal)))
-    return math.sqrt(2 / math.pi) * std * mean_size ** (strength / 2) / (2 * noise.rows)
+    return float(math.sqrt(2 / math.pi) * std * mean_size ** (strength / 2) / (2 * noise.rows))
 
 
 def _min_views(sizes: tuple[int, ...], strength: int, cells: int) -> int:

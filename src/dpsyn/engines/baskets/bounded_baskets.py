@@ -67,9 +67,17 @@ class BoundedBaskets(Opaque):
         return cls(ends, items, list(index_of), hashes if has_basket_ids(source) else None)
 
     def limit_items(self, max_items: int, key: bytes) -> NDArray[np.int32]:
-        """The items of all baskets, at most ``max_items`` of each, chosen by a keyed hash of the basket and the item.
+        """The items of all baskets, at most ``max_items`` of each, chosen by a keyed hash of basket and item."""
+        everything = np.ones(len(self.texts), np.bool_)
+        return self.items[self.limit_positions(max_items, key, everything)[1]]
 
-        The hash of a basket is that of its ids, or the sum of the keyed hashes of its items if it has no ids.
+    def limit_positions(
+        self, max_items: int, key: bytes, wanted: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The baskets and the positions in ``items`` of at most ``max_items`` wanted items of each basket.
+
+        They are chosen by a keyed hash of the basket and the item. The hash of a basket is that of its ids, or the sum
+        of the keyed hashes of its items if it has no ids. So the choice depends on that basket and the key alone.
         """
         lengths = np.diff(self.ends)
         baskets = np.repeat(np.arange(len(lengths)), lengths)
@@ -85,7 +93,10 @@ class BoundedBaskets(Opaque):
         priorities = np.empty(len(baskets), np.uint64)
         kernels.hash_rows(np.empty((0, len(baskets)), np.uint8), words, secret[1].copy(), priorities)
         order = np.lexsort((priorities, baskets))
-        return self.items[order[_ranks_within_basket(self.ends) < max_items]]
+        order = order[wanted[self.items[order]]]
+        counts = np.bincount(baskets[order], minlength=len(lengths))
+        kept = order[_ranks_within_basket(np.append(0, np.cumsum(counts))) < max_items]
+        return baskets[kept], kept
 
 
 def _read_batches(

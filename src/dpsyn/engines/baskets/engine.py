@@ -108,6 +108,45 @@ class BasketEngine(Opaque):
         counts = np.bincount(self._baskets.limit_items(max_items, self._key), minlength=len(self._baskets.texts))
         return {text: count for text, count in zip(self._baskets.texts, counts.tolist(), strict=True) if count}
 
+    def count_lengths(self, items: ItemIndices | None, starts: Sequence[int]) -> Counts:
+        """How many baskets hold how many of the given items, in ranges with these starts; of all if none are given."""
+        wanted = np.ones(self._size, np.bool_) if items is None else np.isin(np.arange(self._size), items)
+        ends, codes = self._items_in_universe
+        held = np.append(0, np.cumsum(wanted[codes]))[ends]
+        return np.bincount(np.searchsorted(starts, np.diff(held), "right") - 1, minlength=len(starts))
+
+    def limited_supports(self, max_items: int) -> Counts:
+        """The support of every item of the universe, where at most ``max_items`` items of each basket count."""
+        _, codes = self._limit_baskets(range(self._size), max_items)
+        return np.bincount(codes, minlength=self._size)
+
+    def limited_pair_supports(self, items: ItemIndices, max_items: int) -> Counts:
+        """The support of every pair of the items, where at most ``max_items`` of them count in each basket.
+
+        The order is that of ``itertools.combinations``. A basket adds at most 1 to the counts of at most
+        ``max_items``·(``max_items`` − 1)/2 pairs.
+        """
+        baskets, codes = self._limit_baskets(items, max_items)
+        row_of = np.full(self._size, -1, np.int64)
+        row_of[list(items)] = np.arange(len(items))
+        rows, counts = row_of[codes], np.zeros(len(items) ** 2, np.int64)
+        for shift in range(1, max_items):  # the pairs of items that are this far apart in the same basket
+            same = baskets[shift:] == baskets[:-shift]
+            if not same.any():
+                break
+            one, other = rows[shift:][same], rows[:-shift][same]
+            counts += np.bincount(np.minimum(one, other) * len(items) + np.maximum(one, other), minlength=len(counts))
+        return counts.reshape(len(items), len(items))[np.triu_indices(len(items), 1)]
+
+    def _limit_baskets(self, items: ItemIndices, max_items: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The baskets, ascending, and the codes of at most ``max_items`` of the given items of each."""
+        chosen = np.zeros(self._size + 1, np.bool_)  # the last entry is for items outside of the universe, code −1
+        chosen[list(items)] = True
+        wanted = np.zeros(len(self._baskets.texts), np.bool_)
+        wanted[self._baskets.items] = chosen[self._codes]
+        baskets, positions = self._baskets.limit_positions(max_items, self._key, wanted)
+        return baskets, self._codes[positions]
+
     @functools.cached_property
     def _baskets(self) -> BoundedBaskets:
         return BoundedBaskets.read(self._source, self._schema, self._key)
