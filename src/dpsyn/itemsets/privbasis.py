@@ -44,6 +44,8 @@ class PrivBasis:
             better, and it is right where there is no noise (``bench.itemsets``).
         max_elements: the maximum number of items, and of pairs, that are selected if a minimum support is requested,
             because the number of frequent ones is not known.
+        fallback_ratio: items and pairs are counted by themselves if they are predicted to miss less than this part of
+            what bases miss; counts of bases are more accurate, so a tie is theirs.
     """
 
     name: ClassVar[str] = "privbasis"
@@ -53,6 +55,7 @@ class PrivBasis:
     max_basis_items: int = MAX_BASIS_ITEMS
     guess_below: Fraction = Fraction(2)
     max_elements: int = 500
+    fallback_ratio: float = 0.75
 
 
 def privbasis(
@@ -103,7 +106,7 @@ def mine_itemsets(
         float(unit.l1_sensitivity) / float(plan.counts),
     )
     by_noise = predict_missed_by_counts(summary, len(baskets.items), float(unit.l1_sensitivity) / float(left))
-    if by_noise < by_bases:
+    if by_noise < options.fallback_ratio * by_bases:
         progress("counting items and pairs", 0.0)
         return measure_noisy_counts(baskets, summary, left)
     return _measure_bases(baskets, plan, item_count, Fraction(0), progress)
