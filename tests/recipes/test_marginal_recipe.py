@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import dpsyn
-from dpsyn.accounting import Budget, Exponential, Gaussian, Laplace, Ledger
+from dpsyn.accounting import Budget, Exponential, Gaussian, Laplace, Ledger, exact_fraction
 from dpsyn.errors import BudgetError, LedgerError, UserError
 from dpsyn.private import open_private
 from dpsyn.recipes import MWEM, RECIPES, Direct, Fourier, Independent, PriView
@@ -140,7 +140,6 @@ PEOPLE = pa.table(
     [
         (Independent(), TABLE, BINARY, 0),
         (Direct(), TABLE, BINARY, 1),  # a first count of the rows
-        (Fourier(), TABLE, BINARY, 0),
         (PriView(views=parse_views("covering:2x3")), TABLE, BINARY, 1),
     ],
 )
@@ -155,6 +154,21 @@ def test_marginals_get_the_parts_that_were_compared(
     spent = [cost.rho if isinstance(cost, Gaussian) else sum(cost.pure_epsilons) for cost in costs]
     parts = sorted(float(part / budget.amount) for part in spent)
     assert parts == pytest.approx(sorted(recipe.planned_shares(schema)))
+
+
+@pytest.mark.parametrize("budget", [Budget.for_guarantee(1, 1e-9), Budget.for_guarantee(1, 0, pure_epsilons=[1])])
+def test_coefficients_have_the_noise_of_the_parts_that_were_compared(budget: Budget) -> None:
+    noise = RecordingNoise()
+    with open_private(TABLE, BINARY, budget, mechanisms=noise) as private:
+        Fourier().measure(private)
+
+    [answer] = noise.answers
+    shares = Fourier().planned_shares(BINARY)
+    part = budget.amount * exact_fraction(shares[0])
+    alone = Laplace.for_epsilon(part, 1) if budget.is_pure else Gaussian.for_rho(part, 1)
+    assert answer.exact.shape == (len(shares),)
+    assert isinstance(answer.cost, Laplace | Gaussian)
+    assert answer.cost.std == pytest.approx(alone.std)
 
 
 @pytest.mark.parametrize("budget", [Budget.for_guarantee(1, 1e-9), Budget.for_guarantee(1, 0, pure_epsilons=[1])])
