@@ -30,7 +30,7 @@ _LENGTHS = np.array([0, 1, 2, 3, 4, 5.5, 7.5, 10.5, 14.5, 20.5, 28.5, 40.5, 64])
 """The middle of each range; the last one is open."""
 
 UNEVENNESS = 1.0
-"""How much the kept share of one item differs from that of all, relative to the share that is lost. With this value the
+"""How much the kept share of one item differs from that of all, relative to the share that is lost. It was set so that
 predictions agree with which method misses less on *retail*, *BMS1* and *mushroom* (``bench.itemsets``)."""
 
 LONGER_SHARE = 0.25
