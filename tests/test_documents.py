@@ -11,6 +11,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import click
@@ -262,6 +263,51 @@ def test_the_marginals_at_constant_error_of_the_page_of_theory_are_those_of_the_
     assert len(rows) == 4
     for count, *marginals in rows:
         assert marginals == [dpsyn.max_marginals(1, delta, 1e-5 * count) for delta in (0, 1e-9, count**-2)]
+
+
+PAPER = TEXTS["paper.md"]
+
+
+def test_the_page_of_the_paper_has_every_item_once_and_counts_their_marks() -> None:
+    rows = find_cells("paper.md", r"\d+")
+    counted = re.search(r"Of (\d+) items, (\d+) work, (\d+) are explained, and (\d+) is not built", PAPER)
+
+    assert [int(row[0]) for row in rows] == list(range(1, 141))
+    assert counted is not None
+    marks = Counter(row[3] for row in rows)
+    assert set(marks) == {"works", "explained", "not built"}
+    assert [int(number) for number in counted.groups()] == [140, *(marks[m] for m in ("works", "explained", "not built"))]
+    unexplained = [row[0] for row in rows if row[3] != "works" and len(row) < 5]
+    assert unexplained == []
+
+
+@pytest.mark.parametrize("span", sorted({span for span in re.findall(r"`([^`\n]+)`", PAPER) if "--set" in span}))
+def test_the_options_in_the_page_of_the_paper_are_accepted(span: str) -> None:
+    """By the recipe that is named beside them, or by some recipe."""
+    named = re.search(r"--recipe (\S+)", span)
+    options = dict(text.split("=", 1) for text in re.findall(r"--set (\S+)", span))
+
+    def accepts(recipe: str) -> bool:
+        try:
+            dpsyn.find_recipe(recipe, options)
+        except dpsyn.UserError:
+            return False
+        return True
+
+    assert any(accepts(recipe) for recipe in ([named[1]] if named else dpsyn.RECIPES))
+
+
+def test_the_page_of_the_paper_names_files_and_public_names_that_exist() -> None:
+    spans = set(re.findall(r"`([^`\n]+)`", PAPER))
+    files = {span for span in spans if re.fullmatch(r"[\w./-]+/([\w-]+\.(py|yaml|json|csv|md))?", span)}
+    benches = {f"bench/{name}.py" for span in spans for name in re.findall(r"python -m bench\.(\w+)", span)}
+    names = {span.removeprefix("dpsyn.") for span in spans if re.fullmatch(r"dpsyn\.\w+", span)} - {"dpsyn"}
+
+    missing = [name for name in files | benches if not ((ROOT / name).exists() or (SOURCE / name).exists())]
+    assert missing == []
+    assert names <= set(dpsyn.__all__)
+    assert len(files) > 40
+    assert len(names) > 5
 
 
 # ── the map of the pages ─────────────────────────────────────────────────────────────────────────────────────
