@@ -40,7 +40,7 @@ def test_a_reconstructed_answer_reports_its_model_error(capsys: pytest.CaptureFi
 
     shown = capsys.readouterr().out
     assert "80 % interval" in shown
-    assert "Reconstructed by maximum entropy" in shown or "From the fitted model" in shown
+    assert "Reconstructed: " in shown or "From the fitted model" in shown
     assert "The release does not allow an estimate of the model error, which comes in addition." in shown
 
 

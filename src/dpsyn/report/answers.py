@@ -21,8 +21,8 @@ _SOURCE_NOTES = {
         "Standard errors and intervals account for the privacy noise only."
     ),
     "reconstructed": (
-        "Reconstructed by maximum entropy: no released marginal contains all of these attributes, so the counts were "
-        "estimated from marginals of some of them. Standard errors and intervals account for the privacy noise only."
+        "Reconstructed: no released marginal contains all of these attributes, so the counts were estimated from "
+        "marginals of some of them. Standard errors and intervals account for the privacy noise only."
     ),
     "model": (
         "From the fitted model: no released marginal contains all of these attributes, and marginals with other "
