@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.csv as pacsv
 import pytest
 
@@ -62,6 +63,27 @@ def test_a_prediction_without_an_expected_size_asks_for_it(folder: Path, capsys:
     assert code == 2
     assert "expected_size" in shown
     assert "--rows 50000" in shown
+
+
+def test_a_prediction_says_what_makes_the_release_equal(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["plan", "predict", "plan.yaml", "-s", "schema.yaml", "--epsilon", "1", "--rows", "5000"]) == 0
+    assert "expected_size" not in capsys.readouterr().out  # the schema states it
+
+    written = (folder / "schema.yaml").read_text("utf-8")
+    (folder / "schema.yaml").write_text(written.replace("expected_size", "# expected_size"), "utf-8")
+
+    assert run(["plan", "predict", "plan.yaml", "-s", "schema.yaml", "--epsilon", "1", "--rows", "5000"]) == 0
+    assert "Write expected_size: 5000 into the schema" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_draft_of_nothing_says_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    schema = dpsyn.Schema.from_yaml("dpsyn_schema: 1\nattributes:\n  a: {kind: boolean}\n  b: {kind: boolean}\n")
+    rows = pa.table({"a": [True, False] * 50, "b": [True, True, False, False] * 25})
+    dpsyn.measure(rows, schema, 1.0, delta=1e-9, recipe="explore").save(folder / "look.dpsyn")
+
+    assert run(["plan", "draft", "look.dpsyn", "-o", "nothing.yaml"]) == 0
+
+    assert "Nothing in the synopsis is strong enough" in capsys.readouterr().err
 
 
 def test_the_way_from_a_first_look_to_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -270,7 +270,7 @@ def test_codes_that_do_not_fit_are_refused(codes: Any, error: type[Exception], c
         load_max_codes(codes, SCHEMA)
 
 
-@pytest.mark.parametrize("text", ["", "[1]", '{"sex": 3}', '{"sex": {"maxval": "many"}}'])
+@pytest.mark.parametrize("text", ["", "[1]", "{}", '{"sex": {"low": 1}}', '{"sex": 3}', '{"sex": {"maxval": "many"}}'])
 def test_another_file_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "specs.json"
     path.write_text(text)

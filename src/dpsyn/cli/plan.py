@@ -50,6 +50,12 @@ def draft(synopsis: Path, target: str, force: bool) -> None:
     output.refuse_to_overwrite(target, force)
     plan = dpsyn.Plan.draft(dpsyn.Synopsis.load(synopsis))
     output.write_text(target, plan.to_yaml())
+    if not (plan.transforms or plan.marginals or plan.groups):
+        output.print_line(
+            "Nothing in the synopsis is strong enough to be written down, so the plan only selects marginals, as the "
+            "default recipe does. Explore with a larger ε, or complete it by what you know.",
+            to_stderr=True,
+        )
     output.print_written(target, f"Next: dpsyn plan check {target} -s schema.yaml")
 
 
@@ -115,6 +121,11 @@ def predict(file: Path, schema: Path, epsilon: str, delta: float | None, rows: i
         return
     for e, entries in predictions.items():
         _show_predictions(e, entries)
+    if rows is not None and public.expected_size is None and delta is None:
+        output.print_line(
+            f"δ follows from --rows here. Write expected_size: {rows} into the schema, so that the release has the "
+            "same δ and this noise."
+        )
 
 
 def _show_predictions(epsilon: float, entries: list[PredictedMarginal]) -> None:

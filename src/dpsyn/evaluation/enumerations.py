@@ -92,9 +92,12 @@ def _read_specs(path: str | Path) -> dict[str, int]:
     try:
         specs = msgspec.json.decode(read_bytes(path), type=dict[str, _ColumnSpec])
     except (msgspec.DecodeError, RecursionError):
+        specs = {}
+    found = {name: spec.maxval for name, spec in specs.items() if spec.maxval is not None}
+    if not found:
         example = '{"AGE": {"maxval": 108}}'
-        raise UserError(f"{path} does not state the largest codes of columns; give JSON such as {example}") from None
-    return {name: spec.maxval for name, spec in specs.items() if spec.maxval is not None}
+        raise UserError(f"{path} does not state the largest codes of columns; give JSON such as {example}")
+    return found
 
 
 def _enumerate_attribute(attribute: AnyAttribute, max_code: int | None) -> AnyAttribute:
