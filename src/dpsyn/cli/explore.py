@@ -40,7 +40,7 @@ EXACT_NOTICE = (
     "delta",
     "allow_large_epsilon",
     "set",
-    epsilon={"required": False, "help": "ε of the privacy guarantee; 0.1 is often enough for a first look."},
+    epsilon={"required": False, "help": "ε of the privacy guarantee, such as 0.1; with few rows that shows little."},
     set={"help": "An option of the recipe explore; dpsyn recipes explore lists them. May be given several times."},
 )
 @click.option("--exact", is_flag=True, help="The table is public: count exactly; no privacy is spent.")
@@ -132,7 +132,7 @@ def _show_exploration(exploration: Exploration) -> None:
     for group in groups[:MAX_SHOWN_PAIRS]:
         output.print_line(f"Recode together: {', '.join(group)}")
     for name, source, strength in mappings[:MAX_SHOWN_PAIRS]:
-        output.print_line(f"Map: {name} follows from {source} ({strength:.2f})")
+        output.print_line(f"Nearly a function: {name} follows from {source} ({strength:.2f})")
     if not groups and not mappings:
         output.print_line("No attributes depend on each other so strongly that a plan should recode them together.")
 
