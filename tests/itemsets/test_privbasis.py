@@ -16,8 +16,9 @@ import dpsyn
 from dpsyn.accounting import Budget, Ledger
 from dpsyn.errors import BudgetError, SchemaError, SourceError, UserError
 from dpsyn.itemsets import FrequentItemsets, frequent, frequent_itemsets, privbasis
-from dpsyn.itemsets.noisy_counts import kept_share
-from dpsyn.private import open_baskets
+from dpsyn.itemsets.noisy_counts import NoisyCounts, kept_share
+from dpsyn.itemsets.privbasis import MinedBaskets, PrivBasis, mine_itemsets
+from dpsyn.private import ReleaseLimits, open_baskets
 from dpsyn.schema import BasketSchema
 from tests.engines import naive
 from tests.private.noise_doubles import RecordingNoise
@@ -360,6 +361,32 @@ def test_many_frequent_items_of_short_baskets_are_counted_rather_than_selected()
     with pytest.raises(UserError, match="no bases to save; use method='bases'"):
         counted.to_synopsis()
     assert all(0 <= rule.confidence <= 1 for rule in counted.association_rules(0.01))
+
+
+def mine_sparse_baskets(limits: ReleaseLimits) -> MinedBaskets:
+    schema = BasketSchema(items=tuple(str(item) for item in range(300)))
+    budget = Budget.for_guarantee(1.0, 0, pure_epsilons=[1.0])
+    with open_baskets(sparse_baskets(), schema, budget, limits=limits) as baskets:
+        return mine_itemsets(baskets, top=150, options=PrivBasis(max_basis_items=8))
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [ReleaseLimits(max_marginal_cells=1_225), ReleaseLimits(max_noisy_values=1 + 13 + 300 + 13 + 1_225)],
+)
+def test_only_so_many_pairs_are_counted_as_a_release_may_hold(limits: ReleaseLimits) -> None:
+    mined = mine_sparse_baskets(limits)
+
+    assert isinstance(mined, NoisyCounts)
+    paired = {item for items, _, _ in mined.estimates if len(items) == 2 for item in items}
+    assert len(paired) <= 50  # 1 225 pairs
+    assert sum(len(items) == 1 for items, _, _ in mined.estimates) > 50
+
+
+def test_more_items_than_a_release_may_count_are_selected() -> None:
+    mined = mine_sparse_baskets(ReleaseLimits(max_marginal_cells=299))
+
+    assert not isinstance(mined, NoisyCounts)
 
 
 def test_few_frequent_items_are_selected_although_they_could_be_counted() -> None:

@@ -155,6 +155,8 @@ class NoisyCounts:
 def measure_noisy_counts(baskets: PrivateBaskets, summary: BasketSummary, epsilon: Fraction) -> NoisyCounts:
     """Estimated counts of frequent items and of their pairs, with the standard deviation of their noise.
 
+    Of more items than a release may count all pairs of, the pairs of the most frequent ones are counted.
+
     Privacy: spends pure ``epsilon``: a half on items, less a little for the lengths of baskets, a half on pairs.
     """
     item_epsilon, length_epsilon, pair_epsilon = split_exactly(epsilon, [9, 1, 10])
@@ -166,8 +168,9 @@ def measure_noisy_counts(baskets: PrivateBaskets, summary: BasketSummary, epsilo
     counts, std = counts / items.kept, std / items.kept
     order = np.argsort(-counts, kind="stable")[: summary.itemsets]
     frequent = counts[order] >= max(CANDIDATE_SHARE * summary.level, _noise_level(std, len(universe)))
-    chosen = sorted(order[: max(2, int(frequent.sum()))].tolist())
-    estimates: list[ItemsetEstimate] = [((universe[item],), float(counts[item]), std) for item in chosen]
+    listed = order[: max(2, int(frequent.sum()))].tolist()
+    estimates: list[ItemsetEstimate] = [((universe[item],), float(counts[item]), std) for item in sorted(listed)]
+    chosen = sorted(listed[: _max_paired_items(baskets)])
     lengths = remove_noise(*baskets.measure_lengths(chosen, LENGTH_STARTS, length_epsilon))
     pairs = choose_truncation(summary, lengths, math.comb(len(chosen), 2), sensitivity / float(pair_epsilon), 2)
     pair_counts, pair_std = baskets.measure_pairs(chosen, pairs.limit, pair_epsilon)
@@ -179,6 +182,12 @@ def measure_noisy_counts(baskets: PrivateBaskets, summary: BasketSummary, epsilo
     named = list(combinations([universe[item] for item in chosen], 2))
     estimates += [(named[pair], float(pair_counts[pair]), pair_std) for pair in above.tolist()]
     return NoisyCounts(tuple(estimates), max(float(summary.lengths.sum()), 0.0))
+
+
+def _max_paired_items(baskets: PrivateBaskets) -> int:
+    """The largest number of items all of whose pairs a release may count, beside their lengths."""
+    pairs = min(baskets.limits.max_marginal_cells, baskets.noisy_values_left - len(LENGTH_STARTS))
+    return (1 + math.isqrt(1 + 8 * pairs)) // 2  # the largest m with m(m − 1)/2 ≤ pairs
 
 
 def _noise_level(std: float, candidates: int) -> float:

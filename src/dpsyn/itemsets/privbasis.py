@@ -85,10 +85,11 @@ def mine_itemsets(
     """Noisy bases as ``privbasis``, or noisy counts of items and pairs where fewer itemsets are predicted to be missed.
 
     Privacy: spends the whole pure ε of the budget. What decides was released before with a part of it: the number of
-    items, the support of the last itemset, and the lengths of baskets. For a minimum support there are only bases.
+    items, the support of the last itemset, and the lengths of baskets. For a minimum support there are only bases, and
+    for a universe of more items than a release may count.
     """
     plan = _Plan.of(baskets, top, min_support, options)
-    if top is None:
+    if top is None or len(baskets.items) > baskets.limits.max_marginal_cells:
         return _measure_bases(baskets, plan, _choose_item_count(baskets, plan, plan.item_number), Fraction(0), progress)
     number, level, lengths = split_exactly(plan.item_number, [2, 1, 1])
     item_count = _choose_item_count(baskets, plan, number)
