@@ -13,7 +13,8 @@ import dpsyn
 from dpsyn.diagnose import explore_public_data
 from dpsyn.errors import UserError
 from dpsyn.plan import Exploration, Plan, entries, select_forest
-from dpsyn.schema import JointAttribute, Total
+from dpsyn.private import ReleaseLimits, open_private
+from dpsyn.schema import Categorical, JointAttribute, Total
 from tests.plan.schemas import CALLS, calls
 
 
@@ -149,6 +150,20 @@ def test_an_exploration_holds_the_tables_of_the_strongest_pairs() -> None:
     assert len(errors) >= 16
     assert np.abs(errors).max() < 6 * units.std  # at most 32 cells: beyond it in one run of 10 million
     assert {cell.values for cell in units.largest_cells(4)} == {("0", "0"), ("1", "2"), ("2", "4"), ("3", "6")}
+
+
+def test_tables_beyond_the_limit_of_noisy_values_are_left_out() -> None:
+    rng = np.random.default_rng(4)
+    first = rng.integers(0, 40, 20_000)
+    table = pa.table({name: rng.permutation(40)[first] for name in "abcdefgh"})
+    schema = dpsyn.Schema(attributes=tuple(Categorical(name=name, codes=40) for name in "abcdefgh"))
+    recipe = dpsyn.find_recipe("explore")
+    limits = ReleaseLimits(max_noisy_values=8 * 40 + 28 + 5 * 1600 - 1)  # one-way, scores, not quite 5 tables
+
+    with open_private(table, schema, recipe.plan_budget(schema, 5.0, 1e-9), limits=limits) as private:
+        measured = recipe.measure(private)
+
+    assert [len(marginal.clique) for marginal in measured.rounds[-1].marginals] == [2, 2, 2, 2]
 
 
 @pytest.mark.parametrize(("epsilon", "options"), [(2.0, {"max_tables": 0}), (0.001, {})])

@@ -50,7 +50,8 @@ class Explore(Recipe):
     Attributes:
         budget_shares: parts of ρ for one-way marginals, for the scores of pairs and for tables of the strongest pairs.
         max_tables: the largest number of pairs whose tables are measured. The strongest come first, without those
-            whose attributes are already connected by stronger pairs, and those that noise would hide.
+            whose attributes are already connected by stronger pairs, those that noise would hide, and those whose
+            cells would exceed the limit of noisy values.
         rare_sigmas: values with a noisy count below max(rare_sigmas·σ, rare_rows) are merged before pairs are scored,
             with σ the standard deviation of its noise.
         rare_rows: the second part of that threshold, in rows; the NIST contest took 4.5 and 800.
@@ -126,8 +127,11 @@ class Explore(Recipe):
             counts = total / np.array([max(sizes[name] for name in clique) for clique in cliques])
             return bool((counts >= CLEAR_SIGMAS * std * np.sqrt(weights.sum() / weights)).all())
 
+        def fit(cliques: list[Clique]) -> bool:
+            return len(cliques) <= self.max_tables and sum(count_cells(table, cliques)) <= table.noisy_values_left
+
         selected: list[Clique] = []
         for pair in select_forest([scores.cliques[index] for index in strongest], len(sizes)):
-            if len(selected) < self.max_tables and show_dependence([*selected, pair]):
+            if fit([*selected, pair]) and show_dependence([*selected, pair]):
                 selected.append(pair)
         return selected
