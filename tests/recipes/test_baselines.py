@@ -151,6 +151,7 @@ def test_choices_and_marginals_have_equal_parts_of_a_gaussian_budget() -> None:
         ("fourier", Schema(attributes=(Open(name="a"),)), "for binary attributes"),
         ("mwem", Schema(attributes=(Open(name="a"),)), "needs public values, but 'a' is open"),
         ("mwem", Schema(attributes=tuple(Categorical(name=n, codes=100) for n in "abc")), "1,000,000 cells"),
+        ("mwem", Schema(attributes=tuple(Categorical(name=n, codes=512) for n in "ab")), "set fewer rounds or ways"),
     ],
 )
 def test_tables_that_a_recipe_is_not_for_are_refused_before_anything_is_reserved(

@@ -23,7 +23,7 @@ from dpsyn.errors import UserError
 from dpsyn.inference import MeasurementRound, PreviousReleases
 from dpsyn.marginals import Clique, Estimate, Marginal
 from dpsyn.options import check_options
-from dpsyn.private import PrivateTable, initial_recoding
+from dpsyn.private import PrivateTable, ReleaseLimits, initial_recoding
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.recipes.base import Measurements, refuse_to_extend
 from dpsyn.recipes.marginal_recipe import MarginalRecipe
@@ -65,17 +65,25 @@ class MWEM(MarginalRecipe):
         check_options(self, ways=1, rounds=1, replay=0)
 
     def check(self, schema: Schema, previous: PreviousReleases | None) -> None:
-        """Refuse what cannot be held as one joint table, and earlier releases."""
+        """Refuse what cannot be held as one joint table, too many noisy values, and earlier releases."""
         super().check(schema, previous)
         refuse_to_extend(previous, self.name)
         unknown = [attribute.name for attribute in schema.open_attributes]
         if unknown:
             raise UserError(f"recipe 'mwem' needs public values, but {unknown[0]!r} is open; use another recipe")
-        cells = math.prod(initial_recoding(schema).sizes)
+        sizes = initial_recoding(schema).sizes
+        cells = math.prod(sizes)
         if cells > MAX_JOINT_CELLS:
             raise UserError(
                 f"recipe 'mwem' works on the joint table of all attributes, which would have {cells:,} cells, more "
                 f"than {MAX_JOINT_CELLS:,}; use another recipe, such as 'priview'"
+            )
+        largest, limit = math.prod(sorted(sizes)[-self.ways :]), ReleaseLimits().max_noisy_values
+        prepared = sum(sizes) + sum(attribute.cells for attribute in schema.modeled_attributes)
+        if self.rounds * largest + prepared > limit:
+            raise UserError(
+                f"{self.rounds} marginals of up to {largest:,} cells may be more than {limit:,} noisy values; set "
+                "fewer rounds or ways"
             )
 
     def measure(
