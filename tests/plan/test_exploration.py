@@ -152,6 +152,16 @@ def test_an_exploration_holds_the_tables_of_the_strongest_pairs() -> None:
     assert {cell.values for cell in units.largest_cells(4)} == {("0", "0"), ("1", "2"), ("2", "4"), ("3", "6")}
 
 
+def test_a_synopsis_with_joint_attributes_can_be_explored_further() -> None:
+    plan = Plan(transforms=(entries.Recode(to="unit+kind", of=("unit", "kind")),), selection=True)
+    before = dpsyn.measure(calls(3_000), CALLS, 2.0, recipe=dpsyn.Planned(plan=plan))
+
+    synopsis = dpsyn.measure(calls(3_000), CALLS, 2.0, recipe="explore", extend=before)
+
+    assert len(synopsis.releases) == 2
+    assert "unit+kind" in {name for scores in synopsis.releases[1].scores for pair in scores.cliques for name in pair}
+
+
 def test_tables_beyond_the_limit_of_noisy_values_are_left_out() -> None:
     rng = np.random.default_rng(4)
     first = rng.integers(0, 40, 20_000)

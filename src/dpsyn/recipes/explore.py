@@ -119,7 +119,8 @@ class Explore(Recipe):
         clear = np.flatnonzero(scores.values > CLEAR_SIGMAS * scores.std)
         strongest = clear[np.argsort(-scores.values[clear], kind="stable")]
         sizes = dict(zip(table.recoding.names, table.recoding.sizes, strict=True))
-        total = estimate_row_count([estimate_one_way([Release(rounds)], table.recoding, name) for name in sizes])
+        measured = rounds[-1].recoding  # an extended synopsis may have joint attributes
+        total = estimate_row_count([estimate_one_way([Release(rounds)], measured, name) for name in measured.names])
         std = marginal_cost(table.budget, rho, table.privacy_unit).std  # of a table that has all of ρ
 
         def show_dependence(cliques: list[Clique]) -> bool:
