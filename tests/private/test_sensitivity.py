@@ -6,9 +6,7 @@ questions. The answers before noise are compared with the sensitivities in the l
 
 from __future__ import annotations
 
-import functools
-import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -26,7 +24,7 @@ from dpsyn.marginals import Marginal
 from dpsyn.plan import Plan
 from dpsyn.private import PrivateTable, open_private
 from dpsyn.recipes import RECIPES, Planned
-from dpsyn.recipes.baselines import MWEM, Fourier
+from dpsyn.recipes.baselines import MWEM
 from dpsyn.schema import (
     AnyAttribute,
     Boolean,
@@ -194,7 +192,7 @@ RUNS: dict[str, Any] = {
     "a plan with a mapping": Planned(plan=MAPPED).measure,
     **{
         name: recipe().measure for name, recipe in RECIPES.items() if name not in ("fourier", "planned")
-    },  # for binary attributes, see below
+    },  # for binary attributes, see test_fourier_sensitivity.py
     "mwem-practical": MWEM(rounds=2, replay=2).measure,
     "everything": everything,
 }
@@ -255,47 +253,5 @@ def test_answers_of_pure_releases_differ_by_no_more_than_was_charged(
             assert isinstance(one.cost, Laplace | Exponential)
             check(one, other)
         assert sum(one.cost.pure_epsilons[0] for one in ones) == 2
-
-    compare()
-
-
-@pytest.fixture(scope="module")
-def designs_made_once() -> Iterator[None]:
-    """Every run needs the same few covering designs, which depend on the schema alone and take longest."""
-    with pytest.MonkeyPatch.context() as patched:
-        module = importlib.import_module("dpsyn.recipes.baselines.fourier")
-        patched.setattr(module, "build_covering_design", functools.cache(module.build_covering_design))
-        yield
-
-
-@pytest.mark.usefixtures("designs_made_once")
-@pytest.mark.parametrize("relation", ["add-remove", "replace"])
-@pytest.mark.parametrize("kept", [None, 2])
-@pytest.mark.parametrize("budget", [BUDGET, PURE], ids=["gaussian", "pure"])
-def test_parities_of_neighbors_differ_by_no_more_than_was_charged(
-    relation: Any, kept: int | None, budget: Budget
-) -> None:
-    under = Schema(
-        attributes=(
-            Identifier(name="person"),
-            *(Categorical(name=name, values=("true", "no"), other="no") for name in COLUMNS[1:5]),
-        ),
-        neighbors=relation,
-        privacy_unit=UnitDeclaration(id="person", max_rows=kept) if kept else None,
-    )
-
-    @settings(max_examples=12)
-    @given(neighboring(relation, kept is not None))
-    def compare(pair: Neighbors) -> None:
-        tables = [[(row[0], *row[5:1:-1]) for row in table] for table in (pair.first, pair.second)]
-        first = RecordingNoise()
-        second = ReplayedNoise(first)
-        ones = answers(tables[0], under, Fourier(ways=3).measure, first, budget)
-
-        others = answers(tables[1], under, Fourier(ways=3).measure, second, budget)
-
-        [one], [other] = ones, others
-        assert len(one.exact) == 1 + 4 + 6 + 4
-        check(one, other)
 
     compare()
