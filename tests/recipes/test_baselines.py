@@ -13,6 +13,8 @@ import pytest
 import dpsyn
 from dpsyn.accounting import Exponential, Laplace
 from dpsyn.errors import UserError
+from dpsyn.forecasts.reached import predict_reached
+from dpsyn.report.synopsis import pairs_were_measured
 from dpsyn.schema import Categorical, Open, Schema
 from tests.query.noisy_synopses import baskets, binary_schema, count_table
 
@@ -80,6 +82,21 @@ def test_coefficients_are_counted_exactly_and_have_noise_of_their_standard_devia
     errors = (scores.values - exact) / scores.std
     assert len(errors) == 57
     assert 0.7 < np.sqrt((errors**2).mean()) < 1.35  # five standard deviations of the root mean square of 57
+
+
+def test_coefficients_of_pairs_count_as_measured_and_no_error_of_marginals_is_reported() -> None:
+    pairs, alone = (dpsyn.measure(TABLE, binary_schema(6), 1.0, recipe=dpsyn.Fourier(ways=ways)) for ways in (2, 1))
+
+    assert pairs_were_measured(pairs)
+    assert not pairs_were_measured(alone)
+    assert predict_reached(pairs) is None
+
+
+def test_the_one_way_error_of_views_is_that_of_their_noise() -> None:
+    reached = predict_reached(dpsyn.measure(TABLE, binary_schema(6), 1.0, recipe=dpsyn.Direct()))
+
+    assert reached is not None
+    assert 1e-4 < reached.one_way < 0.05
 
 
 def test_fourier_rows_follow_pairs() -> None:

@@ -33,7 +33,7 @@ class ReachedErrors:
     Attributes:
         epsilon: the ε of all releases together.
         rows: the released estimate of the number of rows.
-        one_way: the mean total variation distance of one-way marginals that their noise implies.
+        one_way: the mean total variation distance of one-way marginals that noise implies.
         two_way: the mean over pairs: by the noise of those that were measured, by the score of the others. None if
             no pair was measured or scored.
         expected: the forecast for that ε and that number of rows, at moderate dependence.
@@ -69,12 +69,17 @@ class ReachedErrors:
 def predict_reached(synopsis: Synopsis) -> ReachedErrors | None:
     """What a release reached, beside its forecast; None if its cost is not certified, or it found no rows.
 
+    None also if no marginal was measured, as of recipe ``fourier``.
+
     Privacy: post-processing of the synopsis; costs nothing.
     """
     accounts = [certificate.account for certificate in synopsis.certificates if certificate is not None]
     rho = float(sum(account.budget.reserved_rho for account in accounts))
     delta = min((float(account.budget.delta) for account in accounts), default=0.0)
     if len(accounts) < len(synopsis.releases) or synopsis.rows < 1 or rho <= 0:
+        return None
+    one_way = _one_way_error(synopsis)
+    if one_way is None:
         return None
     all_epsilon = float(sum(account.budget.epsilon for account in accounts))
     epsilon = all_epsilon if len(accounts) == 1 or delta == 0 else epsilon_for(rho, delta)
@@ -83,32 +88,27 @@ def predict_reached(synopsis: Synopsis) -> ReachedErrors | None:
     return ReachedErrors(
         epsilon=epsilon,
         rows=synopsis.rows,
-        one_way=_one_way_error(synopsis),
+        one_way=one_way,
         two_way=_two_way_error(synopsis),
         expected=expect_errors(synopsis.schema, epsilon, rows=synopsis.rows, delta=delta, pairs=pairs, target=target),
     )
 
 
-def _one_way_error(synopsis: Synopsis) -> float:
-    names = synopsis.model.recoding.names
-    measured = {m.clique[0] for _, m in iterate_marginals(synopsis.releases) if len(m.clique) == 1}
+def _one_way_error(synopsis: Synopsis) -> float | None:
+    """By the noise of one-way marginals; of attributes without one, by that of a marginal that contains them."""
+    recoding = synopsis.model.recoding
+    alone = {m.clique[0] for _, m in iterate_marginals(synopsis.releases) if len(m.clique) == 1}
+    within = _best_projections(synopsis, 1)
     estimates = [
-        estimate_one_way(synopsis.releases, synopsis.model.recoding, name) for name in names if name in measured
+        estimate_one_way(synopsis.releases, recoding, name) if name in alone else within[frozenset([name])]
+        for name in recoding.names
+        if name in alone or frozenset([name]) in within
     ]
-    return float(np.mean(_noise_errors(estimates, synopsis))) if estimates else 0.0
+    return float(np.mean(_noise_errors(estimates, synopsis))) if estimates else None
 
 
 def _two_way_error(synopsis: Synopsis) -> float | None:
-    names = {*synopsis.model.recoding.names}
-    best: dict[frozenset[str], Estimate] = {}
-    for _, marginal in iterate_marginals(synopsis.releases):
-        whole = Estimate.of(marginal)
-        for pair in combinations([name for name in marginal.clique if name in names], 2):
-            counts = whole.project(pair)
-            estimate = Estimate(pair, counts, whole.variance * whole.values.size / counts.size)
-            known = best.setdefault(frozenset(pair), estimate)
-            if estimate.variance < known.variance:
-                best[frozenset(pair)] = estimate
+    names, best = {*synopsis.model.recoding.names}, _best_projections(synopsis, 2)
     errors = dict(zip(best, _noise_errors(list(best.values()), synopsis), strict=True)) if best else {}
     for release in synopsis.releases:
         for scores in (each for each in release.scores if each.are_distances):
@@ -116,6 +116,21 @@ def _two_way_error(synopsis: Synopsis) -> float | None:
                 if len(clique) == 2 and {*clique} <= names and frozenset(clique) not in best:
                     errors[frozenset(clique)] = min(max(score, 0.0) / (2 * synopsis.rows), 1.0)
     return float(np.mean(list(errors.values()))) if errors else None
+
+
+def _best_projections(synopsis: Synopsis, ways: int) -> dict[frozenset[str], Estimate]:
+    """Of every so many attributes that a marginal contains, the sums of the marginal that leaves the least noise."""
+    names = {*synopsis.model.recoding.names}
+    best: dict[frozenset[str], Estimate] = {}
+    for _, marginal in iterate_marginals(synopsis.releases):
+        whole = Estimate.of(marginal)
+        for clique in combinations([name for name in marginal.clique if name in names], ways):
+            counts = whole.project(clique)
+            estimate = Estimate(clique, counts, whole.variance * whole.values.size / counts.size)
+            known = best.setdefault(frozenset(clique), estimate)
+            if estimate.variance < known.variance:
+                best[frozenset(clique)] = estimate
+    return best
 
 
 def _noise_errors(estimates: list[Estimate], synopsis: Synopsis) -> NDArray[np.float64]:

@@ -95,11 +95,16 @@ def independence_lines(synopsis: Synopsis) -> list[str]:
 def pairs_were_measured(synopsis: Synopsis) -> bool:
     """Whether a release tells how any two attributes depend on each other; true if there is only one attribute.
 
-    A joint attribute and a difference between two attributes do, too.
+    A joint attribute, a difference between two attributes and a Fourier coefficient of several attributes do, too.
     """
-    return len(synopsis.model.recoding.origin) == 1 or any(
-        len(marginal.clique) > 1 or recoding.joint_parts or recoding.difference_codings
-        for recoding, marginal in iterate_marginals(synopsis.releases)
+    coefficients = (each for release in synopsis.releases for each in release.scores if not each.are_distances)
+    return (
+        len(synopsis.model.recoding.origin) == 1
+        or any(
+            len(marginal.clique) > 1 or recoding.joint_parts or recoding.difference_codings
+            for recoding, marginal in iterate_marginals(synopsis.releases)
+        )
+        or any(len(clique) > 1 for each in coefficients for clique in each.cliques)
     )
 
 
