@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -12,8 +13,10 @@ import pytest
 
 import dpsyn
 from dpsyn.accounting import Exponential, Laplace
+from dpsyn.encoding import Recoding
 from dpsyn.errors import UserError
 from dpsyn.forecasts.reached import predict_reached
+from dpsyn.query import collect_observations
 from dpsyn.report.synopsis import pairs_were_measured
 from dpsyn.schema import Categorical, Open, Schema
 from tests.query.noisy_synopses import baskets, binary_schema, count_table
@@ -97,6 +100,18 @@ def test_the_one_way_error_of_views_is_that_of_their_noise() -> None:
 
     assert reached is not None
     assert 1e-4 < reached.one_way < 0.05
+
+
+def test_coefficients_tell_nothing_of_attributes_with_other_codes() -> None:
+    synopsis = dpsyn.measure(TABLE, binary_schema(6), 1.0, recipe="fourier")
+    recoding = synopsis.model.recoding
+    exchanged = replace(recoding.columns[0], tables=(np.array([1, 0]),))
+
+    def count_coefficients(recoding: Recoding) -> int:
+        return len(collect_observations(synopsis.releases, recoding, ("x1", "x0")))
+
+    assert count_coefficients(recoding) == 4
+    assert count_coefficients(replace(recoding, columns=(exchanged, *recoding.columns[1:]))) == 2  # rows, and x1
 
 
 def test_fourier_rows_follow_pairs() -> None:

@@ -34,11 +34,12 @@ def project_to_clique(estimate: Estimate, clique: Clique) -> Observation:
 
 
 def _collect_coefficients(releases: Sequence[Release], recoding: Recoding, clique: Clique) -> Iterator[Parity]:
-    """The Fourier coefficients of all sets of binary attributes of the clique."""
-    sizes, axis_of = dict(zip(recoding.names, recoding.sizes, strict=True)), {n: a for a, n in enumerate(clique)}
+    """The Fourier coefficients of all sets of binary attributes of the clique, if 0 and 1 mean what they meant then."""
+    binary = {c.name for c in recoding.columns if len(c.tables) == 1 and np.array_equal(c.tables[0], [0, 1])}
+    axis_of = {name: axis for axis, name in enumerate(clique) if name in binary}
     for scores in (each for release in releases for each in release.scores if not each.are_distances):
         for names, value in zip(scores.cliques, scores.values.tolist(), strict=True):
-            if all(name in axis_of and sizes[name] == 2 for name in names):
+            if axis_of.keys() >= {*names}:
                 yield Parity(tuple(sorted(axis_of[name] for name in names)), value, scores.std**2)
 
 
