@@ -260,7 +260,8 @@ def test_evaluate_takes_the_file_and_compares_derived_columns(tmp_path: Path) ->
     ("codes", "error", "complaint"),
     [
         ({"town": 5}, SchemaError, "there is no attribute 'town'"),
-        ({"sex": -1}, UserError, "maxval of column 'sex' is -1; give a whole number, 0 or more"),
+        ({"sex": -1}, UserError, "maxval of column 'sex' is -1; give a whole number from 0 to 4,503"),
+        ({"sex": 2**63}, UserError, "is 9223372036854775808; give a whole number from 0 to 4,503"),
         ({"sex": True}, UserError, "maxval of column 'sex' is True"),
         ({"id": 5}, UserError, "'id' is identifier without whole numbers; leave out its maxval"),
     ],

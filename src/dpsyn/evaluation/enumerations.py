@@ -25,6 +25,9 @@ from dpsyn.schema.schema import AnyAttribute
 MaxCodes = Mapping[str, int]
 """The largest code of columns, by name."""
 
+MAX_CODE = 2**52
+"""The largest code: a number in a schema has at most 2⁵³ values."""
+
 MAX_CODE_SET = 1 << 20
 """Codes of a set. Only ranges of more than about 10¹² codes, such as microseconds, could have more before a repeat."""
 
@@ -81,8 +84,10 @@ def load_max_codes(codes: MaxCodes | str | Path | None, schema: Schema) -> dict[
     loaded = _read_specs(codes) if isinstance(codes, str | Path) else dict(codes or {})
     for name, code in loaded.items():
         attribute = schema[name]
-        if isinstance(code, bool) or not isinstance(code, int) or code < 0:
-            raise UserError(f"maxval of column {name!r} is {quote_argument(code)}; give a whole number, 0 or more")
+        if isinstance(code, bool) or not isinstance(code, int) or not 0 <= code <= MAX_CODE:
+            raise UserError(
+                f"maxval of column {name!r} is {quote_argument(code)}; give a whole number from 0 to {MAX_CODE:,}"
+            )
         if not isinstance(_enumerate_attribute(attribute, code), Integer):
             raise UserError(f"column {name!r} is {attribute.kind} without whole numbers; leave out its maxval")
     return loaded
