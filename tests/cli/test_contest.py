@@ -47,7 +47,7 @@ def test_the_ranking_is_printed_and_written(contest: Path, capsys: pytest.Captur
     assert "&lt;best&gt;" in page
     assert "<best>" not in page
     assert "<script" not in page
-    assert data["contest"]["seed_hash"] in page
+    assert data["contest"]["commitment"] in page
     assert f"{data['fresh_sample']['density']:,.0f}" in page
 
 

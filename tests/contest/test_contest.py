@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import stat
+import warnings
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.parquet as parquet
@@ -30,6 +32,7 @@ SCHEMA = Schema(
     derive=(Derive(name="group", source="age", mapping=(("0..17", "minor"),), otherwise="adult"),),
 )
 INCOME = dpsyn.IncomeColumns(region="region", sex="sex", income="wage")
+INCOME_TERMS = json.dumps(msgspec.to_builtins(INCOME))
 
 
 def make(folder: Path, **options: Any) -> dpsyn.Contest:
@@ -176,14 +179,34 @@ def test_a_score_is_that_of_an_evaluation_averaged_over_draws(contest: Path) -> 
     assert ranking.submissions[0].score == pytest.approx(table.mean / 2)
 
 
-def test_a_changed_evaluation_table_changes_no_score(tmp_path: Path) -> None:
-    make(tmp_path / "contest", seed=None)
-    real = evaluation_table(tmp_path / "contest")
-    (tmp_path / "contest" / "hidden" / "evaluation.parquet").write_bytes(b"something else")
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("name", ["hidden/evaluation", "public/development"])
+def test_a_changed_table_changes_no_score_and_is_named(tmp_path: Path, name: str, suffix: str) -> None:
+    make(tmp_path / "contest", seed=None, suffix=suffix)
+    real = tmp_path / "perfect.csv"
+    dpsyn.write_table(dpsyn.read_table(tmp_path / "contest" / "hidden" / f"evaluation.{suffix}"), real, synthetic=True)
+    file = tmp_path / "contest" / f"{name}.{suffix}"
+    dpsyn.write_table(dpsyn.read_table(file).slice(1), file, synthetic=True)
 
-    ranking = dpsyn.score_submissions(tmp_path / "contest", {"perfect": {0.5: real, 4.0: real}}, draws=1)
+    with pytest.warns(UserWarning, match=rf"{name}\.{suffix} is not the table that the seed makes") as notes:
+        ranking = dpsyn.score_submissions(tmp_path / "contest", {"perfect": {0.5: real, 4.0: real}}, draws=1)
 
+    assert len(notes) == 1
     assert ranking.submissions[0].score == 1_000_000
+
+
+@pytest.mark.parametrize("content", [b"", b"something else", None])
+def test_a_file_that_is_no_table_is_named_and_a_missing_one_is_not(tmp_path: Path, content: bytes | None) -> None:
+    make(tmp_path / "contest")
+    real = evaluation_table(tmp_path / "contest")
+    file = tmp_path / "contest" / "hidden" / "evaluation.parquet"
+    file.unlink() if content is None else file.write_bytes(content)
+
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always")
+        dpsyn.score_submissions(tmp_path / "contest", {"perfect": {4.0: real}}, draws=1)
+
+    assert len(notes) == (content is not None)
 
 
 def test_the_ranking_turns_into_json(contest: Path) -> None:
@@ -219,11 +242,42 @@ def test_a_table_without_a_derived_column_is_refused_where_that_is_scored(tmp_pa
         dpsyn.score_submissions(tmp_path / "contest", {"mine": {4.0: without}})
 
 
-def test_another_seed_than_the_announced_one_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("hidden/seed.json", "5", "6"),
+        ("public/contest.json", '"rows": 1500', '"rows": 1000000000000'),
+        ("public/contest.json", '"development_rows": 1500', '"development_rows": 1400'),
+        ("public/contest.json", "4.0", "8.0"),
+        ("public/contest.json", '"delta": 4', '"delta": 5'),
+        ("public/contest.json", '"preset": "paper"', '"preset": "match3"'),
+        (
+            "public/contest.json",
+            '"income_columns": null',
+            f'"income_columns": {json.dumps(msgspec.to_builtins(INCOME))}',
+        ),
+        ("public/schema.yaml", "99", "98"),
+        ("public/schema.yaml", "north", "east"),
+    ],
+)
+def test_changed_seed_terms_or_schema_are_refused(tmp_path: Path, file: str, old: str, new: str) -> None:
     make(tmp_path / "contest")
-    (tmp_path / "contest" / "hidden" / "seed.json").write_text('{"seed": 6}')
+    path = tmp_path / "contest" / file
+    text = path.read_text("utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), "utf-8")
 
-    with pytest.raises(UserError, match=r"holds another seed than the one whose hash is in public/contest\.json"):
+    with pytest.raises(UserError, match=r"was changed after the contest was made: .* Restore the three files"):
+        dpsyn.score_submissions(tmp_path / "contest", {})
+
+
+def test_a_comment_in_the_schema_and_other_spaces_in_the_terms_change_nothing(tmp_path: Path) -> None:
+    make(tmp_path / "contest")
+    schema, terms = (tmp_path / "contest" / "public" / name for name in ("schema.yaml", "contest.json"))
+    schema.write_text(f"# for everybody\n{schema.read_text('utf-8')}", "utf-8")
+    terms.write_text(json.dumps(json.loads(terms.read_text("utf-8"))), "utf-8")
+
+    with pytest.raises(UserError, match="there are no submissions"):
         dpsyn.score_submissions(tmp_path / "contest", {})
 
 

@@ -101,8 +101,8 @@ def make(
       FOLDER/hidden       stays with you until the end: seed, evaluation table
       FOLDER/submissions  for synthetic versions of the evaluation table, NAME-epsilon-E.csv
 
-    Both tables are samples of one distribution. The terms hold a hash of the seed: once you publish the seed, everybody
-    can make the tables again.
+    Both tables are samples of one distribution. The terms hold one hash of seed, terms and schema: once you publish the
+    seed, everybody can make the tables again.
     """
     if target == "-":
         raise click.UsageError("a contest is a folder; give its name with -o")
@@ -165,7 +165,7 @@ def score(folder: Path, draws: int, page: str | None, json_file: str | None, for
     for target in files.values():
         output.refuse_to_overwrite(str(target), force)
         atomic_files.check_writable(Path(str(target)))
-    with output.show_progress(quiet) as progress:
+    with output.show_progress(quiet) as progress, release_run.show_notes(quiet):
         ranking = dpsyn.score_submissions(folder, draws=draws, progress=progress)
     if page is not None:
         output.write_text(page, contest_report.ranking_page(ranking))

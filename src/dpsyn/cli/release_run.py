@@ -247,12 +247,19 @@ def measure_table(
         _note_resources(data, public, chosen, options)
         forecast = partial(_note_forecast, public, chosen, predicted, epsilon, options.get("delta"), progress)
         progress = _precede(progress, forecast)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore" if quiet else "always", UserWarning)
-        warnings.showwarning = _print_note
+    with show_notes(quiet):
         return dpsyn.measure(
             data, public, epsilon, recipe=chosen, target=predicted, journal=journal, progress=progress, **options
         )
+
+
+@contextlib.contextmanager
+def show_notes(quiet: bool) -> Iterator[None]:
+    """Print warnings of the library as notes on standard error; not at all if it shall be quiet."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore" if quiet else "always", UserWarning)
+        warnings.showwarning = _print_note
+        yield
 
 
 def _precede(progress: Progress, act: Callable[[], None]) -> Progress:

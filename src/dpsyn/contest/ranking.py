@@ -1,12 +1,14 @@
 """Scores of submissions to a contest, and their ranking.
 
-The evaluation table is made again from the hidden seed, so a changed file cannot change a score. All submissions meet
+The evaluation table is made again from the hidden seed, and changed terms or a changed schema are refused, so a changed
+file cannot change a score. All submissions meet
 the same random triples of columns and the same random queries.
 """
 
 from __future__ import annotations
 
 import statistics
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +21,8 @@ from dpsyn.contest.terms import (
     SUBMISSIONS_FOLDER,
     Contest,
     derive_seed,
-    load_schema,
-    load_seed,
+    find_changed_tables,
+    load_contest,
     simulate_table,
 )
 from dpsyn.errors import SourceError, UserError, quote_argument
@@ -136,8 +138,7 @@ def score_submissions(
     Returns:
         The ranking; ``to_dict`` turns it into plain data for JSON.
     """
-    contest, schema = Contest.load(folder), load_schema(folder)
-    seed = load_seed(folder, contest)
+    contest, schema, seed = load_contest(folder)
     if draws < 1:
         raise UserError(f"{draws} draws were requested; give at least 1")
     certified: set[tuple[str, float]] = set()
@@ -145,11 +146,17 @@ def score_submissions(
         submissions, synopses = find_submissions(Path(folder) / SUBMISSIONS_FOLDER, contest)
         certified = {key for key, path in synopses.items() if _is_certified(path, key[1], contest)}
     _require_tables(submissions, contest)
-    progress("making the evaluation table", 0.0)
-    real = simulate_table(contest, schema, seed, "evaluation").table()
-    judge = _Judge(contest, schema, real, derive_seed(seed, "scoring"), draws)
+    progress("making the tables", 0.0)
+    made = {name: simulate_table(contest, schema, seed, name).table() for name in ("evaluation", "development")}
+    for file in find_changed_tables(folder, made, schema):
+        warnings.warn(
+            f"{Path(folder) / file} is not the table that the seed makes, which is scored; ask who used this file",
+            UserWarning,
+            stacklevel=2,
+        )
+    judge = _Judge(contest, schema, made["evaluation"], derive_seed(seed, "scoring"), draws)
     progress("scoring the references", 0.0)
-    reference = judge.score(simulate_table(contest, schema, seed, "development").table())
+    reference = judge.score(made["development"])
     scored: dict[str, tuple[SubmissionScore, ...]] = {}
     for name, tables in submissions.items():
         scores = []

@@ -5,27 +5,32 @@ until the end: the seed and the evaluation table, a second sample of the same di
 synthetic versions of the evaluation table.
 
 The process that makes the tables is public (``dpsyn.simulation``); the seed selects one distribution. The terms contain
-a hash of the seed. So once the seed is published, anyone can make both tables again and see that neither was chosen
-later.
+a commitment: one hash of the seed, of all terms and of the schema. So once the seed is published, anyone can make both
+tables again and see that neither they nor the terms were chosen later.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+import json
 import math
 import secrets
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 
 from dpsyn.atomic_files import atomic_folder, write_text
 from dpsyn.encoding import write_table
-from dpsyn.errors import UserError, quote_argument
+from dpsyn.errors import SourceError, UserError, quote_argument
 from dpsyn.evaluation import IncomeColumns
 from dpsyn.evaluation.nist_contest import PAPER, find_preset
+from dpsyn.evaluation.reader import open_tables
 from dpsyn.schema import Schema
 from dpsyn.schema.files import read_bytes
 from dpsyn.simulation import Simulation, simulate
@@ -42,6 +47,7 @@ SEED_BITS = 128
 TABLE_SUFFIXES = ("csv", "parquet")
 
 _TERMS, _SCHEMA, _SEED = "public/contest.json", "public/schema.yaml", "hidden/seed.json"
+_TABLES = {"development": "public/development", "evaluation": "hidden/evaluation"}
 SUBMISSIONS_FOLDER = "submissions"
 
 
@@ -56,7 +62,7 @@ class Contest:
         delta: the largest δ.
         preset: the metrics: ``paper`` or ``match3``; see ``dpsyn.evaluate``.
         income_columns: the columns of the Gini index and gender gap; None leaves that metric out.
-        seed_hash: the SHA-256 of the hidden seed.
+        commitment: the SHA-256 of the hidden seed, all other terms and the schema.
         format: the version of the file of terms.
     """
 
@@ -66,7 +72,7 @@ class Contest:
     delta: float
     preset: str
     income_columns: IncomeColumns | None
-    seed_hash: str
+    commitment: str
     format: int = CONTEST_FORMAT
 
     def __post_init__(self) -> None:
@@ -90,6 +96,8 @@ class Contest:
             contest = msgspec.json.decode(read_bytes(path), type=cls)
         except (msgspec.DecodeError, RecursionError):
             raise UserError(f"{path} does not hold the terms of a contest") from None
+        except UserError as error:
+            raise UserError(f"{path}: {error}") from None
         if contest.format != CONTEST_FORMAT:
             raise UserError(f"{path} has format {contest.format}; this version of dpsyn reads {CONTEST_FORMAT}")
         return contest
@@ -140,24 +148,25 @@ def make_contest(
     seed = secrets.randbits(SEED_BITS) if seed is None else seed
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise UserError(f"the seed is {quote_argument(seed)}; give a whole number from 0")
-    contest = Contest(
+    terms = Contest(
         rows=rows,
         development_rows=rows if development_rows is None else development_rows,
         epsilons=_sort_epsilons(epsilons),
         delta=max(rows, 1) ** -2 if delta is None else delta,
         preset=preset,
         income_columns=income_columns,
-        seed_hash=_hash_seed(seed),
+        commitment="",
     )
     schema = msgspec.structs.replace(schema, expected_size=rows)
+    contest = dataclasses.replace(terms, commitment=_commit(terms, schema, seed))
     development, evaluation = (simulate_table(contest, schema, seed, name) for name in ("development", "evaluation"))
     with atomic_folder(Path(folder)) as made:
         for part in ("public", "hidden", SUBMISSIONS_FOLDER):
             (made / part).mkdir()
         write_text(made / _TERMS, msgspec.json.format(msgspec.json.encode(contest), indent=2).decode() + "\n")
         schema.save(made / _SCHEMA)
-        write_table(development.batches(), made / "public" / f"development.{suffix}", synthetic=True)
-        write_table(evaluation.batches(), made / "hidden" / f"evaluation.{suffix}", synthetic=True)
+        write_table(development.batches(), made / f"{_TABLES['development']}.{suffix}", synthetic=True)
+        write_table(evaluation.batches(), made / f"{_TABLES['evaluation']}.{suffix}", synthetic=True)
         write_text(made / _SEED, f'{{"seed": {seed}}}\n', private=True)
     return contest
 
@@ -168,23 +177,32 @@ def _sort_epsilons(epsilons: Sequence[float]) -> tuple[float, ...]:
     return tuple(sorted(map(float, epsilons)))
 
 
-def load_schema(folder: str | Path) -> Schema:
-    """The schema of a contest's tables."""
-    return Schema.load(Path(folder) / _SCHEMA)
+def load_contest(folder: str | Path) -> tuple[Contest, Schema, int]:
+    """The terms of a contest, its schema and its hidden seed; refused if any of them was changed."""
+    contest, schema, seed = Contest.load(folder), Schema.load(Path(folder) / _SCHEMA), _load_seed(folder)
+    if _commit(contest, schema, seed) != contest.commitment:
+        raise UserError(
+            f"{_TERMS}, {_SCHEMA} or {_SEED} in {folder} was changed after the contest was made: the SHA-256 of seed, "
+            f"terms and schema is not the commitment in {_TERMS}. Restore the three files, or make another contest"
+        )
+    return contest, schema, seed
 
 
-def load_seed(folder: str | Path, contest: Contest) -> int:
-    """The hidden seed of a contest; refused if the terms do not contain its hash."""
+def _load_seed(folder: str | Path) -> int:
     path = Path(folder) / _SEED
     if not path.exists():
         raise UserError(f"{folder} has no {_SEED}; submissions are scored where the hidden seed is")
     try:
-        seed = msgspec.json.decode(read_bytes(path), type=dict[str, int])["seed"]
+        return msgspec.json.decode(read_bytes(path), type=dict[str, int])["seed"]
     except (msgspec.DecodeError, KeyError, RecursionError):
         raise UserError(f"{path} does not hold the seed of a contest") from None
-    if _hash_seed(seed) != contest.seed_hash:
-        raise UserError(f"{path} holds another seed than the one whose hash is in {_TERMS}; restore both files")
-    return seed
+
+
+def _commit(contest: Contest, schema: Schema, seed: int) -> str:
+    """One hash of the seed, all terms and the schema; comments and spaces in their files do not count."""
+    terms = msgspec.to_builtins(dataclasses.replace(contest, commitment=""))
+    text = json.dumps({"seed": seed, "terms": terms, "schema": schema.to_yaml()}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def simulate_table(contest: Contest, schema: Schema, seed: int, name: str) -> Simulation:
@@ -193,10 +211,29 @@ def simulate_table(contest: Contest, schema: Schema, seed: int, name: str) -> Si
     return simulate(schema, rows, derive_seed(seed, "process"), row_seed=derive_seed(seed, name))
 
 
+def find_changed_tables(folder: str | Path, tables: Mapping[str, pa.Table], schema: Schema) -> list[str]:
+    """The files of tables whose rows are not those that the seed makes; a table without a file is not missed."""
+    files = [(f"{_TABLES[name]}.{suffix}", table) for name, table in tables.items() for suffix in TABLE_SUFFIXES]
+    return [
+        file
+        for file, table in files
+        if (Path(folder) / file).exists() and not _holds_table(Path(folder) / file, table, schema)
+    ]
+
+
+def _holds_table(path: Path, table: pa.Table, schema: Schema) -> bool:
+    """Whether a file holds the rows of a table; both are read from files, so that types are inferred alike."""
+    with tempfile.TemporaryDirectory() as scratch:
+        again = Path(scratch) / path.name
+        write_table(table, again, synthetic=True)
+        try:
+            sources = open_tables(path, again, schema)
+            first, second = (pa.Table.from_batches(source.batches(source.schema.names)) for source in sources)
+        except (SourceError, ValueError):  # it is no table, or it has no rows
+            return False
+        return bool(first.equals(second))
+
+
 def derive_seed(seed: int, purpose: str) -> int:
     """The seed for one purpose, from which neither the hidden seed nor that of another purpose can be computed."""
     return int.from_bytes(hashlib.sha256(f"{purpose} {seed}".encode()).digest()[: SEED_BITS // 8])
-
-
-def _hash_seed(seed: int) -> str:
-    return hashlib.sha256(f"{seed}".encode()).hexdigest()

@@ -45,7 +45,8 @@ def ranking_page(ranking: ContestRanking) -> str:
     terms = (
         f"{format_count(contest.rows, 'row')}, a development table of {format_count(contest.development_rows, 'row')}, "
         f"δ at most {format_number(contest.delta, 3)}, metrics of preset {contest.preset}, "
-        f"{format_count(ranking.draws, 'draw')} of triples and queries. SHA-256 of the hidden seed: {contest.seed_hash}"
+        f"{format_count(ranking.draws, 'draw')} of triples and queries. "
+        f"SHA-256 of the hidden seed, the terms and the schema: {contest.commitment}"
     )
     style = read_asset("page.css")
     return f"""<!doctype html>
