@@ -18,7 +18,7 @@ import dpsyn
 from dpsyn.contest.terms import derive_seed
 from dpsyn.errors import OutputError, SchemaError, SourceError, UserError
 from dpsyn.evaluation.tables import make_generator
-from dpsyn.schema import Categorical, Derive, Integer, Schema
+from dpsyn.schema import Categorical, Derive, Integer, Open, Schema
 from dpsyn.simulation import simulate
 
 SCHEMA = Schema(
@@ -338,6 +338,45 @@ def test_a_synopsis_that_spent_more_than_the_contest_allows_is_refused(tmp_path:
 
     with pytest.raises(UserError, match=r"was released with ε = 4, .*; the contest allows ε = 0\.5, "):
         dpsyn.score_submissions(folder)
+
+
+OTHER_AGE = (*SCHEMA.attributes[:2], Integer(name="age", low=0, high=98), *SCHEMA.attributes[3:])
+
+
+@pytest.mark.parametrize(
+    ("other", "named"),
+    [
+        (Schema(attributes=(Categorical(name="colour", values=("red", "blue")),)), "'region', .*'colour'"),
+        (msgspec.structs.replace(SCHEMA, attributes=OTHER_AGE), "'age'"),
+        (msgspec.structs.replace(SCHEMA, attributes=SCHEMA.attributes[:3], derive=()), "'group', 'wage'"),
+    ],
+)
+def test_a_synopsis_of_other_attributes_is_refused(tmp_path: Path, other: Schema, named: str) -> None:
+    folder = tmp_path / "contest"
+    terms = make(folder)
+    rows = simulate(other, 500, 1).table()
+    synopsis = dpsyn.measure(rows, other, epsilon=4.0, delta=terms.delta, recipe="independent")
+    synopsis.save(folder / "submissions" / "mine-epsilon-4.dpsyn")
+    dpsyn.write_table(evaluation_table(folder), folder / "submissions" / "mine-epsilon-4.csv", synthetic=True)
+
+    with pytest.raises(UserError, match=rf"mine-epsilon-4\.dpsyn is a synopsis of another table: {named} is not as in"):
+        dpsyn.score_submissions(folder)
+
+
+def test_a_synopsis_with_discovered_values_is_one_of_the_contest(tmp_path: Path) -> None:
+    folder, town = tmp_path / "contest", Open(name="town", other="elsewhere")
+    terms = dpsyn.make_contest(Schema(attributes=(*SCHEMA.attributes[:2], town)), folder, rows=2_000, epsilons=[4.0])
+    schema = Schema.load(folder / "public" / "schema.yaml")
+    synopsis = dpsyn.measure(
+        folder / "hidden" / "evaluation.csv", schema, epsilon=4.0, delta=terms.delta, recipe="independent"
+    )
+    synopsis.save(folder / "submissions" / "mine-epsilon-4.dpsyn")
+    dpsyn.write_table(synopsis.generate(seed=1), folder / "submissions" / "mine-epsilon-4.csv", synthetic=True)
+
+    ranking = dpsyn.score_submissions(folder, draws=1)
+
+    assert isinstance(synopsis.schema["town"], Categorical)
+    assert ranking.submissions[0].tables[0].certified
 
 
 @pytest.mark.parametrize(

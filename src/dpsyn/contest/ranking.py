@@ -32,7 +32,7 @@ from dpsyn.evaluation.reader import open_tables, read_sources
 from dpsyn.evaluation.results import ContestScore
 from dpsyn.marginals import Metric
 from dpsyn.progress import Progress, ignore_progress
-from dpsyn.schema import Identifier, Schema
+from dpsyn.schema import Attribute, Categorical, Identifier, Open, Ranged, Schema
 from dpsyn.synopsis import Synopsis
 
 RANKING_FORMAT = 1
@@ -144,7 +144,7 @@ def score_submissions(
     certified: set[tuple[str, float]] = set()
     if submissions is None:
         submissions, synopses = find_submissions(Path(folder) / SUBMISSIONS_FOLDER, contest)
-        certified = {key for key, path in synopses.items() if _is_certified(path, key[1], contest)}
+        certified = {key for key, path in synopses.items() if _is_certified(path, key[1], contest, schema)}
     _require_tables(submissions, contest)
     progress("making the tables", 0.0)
     made = {name: simulate_table(contest, schema, seed, name).table() for name in ("evaluation", "development")}
@@ -291,9 +291,18 @@ def _parse_name(file: str, contest: Contest) -> tuple[str, float, str]:
     )
 
 
-def _is_certified(path: Path, epsilon: float, contest: Contest) -> bool:
-    """Whether the certificates of a synopsis are within the contest's guarantee; refused if they exceed it."""
-    certificates = Synopsis.load(path, recompute=True).certificates
+def _is_certified(path: Path, epsilon: float, contest: Contest, schema: Schema) -> bool:
+    """Whether the certificates of a synopsis are within the contest's guarantee; refused if they exceed it.
+
+    A synopsis of other attributes is refused. That it is one of the evaluation table is for people to judge.
+    """
+    synopsis = Synopsis.load(path, recompute=True)
+    if differing := _list_differences(synopsis.schema, schema):
+        raise UserError(
+            f"{path} is a synopsis of another table: {', '.join(map(quote_argument, differing))} is not as in the "
+            "contest's public/schema.yaml; release the evaluation table with that schema, or remove the synopsis"
+        )
+    certificates = synopsis.certificates
     if not all(certificate is not None and certificate.uses_real_noise for certificate in certificates):
         return False
     budgets = [certificate.account.budget for certificate in certificates if certificate is not None]
@@ -304,3 +313,23 @@ def _is_certified(path: Path, epsilon: float, contest: Contest) -> bool:
             f"δ = {contest.delta:g}"
         )
     return True
+
+
+def _list_differences(released: Schema, public: Schema) -> list[str]:
+    """The names of attributes that a synopsis has and the public schema has not, or the other way round.
+
+    An open attribute was released with the values that were discovered, and a number or a date with the cuts. Why an
+    attribute is public does not count.
+    """
+
+    def describe(attribute: Attribute) -> Attribute:
+        discovered = {"cuts": ()} if isinstance(attribute, Ranged) else {}
+        return msgspec.structs.replace(attribute, provenance="public", because="", **discovered)
+
+    left = {attribute.name: describe(attribute) for attribute in released}
+    right = {attribute.name: describe(attribute) for attribute in public}
+    for name, attribute in right.items():
+        discovered = left.get(name)
+        if isinstance(attribute, Open) and isinstance(discovered, Categorical):
+            right[name] = attribute.to_categorical([str(value) for value in discovered.values])
+    return [name for name in {**right, **left} if left.get(name) != right.get(name)]
