@@ -16,7 +16,7 @@ import pytest
 
 import dpsyn
 from dpsyn.contest.terms import derive_seed
-from dpsyn.errors import OutputError, SchemaError, SourceError, UserError
+from dpsyn.errors import OutputError, SchemaError, UserError
 from dpsyn.evaluation.tables import make_generator
 from dpsyn.schema import Categorical, Derive, Integer, Open, Schema
 from dpsyn.simulation import simulate
@@ -238,7 +238,7 @@ def test_a_table_without_a_derived_column_is_refused_where_that_is_scored(tmp_pa
     make(tmp_path / "contest", preset="match3")
     without = evaluation_table(tmp_path / "contest").drop_columns(["group"])
 
-    with pytest.raises(SourceError, match="lacks 'group'; a submission has all columns of the schema"):
+    with pytest.raises(UserError, match="lacks 'group'; a submission has all columns of the schema"):
         dpsyn.score_submissions(tmp_path / "contest", {"mine": {4.0: without}})
 
 
@@ -383,7 +383,6 @@ def test_a_synopsis_with_discovered_values_is_one_of_the_contest(tmp_path: Path)
     ("names", "complaint"),
     [
         (["mine-epsilon-2.csv"], r"'mine-epsilon-2.csv' is not the name of a submission; .* ε are 0\.5, 4"),
-        (["mine-epsilon-4.xls"], "is not the name of a submission"),
         (["-epsilon-4.csv"], "is not the name of a submission"),
         (["mine.csv"], "is not the name of a submission; name it as NAME-epsilon-0.5.csv"),
         (["mine-epsilon-4.csv", "mine-epsilon-4.parquet"], "are of the same contestant and ε; remove one"),
@@ -397,6 +396,51 @@ def test_files_that_are_no_submissions_are_refused(tmp_path: Path, names: list[s
 
     with pytest.raises(UserError, match=complaint):
         dpsyn.score_submissions(tmp_path / "contest")
+
+
+def test_one_message_names_all_bad_files_before_anything_is_scored(tmp_path: Path) -> None:
+    folder = tmp_path / "contest"
+    terms = make(folder)
+    rows, submissions = evaluation_table(folder), folder / "submissions"
+    dpsyn.write_table(rows, submissions / "a-epsilon-4.csv", synthetic=True)
+    dpsyn.write_table(rows.drop_columns(["wage"]), submissions / "b-epsilon-4.csv", synthetic=True)
+    dpsyn.write_table(rows, submissions / "c-epsilon-3.csv", synthetic=True)
+    (submissions / "d-epsilon-4.dpsyn").write_bytes(b"no synopsis")
+    synopsis = dpsyn.measure(rows, SCHEMA, epsilon=4.0, delta=terms.delta, recipe="independent")
+    synopsis.save(submissions / "e-epsilon-0.5.dpsyn")
+    phases: list[str] = []
+
+    with pytest.raises(UserError, match="4 submissions cannot be scored: ") as refused:
+        dpsyn.score_submissions(folder, progress=lambda phase, done: phases.append(phase))
+
+    bad = {"b-epsilon-4.csv", "c-epsilon-3.csv", "d-epsilon-4.dpsyn", "e-epsilon-0.5.dpsyn"}
+    assert all(repr(name) in str(refused.value) for name in bad)
+    assert "a-epsilon-4.csv" not in str(refused.value)
+    assert "there is no column 'wage'" in str(refused.value)
+    assert phases == []
+
+
+def test_tables_that_turn_out_to_be_unreadable_are_named_together(contest: Path) -> None:
+    real = evaluation_table(contest)
+    unreadable = real.set_column(4, "wage", pa.array(["much"] * len(real)))
+
+    with pytest.raises(UserError, match=r"2 submissions cannot be scored: 'empty at ε = 4', 'words at ε = 4'\."):
+        dpsyn.score_submissions(
+            contest, {"empty": {4.0: real.slice(0, 0)}, "fine": {4.0: real}, "words": {4.0: unreadable}}, draws=1
+        )
+
+
+@pytest.mark.parametrize("name", ["README.md", "mine-epsilon-4.xls", "notes"])
+def test_a_file_that_is_no_table_is_ignored_with_a_note(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "contest"
+    make(folder)
+    dpsyn.write_table(evaluation_table(folder), folder / "submissions" / "mine-epsilon-4.csv", synthetic=True)
+    (folder / "submissions" / name).write_text("Made by me.\n")
+
+    with pytest.warns(UserWarning, match=rf"{name} is ignored: its suffix is not that of a table"):
+        ranking = dpsyn.score_submissions(folder, draws=1)
+
+    assert [entry.name for entry in ranking.submissions] == ["mine"]
 
 
 def test_a_schema_that_is_none_is_refused(tmp_path: Path) -> None:

@@ -7,15 +7,15 @@ the same random triples of columns and the same random queries.
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import pyarrow as pa
 
 from dpsyn.contest.terms import (
     SUBMISSIONS_FOLDER,
@@ -28,7 +28,7 @@ from dpsyn.contest.terms import (
 from dpsyn.errors import SourceError, UserError, quote_argument
 from dpsyn.evaluation.enumerations import read_enumerations
 from dpsyn.evaluation.nist_contest import MAX_CONTEST_SCORE, find_preset, score_contest
-from dpsyn.evaluation.reader import open_tables, read_sources
+from dpsyn.evaluation.reader import Source, open_table, read_sources
 from dpsyn.evaluation.results import ContestScore
 from dpsyn.marginals import Metric
 from dpsyn.progress import Progress, ignore_progress
@@ -46,9 +46,13 @@ MAX_SCORE = MAX_CONTEST_SCORE
 
 _TABLE_SUFFIXES = ("csv", "csv.gz", "tsv", "tsv.gz", "parquet", "arrow", "feather")
 _SYNOPSIS_SUFFIX = "dpsyn"
+_SUFFIXES = (*_TABLE_SUFFIXES, _SYNOPSIS_SUFFIX)
 
 Submissions = Mapping[str, Mapping[float, Any]]
 """The name of each contestant, and a table for each ε."""
+
+Files = dict[tuple[str, float], Path]
+"""Paths by contestant and ε."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,11 +145,13 @@ def score_submissions(
     contest, schema, seed = load_contest(folder)
     if draws < 1:
         raise UserError(f"{draws} draws were requested; give at least 1")
-    certified: set[tuple[str, float]] = set()
+    problems = _Problems()
+    synopses: Files = {}
     if submissions is None:
-        submissions, synopses = find_submissions(Path(folder) / SUBMISSIONS_FOLDER, contest)
-        certified = {key for key, path in synopses.items() if _is_certified(path, key[1], contest, schema)}
-    _require_tables(submissions, contest)
+        submissions, synopses = find_submissions(Path(folder) / SUBMISSIONS_FOLDER, contest, problems)
+    certified = _check_synopses(synopses, contest, schema, problems)
+    sources = _open_tables(submissions, contest, schema, problems)
+    problems.refuse()
     progress("making the tables", 0.0)
     made = {name: simulate_table(contest, schema, seed, name).table() for name in ("evaluation", "development")}
     for file in find_changed_tables(folder, made, schema):
@@ -154,17 +160,17 @@ def score_submissions(
             UserWarning,
             stacklevel=2,
         )
-    judge = _Judge(contest, schema, made["evaluation"], derive_seed(seed, "scoring"), draws)
+    real, fresh = (_open_table(table, contest, schema) for table in made.values())
+    judge = _Judge(contest, schema, real, derive_seed(seed, "scoring"), draws)
     progress("scoring the references", 0.0)
-    reference = judge.score(made["development"])
-    scored: dict[str, tuple[SubmissionScore, ...]] = {}
-    for name, tables in submissions.items():
-        scores = []
-        for epsilon in sorted(tables):
-            progress(f"scoring {name} at ε = {epsilon:g}", 0.0)
-            metrics = judge.score(tables[epsilon])
-            scores.append(_pick(metrics, "synthetic", epsilon, certified=(name, epsilon) in certified))
-        scored[name] = tuple(scores)
+    reference = judge.score(fresh)
+    scored: dict[str, list[SubmissionScore]] = {name: [] for name in submissions}
+    for (name, epsilon), source in sorted(sources.items()):
+        progress(f"scoring {name} at ε = {epsilon:g}", 0.0)
+        with problems.collect(_entry_name(name, epsilon)):
+            metrics = judge.score(source)
+            scored[name].append(_pick(metrics, "synthetic", epsilon, certified=(name, epsilon) in certified))
+    problems.refuse()
     return ContestRanking(
         contest=contest,
         submissions=_rank(scored, contest),
@@ -174,27 +180,99 @@ def score_submissions(
     )
 
 
-def _rank(scored: Mapping[str, tuple[SubmissionScore, ...]], contest: Contest) -> tuple[SubmissionScores, ...]:
+def _rank(scored: Mapping[str, Sequence[SubmissionScore]], contest: Contest) -> tuple[SubmissionScores, ...]:
     totals = {name: sum(table.mean for table in tables) / len(contest.epsilons) for name, tables in scored.items()}
     return tuple(
         SubmissionScores(
             rank=1 + sum(other > totals[name] for other in totals.values()),
             name=name,
             score=totals[name],
-            tables=scored[name],
+            tables=tuple(scored[name]),
         )
         for name in sorted(totals, key=lambda name: (-totals[name], name))
     )
 
 
-def _require_tables(submissions: Submissions, contest: Contest) -> None:
-    if not any(submissions.values()):
-        raise UserError("there are no submissions; name their files NAME-epsilon-E.csv")
+# ── checks before scoring ────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Problems:
+    """What is wrong with submissions, collected so that one message names all of them."""
+
+    def __init__(self) -> None:
+        self._reasons: dict[str, str] = {}
+
+    def add(self, name: str, reason: str) -> None:
+        """Note what is wrong with a file, or a contestant's table."""
+        self._reasons.setdefault(name, reason)
+
+    @contextlib.contextmanager
+    def collect(self, name: str) -> Iterator[None]:
+        """Note an error that the user can fix, and go on."""
+        try:
+            yield
+        except UserError as error:
+            self.add(name, str(error))
+
+    def refuse(self) -> None:
+        """Refuse all submissions if anything is wrong; every name comes first, for a long message is shortened."""
+        if len(self._reasons) > 1:
+            reasons = "".join(f"\n- {name}: {reason}" for name, reason in self._reasons.items())
+            raise UserError(
+                f"{len(self._reasons)} submissions cannot be scored: {', '.join(map(repr, self._reasons))}. Nothing "
+                f"was scored; mend or remove them.{reasons}"
+            )
+        for reason in self._reasons.values():
+            raise UserError(reason)
+
+
+def _entry_name(name: str, epsilon: float) -> str:
+    return f"{name} at ε = {epsilon:g}"
+
+
+def _check_synopses(files: Files, contest: Contest, schema: Schema, problems: _Problems) -> set[tuple[str, float]]:
+    """The contestants and ε whose synopsis shows that the guarantee is within the contest's."""
+    certified = set()
+    for (name, epsilon), path in files.items():
+        with problems.collect(path.name):
+            if _is_certified(path, epsilon, contest, schema):
+                certified.add((name, epsilon))
+    return certified
+
+
+def _open_tables(
+    submissions: Submissions, contest: Contest, schema: Schema, problems: _Problems
+) -> dict[tuple[str, float], Source]:
+    """All tables, opened; those that do not fit the contest are noted."""
+    sources = {}
     for name, tables in submissions.items():
-        for epsilon in tables:
-            if epsilon not in contest.epsilons:
-                listed = ", ".join(f"{each:g}" for each in contest.epsilons)
-                raise UserError(f"{quote_argument(name)} has a table for ε = {epsilon:g}; the contest has {listed}")
+        for epsilon, table in tables.items():
+            with problems.collect(table.name if isinstance(table, Path) else _entry_name(name, epsilon)):
+                if epsilon not in contest.epsilons:
+                    listed = ", ".join(f"{each:g}" for each in contest.epsilons)
+                    raise UserError(f"{quote_argument(name)} has a table for ε = {epsilon:g}; the contest has {listed}")
+                sources[name, epsilon] = _open_table(table, contest, schema)
+    if not any(submissions.values()):
+        problems.refuse()
+        raise UserError("there are no submissions; name their files NAME-epsilon-E.csv")
+    return sources
+
+
+def _open_table(table: Any, contest: Contest, schema: Schema) -> Source:
+    """A table with the columns of the schema; where derived columns are scored, these too."""
+    enumerations = find_preset(contest.preset).enumerations
+    source = open_table(table, schema, reread=enumerations)
+    if enumerations:
+        _require_columns(source.schema.names, schema, source.label)
+    return source
+
+
+def _require_columns(names: Iterable[str], schema: Schema, label: str) -> None:
+    """Refuse a table without a derived column: it would not be scored by it."""
+    present = set(names)
+    lacking = [a.name for a in schema if not isinstance(a, Identifier) and a.name not in present]
+    if lacking:
+        raise SourceError(f"{label} lacks {', '.join(map(repr, lacking))}; a submission has all columns of the schema")
 
 
 # ── scoring one table ────────────────────────────────────────────────────────────────────────────────────────
@@ -206,16 +284,13 @@ class _Judge:
 
     contest: Contest
     schema: Schema
-    real: pa.Table
+    real: Source
     seed: int
     draws: int
 
-    def score(self, table: Any) -> list[ContestScore]:
+    def score(self, table: Source) -> list[ContestScore]:
         """The scores of a table, one for each draw of triples and queries."""
-        preset = find_preset(self.contest.preset)
-        sources = open_tables(self.real, table, self.schema, reread=preset.enumerations)
-        if preset.enumerations:
-            _require_columns(sources[1].schema.names, self.schema, sources[1].label)
+        preset, sources = find_preset(self.contest.preset), (self.real, table)
         tables = read_sources(sources, self.schema, seed=self.seed)
         enumerations = read_enumerations(sources, self.schema, {}, seed=self.seed) if preset.enumerations else None
         income = self.contest.income_columns
@@ -223,14 +298,6 @@ class _Judge:
             score_contest(tables, preset, income, enumerations=enumerations, seed=self.seed + draw)
             for draw in range(self.draws)
         ]
-
-
-def _require_columns(names: Iterable[str], schema: Schema, label: str) -> None:
-    """Refuse a table without a derived column: it would not be scored by it."""
-    present = set(names)
-    lacking = [a.name for a in schema if not isinstance(a, Identifier) and a.name not in present]
-    if lacking:
-        raise SourceError(f"{label} lacks {', '.join(map(repr, lacking))}; a submission has all columns of the schema")
 
 
 def _pick(
@@ -255,12 +322,8 @@ def _pick(
 # ── the files of submissions ─────────────────────────────────────────────────────────────────────────────────
 
 
-Files = dict[tuple[str, float], Path]
-"""Paths by contestant and ε."""
-
-
-def find_submissions(folder: Path, contest: Contest) -> tuple[dict[str, dict[float, Path]], Files]:
-    """The tables in a folder by contestant and ε, and the synopses beside them."""
+def find_submissions(folder: Path, contest: Contest, problems: _Problems) -> tuple[dict[str, dict[float, Path]], Files]:
+    """The tables in a folder by contestant and ε, and the synopses beside them; other files are ignored with a note."""
     tables: Files = {}
     synopses: Files = {}
     if not folder.is_dir():
@@ -268,11 +331,15 @@ def find_submissions(folder: Path, contest: Contest) -> tuple[dict[str, dict[flo
     for path in sorted(folder.iterdir()):
         if path.name.startswith("."):
             continue
-        name, epsilon, suffix = _parse_name(path.name, contest)
-        files = synopses if suffix == _SYNOPSIS_SUFFIX else tables
-        if (name, epsilon) in files:
-            raise UserError(f"{path} and {files[name, epsilon].name} are of the same contestant and ε; remove one")
-        files[name, epsilon] = path
+        if not path.name.endswith(tuple(f".{suffix}" for suffix in _SUFFIXES)):
+            warnings.warn(f"{path} is ignored: its suffix is not that of a table", UserWarning, stacklevel=3)
+            continue
+        with problems.collect(path.name):
+            name, epsilon, suffix = _parse_name(path.name, contest)
+            files = synopses if suffix == _SYNOPSIS_SUFFIX else tables
+            if (name, epsilon) in files:
+                raise UserError(f"{path} and {files[name, epsilon].name} are of the same contestant and ε; remove one")
+            files[name, epsilon] = path
     grouped: dict[str, dict[float, Path]] = {}
     for (name, epsilon), path in tables.items():
         grouped.setdefault(name, {})[epsilon] = path
@@ -282,7 +349,7 @@ def find_submissions(folder: Path, contest: Contest) -> tuple[dict[str, dict[flo
 def _parse_name(file: str, contest: Contest) -> tuple[str, float, str]:
     for epsilon in contest.epsilons:
         name, marker, suffix = file.rpartition(f"-epsilon-{epsilon:g}.")
-        if name and marker and suffix in (*_TABLE_SUFFIXES, _SYNOPSIS_SUFFIX):
+        if name and marker and suffix in _SUFFIXES:
             return name, epsilon, suffix
     example = f"NAME-epsilon-{contest.epsilons[0]:g}.csv"
     listed = ", ".join(f"{epsilon:g}" for epsilon in contest.epsilons)

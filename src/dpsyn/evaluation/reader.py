@@ -55,9 +55,15 @@ def open_tables(
 
     Privacy: a source returns rows.
     """
-    reread = reread or bool(schema.open_attributes)
-    first, second = open_source(real, query=query), open_source(synthetic)
-    return _prepare_source(first, schema, reread), _prepare_source(second, schema, reread)
+    return open_table(real, schema, query=query, reread=reread), open_table(synthetic, schema, reread=reread)
+
+
+def open_table(table: Any, schema: Schema, *, query: str | None = None, reread: bool = False) -> Source:
+    """Open a table that fits a schema, such that it can be read more than once if that is needed.
+
+    Privacy: a source returns rows.
+    """
+    return _prepare_source(open_source(table, query=query), schema, reread or bool(schema.open_attributes))
 
 
 def read_tables(
