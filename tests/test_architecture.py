@@ -65,7 +65,7 @@ MAP: dict[str, set[str]] = {
         *("schema", "accounting", "marginals", "encoding", "inference", "selection", "synopsis", "plan"),
         *("simulation", "recipes"),  # recipes run on simulated tables, in ``simulated_releases`` alone
     },
-    "contest": {"schema", "marginals", "encoding", "simulation", "evaluation", "synopsis"},
+    "contest": {"schema", "accounting", "marginals", "encoding", "simulation", "evaluation", "synopsis"},
     "report": {
         "contest",
         "forecasts",

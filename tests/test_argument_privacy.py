@@ -65,7 +65,7 @@ def objects(folder: Path) -> dict[str, Any]:
     check = dpsyn.check_table(schema, rows)
     itemsets = dpsyn.frequent_itemsets(baskets, ["a", "b", "c"], 10.0, top=3)
     forecast = dpsyn.forecast(schema, 1.0, rows=20, recipe="independent")
-    contest = dpsyn.make_contest(schema, folder / "contest", rows=50, epsilons=(1.0,), seed=1)
+    contest = dpsyn.make_contest(schema, folder / "contest", rows=100, epsilons=(1.0,), seed=1)
     ranking = dpsyn.score_submissions(folder / "contest", {"mine": {1.0: rows}}, draws=1)
     known: list[Any] = [
         schema,

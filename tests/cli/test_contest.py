@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dpsyn.cli.main import run
+from dpsyn.contest.terms import MIN_ROWS
 
 SCHEMA = """
 dpsyn_schema: 1
@@ -27,7 +28,7 @@ def contest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     assert run([*words.split(), "--nist-income", "region=region,sex=sex,income=wage"]) == 0
     shown = capsys.readouterr().out
     assert "publish contest/public with 500 rows, and keep contest/hidden with 500 rows to yourself" in shown
-    assert "a table for each ε of 0.5, 4, with δ at most 4e-6" in shown
+    assert "one for each ε: NAME-epsilon-0.5.csv, NAME-epsilon-4.csv, with δ at most 4e-6" in shown
     table = Path("contest/hidden/evaluation.csv").read_bytes()
     Path("contest/submissions/<best>-epsilon-4.csv").write_bytes(table)
     return Path("contest")
@@ -62,11 +63,13 @@ def test_json_on_standard_output_stands_alone(contest: Path, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        ("make schema.yaml --rows 5 -o contest", "not empty"),
-        ("make schema.yaml --rows 5 -o -", "a contest is a folder"),
+        ("make schema.yaml --rows 100 -o contest", "not empty"),
+        ("make schema.yaml --rows 100 -o -", "a contest is a folder"),
+        ("make schema.yaml --rows 99 -o new", "99 is not in the range x>=100"),
+        ("make schema.yaml --rows 500 --development-rows 99 -o new", "99 is not in the range x>=100"),
         ("make schema.yaml -o new", "the schema has no expected_size"),
-        ("make schema.yaml --rows 5 --epsilon x -o new", "is not a list of ε"),
-        ("make nothing.yaml --rows 5 -o new", "no such file"),
+        ("make schema.yaml --rows 100 --epsilon x -o new", "is not a list of ε"),
+        ("make nothing.yaml --rows 100 -o new", "no such file"),
         ("score schema.yaml", "is not the folder of a contest"),
         ("score contest --json - --html -", "cannot both go to standard output"),
         ("score contest --json schema.yaml", "exists; give another name, or --force"),
@@ -80,3 +83,34 @@ def test_mistakes_are_refused(contest: Path, words: str, complaint: str, capsys:
     assert code == 2
     assert complaint in capsys.readouterr().err
     assert sorted(path.name for path in Path().iterdir()) == ["contest", "schema.yaml"]
+
+
+def test_the_smallest_number_of_rows_is_that_of_the_library(contest: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["contest", "make", "--help"]) == 0
+
+    assert capsys.readouterr().out.count(f"[x>={MIN_ROWS}]") == 2
+
+
+def test_the_announced_delta_is_within_the_terms(contest: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["contest", "make", "schema.yaml", "--rows", "1300", "-o", "new"]) == 0
+
+    announced = capsys.readouterr().out.split()[-1].rstrip(".")
+    assert 0.99 / 1_300**2 < float(announced) <= 1 / 1_300**2
+
+
+def test_notes_go_to_standard_error_unless_it_shall_be_quiet(contest: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("contest/submissions/README.md").touch()
+    Path("contest/public/development.csv").write_text("region,sex,wage\nnorth,f,1\n", "utf-8")
+    words = ["contest", "score", "contest", "--draws", "1"]
+
+    assert run(words) == 0
+    notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("Note: ")]
+    assert run([*words, "--quiet"]) == 0
+    quiet = capsys.readouterr().err
+    assert run(["contest", "make", "schema.yaml", "--rows", "100", "--epsilon", "30", "-o", "new"]) == 0
+
+    assert len(notes) == 2
+    assert "README.md is ignored" in notes[0]
+    assert "contest/public/development.csv is not the table that the seed makes" in notes[1]
+    assert quiet == ""
+    assert "Note: ε = 30 is above 20" in capsys.readouterr().err

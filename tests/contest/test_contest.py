@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import stat
 import warnings
@@ -78,7 +79,9 @@ def test_the_folder_divides_what_is_public_from_what_is_hidden(tmp_path: Path) -
     assert terms.delta == pytest.approx(1 / 1_500**2)
     assert dpsyn.Schema.load(tmp_path / "contest" / "public" / "schema.yaml").expected_size == 1_500
     assert len(csv.read_csv(tmp_path / "contest" / "public" / "development.csv")) == 400
-    assert stat.S_IMODE((tmp_path / "contest" / "hidden" / "seed.json").stat().st_mode) == 0o600
+    hidden = tmp_path / "contest" / "hidden"
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (hidden, *hidden.iterdir())}
+    assert modes == {"hidden": 0o700, "seed.json": 0o600, "evaluation.csv": 0o600}
 
 
 def test_both_tables_are_samples_of_one_process_with_seeds_of_their_own(contest: Path) -> None:
@@ -107,13 +110,17 @@ def test_the_public_files_do_not_hold_the_seed_and_two_contests_differ(tmp_path:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"rows": 0}, "give at least 1 row each"),
+        ({"rows": 0}, "tables of 0 and 0 rows are too small for a contest; give at least 100 rows each"),
+        ({"rows": 1}, "give at least 100 rows each"),
+        ({"rows": 99}, "give at least 100 rows each"),
+        ({"rows": -5}, "give at least 100 rows each"),
         ({"rows": None}, "the schema has no expected_size; give the number of rows"),
-        ({"development_rows": 0}, "give at least 1 row each"),
+        ({"development_rows": 99}, "tables of 1,500 and 99 rows .* give at least 100 rows each"),
         ({"epsilons": ()}, "give positive numbers"),
         ({"epsilons": "12"}, "give positive numbers"),
         ({"epsilons": (1.0, -1.0)}, "give positive numbers"),
         ({"epsilons": (1.0, 1.0)}, "give each once"),
+        ({"epsilons": (1.0, 0.12345678)}, r"ε = 0\.12345678 has more than 6 significant digits, .*; give 0\.123457"),
         ({"delta": 1.0}, "δ is 1.0; give a number from 0 to below 1"),
         ({"preset": "match4"}, "there is no preset 'match4'"),
         ({"suffix": "xls"}, "the format is 'xls'; give csv or parquet"),
@@ -128,6 +135,11 @@ def test_terms_that_make_no_contest_are_refused(tmp_path: Path, options: Any, co
         make(tmp_path / "contest", **options)
 
     assert not (tmp_path / "contest").exists()
+
+
+def test_an_epsilon_above_20_is_noted(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match=r"ε = 20\.5, 30 is above 20, and such a guarantee protects nobody"):
+        make(tmp_path / "contest", rows=100, epsilons=(20.0, 20.5, 30.0))
 
 
 def test_a_folder_that_is_not_empty_is_refused(tmp_path: Path) -> None:
@@ -224,7 +236,7 @@ def test_the_ranking_turns_into_json(contest: Path) -> None:
     [
         ({}, "there are no submissions"),
         ({"mine": {}}, "there are no submissions"),
-        ({"mine": {2.0: "x.csv"}}, "'mine' has a table for ε = 2; the contest has 0.5, 4"),
+        ({"mine": {2.0: "x.csv"}}, "'mine' has a table for ε = 2.0; the contest has 0.5, 4"),
         ({"mine": {4.0: "none.csv"}}, "there is no file or folder none.csv"),
         ({"mine": {4.0: pa.table({"sex": ["f"]})}}, "there is no column 'region'"),
     ],
@@ -382,20 +394,50 @@ def test_a_synopsis_with_discovered_values_is_one_of_the_contest(tmp_path: Path)
 @pytest.mark.parametrize(
     ("names", "complaint"),
     [
-        (["mine-epsilon-2.csv"], r"'mine-epsilon-2.csv' is not the name of a submission; .* ε are 0\.5, 4"),
+        (
+            ["mine-epsilon-2.csv"],
+            r"'mine-epsilon-2.csv' is not the name of a submission; .*NAME-epsilon-0\.5\.csv, NAME-epsilon-4\.csv",
+        ),
         (["-epsilon-4.csv"], "is not the name of a submission"),
-        (["mine.csv"], "is not the name of a submission; name it as NAME-epsilon-0.5.csv"),
+        (["mine.csv"], "is not the name of a submission"),
         (["mine-epsilon-4.csv", "mine-epsilon-4.parquet"], "are of the same contestant and ε; remove one"),
         ([], "there are no submissions; name their files NAME-epsilon-E.csv"),
     ],
 )
 def test_files_that_are_no_submissions_are_refused(tmp_path: Path, names: list[str], complaint: str) -> None:
-    make(tmp_path / "contest", rows=10)
+    make(tmp_path / "contest", rows=100)
     for name in (".hidden", *names):
         (tmp_path / "contest" / "submissions" / name).touch()
 
     with pytest.raises(UserError, match=complaint):
         dpsyn.score_submissions(tmp_path / "contest")
+
+
+def test_the_announced_names_are_those_that_are_found(tmp_path: Path) -> None:
+    folder = tmp_path / "contest"
+    terms = make(folder, rows=100, epsilons=(1e-5, 0.123457, 1.0, 20.0))
+    for name in terms.file_names():
+        file = folder / "submissions" / name.replace("NAME", "mine")
+        dpsyn.write_table(evaluation_table(folder), file, synthetic=True)
+
+    ranking = dpsyn.score_submissions(folder, draws=1)
+
+    assert terms.file_names()[:2] == ("NAME-epsilon-1e-05.csv", "NAME-epsilon-0.123457.csv")
+    assert [table.epsilon for table in ranking.submissions[0].tables] == [1e-5, 0.123457, 1.0, 20.0]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz"])
+def test_a_table_without_a_header_is_refused_in_one_sentence(tmp_path: Path, suffix: str) -> None:
+    folder = tmp_path / "contest"
+    make(folder, suffix="csv")
+    lines = (folder / "hidden" / "evaluation.csv").read_bytes().partition(b"\n")[2]
+    file = folder / "submissions" / f"mine-epsilon-4.{suffix}"
+    file.write_bytes(gzip.compress(lines) if suffix == "csv.gz" else lines)
+
+    with pytest.raises(UserError, match=rf"mine-epsilon-4\.{suffix}: the first line is not a header") as refused:
+        dpsyn.score_submissions(folder)
+
+    assert "there is no column" not in str(refused.value)
 
 
 def test_one_message_names_all_bad_files_before_anything_is_scored(tmp_path: Path) -> None:
@@ -445,4 +487,4 @@ def test_a_file_that_is_no_table_is_ignored_with_a_note(tmp_path: Path, name: st
 
 def test_a_schema_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match="a schema was expected"):
-        dpsyn.make_contest(7, tmp_path / "contest", rows=10)  # type: ignore[arg-type]
+        dpsyn.make_contest(7, tmp_path / "contest", rows=100)  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ from dpsyn.accounting.conversion import epsilon_for, rho_for, sigma_for
 from dpsyn.accounting.costs import Exponential, Gaussian, Laplace, MechanismCost, PartitionSelection
 from dpsyn.accounting.exact_numbers import exact_fraction, split_exactly
 from dpsyn.accounting.hash_chain import LedgerHead
-from dpsyn.accounting.large_epsilon import check_large_epsilon
+from dpsyn.accounting.large_epsilon import MAX_UNASKED_EPSILON, check_large_epsilon
 from dpsyn.accounting.ledger import DatasetAccount, Ledger, LedgerVerification, RunAccount
 from dpsyn.accounting.noise_comparison import (
     NoiseChoice,
@@ -34,6 +34,7 @@ from dpsyn.accounting.released_answer import ReleasedAnswer, hash_answer
 from dpsyn.accounting.run import Run
 
 __all__ = [
+    "MAX_UNASKED_EPSILON",
     "Account",
     "Budget",
     "Cap",

@@ -11,7 +11,9 @@ from dpsyn import atomic_files
 from dpsyn.cli import output, release_run
 from dpsyn.cli.common_options import common_options
 from dpsyn.cli.evaluate import PRESET_NAMES, parse_income_columns
-from dpsyn.report.numbers import format_count, format_number
+from dpsyn.report.numbers import format_count, format_rounded_down
+
+_ROWS = click.IntRange(min=100)  # a test compares it with the library's
 
 
 @click.group()
@@ -31,10 +33,16 @@ def command() -> None:
 
 @command.command()
 @click.argument("schema", metavar="SCHEMA", type=click.Path(path_type=Path))
-@common_options("rows", rows={"help": "Rows of the evaluation table; by default the expected size in the schema."})
+@common_options(
+    "rows",
+    rows={
+        "type": _ROWS,
+        "help": "Rows of the evaluation table; by default the expected size in the schema.",
+    },
+)
 @click.option(
     "--development-rows",
-    type=click.IntRange(min=1),
+    type=_ROWS,
     metavar="N",
     help="Rows of the development table; by default as many.",
 )
@@ -106,7 +114,7 @@ def make(
     """
     if target == "-":
         raise click.UsageError("a contest is a folder; give its name with -o")
-    with output.show_status("Making tables", quiet):
+    with output.show_status("Making tables", quiet), release_run.show_notes(quiet):
         contest = dpsyn.make_contest(
             schema,
             target,
@@ -125,8 +133,8 @@ def make(
             f"{target}/hidden with {format_count(contest.rows, 'row')} to yourself."
         )
         output.print_line(
-            f"Contestants submit a table for each ε of {', '.join(format_number(e, 3) for e in contest.epsilons)}, "
-            f"with δ at most {format_number(contest.delta, 3)}."
+            f"Submissions go to {target}/submissions, one for each ε: {', '.join(contest.file_names())}, with δ at "
+            f"most {format_rounded_down(contest.delta)}."
         )
 
 

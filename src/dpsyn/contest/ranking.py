@@ -249,8 +249,8 @@ def _open_tables(
         for epsilon, table in tables.items():
             with problems.collect(table.name if isinstance(table, Path) else _entry_name(name, epsilon)):
                 if epsilon not in contest.epsilons:
-                    listed = ", ".join(f"{each:g}" for each in contest.epsilons)
-                    raise UserError(f"{quote_argument(name)} has a table for ε = {epsilon:g}; the contest has {listed}")
+                    listed = ", ".join(map(contest.format_epsilon, contest.epsilons))
+                    raise UserError(f"{quote_argument(name)} has a table for ε = {epsilon!r}; the contest has {listed}")
                 sources[name, epsilon] = _open_table(table, contest, schema)
     if not any(submissions.values()):
         problems.refuse()
@@ -348,13 +348,11 @@ def find_submissions(folder: Path, contest: Contest, problems: _Problems) -> tup
 
 def _parse_name(file: str, contest: Contest) -> tuple[str, float, str]:
     for epsilon in contest.epsilons:
-        name, marker, suffix = file.rpartition(f"-epsilon-{epsilon:g}.")
+        name, marker, suffix = file.rpartition(f"-epsilon-{contest.format_epsilon(epsilon)}.")
         if name and marker and suffix in _SUFFIXES:
             return name, epsilon, suffix
-    example = f"NAME-epsilon-{contest.epsilons[0]:g}.csv"
-    listed = ", ".join(f"{epsilon:g}" for epsilon in contest.epsilons)
     raise UserError(
-        f"{quote_argument(file)} is not the name of a submission; name it as {example}. The contest's ε are {listed}"
+        f"{quote_argument(file)} is not the name of a submission; the contest's are {', '.join(contest.file_names())}"
     )
 
 

@@ -17,6 +17,7 @@ import json
 import math
 import secrets
 import tempfile
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -25,6 +26,7 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 
+from dpsyn.accounting import MAX_UNASKED_EPSILON
 from dpsyn.atomic_files import atomic_folder, write_text
 from dpsyn.encoding import write_table
 from dpsyn.errors import SourceError, UserError, quote_argument
@@ -40,6 +42,9 @@ CONTEST_FORMAT = 1
 
 DEFAULT_EPSILONS = (0.3, 1.0, 8.0)
 """Low, middle and high, as in the contest's third match."""
+
+MIN_ROWS = 100
+"""The smallest number of rows of a table; scores of smaller ones are chance, and δ = 1/rows² is no guarantee."""
 
 SEED_BITS = 128
 """A seed that nobody can guess by trying."""
@@ -77,14 +82,32 @@ class Contest:
 
     def __post_init__(self) -> None:
         find_preset(self.preset)
-        if min(self.rows, self.development_rows) < 1:
-            raise UserError(f"tables of {self.rows:,} and {self.development_rows:,} rows: give at least 1 row each")
+        if min(self.rows, self.development_rows) < MIN_ROWS:
+            raise UserError(
+                f"tables of {self.rows:,} and {self.development_rows:,} rows are too small for a contest; give at "
+                f"least {MIN_ROWS} rows each"
+            )
         if not self.epsilons or not all(0 < epsilon < math.inf for epsilon in self.epsilons):
             raise UserError(f"the ε are {quote_argument(list(self.epsilons))}; give positive numbers")
         if list(self.epsilons) != sorted(set(self.epsilons)):
             raise UserError(f"the ε are {quote_argument(list(self.epsilons))}; give each once, the smallest first")
+        for epsilon in self.epsilons:
+            if float(self.format_epsilon(epsilon)) != epsilon:
+                raise UserError(
+                    f"ε = {epsilon!r} has more than 6 significant digits, too many for the name of a file; give "
+                    f"{self.format_epsilon(epsilon)}"
+                )
         if not 0 <= self.delta < 1:
             raise UserError(f"δ is {quote_argument(self.delta)}; give a number from 0 to below 1")
+
+    @staticmethod
+    def format_epsilon(epsilon: float) -> str:
+        """An ε as the names of submissions hold it, such as ``0.3``, ``8`` and ``1e-05``."""
+        return f"{epsilon:g}"
+
+    def file_names(self) -> tuple[str, ...]:
+        """The names of submissions, such as ``NAME-epsilon-0.3.csv``, by ascending ε."""
+        return tuple(f"NAME-epsilon-{self.format_epsilon(epsilon)}.csv" for epsilon in self.epsilons)
 
     @classmethod
     def load(cls, folder: str | Path) -> Contest:
@@ -157,16 +180,26 @@ def make_contest(
         income_columns=income_columns,
         commitment="",
     )
+    if large := [Contest.format_epsilon(epsilon) for epsilon in terms.epsilons if epsilon > MAX_UNASKED_EPSILON]:
+        warnings.warn(
+            f"ε = {', '.join(large)} is above {MAX_UNASKED_EPSILON}, and such a guarantee protects nobody; dpsyn "
+            "releases a table at it with --allow-large-epsilon only",
+            UserWarning,
+            stacklevel=2,
+        )
     schema = msgspec.structs.replace(schema, expected_size=rows)
     contest = dataclasses.replace(terms, commitment=_commit(terms, schema, seed))
     development, evaluation = (simulate_table(contest, schema, seed, name) for name in ("development", "evaluation"))
     with atomic_folder(Path(folder)) as made:
-        for part in ("public", "hidden", SUBMISSIONS_FOLDER):
+        for part in ("public", SUBMISSIONS_FOLDER):
             (made / part).mkdir()
+        (made / "hidden").mkdir(0o700)
         write_text(made / _TERMS, msgspec.json.format(msgspec.json.encode(contest), indent=2).decode() + "\n")
         schema.save(made / _SCHEMA)
         write_table(development.batches(), made / f"{_TABLES['development']}.{suffix}", synthetic=True)
-        write_table(evaluation.batches(), made / f"{_TABLES['evaluation']}.{suffix}", synthetic=True)
+        hidden = made / f"{_TABLES['evaluation']}.{suffix}"
+        write_table(evaluation.batches(), hidden, synthetic=True)
+        hidden.chmod(0o600)
         write_text(made / _SEED, f'{{"seed": {seed}}}\n', private=True)
     return contest
 

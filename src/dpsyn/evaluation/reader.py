@@ -44,6 +44,8 @@ ColumnCodes = list[NDArray[Any]]
 """For each attribute the code of every row: the cell of a listed value, the lattice step of a number or date."""
 
 
+_TEXT_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+
 TableSources = tuple[Source, Source]
 """The real table and the synthetic one."""
 
@@ -100,7 +102,13 @@ def read_sources(sources: TableSources, schema: Schema, *, seed: int = 0) -> Eva
 
 def _prepare_source(source: Source, schema: Schema, reread: bool) -> Source:
     """A source that fits the schema; held in memory if it must be read several times and cannot be."""
-    check_structure(msgspec.structs.replace(schema, privacy_unit=None), source.schema, source.label)
+    schema = msgspec.structs.replace(schema, privacy_unit=None)
+    if source.label.endswith(_TEXT_SUFFIXES) and not set(schema.columns) & set(source.schema.names):
+        raise SourceError(
+            f"{source.label}: the first line is not a header, for it has none of the schema's columns; put the names "
+            "of the columns there"
+        )
+    check_structure(schema, source.schema, source.label)
     if source.rereadable or not reread:
         return source
     names = [name for name in schema.names if name in source.schema.names]

@@ -23,7 +23,7 @@ _ABSENT = "–"
 
 def ranking_headings(ranking: ContestRanking) -> list[str]:
     """The columns of ``ranking_rows``; all but the first two are numbers."""
-    return ["", "contestant", "score", *(f"ε = {format_number(epsilon, 3)}" for epsilon in ranking.contest.epsilons)]
+    return ["", "contestant", "score", *(f"ε = {format_number(epsilon)}" for epsilon in ranking.contest.epsilons)]
 
 
 def ranking_rows(ranking: ContestRanking) -> list[tuple[str, ...]]:
@@ -91,7 +91,7 @@ def _metric_rows(ranking: ContestRanking) -> Iterator[Sequence[str]]:
 
 
 def _metric_row(name: str, score: SubmissionScore) -> Sequence[str]:
-    epsilon = _ABSENT if score.epsilon is None else format_number(score.epsilon, 3)
+    epsilon = _ABSENT if score.epsilon is None else format_number(score.epsilon)
     income = _ABSENT if score.income is None else _format_points(score.income)
     return (
         name,
