@@ -28,7 +28,7 @@ from dpsyn.contest.terms import (
 from dpsyn.errors import SourceError, UserError, quote_argument
 from dpsyn.evaluation.enumerations import read_enumerations
 from dpsyn.evaluation.nist_contest import MAX_CONTEST_SCORE, find_preset, score_contest
-from dpsyn.evaluation.reader import Source, open_table, read_sources
+from dpsyn.evaluation.reader import TableSource, open_table, read_sources
 from dpsyn.evaluation.results import ContestScore
 from dpsyn.marginals import Metric
 from dpsyn.progress import Progress, ignore_progress
@@ -242,7 +242,7 @@ def _check_synopses(files: Files, contest: Contest, schema: Schema, problems: _P
 
 def _open_tables(
     submissions: Submissions, contest: Contest, schema: Schema, problems: _Problems
-) -> dict[tuple[str, float], Source]:
+) -> dict[tuple[str, float], TableSource]:
     """All tables, opened; those that do not fit the contest are noted."""
     sources = {}
     for name, tables in submissions.items():
@@ -258,7 +258,7 @@ def _open_tables(
     return sources
 
 
-def _open_table(table: Any, contest: Contest, schema: Schema) -> Source:
+def _open_table(table: Any, contest: Contest, schema: Schema) -> TableSource:
     """A table with the columns of the schema; where derived columns are scored, these too."""
     enumerations = find_preset(contest.preset).enumerations
     source = open_table(table, schema, reread=enumerations)
@@ -284,11 +284,11 @@ class _Judge:
 
     contest: Contest
     schema: Schema
-    real: Source
+    real: TableSource
     seed: int
     draws: int
 
-    def score(self, table: Source) -> list[ContestScore]:
+    def score(self, table: TableSource) -> list[ContestScore]:
         """The scores of a table, one for each draw of triples and queries."""
         preset, sources = find_preset(self.contest.preset), (self.real, table)
         tables = read_sources(sources, self.schema, seed=self.seed)

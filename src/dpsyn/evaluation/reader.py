@@ -46,7 +46,10 @@ ColumnCodes = list[NDArray[Any]]
 
 _TEXT_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 
-TableSources = tuple[Source, Source]
+TableSource = Source
+"""A table that fits a schema."""
+
+TableSources = tuple[TableSource, TableSource]
 """The real table and the synthetic one."""
 
 
