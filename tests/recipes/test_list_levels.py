@@ -124,19 +124,3 @@ def test_lists_whose_pairs_would_be_noise_have_levels_by_frequency(epsilon: floa
         found = divide_by_frequency(table, rounds, table.recoding, {}, private.budget.rho / 2)
 
     assert [*found] == (["code"] if offered else [])
-
-
-def test_a_long_list_keeps_more_values_than_two_of_them_could_have_together() -> None:
-    rng = np.random.default_rng(3)
-    code = rng.integers(0, 1_500, 60_000)
-    data = pa.table({"code": code, "part": code % 40})
-    schema = dpsyn.Schema.from_yaml(
-        "dpsyn_schema: 1\nattributes:\n"
-        "  code: {kind: categorical, codes: 1500}\n  part: {kind: categorical, codes: 40}\n"
-    )
-
-    synopsis = release(data, schema, 20.0)
-    rows = synopsis.generate(60_000, seed=1).to_pandas()
-
-    assert dict(zip(synopsis.model.recoding.names, synopsis.model.recoding.sizes, strict=True))["code"] > 1_400
-    assert (rows["code"].astype(int) % 40 == rows["part"].astype(int)).mean() > 0.8

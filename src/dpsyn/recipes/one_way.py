@@ -47,11 +47,8 @@ BIN_SHARE = 0.1
 COUNT_SHARE = 0.01
 """The part of ρ for a first count of the rows in ``prepare_table``, where their number is not known at all."""
 
-MAX_DISCOVERED = 2_500
+MAX_DISCOVERED = 1_000
 """Values of an open attribute that are distinguished in marginals of several attributes, for estimates of passes."""
-
-USUAL_CODES = 200
-"""Most attributes have at most so many codes; a longer list is measured with these."""
 
 MAX_UNMERGED_VALUES = 16
 """Attributes with more values are measured by themselves first, so that their rare values can be merged."""
@@ -181,11 +178,11 @@ def recode_rare_values(
     """A recoding with rare values merged, and the attributes whose merged value counts as empty.
 
     A value is rare if its noisy count is below ``rare_sigmas`` standard deviations or below ``rare_rows``. More values
-    are merged until pairs with most attributes are small enough to be measured beside others. An extended synopsis
-    keeps the recoding of its marginals, unless that is much coarser than what can be distinguished now.
+    are merged until every pair is small enough to be measured beside others. An extended synopsis keeps the recoding
+    of its marginals, unless that is much coarser than what can be distinguished now.
     """
     recoding = table.recoding
-    max_values = _max_codes(table)
+    max_values = math.isqrt(min(table.limits.max_marginal_cells, table.noisy_values_left // 4))
     releases = (*(previous.releases if previous else ()), Release(rounds))
     result, zeroed = recoding, set()
     for name in recoding.names:
@@ -202,16 +199,6 @@ def recode_rare_values(
         if sum(earlier.sizes) >= KEEP_RECODING_ABOVE * sum(result.sizes):
             return earlier, frozenset()
     return result, frozenset(zeroed)
-
-
-def _max_codes(table: PrivateTable) -> int:
-    """The largest number of codes of an attribute, so that a pair takes at most a quarter of the noisy values left.
-
-    Two long lists could have the square root of that each. But a pair of them, which has a handful of rows in a cell at
-    best, is not worth its noise, while either of them is measured with shorter lists.
-    """
-    cells = min(table.limits.max_marginal_cells, table.noisy_values_left // 4)
-    return max(math.isqrt(cells), cells // USUAL_CODES)
 
 
 LEVEL_SIGMAS = 1.0
@@ -271,7 +258,7 @@ def divide_by_hierarchy(
     levels of attributes with several.
     """
     releases, levels = [Release(rounds)], {}
-    max_values = _max_codes(table)
+    max_values = math.isqrt(min(table.limits.max_marginal_cells, table.noisy_values_left // 4))
     for derive in table.schema.derive:
         index = recoding.names.index(derive.source) if derive.source in recoding.names else None
         column = None if index is None else table.recoding.columns[index]
