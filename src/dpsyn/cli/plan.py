@@ -50,13 +50,12 @@ def draft(synopsis: Path, target: str, force: bool) -> None:
     output.refuse_to_overwrite(target, force)
     plan = dpsyn.Plan.draft(dpsyn.Synopsis.load(synopsis))
     output.write_text(target, plan.to_yaml())
-    if not (plan.transforms or plan.marginals or plan.groups):
-        output.print_line(
-            "Nothing in the synopsis is strong enough to be written down, so the plan only selects marginals, as the "
-            "default recipe does. Explore with a larger ε, or complete it by what you know.",
-            to_stderr=True,
-        )
-    output.print_written(target, f"Next: dpsyn plan check {target} -s schema.yaml")
+    nothing = (
+        "Nothing in the synopsis is strong enough to be written down, so the plan only selects marginals, as the "
+        "default recipe does; explore with a larger ε, or complete it by what you know. "
+    )
+    drafted = plan.transforms or plan.marginals or plan.groups
+    output.print_written(target, f"{'' if drafted else nothing}Next: dpsyn plan check {target} -s schema.yaml")
 
 
 @command.command()
