@@ -1,8 +1,7 @@
 """Scores of submissions to a contest, and their ranking.
 
 The evaluation table is made again from the hidden seed, and changed terms or a changed schema are refused, so a changed
-file cannot change a score. All submissions meet
-the same random triples of columns and the same random queries.
+file cannot change a score. All submissions meet the same random triples of columns and the same random queries.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def _fits(plan: Plan, exploration: Exploration) -> bool:
     return True
 
 
-def _recoded(transforms: Iterable[AnyTransform]) -> set[str]:
+def _list_recoded_attributes(transforms: Iterable[AnyTransform]) -> set[str]:
     """Attributes that are recoded by a transform, or that others are coded relative to."""
     return {name for transform in transforms for name in transform.mentions()}
 
@@ -123,7 +123,7 @@ def _draft_mappings(exploration: Exploration, before: Sequence[AnyTransform]) ->
     """Attributes that follow from another one, from the strongest candidate, in the order of strength."""
     transforms: list[AnyTransform] = []
     anchors = {t.anchor for t in before if isinstance(t, Availability) and t.anchor}
-    taken = _recoded(before) - anchors
+    taken = _list_recoded_attributes(before) - anchors
     for name, source, _ in exploration.mappings():
         joint = name in exploration.parts or source in exploration.parts
         mapping = LearnedMapping(of=name, source=source)
@@ -139,7 +139,7 @@ def _draft_mappings(exploration: Exploration, before: Sequence[AnyTransform]) ->
 def _draft_joint_attributes(exploration: Exploration, before: Sequence[AnyTransform]) -> list[AnyTransform]:
     """Groups of attributes that depend closely on each other."""
     transforms: list[AnyTransform] = []
-    taken = _recoded(before)
+    taken = _list_recoded_attributes(before)
     for group in exploration.groups():
         left = tuple(name for name in group if name not in taken)
         parts = tuple(part for name in left for part in exploration.parts.get(name, (name,)))
@@ -216,7 +216,7 @@ def _draft_long_lists(exploration: Exploration, before: Sequence[AnyTransform]) 
     if exploration.schema is None:
         return []
     numbers = {attribute.name for attribute in exploration.schema.modeled_attributes if isinstance(attribute, Ranged)}
-    taken = _recoded(before)
+    taken = _list_recoded_attributes(before)
     names = [
         name
         for name, table in exploration.one_way.items()
