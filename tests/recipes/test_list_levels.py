@@ -102,7 +102,7 @@ def test_a_short_list_has_no_levels() -> None:
 def test_levels_by_frequency_show_what_depends_on_the_values_they_tell_apart() -> None:
     counts = np.concatenate([np.full(7, 100.0), np.ones(60)])
     levels = frequency_levels(counts)
-    resolution = Resolution({"code": levels}, {"code": 67, "plan": 5}, 20_000)
+    resolution = Resolution({"code": levels}, {"code": 67, "plan": 5}, 20_000, 20_000)
 
     options = {groups["code"].size: groups for groups in resolution.options(("code", "plan"))}
 
@@ -124,3 +124,32 @@ def test_lists_whose_pairs_would_be_noise_have_levels_by_frequency(epsilon: floa
         found = divide_by_frequency(table, rounds, table.recoding, {}, private.budget.rho / 2)
 
     assert [*found] == (["code"] if offered else [])
+
+
+def test_a_long_list_keeps_more_values_than_two_of_them_could_have_together() -> None:
+    rng = np.random.default_rng(3)
+    code = rng.integers(0, 1_500, 60_000)
+    data = pa.table({"code": code, "part": code % 40})
+    schema = dpsyn.Schema.from_yaml(
+        "dpsyn_schema: 1\nattributes:\n"
+        "  code: {kind: categorical, codes: 1500}\n  part: {kind: categorical, codes: 40}\n"
+    )
+
+    synopsis = release(data, schema, 20.0)
+    rows = synopsis.generate(60_000, seed=1).to_pandas()
+
+    assert dict(zip(synopsis.model.recoding.names, synopsis.model.recoding.sizes, strict=True))["code"] > 1_400
+    assert (rows["code"].astype(int) % 40 == rows["part"].astype(int)).mean() > 0.8
+
+
+def test_two_lists_that_are_too_long_together_are_measured_at_a_shorter_level() -> None:
+    long = frequency_levels(np.arange(2_000.0, 0.0, -1.0), sizes=(), longest=500)
+    resolution = Resolution({"one": long, "other": long}, {"one": 2_000, "other": 2_000, "few": 5}, 20_000, 1_000_000)
+    pair = ("one", "other")
+
+    assert long.sizes == (500, 2_000)
+    assert long.told_apart[0] < 0.5  # too few for a level that is chosen because of noise
+    assert {name: level.size for name, level in resolution.finest(pair).items()} == {"one": 500, "other": 500}
+    assert resolution.finest(("one", "few")) == {}
+    sizes = {tuple(level.size for level in groups.values()) for groups in resolution.options(pair)}
+    assert sizes == {(500, 500), (500, 2_000), (2_000, 500)}

@@ -52,7 +52,7 @@ from dpsyn.encoding.difference_coding import (
     group_differences,
     learn_mapping,
 )
-from dpsyn.encoding.levels import Levels, equal_mass_levels, frequency_levels
+from dpsyn.encoding.levels import FREQUENCY_SIZES, Levels, equal_mass_levels, frequency_levels
 from dpsyn.encoding.projection import are_equivalent, project_to_levels, project_to_recoding
 from dpsyn.encoding.recoding import RecodedColumn, Recoding
 from dpsyn.encoding.writers import write_table
@@ -61,6 +61,7 @@ __all__ = [
     "ABOVE",
     "BELOW",
     "EMPTY",
+    "FREQUENCY_SIZES",
     "IN_DOMAIN",
     "MISSING_STEP",
     "UNREADABLE",

@@ -96,21 +96,30 @@ FREQUENCY_SIZES, MIN_TOLD_APART = (8, 16, 32, 64, 128, 256), 0.5
 apart at least: one that tells fewer apart shows little of what depends on the list."""
 
 
-def frequency_levels(counts: NDArray[np.float64], merged: Iterable[int] = ()) -> Levels:
+def frequency_levels(
+    counts: NDArray[np.float64], merged: Iterable[int] = (), sizes: Iterable[int] = FREQUENCY_SIZES, *, longest: int = 0
+) -> Levels:
     """Levels of a list without a hierarchy: the most frequent values, and one group of all others.
 
     Args:
         counts: the estimated counts of its codes.
         merged: codes of rare values that were merged; they are among the others at every level.
+        sizes: the numbers of groups of the levels, as far as these tell enough values apart.
+        longest: the number of groups of one more level, however few values it tells apart; none if 0.
     """
     counts = np.maximum(counts, 0.0)
     order = counts.copy()
     order[list(merged)] = -1.0
     rank = np.argsort(np.argsort(-order, kind="stable"), kind="stable")
     total = max(float(counts.sum()), 1e-300)
-    groups = [Grouping(np.minimum(rank, size - 1)) for size in FREQUENCY_SIZES if size < len(counts)]
+    numbers = sorted(size for size in {*sizes, longest} if 0 < size < len(counts))
+    groups = [Grouping(np.minimum(rank, size - 1)) for size in numbers]
     shares = [1 - float(counts[group.group_of == group.size - 1].sum()) / total for group in groups]
-    kept = [(group, share) for group, share in zip(groups, shares, strict=True) if share >= MIN_TOLD_APART]
+    kept = [
+        (group, share)
+        for group, share in zip(groups, shares, strict=True)
+        if share >= MIN_TOLD_APART or group.size == longest
+    ]
     every = Grouping(np.arange(len(counts)))
     levels, told_apart = zip(*kept, (every, 1.0), strict=True)
     return Levels(every, levels, ordered=False, told_apart=told_apart)

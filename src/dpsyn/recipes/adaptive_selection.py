@@ -33,7 +33,7 @@ from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress
 from dpsyn.recipes.base import Measurements
 from dpsyn.recipes.candidates import Candidates, IsAllowed, MergeLimits, clique_weight
-from dpsyn.recipes.one_way import count_adaptive_passes, count_score_passes, measurable_pairs
+from dpsyn.recipes.one_way import count_adaptive_passes, count_score_passes
 from dpsyn.recipes.one_way_errors import OneWayErrors
 from dpsyn.recipes.resolution import Counts, PredictedTable, Resolution, TableAtLevels, coarsen_recoding
 from dpsyn.recipes.scoring import MIN_INTERACTION_SIGMAS, predict_tables, score_cliques
@@ -222,7 +222,7 @@ class _Selection:
     def _resolution(self) -> Resolution:
         sizes = dict(zip(self.table.recoding.names, self.table.recoding.sizes, strict=True))
         max_cells = min(self.options.max_triple_cells, self.table.limits.max_marginal_cells)
-        return Resolution(self.prepared.levels, sizes, max_cells)
+        return Resolution(self.prepared.levels, sizes, max_cells, self.table.limits.max_marginal_cells)
 
     @property
     def _weights(self) -> dict[str, float]:
@@ -245,7 +245,9 @@ class _Selection:
     def score(self, rho: Fraction, triples: Sequence[Clique] = ()) -> tuple[_Selection, _Scored, Fraction]:
         """Score pairs, tables that hold the target, and some triples; returns what is left of ρ, too."""
         with_target = _target_cliques(self._resolution, self._target, self.options)
-        pairs = [pair for pair in measurable_pairs(self.table) if self._is_allowed(pair)]
+        resolution = self._resolution
+        pairs: list[Clique] = [pair for pair in combinations(resolution.sizes, 2) if self._is_allowed(pair)]
+        pairs = [pair for pair in pairs if resolution.is_measurable(pair, resolution.finest(pair))]
         visible = self._visible_pairs(pairs, float(rho) * self.options.score_share)
         every = dict.fromkeys([*visible, *with_target, *triples])
         cliques = [clique for clique in every if self._is_allowed(clique)]

@@ -39,6 +39,7 @@ from dpsyn.recipes.one_way import (
     divide_by_frequency,
     divide_by_hierarchy,
     divide_by_mass,
+    max_list_codes,
     recode_rare_values,
     refine_one_way,
     start_one_way,
@@ -147,7 +148,12 @@ class DPSyn(Recipe):
             recoding = previous.model.recoding if previous else divide_by_mass(table, rounds, table.recoding)[0]
             return Measurements(schema=table.schema, recoding=recoding, rounds=rounds, row_count=row_count)
         recoding, _ = recode_rare_values(
-            table, rounds, previous, rare_sigmas=self.rare_sigmas, rare_rows=self.rare_rows
+            table,
+            rounds,
+            previous,
+            rare_sigmas=self.rare_sigmas,
+            rare_rows=self.rare_rows,
+            max_values=max_list_codes(table),
         )
         levels: dict[str, Levels] = {}
         finest: dict[str, Estimate] = {}
@@ -157,7 +163,7 @@ class DPSyn(Recipe):
             )
             recoding, levels, finest = divide_by_mass(table, rounds, recoding)
             levels |= of_lists
-            levels |= divide_by_frequency(table, rounds, recoding, levels, rest)
+        levels |= divide_by_frequency(table, rounds, recoding, levels, rest)
         unmerged, table = table.recoding, table.recode(recoding)  # merged values stay possible, however rare
         measurements = Measurements(schema=table.schema, recoding=recoding, rounds=rounds, row_count=row_count)
         return select_and_measure(

@@ -11,7 +11,16 @@ from itertools import combinations
 import numpy as np
 
 from dpsyn.accounting import exact_fraction, marginal_cost, split_exactly
-from dpsyn.encoding import Codec, Grouping, Levels, Recoding, equal_mass_levels, frequency_levels, merge_rare_values
+from dpsyn.encoding import (
+    FREQUENCY_SIZES,
+    Codec,
+    Grouping,
+    Levels,
+    Recoding,
+    equal_mass_levels,
+    frequency_levels,
+    merge_rare_values,
+)
 from dpsyn.inference import (
     SMOOTHED_VARIANCE,
     MeasurementRound,
@@ -49,6 +58,9 @@ COUNT_SHARE = 0.01
 
 MAX_DISCOVERED = 1_000
 """Values of an open attribute that are distinguished in marginals of several attributes, for estimates of passes."""
+
+USUAL_CODES = 200
+"""Most attributes have at most so many codes; longer lists are measured with these."""
 
 MAX_UNMERGED_VALUES = 16
 """Attributes with more values are measured by themselves first, so that their rare values can be merged."""
@@ -174,15 +186,17 @@ def recode_rare_values(
     *,
     rare_sigmas: float,
     rare_rows: float = 0.0,
+    max_values: int | None = None,
 ) -> tuple[Recoding, frozenset[str]]:
     """A recoding with rare values merged, and the attributes whose merged value counts as empty.
 
     A value is rare if its noisy count is below ``rare_sigmas`` standard deviations or below ``rare_rows``. More values
-    are merged until every pair is small enough to be measured beside others. An extended synopsis keeps the recoding
-    of its marginals, unless that is much coarser than what can be distinguished now.
+    are merged until at most ``max_values`` are left; by default, until every pair is small enough to be measured beside
+    others. An extended synopsis keeps the recoding of its marginals, unless that is much coarser than what can be
+    distinguished now.
     """
     recoding = table.recoding
-    max_values = math.isqrt(min(table.limits.max_marginal_cells, table.noisy_values_left // 4))
+    max_values = max_values or math.isqrt(max_pair_cells(table))
     releases = (*(previous.releases if previous else ()), Release(rounds))
     result, zeroed = recoding, set()
     for name in recoding.names:
@@ -199,6 +213,20 @@ def recode_rare_values(
         if sum(earlier.sizes) >= KEEP_RECODING_ABOVE * sum(result.sizes):
             return earlier, frozenset()
     return result, frozenset(zeroed)
+
+
+def max_pair_cells(table: PrivateTable) -> int:
+    """The largest number of cells of a pair: a quarter of the noisy values that are left."""
+    return min(table.limits.max_marginal_cells, table.noisy_values_left // 4)
+
+
+def max_list_codes(table: PrivateTable) -> int:
+    """The largest number of codes of a list, so that its pairs with most attributes are small enough to be measured.
+
+    Two lists that are both so long are measured together at a level of fewer codes.
+    """
+    cells = max_pair_cells(table)
+    return max(math.isqrt(cells), cells // USUAL_CODES)
 
 
 LEVEL_SIGMAS = 1.0
@@ -257,8 +285,7 @@ def divide_by_hierarchy(
     single codes. Rare values are merged inside their group, so that levels are nested. Returns the recoding, and the
     levels of attributes with several.
     """
-    releases, levels = [Release(rounds)], {}
-    max_values = math.isqrt(min(table.limits.max_marginal_cells, table.noisy_values_left // 4))
+    releases, levels, max_values = [Release(rounds)], {}, math.isqrt(max_pair_cells(table))
     for derive in table.schema.derive:
         index = recoding.names.index(derive.source) if derive.source in recoding.names else None
         column = None if index is None else table.recoding.columns[index]
@@ -293,12 +320,13 @@ def divide_by_frequency(
     """Levels of the long lists that have none: frequent values apart, the others merged, at several thresholds.
 
     They are for lists whose pairs would be mostly noise: if ρ were divided among all pairs, the noise of one with an
-    attribute of median size would exceed the rows. Where it does not, rare values are worth their noise.
+    attribute of median size would exceed the rows. Where it does not, rare values are worth their noise. Lists so long
+    that a pair of two would be too large have a shorter level for that in any case.
     """
     releases, found = [Release(rounds)], {}
     pairs = max(1, math.comb(len(recoding.columns), 2))
     noise = math.sqrt(2 / math.pi) * marginal_cost(table.budget, rho / pairs, table.privacy_unit).std
-    other_size = float(np.median(recoding.sizes))
+    other_size, longest = float(np.median(recoding.sizes)), math.isqrt(max_pair_cells(table))
     for column in recoding.columns:
         attribute = table.schema.modeled_attributes[column.sources[0]]
         if len(column.sources) > 1 or column.difference_codings or isinstance(attribute, Ranged):
@@ -306,9 +334,9 @@ def divide_by_frequency(
         if column.size <= MAX_PLAIN_VALUES or column.name in levels:
             continue
         counts = estimate_one_way(releases, recoding, column.name).values
-        if noise * column.size * other_size > counts.sum():
-            merged = np.flatnonzero(np.bincount(column.tables[0]) > 1).tolist()
-            found[column.name] = frequency_levels(counts, merged)
+        merged = np.flatnonzero(np.bincount(column.tables[0]) > 1).tolist()
+        sizes = FREQUENCY_SIZES if noise * column.size * other_size > counts.sum() else ()
+        found[column.name] = frequency_levels(counts, merged, sizes, longest=longest)
     return {name: of_list for name, of_list in found.items() if len(of_list.groups) > 1}
 
 

@@ -47,22 +47,28 @@ class Resolution:
         levels: the levels of the attributes that have several.
         sizes: the number of codes of every attribute.
         max_cells: the largest number of cells of a table of three or more attributes.
+        max_pair_cells: that of a pair.
     """
 
     levels: Mapping[str, Levels]
     sizes: Mapping[str, int]
     max_cells: int
+    max_pair_cells: int
 
     def finest(self, clique: Clique) -> Groups:
-        """The finest level at which a clique may be measured: codes for pairs, coarser groups for larger tables."""
-        if len(clique) < 3:
-            return {}
+        """The finest level at which a clique may be measured: codes for most pairs, coarser groups for others."""
         groups: Groups = {}
+        if len(clique) < 3 and self.is_measurable(clique, groups):
+            return groups
         for size in sorted({size for name in clique if name in self.levels for size in self.levels[name].sizes})[::-1]:
             groups = self._at_most(clique, size)
-            if self.count_cells(clique, groups) <= self.max_cells:
+            if self.is_measurable(clique, groups):
                 break
         return groups
+
+    def is_measurable(self, clique: Clique, groups: Groups) -> bool:
+        """Whether a table is small enough at these levels."""
+        return self.count_cells(clique, groups) <= (self.max_cells if len(clique) > 2 else self.max_pair_cells)
 
     def scoring_groups(self, clique: Clique) -> Groups:
         """The groups of a clique's attributes by which it is scored; pairs by all codes of a list."""
@@ -89,9 +95,10 @@ class Resolution:
             every = {
                 tuple(groups[n].size for n in names): groups for groups in (self._at_most(clique, s) for s in sizes)
             }
-            return [groups for groups in every.values() if self.count_cells(clique, groups) <= self.max_cells]
+            return [groups for groups in every.values() if self.is_measurable(clique, groups)]
         choices = [[(name, level) for level in self.levels[name].groups] for name in names]
-        return [dict(choice) for choice in product(*choices) if self._is_balanced(dict(choice))]
+        every_pair = [dict(choice) for choice in product(*choices)]
+        return [g for g in every_pair if self._is_balanced(g) and self.is_measurable(clique, g)]
 
     def _is_balanced(self, groups: Groups) -> bool:
         """Whether the numbers of groups of ordered attributes are similar; lists may have any."""
