@@ -460,8 +460,13 @@ DIGITS = Datetime(name="a", start="2000-01-01", end="2020-12-31", format="%Y%m%d
             pa.array([7, None]).dictionary_encode()]),
         (Integer(name="a", low=0, high=9, missing=True), ["true", None, "False"], [pa.array([True, None, False])]),
         (Real(name="a", low=0, high=9, missing=True), ["2020-01-01", None], [
-            pa.array([dt.date(2020, 1, 1), None]), pa.array([dt.time(1), None]), pa.array([dt.timedelta(1), None]),
+            pa.array([dt.date(2020, 1, 1), None]), pa.array([dt.time(1), None]),
             pa.array([[1], None]), pa.array([{"x": 1}, None])]),
+        (Real(name="a", low=0, high=9, decimals=6, missing=True), ["1.5", None, "0.000001", "-1"], [
+            pa.array([dt.timedelta(seconds=1.5), None, dt.timedelta(microseconds=1), dt.timedelta(seconds=-1)]),
+            pa.array([1_500_000_999, None, 1_000, -1_000_000_000], pa.duration("ns"))]),
+        (Integer(name="a", low=0, high=99_999, missing=True), ["86400", None], [
+            pa.array([dt.timedelta(1), None], pa.duration(unit)) for unit in ("s", "ms", "us")]),
         (YEAR, ["2019", None], [pa.array([2019, None]), pa.array([2019.0, None]), pa.array([2019.0, float("nan")])]),
         (YEAR, ["2019.5", "x", None], [pa.array([2019.5, -1e300, None])]),
         (YEAR, ["x", None], [pa.array([True, None]), pa.array([[2019], None]), pa.array([dt.time(1), None])]),

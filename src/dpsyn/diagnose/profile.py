@@ -168,7 +168,7 @@ def _countable(array: pa.Array) -> pa.Array:
         return as_binary(array)
     if is_instant(array.type) or pa.types.is_time(array.type):
         return instant_texts(array)
-    return array
+    return entry_parser.entry_texts(array) if pa.types.is_duration(array.type) else array
 
 
 def _count_decimals(number: float) -> int:

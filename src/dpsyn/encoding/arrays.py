@@ -43,12 +43,12 @@ def is_instant(kind: pa.DataType) -> bool:
 
 
 def is_scalar(kind: pa.DataType) -> bool:
-    """Whether every entry of a type is one plain value: text, a number, a truth value, a date or a time."""
+    """Whether every entry of a type is one plain value: text, a number, a truth value, a date, a time or a duration."""
     return (
         is_text(kind)
         or is_number(kind)
         or is_instant(kind)
-        or bool(_TYPES.is_boolean(kind) or _TYPES.is_null(kind) or _TYPES.is_time(kind))
+        or bool(_TYPES.is_boolean(kind) or _TYPES.is_null(kind) or _TYPES.is_time(kind) or _TYPES.is_duration(kind))
     )
 
 
@@ -82,6 +82,14 @@ def widen_decimals(array: pa.Array) -> pa.Array:
     if not _TYPES.is_decimal(kind) or _TYPES.is_decimal256(kind):
         return array
     return array.cast(pa.decimal128(38, kind.scale))
+
+
+def floor_to_microseconds(array: pa.Array) -> pa.Array:
+    """Durations of nanoseconds in microseconds, rounded down, because Python has no finer ones; others as they are."""
+    if array.type.unit != "ns":
+        return array
+    ticks = as_numbers(array.view(pa.int64())) // 1000
+    return pa.array(ticks, mask=null_mask(array)).view(pa.duration("us"))
 
 
 def instant_texts(array: pa.Array) -> pa.Array:

@@ -48,7 +48,15 @@ def text_of_entry(value: object) -> str | None:
         instant = value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
         text = str(instant)
         return text.rstrip("0").removesuffix(".") if "." in text else text
+    if isinstance(value, dt.timedelta):
+        return _seconds_text(value // dt.timedelta(microseconds=1))
     return str(value)
+
+
+def _seconds_text(micros: int) -> str:
+    """A duration as a number of seconds."""
+    whole, fraction = divmod(abs(micros), 1_000_000)
+    return f"{'-' * (micros < 0)}{whole}{f'.{fraction:06}'.rstrip('0') if fraction else ''}"
 
 
 def bytes_of_object(value: object) -> bytes | None:
@@ -116,7 +124,8 @@ def are_numbers(values: tuple[Value, ...]) -> bool:
 def entry_texts(array: pa.Array) -> pa.Array:
     """The text of every entry as bytes, in the spelling of ``text_of_entry``; nulls stay null.
 
-    Every type has texts, also lists, structures and durations, which no kind of attribute has as values.
+    Every type has texts, also lists and structures, which no kind of attribute has as values. The text of a duration is
+    its number of seconds.
     """
     kind = array.type
     if pa.types.is_dictionary(kind):
@@ -133,6 +142,9 @@ def entry_texts(array: pa.Array) -> pa.Array:
         texts = arrays.instant_texts(array)
     elif arrays.is_number(array.type):
         texts = _texts_by_dictionary(array)
+    elif pa.types.is_duration(kind):
+        distinct = arrays.floor_to_microseconds(array).dictionary_encode()
+        texts = pa.array(map(_bytes_of_scalar, distinct.dictionary), pa.large_binary()).take(distinct.indices)
     else:
         texts = pa.array([_bytes_of_scalar(scalar) for scalar in array], pa.large_binary())
     return texts.cast(pa.large_binary())
