@@ -116,7 +116,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         [f"pyarrow.{reader}" for reader in ("csv", "parquet", "ipc", "dataset", "feather", "json", "orc", "fs")],
         ("sources/*", "encoding/writers.py"),
     ),
-    "duckdb": ("sources/*",),
+    "duckdb": ("sources/*", "encoding/dataframes.py"),
     "sqlglot": ("sources/sql_reader.py",),
     "adbc_driver_postgresql": ("sources/postgresql.py",),
     "pyspark": ("engines/spark.py",),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
+import duckdb
 import pandas
 import polars
 import pyarrow
@@ -56,6 +57,7 @@ def return_types(function: Any) -> Iterator[type]:
 
 TYPE_CHECKING_NAMES: dict[str, Any] = {
     **dict.fromkeys(("ReconstructionMethod", "RowSampler", "WorkerKind"), Any),
+    "duckdb": duckdb,
     "pa": pyarrow,
     "pd": pandas,
     "pl": polars,

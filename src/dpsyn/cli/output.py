@@ -236,7 +236,9 @@ def write_rows(
     if is_folder(target):
         synopsis.write_release(target, table, where=where, escape_formulas=escape_formulas)
     else:
-        dpsyn.write_table(table, target, synthetic=True, escape_formulas=escape_formulas)
+        untyped = target == "-" or atomic_files.table_format(target) == "csv"
+        rows = table if untyped else synopsis.restore_types(table)
+        dpsyn.write_table(rows, target, synthetic=True, escape_formulas=escape_formulas)
 
 
 def print_written_rows(target: str) -> None:

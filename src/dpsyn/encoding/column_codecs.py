@@ -118,7 +118,7 @@ class ListedCodec:
         self._as_numbers = entry_parser.are_numbers(values)
         self._nulls = frozenset(attribute.null_spellings)
         self._null_cell, self._other_cell = attribute.null_cell, attribute.other_cell
-        self._value_array = _build_typed_array([*values, *([None] if attribute.has_missing else [])])
+        self._value_array = build_value_array([*values, *([None] if attribute.has_missing else [])])
 
     def read(self, array: pa.Array) -> EncodedColumn:
         """Encode every entry by its text."""
@@ -534,7 +534,7 @@ def _read_formatted(text: str, form: str) -> int | None:
     return _read_micros(instant.isoformat())
 
 
-def _build_typed_array(values: list[Any]) -> pa.Array:
+def build_value_array(values: list[Any]) -> pa.Array:
     """Listed values as an array of the first type that fits all: boolean, integer, float, text."""
     proper = [value for value in values if value is not None]
     if all(isinstance(value, bool) for value in proper):

@@ -40,6 +40,7 @@ from dpsyn.accounting import (
     hash_answer,
 )
 from dpsyn.accounting.certificate import RunOutcome
+from dpsyn.encoding.column_types import ColumnTypes
 from dpsyn.errors import BudgetError, DPSynError, InternalError
 from dpsyn.private.journal import Journal, StoredAnswer, hash_question
 from dpsyn.private.mechanisms import Mechanisms
@@ -123,6 +124,7 @@ class Session:
         mechanisms: the source of the noise.
         limits: the largest request that is accepted.
         query: the query whose answer is the table; empty if there is none.
+        column_types: the declared types of the table's columns.
         noisy_values: noisy values that were requested so far.
         reduction: by how much measurements are reduced because answers that were charged are lost.
         left_out: the purposes of measurements that nothing was left for, because answers that were charged are lost.
@@ -136,6 +138,7 @@ class Session:
     mechanisms: Mechanisms
     limits: ReleaseLimits
     query: str = ""
+    column_types: ColumnTypes = field(default_factory=dict)
     noisy_values: int = 0
     reduction: Reduction = Reduction()  # noqa: RUF009 -- frozen
     left_out: tuple[str, ...] = ()

@@ -21,6 +21,8 @@ from dpsyn.accounting.budget import replay
 from dpsyn.accounting.certificate import describe_query, plain_recipe
 from dpsyn.accounting.privacy_unit import OF_QUERY
 from dpsyn.encoding import check_structure
+from dpsyn.encoding.column_types import record_types
+from dpsyn.encoding.dataframes import detect_output_format
 from dpsyn.engines import Engine, open_engine, open_table
 from dpsyn.engines.baskets import BasketEngine
 from dpsyn.errors import JournalError, LedgerError
@@ -96,6 +98,7 @@ def open_private(
     terms = _run_terms(schema, source, budget, ledger, noise, recipe, declared_public)
     run, answers = _open_run(terms, journal, resume=resume)
     session = _open_session(run, answers, noise, limits, source)
+    session.column_types = record_types(schema, source.schema, detect_output_format(data))
     counting = _prepare_engine(session, lambda: open_engine(source, schema, kind=engine, key=secrets.token_bytes(16)))
     return PrivateTable(session, counting, schema, initial_recoding(schema))
 

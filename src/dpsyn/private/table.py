@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpsyn.accounting import Exponential, Gaussian, Laplace, MeasurementRecord, PartitionSelection, marginal_cost
 from dpsyn.encoding import Codec, RecodedColumn, Recoding
+from dpsyn.encoding.column_types import ColumnTypes
 from dpsyn.engines import Engine
 from dpsyn.errors import InternalError, SchemaError
 from dpsyn.marginals import Clique, Marginal
@@ -83,6 +84,11 @@ class PrivateTable(PrivacyGate):
         if not self.privacy_unit.row_count_is_public or not fine.names:
             return None
         return without_leaking_errors(lambda: int(self._engine.count([(0,)], fine)[0].sum()))
+
+    @property
+    def column_types(self) -> ColumnTypes:
+        """The declared types of the table's columns; public, see ``encoding.column_types``."""
+        return self._session.column_types
 
     @property
     def released_marginals(self) -> tuple[ReleasedMarginals, ...]:

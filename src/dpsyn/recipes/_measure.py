@@ -143,7 +143,7 @@ def measure(
         tables=measurements.tables,
         progress=progress,
     )
-    return Synopsis(measurements.schema, releases, model, detect_output_format(data))
+    return Synopsis(measurements.schema, releases, model, detect_output_format(data), table.column_types)
 
 
 def estimate_resources(

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from dpsyn.encoding.column_types import PANDAS_FLAVOR, PandasFlavor
 from dpsyn.encoding.entry_parser import bytes_of_objects
 from dpsyn.errors import SourceError
 from dpsyn.sources.source import BATCH_ROWS, attempt, guard_batches
 
 _UNKNOWN = "a column has a type that Arrow cannot convert; convert it to text first"
-_ARROW_KINDS = "biufM"
-"""The kinds of numpy types that Arrow converts: truth values, whole and floating-point numbers, timestamps."""
+_ARROW_KINDS = "biufMm"
+"""The kinds of numpy types that Arrow converts: truth values, integers, floats, timestamps, durations."""
 
 
 class PandasSource:
@@ -22,7 +23,7 @@ class PandasSource:
 
     Columns of Python objects are read as text, entry by entry. Their Arrow type would depend on the values, so one row
     could change how another row is read, or make the reading fail. Other types that pandas may infer from values and
-    that are not those of an attribute, such as complex numbers, durations and periods, are read in the same way.
+    that are not those of an attribute, such as complex numbers and periods, are read in the same way.
     """
 
     rereadable = True
@@ -38,7 +39,10 @@ class PandasSource:
             attempt(lambda index=index: _arrow_array(frame.iloc[:0, index]).type, self.label, _UNKNOWN)  # type: ignore[misc]
             for index in range(len(self._names))
         ]
-        self.schema = pa.schema(list(zip(self._names, kinds, strict=True)))
+        self.schema = pa.schema(
+            pa.field(name, kind, metadata={PANDAS_FLAVOR: _flavor_of(declared)})
+            for name, kind, declared in zip(self._names, kinds, frame.dtypes, strict=True)
+        )
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows, without the index."""
@@ -57,11 +61,20 @@ def _arrow_array(series: Any) -> pa.Array:
     if str(kind) == "category":
         categories = series.cat.categories
         codes = pa.array(series.cat.codes.to_numpy(), mask=series.isna().to_numpy())
-        return pa.DictionaryArray.from_arrays(codes.cast(pa.int32()), _arrow_array(categories.to_series()))
+        values = _arrow_array(categories.to_series())
+        return pa.DictionaryArray.from_arrays(codes.cast(pa.int32()), values, ordered=bool(series.cat.ordered))
     if not _is_arrow_like(kind):
         return pa.array(bytes_of_objects(series), pa.large_binary())
     array = pa.array(series, from_pandas=True)
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _flavor_of(kind: Any) -> PandasFlavor:
+    """How pandas stores a column of this type."""
+    if hasattr(kind, "pyarrow_dtype"):
+        return "pyarrow"
+    masked = hasattr(kind, "numpy_dtype") or (hasattr(kind, "storage") and str(kind.na_value) == "<NA>")
+    return "nullable" if masked else ""
 
 
 def _is_arrow_like(kind: Any) -> bool:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from dpsyn.atomic_files import atomic_folder, table_format, write_text
 from dpsyn.encoding import write_table
+from dpsyn.encoding.column_types import restore_types
 from dpsyn.errors import OutputError, quote_argument
 from dpsyn.progress import Progress
 from dpsyn.sampling import parallel
@@ -177,9 +178,13 @@ def is_release_folder(target: str | Path) -> bool:
     return str(target).endswith(("/", os.sep)) or Path(target).is_dir()
 
 
-def sample_file(target: str | Path, sampler: RowSampler, progress: Progress, *, escape_formulas: bool = False) -> None:
-    """Sample rows into one file, or to standard output."""
+def sample_file(
+    target: str | Path, synopsis: Synopsis, sampler: RowSampler, progress: Progress, *, escape_formulas: bool = False
+) -> None:
+    """Sample rows into one file, or to standard output; with the declared types of columns if the format has types."""
     batches = _sample_grouped_batches(sampler, progress)
+    if str(target) != "-" and table_format(target) != "csv":
+        batches = (restore_types(batch, synopsis.schema, synopsis.column_types) for batch in batches)
     write_table(batches, target, synthetic=True, escape_formulas=escape_formulas)
 
 

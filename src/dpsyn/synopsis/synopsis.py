@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 
 from dpsyn.accounting import Certificate
 from dpsyn.encoding import Codec, Recoding
-from dpsyn.encoding.dataframes import AnyTable, OutputFormat, convert_table
+from dpsyn.encoding.column_types import ColumnTypes, restore_types
+from dpsyn.encoding.dataframes import AnyTable, OutputFormat, convert_rows
 from dpsyn.errors import SourceError, UserError, quote_argument
 from dpsyn.inference.fit import fit_model
 from dpsyn.inference.measurements import Model, Release, parse_synthesis
@@ -46,12 +47,14 @@ class Synopsis:
         releases: what was measured, by which recipe, and what it cost; several if a synopsis was extended.
         model: the model that rows are sampled from.
         output_format: the kind of table that ``generate`` returns; that of the table that was measured.
+        column_types: the declared types of the measured table's columns, which synthetic rows get.
     """
 
     schema: Schema
     releases: tuple[Release, ...]
     model: Model
     output_format: OutputFormat = "arrow"
+    column_types: ColumnTypes = field(default_factory=dict)
 
     def __repr__(self) -> str:
         names = ", ".join(self.model.recoding.names)
@@ -140,7 +143,7 @@ class Synopsis:
         output_format: OutputFormat | None = None,
         progress: Progress = ignore_progress,
     ) -> AnyTable:
-        """Synthetic rows as a table of the schema's types.
+        """Synthetic rows as a table like the one that was measured, with the declared types of its columns.
 
         Args:
             rows: the number of rows; by default the estimated number of rows of the private table.
@@ -150,12 +153,15 @@ class Synopsis:
                 rejection, so a rare condition is as fast as a common one.
             synthesis: how rows are synthesized from the model: ``Gibbs()``, ``GUM()`` or ``MCF()`` with their options,
                 or the name of one with its defaults. By default the method that the model was made for.
-            output_format: ``arrow``, ``pandas`` or ``polars``; by default the kind of table that was measured, which a
-                type checker cannot know.
+            output_format: ``arrow``, ``pandas``, ``polars`` or ``duckdb``; by default the kind of table that was
+                measured, which a type checker cannot know, and ``arrow`` for a synopsis that was read from a file.
             progress: called with the current phase and the fraction done.
         """
         table = self.generate_arrow(rows, seed=seed, where=where, synthesis=synthesis, progress=progress)
-        return convert_table(table, output_format or self.output_format)
+        return self._convert(table, output_format)
+
+    def _convert(self, table: pa.Table, output_format: OutputFormat | None) -> AnyTable:
+        return convert_rows(table, self.schema, self.column_types, output_format or self.output_format)
 
     def generate_arrow(
         self,
@@ -166,10 +172,14 @@ class Synopsis:
         synthesis: Synthesis | str | None = None,
         progress: Progress = ignore_progress,
     ) -> pa.Table:
-        """Synthetic rows as an Arrow table; the arguments are those of ``generate``."""
+        """Synthetic rows as an Arrow table of the schema's types; the arguments are those of ``generate``."""
         return _sample_table(
             self.sampler(rows, seed=seed, where=where, synthesis=synthesis, progress=progress), progress
         )
+
+    def restore_types(self, table: pa.Table) -> pa.Table:
+        """Rows of ``generate_arrow`` with the declared types of the measured table's columns, see ``docs/types.md``."""
+        return restore_types(table, self.schema, self.column_types)
 
     def sampler(
         self,
@@ -301,10 +311,7 @@ class Synopsis:
             int(child.generate_state(1, np.uint64)[0])
             for child in np.random.SeedSequence(sampler.seed).spawn(int(count))
         )
-        return (
-            convert_table(_sample_table(sampler.with_seed(each), progress), output_format or self.output_format)
-            for each in seeds
-        )
+        return (self._convert(_sample_table(sampler.with_seed(each), progress), output_format) for each in seeds)
 
     def write(
         self,
@@ -339,7 +346,7 @@ class Synopsis:
 
         sampler = self.sampler(rows, seed=seed, where=where, synthesis=synthesis, progress=progress)
         if not release_folder.is_release_folder(target):
-            release_folder.sample_file(target, sampler, progress, escape_formulas=escape_formulas)
+            release_folder.sample_file(target, self, sampler, progress, escape_formulas=escape_formulas)
         elif parallel.count_parts(sampler) > 1:
             release_folder.sample_partitioned_release(target, self, sampler, where or {}, workers, progress)
         else:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from dpsyn.encoding.column_types import ColumnType
 from dpsyn.errors import SynopsisError
 
 MANIFEST_KIND = "dpsyn synopsis"
@@ -121,7 +122,10 @@ class ModelEntry(_ManifestEntry, frozen=True):
 
 
 class Manifest(_ManifestEntry, frozen=True, kw_only=True):
-    """The content of a synopsis except its arrays, whose SHA-256 are listed as ``members``."""
+    """The content of a synopsis except its arrays, whose SHA-256 are listed as ``members``.
+
+    ``column_types`` are the declared types of columns; files have them only if there are any, as earlier ones had none.
+    """
 
     kind: str = MANIFEST_KIND
     format: int = MANIFEST_FORMAT
@@ -131,10 +135,14 @@ class Manifest(_ManifestEntry, frozen=True, kw_only=True):
     releases: tuple[ReleaseEntry, ...]
     model: ModelEntry
     members: dict[str, Digest]
+    column_types: dict[str, ColumnType] = {}
 
     def to_bytes(self) -> bytes:
         """Readable JSON; the same manifest gives the same bytes."""
-        return json.dumps(msgspec.to_builtins(self), ensure_ascii=False, allow_nan=False, indent=1).encode()
+        data = msgspec.to_builtins(self)
+        if not self.column_types:
+            del data["column_types"]
+        return json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1).encode()
 
 
 class _ManifestMark(msgspec.Struct):

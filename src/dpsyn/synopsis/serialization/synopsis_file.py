@@ -21,6 +21,7 @@ from dpsyn.accounting import Certificate
 from dpsyn.atomic_files import atomic_write
 from dpsyn.constraints import build_constraint_factors
 from dpsyn.encoding import DifferenceCoding, RecodedColumn, Recoding
+from dpsyn.encoding.column_types import ColumnTypes
 from dpsyn.encoding.recoding import MAX_JOINT_COMBINATIONS
 from dpsyn.errors import DPSynError, InternalError, SchemaError, SynopsisError
 from dpsyn.inference.gibbs import GibbsModel, restore_model
@@ -91,6 +92,7 @@ def pack_synopsis(synopsis: Synopsis) -> tuple[Manifest, Mapping[str, bytes]]:
         releases=tuple(_pack_release(r, f"release-{n}", index_of, arrays) for n, r in enumerate(synopsis.releases, 1)),
         model=_pack_model(synopsis.model, index_of, arrays),
         members=arrays.digests,
+        column_types=dict(synopsis.column_types),
     )
     return manifest, arrays.content
 
@@ -249,7 +251,8 @@ def unpack_synopsis(archive: Archive, *, recompute: bool) -> Synopsis:
         )
         for release in releases:
             release.require_recorded(schema)
-        synopsis = Synopsis(schema, releases, _unpack_model(manifest.model, schema, recodings, archive))
+        model = _unpack_model(manifest.model, schema, recodings, archive)
+        synopsis = Synopsis(schema, releases, model, column_types=_unpack_column_types(manifest, schema))
     except InternalError as error:  # the values check themselves; here the file is wrong, not DPSyn
         raise _damage_error(str(error)) from None
     archive.require_all_read()
@@ -265,6 +268,12 @@ def _unpack_schema(manifest: Manifest) -> Schema:
         return Schema.from_yaml(manifest.schema)
     except SchemaError as error:
         raise _damage_error(f"its schema, {error}") from None
+
+
+def _unpack_column_types(manifest: Manifest, schema: Schema) -> ColumnTypes:
+    if unknown := manifest.column_types.keys() - set(schema.names):
+        raise _damage_error(f"it has the type of a column that does not exist: {min(unknown)!r}")
+    return manifest.column_types
 
 
 def _unpack_recoding(entry: RecodingEntry, archive: Archive) -> Recoding:
