@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import functools
 import json
 import math
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import dpsyn
 from dpsyn.accounting import Laplace, exact_fraction
 from dpsyn.errors import InternalError, QueryError
 from dpsyn.query.answer import Answer
@@ -143,3 +146,34 @@ def test_intervals_hold_for_sums_of_laplace_noise(cells: int, confidence: float)
     reach = float((high - low)[0, 0]) / 2
     distance = np.abs(np.arange(len(distribution)) - len(distribution) // 2)
     assert distribution[distance > reach].sum() <= 1 - confidence
+
+
+# ── the types of values ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_numbers_truth_values_and_dates_come_back_in_their_type() -> None:
+    schema = dpsyn.Schema(
+        attributes=(
+            dpsyn.Boolean(name="truth", missing=True),
+            dpsyn.Ordinal(name="grade", values=(1, 2, 3)),
+            dpsyn.Integer(name="size", low=0, high=2, missing=True),
+            dpsyn.Integer(name="age", low=0, high=99, bins=10),
+            dpsyn.Datetime(name="day", start="2020-01-01", end="2020-01-03", bins=3),
+            dpsyn.Categorical(name="text", values=("a", "b"), missing=True),
+        )
+    )
+    rows = pa.table({name: pa.array([None], pa.string()) for name in schema.names})
+    synopsis = dpsyn.measure(rows, schema, epsilon=1, recipe="independent")
+    values = {name: synopsis.marginal(name).to_arrow().column(name) for name in schema.names}
+
+    assert values["truth"].to_pylist() == [False, True, None]
+    assert values["grade"].to_pylist() == [1, 2, 3]
+    assert values["size"].to_pylist() == [0, 1, 2, None]
+    assert values["age"].to_pylist()[:2] == ["0..9", "10..19"]
+    assert values["day"].to_pylist() == [dt.date(2020, 1, day) for day in (1, 2, 3)]
+    assert values["text"].to_pylist() == ["a", "b", "missing"]
+    assert str(synopsis.marginal("size").to_pandas().dtypes["size"]) == "float64"
+    assert synopsis.marginal("day").to_data()["counts"][0]["day"] == "2020-01-01"
+    selected = synopsis.marginal(["grade", "truth"], where={"grade": [1, 3]}).to_arrow()
+    assert selected.column("grade").to_pylist() == [1, 1, 1, 3, 3, 3]
+    assert selected.column("truth").to_pylist() == [False, True, None] * 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import product
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -34,7 +33,8 @@ class Answer:
 
     Attributes:
         attributes: the attributes, one for each axis.
-        labels: the values of each attribute.
+        labels: the values of each attribute, as texts.
+        values: the values of each attribute in its type, null for missing ones; None where they are ranges or texts.
         counts: the estimated numbers of rows; not negative. Counts of different answers agree up to a part of their
             noise.
         standard_errors: the standard error of each count due to the privacy noise. For a covered answer it is exactly
@@ -61,6 +61,7 @@ class Answer:
     interpolated_attributes: Clique = ()
     notes: tuple[str, ...] = ()
     laplace: bool = False
+    values: tuple[pa.Array | None, ...] = ()
 
     def __post_init__(self) -> None:
         shape = tuple(len(values) for values in self.labels)
@@ -104,14 +105,23 @@ class Answer:
     def to_arrow(self, confidence: float = 0.95) -> pa.Table:
         """A row for each count: the values of the attributes, the count, its standard error, and an interval.
 
-        The columns of numbers are ``count``, ``standard_error``, ``low`` and ``high``; ``count_`` and so on if an
-        attribute has the same name.
+        Numbers, truth values, dates and times have their own type, and missing ones are null; texts and ranges such as
+        ``30..39`` are texts, and ``missing`` is one of them. The columns of numbers are ``count``, ``standard_error``,
+        ``low`` and ``high``; ``count_`` and so on if an attribute has the same name.
         """
         low, high = self.interval(confidence)
         numbers = (self.counts, self.standard_errors, low, high)
-        values = list(zip(*product(*self.labels), strict=True)) if self.counts.size else [()] * len(self.attributes)
-        columns = [pa.array(column, pa.string()) for column in values] + [pa.array(array.ravel()) for array in numbers]
+        indices = np.indices(self.counts.shape).reshape(len(self.attributes), self.counts.size)
+        columns = [self._axis_column(axis).take(pa.array(each)) for axis, each in enumerate(indices)]
+        columns += [pa.array(array.ravel()) for array in numbers]
         return pa.table(columns, names=[*self.attributes, *(self._unused_name(name) for name in NUMBER_COLUMNS)])
+
+    def _axis_column(self, axis: int) -> pa.Array:
+        """The values of an axis in their type if they have one, otherwise as texts."""
+        typed = self.values[axis] if self.values else None
+        if typed is None or pa.types.is_string(typed.type):
+            return pa.array(self.labels[axis], pa.string())
+        return typed
 
     def _unused_name(self, name: str) -> str:
         """A name for a column of numbers that no attribute has."""
@@ -134,8 +144,14 @@ class Answer:
             "model_error": self.model_error,
             "split": list(self.interpolated_attributes),
             "notes": list(self.notes),
-            "counts": self.to_arrow(confidence).to_pylist(),
+            "counts": _without_instants(self.to_arrow(confidence)).to_pylist(),
         }
+
+
+def _without_instants(table: pa.Table) -> pa.Table:
+    """A table whose dates and times are texts, as JSON has them."""
+    fields = [field.with_type(pa.string()) if pa.types.is_temporal(field.type) else field for field in table.schema]
+    return table.cast(pa.schema(fields))
 
 
 def _quantile(confidence: float, *, laplace: bool) -> float:

@@ -278,6 +278,7 @@ def _make_answer(
         if interpolated_attributes is None
         else interpolated_attributes,
         notes=notes,
+        values=query.values,
     )
 
 

@@ -83,6 +83,7 @@ def answer_from_sampled_rows(query: Query, model: Model, codec: Codec) -> Answer
         source="model",
         model_error=None,
         notes=(f"{', '.join(names)}: measured as a difference from another attribute, so counted in sampled rows",),
+        values=query.values,
     )
 
 

@@ -12,9 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpsyn.encoding import Codec, RecodedColumn, Recoding, are_equivalent, uniform_weights
+from dpsyn.encoding.column_codecs import column_codec_for
 from dpsyn.errors import QueryError, quote_argument
 from dpsyn.marginals import Clique
 from dpsyn.query.linear_estimation import OutputWeights, QueryValues
@@ -34,11 +36,13 @@ class OutputAxis:
 
     Attributes:
         labels: a text for each output; none if everything that meets a condition is counted together.
+        values: the value of each output, in the type of the attribute; None if an output holds several values.
         output_of: the output of every cell of the attribute; −1 for cells that do not count.
     """
 
     labels: tuple[str, ...]
     output_of: NDArray[np.int64]
+    values: pa.Array | None = None
 
     @property
     def size(self) -> int:
@@ -57,7 +61,20 @@ def make_output_axis(
     groups, output_of = np.unique(group_of[chosen], return_inverse=True)
     output_of_cell = np.full(attribute.cells, -1)
     output_of_cell[chosen] = output_of
-    return OutputAxis(_axis_labels(attribute, group_of, chosen, groups), output_of_cell)
+    labels = _axis_labels(attribute, group_of, chosen, groups)
+    return OutputAxis(labels, output_of_cell, _axis_values(attribute, output_of_cell, len(groups)))
+
+
+def _axis_values(attribute: AnyAttribute, output_of: NDArray[np.int64], size: int) -> pa.Array | None:
+    """The value of each output, null for missing ones; None if an output holds several values."""
+    cells = np.flatnonzero(output_of >= 0)
+    if len(cells) > size:
+        return None
+    if isinstance(attribute, Ranged):
+        widths = np.diff(attribute.grid().edges)
+        if (widths[cells[cells < attribute.proper_cells]] > 1).any():
+            return None
+    return column_codec_for(attribute).write(cells, np.random.default_rng(0))  # a cell of one value, so none is sampled
 
 
 def _axis_labels(
@@ -189,6 +206,11 @@ class Query:
     def labels(self) -> tuple[tuple[str, ...], ...]:
         """The values of each listed attribute."""
         return tuple(self.axes[name].labels for name in self.names)
+
+    @property
+    def values(self) -> tuple[pa.Array | None, ...]:
+        """The values of each listed attribute in its type; None where they are ranges."""
+        return tuple(self.axes[name].values for name in self.names)
 
 
 def _require_answerable(schema: Schema, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING
 
 from dpsyn.report.numbers import format_count, format_number
@@ -39,14 +40,15 @@ def answer_headings(answer: Answer, confidence: float) -> tuple[str, ...]:
 
 def answer_rows(answer: Answer, confidence: float, max_rows: int | None = None) -> list[tuple[str, ...]]:
     """A row of text for each count, or for the first ``max_rows`` counts."""
-    *columns, count, error, low, high = (
-        column.to_pylist() for column in answer.to_arrow(confidence).slice(0, max_rows).itercolumns()
+    count, error, low, high = (
+        column.to_pylist()
+        for column in answer.to_arrow(confidence).slice(0, max_rows).columns[len(answer.attributes) :]
     )
     numbers = [
         (_format_row_count(c), _format_row_count(e), f"{_format_row_count(a)} … {_format_row_count(b)}")
         for c, e, a, b in zip(count, error, low, high, strict=True)
     ]
-    return [(*values, *texts) for *values, texts in zip(*columns, numbers, strict=True)]
+    return [(*labels, *texts) for labels, texts in zip(product(*answer.labels), numbers, strict=False)]
 
 
 def answer_lines(answer: Answer, confidence: float) -> list[str]:
