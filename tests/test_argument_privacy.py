@@ -69,6 +69,7 @@ def objects(folder: Path) -> dict[str, Any]:
     ranking = dpsyn.score_submissions(folder / "contest", {"mine": {1.0: rows}}, draws=1)
     known: list[Any] = [
         schema,
+        dpsyn.draft_schema(rows),
         forecast,
         forecast.budgets[0],
         forecast.budgets[0].moderate,

@@ -117,6 +117,7 @@ if TYPE_CHECKING:
     from dpsyn.schema import Ordinal as Ordinal
     from dpsyn.schema import Real as Real
     from dpsyn.schema import Schema as Schema
+    from dpsyn.schema import SchemaDraft as SchemaDraft
     from dpsyn.schema import Time as Time
     from dpsyn.schema import parse_conditions as parse_conditions
     from dpsyn.schema.approval import approve_schema as approve_schema
@@ -236,6 +237,7 @@ _EXPORTS = {
         "Ordinal",
         "Real",
         "Schema",
+        "SchemaDraft",
         "Time",
         "parse_conditions",
     ),
@@ -332,6 +334,7 @@ __all__ = [
     "RunOutcome",
     "Schema",
     "SchemaCheck",
+    "SchemaDraft",
     "SchemaError",
     "SourceError",
     "SquareRootDecay",
@@ -373,7 +376,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'dpsyn' has no attribute {name!r}")
+    hint = "; use measure(data, schema, epsilon=1).generate()" if name == "synthesize" else ""
+    raise AttributeError(f"module 'dpsyn' has no attribute {name!r}{hint}")
 
 
 def __dir__() -> list[str]:

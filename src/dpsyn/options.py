@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import inspect
 import math
 import re
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Integral, Real
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from dpsyn.errors import InternalError, UserError, quote_argument
 
 _T = TypeVar("_T")
+_P = ParamSpec("_P")
 
 _TYPE_NAMES: dict[Any, str] = {
     int: "whole number",
@@ -86,6 +88,30 @@ def check_options(target: Any, **minimums: float) -> None:
             raise UserError(
                 f"{field.name} of {type(target).__name__} is {quote_argument(value)}; give at least {minimum:g}"
             )
+
+
+def suggest_arguments(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Let a function refuse an argument that it does not have with the name that may have been meant.
+
+    Nothing else changes. Python from 3.13 on does so by itself.
+    """
+    known = [name for name in inspect.signature(function).parameters if name != "self"]
+
+    @functools.wraps(function)
+    def call(*arguments: _P.args, **options: _P.kwargs) -> _T:
+        refuse_unknown_arguments(function.__qualname__.removesuffix(".__init__"), known, options)
+        return function(*arguments, **options)
+
+    return call
+
+
+def refuse_unknown_arguments(title: str, known: Sequence[str], given: Iterable[str]) -> None:
+    """Raise a TypeError for an argument that is not known."""
+    for name in given:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(known)}"
+            raise TypeError(f"{title} has no argument {name!r}; {hint}")
 
 
 def list_options(target: Any) -> list[Option]:

@@ -61,7 +61,7 @@ def draft(data: str, query: str | None, rows: int, target: str, force: bool) -> 
     output.refuse_to_overwrite(target, force)
     with output.show_status(f"Reading {data}"), warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always", UserWarning)
-        text = dpsyn.draft_schema(data, query=query, rows=rows)
+        text = dpsyn.draft_schema(data, query=query, rows=rows).to_yaml()
     output.write_text(target, text, private=True)
     output.print_written(target, "It is private until you have reviewed it; see the notes at its top.")
     for note in notes:

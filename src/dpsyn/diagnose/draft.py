@@ -22,6 +22,7 @@ from dpsyn.schema import yaml_io
 from dpsyn.schema.files import SCHEMA_FORMAT, SCHEMA_KEY
 from dpsyn.schema.grid import MAX_GRID_CELLS
 from dpsyn.schema.ranges import MAX_LATTICE_STEPS, MAX_REAL_COORDINATE
+from dpsyn.schema.schema_draft import SchemaDraft
 from dpsyn.sources import Source, describe_irregular_lines, open_source
 
 MAX_DRAFT_ROWS = 1_000_000
@@ -60,12 +61,22 @@ If one person can have several rows, add  privacy_unit: {id: COLUMN, max_rows: 3
 """
 
 
-def draft_schema(data: Any, *, query: str | None = None, rows: int | None = MAX_DRAFT_ROWS) -> str:
-    """Draft a schema for a table, as YAML text with comments for the person who completes it.
+def draft_schema(data: Any, *, query: str | None = None, rows: int | None = MAX_DRAFT_ROWS) -> SchemaDraft:
+    """Draft a schema for a table, with comments for the person who completes it.
 
-    It reads the first million rows, or as many as ``rows``; None means all.
+    Privacy: reads the rows without privacy protection; the draft is private until it is approved.
 
-    Privacy: reads the rows without privacy protection; the text is private until it is approved.
+    >>> import pyarrow as pa
+    >>> draft = draft_schema(pa.table({"sex": ["f", "m"] * 50, "age": list(range(100))}))
+    >>> draft
+    SchemaDraft(2 attributes, 2 not approved: sex, age)
+    >>> draft.edit("age", low=0, high=120).approve("sex", "age", because="code book 2024").to_schema()["age"].high
+    120
+
+    Args:
+        data: the table, as for ``measure``.
+        query: as for ``measure``.
+        rows: how many rows are read, from the first; None means all.
     """
     source = open_source(data, query=query)
     profiles = _profile_columns(source, rows)
@@ -91,7 +102,7 @@ def draft_schema(data: Any, *, query: str | None = None, rows: int | None = MAX_
         "neighbors": "add-remove",
         "attributes": attributes,
     }
-    return yaml_io.write_yaml(document, comments)
+    return SchemaDraft(yaml_io.write_yaml(document, comments))
 
 
 def _column_notes(names: list[str], profiles: dict[str, ColumnProfile]) -> str:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -15,7 +15,7 @@ from dpsyn.accounting.certificate import describe_query
 from dpsyn.encoding.dataframes import detect_output_format
 from dpsyn.errors import LedgerError, SchemaError, UserError, quote_argument
 from dpsyn.inference import FIRST_RUN_NOTE, Release, fit_model, hash_contents, is_first_run
-from dpsyn.options import list_options
+from dpsyn.options import list_options, suggest_arguments
 from dpsyn.private import (
     NothingLeftError,
     PrivateTable,
@@ -31,7 +31,8 @@ from dpsyn.recipes.dpsyn import DPSyn
 from dpsyn.recipes.marginal_recipe import MarginalRecipe
 from dpsyn.recipes.registry import RECIPES, find_recipe
 from dpsyn.recipes.stored_answers import measurements_from_stored
-from dpsyn.schema import Open, Ranged, Schema
+from dpsyn.schema import Open, Ranged, Schema, SchemaDraft
+from dpsyn.schema.attributes import suggest_names
 from dpsyn.synopsis import Synopsis
 
 DEFAULT_RECIPE = DPSyn.name
@@ -39,10 +40,11 @@ DEFAULT_RECIPE = DPSyn.name
 Engine = Literal["auto", "memory", "stream", "spark"]
 
 
+@suggest_arguments
 def measure(
     data: Any,
-    schema: Schema | str | Path,
-    epsilon: float,
+    schema: Schema | SchemaDraft | str | Path | None = None,
+    epsilon: float | None = None,
     *,
     delta: float | None = None,
     allow_large_epsilon: bool = False,
@@ -71,8 +73,9 @@ def measure(
     Args:
         data: a path, a pattern of paths such as ``folder/*.parquet``, a pandas or polars frame, an Arrow table, a
             DuckDB relation, a Spark DataFrame.
-        schema: what is public about it, or the path of its file.
-        epsilon: the ε of the guarantee.
+        schema: what is public about it: a schema, a draft that is approved, or the path of a schema file. Without one
+            an error explains how to get it.
+        epsilon: the ε of the guarantee; ``forecast`` estimates what a release is worth at each.
         delta: its δ; by default min(1e-9, 1/expected_size²). 0 is pure ε, for recipes that measure marginals only.
         allow_large_epsilon: allow an ε above 20, which is no meaningful guarantee; the certificate then says so.
         recipe: the algorithm that decides what to measure, as an object with its options, such as
@@ -95,7 +98,13 @@ def measure(
             before anything is read.
     """
     recipe = declare_target(coerce_recipe(recipe), target)
+    check_engine(engine)
     schema = Schema.coerce(schema)
+    if epsilon is None:
+        raise UserError(
+            "a release needs ε, the privacy loss that it may cause: measure(data, schema, epsilon=1); "
+            "dpsyn.forecast(schema, rows=…) estimates what a release is worth at several ε"
+        )
     schema = schema if dataset is None else msgspec.structs.replace(schema, dataset=dataset)
     previous = Synopsis.load(extend) if isinstance(extend, str | Path) else extend
     book = Ledger(Path(ledger)) if isinstance(ledger, str | Path) else ledger
@@ -148,7 +157,7 @@ def measure(
 
 def estimate_resources(
     data: Any,
-    schema: Schema | str | Path,
+    schema: Schema | SchemaDraft | str | Path,
     *,
     recipe: Recipe | str = DEFAULT_RECIPE,
     query: str | None = None,
@@ -166,6 +175,7 @@ def estimate_resources(
         engine: as for ``measure``.
     """
     recipe = coerce_recipe(recipe)
+    check_engine(engine)
     schema = Schema.coerce(schema)
     return estimate_reading(
         data,
@@ -176,6 +186,14 @@ def estimate_resources(
         protect=protect,
         engine=engine,
     )
+
+
+def check_engine(engine: object) -> None:
+    """Refuse an engine that does not exist."""
+    if not isinstance(engine, str) or engine not in get_args(Engine):
+        known = get_args(Engine)
+        hint = suggest_names(engine, known) if isinstance(engine, str) else f"there are {', '.join(known)}"
+        raise UserError(f"there is no engine {quote_argument(engine)}; {hint}")
 
 
 def coerce_recipe(recipe: object) -> Recipe:
@@ -232,7 +250,7 @@ def _choose_delta(schema: Schema, delta: float | None) -> float:
     if delta is None:
         return default_delta(schema.expected_size)
     if message := delta_warning(delta, schema.expected_size):
-        warnings.warn(message, UserWarning, stacklevel=3)
+        warnings.warn(message, UserWarning, stacklevel=4)
     return delta
 
 
@@ -249,7 +267,7 @@ def _warn_of_empty_discoveries(declared: Schema, released: Schema, left_out: Seq
                 f"{reason}: every synthetic row has {attribute.other!r}. If its values are public, list them in the "
                 "schema",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
 

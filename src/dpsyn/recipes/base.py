@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Set
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal, Self
 
 from dpsyn.accounting import Budget
 from dpsyn.encoding import Recoding
 from dpsyn.errors import UserError
 from dpsyn.inference import MCF, Gibbs, MeasurementRound, PreviousReleases, Scores, Synthesis
 from dpsyn.marginals import Estimate
-from dpsyn.options import check_options, options_to_data
+from dpsyn.options import check_options, options_to_data, refuse_unknown_arguments
 from dpsyn.private import PrivateTable
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.schema import Schema, Total
@@ -77,6 +77,11 @@ class Recipe(ABC):
         synthesis: how rows are synthesized from the measured marginals. It costs no budget and can be chosen again
             whenever rows are generated.
     """
+
+    def __new__(cls, *_: object, **options: object) -> Self:
+        """Refuse an option that the recipe does not have; its values are checked when they are set."""
+        refuse_unknown_arguments(cls.__name__, [field.name for field in fields(cls) if field.init], options)
+        return super().__new__(cls)
 
     name: ClassVar[str]
     """What the recipe is called on the command line."""

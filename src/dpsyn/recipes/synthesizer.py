@@ -10,9 +10,11 @@ from typing import Any, Self
 
 from dpsyn.accounting import Ledger
 from dpsyn.errors import UserError, quote_argument
-from dpsyn.recipes._measure import DEFAULT_RECIPE, Engine, measure
+from dpsyn.options import suggest_arguments
+from dpsyn.recipes._measure import DEFAULT_RECIPE, Engine, check_engine, coerce_recipe, measure
 from dpsyn.recipes.base import Recipe
-from dpsyn.schema import Schema
+from dpsyn.schema import Schema, SchemaDraft
+from dpsyn.schema.attributes import suggest_names
 from dpsyn.synopsis import Synopsis
 
 
@@ -34,9 +36,10 @@ class Synthesizer:
         synopsis_: what was released, after ``fit``.
     """
 
+    @suggest_arguments
     def __init__(
         self,
-        schema: Schema | str | Path | None = None,
+        schema: Schema | SchemaDraft | str | Path | None = None,
         epsilon: float = 1.0,
         *,
         delta: float | None = None,
@@ -46,6 +49,10 @@ class Synthesizer:
         dataset: str | None = None,
         engine: Engine = "auto",
     ) -> None:
+        if schema is not None and not isinstance(schema, Schema | SchemaDraft | str | Path):
+            Schema.coerce(schema)  # refuses it now, not when the table is fitted
+        coerce_recipe(recipe)
+        check_engine(engine)
         self.schema = schema
         self.epsilon = epsilon
         self.delta = delta
@@ -60,11 +67,6 @@ class Synthesizer:
 
         Privacy: as ``dpsyn.measure``.
         """
-        if self.schema is None:
-            raise UserError(
-                "a Synthesizer needs a schema: what is public about the table cannot be inferred from private rows; "
-                "give Synthesizer(schema=…), a dpsyn.Schema or the path of its file; `dpsyn schema draft` makes a draft"
-            )
         if hasattr(self, "synopsis_"):
             warnings.warn(
                 f"fit is called a second time: this is another release, which spends ε = {self.epsilon:g} again; "
@@ -97,9 +99,8 @@ class Synthesizer:
         """Change parameters; a UserError names one that does not exist."""
         for name, value in params.items():
             if name not in _parameter_names():
-                raise UserError(
-                    f"Synthesizer has no parameter {quote_argument(name)}; it has {', '.join(_parameter_names())}"
-                )
+                hint = suggest_names(name, _parameter_names())
+                raise UserError(f"Synthesizer has no parameter {quote_argument(name)}; {hint}")
             setattr(self, name, value)
         return self
 

@@ -31,6 +31,7 @@ from dpsyn.schema.relations import (
     UnitDeclaration,
 )
 from dpsyn.schema.schema import AnyAttribute, Schema
+from dpsyn.schema.schema_draft import SchemaDraft
 
 __all__ = [
     "MAX_JOINT_VALUES",
@@ -57,6 +58,7 @@ __all__ = [
     "Real",
     "Rule",
     "Schema",
+    "SchemaDraft",
     "Sum",
     "Time",
     "Total",

@@ -161,11 +161,11 @@ def _fields(node: yaml.MappingNode) -> dict[str, FieldNodes]:
     return {key.value: (key, value) for key, value in node.value}
 
 
-def _end(node: yaml.Node) -> int:
+def end_of_node(node: yaml.Node) -> int:
     """The end of a value. The end mark of a block list or mapping is the start of the next entry, so it is not used."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style:
         last = node.value[-1]
-        return _end(last[1] if isinstance(node, yaml.MappingNode) else last)
+        return end_of_node(last[1] if isinstance(node, yaml.MappingNode) else last)
     return node.end_mark.index
 
 
@@ -185,7 +185,7 @@ def _edits(text: str, node: yaml.MappingNode, reason: str) -> Iterator[Edit]:
 
 def _replace_value(text: str, value: yaml.Node, new: str) -> Edit:
     """Replace a value; an empty value is written after its colon."""
-    start, end = value.start_mark.index, _end(value)
+    start, end = value.start_mark.index, end_of_node(value)
     if start == end:
         colon = _end_of_text(text, start)
         return colon, colon, f" {_quote_like(new, value)}"
@@ -202,14 +202,14 @@ def _end_of_text(text: str, end: int) -> int:
 
 def _insert_in_braces(text: str, previous: FieldNodes, reason: str) -> Edit:
     """Add a field inside braces, after another field."""
-    end = _end(previous[1])
+    end = end_of_node(previous[1])
     return end, end, f", {_quote_like('because', previous[0])}: {_quote_like(reason, previous[0])}"
 
 
 def _insert_below(text: str, previous: FieldNodes, reason: str) -> Edit:
     """Add a field on its own line, below another field and its comment."""
     key, value = previous
-    end = _end(value)
+    end = end_of_node(value)
     line = " " * key.start_mark.column + f"{_quote_like('because', key)}: {_quote_like(reason, key)}"
     if _BREAK.fullmatch(text[end - 1 : end]):  # a block of text ends with its line breaks
         return end, end, line + _line_break(text)

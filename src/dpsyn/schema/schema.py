@@ -39,6 +39,16 @@ from dpsyn.schema.relations import (
 )
 from dpsyn.schema.timestamps import TimestampParts, has_parts, split_timestamp
 
+THREE_STEPS = """It states what is public about the table, which nothing can learn from private rows. Three steps:
+
+  draft = dpsyn.draft_schema(data)                                  1. a private look at the rows
+  print(draft.to_yaml())                                            2. compare it with a code book, correct, approve
+  draft = draft.edit("age", low=0, high=120).approve("age", because="code book 2024")
+  synopsis = dpsyn.measure(data, draft, epsilon=1)                  3. the release
+
+If you have a schema file, give its path: dpsyn.measure(data, "schema.yaml", epsilon=1)"""
+"""How to get a schema, for those who start without one."""
+
 AnyAttribute = Categorical | Ordinal | Boolean | Integer | Real | Datetime | Time | Open | Identifier
 
 
@@ -86,6 +96,11 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         if not self.measured_attributes:
             raise SchemaError("no attribute is left to measure; all are identifiers or derived", ("attributes",))
 
+    def __repr__(self) -> str:
+        dataset = f"{self.dataset}: " if self.dataset else ""
+        number = len(self.attributes)
+        return f"Schema({dataset}{number} attribute{'s' * (number != 1)}: {format_names(self.names)})"
+
     # ── files ──────────────────────────────────────────────────────────────────────────────────────────
 
     @classmethod
@@ -97,14 +112,28 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @classmethod
     def coerce(cls, value: object) -> Schema:
-        """A schema from a schema, or from the path of a schema file; anything else is a SchemaError."""
+        """A schema from a schema, a draft, or the path of a schema file; anything else is a SchemaError.
+
+        Privacy: the text of a draft may be given for a path by mistake, so a text of several lines is not quoted.
+        """
+        from dpsyn.schema.schema_draft import SchemaDraft
+
         if isinstance(value, cls):
             return value
+        if isinstance(value, SchemaDraft):
+            return value.to_schema()
+        if isinstance(value, str) and "\n" in value:
+            raise SchemaError(
+                "the schema is a text of several lines, not the path of a file; for the text of a schema use "
+                "dpsyn.Schema.from_yaml(text)"
+            )
         if isinstance(value, str | Path):
             return cls.load(value)
+        if value is None:
+            raise SchemaError(f"a schema is needed. {THREE_STEPS}")
         raise SchemaError(
             f"a schema was expected, but a {type(value).__name__} was given; "
-            "give a Schema, or the path of a schema file such as 'schema.yaml'"
+            "give a Schema, a draft of one, or the path of a schema file such as 'schema.yaml'"
         )
 
     @classmethod
@@ -268,7 +297,8 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 f"{shown}: taken from the data (provenance: data), so publishing it would leak: a bound or a rare "
                 "value can belong to one person, and noise on counts does not hide it. Compare it with a public "
                 "source such as a code book, correct it, and approve it: "
-                f'dpsyn schema approve {shlex.quote(file)} ATTRIBUTE... --because "code book 2024". '
+                f'dpsyn schema approve {shlex.quote(file)} ATTRIBUTE... --because "code book 2024" '
+                '(in Python: draft.approve("ATTRIBUTE", because="code book 2024")). '
                 "A column without a public list of values can be kind: open; a release discovers its values privately."
             )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -392,15 +392,23 @@ class Synopsis:
 
     def marginal(
         self,
-        *names: str,
+        *names: str | Sequence[str],
         where: AttributeConditions | None = None,
         cells: bool = False,
         method: ReconstructionMethod = "maximum entropy",
     ) -> Answer:
         """The number of rows with each combination of values of some attributes, with standard errors.
 
+        >>> from dpsyn.demo import people, people_schema
+        >>> from dpsyn.recipes import measure
+        >>> synopsis = measure(people(rows=500), people_schema(), epsilon=1.0, recipe="independent")
+        >>> synopsis.marginal("sex", "employed").counts.shape
+        (3, 2)
+        >>> synopsis.marginal(["sex"], where={"age": (30, 39)}).to_arrow().column_names
+        ['sex', 'count', 'standard_error', 'low', 'high']
+
         Args:
-            names: the attributes, one axis each.
+            names: the attributes, one axis each; as several arguments, or as one list.
             where: conditions by attribute: a value, a text such as ``30..39`` or ``missing``, a pair ``(30, 39)``, or
                 a list of values. Only rows that meet all of them are counted.
             cells: list numbers and dates by their finest cells, not by their bins.
@@ -408,7 +416,8 @@ class Synopsis:
         """
         from dpsyn.query import answer_query
 
-        return answer_query(self, names, where or {}, cells=cells, method=method)
+        listed = names[0] if len(names) == 1 and isinstance(names[0], list | tuple) else names
+        return answer_query(self, listed, where or {}, cells=cells, method=method)  # type: ignore[arg-type]
 
     def count(self, **where: object) -> Answer:
         """The number of rows that meet all conditions, given as in ``marginal``, with its standard error."""
