@@ -20,7 +20,7 @@ import dpsyn
 
 SOURCE = Path(dpsyn.__file__).parent
 
-BASE = {"errors", "atomic_files", "progress", "options", "kernels"}
+BASE = {"errors", "atomic_files", "progress", "options", "kernels", "notebook"}
 """Modules that every package may import."""
 
 API = "the public API"
@@ -31,6 +31,7 @@ MAP: dict[str, set[str]] = {
     "atomic_files": {"errors"},
     "progress": set(),
     "options": {"errors"},
+    "notebook": {"errors", "progress"},
     "kernels": set(),
     "schema": set(),
     "accounting": set(),
@@ -122,7 +123,9 @@ HOMES: dict[str, tuple[str, ...]] = {
     "pyspark": ("engines/spark.py",),
     "opendp": ("private/mechanisms.py",),
     "dp_accounting": ("accounting/*",),
-    **dict.fromkeys(["plotly", "altair", "matplotlib", "seaborn", "bokeh", "kaleido"], ("report/*",)),
+    **dict.fromkeys(["plotly", "altair", "seaborn", "bokeh", "kaleido"], ("report/*",)),
+    "matplotlib": ("report/*", "notebook.py"),
+    "IPython": ("notebook.py",),
     "vl_convert": ("report/charts.py",),
     "sklearn": ("evaluation/*", "recipes/synthesizer.py"),
     "click": ("cli/*",),

@@ -58,8 +58,8 @@ def pandas_columns() -> Iterator[tuple[str, pd.Series[Any], dpsyn.schema.Attribu
         given: Any = pd.ArrowDtype(pa.decimal128(6, 2)) if "decimal" in kind else kind
         yield "", pd.Series([Decimal("1.50"), Decimal("2.25")], dtype=given), PRICE
     for kind in ("bool", "boolean"):
-        yield "", pd.Series([True, False], dtype=kind), TRUTH  # type: ignore[call-overload]
-        yield "can be missing", pd.Series([True, False], dtype=kind), TRUTH_OR_MISSING  # type: ignore[call-overload]
+        yield "", pd.Series([True, False], dtype=kind), TRUTH
+        yield "can be missing", pd.Series([True, False], dtype=kind), TRUTH_OR_MISSING
     yield "", pd.Series(TEXTS, dtype=object), SIZE
     yield "", pd.Series(TEXTS, dtype="str"), SIZE
     yield "", pd.Series(TEXTS, dtype="string"), SIZE
@@ -247,7 +247,7 @@ def test_the_types_do_not_depend_on_the_sampled_values() -> None:
     assert [rows.column("x").null_count > 0 for rows in (with_missing, without)] == [True, False]
 
     for library in ("pandas", "polars", "arrow", "duckdb"):
-        names = {type_name(convert_rows(rows, schema, {}, library)) for rows in (with_missing, without)}  # type: ignore[arg-type]
+        names = {type_name(convert_rows(rows, schema, {}, library)) for rows in (with_missing, without)}
         assert len(names) == 1
 
 
@@ -328,11 +328,9 @@ def test_only_the_types_of_columns_have_names(name: Any) -> None:
 @pytest.fixture(scope="module")
 def synopsis() -> dpsyn.Synopsis:
     """Measured from a pandas frame with four declared types."""
+    described: dict[str, Any] = {"age": WHOLE_OR_MISSING, "size": SIZE, "seen": MINUTE, "price": PRICE}
     schema = Schema(
-        attributes=tuple(
-            msgspec.structs.replace(attribute, name=name)
-            for name, attribute in {"age": WHOLE_OR_MISSING, "size": SIZE, "seen": MINUTE, "price": PRICE}.items()
-        )
+        attributes=tuple(msgspec.structs.replace(attribute, name=name) for name, attribute in described.items())
     )
     frame = pd.DataFrame(
         {

@@ -178,7 +178,7 @@ def test_without_epsilon_an_error_asks_for_it() -> None:
         (lambda data: dpsyn.Synthesizer(people_schema(), recpie="dpsyn"), "did you mean recipe"),  # type: ignore[call-arg]
         (lambda data: dpsyn.Synthesizer(people_schema(), engine="spork"), "did you mean spark"),  # type: ignore[arg-type]
         (lambda data: dpsyn.Synthesizer(people_schema(), recipe="nothing"), "there is no recipe"),
-        (lambda data: dpsyn.Synthesizer(data), "a DataFrame was given"),  # type: ignore[arg-type]
+        (lambda data: dpsyn.Synthesizer(data), "a DataFrame was given"),
         (lambda data: dpsyn.Synthesizer().set_params(epsilno=1), "did you mean epsilon"),
         (lambda data: dpsyn.PrivSyn(rare_row=3), "did you mean rare_rows"),  # type: ignore[call-arg]
         (lambda data: dpsyn.GUM(alhpa=3), "unexpected keyword argument|did you mean alpha"),  # type: ignore[call-arg]

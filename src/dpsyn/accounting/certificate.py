@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from dpsyn import notebook
 from dpsyn.accounting.budget import Account, Budget, MeasurementRecord, replay
 from dpsyn.accounting.composition import EpsilonBounds
 from dpsyn.accounting.costs import Exponential, Gaussian, Laplace, MechanismCost, PartitionSelection
@@ -145,6 +146,30 @@ class Certificate:
     def __repr__(self) -> str:
         budget, number = self.account.budget, len(self.account.measurements)
         return f"Certificate(ε = {float(budget.epsilon):g}, δ = {float(budget.delta):g}, {number} measurements)"
+
+    def _repr_html_(self) -> str:
+        rows = [(purpose, count, share) for purpose, (count, share) in self._spending().items()]
+        notice = "" if self.uses_real_noise else "NOT PRIVATE: the noise came from a test."
+        headings = ("measurement", "times", "share of what was spent")
+        notes = [line for line in self.summary().splitlines() if line.strip()]
+        return notebook.html_table(repr(self), headings, rows, notice=notice, notes=notes)
+
+    def plot(self, axes: notebook.Axes | None = None) -> notebook.Axes:
+        """Draw what the budget was spent on, as shares of ρ. Needs matplotlib."""
+        spending = self._spending()
+        title = f"Spent of ε = {float(self.account.budget.epsilon):g}"
+        return notebook.plot_bars(
+            axes, list(spending), [share for _, share in spending.values()], title=title, unit="share of ρ"
+        )
+
+    def _spending(self) -> dict[str, tuple[int, float]]:
+        """How often each kind of measurement was made, and its share of ρ; the largest first."""
+        rhos: dict[str, list[float]] = {}
+        for measurement in self.account.measurements:
+            rhos.setdefault(measurement.purpose, []).append(float(measurement.cost.rho))
+        total = sum(map(sum, rhos.values())) or 1.0
+        spending = {purpose: (len(each), sum(each) / total) for purpose, each in rhos.items()}
+        return dict(sorted(spending.items(), key=lambda item: -item[1][1]))
 
     @property
     def lost_answers(self) -> int:

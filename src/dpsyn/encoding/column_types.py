@@ -246,7 +246,7 @@ def _holds_numbers(kind: pa.DataType, low: float, high: float, decimals: int) ->
     if pa.types.is_floating(kind):
         return largest <= _EXACT_FLOATS[str(kind)] or (decimals > 0 and largest < np.finfo(kind.to_pandas_dtype()).max)
     if pa.types.is_decimal(kind):
-        return decimals <= kind.scale and largest < 10 ** (kind.precision - kind.scale)
+        return decimals <= kind.scale and bool(largest < 10 ** (kind.precision - kind.scale))
     if pa.types.is_duration(kind):  # numbers of seconds
         return decimals <= _TICKS[kind.unit] and largest * 10 ** _TICKS[kind.unit] < 2**63
     return False
@@ -259,7 +259,8 @@ def _holds_instants(kind: pa.DataType, attribute: Datetime) -> bool:
         return False
     needed = {"ms": 3, "us": 6}.get(attribute.unit, 0)
     first, last = attribute.values_at(np.array([0, attribute.steps - 1])).astype("datetime64[s]").astype(np.int64)
-    return _TICKS[kind.unit] >= needed and max(abs(int(first)), abs(int(last)) + 1) * 10 ** _TICKS[kind.unit] < 2**63
+    seconds = max(abs(int(first)), abs(int(last)) + 1)
+    return _TICKS[kind.unit] >= needed and bool(seconds * 10 ** _TICKS[kind.unit] < 2**63)
 
 
 def _cast(column: Any, kind: pa.DataType, decimals: int = 0) -> Any:

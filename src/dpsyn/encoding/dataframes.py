@@ -120,10 +120,11 @@ def _to_pandas(table: pa.Table, schema: Schema, types: ColumnTypes) -> pd.DataFr
         _to_series(table.column(name), schema[name], types.get(name, ColumnType()).pandas).rename(name)
         for name in table.column_names
     ]
-    return pandas.concat(columns, axis=1)
+    frame: pd.DataFrame = pandas.concat(columns, axis=1)
+    return frame
 
 
-def _to_series(column: pa.ChunkedArray, attribute: Attribute, flavor: PandasFlavor) -> pd.Series[Any]:
+def _to_series(column: pa.ChunkedArray, attribute: Attribute, flavor: PandasFlavor) -> Any:
     """A column of pandas; of a type that can hold missing values if the schema says that values can be missing."""
     import pandas
 
@@ -153,7 +154,7 @@ def _masked_type(kind: pa.DataType) -> Any:
 
     if pa.types.is_integer(kind) or (pa.types.is_floating(kind) and not pa.types.is_float16(kind)):
         family = {"i": "Int", "u": "UInt", "f": "Float"}[np.dtype(kind.to_pandas_dtype()).kind]
-        return pandas.array([], dtype=f"{family}{kind.bit_width}").dtype
+        return pandas.api.types.pandas_dtype(f"{family}{kind.bit_width}")
     if pa.types.is_boolean(kind):
         return pandas.BooleanDtype()
     return pandas.StringDtype() if pa.types.is_string(kind) or pa.types.is_large_string(kind) else None
@@ -171,7 +172,7 @@ def _to_polars(table: pa.Table, types: ColumnTypes) -> pl.DataFrame:
     import polars
 
     enums = {name: polars.Enum(categories[name].to_pylist()) for name in dictionaries if types[name].enum}
-    return frame.cast(enums) if enums else frame  # type: ignore[arg-type]
+    return frame.cast(enums) if enums else frame
 
 
 def _to_duckdb(table: pa.Table) -> duckdb.DuckDBPyRelation:

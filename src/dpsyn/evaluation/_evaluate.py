@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dpsyn import notebook
 from dpsyn.errors import UserError, quote_argument
 from dpsyn.evaluation.classifier import require_scikit_learn, score_classifier
 from dpsyn.evaluation.enumerations import load_max_codes, read_enumerations
@@ -20,10 +21,13 @@ from dpsyn.evaluation.reader import open_tables, read_sources
 from dpsyn.evaluation.results import Distances, Evaluation, IdenticalRows
 from dpsyn.evaluation.tables import EvaluationTables, find_shared_rows, make_generator
 from dpsyn.marginals import Metric
+from dpsyn.options import suggest_arguments
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.schema import Schema
 
 
+@suggest_arguments
+@notebook.show_progress
 def evaluate(
     real: Any,
     synthetic: Any,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dpsyn import notebook
 from dpsyn.marginals import Comparison, Metric
 
 EVALUATION_FORMAT = 1
@@ -215,3 +216,32 @@ class Evaluation(Comparison):
 
     def __repr__(self) -> str:
         return f"<Evaluation of {self.synthetic} against {self.real}: private; see its attributes>"
+
+    def _repr_html_(self) -> str:
+        metrics = {
+            "one-way distance": self.distances.one_way,
+            "two-way distance": self.distances.two_way,
+            "three-way distance": self.distances.three_way,
+            "difference of Cramér's V": self.correlations.cramers_v,
+            "difference of rank correlations": self.correlations.spearman,
+            "NIST score, mean": self.contest.mean,
+        }
+        rows = [(name, m.synthetic, m.floor, m.independent) for name, m in metrics.items() if m is not None]
+        title = f"{self.synthetic} beside {self.real}"
+        headings = ("", "synthetic", "fresh sample", "shuffled columns")
+        return notebook.html_table(title, headings, rows, notice=self.notice)
+
+    def plot(self, axes: notebook.Axes | None = None) -> notebook.Axes:
+        """Draw the distance of each attribute, beside that of a fresh sample of the real rows. Needs matplotlib.
+
+        Privacy: the plot is private, as the evaluation is.
+        """
+        compared = sorted(self.attributes, key=lambda each: -each.distance.synthetic)
+        return notebook.plot_bars(
+            axes,
+            [each.name for each in compared],
+            [each.distance.synthetic for each in compared],
+            title="PRIVATE: share of rows that would have to change",
+            unit="distance of the one-way marginal",
+            marks=[("fresh sample", [each.distance.floor for each in compared])],
+        )

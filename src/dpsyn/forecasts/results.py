@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from dpsyn import notebook
+
 FORECAST_NOTICE = (
     "A forecast from public facts alone: the schema, the number of rows, and simulated tables of weak, moderate and "
     "strong dependence. No data was read, and no budget was spent."
@@ -195,6 +197,30 @@ class Forecast:
             for budget, each in zip(self.budgets, data.pop("budgets"), strict=True)
         ]
         return {**data, "verdict": self.verdict, "pairs_from": self.pairs_from, "budgets": budgets}
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (f"{each.epsilon:g}", errors.one_way, errors.two_way, *each.two_way_range, errors.shuffled, errors.sampling)
+            for each in self.budgets
+            for errors in [each.moderate]
+        ]
+        headings = ("ε", "one-way", "two-way", "from", "to", "shuffled", "sampling")
+        title = f"Forecast of recipe {self.recipe} for {self.rows:,} rows × {self.attribute_count} columns"
+        notes = [line for line in (self.verdict, self.scaling, self.notice) if line]
+        return notebook.html_table(title, headings, rows, notes=notes)
+
+    def plot(self, axes: notebook.Axes | None = None) -> notebook.Axes:
+        """Draw the expected errors against ε, between shuffled columns and the sampling error. Needs matplotlib."""
+        errors = [each.moderate for each in self.budgets]
+        lines = {
+            "two-way": [each.two_way for each in errors],
+            "one-way": [each.one_way for each in errors],
+            "shuffled columns": [each.shuffled for each in errors],
+            "sampling": [each.sampling for each in errors],
+        }
+        epsilons = [each.epsilon for each in self.budgets]
+        title = f"Expected errors, {self.rows:,} rows × {self.attribute_count} columns"
+        return notebook.plot_lines(axes, epsilons, lines, title=title, unit="share of rows in the wrong cell")
 
     def __str__(self) -> str:
         heading = f"Forecast of recipe {self.recipe} for {self.rows:,} rows × {self.attribute_count} columns"

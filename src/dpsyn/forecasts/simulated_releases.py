@@ -13,11 +13,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from dpsyn import notebook
 from dpsyn.accounting import PartitionSelection, default_delta, epsilon_for, rho_for
 from dpsyn.errors import UserError, quote_argument
 from dpsyn.forecasts.results import AttributeForecast, ExpectedErrors, Forecast, ForecastAtEpsilon
 from dpsyn.forecasts.simulated_table import DEPENDENCES, SimulatedTable, reduce_schema, require_rows, scale_distance
 from dpsyn.inference import iterate_marginals
+from dpsyn.options import suggest_arguments
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.recipes import DEFAULT_RECIPE, Planned, Recipe, measure
 from dpsyn.recipes._measure import choose_noise, coerce_recipe, declare_target
@@ -42,6 +44,8 @@ SIMULATED_DATASET = "simulated table, no data"
 """What the certificate of a simulated release calls its dataset."""
 
 
+@suggest_arguments
+@notebook.show_progress
 def forecast(
     schema: Schema | str | Path,
     epsilon: float | Sequence[float] = DEFAULT_EPSILONS,

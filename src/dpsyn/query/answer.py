@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from dpsyn import notebook
 from dpsyn.encoding.dataframes import convert_table
 from dpsyn.errors import InternalError, QueryError
 from dpsyn.marginals import Clique
@@ -84,6 +85,30 @@ class Answer:
             return f"Answer({float(self.counts):,.1f} ± {float(self.standard_errors):,.1f} rows, {self.source})"
         sizes = " × ".join(str(len(values)) for values in self.labels)
         return f"Answer({', '.join(self.attributes)}: {sizes} counts, {self.source})"
+
+    def _repr_html_(self) -> str:
+        table = self.to_arrow()
+        rows = [tuple(row.values()) for row in table.slice(0, notebook.MAX_TABLE_ROWS + 1).to_pylist()]
+        rows += [()] * (table.num_rows - len(rows))
+        return notebook.html_table(repr(self), table.column_names, rows, notes=self.notes)
+
+    def plot(self, axes: notebook.Axes | None = None) -> notebook.Axes:
+        """Draw the counts, with 95 % intervals, as bars; of two attributes as a colored matrix. Needs matplotlib.
+
+        Args:
+            axes: where to draw; by default in a new figure.
+        """
+        names = ", ".join(self.attributes)
+        if len(self.attributes) == 2:
+            return notebook.plot_matrix(
+                axes, (self.labels[0], self.labels[1]), self.counts, names=self.attributes, title=f"Rows by {names}"
+            )
+        if len(self.attributes) != 1:
+            raise notebook.refuse_to_plot(f"an answer about {len(self.attributes)} attributes")
+        title = f"Rows by {names}, with 95 % intervals"
+        return notebook.plot_bars(
+            axes, self.labels[0], self.counts, title=title, unit="rows", intervals=self.interval()
+        )
 
     def interval(self, confidence: float = 0.95) -> tuple[QueryValues, QueryValues]:
         """The lower and upper ends of a confidence interval for each count; they may be negative.

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
+from dpsyn import notebook
 from dpsyn.accounting import Ledger, check_large_epsilon, default_delta, delta_warning
 from dpsyn.accounting.certificate import describe_query
 from dpsyn.encoding.dataframes import detect_output_format
@@ -41,6 +42,7 @@ Engine = Literal["auto", "memory", "stream", "spark"]
 
 
 @suggest_arguments
+@notebook.show_progress
 def measure(
     data: Any,
     schema: Schema | SchemaDraft | str | Path | None = None,
@@ -250,7 +252,7 @@ def _choose_delta(schema: Schema, delta: float | None) -> float:
     if delta is None:
         return default_delta(schema.expected_size)
     if message := delta_warning(delta, schema.expected_size):
-        warnings.warn(message, UserWarning, stacklevel=4)
+        warnings.warn(message, UserWarning, stacklevel=5)
     return delta
 
 
@@ -267,7 +269,7 @@ def _warn_of_empty_discoveries(declared: Schema, released: Schema, left_out: Seq
                 f"{reason}: every synthetic row has {attribute.other!r}. If its values are public, list them in the "
                 "schema",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
 

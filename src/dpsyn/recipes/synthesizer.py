@@ -49,8 +49,9 @@ class Synthesizer:
         dataset: str | None = None,
         engine: Engine = "auto",
     ) -> None:
-        if schema is not None and not isinstance(schema, Schema | SchemaDraft | str | Path):
-            Schema.coerce(schema)  # refuses it now, not when the table is fitted
+        given: object = schema
+        if given is not None and not isinstance(given, Schema | SchemaDraft | str | Path):
+            Schema.coerce(given)  # refuses it now, not when the table is fitted
         coerce_recipe(recipe)
         check_engine(engine)
         self.schema = schema

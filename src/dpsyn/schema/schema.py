@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from dpsyn import notebook
 from dpsyn.atomic_files import write_text
 from dpsyn.errors import SchemaError, quote_argument
 from dpsyn.schema.attributes import (
@@ -100,6 +101,20 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         dataset = f"{self.dataset}: " if self.dataset else ""
         number = len(self.attributes)
         return f"Schema({dataset}{number} attribute{'s' * (number != 1)}: {format_names(self.names)})"
+
+    def _repr_html_(self) -> str:
+        rows = [(a.name, a.kind, a.cells if a.coded else "", a.provenance, a.because) for a in self.attributes]
+        headings = ("attribute", "kind", "distinguished values", "provenance", "because")
+        private = "PRIVATE until everything is approved." if self.unapproved_statements() else ""
+        return notebook.html_table(repr(self), headings, rows, notice=private)
+
+    def plot(self, axes: notebook.Axes | None = None) -> notebook.Axes:
+        """Draw how many values of each attribute are distinguished, on a logarithmic scale. Needs matplotlib."""
+        coded = [a for a in self.attributes if a.coded]
+        names, cells = [a.name for a in coded], [float(a.cells) for a in coded]
+        drawn = notebook.plot_bars(axes, names, cells, title="Distinguished values", unit="values")
+        drawn.set_xscale("log")
+        return drawn
 
     # ── files ──────────────────────────────────────────────────────────────────────────────────────────
 

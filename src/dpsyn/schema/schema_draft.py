@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from dpsyn import notebook
 from dpsyn.atomic_files import write_text
 from dpsyn.errors import SchemaError, quote_argument
 from dpsyn.schema import approval, files, yaml_io
@@ -75,6 +76,12 @@ class SchemaDraft:
         state = f"{waiting} not approved" if waiting else "all approved"
         number = len(self.names)
         return f"SchemaDraft({number} attribute{'s' * (number != 1)}, {state}: {format_names(self.names)})"
+
+    def _repr_html_(self) -> str:
+        rows = [(name, "not yet" if name in self.unapproved else "yes") for name in self.names]
+        notes = ("print(draft.to_yaml()) shows what was read off the rows.",)
+        notice = "PRIVATE until everything is approved." if self.unapproved else ""
+        return notebook.html_table(repr(self), ("attribute", "approved"), rows, notice=notice, notes=notes)
 
     def to_yaml(self) -> str:
         """The draft as YAML text, with comments for the person who completes it; private."""

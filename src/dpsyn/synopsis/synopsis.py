@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
+from dpsyn import notebook
 from dpsyn.accounting import Certificate
 from dpsyn.encoding import Codec, Recoding
 from dpsyn.encoding.column_types import ColumnTypes, restore_types
@@ -19,6 +20,7 @@ from dpsyn.errors import SourceError, UserError, quote_argument
 from dpsyn.inference.fit import fit_model
 from dpsyn.inference.measurements import Model, Release, parse_synthesis
 from dpsyn.inference.methods import Gibbs, Synthesis
+from dpsyn.options import suggest_arguments
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.sampling.sampler import RowSampler, select_synthesis
 from dpsyn.schema import AttributeConditions, Schema, format_conditions, select_cells
@@ -60,6 +62,24 @@ class Synopsis:
         names = ", ".join(self.model.recoding.names)
         releases = "1 release" if len(self.releases) == 1 else f"{len(self.releases)} releases"
         return f"Synopsis(about {self.rows:,} rows; {releases}; {names})"
+
+    def _repr_html_(self) -> str:
+        releases = [
+            (
+                number,
+                len([marginal for each in release.rounds for marginal in each.marginals]),
+                "not verified here: imported" if release.certificate is None else repr(release.certificate),
+            )
+            for number, release in enumerate(self.releases, 1)
+        ]
+        attributes = ", ".join(self.schema.names)
+        notes = (f"Columns: {attributes}", "Free of cost: .generate(), .marginal(...), .count(...), .plot(...)")
+        title = f"Synopsis of {self.schema.dataset or 'a table'} with about {self.rows:,} rows"
+        return notebook.html_table(title, ("release", "marginals", "guarantee"), releases, notes=notes)
+
+    def plot(self, *names: str | Sequence[str], axes: notebook.Axes | None = None) -> notebook.Axes:
+        """Draw the marginal of one or two attributes; the names are those of ``marginal``. Needs matplotlib."""
+        return self.marginal(*names).plot(axes)
 
     @property
     def certificates(self) -> tuple[Certificate | None, ...]:
@@ -133,6 +153,8 @@ class Synopsis:
         progress: Progress = ...,
     ) -> Any: ...
 
+    @suggest_arguments
+    @notebook.show_progress
     def generate(
         self,
         rows: int | None = None,
