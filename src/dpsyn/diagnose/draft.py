@@ -67,10 +67,11 @@ def draft_schema(data: Any, *, query: str | None = None, rows: int | None = MAX_
     Privacy: reads the rows without privacy protection; the draft is private until it is approved.
 
     >>> import pyarrow as pa
-    >>> draft = draft_schema(pa.table({"sex": ["f", "m"] * 50, "age": list(range(100))}))
+    >>> draft = draft_schema(pa.table({"sex": ["f", "m"] * 50, "age": [20, 30, 40, 71] * 25}))
     >>> draft
     SchemaDraft(2 attributes, 2 not approved: sex, age)
-    >>> draft.edit("age", low=0, high=120).approve("sex", "age", because="code book 2024").to_schema()["age"].high
+    >>> draft = draft.edit("age", kind="integer", low=0, high=120).approve("sex", "age", because="code book 2024")
+    >>> draft.to_schema()["age"].high
     120
 
     Args:
