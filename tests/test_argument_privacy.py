@@ -249,7 +249,7 @@ def test_no_message_shows_a_private_table(name: str, objects: dict[str, Any], va
                 if (f"{title}({changed}" in TEXTS and kind in ("series", "array")) or (changed, kind) == CONDITION:
                     continue
                 arguments = {
-                    each.name: valid[each.name] if instance is None else getattr(instance, each.name)
+                    each.name: getattr(instance, each.name) if hasattr(instance, each.name) else valid[each.name]
                     for each in parameters.values()
                     if each.default is each.empty and each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)
                 }

@@ -15,6 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 import click
+import pandas
 import pyarrow.parquet as parquet
 import pytest
 
@@ -27,6 +28,7 @@ from dpsyn.private import PrivateTable
 from dpsyn.schema import Schema
 from dpsyn.schema.files import ATTRIBUTE_KINDS, RULE_KINDS, SCHEMA_KEY
 from dpsyn.schema.ranges import NUMPY_UNITS
+from tests import test_types
 
 ROOT = Path(__file__).parents[1]
 SOURCE = Path(dpsyn.__file__).parent
@@ -364,6 +366,18 @@ def test_the_table_of_packages_lists_all_of_them() -> None:
     modules = {path.name for path in SOURCE.glob("*.py")} - {"__init__.py", "__main__.py"}
 
     assert sorted(listed) == sorted(packages | modules)
+
+
+# ── the types of columns ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_document_shows_how_every_type_comes_back() -> None:
+    shown = TEXTS["types.md"].partition(test_types.START)[2].partition(test_types.END)[0]
+    expected = test_types.make_document_table()
+    if int(pandas.__version__.split(".")[0]) < 3:  # its texts and timestamps had other types by default
+        shown, expected = ("### polars" + text.partition("### polars")[2] for text in (shown, expected))
+
+    assert shown == expected, "python -m tests.test_types writes the table"
 
 
 # ── the examples in docstrings, and the public names ─────────────────────────────────────────────────────────
