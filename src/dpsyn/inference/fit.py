@@ -24,7 +24,7 @@ from dpsyn.inference import gibbs
 from dpsyn.inference.cell_counts import Cells, estimate_cell_counts
 from dpsyn.inference.consistency import ConsistencyOptions, make_consistent
 from dpsyn.inference.empirical_bayes import posterior_mean_counts
-from dpsyn.inference.gibbs import GibbsModel
+from dpsyn.inference.gibbs import Columns, GibbsModel
 from dpsyn.inference.histogram_hierarchy import GroupCounts, Histogram, combine_counts
 from dpsyn.inference.measurements import DEFAULT_SYNTHESIS, Model, Release, iterate_marginals
 from dpsyn.inference.methods import GUM, Gibbs, Synthesis
@@ -46,6 +46,7 @@ def fit_model(
     total: float | None = None,
     synthesis: Synthesis = DEFAULT_SYNTHESIS,
     tables: Sequence[Estimate] = (),
+    start: Columns | None = None,
     progress: Progress = ignore_progress,
 ) -> Model:
     """Combine the marginals of all releases by inverse variance and make them consistent and non-negative.
@@ -59,6 +60,7 @@ def fit_model(
         total: the number of rows, where it is public.
         synthesis: how rows will be synthesized. A maximum entropy model is fitted for ``Gibbs`` only.
         tables: tables that a recipe estimated itself from the marginals; the model then follows these alone.
+        start: records of a similar model (attributes × records), from which the fit may start.
         progress: called with the current phase and the fraction done.
     """
     codec = Codec(schema)
@@ -96,7 +98,7 @@ def fit_model(
     )
     distribution = None
     if isinstance(synthesis, Gibbs):
-        distribution = _fit_tables(final, recoding, factors, synthesis, progress)
+        distribution = _fit_tables(final, recoding, factors, synthesis, progress, start)
     return Model(recoding, final, histograms, rows, distribution, synthesis)
 
 
@@ -230,12 +232,24 @@ def fit_distribution(
 
 
 def _fit_tables(
-    tables: Sequence[Estimate], recoding: Recoding, factors: Sequence[Factor], options: Gibbs, progress: Progress
+    tables: Sequence[Estimate],
+    recoding: Recoding,
+    factors: Sequence[Factor],
+    options: Gibbs,
+    progress: Progress,
+    start: Columns | None = None,
 ) -> GibbsModel | None:
     if not factors and all(len(table.clique) == 1 for table in tables):
         return None
     return gibbs.fit(
-        tables, recoding.names, recoding.sizes, seed=0, factors=factors, options=options, progress=progress
+        tables,
+        recoding.names,
+        recoding.sizes,
+        seed=0,
+        factors=factors,
+        start=start,
+        options=options,
+        progress=progress,
     )
 
 

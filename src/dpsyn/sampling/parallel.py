@@ -25,6 +25,9 @@ PART_ROWS = 1 << 20
 GROUP_ROWS = 1 << 17
 """The approximate number of rows of a Parquet row group."""
 
+MAX_ARROW_ROWS = 2**31 - 1
+"""The maximum number of rows of one table in memory."""
+
 WorkerKind = Literal["threads", "processes"]
 """What samples the parts: threads of this process, or processes, which share nothing."""
 
@@ -42,6 +45,15 @@ def sample_batches(
     with ThreadPoolExecutor(workers) as pool:
         yield from _run_ahead(pool, sampler.sample_chunk, range(sampler.chunk_count), 2 * workers, progress)
     progress("sampling rows", 1.0)
+
+
+def sample_table(sampler: RowSampler, progress: Progress) -> pa.Table:
+    """All rows of a sampler as one table."""
+    if sampler.rows > MAX_ARROW_ROWS:
+        raise UserError(f"{sampler.rows:,} rows do not fit into one table; write them to a file or a folder")
+    tables = list(sample_batches(sampler, progress))
+    progress("writing values", 0.0)
+    return pa.concat_tables(tables).combine_chunks()
 
 
 def count_parts(sampler: RowSampler) -> int:

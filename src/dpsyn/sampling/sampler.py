@@ -82,13 +82,25 @@ class RowSampler:
         seed: the seed they are sampled with.
         max_chunk_rows: the maximum number of rows of a chunk.
         chunk_count: the number of chunks.
+
+    ``codes`` are the model's codes of the rows, rows × attributes, where they are sampled already.
     """
 
-    def __init__(self, schema: Schema, model: Model, rows: int, allowed: AllowedCodes, *, seed: int) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        model: Model,
+        rows: int,
+        allowed: AllowedCodes,
+        *,
+        seed: int,
+        codes: NDArray[np.integer] | None = None,
+    ) -> None:
         if isinstance(model.synthesis, MCF):
             _refuse_mcf_conditions(schema, allowed)
         require_satisfiable(schema, allowed)
         self._schema, self._codec, self.rows, self.seed = schema, Codec(schema), rows, seed
+        self._known_codes = codes
         self._allowed, self._conditioned = allowed, _ConditionedModel.of(model, self._codec.names, allowed)
         self._code_seed, self._value_seed = _split_seed(seed)
         sampled = _sampled_distribution(self._conditioned.model, self._conditioned.where)
@@ -110,11 +122,14 @@ class RowSampler:
         """The number of rows of a chunk; chunks have about equal sizes."""
         return self.rows // self.chunk_count + (chunk < self.rows % self.chunk_count)
 
+    def _first_row(self, chunk: int) -> int:
+        return chunk * (self.rows // self.chunk_count) + min(chunk, self.rows % self.chunk_count)
+
     def sample_chunk(self, chunk: int, progress: Progress = ignore_progress) -> pa.Table:
         """The rows of a chunk as a table of the schema's types."""
         rng = np.random.default_rng([self._value_seed, chunk])
         codes, steps = self._repair_codes(self._conditioned, self._sample_codes(chunk, progress), self._allowed, rng)
-        first_row = chunk * (self.rows // self.chunk_count) + min(chunk, self.rows % self.chunk_count)
+        first_row = self._first_row(chunk)
         if not self._allowed:
             codes, steps = self._adjust_to_totals(codes, steps, first_row, rng)
         steps_by_name = {self._codec.names[index]: values for index, values in steps.items()}
@@ -127,6 +142,9 @@ class RowSampler:
         return self._codec.decode(np.zeros((0, len(self._codec.names)), np.uint8), np.random.default_rng(0))
 
     def _sample_codes(self, chunk: int, progress: Progress) -> NDArray[np.integer]:
+        if self._known_codes is not None:
+            first = self._first_row(chunk)
+            return self._known_codes[first : first + self.chunk_size(chunk)]
         model, where, seed = self._conditioned.model, self._conditioned.where, self._code_seed
         sampled = _sampled_distribution(model, where)
         if self.chunk_count > 1 and sampled is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -29,12 +29,11 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+    from dpsyn.inference.redraw import Uncertainty
     from dpsyn.query import Answer, ReconstructionMethod
     from dpsyn.sampling.parallel import WorkerKind
     from dpsyn.synopsis.comparison import ReleaseComparison
-
-MAX_ARROW_ROWS = 2**31 - 1
-"""The maximum number of rows of one table in memory."""
+    from dpsyn.synopsis.replicates import Replicates
 
 MAX_SAMPLED_ROWS = 10**12
 """The maximum number of rows that can be sampled; a larger number is taken for a mistake."""
@@ -195,7 +194,9 @@ class Synopsis:
         progress: Progress = ignore_progress,
     ) -> pa.Table:
         """Synthetic rows as an Arrow table of the schema's types; the arguments are those of ``generate``."""
-        return _sample_table(
+        from dpsyn.sampling.parallel import sample_table
+
+        return sample_table(
             self.sampler(rows, seed=seed, where=where, synthesis=synthesis, progress=progress), progress
         )
 
@@ -243,11 +244,12 @@ class Synopsis:
         rows: int | None = None,
         *,
         seed: int | None = None,
+        uncertainty: Uncertainty = "all",
         where: AttributeConditions | None = None,
         synthesis: Synthesis | str | None = None,
         output_format: Literal["arrow"],
         progress: Progress = ...,
-    ) -> Iterator[pa.Table]: ...
+    ) -> Replicates[pa.Table]: ...
 
     @overload
     def replicates(
@@ -256,11 +258,12 @@ class Synopsis:
         rows: int | None = None,
         *,
         seed: int | None = None,
+        uncertainty: Uncertainty = "all",
         where: AttributeConditions | None = None,
         synthesis: Synthesis | str | None = None,
         output_format: Literal["pandas"],
         progress: Progress = ...,
-    ) -> Iterator[pd.DataFrame]: ...
+    ) -> Replicates[pd.DataFrame]: ...
 
     @overload
     def replicates(
@@ -269,11 +272,12 @@ class Synopsis:
         rows: int | None = None,
         *,
         seed: int | None = None,
+        uncertainty: Uncertainty = "all",
         where: AttributeConditions | None = None,
         synthesis: Synthesis | str | None = None,
         output_format: Literal["polars"],
         progress: Progress = ...,
-    ) -> Iterator[pl.DataFrame]: ...
+    ) -> Replicates[pl.DataFrame]: ...
 
     @overload
     def replicates(
@@ -282,11 +286,12 @@ class Synopsis:
         rows: int | None = None,
         *,
         seed: int | None = None,
+        uncertainty: Uncertainty = "all",
         where: AttributeConditions | None = None,
         synthesis: Synthesis | str | None = None,
         output_format: OutputFormat,
         progress: Progress = ...,
-    ) -> Iterator[AnyTable]: ...
+    ) -> Replicates[AnyTable]: ...
 
     @overload
     def replicates(
@@ -295,11 +300,12 @@ class Synopsis:
         rows: int | None = None,
         *,
         seed: int | None = None,
+        uncertainty: Uncertainty = "all",
         where: AttributeConditions | None = None,
         synthesis: Synthesis | str | None = None,
         output_format: None = None,
         progress: Progress = ...,
-    ) -> Iterator[Any]: ...
+    ) -> Replicates[Any]: ...
 
     def replicates(
         self,
@@ -307,33 +313,49 @@ class Synopsis:
         rows: int | None = None,
         *,
         seed: int | None = None,
+        uncertainty: Uncertainty = "all",
         where: AttributeConditions | None = None,
         synthesis: Synthesis | str | None = None,
         output_format: OutputFormat | None = None,
         progress: Progress = ignore_progress,
-    ) -> Iterator[AnyTable]:
-        """Several tables of synthetic rows, sampled independently of each other.
+    ) -> Replicates[AnyTable]:
+        """Several synthetic tables, whose differences show how uncertain a result is (``dpsyn.pool``).
 
-        The variation of an analysis between them is that of sampling rows. It does not include the variation by privacy
-        noise, which is the same in all of them.
+        Each table is from its own draw of the model: the released numbers with the recorded noise drawn again, and with
+        it the sampling of the private table from a population; then the model is fitted anew.
 
         Args:
-            count: the number of tables.
-            rows: the number of rows of each; as in ``generate``.
+            count: the number of tables; 10 to 20 are usual.
+            rows: the number of rows of each; by default the estimated number of rows of the private table.
             seed: makes all tables reproducible.
+            uncertainty: what differs between the tables. ``all``: conclusions are about a population, of which the
+                private table is a sample. ``noise``: they are about the rows of the private table. ``rows``: only rows
+                are sampled again from one model, so that the privacy noise is the same in all of them; intervals from
+                such tables are too short.
             where: conditions as in ``generate``.
             synthesis: as in ``generate``.
             output_format: as in ``generate``.
             progress: called with the current phase and the fraction done, for each table.
         """
+        from dpsyn.inference.redraw import parse_uncertainty, require_redrawable
+        from dpsyn.synopsis.replicates import Replicates
+
         if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < 1:
             raise UserError(f"the number of replicates is {quote_argument(count)}; give a whole number from 1")
+        kind = parse_uncertainty(uncertainty)
+        if kind != "rows":
+            require_redrawable(self.releases)
         sampler = self.sampler(rows, seed=seed, where=where, synthesis=synthesis, progress=progress)
-        seeds = (
-            int(child.generate_state(1, np.uint64)[0])
-            for child in np.random.SeedSequence(sampler.seed).spawn(int(count))
+        return Replicates(
+            synopsis=self._with_synthesis(synthesis, progress),
+            count=int(count),
+            rows=sampler.rows,
+            seed=sampler.seed,
+            uncertainty=kind,
+            where=where,
+            output_format=output_format or self.output_format,
+            progress=progress,
         )
-        return (self._convert(_sample_table(sampler.with_seed(each), progress), output_format) for each in seeds)
 
     def write(
         self,
@@ -496,13 +518,3 @@ class Synopsis:
         from dpsyn.synopsis.serialization import synopsis_file
 
         return synopsis_file.load_synopsis(path, recompute=recompute)
-
-
-def _sample_table(sampler: RowSampler, progress: Progress) -> pa.Table:
-    from dpsyn.sampling.parallel import sample_batches
-
-    if sampler.rows > MAX_ARROW_ROWS:
-        raise UserError(f"{sampler.rows:,} rows do not fit into one table; write them to a file or a folder")
-    tables = list(sample_batches(sampler, progress))
-    progress("writing values", 0.0)
-    return pa.concat_tables(tables).combine_chunks()

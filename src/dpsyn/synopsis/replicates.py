@@ -1,0 +1,105 @@
+"""Replicates: several synthetic tables whose differences show how uncertain a result is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from dpsyn.encoding import Codec
+from dpsyn.encoding.dataframes import OutputFormat, convert_rows
+from dpsyn.inference.redraw import ModelDraws, Uncertainty
+from dpsyn.progress import Progress
+from dpsyn.sampling.parallel import sample_table
+from dpsyn.sampling.sampler import RowSampler
+from dpsyn.schema import AttributeConditions
+
+if TYPE_CHECKING:
+    from dpsyn.synopsis.synopsis import Synopsis
+
+AnyReplicate = TypeVar("AnyReplicate", covariant=True)
+
+MIN_POPULATION, MAX_POPULATION = 10_000, 50_000
+"""The limits of the number of rows that stand for the population, and from which fits start."""
+
+METADATA_KEY = "dpsyn.replicate"
+"""Where a table says which replicate it is: a key of the metadata of an Arrow schema, or of ``attrs`` of pandas."""
+
+
+@dataclass(frozen=True, eq=False)
+class Replicates(Generic[AnyReplicate]):
+    """Synthetic tables, each from its own draw of the model. They are made one by one, when they are asked for.
+
+    Attributes:
+        synopsis: what was released.
+        count: the number of tables.
+        rows: the number of rows of each.
+        seed: the seed; the same one gives the same tables.
+        uncertainty: what differs between them: ``all``, ``noise`` or ``rows``.
+        where: the conditions that all rows meet.
+        output_format: the kind of table.
+        progress: called with the current phase and the fraction done, for each table.
+    """
+
+    synopsis: Synopsis
+    count: int
+    rows: int
+    seed: int
+    uncertainty: Uncertainty
+    where: AttributeConditions | None
+    output_format: OutputFormat
+    progress: Progress
+
+    def __repr__(self) -> str:
+        return f"Replicates({self.count} tables of {self.rows:,} rows; uncertainty {self.uncertainty})"
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[AnyReplicate]:
+        synopsis = self.synopsis
+        for number, table in enumerate(self.iterate_arrow(), 1):
+            converted: Any = convert_rows(table, synopsis.schema, synopsis.column_types, self.output_format)
+            if self.output_format == "pandas":
+                converted.attrs[METADATA_KEY] = self.describe(number)
+            elif self.output_format == "arrow":
+                about = {METADATA_KEY: json.dumps(self.describe(number))}
+                converted = converted.replace_schema_metadata({**(converted.schema.metadata or {}), **about})
+            yield converted
+
+    def describe(self, number: int) -> dict[str, Any]:
+        """What a table says about itself: which replicate it is, and what differs between them."""
+        return {"number": number, "of": self.count, "rows": self.rows, "uncertainty": self.uncertainty}
+
+    def iterate_arrow(self) -> Iterator[pa.Table]:
+        """The tables as Arrow tables of the schema's types."""
+        draws = None if self.uncertainty == "rows" else self._model_draws()
+        for child in np.random.SeedSequence(self.seed).spawn(self.count):
+            yield self._sample(child, draws)
+
+    def _sample(self, child: np.random.SeedSequence, draws: ModelDraws | None) -> pa.Table:
+        seed, synopsis = int(child.generate_state(1, np.uint64)[0]), self.synopsis
+        if draws is not None:
+            model = draws.draw(np.random.default_rng(child.spawn(1)[0]), self.progress)
+            synopsis = replace(synopsis, model=model)
+            records = None if model.distribution is None else model.distribution.records
+            if records is not None and records.shape[1] == self.rows and not self.where:  # they are rows of the model
+                sampler = RowSampler(synopsis.schema, model, self.rows, {}, seed=seed, codes=records.T)
+                return sample_table(sampler, self.progress)
+        return synopsis.generate_arrow(self.rows, seed=seed, where=self.where, progress=self.progress)
+
+    def _model_draws(self) -> ModelDraws:
+        """The draws of the model; the rows that stand for the population are as many as wanted, if a fit can do so."""
+        rows = int(np.clip(self.rows, MIN_POPULATION, MAX_POPULATION))
+        population = Codec(self.synopsis.schema).encode(self.synopsis.generate_arrow(rows, seed=self.seed))
+        return ModelDraws(
+            self.synopsis.schema,
+            self.synopsis.model,
+            self.synopsis.releases,
+            population,
+            sampling=self.uncertainty == "all",
+        )
