@@ -255,7 +255,7 @@ def fits(monkeypatch: pytest.MonkeyPatch) -> list[Gibbs]:
 def test_gibbs_fits_a_model_that_was_made_for_another_method_once(fits: list[Gibbs]) -> None:
     released = with_synthesis(MCF())
 
-    tables = list(released.replicates(3, 2_000, seed=1, synthesis=Gibbs(), output_format="arrow"))
+    tables = list(released.replicates(3, 2_000, seed=1, uncertainty="rows", synthesis=Gibbs(), output_format="arrow"))
 
     assert fits == [Gibbs()]
     assert not tables[0].equals(tables[1])

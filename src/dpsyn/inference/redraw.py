@@ -106,7 +106,7 @@ class ModelDraws:
         as large; that is assumed.
         """
         rows = round(self._model.total)
-        drawn = rng.multinomial(rows, np.full(self._population, 1 / self._population))
+        drawn = rng.multinomial(rows, np.full(self._population, 1 / self._population)).astype(np.float64)
         deviations: NDArray[np.float64] = (drawn - rows / self._population) * math.sqrt(self._rows_per_unit)
         return deviations
 
@@ -121,7 +121,7 @@ class ModelDraws:
             for marginal in each.marginals:
                 noise = rng.laplace if marginal.std in laplace else rng.normal
                 scale = marginal.std / math.sqrt(2) if marginal.std in laplace else marginal.std
-                change = noise(0, scale, marginal.raw.shape)
+                change = np.asarray(noise(0, scale, marginal.raw.shape), np.float64)
                 if deviations is not None:
                     change += self._sum_deviations(each.recoding, marginal, deviations)
                 raw = marginal.raw + np.rint(change * 2.0**marginal.lattice).astype(np.int64)
@@ -134,7 +134,8 @@ class ModelDraws:
     ) -> NDArray[np.float64]:
         codes, shape = self._recoded[id(recoding)], marginal.raw.shape
         cells = np.ravel_multi_index(tuple(codes[recoding.index_of(name)] for name in marginal.clique), shape)
-        return np.bincount(cells, deviations, minlength=marginal.raw.size).reshape(shape)
+        sums: NDArray[np.float64] = np.bincount(cells, deviations, marginal.raw.size).astype(np.float64).reshape(shape)
+        return sums
 
 
 def _zeroed_attributes(model: Model) -> list[str]:

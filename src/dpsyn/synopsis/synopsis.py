@@ -222,15 +222,18 @@ class Synopsis:
         if seed is not None and (not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0):
             raise UserError(f"the seed is {quote_argument(seed)}; give a whole number from 0")
         allowed = select_cells(self.schema, where or {})
+        self._check_synthesis(synthesis, where)
+        if seed is None:
+            seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
+        model = self._with_synthesis(synthesis, progress).model
+        return RowSampler(self.schema, model, int(count), allowed, seed=int(seed))
+
+    def _check_synthesis(self, synthesis: Synthesis | str | None, where: AttributeConditions | None) -> None:
         if where and synthesis is not None and not isinstance(parse_synthesis(synthesis), Gibbs):
             raise UserError(
                 f"{parse_synthesis(synthesis).name} cannot sample rows under conditions; use gibbs, or leave the "
                 "conditions or the method out"
             )
-        if seed is None:
-            seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
-        model = self._with_synthesis(synthesis, progress).model
-        return RowSampler(self.schema, model, int(count), allowed, seed=int(seed))
 
     def _with_synthesis(self, synthesis: Synthesis | str | None, progress: Progress) -> Synopsis:
         if synthesis is None:
@@ -345,9 +348,11 @@ class Synopsis:
         kind = parse_uncertainty(uncertainty)
         if kind != "rows":
             require_redrawable(self.releases)
-        sampler = self.sampler(rows, seed=seed, where=where, synthesis=synthesis, progress=progress)
+        self._check_synthesis(synthesis, where)
+        synopsis = self._with_synthesis(synthesis, progress)
+        sampler = synopsis.sampler(rows, seed=seed, where=where, progress=progress)
         return Replicates(
-            synopsis=self._with_synthesis(synthesis, progress),
+            synopsis=synopsis,
             count=int(count),
             rows=sampler.rows,
             seed=sampler.seed,
