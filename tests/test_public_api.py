@@ -56,7 +56,7 @@ def return_types(function: Any) -> Iterator[type]:
 
 
 TYPE_CHECKING_NAMES: dict[str, Any] = {
-    **dict.fromkeys(("ReconstructionMethod", "RowSampler", "WorkerKind"), Any),
+    **dict.fromkeys(("ReconstructionMethod", "RowSampler", "Uncertainty", "WorkerKind"), Any),
     "duckdb": duckdb,
     "pa": pyarrow,
     "pd": pandas,

@@ -127,6 +127,7 @@ if TYPE_CHECKING:
     from dpsyn.selection import RandomViews as RandomViews
     from dpsyn.sources import read_table as read_table
     from dpsyn.synopsis import ReleaseComparison as ReleaseComparison
+    from dpsyn.synopsis import Replicates as Replicates
     from dpsyn.synopsis import Synopsis as Synopsis
     from dpsyn.synopsis import read_ledger_checkpoint as read_ledger_checkpoint
 
@@ -251,6 +252,7 @@ _EXPORTS = {
     "dpsyn.sources": ("read_table",),
     "dpsyn.synopsis": (
         "ReleaseComparison",
+        "Replicates",
         "Synopsis",
         "read_ledger_checkpoint",
     ),
@@ -329,6 +331,7 @@ __all__ = [
     "Real",
     "Recipe",
     "ReleaseComparison",
+    "Replicates",
     "ResourceEstimate",
     "RunAccount",
     "RunOutcome",
