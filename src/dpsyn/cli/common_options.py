@@ -93,6 +93,16 @@ _OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
             "--weight gives another one.",
         },
     ),
+    "analysis": (
+        ("--analysis", "analyses"),
+        {
+            "multiple": True,
+            "metavar": "TEXT",
+            "help": "An analysis that will be made of the release: a regression 'income ~ age + sex', means by group "
+            "'income by sex', or a cross table 'sex, region'. The tables that it needs are measured in any case. "
+            "May be given several times.",
+        },
+    ),
     "plan": (
         ("--plan",),
         {
@@ -201,7 +211,7 @@ _OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     ),
 }
 
-RECIPE_OPTIONS = ("recipe", "set", "target", "weight", "plan")
+RECIPE_OPTIONS = ("recipe", "set", "target", "weight", "analysis", "plan")
 LEDGER_OPTIONS = ("ledger", "dataset")
 RELEASE_OPTIONS = (
     *("data", "schema", "epsilon", "delta", "allow_large_epsilon", *RECIPE_OPTIONS, *LEDGER_OPTIONS),

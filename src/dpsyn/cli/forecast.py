@@ -65,6 +65,7 @@ def command(
     recipe: str | None,
     settings: Sequence[str],
     predicted: str | None,
+    analyses: tuple[str, ...],
     weights: Sequence[str],
     plan: Path | None,
     releases: int,
@@ -98,6 +99,7 @@ def command(
             delta=delta,
             recipe=chosen,
             target=predicted,
+            analyses=analyses,
             releases=releases,
             progress=progress,
         )

@@ -236,6 +236,7 @@ def measure_table(
     settings: Sequence[str] = (),
     weights: Sequence[str] = (),
     predicted: str | None = None,
+    analyses: Sequence[str] = (),
     plan: Path | None = None,
     **options: Any,
 ) -> Synopsis:
@@ -249,7 +250,15 @@ def measure_table(
         progress = _precede(progress, forecast)
     with show_notes(quiet):
         return dpsyn.measure(
-            data, public, epsilon, recipe=chosen, target=predicted, journal=journal, progress=progress, **options
+            data,
+            public,
+            epsilon,
+            recipe=chosen,
+            target=predicted,
+            analyses=analyses,
+            journal=journal,
+            progress=progress,
+            **options,
         )
 
 

@@ -22,7 +22,7 @@ from dpsyn.inference import iterate_marginals
 from dpsyn.options import suggest_arguments
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.recipes import DEFAULT_RECIPE, Planned, Recipe, measure
-from dpsyn.recipes._measure import choose_noise, coerce_recipe, declare_target
+from dpsyn.recipes._measure import choose_noise, coerce_recipe, declare_analyses, declare_target
 from dpsyn.recipes.one_way import RARE_SIGMAS
 from dpsyn.schema import Schema
 from dpsyn.simulation import Simulation, simulate
@@ -54,6 +54,7 @@ def forecast(
     delta: float | None = None,
     recipe: Recipe | str = DEFAULT_RECIPE,
     target: str | None = None,
+    analyses: Sequence[str] = (),
     releases: int = 1,
     seed: int = 0,
     progress: Progress = ignore_progress,
@@ -78,12 +79,13 @@ def forecast(
         delta: the δ of the guarantee; by default min(1e-9, 1/rows²).
         recipe: as for ``measure``.
         target: as for ``measure``.
+        analyses: as for ``measure``.
         releases: how many releases to simulate for each ε and each strength of dependence; the figures are their means.
         seed: determines the simulated tables. The noise cannot be seeded, so figures differ a little between calls.
         progress: called with what is going on.
     """
     schema = Schema.coerce(schema)
-    chosen = declare_target(coerce_recipe(recipe), target)
+    chosen = declare_analyses(declare_target(coerce_recipe(recipe), target), analyses)
     chosen.check(schema, None)
     epsilons = _parse_epsilons(epsilon)
     rows = require_rows(schema, rows)

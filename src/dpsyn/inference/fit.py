@@ -46,6 +46,7 @@ def fit_model(
     total: float | None = None,
     synthesis: Synthesis = DEFAULT_SYNTHESIS,
     tables: Sequence[Estimate] = (),
+    interactions: Sequence[Factor] = (),
     start: Columns | None = None,
     progress: Progress = ignore_progress,
 ) -> Model:
@@ -60,6 +61,7 @@ def fit_model(
         total: the number of rows, where it is public.
         synthesis: how rows will be synthesized. A maximum entropy model is fitted for ``Gibbs`` only.
         tables: tables that a recipe estimated itself from the marginals; the model then follows these alone.
+        interactions: dependence of attributes that no table holds together, for a maximum entropy model.
         start: records of a similar model (attributes × records), from which the fit may start.
         progress: called with the current phase and the fraction done.
     """
@@ -84,7 +86,7 @@ def fit_model(
     if isinstance(synthesis, Gibbs) and not zeroed_attributes and not tables:
         estimates = average_estimates(estimates)
         possible = [_possible_cells(estimate, factors) for estimate in estimates]
-        estimates = smooth_tables(estimates, _ordered_attributes(recoding, codec), rows, possible)
+        estimates = smooth_tables(estimates, ordered_attributes(recoding, codec), rows, possible)
     estimates += [Estimate((name,), np.array([rows]), 0.0) for name in constant]  # its one code has all rows
     consistent = make_consistent(
         [_drop_zeroed_codes(apply_structural_zeros(estimate, factors), zeroed_attributes) for estimate in estimates],
@@ -98,7 +100,7 @@ def fit_model(
     )
     distribution = None
     if isinstance(synthesis, Gibbs):
-        distribution = _fit_tables(final, recoding, factors, synthesis, progress, start)
+        distribution = _fit_tables(final, recoding, [*factors, *interactions], synthesis, progress, start)
     return Model(recoding, final, histograms, rows, distribution, synthesis)
 
 
@@ -171,7 +173,7 @@ def _sum_over_codes(
     return estimate if counts is None else replace(estimate, values=Grouping(column.tables[0]).sums(counts))
 
 
-def _ordered_attributes(recoding: Recoding, codec: Codec) -> OrderedAttributes:
+def ordered_attributes(recoding: Recoding, codec: Codec) -> OrderedAttributes:
     """The columns whose codes are groups of a number or date, in order."""
     attributes = {c.name: codec.attributes[c.sources[0]] for c in recoding.columns if _is_plain(c)}
     ordered = {name: attribute for name, attribute in attributes.items() if isinstance(attribute, Ranged)}

@@ -19,11 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.accounting import Laplace
-from dpsyn.encoding import Codes, Recoding
+from dpsyn.encoding import Codec, Codes, Recoding
 from dpsyn.errors import UserError, quote_argument
-from dpsyn.inference.fit import fit_model
+from dpsyn.inference.fit import fit_model, ordered_attributes
 from dpsyn.inference.gibbs import column_type
 from dpsyn.inference.measurements import MeasurementRound, Model, Release
+from dpsyn.inference.unmeasured import UnmeasuredPairs
 from dpsyn.marginals import Marginal
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.schema import Schema
@@ -77,6 +78,8 @@ class ModelDraws:
         recipes = {release.recipe.get("name") for release in releases}
         self._schema, self._model, self._releases = schema, model, releases
         self._population, self._sampling = len(population), sampling
+        ordered = frozenset(ordered_attributes(model.recoding, Codec(schema)).names)
+        self._unmeasured = UnmeasuredPairs.of(model, releases, ordered)
         self._total = model.total if is_public else None
         self._zeroed = _zeroed_attributes(model) if recipes & {*ZEROING} else []
         self._rows_per_unit = max((c.privacy_unit.max_rows for c in certificates), default=1)
@@ -95,6 +98,7 @@ class ModelDraws:
             zeroed_attributes=self._zeroed,
             total=self._total,
             synthesis=self._model.synthesis,
+            interactions=self._unmeasured.draw(rng),
             start=self._start,
             progress=progress,
         )

@@ -52,6 +52,7 @@ def measure(
     allow_large_epsilon: bool = False,
     recipe: Recipe | str = DEFAULT_RECIPE,
     target: str | None = None,
+    analyses: Sequence[str] = (),
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
     query: str | None = None,
@@ -84,6 +85,8 @@ def measure(
             ``PrivSyn(rare_rows=800)``, or by name, with default options.
         target: an attribute that others will be used to predict, for recipes with such an option. Public: choose it
             without looking at the data.
+        analyses: analyses that will be made, such as ``["income ~ age + sex"]``, for recipes with such an option: the
+            tables that they need are measured in any case. Public as well.
         ledger: where the guarantee and every measurement is recorded; without one, this release is accounted alone.
         dataset: its name in the ledger, if not that of the schema.
         query: a SELECT, or the name of a table, of a database; or a SELECT on files, called ``data``. It becomes part
@@ -99,7 +102,7 @@ def measure(
         progress: called with what is going on; for the first time when all that public facts decide was checked, and
             before anything is read.
     """
-    recipe = declare_target(coerce_recipe(recipe), target)
+    recipe = declare_analyses(declare_target(coerce_recipe(recipe), target), analyses)
     check_engine(engine)
     schema = Schema.coerce(schema)
     if epsilon is None:
@@ -221,6 +224,18 @@ def declare_target(recipe: Recipe, target: str | None) -> Recipe:
             "one of them"
         )
     options: dict[str, Any] = {"target": target}
+    return replace(recipe, **options)
+
+
+def declare_analyses(recipe: Recipe, analyses: Sequence[str]) -> Recipe:
+    """The recipe with declared analyses, besides its own."""
+    if isinstance(analyses, str):
+        raise UserError(f"analyses is {quote_argument(analyses)}; give a list, such as ['income ~ age + sex']")
+    if not analyses:
+        return recipe
+    if not any(option.path == "analyses" for option in list_options(type(recipe))):
+        raise UserError(f"recipe {recipe.name!r} takes no analyses; leave them out, or use recipe dpsyn")
+    options: dict[str, Any] = {"analyses": (*recipe.to_data().get("analyses", ()), *analyses)}
     return replace(recipe, **options)
 
 

@@ -135,6 +135,13 @@ class Prepared:
         return self.unmerged or self.table.recoding
 
 
+def resolution_of(prepared: Prepared, max_cells: int) -> Resolution:
+    """The levels of a prepared table, with the largest number of cells of tables of three or more attributes."""
+    table, limit = prepared.table, prepared.table.limits.max_marginal_cells
+    sizes = dict(zip(table.recoding.names, table.recoding.sizes, strict=True))
+    return Resolution(prepared.levels, sizes, min(max_cells, limit), limit)
+
+
 def select_and_measure(
     prepared: Prepared,
     previous: PreviousReleases | None,
@@ -220,9 +227,7 @@ class _Selection:
 
     @property
     def _resolution(self) -> Resolution:
-        sizes = dict(zip(self.table.recoding.names, self.table.recoding.sizes, strict=True))
-        max_cells = min(self.options.max_triple_cells, self.table.limits.max_marginal_cells)
-        return Resolution(self.prepared.levels, sizes, max_cells, self.table.limits.max_marginal_cells)
+        return resolution_of(self.prepared, self.options.max_triple_cells)
 
     @property
     def _weights(self) -> dict[str, float]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -30,6 +30,13 @@ from dpsyn.recipes.adaptive_selection import (
     count_selection_passes,
     select_and_measure,
     split_rho,
+)
+from dpsyn.recipes.analyses import (
+    ANALYSIS_SHARE,
+    analyzed_attributes,
+    check_analyses,
+    covers_all_pairs,
+    measure_analyses,
 )
 from dpsyn.recipes.anchors import DIFFERENCE_SHARE, find_anchors, keep_anchors, may_agree, measure_differences
 from dpsyn.recipes.base import Measurements, Recipe
@@ -80,6 +87,9 @@ class DPSyn(Recipe):
             listed, and the product for a marginal. Public: choose weights without looking at the data.
         target: an attribute that is to be predicted from the others. Marginals with it count four times, unless its
             weight is given; and tables of three to five attributes that hold it are scored, too. Public as well.
+        analyses: analyses that will be made, such as ``income ~ age + sex``, ``income by sex`` or ``sex, region``. The
+            tables that they need are measured in any case, with half of what is left after one-way marginals, or with
+            all of it if they hold every pair of attributes. Public as well.
     """
 
     name: ClassVar[str] = "dpsyn"
@@ -94,6 +104,7 @@ class DPSyn(Recipe):
     selection: AdaptiveSelection = AdaptiveSelection()  # noqa: RUF009 -- frozen
     weights: Mapping[str, float] = field(default_factory=dict)
     target: str | None = None
+    analyses: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_options(self, rare_rows=0)
@@ -104,10 +115,11 @@ class DPSyn(Recipe):
             raise UserError("initial_share is 0; one-way marginals need a part of the budget, such as 0.05")
 
     def check(self, schema: Schema, previous: PreviousReleases | None) -> None:
-        """Refuse weights of attributes that are not measured, and such a target."""
+        """Refuse weights of attributes that are not measured, and such a target or analysis."""
         super().check(schema, previous)
         check_weights(self.weights, schema)
         check_target(self.target, schema)
+        check_analyses(self.analyses, schema)
 
     def measure(
         self, table: PrivateTable, *, previous: PreviousReleases | None = None, progress: Progress = ignore_progress
@@ -122,9 +134,13 @@ class DPSyn(Recipe):
         first, rest = split_rho(table.budget.rho, initial_share)
         table, rounds = start_one_way(table, first)
         share = _one_way_share(table, rounds)
-        only_one_way = self.target is None and share > ONLY_ONE_WAY
-        share = min(share, self.max_one_way_share if self.target is None else MAX_SHARE_WITH_TARGET)
-        kept = () if self.target is None else (self.target,)
+        needs_pairs = self.target is not None or bool(self.analyses)
+        only_one_way = not needs_pairs and share > ONLY_ONE_WAY
+        share = min(share, MAX_SHARE_WITH_TARGET if needs_pairs else self.max_one_way_share)
+        kept = (*filter(None, [self.target]), *analyzed_attributes(self.analyses, table.schema))
+        only_analyses = bool(self.analyses) and covers_all_pairs(self.analyses, table.schema)
+        if only_analyses and not finer:  # tables of several attributes tell about each of them
+            share = initial_share
         if previous is not None:
             table = table.recode(keep_anchors(table.recoding, previous.model.recoding))
         elif not finer:
@@ -154,6 +170,7 @@ class DPSyn(Recipe):
             rare_sigmas=self.rare_sigmas,
             rare_rows=self.rare_rows,
             max_values=max_list_codes(table),
+            kept=analyzed_attributes(self.analyses, table.schema),
         )
         levels: dict[str, Levels] = {}
         finest: dict[str, Estimate] = {}
@@ -166,8 +183,17 @@ class DPSyn(Recipe):
         levels |= divide_by_frequency(table, rounds, recoding, levels, rest)
         unmerged, table = table.recoding, table.recode(recoding)  # merged values stay possible, however rare
         measurements = Measurements(schema=table.schema, recoding=recoding, rounds=rounds, row_count=row_count)
+        prepared = Prepared(table, measurements, levels, finest, again, unmerged if previous is None else None)
+        if self.analyses:
+            part, rest = split_rho(rest, 1.0 if only_analyses else ANALYSIS_SHARE)
+            measurements = measure_analyses(prepared, self.analyses, part, self.selection.max_triple_cells, progress)
+            if measurements is prepared.measurements:  # no table of an analysis was small enough
+                rest += part
+            prepared = replace(prepared, measurements=measurements)
+        if not rest:
+            return measurements
         return select_and_measure(
-            Prepared(table, measurements, levels, finest, again, unmerged if previous is None else None),
+            prepared,
             previous,
             rest,
             self.selection,
@@ -178,9 +204,10 @@ class DPSyn(Recipe):
     def max_passes(self, schema: Schema) -> int:
         """One-way marginals in up to four rounds, two rounds of scores and of marginals, and the public row count.
 
-        Two more count rows that agree, and differences, where attributes have the same values.
+        Two more count rows that agree, and differences, where attributes have the same values; one more the tables of
+        declared analyses.
         """
-        return count_selection_passes(schema, self.selection) + 2 * may_agree(schema)
+        return count_selection_passes(schema, self.selection) + 2 * may_agree(schema) + bool(self.analyses)
 
     def max_reopenings(self, schema: Schema) -> int:
         """Two, if cells of numbers and dates may be divided where many rows are."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
@@ -187,13 +187,14 @@ def recode_rare_values(
     rare_sigmas: float,
     rare_rows: float = 0.0,
     max_values: int | None = None,
+    kept: Collection[str] = (),
 ) -> tuple[Recoding, frozenset[str]]:
     """A recoding with rare values merged, and the attributes whose merged value counts as empty.
 
     A value is rare if its noisy count is below ``rare_sigmas`` standard deviations or below ``rare_rows``. More values
     are merged until at most ``max_values`` are left; by default, until every pair is small enough to be measured beside
-    others. An extended synopsis keeps the recoding of its marginals, unless that is much coarser than what can be
-    distinguished now.
+    others. Those of attributes that are ``kept`` stay apart if they are few. An extended synopsis keeps the recoding of
+    its marginals, unless that is much coarser than what can be distinguished now.
     """
     recoding = table.recoding
     max_values = max_values or math.isqrt(max_pair_cells(table))
@@ -201,6 +202,8 @@ def recode_rare_values(
     result, zeroed = recoding, set()
     for name in recoding.names:
         one_way = estimate_one_way(releases, recoding, name)
+        if name in kept and len(one_way.values) <= MAX_UNMERGED_VALUES:
+            continue
         too_many = len(one_way.values) > max_values  # then fewer stay, ties included, and one value for the others
         lowest = np.nextafter(np.sort(one_way.values)[-max_values], np.inf) if too_many else -np.inf
         threshold = max(rare_sigmas * math.sqrt(one_way.variance), rare_rows, float(lowest))
