@@ -1,0 +1,342 @@
+"""Do intervals from replicates hold the truth? Repeated releases of samples from known populations.
+
+    python -m bench.inference run toy|adult|acs [--data FOLDER] --results FILE [--repetitions 100] [--epsilon 0.1 0.5 1 5]
+        [--replicates 10]
+    python -m bench.inference report --results FILE
+
+Every repetition draws a sample from a population, releases it, and analyses it: the real rows, one synthetic table as if
+it were real (naive), replicates that only redraw rows, pooled by Reiter's rule, and replicates that redraw everything,
+pooled by ``dpsyn.pool``. A line of JSON says for each quantity whether its 95 % interval held the value in the
+population, and how wide it was. Runs can be interrupted; further repetitions are added.
+
+``toy``: three binary columns, y by a logistic model of x1 (1) and x2 (0), 2 000 rows (the example of NAPSU-MQ), with the
+regression declared and without; the width of the exact posterior of the same measurements stands beside it. ``adult``:
+ten columns of Adult, 2 000 rows sampled from the table, logistic regression of income, declared. ``acs``: 2 000 rows of
+ten columns of ACS; shares by group, quantiles and correlations, of pairs that are declared and of others.
+δ = 1/n².
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+from scipy import stats
+
+import dpsyn
+from bench.measuring import commit
+from dpsyn.schema import Categorical, Schema
+
+SEED = 20
+ROWS = 2_000
+LEVEL = 0.95
+Floats = NDArray[np.float64]
+Analysis = Callable[[pd.DataFrame], tuple[Floats, Floats]]
+"""Estimates and their variances, as if the rows were a simple sample."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A population, and what is concluded from a sample of it.
+
+    Attributes:
+        name: its name in the results.
+        sample: draws a sample.
+        schema: what is public about it.
+        analyse: the analysis.
+        truth: the values in the population, by the name of the quantity.
+        declared: the analyses that are declared.
+        covered: the quantities that declared tables cover.
+    """
+
+    name: str
+    sample: Callable[[np.random.Generator], pd.DataFrame]
+    schema: Schema
+    analyse: Analysis
+    truth: dict[str, float]
+    declared: tuple[str, ...] = ()
+    covered: frozenset[str] = frozenset()
+
+
+# ── analyses ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def fit_logistic(design: Floats, outcome: Floats, ridge: float = 1e-3) -> tuple[Floats, Floats]:
+    """Coefficients of a logistic regression, without that of the constant, and their variances."""
+    design = np.column_stack([np.ones(len(design)), design])
+    found = np.zeros(design.shape[1])
+    for _ in range(50):
+        chance = 1 / (1 + np.exp(-np.clip(design @ found, -30, 30)))
+        curvature = design.T @ (design * (chance * (1 - chance))[:, None]) + ridge * np.eye(len(found))
+        step = np.linalg.solve(curvature, design.T @ (outcome - chance) - ridge * found)
+        found += step * min(1.0, 5 / max(float(np.abs(step).max()), 1e-12))
+        if np.abs(step).max() < 1e-8:
+            break
+    return found[1:], np.diag(np.linalg.inv(curvature))[1:]
+
+
+# ── populations ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def toy_case(declared: bool) -> Case:
+    """Three binary columns."""
+
+    def sample(rng: np.random.Generator) -> pd.DataFrame:
+        one, two = rng.integers(0, 2, (2, ROWS))
+        return pd.DataFrame({"x1": one, "x2": two, "y": (rng.random(ROWS) < 1 / (1 + np.exp(-one))).astype(int)})
+
+    def analyse(rows: pd.DataFrame) -> tuple[Floats, Floats]:
+        return fit_logistic(rows[["x1", "x2"]].to_numpy(float), rows["y"].to_numpy(float))
+
+    return Case(
+        name="toy, declared" if declared else "toy",
+        sample=sample,
+        schema=coded_schema({"x1": 2, "x2": 2, "y": 2}),
+        analyse=analyse,
+        truth={"x1": 1.0, "x2": 0.0},
+        declared=("y ~ x1 + x2",) if declared else (),
+    )
+
+
+def adult_case(folder: Path) -> Case:
+    """Ten columns of Adult, each of two to five values."""
+    raw = pd.read_csv(folder / "adult_raw" / "data.csv.gz")
+    text = {name: raw[name].astype(str).str.strip() for name in raw.columns}
+    managers, clerks = (
+        ["Exec-managerial", "Prof-specialty"],
+        ["Adm-clerical", "Sales", "Tech-support", "Protective-serv"],
+    )
+    married, single = (text["marital-status"].str.startswith(start) for start in ("Married-civ", "Never"))
+    income = next(name for name in raw.columns if "income" in name)
+    population = pd.DataFrame(
+        {
+            "age": np.digitize(raw["age"], [25, 35, 45, 60]),
+            "edu": np.digitize(raw["education-num"], [9, 10, 12, 13]),
+            "hours": np.digitize(raw["hours-per-week"], [35, 41, 50]),
+            "work": (text["workclass"] != "Private").astype(int),
+            "race": (text["race"] != "White").astype(int),
+            "sex": (text["sex"] != "Male").astype(int),
+            "gain": ((raw["capital-gain"] > 0) | (raw["capital-loss"] > 0)).astype(int),
+            "married": np.select([married, single], [0, 1], 2),
+            "job": np.select([text["occupation"].isin(managers), text["occupation"].isin(clerks)], [0, 1], 2),
+            "income": text[income].str.contains(">50K|1").astype(int),
+        }
+    )
+
+    def analyse(rows: pd.DataFrame) -> tuple[Floats, Floats]:
+        numbers = rows[["age", "edu", "hours", "work", "race", "sex", "gain"]].to_numpy(float)
+        groups = [rows[name].to_numpy() == value for name in ("married", "job") for value in (1, 2)]
+        return fit_logistic(np.column_stack([numbers, *groups]), rows["income"].to_numpy(float))
+
+    terms = ["age", "edu", "hours", "work", "race", "sex", "gain", "single", "divorced", "clerk", "other job"]
+    return Case(
+        name="adult",
+        sample=lambda rng: population.sample(ROWS, random_state=rng),
+        schema=coded_schema({name: int(population[name].max()) + 1 for name in population}),
+        analyse=analyse,
+        truth=dict(zip(terms, analyse(population)[0].tolist(), strict=True)),
+        declared=("income ~ " + " + ".join(name for name in population if name != "income"),),
+    )
+
+
+def acs_case(folder: Path) -> Case:
+    """Columns of ACS with few values: shares by group, quantiles and correlations of pairs, declared or not."""
+    sizes = json.loads((folder / "acs35" / "domain.json").read_text())
+    names = [name for name, size in sizes.items() if 2 <= size <= 12][:10]
+    population = pd.read_csv(folder / "acs35" / "data.csv.gz")[names]
+    pairs = list(combinations(names, 2))
+    declared, others = pairs[:8], pairs[8::4]
+
+    def analyse(rows: pd.DataFrame) -> tuple[Floats, Floats]:
+        found, variances = [], []
+        for one, other in [*declared, *others]:
+            x, y = (rows[name].to_numpy(float) for name in (one, other))
+            correlation = float(np.corrcoef(x, y)[0, 1]) if x.std() > 0 and y.std() > 0 else 0.0
+            group = y[x <= np.median(population[one])]
+            share = float((group <= np.median(population[other])).mean()) if len(group) else 0.0
+            found += [correlation, share]
+            variances += [(1 - correlation**2) ** 2 / len(rows), share * (1 - share) / max(len(group), 1)]
+        for name in names:
+            values = rows[name].to_numpy(float)
+            found.append(float(values.mean()))
+            variances.append(float(values.var()) / len(rows))
+        return np.array(found), np.array(variances)
+
+    quantities = [f"{kind} {one}, {other}" for one, other in [*declared, *others] for kind in ("correlation", "share")]
+    quantities += [f"mean {name}" for name in names]
+    return Case(
+        name="acs",
+        sample=lambda rng: population.sample(ROWS, random_state=rng),
+        schema=coded_schema({name: sizes[name] for name in names}),
+        analyse=analyse,
+        truth=dict(zip(quantities, analyse(population)[0].tolist(), strict=True)),
+        declared=tuple(f"{one}, {other}" for one, other in declared),
+        covered=frozenset([*quantities[: 2 * len(declared)], *quantities[-len(names) :]]),
+    )
+
+
+def coded_schema(sizes: dict[str, int]) -> Schema:
+    """A schema of columns of codes, with the public number of rows."""
+    return Schema(
+        attributes=tuple(Categorical(name=name, codes=size) for name, size in sizes.items()), expected_size=ROWS
+    )
+
+
+# ── one repetition ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def repeat(case: Case, epsilon: float, replicates: int, seed: int) -> list[dict[str, Any]]:
+    """A line for each method and quantity."""
+    rng = np.random.default_rng([SEED, seed])
+    real = case.sample(rng)
+    table = pa.table({name: real[name].to_numpy() for name in real})
+    released = dpsyn.measure(table, case.schema, epsilon, delta=ROWS**-2, analyses=case.declared)
+
+    def tables(uncertainty: Any) -> Iterable[pd.DataFrame]:
+        drawn = released.replicates(replicates, ROWS, seed=seed, uncertainty=uncertainty, output_format="pandas")
+        return (each.astype(int) for each in drawn)
+
+    intervals = {"real": normal_interval(*case.analyse(real))}
+    redrawn = [case.analyse(each) for each in tables("rows")]
+    intervals["naive"] = normal_interval(*redrawn[0])
+    intervals["rows"] = reiter_interval(redrawn)
+    pooled = dpsyn.pool([case.analyse(each)[0] for each in tables("all")])
+    intervals["all"] = tuple(np.asarray(end, np.float64) for end in pooled.interval(LEVEL))
+    if case.name.startswith("toy") and case.declared:
+        intervals["exact"] = exact_interval(released)
+    return [
+        {
+            "case": case.name,
+            "epsilon": epsilon,
+            "seed": seed,
+            "commit": commit(),
+            "method": method,
+            "quantity": quantity,
+            "covered": quantity in case.covered or not case.covered,
+            "held": bool(low <= case.truth[quantity] <= high),
+            "width": round(float(high - low), 5),
+        }
+        for method, ends in intervals.items()
+        for quantity, low, high in zip(case.truth, *ends, strict=True)
+    ]
+
+
+def normal_interval(estimates: Floats, variances: Floats) -> tuple[Floats, Floats]:
+    """The interval of an analysis that takes rows for real ones."""
+    half = stats.norm.ppf((1 + LEVEL) / 2) * np.sqrt(variances)
+    return estimates - half, estimates + half
+
+
+def reiter_interval(results: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+    """Reiter's rule (2003) for tables that are all synthetic: T = (1 + 1/m)·b − v̄, floored at v̄."""
+    estimates, variances = (np.array(part) for part in zip(*results, strict=True))
+    between, within, count = estimates.var(axis=0, ddof=1), variances.mean(axis=0), len(estimates)
+    total = np.maximum((1 + 1 / count) * between - within, within)
+    half = stats.t.ppf((1 + LEVEL) / 2, count - 1) * np.sqrt(total)
+    return estimates.mean(axis=0) - half, estimates.mean(axis=0) + half
+
+
+def exact_interval(released: dpsyn.Synopsis) -> tuple[Floats, Floats]:
+    """The posterior of the coefficients given the noisy tables of the toy, by importance sampling.
+
+    The prior of the eight shares is flat. Proposals follow the normal distribution of the shares given the table of all
+    three columns, with the noise and with sampling; weights correct for positive shares and the other tables.
+    """
+    rng, rows = np.random.default_rng(0), released.rows
+    marginals = [marginal for each in released.releases[0].rounds for marginal in each.marginals]
+    [whole] = [marginal for marginal in marginals if len(marginal.clique) == 3]
+    order = [whole.clique.index(name) for name in ("x1", "x2", "y")]
+    recoding = released.releases[0].rounds[-1].recoding
+    codes = [recoding.columns[recoding.index_of(name)].tables[0] for name in ("x1", "x2", "y")]
+    counts = np.transpose(whole.counts, order)[np.ix_(*codes)].ravel()
+    shares = np.maximum(counts, 1.0) / np.maximum(counts, 1.0).sum()
+    spread = np.diag(np.full(8, whole.std**2)) + rows * (np.diag(shares) - np.outer(shares, shares))
+    drawn = rng.multivariate_normal(counts, spread, 4_000)
+    drawn = drawn[(drawn > 0).all(axis=1)]
+    cells = np.array(list(product((0, 1), repeat=3)), float)
+    found = np.array([_weighted_logistic(cells, weights) for weights in drawn])
+    return np.quantile(found, (1 - LEVEL) / 2, axis=0), np.quantile(found, (1 + LEVEL) / 2, axis=0)
+
+
+def _weighted_logistic(cells: Floats, weights: Floats) -> Floats:
+    design, outcome = np.column_stack([np.ones(8), cells[:, :2]]), cells[:, 2]
+    found = np.zeros(3)
+    for _ in range(25):
+        chance = 1 / (1 + np.exp(-np.clip(design @ found, -30, 30)))
+        curvature = design.T @ (design * (weights * chance * (1 - chance))[:, None]) + 1e-9 * np.eye(3)
+        step = np.linalg.solve(curvature, design.T @ (weights * (outcome - chance)))
+        found += step * min(1.0, 3 / max(float(np.abs(step).max()), 1e-12))
+        if np.abs(step).max() < 1e-7:
+            break
+    return found[1:]
+
+
+# ── commands ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def run(given: argparse.Namespace) -> None:
+    """Add the repetitions that are missing."""
+    cases = {
+        "toy": lambda: [toy_case(True), toy_case(False)],
+        "adult": lambda: [adult_case(given.data)],
+        "acs": lambda: [acs_case(given.data)],
+    }[given.population]()
+    lines = [json.loads(text) for text in given.results.read_text().splitlines()] if given.results.exists() else []
+    done = {(line["case"], line["epsilon"], line["seed"]) for line in lines}
+    for seed, epsilon, case in product(range(given.repetitions), given.epsilon, cases):
+        if (case.name, epsilon, seed) not in done:
+            with given.results.open("a") as file:
+                file.writelines(json.dumps(line) + "\n" for line in repeat(case, epsilon, given.replicates, seed))
+
+
+def report(given: argparse.Namespace) -> None:
+    """A line for each case, ε and method."""
+    lines = [json.loads(text) for text in given.results.read_text().splitlines()]
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
+    for line in lines:
+        groups[line["case"], line["epsilon"], line["covered"], line["method"]].append(line)
+    print("| case | ε | tables | method | repetitions | held | least | ± (99 %) | median width |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for (case, epsilon, covered, method), found in sorted(groups.items(), key=lambda item: str(item[0])):
+        by_quantity: dict[str, list[bool]] = defaultdict(list)
+        for line in found:
+            by_quantity[line["quantity"]].append(line["held"])
+        held, repetitions = mean(line["held"] for line in found), len({line["seed"] for line in found})
+        error = stats.norm.ppf(0.995) * np.sqrt(max(held * (1 - held), 1e-4) / repetitions)
+        print(
+            f"| {case} | {epsilon:g} | {'declared' if covered else 'others'} | {method} | {repetitions} | {held:.3f} "
+            f"| {min(map(mean, by_quantity.values())):.3f} | {error:.3f} "
+            f"| {median(line['width'] for line in found):.3g} |"
+        )
+
+
+def main() -> None:
+    """Run repetitions, or print the report."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    runs = commands.add_parser("run")
+    runs.add_argument("population", choices=("toy", "adult", "acs"))
+    runs.add_argument("--data", type=Path, help="the folder of adult_raw and acs35")
+    runs.add_argument("--repetitions", type=int, default=100)
+    runs.add_argument("--epsilon", nargs="+", type=float, default=[0.1, 0.5, 1.0, 5.0])
+    runs.add_argument("--replicates", type=int, default=10)
+    shows = commands.add_parser("report")
+    for command in (runs, shows):
+        command.add_argument("--results", required=True, type=Path)
+    given = parser.parse_args()
+    {"run": run, "report": report}[given.command](given)
+
+
+if __name__ == "__main__":
+    main()
