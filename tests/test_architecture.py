@@ -42,7 +42,11 @@ MAP: dict[str, set[str]] = {
     "selection": {"schema", "accounting", "marginals", "inference"},
     "sampling": {"schema", "marginals", "encoding", "constraints", "inference"},
     "query": {"schema", "marginals", "encoding", "constraints", "inference", "sampling"},
-    "synopsis": {"schema", "accounting", "marginals", "encoding", "constraints", "inference", "sampling", "query"},
+    "analysis": {"schema", "encoding", "inference"},
+    "synopsis": {
+        *("schema", "accounting", "marginals", "encoding", "constraints", "inference", "sampling", "query"),
+        "analysis",  # replicates are pooled, and answers come from them
+    },
     "plan": {"schema", "accounting", "marginals", "encoding", "inference", "selection", "synopsis"},
     "sources": {"schema", "encoding"},
     "engines": {"schema", "encoding", "sources"},
@@ -88,7 +92,8 @@ MAP[API] = set(MAP) - {"cli", "private", "engines", "__main__"}
 
 PRIVATE_SIDE = {"sources", "engines", "private"}
 POST_PROCESSING = {
-    "marginals", "encoding", "constraints", "inference", "selection", "sampling", "query", "synopsis", "plan",
+    "marginals", "encoding", "constraints", "inference", "selection", "sampling", "query", "analysis", "synopsis",
+    "plan",
 }  # fmt: skip
 
 HOMES: dict[str, tuple[str, ...]] = {
@@ -104,6 +109,7 @@ HOMES: dict[str, tuple[str, ...]] = {
             "evaluation",
             "sampling",
             "query",
+            "analysis",
             "itemsets",
             "synopsis",
             "demo",

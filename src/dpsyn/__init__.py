@@ -49,6 +49,10 @@ if TYPE_CHECKING:
     from dpsyn.accounting import compare_noise_mechanisms as compare_noise_mechanisms
     from dpsyn.accounting import laplace_gaussian_crossover as laplace_gaussian_crossover
     from dpsyn.accounting import max_marginals as max_marginals
+    from dpsyn.analysis import Pooled as Pooled
+    from dpsyn.analysis import ReplicatesRecord as ReplicatesRecord
+    from dpsyn.analysis import pool as pool
+    from dpsyn.analysis import pool_results_file as pool_results_file
     from dpsyn.contest import Contest as Contest
     from dpsyn.contest import ContestRanking as ContestRanking
     from dpsyn.contest import SubmissionScore as SubmissionScore
@@ -150,6 +154,12 @@ _EXPORTS = {
         "compare_noise_mechanisms",
         "laplace_gaussian_crossover",
         "max_marginals",
+    ),
+    "dpsyn.analysis": (
+        "Pooled",
+        "ReplicatesRecord",
+        "pool",
+        "pool_results_file",
     ),
     "dpsyn.contest": (
         "Contest",
@@ -322,6 +332,7 @@ __all__ = [
     "Plan",
     "PlanError",
     "Planned",
+    "Pooled",
     "PredictedMarginal",
     "PriView",
     "PrivSyn",
@@ -332,6 +343,7 @@ __all__ = [
     "Recipe",
     "ReleaseComparison",
     "Replicates",
+    "ReplicatesRecord",
     "ResourceEstimate",
     "RunAccount",
     "RunOutcome",
@@ -368,6 +380,8 @@ __all__ = [
     "max_marginals",
     "measure",
     "parse_conditions",
+    "pool",
+    "pool_results_file",
     "publishable_report",
     "read_ledger_checkpoint",
     "read_table",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +18,17 @@ if TYPE_CHECKING:
 
 _ROOT = "synthesis"
 """The option of a recipe that concerns rows rather than what is released, and the only one that ``--set`` takes."""
+
+UNCERTAINTY = ("all", "noise", "rows")
+"""Names for ``--help``, which must not load the library; a test compares them with the library's."""
+
+_CARRIED = {
+    "all": "They differ by the privacy noise and by sampling from a population: analyze each of them, then dpsyn pool.",
+    "noise": "They differ by the privacy noise alone: conclusions from dpsyn pool are about the private rows.",
+    "rows": "They differ by sampling rows. The privacy noise is the same in all of them, so they do not show it, and "
+    "dpsyn pool refuses them.",
+}
+"""What replicates carry, by what differs between them."""
 
 
 @click.command()
@@ -37,7 +48,15 @@ _ROOT = "synthesis"
     "--replicates",
     type=click.IntRange(min=1),
     metavar="K",
-    help="Sample K tables independently, as FILE-1, FILE-2 and so on.",
+    help="Write K tables, FILE-1, FILE-2 and so on, whose differences show how uncertain a result is: analyze each, "
+    "then dpsyn pool. 20 are usual.",
+)
+@click.option(
+    "--uncertainty",
+    type=click.Choice(UNCERTAINTY),
+    help="What differs between replicates. all: the private table is a sample of a population, which conclusions are "
+    "about. noise: conclusions are about the private rows. rows: only rows are sampled again, from one model; dpsyn "
+    f"pool refuses such tables.  [default: {UNCERTAINTY[0]}]",
 )
 @common_options("escape_formulas", "force", "quiet")
 def command(
@@ -48,6 +67,7 @@ def command(
     conditions: tuple[str, ...],
     settings: tuple[str, ...],
     replicates: int | None,
+    uncertainty: str | None,
     escape_formulas: bool,
     force: bool,
     quiet: bool,
@@ -60,18 +80,27 @@ def command(
       dpsyn generate s.dpsyn --rows 5 -o -
       dpsyn generate s.dpsyn --rows 100000000 -o large/             Parquet files in large/synthetic/
       dpsyn generate s.dpsyn --where sex=F --where age=30..39 --rows 10000 -o women.csv
-      dpsyn generate s.dpsyn --replicates 5 -o rows.csv             rows-1.csv to rows-5.csv
+      dpsyn generate s.dpsyn --replicates 20 -o rows.csv            rows-1.csv to rows-20.csv, for dpsyn pool
       dpsyn generate s.dpsyn --set synthesis=gum --set synthesis.alpha=0.2 -o rows.csv
 
     Rows are written while they are sampled, so any number of them takes little memory. Conditional rows are sampled
-    directly rather than by rejection, so a 1-in-100,000 condition is as fast as a common one. Replicates show how much
-    a result varies by sampling rows. They share the privacy noise, so they do not show how much it varies by that.
+    directly rather than by rejection, so a 1-in-100,000 condition is as fast as a common one.
+
+    Each replicate is from its own draw of the model: the released numbers with the recorded noise drawn again, and with
+    it the sampling of the private table from a population. So a result varies between replicates as it would between
+    releases of other samples. FILE-replicates.json, beside the tables, describes them for dpsyn pool.
     """
+    if uncertainty is not None and replicates is None:
+        raise UserError("--uncertainty is what differs between replicates; give their number with --replicates")
     targets = [target] if replicates is None else output.number_targets(target, replicates)
+    described = output.name_record(target)
+    if replicates is not None:
+        output.refuse_to_overwrite(described, force)
     for path in targets:
         release_run.refuse_collisions({"--output": path}, {"synopsis": synopsis})
         output.check_target(path, force, escape_formulas=escape_formulas)
     synthesis = choose_synthesis(settings)
+    kind: Any = uncertainty or UNCERTAINTY[0]
     released = dpsyn.Synopsis.load(synopsis)
     where = dpsyn.parse_conditions(conditions, released.schema.names)
     with output.show_progress(quiet) as progress:
@@ -90,20 +119,22 @@ def command(
                 replicates,
                 rows,
                 seed=seed,
+                uncertainty=kind,
                 where=where,
                 synthesis=synthesis,
                 output_format="arrow",
-                progress=progress,
             )
-            for path, table in zip(targets, tables, strict=True):
+            progress("drawing replicates", 0.0)
+            for number, (path, table) in enumerate(zip(targets, tables, strict=True), 1):
+                progress("drawing replicates", number / replicates)
                 output.write_rows(released, table, path, where, escape_formulas=escape_formulas)
+            tables.save_record(described, synopsis, targets)
     if not quiet and target != "-":
         for path in targets:
             output.print_written_rows(path)
     if not quiet and replicates is not None:
-        output.print_line(
-            "They differ by sampling. The privacy noise is the same in all of them, so they do not show it."
-        )
+        output.print_line(f"Wrote {described}, which describes them for dpsyn pool.")
+        output.print_line(_CARRIED[kind])
 
 
 def choose_synthesis(settings: Sequence[str]) -> Gibbs | GUM | MCF | None:

@@ -27,7 +27,11 @@ COMMANDS = {
     "measure": ("dpsyn.cli.measure", "Only the private part: keep the noisy counts as a synopsis."),
     "recipes": ("dpsyn.cli.recipes", "List the algorithms for synthesize and measure, and their options."),
     "generate": ("dpsyn.cli.generate", "Sample rows from a synopsis; costs no privacy."),
-    "query": ("dpsyn.cli.query", "Query a synopsis for any table of counts, with error bars; costs no privacy."),
+    "query": (
+        "dpsyn.cli.query",
+        "Ask a synopsis for counts, means or regressions, with error bars; costs no privacy.",
+    ),
+    "pool": ("dpsyn.cli.pool", "Combine analyses of replicates into estimates with intervals."),
     "inspect": ("dpsyn.cli.inspect", "Show what a synopsis holds, and what each number cost."),
     "evaluate": ("dpsyn.cli.evaluate", "Compare a synthetic table with the real one (private) or with the release."),
     "simulate": ("dpsyn.cli.simulate", "Make an artificial table for a schema."),

@@ -259,6 +259,12 @@ def number_targets(target: str, count: int) -> list[str]:
     return [f"{path.with_name(f'{stem}-{number}{dot}{suffixes}')}{slash}" for number in range(1, count + 1)]
 
 
+def name_record(target: str) -> str:
+    """The file that describes replicates: rows-replicates.json beside rows-1.csv, rows-2.csv and so on."""
+    path = Path(target.rstrip("/"))
+    return str(path.with_name(f"{path.name.partition('.')[0]}-replicates.json"))
+
+
 def is_folder(target: str) -> bool:
     """Whether a path means a release folder: it ends in a slash, or is a folder that exists."""
     return target.endswith(("/", os.sep)) or Path(target).is_dir()

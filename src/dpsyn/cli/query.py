@@ -1,7 +1,8 @@
-"""``dpsyn query``: any marginal of a synopsis, with standard errors."""
+"""``dpsyn query``: any marginal of a synopsis with standard errors; means and regressions with intervals."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +11,13 @@ import click
 import dpsyn
 from dpsyn.cli import output
 from dpsyn.cli.common_options import common_options
+from dpsyn.cli.pool import print_pooled
+from dpsyn.errors import QueryError, quote_argument
 from dpsyn.report import answers as words
 from dpsyn.report.synopsis import privacy_warning_lines
 
 if TYPE_CHECKING:
-    from dpsyn import Schema
+    from dpsyn import Pooled, Schema, Synopsis
 
 METHODS = ("maximum-entropy", "least-norm", "linear-program")
 """Names for ``--help``, which must not load the library; a test compares them with the library's."""
@@ -33,6 +36,28 @@ MAX_SHOWN_COUNTS = 500
         "several times, rows must satisfy all conditions."
     },
 )
+@click.option("--mean", metavar="NAME", help="The mean of numbers; of truth values, the share of true ones.")
+@click.option("--quantile", metavar="NAME=P", help="A quantile: age=0.5 is the median; several: age=0.1,0.5,0.9.")
+@click.option("--correlation", metavar="NAME,NAME", help="The correlation of two attributes.")
+@click.option(
+    "--regress",
+    metavar="FORMULA",
+    help="A regression such as 'income ~ age + sex': linear, or logistic for an outcome of two values.",
+)
+@click.option("--by", metavar="NAMES", help="Attributes, separated by commas: groups for --mean and --quantile.")
+@click.option("--spearman", is_flag=True, help="With --correlation: of ranks instead of values.")
+@click.option(
+    "--replicates",
+    type=click.IntRange(min=2),
+    metavar="K",
+    help="Tables that a mean, quantile, correlation or regression is computed from.  [default: 20]",
+)
+@common_options("seed", seed={"help": "The same seed gives the same mean, quantile, correlation or regression."})
+@click.option(
+    "--uncertainty",
+    type=click.Choice(["all", "noise"]),
+    help="Whether its interval is about a population (all) or about the private rows (noise).  [default: all]",
+)
 @click.option("--finest", is_flag=True, help="List numbers and dates by their finest cells, not by their bins.")
 @click.option(
     "--confidence",
@@ -40,7 +65,7 @@ MAX_SHOWN_COUNTS = 500
     default=0.95,
     show_default=True,
     metavar="P",
-    help="Probability that an interval contains the true count.",
+    help="Probability that an interval contains the true value.",
 )
 @click.option(
     "--method",
@@ -55,12 +80,21 @@ def command(
     synopsis: Path,
     attributes: str,
     conditions: tuple[str, ...],
+    mean: str | None,
+    quantile: str | None,
+    correlation: str | None,
+    regress: str | None,
+    by: str | None,
+    spearman: bool,
+    replicates: int | None,
+    seed: int | None,
+    uncertainty: str | None,
     finest: bool,
     confidence: float,
     method: str,
     as_json: bool,
 ) -> None:
-    """Query a synopsis: how many rows have which values. The private table is not needed, and no privacy is spent.
+    """Query a synopsis: counts of rows, means, regressions. The private table is not needed, and no privacy is spent.
 
     ATTRIBUTES are names separated by commas. Without any, all rows that satisfy the conditions are counted together.
 
@@ -69,14 +103,32 @@ def command(
       dpsyn query s.dpsyn age,sex --where "age=30..39" --where job=nurse
       dpsyn query s.dpsyn --where "age=30..39" --where sex=F
       dpsyn query s.dpsyn age,sex,job --json
+      dpsyn query s.dpsyn --mean income --by sex
+      dpsyn query s.dpsyn --quantile age=0.5 --where sex=F
+      dpsyn query s.dpsyn --regress "income ~ age + sex"
 
     Every count comes with the standard error that the noise of the release causes. Counts of attributes that no
     released marginal contains together are reconstructed from several marginals; their model error is reported
-    separately.
+    separately. Means, quantiles, correlations and regressions are computed from replicates; their intervals include
+    the privacy noise and sampling.
     """
     released = dpsyn.Synopsis.load(synopsis)
     names = parse_names(attributes, released.schema)
     where = dpsyn.parse_conditions(conditions, released.schema.names)
+    statistics = {"--mean": mean, "--quantile": quantile, "--correlation": correlation, "--regress": regress}
+    chosen = [name for name, value in statistics.items() if value is not None]
+    given: dict[str, Any] = {"replicates": replicates, "seed": seed, "uncertainty": uncertainty}
+    options = {name: value for name, value in given.items() if value is not None}
+    check_statistic(chosen, names, options, by, spearman, finest)
+    if chosen:
+        with output.show_progress(as_json) as progress:
+            options |= {"where": where, "level": confidence, "progress": progress}
+            pooled = answer_statistic(released, chosen[0], str(statistics[chosen[0]]), by, spearman, options)
+        if not as_json:
+            for line in privacy_warning_lines(released):
+                output.print_line(line)
+        print_pooled(pooled, as_json)
+        return
     reconstruction: Any = method.replace("-", " ")
     answer = released.marginal(*names, where=where, cells=finest, method=reconstruction)
     if as_json:
@@ -91,6 +143,55 @@ def command(
         output.print_line(f"These are the first {MAX_SHOWN_COUNTS} of {answer.counts.size:,} counts; --json lists all.")
     for line in words.answer_lines(answer, confidence):
         output.print_line(line)
+
+
+def check_statistic(
+    chosen: Sequence[str],
+    counted: Sequence[str],
+    options: Collection[str],
+    by: str | None,
+    spearman: bool,
+    finest: bool,
+) -> None:
+    """Refuse options that contradict each other."""
+    if len(chosen) > 1 or (chosen and counted):
+        named = [*chosen, *(["ATTRIBUTES, which are counted"] if counted else [])]
+        raise QueryError(f"{' and '.join(named)} cannot be combined; ask for one at a time")
+    if options and not chosen:
+        raise QueryError(f"--{next(iter(options))} is for --mean, --quantile, --correlation and --regress")
+    if by and not {*chosen} & {"--mean", "--quantile"}:
+        raise QueryError("--by gives the groups of --mean and --quantile; for counts, list all attributes together")
+    if spearman and "--correlation" not in chosen:
+        raise QueryError("--spearman is for --correlation")
+    if finest and chosen:
+        raise QueryError("--finest is for counts")
+
+
+def answer_statistic(
+    released: Synopsis, kind: str, value: str, by: str | None, spearman: bool, options: dict[str, Any]
+) -> Pooled:
+    """The answer to one of the options that ask for a statistic."""
+    groups = parse_names(by or "", released.schema)
+    if kind == "--mean":
+        return released.mean(value, by=groups, **options)
+    if kind == "--quantile":
+        name, _, listed = value.rpartition("=") if "=" in value else (value, "", "0.5")
+        return released.quantile(name.strip(), _parse_probabilities(listed), by=groups, **options)
+    if kind == "--regress":
+        return released.regress(value, **options)
+    names = parse_names(value, released.schema)
+    if len(names) != 2:
+        raise QueryError(f"--correlation is {quote_argument(value)}; give two attributes, separated by a comma")
+    return released.correlation(*names, method="spearman" if spearman else "pearson", **options)
+
+
+def _parse_probabilities(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise QueryError(
+            f"{quote_argument(text)} is no probability; write NAME=P with numbers between 0 and 1, such as age=0.5"
+        ) from None
 
 
 def parse_names(text: str, schema: Schema) -> list[str]:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
+from dpsyn.analysis import METADATA_KEY, Pooled, ReplicatesRecord, pool
 from dpsyn.encoding import Codec
 from dpsyn.encoding.dataframes import OutputFormat, convert_rows
+from dpsyn.errors import SourceError, describe_os_error
 from dpsyn.inference.redraw import ModelDraws, Uncertainty
 from dpsyn.progress import Progress
 from dpsyn.sampling.parallel import sample_table
 from dpsyn.sampling.sampler import RowSampler
-from dpsyn.schema import AttributeConditions
+from dpsyn.schema import AttributeConditions, format_conditions
 
 if TYPE_CHECKING:
     from dpsyn.synopsis.synopsis import Synopsis
@@ -25,9 +31,6 @@ AnyReplicate = TypeVar("AnyReplicate", covariant=True)
 
 MIN_POPULATION, MAX_POPULATION = 10_000, 50_000
 """The limits of the number of rows that stand for the population, and from which fits start."""
-
-METADATA_KEY = "dpsyn.replicate"
-"""Where a table says which replicate it is: a key of the metadata of an Arrow schema, or of ``attrs`` of pandas."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +76,57 @@ class Replicates(Generic[AnyReplicate]):
 
     def describe(self, number: int) -> dict[str, Any]:
         """What a table says about itself: which replicate it is, and what differs between them."""
-        return {"number": number, "of": self.count, "rows": self.rows, "uncertainty": self.uncertainty}
+        known = msgspec.structs.asdict(self.record)
+        about = {name: known[name] for name in ("rows", "uncertainty", "private_rows", "rows_per_unit")}
+        return {"number": number, "of": self.count, **about}
+
+    @cached_property
+    def record(self) -> ReplicatesRecord:
+        """What the replicates are, for ``pool`` and for the file beside tables on disk."""
+        where, certificates = self.where or {}, self.synopsis.certificates
+        known = self.synopsis.model.total if not where else float(self.synopsis.count(**where))
+        return ReplicatesRecord(
+            count=self.count,
+            rows=self.rows,
+            uncertainty=self.uncertainty,
+            private_rows=max(float(known), 0.0),
+            rows_per_unit=max((each.privacy_unit.max_rows for each in certificates if each), default=1),
+            seed=self.seed,
+            conditions=format_conditions(self.synopsis.schema, where),
+        )
+
+    def analyze(self, function: Callable[[Any], Any], *, level: float = 0.95) -> Pooled:
+        """Apply an analysis to every table and pool the results, as ``dpsyn.pool`` does.
+
+        >>> from dpsyn.demo import people, people_schema
+        >>> from dpsyn.recipes import measure
+        >>> synopsis = measure(people(rows=500), people_schema(), epsilon=1.0, recipe="independent")
+        >>> replicates = synopsis.replicates(3, seed=1, output_format="pandas")
+        >>> replicates.analyze(lambda table: table["income"].median()).replicates
+        3
+
+        Args:
+            function: takes a table and returns an estimate: what ``dpsyn.pool`` takes for one replicate.
+            level: the level of the intervals.
+        """
+        self.record.require_noise()
+        return pool((function(table) for table in self), replicates=self, level=level)
+
+    def save_record(self, path: str | Path, synopsis: str | Path, tables: Sequence[str | Path]) -> None:
+        """Write the file that describes tables on disk, which ``dpsyn pool`` reads.
+
+        Args:
+            path: the file, by convention ``…-replicates.json``.
+            synopsis: the file of the synopsis; its SHA-256 is recorded.
+            tables: the files of the tables.
+        """
+        try:
+            with Path(synopsis).open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise SourceError(f"{synopsis} cannot be read: {describe_os_error(error)}") from None
+        names = tuple(Path(table).name for table in tables)
+        msgspec.structs.replace(self.record, synopsis=digest, tables=names).save(path)
 
     def iterate_arrow(self) -> Iterator[pa.Table]:
         """The tables as Arrow tables of the schema's types."""

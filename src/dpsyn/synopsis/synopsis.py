@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from dpsyn import notebook
 from dpsyn.accounting import Certificate
+from dpsyn.analysis.direct_answers import DirectAnswers
 from dpsyn.encoding import Codec, Recoding
 from dpsyn.encoding.column_types import ColumnTypes, restore_types
 from dpsyn.encoding.dataframes import AnyTable, OutputFormat, convert_rows
@@ -40,7 +41,7 @@ MAX_SAMPLED_ROWS = 10**12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Synopsis:
+class Synopsis(DirectAnswers):
     """Everything that was released about a table. Whatever is computed from it costs no privacy.
 
     Attributes:
@@ -72,7 +73,8 @@ class Synopsis:
             for number, release in enumerate(self.releases, 1)
         ]
         attributes = ", ".join(self.schema.names)
-        notes = (f"Columns: {attributes}", "Free of cost: .generate(), .marginal(...), .count(...), .plot(...)")
+        free = "Free of cost: .generate(), .marginal(...), .count(...), .mean(...), .regress(...), .plot(...)"
+        notes = (f"Columns: {attributes}", free)
         title = f"Synopsis of {self.schema.dataset or 'a table'} with about {self.rows:,} rows"
         return notebook.html_table(title, ("release", "marginals", "guarantee"), releases, notes=notes)
 
