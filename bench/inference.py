@@ -1,18 +1,18 @@
 """Do intervals from replicates hold the truth? Repeated releases of samples from known populations.
 
-    python -m bench.inference run toy|adult|acs [--data FOLDER] --results FILE [--repetitions 100] [--epsilon 0.1 0.5 1 5]
-        [--replicates 10]
+    python -m bench.inference run toy|adult|acs [--data FOLDER] --results FILE [--repetitions 100]
+        [--epsilon 0.1 0.5 1 5] [--replicates 10]
     python -m bench.inference report --results FILE
 
-Every repetition draws a sample from a population, releases it, and analyses it: the real rows, one synthetic table as if
-it were real (naive), replicates that only redraw rows, pooled by Reiter's rule, and replicates that redraw everything,
-pooled by ``dpsyn.pool``. A line of JSON says for each quantity whether its 95 % interval held the value in the
-population, and how wide it was. Runs can be interrupted; further repetitions are added.
+Every repetition draws a sample from a population, releases it, and analyses it: the real rows; one synthetic table as
+if it were real (naive); replicates that only redraw rows, pooled by Reiter's rule; and replicates that redraw
+everything, pooled by ``dpsyn.pool``. A line of JSON says for each quantity whether its 95 % interval held the value in
+the population, and how wide it was. Runs can be interrupted; further repetitions are added.
 
-``toy``: three binary columns, y by a logistic model of x1 (1) and x2 (0), 2 000 rows (the example of NAPSU-MQ), with the
-regression declared and without; the width of the exact posterior of the same measurements stands beside it. ``adult``:
-ten columns of Adult, 2 000 rows sampled from the table, logistic regression of income, declared. ``acs``: 2 000 rows of
-ten columns of ACS; shares by group, quantiles and correlations, of pairs that are declared and of others.
+``toy``: three binary columns, y by a logistic model of x1 (1) and x2 (0), 2 000 rows (the example of NAPSU-MQ), with
+the regression declared and without; the posterior of the same measurements by brute force stands beside it (exact).
+``adult``: ten columns of Adult, 2 000 rows sampled from the table, logistic regression of income, declared. ``acs``:
+2 000 rows of ten columns of ACS; shares by group, means and correlations, of pairs that are declared and of others.
 δ = 1/n².
 """
 
@@ -248,10 +248,10 @@ def reiter_interval(results: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, F
 
 
 def exact_interval(released: dpsyn.Synopsis) -> tuple[Floats, Floats]:
-    """The posterior of the coefficients given the noisy tables of the toy, by importance sampling.
+    """The posterior of the coefficients given the noisy table of all three columns, by brute force.
 
-    The prior of the eight shares is flat. Proposals follow the normal distribution of the shares given the table of all
-    three columns, with the noise and with sampling; weights correct for positive shares and the other tables.
+    With a flat prior on the eight cells, these are normal around the noisy counts, with the variance of the noise and
+    of sampling, and positive. The one-way marginals of the release, with a twentieth of the budget, are left out.
     """
     rng, rows = np.random.default_rng(0), released.rows
     marginals = [marginal for each in released.releases[0].rounds for marginal in each.marginals]
