@@ -29,7 +29,8 @@ def release(seed: int | None = None, std: float = 15.0) -> Synopsis:
     ages, noise = SHARES * 2 * ROWS, np.zeros((2, 11))
     if seed is not None:
         rng = np.random.default_rng(seed)
-        ages, noise = rng.multinomial(ROWS, SHARES.ravel()).reshape(2, 11) * 1.0, rng.normal(0, std, (2, 11))
+        sample = rng.multinomial(ROWS, SHARES.ravel()).reshape(2, 11)
+        ages, noise = sample.astype(np.float64), rng.normal(0, std, (2, 11))
     tables = {("sex", "age"): ages + noise, ("sex", "job"): JOBS * ages.sum(1, keepdims=True) / JOBS.sum(1)[:, None]}
     return Synopsis.from_marginals(SCHEMA, tables, std=std, source="a test")
 
