@@ -211,3 +211,67 @@ def test_an_unknown_method_is_refused_with_the_known_ones(capsys: pytest.Capture
     refusal = capsys.readouterr().err
     assert [name.replace("-", " ") for name in METHODS] == list(RECONSTRUCTION_METHODS)
     assert all(name in refusal for name in METHODS)
+
+
+# ── means, quantiles, correlations, regressions ──────────────────────────────────────────────────────────────
+
+
+def test_means_by_group_are_printed_with_their_intervals(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["query", "s.dpsyn", "--mean", "age", "--by", "sex", "--replicates", "2", "--seed", "1"]) == 0
+
+    shown = capsys.readouterr()
+    lines = [line.split()[:1] for line in shown.out.splitlines()]
+    assert "Mean of age by sex, from 2 replicates" in shown.out
+    assert ["sex=F"] in lines
+    assert ["sex=M"] in lines
+    assert "Guarantee not verified here." in shown.out
+    assert "Rows with a missing value are left out" in shown.out
+    assert shown.err.splitlines() == ["… drawing replicates"]
+
+
+@pytest.mark.parametrize(
+    ("options", "terms"),
+    [
+        (["--quantile", "age"], ["estimate"]),
+        (["--quantile", "age=0.1,0.5", "--by", "sex"], ["sex=F, 0.1", "sex=F, 0.5", "sex=M, 0.1", "sex=M, 0.5"]),
+        (["--regress", "age ~ sex"], ["intercept", "sex=M"]),
+        (["--regress", "sex ~ age", "--where", "job=nurse", "--uncertainty", "noise"], ["intercept", "age"]),
+    ],
+)
+def test_statistics_are_printed_as_json(
+    options: list[str], terms: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["query", "s.dpsyn", *options, "--replicates", "2", "--seed", "1", "--json", "--confidence", "0.9"]
+
+    assert run(command) == 0
+
+    data = json.loads(capsys.readouterr().out)
+    assert [entry["term"] for entry in data["terms"]] == terms
+    assert all(entry["low"] <= entry["estimate"] <= entry["high"] for entry in data["terms"])
+    assert data["level"] == 0.9
+    assert data["uncertainty"] == ("noise" if "noise" in options else "all")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--mean", "age", "--regress", "age ~ sex"], "--mean and --regress cannot be combined"),
+        (["sex", "--mean", "age"], "--mean and ATTRIBUTES, which are counted cannot be combined"),
+        (["sex", "--seed", "1"], "--seed is for --mean, --quantile"),
+        (["sex", "--by", "job"], "--by gives the groups of --mean and --quantile"),
+        (["--mean", "age", "--spearman"], "--spearman is for --correlation"),
+        (["--mean", "age", "--finest"], "--finest is for counts"),
+        (["--quantile", "age=half"], "'half' is no probability"),
+        (["--quantile", "age=1.5"], "give a number between 0 and 1"),
+        (["--correlation", "age"], "give two attributes, separated by a comma"),
+        (["--correlation", "age,sex"], "'sex' is categorical, so it has no Pearson correlation"),
+        (["--mean", "agee"], "did you mean age"),
+        (["--regress", "age"], "write OUTCOME ~ TERM"),
+        (["--mean", "age", "--confidence", "95"], "the level is 95.0"),
+        (["--mean", "age", "--replicates", "1"], "1 is not in the range x>=2"),
+    ],
+)
+def test_a_wrong_statistic_is_refused(options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["query", "s.dpsyn", *options]) == 2
+
+    assert message in capsys.readouterr().err

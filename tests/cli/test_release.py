@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import subprocess
@@ -134,15 +135,44 @@ def test_folders_name_the_conditions_of_their_rows() -> None:
         assert named == [True, True, False]
 
 
-def test_replicates_are_numbered_and_printed_with_what_they_do_not_show(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ([], "all", "They differ by the privacy noise and by sampling from a population"),
+        (["--uncertainty", "noise"], "noise", "conclusions from dpsyn pool are about the private rows"),
+        (["--uncertainty", "rows"], "rows", "The privacy noise is the same in all of them"),
+    ],
+)
+def test_replicates_are_numbered_and_described(
+    options: list[str], kind: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["measure", *RELEASE, "-o", "s.dpsyn", "-q"]) == 0
+    command = ["generate", "s.dpsyn", "--replicates", "3", "--rows", "9", "--seed", "1", *options, "-o", "r.csv.gz"]
 
-    assert run(["generate", "s.dpsyn", "--replicates", "3", "--rows", "9", "--seed", "1", "-o", "r.csv.gz"]) == 0
+    assert run(command) == 0
 
-    assert {"r-1.csv.gz", "r-2.csv.gz", "r-3.csv.gz"} == {name for name in files() if name.startswith("r")}
-    assert "The privacy noise is the same in all of them" in capsys.readouterr().out
+    tables = ["r-1.csv.gz", "r-2.csv.gz", "r-3.csv.gz"]
+    assert {*tables, "r-replicates.json"} == {name for name in files() if name.startswith("r")}
+    assert message in capsys.readouterr().out
+    described = json.loads(Path("r-replicates.json").read_text("utf-8"))
+    digest = hashlib.sha256(Path("s.dpsyn").read_bytes()).hexdigest()
+    assert described["tables"] == tables
+    expected = {"count": 3, "rows": 9, "uncertainty": kind, "seed": 1, "synopsis": digest}
+    assert {name: described[name] for name in expected} == expected
+    assert abs(described["private_rows"] - dpsyn.Synopsis.load("s.dpsyn").rows) < 1
+
+
+def test_replicates_are_not_written_over_others_or_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["measure", *RELEASE, "-o", "s.dpsyn", "-q"]) == 0
+    Path("r-2.csv").touch()
+    Path("q-replicates.json").touch()
+
     assert run(["generate", "s.dpsyn", "--replicates", "2", "-o", "-"]) == 2
-    assert run(["generate", "s.dpsyn", "--replicates", "2", "-o", "r.csv.gz"]) == 2  # two of them are there
+    assert run(["generate", "s.dpsyn", "--replicates", "2", "-o", "r.csv"]) == 2
+    assert run(["generate", "s.dpsyn", "--replicates", "2", "-o", "q.csv"]) == 2
+    assert run(["generate", "s.dpsyn", "--uncertainty", "noise", "-o", "p.csv"]) == 2
+    assert "give their number with --replicates" in capsys.readouterr().err
+    assert not {"r-1.csv", "q-1.csv", "p.csv"} & {*files()}
 
 
 def test_a_weight_is_a_name_or_a_name_and_a_number(capsys: pytest.CaptureFixture[str]) -> None:

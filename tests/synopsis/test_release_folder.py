@@ -6,6 +6,8 @@ import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +24,7 @@ from dpsyn.schema import Categorical, Datetime, Derive, Identifier, Integer, Ord
 from dpsyn.schema.importers import import_schema
 from dpsyn.synopsis.datapackage import describe_columns, describe_package
 from dpsyn.synopsis.release_folder import write_release
+from dpsyn.synopsis.replicates import how_to_use_replicates
 from dpsyn.synopsis.serialization.synopsis_file import load_synopsis
 from tests.strategies import coded
 from tests.synopsis.synopses import HEAD, SCHEMA, certificate, content, synopsis
@@ -57,7 +60,16 @@ def test_a_folder_holds_everything_that_belongs_to_a_release(tmp_path: Path) -> 
     assert "The rows of synthetic.csv are synthetic" in readme
     assert "NOT PRIVATE" not in readme
     assert "A spreadsheet takes a text that begins with =, +, - or @ for a formula." in readme
+    assert readme.splitlines()[-5:] == [*how_to_use_replicates(original, "synopsis.dpsyn")]
     assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_a_readme_names_no_replicates_that_could_not_carry_the_noise() -> None:
+    released = synopsis(certificate())
+    fourier: Any = SimpleNamespace(releases=[SimpleNamespace(recipe={"name": "fourier"})])
+
+    assert len(how_to_use_replicates(released)) == 5
+    assert how_to_use_replicates(fourier) == ()
 
 
 def test_formulas_are_escaped_in_the_table_and_the_readme_says_so(tmp_path: Path) -> None:

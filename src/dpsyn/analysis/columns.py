@@ -28,7 +28,7 @@ def require_attributes(schema: Schema, names: Sequence[str]) -> None:
     """Refuse names that are not columns with released values."""
     known = [attribute.name for attribute in schema.attributes if attribute.coded]
     for name in names:
-        if name not in known:
+        if not isinstance(name, str) or name not in known:
             raise QueryError(f"there is no attribute {quote_argument(name)} here; {suggest_names(name, known)}")
 
 

@@ -167,7 +167,7 @@ class DirectAnswers:
 
         ``method`` is ``pearson`` for numbers, or ``spearman`` for the correlation of ranks, for ordinal attributes too.
         """
-        if method not in get_args(CorrelationMethod):
+        if not isinstance(method, str) or method not in get_args(CorrelationMethod):
             raise QueryError(f"the method is {quote_argument(method)}; use {' or '.join(get_args(CorrelationMethod))}")
         for name in (first, second):
             require_attributes(self.schema, [name])

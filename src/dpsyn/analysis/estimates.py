@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Number
@@ -11,7 +12,7 @@ import numpy as np
 
 from dpsyn.analysis.pooled import FloatArray
 from dpsyn.analysis.record import ReplicatesRecord, find_record
-from dpsyn.errors import UserError, quote_argument
+from dpsyn.errors import UserError
 
 _ADVICE = (
     "give a number, a vector, a dictionary or series of numbers by term, or a fitted model of statsmodels or a linear "
@@ -106,11 +107,12 @@ def _name(key: object) -> str:
 def _to_array(value: Any, what: str, max_axes: int = 1) -> FloatArray:
     wanted = isinstance(value, Number | Sequence | np.ndarray) or hasattr(value, "__array__")
     if not wanted or isinstance(value, str | bytes | bool):
-        raise UserError(f"{what} is {quote_argument(value)}; {_ADVICE}")
-    try:
+        raise UserError(f"{what} is of type {type(value).__name__}; {_ADVICE}")
+    array = None
+    with contextlib.suppress(TypeError, ValueError):  # their message, which may quote a value, must not be seen
         array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise UserError(f"{what} is {quote_argument(value)}; {_ADVICE}") from None
+    if array is None:
+        raise UserError(f"{what} is a {type(value).__name__} of something else than numbers; {_ADVICE}")
     if array.ndim > max_axes or array.size == 0:
         raise UserError(f"{what} has the shape {array.shape}; {_ADVICE}")
     if not np.isfinite(array).all():

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dpsyn.analysis._pool import pool
 from dpsyn.analysis.pooled import Pooled
-from dpsyn.analysis.record import ReplicatesRecord, load_record
+from dpsyn.analysis.record import ReplicatesRecord, require_record
 from dpsyn.errors import SourceError, UserError, describe_os_error, quote_argument, shorten
 
 MAX_RESULTS_BYTES = 100_000_000
@@ -36,9 +36,11 @@ def pool_results_file(
         replicates: what was analyzed: the file ``…-replicates.json`` beside the tables.
         level: the level of the intervals.
     """
-    record = load_record(replicates) if isinstance(replicates, str | Path) else replicates
+    record = None if replicates is None else require_record(replicates)
     if record is not None:
         record.require_noise()
+    if not isinstance(results, str | Path):
+        raise UserError(f"the results are {quote_argument(results)}; give the path of a CSV file, or use pool")
     analyses, has_errors = _read_analyses(results)
     numbers, terms = list(analyses), list(next(iter(analyses.values())))
     for number, found in analyses.items():

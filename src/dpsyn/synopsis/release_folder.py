@@ -25,6 +25,7 @@ from dpsyn.sampling.sampler import RowSampler
 from dpsyn.schema import AttributeConditions, format_conditions
 from dpsyn.synopsis import datapackage
 from dpsyn.synopsis.guarantee import NOT_VERIFIED, guarantee_data, guarantee_text, is_private
+from dpsyn.synopsis.replicates import how_to_use_replicates
 from dpsyn.synopsis.serialization import synopsis_file
 from dpsyn.synopsis.synopsis import Synopsis
 
@@ -102,7 +103,8 @@ def _write_metadata(
     write_text(folder / CERTIFICATE_JSON_NAME, _format_json(guarantee_data(synopsis.releases)))
     write_text(folder / CERTIFICATE_TEXT_NAME, guarantee_text(synopsis.releases))
     readme = _format_readme(table_name, conditions, formulas_escaped, private=is_private(synopsis.releases))
-    write_text(folder / README_NAME, readme)
+    guidance = how_to_use_replicates(synopsis, SYNOPSIS_NAME)
+    write_text(folder / README_NAME, readme + "".join(f"{line}\n" for line in ("", *guidance) if guidance))
 
 
 def _check_table_name(name: str) -> None:

@@ -17,8 +17,8 @@ import pyarrow as pa
 from dpsyn.analysis import METADATA_KEY, Pooled, ReplicatesRecord, pool
 from dpsyn.encoding import Codec
 from dpsyn.encoding.dataframes import OutputFormat, convert_rows
-from dpsyn.errors import SourceError, describe_os_error
-from dpsyn.inference.redraw import ModelDraws, Uncertainty
+from dpsyn.errors import SourceError, UserError, describe_os_error, quote_argument
+from dpsyn.inference.redraw import REESTIMATED, ModelDraws, Uncertainty
 from dpsyn.progress import Progress
 from dpsyn.sampling.parallel import sample_table
 from dpsyn.sampling.sampler import RowSampler
@@ -31,6 +31,22 @@ AnyReplicate = TypeVar("AnyReplicate", covariant=True)
 
 MIN_POPULATION, MAX_POPULATION = 10_000, 50_000
 """The limits of the number of rows that stand for the population, and from which fits start."""
+
+
+def how_to_use_replicates(synopsis: Synopsis, name: str = "synopsis.dpsyn") -> tuple[str, ...]:
+    """Five lines for users of published data: how to draw conclusions that include the privacy noise.
+
+    ``name`` is the file of the synopsis. There are no lines if its replicates cannot carry the noise.
+    """
+    if any(release.recipe.get("name") in REESTIMATED for release in synopsis.releases):
+        return ()
+    return (
+        "Conclusions need replicates: an interval from one synthetic table knows nothing of the privacy noise.",
+        f"1. dpsyn generate {name} --replicates 20 -o rows.csv    writes 20 tables, each with its own noise",
+        "2. analyze each of them alike; write replicate, term, estimate and std.error to results.csv, a row for each",
+        "3. dpsyn pool results.csv --replicates rows-replicates.json    in Python: synopsis.replicates(20).analyze(…)",
+        f'Or directly, with intervals: dpsyn query {name} --mean NAME --by NAME, or --regress "Y ~ A + B".',
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +125,8 @@ class Replicates(Generic[AnyReplicate]):
             function: takes a table and returns an estimate: what ``dpsyn.pool`` takes for one replicate.
             level: the level of the intervals.
         """
+        if not callable(function):
+            raise UserError(f"the analysis is {quote_argument(function)}; give a function that takes a table")
         self.record.require_noise()
         return pool((function(table) for table in self), replicates=self, level=level)
 
