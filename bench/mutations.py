@@ -39,6 +39,7 @@ _TABLE = "private/table.py"
 _MEASURE = "recipes/_measure.py"
 _APPROVAL = "schema/approval.py"
 _SCHEMA = "schema/schema.py"
+_ATTRIBUTES = "schema/attributes.py"
 _COLUMN_CODECS = "encoding/column_codecs.py"
 _SOURCE = "sources/source.py"
 _CSV = "sources/csv.py"
@@ -485,6 +486,34 @@ _CHARGES = (
         _APPROVAL,
         "_edits",
         Replace('"approved"', '"public"'),
+        "schema/test_approval",
+    ),
+    _break(
+        "all entries are approved at once, whether or not a remark is open",
+        _APPROVAL,
+        "_Yes.covers",
+        Replace("A.despite_remarks or not B.remark", "True"),
+        "schema/test_approval",
+    ),
+    _break(
+        "what was read off the data is approved without a separate yes",
+        _APPROVAL,
+        "_Yes.covers",
+        Replace("A.as_drafted or not B.unchanged", "True"),
+        "schema/test_approval",
+    ),
+    _break(
+        "a public schema may carry remarks about rows",
+        _ATTRIBUTES,
+        "check_provenance",
+        Force('A.remark and B.provenance != "data"', False),
+        "schema/test_approval",
+    ),
+    _break(
+        "a public schema may carry digests of drafted values",
+        _ATTRIBUTES,
+        "check_provenance",
+        Force('A.drafted and B.provenance != "data" and C', False),
         "schema/test_approval",
     ),
     _break(

@@ -119,7 +119,12 @@ if TYPE_CHECKING:
     from dpsyn.schema import Schema as Schema
     from dpsyn.schema import Time as Time
     from dpsyn.schema import parse_conditions as parse_conditions
+    from dpsyn.schema.approval import Approval as Approval
+    from dpsyn.schema.approval import DraftEntry as DraftEntry
     from dpsyn.schema.approval import approve_schema as approve_schema
+    from dpsyn.schema.approval import edit_draft_entry as edit_draft_entry
+    from dpsyn.schema.approval import leave_out_entry as leave_out_entry
+    from dpsyn.schema.approval import list_draft_entries as list_draft_entries
     from dpsyn.schema.importers import import_schema as import_schema
     from dpsyn.selection import AllViews as AllViews
     from dpsyn.selection import CoveringViews as CoveringViews
@@ -239,7 +244,14 @@ _EXPORTS = {
         "Time",
         "parse_conditions",
     ),
-    "dpsyn.schema.approval": ("approve_schema",),
+    "dpsyn.schema.approval": (
+        "Approval",
+        "DraftEntry",
+        "approve_schema",
+        "edit_draft_entry",
+        "leave_out_entry",
+        "list_draft_entries",
+    ),
     "dpsyn.schema.importers": ("import_schema",),
     "dpsyn.selection": (
         "AllViews",
@@ -266,6 +278,7 @@ __all__ = [
     "AdaptiveSelection",
     "AllViews",
     "Answer",
+    "Approval",
     "AssociationRule",
     "AttributeCheck",
     "AttributeForecast",
@@ -285,6 +298,7 @@ __all__ = [
     "Datetime",
     "Direct",
     "DocumentError",
+    "DraftEntry",
     "Estimate",
     "Evaluation",
     "ExpectedErrors",
@@ -348,6 +362,7 @@ __all__ = [
     "check_table",
     "compare_noise_mechanisms",
     "draft_schema",
+    "edit_draft_entry",
     "estimate_resources",
     "evaluate",
     "explore_public_data",
@@ -357,6 +372,8 @@ __all__ = [
     "frequent_itemsets",
     "import_schema",
     "laplace_gaussian_crossover",
+    "leave_out_entry",
+    "list_draft_entries",
     "list_options",
     "make_contest",
     "max_marginals",

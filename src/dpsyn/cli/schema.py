@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 import dpsyn
-from dpsyn.cli import output
+from dpsyn.cli import output, review
 from dpsyn.cli.common_options import TEXT_OUTPUT, common_options
 from dpsyn.report.numbers import format_count
 
@@ -26,7 +26,8 @@ def command() -> None:
 
     \b
       dpsyn schema draft people.csv -o schema.yaml     a first guess, made from the data
-      (edit schema.yaml: possible values, not observed ones)
+      dpsyn schema review schema.yaml                  correct and approve it, one attribute at a time
+      (or edit schema.yaml: possible values, not observed ones; then:)
       dpsyn schema approve schema.yaml age sex --because "code book 2024"
       dpsyn schema check schema.yaml people.csv        does the table fit?
     """
@@ -92,26 +93,47 @@ def import_(metadata: str, target: str, force: bool) -> None:
 @click.argument("file", metavar="FILE", type=click.Path())
 @click.argument("attributes", metavar="ATTRIBUTE...", nargs=-1)
 @common_options("because")
-@click.option("--all", "everything", is_flag=True, help="All attributes and rules that were guessed from the data.")
-def approve(file: str, attributes: tuple[str, ...], because: str, everything: bool) -> None:
+@click.option("--all", "everything", is_flag=True, help="All entries that were drafted, except those with a remark.")
+@click.option("--as-drafted", is_flag=True, help="Also entries that are exactly as they were read off the data.")
+@click.option("--despite-remarks", is_flag=True, help="Also named entries with an open remark, which is removed.")
+def approve(
+    file: str, attributes: tuple[str, ...], because: str, everything: bool, as_drafted: bool, despite_remarks: bool
+) -> int:
     """Declare that what a draft states about some attributes is publicly known.
 
     A draft states exact facts about rows: the lowest and highest value, and every value that occurs. Compare it with
-    a public source first, and correct it. This changes `provenance: data` to `provenance: approved` and records the
-    reason; the rest of FILE stays as it is. The certificate of every release lists these attributes as drafted from
-    the data and declared public for that reason, so its readers can judge. An attribute that you wrote yourself, from
-    a code book for instance, is `provenance: public`.
+    a public source first, and correct it. This shows what is declared, changes `provenance: data` to `provenance:
+    approved` and records the reason; the rest of FILE stays as it is. The certificate of every release lists these
+    attributes as drafted from the data and declared public for that reason, so its readers can judge. An attribute
+    that you wrote yourself, from a code book for instance, is `provenance: public`.
+
+    Two kinds of entries need a separate yes: those that are exactly as they were read off the data (--as-drafted), and
+    those with an open remark (name them, with --despite-remarks, or answer the remark in FILE and remove it). On a
+    terminal you are asked. `dpsyn schema review FILE` shows one entry after the other. `derive NAME` and `"rule 1"`
+    name derivations and rules.
 
     \b
       dpsyn schema approve schema.yaml age sex --because "questionnaire 2024, page 3"
-      dpsyn schema approve schema.yaml --all --because "code book 2024"
+      dpsyn schema approve schema.yaml --all --as-drafted --because "code book 2024"
     """
     if bool(attributes) == everything:
         raise click.UsageError("name the attributes to approve, or give --all")
-    dpsyn.approve_schema(file, attributes, because=because, everything=everything)
-    names = "Everything that was drafted" if everything else ", ".join(attributes)
-    output.print_line(f"{names}: approved as public, because {because}. {_remaining_approvals(file)}")
-    output.print_line("The certificate of every release lists what was drafted from the data and approved.")
+    entries = dpsyn.list_draft_entries(file, attributes)
+    review.show_entries(entries)
+    yes = {"as_drafted": as_drafted, "despite_remarks": despite_remarks}
+    if output.can_ask() and not any(yes.values()) and any(entry.unchanged or entry.remark for entry in entries):
+        attributes, everything = review.ask_for_each_kind(entries), False
+        yes = dict.fromkeys(yes, True)
+        if not attributes:
+            output.print_line("Nothing was approved.")
+            return 2
+    approval = dpsyn.approve_schema(file, attributes, because=because, everything=everything, **yes)
+    if approval.approved:
+        output.print_line(f"Approved as public, because {because}: {review.shorten_names(approval.approved)}.")
+        output.print_line("The certificate of every release lists what was drafted from the data and approved.")
+    review.show_left(approval.left, file)
+    output.print_line(_remaining_approvals(file))
+    return 0 if approval.approved or not entries else 2
 
 
 def _remaining_approvals(file: str) -> str:
@@ -119,7 +141,25 @@ def _remaining_approvals(file: str) -> str:
         left = dpsyn.Schema.load(file).unapproved_statements()
     except dpsyn.DPSynError as error:
         return f"The file is not complete yet: {error}"
-    return f"Still to do: {', '.join(left)}." if left else "Nothing is left to approve."
+    return f"Still to do: {review.shorten_names(left)}." if left else "Nothing is left to approve."
+
+
+@command.command("review")
+@click.argument("file", metavar="FILE", type=click.Path())
+@common_options("because", because={"required": False, "default": "", "help": "The reason that is offered first."})
+def review_command(file: str, because: str) -> int:
+    """Walk through a draft on the terminal, one entry at a time.
+
+    Each entry is shown with its remark. You accept it with a reason why it is public, change its kind, bounds or
+    values, leave the column out, skip it or quit. Every answer is saved at once, so you can go on later where you
+    stopped.
+
+    \b
+      dpsyn schema review schema.yaml --because "code book 2024"
+    """
+    review.walk_through(file, because)
+    output.print_line(_remaining_approvals(file))
+    return 0
 
 
 @command.command()

@@ -252,6 +252,15 @@ def _with_comment(body: str, comment: str, *, after: bool) -> str:
     return above + body
 
 
+def format_value(value: Any) -> str:
+    """A value, list or mapping as YAML text on one line."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{format_scalar(key)}: {format_value(entry)}" for key, entry in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(format_value, value))}]"
+    return format_scalar(value)
+
+
 def format_scalar(value: Any) -> str:
     """One value as YAML text on one line."""
     text: str = yaml.dump([value], Dumper=_Dumper, allow_unicode=True, width=_UNLIMITED_WIDTH, default_flow_style=True)

@@ -1,0 +1,149 @@
+"""The entries of a draft on the terminal: as a table, and one after the other with questions.
+
+Privacy: a draft shows values of rows, so this is for the data owner.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import dpsyn
+from dpsyn.cli import output
+from dpsyn.report.numbers import format_count
+
+if TYPE_CHECKING:
+    from dpsyn import DraftEntry
+
+MAX_DECLARATION = 90
+"""Characters of a declaration in a table; a review shows all of it."""
+
+_CHOICES = "[a]ccept, [e]dit, [l]eave out, [s]kip, [q]uit"
+
+
+def show_entries(entries: Sequence[DraftEntry]) -> None:
+    """Print what entries of a draft declare, one row per entry."""
+    rows = [(format_title(entry), _shorten(entry.declaration), _note(entry)) for entry in entries]
+    if rows:
+        output.print_table("", ("entry", "declares", "note"), rows)
+
+
+def show_left(left: Sequence[DraftEntry], file: str) -> None:
+    """Print which entries an approval has left, and how to go on."""
+    remarks = [format_title(entry) for entry in left if entry.remark]
+    unchanged = [format_title(entry) for entry in left if not entry.remark]
+    path = shlex.quote(file)
+    if remarks:
+        output.print_line(f"Left, because their remark is open: {shorten_names(remarks)}.")
+        output.print_line(
+            f"  Answer them one by one: dpsyn schema review {path}. Or correct the entries in the file and remove each "
+            "remark. Or approve entries as they are: name them with --despite-remarks."
+        )
+    if unchanged:
+        output.print_line(f"Left, because they are exactly as they were read off the data: {shorten_names(unchanged)}.")
+        output.print_line(
+            "  Write what is possible, not what occurs. If a public source agrees with the draft, add --as-drafted."
+        )
+
+
+def ask_for_each_kind(entries: Sequence[DraftEntry]) -> tuple[str, ...]:
+    """Ask for a separate yes where one is needed; the titles of the entries that may be approved."""
+    plain = [entry for entry in entries if not entry.remark and not entry.unchanged]
+    unchanged = [entry for entry in entries if not entry.remark and entry.unchanged]
+    if unchanged:
+        count = format_count(len(unchanged), "entry")
+        question = f"{count} exactly as read off the data: does your public source say the same?"
+        plain += unchanged if click.confirm(question, default=False) else []
+    for entry in entries:
+        if entry.remark:
+            output.print_line(f"{format_title(entry)}: {entry.remark}")
+            plain += [entry] if click.confirm("Approve it as it is?", default=False) else []
+    return tuple(entry.title for entry in plain)
+
+
+def walk_through(file: str, because: str) -> None:
+    """Show every entry that is not approved, and do what the answer says; each answer is saved at once."""
+    if not output.can_ask():
+        raise click.UsageError(
+            "a review asks questions, so it needs a terminal; without one, edit the file and use dpsyn schema approve"
+        )
+    entries = dpsyn.list_draft_entries(file)
+    for number, entry in enumerate(entries, start=1):
+        if not dpsyn.list_draft_entries(file, [entry.title]):  # approved together with another one
+            continue
+        output.print_line(f"\n{number} of {len(entries)}  {format_title(entry)}")
+        answer = _ask_about(file, entry.title)
+        while answer == "e":
+            _edit(file, entry.title)
+            answer = _ask_about(file, entry.title)
+        if answer == "q":
+            return
+        if answer == "a":
+            because = click.prompt("Why is it public?", default=because or None)
+            yes = {"as_drafted": True, "despite_remarks": True}
+            dpsyn.approve_schema(file, entry.title, because=because, **yes)
+        elif answer == "l":
+            _leave_out(file, entry.title)
+
+
+def _ask_about(file: str, title: str) -> str:
+    (entry, *_) = dpsyn.list_draft_entries(file, [title])
+    for key, value in entry.fields.items():
+        output.print_line(f"  {key}: {value if isinstance(value, str | int | float) else _flow(value)}")
+    if entry.remark:
+        output.print_line(f"  Remark: {entry.remark}")
+    elif entry.unchanged:
+        output.print_line("  Exactly as it was read off the data; is this what is possible?")
+    choice = click.Choice(["a", "e", "l", "s", "q"])
+    answer: str = click.prompt(_CHOICES, type=choice, show_choices=False)
+    return answer
+
+
+def _edit(file: str, title: str) -> None:
+    """Ask for fields until an empty line, and save them if the entry is valid."""
+    output.print_line("  One field per line, such as  high: 120  or  values: [a, b]  or  spikes:  to remove it.")
+    output.print_line("  An empty line ends.")
+    lines = []
+    while line := click.prompt("  field", default="", show_default=False):
+        lines.append(line)
+    if not lines:
+        return
+    try:
+        dpsyn.edit_draft_entry(file, title, "\n".join(lines))
+    except dpsyn.SchemaError as error:
+        output.print_line(f"  Not saved: {error}")
+
+
+def _leave_out(file: str, title: str) -> None:
+    try:
+        dpsyn.leave_out_entry(file, title)
+    except dpsyn.SchemaError as error:
+        output.print_line(f"  Not left out: {error}")
+
+
+def format_title(entry: DraftEntry) -> str:
+    """The title of an entry; for columns that share one, the first and the last."""
+    if len(entry.names) == 1:
+        return entry.title
+    return f"{entry.names[0]} … {entry.names[-1]} ({len(entry.names)} columns)"
+
+
+def shorten_names(names: Sequence[str], most: int = 12) -> str:
+    """Names in a sentence; of many, the first and how many more."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _note(entry: DraftEntry) -> str:
+    return f"remark: {entry.remark}" if entry.remark else "as read off the data" if entry.unchanged else ""
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_DECLARATION else f"{text[: MAX_DECLARATION - 1]}…"
+
+
+def _flow(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
