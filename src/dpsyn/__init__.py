@@ -57,9 +57,11 @@ if TYPE_CHECKING:
     from dpsyn.contest import score_submissions as score_submissions
     from dpsyn.diagnose import PRIVATE_NOTICE as PRIVATE_NOTICE
     from dpsyn.diagnose import AttributeCheck as AttributeCheck
+    from dpsyn.diagnose import Draft as Draft
     from dpsyn.diagnose import SchemaCheck as SchemaCheck
     from dpsyn.diagnose import check_table as check_table
     from dpsyn.diagnose import draft_schema as draft_schema
+    from dpsyn.diagnose import draft_table as draft_table
     from dpsyn.diagnose import explore_public_data as explore_public_data
     from dpsyn.encoding import write_table as write_table
     from dpsyn.evaluation import Evaluation as Evaluation
@@ -165,9 +167,11 @@ _EXPORTS = {
     "dpsyn.diagnose": (
         "PRIVATE_NOTICE",
         "AttributeCheck",
+        "Draft",
         "SchemaCheck",
         "check_table",
         "draft_schema",
+        "draft_table",
         "explore_public_data",
     ),
     "dpsyn.encoding": ("write_table",),
@@ -298,6 +302,7 @@ __all__ = [
     "Datetime",
     "Direct",
     "DocumentError",
+    "Draft",
     "DraftEntry",
     "Estimate",
     "Evaluation",
@@ -362,6 +367,7 @@ __all__ = [
     "check_table",
     "compare_noise_mechanisms",
     "draft_schema",
+    "draft_table",
     "edit_draft_entry",
     "estimate_resources",
     "evaluate",

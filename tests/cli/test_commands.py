@@ -131,9 +131,9 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_draft_is_approved_and_checked(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["schema", "draft", "people.csv", "-o", "schema.yaml"]) == 0
     drafted = Schema.load("schema.yaml")
-    assert run(["schema", "approve", "schema.yaml", "age", "--because", "the form"]) == 0
+    assert run(["schema", "approve", "schema.yaml", "age", "--as-drafted", "--because", "the form"]) == 0
     first = capsys.readouterr().out
-    assert run(["schema", "approve", "schema.yaml", "--all", "--because", "the form"]) == 0
+    assert run(["schema", "approve", "schema.yaml", "--all", "--as-drafted", "--because", "the form"]) == 0
     assert run(["schema", "check", "schema.yaml", "people.csv"]) == 0
 
     shown = capsys.readouterr()
@@ -346,7 +346,7 @@ def test_an_internal_error_ends_with_1_and_does_not_quote_rows(
     def fail(*_: object, **__: object) -> str:
         raise RuntimeError(f"could not convert {SECRET}")
 
-    monkeypatch.setattr("dpsyn.diagnose.draft_schema", fail)
+    monkeypatch.setattr("dpsyn.diagnose.draft_table", fail)
 
     code = run(["schema", "draft", "people.csv"])
 
@@ -362,7 +362,7 @@ def test_errors_of_every_kind_are_shown_as_one_line(
     def fail(*_: object, **__: object) -> str:
         raise UserError("this is wrong; do that")
 
-    monkeypatch.setattr("dpsyn.diagnose.draft_schema", fail)
+    monkeypatch.setattr("dpsyn.diagnose.draft_table", fail)
 
     assert run(["schema", "draft", "people.csv"]) == 2
     assert capsys.readouterr().err == "dpsyn: this is wrong; do that\n"

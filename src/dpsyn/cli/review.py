@@ -16,12 +16,36 @@ from dpsyn.cli import output
 from dpsyn.report.numbers import format_count
 
 if TYPE_CHECKING:
-    from dpsyn import DraftEntry
+    from dpsyn import Draft, DraftEntry
 
 MAX_DECLARATION = 90
 """Characters of a declaration in a table; a review shows all of it."""
 
 _CHOICES = "[a]ccept, [e]dit, [l]eave out, [s]kip, [q]uit"
+
+
+def show_summary(draft: Draft, target: str) -> None:
+    """Print what a draft recognized, what needs a person and why, and what to do next."""
+    to_stderr = target == "-"
+    questions = format_count(len(set(draft.questions.values())), "question")
+    need_you = f"{len(draft.questions)} need you" + f" ({questions})" * bool(draft.questions)
+    counts = f"{draft.recognized} recognized, {need_you}, {len(draft.left_out)} left out"
+    lines = [f"{format_count(draft.columns, 'column')}: {counts}."]
+    for heading, reasons in (("Need you:", draft.questions), ("Left out:", draft.left_out)):
+        names: dict[str, list[str]] = {}
+        for name, reason in reasons.items():
+            names.setdefault(reason, []).append(name)
+        lines += [heading] * bool(reasons) + [f"  {shorten_names(names[reason], 4)}: {reason}" for reason in names]
+    lines += ["Proposed relations, for you to judge:"] * bool(draft.proposals)
+    lines += [f"  {proposal}" for proposal in draft.proposals]
+    lines += [f"Note: {note}" for note in draft.notes]
+    if not to_stderr:
+        lines += [
+            f"Next: write into {target} about how many rows the table has (expected_size: a public estimate), then",
+            f"  dpsyn schema review {shlex.quote(target)}",
+        ]
+    for line in lines:
+        output.print_line(line, to_stderr=to_stderr or line.startswith("Note: "))
 
 
 def show_entries(entries: Sequence[DraftEntry]) -> None:

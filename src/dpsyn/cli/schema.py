@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,13 +59,11 @@ def draft(data: str, query: str | None, rows: int, target: str, force: bool) -> 
       dpsyn schema draft house.duckdb --query 'SELECT age, sex FROM people' -o schema.yaml
     """
     output.refuse_to_overwrite(target, force)
-    with output.show_status(f"Reading {data}"), warnings.catch_warnings(record=True) as notes:
-        warnings.simplefilter("always", UserWarning)
-        text = dpsyn.draft_schema(data, query=query, rows=rows)
-    output.write_text(target, text, private=True)
+    with output.show_status(f"Reading {data}"):
+        drafted = dpsyn.draft_table(data, query=query, rows=rows)
+    output.write_text(target, drafted.text, private=True)
     output.print_written(target, "It is private until you have reviewed it; see the notes at its top.")
-    for note in notes:
-        output.print_line(f"Note: {note.message}", to_stderr=True)
+    review.show_summary(drafted, target)
 
 
 @command.command("import")

@@ -19,12 +19,14 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dpsyn.atomic_files import exclusive_edit, write_text
 from dpsyn.errors import DocumentError, SchemaError, quote_argument
 from dpsyn.schema import files, yaml_edits, yaml_io
 from dpsyn.schema.attributes import UNCHANGED, suggest_names
+
+_Result = TypeVar("_Result")
 
 _BYTE_ORDER_MARK = "\ufeff"
 _SECTIONS = ("attributes", "derive", "rules")
@@ -229,17 +231,18 @@ def _refusal(left: Sequence[DraftEntry]) -> str:
     """Why named entries are not approved. Remarks are not quoted, because they describe rows."""
     remarks = ", ".join(entry.title for entry in left if entry.remark)
     unchanged = ", ".join(entry.title for entry in left if not entry.remark)
-    return (
-        "nothing was approved. "
-        + " ".join(
-            [
-                f"{remarks}: the remark of the draft is open; answer it in the file and remove it, or approve the entry "
-                "as it is (--despite-remarks, in Python despite_remarks=True)." * bool(remarks),
-                f"{unchanged}: exactly as it was read off the data; write what is possible, or approve it as it is if a "
-                "public source agrees (--as-drafted, in Python as_drafted=True)." * bool(unchanged),
-            ]
-        ).strip()
-    )
+    sentences = ["nothing was approved."]
+    if remarks:
+        sentences.append(
+            f"{remarks}: the remark of the draft is open; answer it in the file and remove it, or approve the entry as "
+            "it is (--despite-remarks, in Python despite_remarks=True)."
+        )
+    if unchanged:
+        sentences.append(
+            f"{unchanged}: exactly as it was read off the data; write what is possible, or approve it as it is if a "
+            "public source agrees (--as-drafted, in Python as_drafted=True)."
+        )
+    return " ".join(sentences)
 
 
 def _leave_out(text: str, name: str) -> str:
@@ -268,14 +271,14 @@ def _edit_file(path: str | Path, edit: Callable[[str], str]) -> None:
         write_text(Path(path), _name_file(path, edit, text))
 
 
-def _name_file(path: str | Path, read: Callable[[str], Any], text: str) -> Any:
+def _name_file(path: str | Path, read: Callable[[str], _Result], text: str) -> _Result:
     try:
         return _translate_mistakes(lambda: read(text))
     except SchemaError as error:
         raise SchemaError(f"{path}: {error}", error.path) from None
 
 
-def _translate_mistakes(call: Callable[[], Any]) -> Any:
+def _translate_mistakes(call: Callable[[], _Result]) -> _Result:
     try:
         return call()
     except SchemaError:
@@ -319,7 +322,7 @@ class _Document:
 
     def is_draft(self, path: yaml_io.YamlPath) -> bool:
         """Whether an entry was taken from the data."""
-        return self.value_at(path).get("provenance") == "data"
+        return bool(self.value_at(path).get("provenance") == "data")
 
     def sharing(self, paths: Iterable[yaml_io.YamlPath]) -> list[yaml_io.YamlPath]:
         """These entries, and those that an alias makes one with them."""

@@ -57,7 +57,7 @@ def remove_entries(text: str, root: Any, section: str, keys: Iterable[str | int]
         if isinstance(node, yaml.MappingNode)
         else [text.rindex("-", 0, value.start_mark.index) for value in node.value]
     )
-    names = list(_fields(node)) if isinstance(node, yaml.MappingNode) else list(range(len(starts)))
+    names: list[Any] = list(_fields(node)) if isinstance(node, yaml.MappingNode) else list(range(len(starts)))
     for key in keys:
         index = names.index(key)
         start = _line_start(text, starts[index])

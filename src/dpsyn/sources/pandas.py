@@ -57,7 +57,8 @@ def _arrow_array(series: Any) -> pa.Array:
     if str(kind) == "category":
         categories = series.cat.categories
         codes = pa.array(series.cat.codes.to_numpy(), mask=series.isna().to_numpy())
-        return pa.DictionaryArray.from_arrays(codes.cast(pa.int32()), _arrow_array(categories.to_series()))
+        values = _arrow_array(categories.to_series())
+        return pa.DictionaryArray.from_arrays(codes.cast(pa.int32()), values, ordered=bool(series.cat.ordered))
     if not _is_arrow_like(kind):
         return pa.array(bytes_of_objects(series), pa.large_binary())
     array = pa.array(series, from_pandas=True)
