@@ -92,8 +92,9 @@ def _similar_file(path: Path) -> str:
         names = sorted(name for name in os.listdir(path.parent) if name.endswith((".yaml", ".yml", ".json")))
     except OSError:
         return ""
-    close = difflib.get_close_matches(path.name, names, 1)
-    return f"; did you mean {path.with_name(close[0])}?" if close else ""
+    by_stem = {Path(name).stem: name for name in names}
+    close = difflib.get_close_matches(path.stem, by_stem, 1)
+    return f"; did you mean {path.with_name(by_stem[close[0]])}?" if close else ""
 
 
 def parse_schema(text: str) -> Schema:
