@@ -58,7 +58,9 @@ if TYPE_CHECKING:
     from dpsyn.diagnose import PRIVATE_NOTICE as PRIVATE_NOTICE
     from dpsyn.diagnose import AttributeCheck as AttributeCheck
     from dpsyn.diagnose import Draft as Draft
+    from dpsyn.diagnose import OpenCheck as OpenCheck
     from dpsyn.diagnose import SchemaCheck as SchemaCheck
+    from dpsyn.diagnose import UnitCheck as UnitCheck
     from dpsyn.diagnose import check_table as check_table
     from dpsyn.diagnose import draft_schema as draft_schema
     from dpsyn.diagnose import draft_table as draft_table
@@ -168,7 +170,9 @@ _EXPORTS = {
         "PRIVATE_NOTICE",
         "AttributeCheck",
         "Draft",
+        "OpenCheck",
         "SchemaCheck",
+        "UnitCheck",
         "check_table",
         "draft_schema",
         "draft_table",
@@ -331,6 +335,7 @@ __all__ = [
     "MissingExtraError",
     "NoiseChoice",
     "Open",
+    "OpenCheck",
     "Option",
     "Ordinal",
     "OutputError",
@@ -361,6 +366,7 @@ __all__ = [
     "SynopsisError",
     "Synthesizer",
     "Time",
+    "UnitCheck",
     "UserError",
     "__version__",
     "approve_schema",

@@ -252,7 +252,7 @@ def test_remarks_are_answered_by_name_only_and_then_removed(draft: Path) -> None
     with pytest.raises(SchemaError, match="not approved all at once"):
         approve_schema(draft, because="book", everything=True, despite_remarks=True)
 
-    approve_schema(draft, "income", because="book", as_drafted=True, despite_remarks=True)
+    approve_schema(draft, "income", because="book", despite_remarks=True)
 
     assert Schema.load(draft)["income"].remark == ""
     assert Schema.load(draft)["income"].drafted == "unchanged"

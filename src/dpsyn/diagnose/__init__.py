@@ -1,6 +1,6 @@
 """Tools that look at the data without privacy protection, for the data owner only. All output is marked private."""
 
-from dpsyn.diagnose.check import PRIVATE_NOTICE, AttributeCheck, SchemaCheck, check_table
+from dpsyn.diagnose.check import PRIVATE_NOTICE, AttributeCheck, OpenCheck, SchemaCheck, UnitCheck, check_table
 from dpsyn.diagnose.draft import Draft, draft_schema, draft_table
 from dpsyn.diagnose.exploration import explore_public_data
 
@@ -8,7 +8,9 @@ __all__ = [
     "PRIVATE_NOTICE",
     "AttributeCheck",
     "Draft",
+    "OpenCheck",
     "SchemaCheck",
+    "UnitCheck",
     "check_table",
     "draft_schema",
     "draft_table",

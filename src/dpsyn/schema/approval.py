@@ -189,7 +189,9 @@ class _Yes:
 
     def covers(self, entry: DraftEntry) -> bool:
         """Whether an entry may be approved, given the kinds of yes that were given."""
-        return (self.despite_remarks or not entry.remark) and (self.as_drafted or not entry.unchanged)
+        if entry.remark:
+            return self.despite_remarks
+        return self.as_drafted or not entry.unchanged
 
 
 def _approve(text: str, names: Sequence[str], because: str, everything: bool, yes: _Yes) -> tuple[str, Approval]:
