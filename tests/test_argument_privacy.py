@@ -67,6 +67,8 @@ def objects(folder: Path) -> dict[str, Any]:
     forecast = dpsyn.forecast(schema, 1.0, rows=20, recipe="independent")
     contest = dpsyn.make_contest(schema, folder / "contest", rows=100, epsilons=(1.0,), seed=1)
     ranking = dpsyn.score_submissions(folder / "contest", {"mine": {1.0: rows}}, draws=1)
+    (folder / "draft.yaml").write_text(dpsyn.draft_schema(rows), encoding="utf-8")
+    drafted = dpsyn.list_draft_entries(folder / "draft.yaml")[0]
     known: list[Any] = [
         schema,
         forecast,
@@ -88,6 +90,11 @@ def objects(folder: Path) -> dict[str, Any]:
         dpsyn.PrivacyUnit(),
         check,
         check.attributes[0],
+        check.unit,
+        dpsyn.check_table(dpsyn.Schema(attributes=(dpsyn.Open(name="district"),)), rows).open[0],
+        dpsyn.draft_table(rows),
+        drafted,
+        dpsyn.Approval(("age",), (drafted,)),
         dpsyn.evaluate(rows, rows, schema),
         dpsyn.IncomeColumns(region="region", sex="sex", income="income"),
         contest,
@@ -150,6 +157,8 @@ def valid(folder: Path, objects: dict[str, Any]) -> dict[str, Any]:
         "because": "code book",
         "budget": objects["Budget"],
         "cap": objects["Cap"],
+        "changes": {"kind": "open"},
+        "min_rows": 3,
         "condition": "x",
         "counts": {},
         "data": rows,

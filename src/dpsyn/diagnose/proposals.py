@@ -33,8 +33,14 @@ MIN_COMPARED_ROWS = 100
 MIN_ROWS_PER_VALUE = 5
 """Rows per value of a column, on average, from which another column may follow from it."""
 
+MAX_RELATED_COLUMNS = 300
+"""Columns among which relations are searched; all pairs of more would take minutes."""
+
 MAX_SUM_COLUMNS = 40
 """Numeric columns among which sums are searched."""
+
+FITTED_ROWS = 2_000
+"""Rows from which the parts of a sum are guessed; all others confirm it."""
 
 _REMARK = "it holds in the rows that were read; keep it only if it holds by definition, otherwise remove this entry"
 _LOW_AND_HIGH = (("min", "max"), ("von", "bis"), ("from", "to"), ("start", "end"), ("low", "high"), ("first", "last"))
@@ -65,7 +71,8 @@ def read_columns(entries: Mapping[str, Mapping[str, Any]], rows: Sequence[pa.Rec
     if sum(batch.num_rows for batch in rows) < MIN_COMPARED_ROWS:
         return []
     table = pa.Table.from_batches(rows)
-    return [_read_column(name, fields, table.column(name)) for name, fields in entries.items()]
+    first = list(entries.items())[:MAX_RELATED_COLUMNS]
+    return [_read_column(name, fields, table.column(name)) for name, fields in first]
 
 
 def find_repetitions(columns: Sequence[SampledColumn]) -> dict[str, str]:
@@ -143,16 +150,15 @@ def _find_derivations(columns: Sequence[SampledColumn]) -> Iterator[Proposal]:
     Of two columns that determine each other, the first is kept.
     """
     sources = [column for column in columns if column.is_list or column.fields["kind"] == "integer"]
-    known: set[str] = set()
-    following: dict[str, list[SampledColumn]] = {}
-    for target in sorted((column for column in sources if column.is_list), key=lambda column: len(column.texts)):
-        following[target.name] = [
-            source
-            for source in sources
-            if source is not target and (len(source.texts), sources.index(source)) > _rank(target, source, sources)
-            if _follows(target, source)
+    rank = {column.name: (len(column.texts), -position) for position, column in enumerate(sources)}
+    following = {
+        target.name: [
+            source for source in sources if rank[source.name] > rank[target.name] and _follows(target, source)
         ]
-        known |= {target.name} if following[target.name] else set()
+        for target in sources
+        if target.is_list
+    }
+    known = {name for name, found in following.items() if found}
     for target in columns:
         roots = [source for source in following.get(target.name, ()) if source.name not in known]
         for source in sorted(roots, key=lambda column: len(column.texts)):
@@ -162,19 +168,17 @@ def _find_derivations(columns: Sequence[SampledColumn]) -> Iterator[Proposal]:
                 break
 
 
-def _rank(target: SampledColumn, source: SampledColumn, sources: Sequence[SampledColumn]) -> tuple[int, int]:
-    """What a source must exceed: it has more values; with as many, it stands before the target."""
-    if len(source.texts) == len(target.texts):
-        return (len(target.texts), -1 if sources.index(source) < sources.index(target) else len(sources))
-    return (len(target.texts), len(sources))
-
-
 def _follows(target: SampledColumn, source: SampledColumn) -> bool:
-    """Whether each value of the source has one value of the target, in enough rows."""
+    """Whether each value of the source has one value of the target, in enough rows; the first few rule most out."""
     if len(source.codes) < MIN_ROWS_PER_VALUE * len(source.texts):
         return False
-    pairs = np.unique(np.stack([source.codes, target.codes]), axis=1)
-    return len(np.unique(pairs[0])) == pairs.shape[1] and len(np.unique(target.codes)) > 1
+    return all(_determines(source.codes[:rows], target.codes[:rows]) for rows in (200, len(source.codes)))
+
+
+def _determines(source: NDArray[np.int64], target: NDArray[np.int64]) -> bool:
+    first = np.full(source.max() + 2, -2)
+    first[source] = target
+    return bool((first[source] == target).all())
 
 
 def _derive_mapping(target: SampledColumn, source: SampledColumn) -> dict[str, Any] | None:
@@ -223,7 +227,7 @@ def _find_sums(columns: Sequence[SampledColumn]) -> Iterator[Proposal]:
     used: set[int] = set()
     for total in range(len(numeric)):
         others = [index for index in range(len(numeric)) if index != total and index not in used]
-        weights, *_ = np.linalg.lstsq(filled[:, others], filled[:, total], rcond=None)
+        weights, *_ = np.linalg.lstsq(filled[:FITTED_ROWS, others], filled[:FITTED_ROWS, total], rcond=None)
         parts = [index for index, weight in zip(others, weights, strict=True) if abs(weight - 1) < 1e-6]
         if len(parts) < 2 or any(min(abs(weight), abs(weight - 1)) > 1e-6 for weight in weights):
             continue
