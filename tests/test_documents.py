@@ -186,8 +186,9 @@ def test_the_commands_of_the_page_of_plans_run(tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     rows = [f"{n % 40 + 20},{'fm'[n % 2]},{n % 7}" for n in range(300)]
     Path("people.csv").write_text("\n".join(["age,sex,street", *rows]), "utf-8")
-    for name in ("draft people.csv -o schema.yaml", "approve schema.yaml --all --because book"):
+    for name in ("draft people.csv -o schema.yaml", "approve schema.yaml --all --as-drafted --because book"):
         assert run(["schema", *name.split()]) == 0
+    Path("schema.yaml").write_text(Path("schema.yaml").read_text("utf-8").replace("dataset: people", ""), "utf-8")
     inline = re.findall(r"`(dpsyn explore [^`]*)`", PLANS)
     quoted = [line.replace("sample", "people") for line in inline]
     lines = [*"".join(find_blocks(PLANS, "console")).splitlines(), *quoted]

@@ -57,7 +57,9 @@ if TYPE_CHECKING:
     from dpsyn.contest import score_submissions as score_submissions
     from dpsyn.diagnose import PRIVATE_NOTICE as PRIVATE_NOTICE
     from dpsyn.diagnose import AttributeCheck as AttributeCheck
+    from dpsyn.diagnose import OpenCheck as OpenCheck
     from dpsyn.diagnose import SchemaCheck as SchemaCheck
+    from dpsyn.diagnose import UnitCheck as UnitCheck
     from dpsyn.diagnose import check_table as check_table
     from dpsyn.diagnose import draft_schema as draft_schema
     from dpsyn.diagnose import explore_public_data as explore_public_data
@@ -120,6 +122,8 @@ if TYPE_CHECKING:
     from dpsyn.schema import SchemaDraft as SchemaDraft
     from dpsyn.schema import Time as Time
     from dpsyn.schema import parse_conditions as parse_conditions
+    from dpsyn.schema.approval import Approval as Approval
+    from dpsyn.schema.approval import DraftEntry as DraftEntry
     from dpsyn.schema.approval import approve_schema as approve_schema
     from dpsyn.schema.importers import import_schema as import_schema
     from dpsyn.selection import AllViews as AllViews
@@ -161,7 +165,9 @@ _EXPORTS = {
     "dpsyn.diagnose": (
         "PRIVATE_NOTICE",
         "AttributeCheck",
+        "OpenCheck",
         "SchemaCheck",
+        "UnitCheck",
         "check_table",
         "draft_schema",
         "explore_public_data",
@@ -241,7 +247,11 @@ _EXPORTS = {
         "Time",
         "parse_conditions",
     ),
-    "dpsyn.schema.approval": ("approve_schema",),
+    "dpsyn.schema.approval": (
+        "Approval",
+        "DraftEntry",
+        "approve_schema",
+    ),
     "dpsyn.schema.importers": ("import_schema",),
     "dpsyn.selection": (
         "AllViews",
@@ -268,6 +278,7 @@ __all__ = [
     "AdaptiveSelection",
     "AllViews",
     "Answer",
+    "Approval",
     "AssociationRule",
     "AttributeCheck",
     "AttributeForecast",
@@ -287,6 +298,7 @@ __all__ = [
     "Datetime",
     "Direct",
     "DocumentError",
+    "DraftEntry",
     "Estimate",
     "Evaluation",
     "ExpectedErrors",
@@ -314,6 +326,7 @@ __all__ = [
     "MissingExtraError",
     "NoiseChoice",
     "Open",
+    "OpenCheck",
     "Option",
     "Ordinal",
     "OutputError",
@@ -345,6 +358,7 @@ __all__ = [
     "SynopsisError",
     "Synthesizer",
     "Time",
+    "UnitCheck",
     "UserError",
     "__version__",
     "approve_schema",

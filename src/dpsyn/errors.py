@@ -70,7 +70,15 @@ class DocumentError(UserError, ValueError):
 
 
 class SchemaError(DocumentError):
-    """A schema, or a line of its file, is not valid."""
+    """A schema, or a line of its file, is not valid.
+
+    ``private_details`` says what the message of an error about a draft leaves out, because it may quote private rows;
+    only a private look shows it.
+    """
+
+    def __init__(self, message: str, path: tuple[str | int, ...] = (), private_details: str = "") -> None:
+        super().__init__(message, path)
+        self.private_details = private_details
 
 
 class PlanError(DocumentError):

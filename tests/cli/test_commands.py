@@ -131,9 +131,9 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_draft_is_approved_and_checked(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["schema", "draft", "people.csv", "-o", "schema.yaml"]) == 0
     drafted = Schema.load("schema.yaml")
-    assert run(["schema", "approve", "schema.yaml", "age", "--because", "the form"]) == 0
+    assert run(["schema", "approve", "schema.yaml", "age", "--as-drafted", "--because", "the form"]) == 0
     first = capsys.readouterr().out
-    assert run(["schema", "approve", "schema.yaml", "--all", "--because", "the form"]) == 0
+    assert run(["schema", "approve", "schema.yaml", "--all", "--as-drafted", "--because", "the form"]) == 0
     assert run(["schema", "check", "schema.yaml", "people.csv"]) == 0
 
     shown = capsys.readouterr()
@@ -223,7 +223,7 @@ def test_an_import_makes_a_schema(people: Path, capsys: pytest.CaptureFixture[st
     assert run(["schema", "import", "domain.json", "-o", "schema.yaml"]) == 0
 
     assert [attribute.cells for attribute in Schema.load("schema.yaml")] == [32, 2]
-    assert "Next:" in capsys.readouterr().out
+    assert "dpsyn schema approve schema.yaml --all --because REASON" in capsys.readouterr().out
 
 
 def test_the_json_schema_is_written(people: Path) -> None:
@@ -260,7 +260,31 @@ def test_a_check_lists_what_it_does_not_compare(people: Path, capsys: pytest.Cap
 
     assert run(["schema", "check", "schema.yaml", "table.csv"]) == 0
 
-    assert "Not checked here: age_group (derived), rows per person_id." in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "Derived, so not compared: age_group." in shown
+    assert "person_id: 50 persons, none with more rows than max_rows: 1." in shown
+
+
+def test_the_columns_of_a_check_add_up_and_open_texts_are_counted_at_an_epsilon(
+    people: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [f"{i},{i % 7},{'x' if i % 3 else 'y'},{i},," for i in range(3_000)]
+    people.write_text("\n".join(["id,who,job,note,none,extra", *lines]), "utf-8")
+    Path("schema.yaml").write_text(
+        "dpsyn_schema: 1\nprivacy_unit: {id: who, max_rows: 5}\nattributes:\n"
+        "  id: {kind: identifier}\n  who: {kind: identifier}\n  job: {kind: open}\n  note: {kind: open}\n"
+        "  none: {kind: open, missing: true}\n",
+        "utf-8",
+    )
+
+    assert run(["schema", "check", "schema.yaml", "people.csv", "--epsilon", "8"]) == 0
+
+    shown = capsys.readouterr().out
+    assert "Columns: 3 open, 2 identifiers, 1 not in the schema." in shown
+    assert "who: 7 persons, 7 of them with more rows than max_rows: 5; a release leaves out 2,965 rows of" in shown
+    assert "job: 2 texts, in 100% of the rows" in shown
+    assert "note: no text is in so many rows" in shown
+    assert "none: all cells are empty" in shown
 
 
 def test_a_table_fits_in_eighty_columns(people: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,7 @@ from dpsyn.errors import MAX_MESSAGE_LENGTH, UserError, describe_os_error, short
 
 COMMANDS = {
     "demo": ("dpsyn.cli.demo", "Every step once, on an artificial table."),
-    "schema": ("dpsyn.cli.schema", "Declare what is public about a table: draft, import, approve, check."),
+    "schema": ("dpsyn.cli.schema", "Declare what is public about a table: draft, import, review, approve, check."),
     "forecast": ("dpsyn.cli.forecast", "What a release will be worth at several ε; no data, no budget."),
     "synthesize": ("dpsyn.cli.synthesize", "Turn a sensitive table into a synthetic one that can be published."),
     "measure": ("dpsyn.cli.measure", "Only the private part: keep the noisy counts as a synopsis."),

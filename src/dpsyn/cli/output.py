@@ -141,6 +141,11 @@ def show_status(phase: str, quiet: bool = False) -> Iterator[None]:
         yield
 
 
+def can_ask() -> bool:
+    """Whether there is somebody to ask: standard input and output are a terminal."""
+    return _is_terminal(sys.stdin) and _is_terminal(sys.stdout)
+
+
 def _is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
 

@@ -32,6 +32,7 @@ from dpsyn.evaluation.results import ContestScore
 from dpsyn.marginals import Metric
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.schema import Attribute, Categorical, Identifier, Open, Ranged, Schema
+from dpsyn.schema.attributes import without_provenance
 from dpsyn.synopsis import Synopsis
 
 RANKING_FORMAT = 1
@@ -388,7 +389,7 @@ def _list_differences(released: Schema, public: Schema) -> list[str]:
 
     def describe(attribute: Attribute) -> Attribute:
         discovered = {"cuts": ()} if isinstance(attribute, Ranged) else {}
-        return msgspec.structs.replace(attribute, provenance="public", because="", **discovered)
+        return without_provenance(msgspec.structs.replace(attribute, **discovered))
 
     left = {attribute.name: describe(attribute) for attribute in released}
     right = {attribute.name: describe(attribute) for attribute in public}

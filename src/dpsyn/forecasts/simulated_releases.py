@@ -25,6 +25,7 @@ from dpsyn.recipes import DEFAULT_RECIPE, Planned, Recipe, measure
 from dpsyn.recipes._measure import choose_noise, coerce_recipe, declare_target
 from dpsyn.recipes.one_way import RARE_SIGMAS
 from dpsyn.schema import Schema
+from dpsyn.schema.attributes import without_provenance
 from dpsyn.simulation import Simulation, simulate
 from dpsyn.synopsis import Synopsis
 
@@ -266,7 +267,7 @@ def _parse_epsilons(epsilon: object) -> list[float]:
 def _make_public(schema: Schema) -> Schema:
     """The schema with every entry declared public, because the rows that are simulated from it are."""
     public: dict[str, Any] = {
-        field: tuple(msgspec.structs.replace(entry, provenance="public") for entry in getattr(schema, field))
+        field: tuple(without_provenance(entry) for entry in getattr(schema, field))
         for field in ("attributes", "derive", "rules")
     }
     return msgspec.structs.replace(schema, **public)

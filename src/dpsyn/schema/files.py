@@ -7,7 +7,9 @@ difference.
 
 from __future__ import annotations
 
+import difflib
 import os
+import re
 import stat
 from pathlib import Path
 from typing import Any, get_args
@@ -36,7 +38,7 @@ RULE_KINDS: dict[str, type[Rule]] = {str(r.__struct_config__.tag): r for r in ge
 MAX_SCHEMA_BYTES = 100_000_000
 """Size of a schema or of other metadata; a list of a million values needs a tenth of that."""
 
-_COMMON = ("missing", "provenance", "because", "description")
+_COMMON = ("missing", "provenance", "because", "description", "remark", "drafted")
 _PLAIN_FIELDS: dict[str, Any] = {"dataset": str, "expected_size": int, "neighbors": NeighboringRelation}
 
 
@@ -73,11 +75,26 @@ def require_file(path: str | Path, error: type[DocumentError] = SchemaError) -> 
     try:
         mode = os.stat(path).st_mode
     except OSError as failure:
-        raise error(f"{path} cannot be read: {describe_os_error(failure)}") from None
+        if re.search(r"[\r\n]", str(path)):  # it is not quoted, because the text of a draft is private
+            message = "the text of a file was given where its path is expected; read it with Schema.from_yaml(text)"
+            raise error(message) from None
+        hint = _similar_file(Path(path)) if isinstance(failure, FileNotFoundError) else ""
+        raise error(f"{path} cannot be read: {describe_os_error(failure)}{hint}") from None
     except ValueError:  # a path with a zero byte
         raise error(f"{quote_argument(str(path))} cannot be read: no file has such a name") from None
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # reading a folder fails with the system's own message
         raise error(f"{path} cannot be read: it is a device or a pipe; give the name of a file")
+
+
+def _similar_file(path: Path) -> str:
+    """A suggestion: the YAML or JSON file in the same folder whose name is most like a path that does not exist."""
+    try:
+        names = sorted(name for name in os.listdir(path.parent) if name.endswith((".yaml", ".yml", ".json")))
+    except OSError:
+        return ""
+    by_stem = {Path(name).stem: name for name in names}
+    close = difflib.get_close_matches(path.stem, by_stem, 1)
+    return f"; did you mean {path.with_name(by_stem[close[0]])}?" if close else ""
 
 
 def parse_schema(text: str) -> Schema:
@@ -172,6 +189,18 @@ def _attribute(name: str, entry: Any) -> AnyAttribute:
     fields = require_tag(entry, "kind", ATTRIBUTE_KINDS, path, f"attribute {name!r}")
     kind = ATTRIBUTE_KINDS[fields["kind"]]
     return convert(fields, kind, path, f"attribute {name!r}: ", name)  # type: ignore[return-value]
+
+
+def check_entry(path: yaml_io.YamlPath, document: Any) -> None:
+    """Refuse one entry of a document that is not valid by itself."""
+    section, key = path
+    entry = document[section][key]
+    if section == "attributes":
+        _attribute(str(key), entry)
+    elif section == "derive":
+        _derive(str(key), entry)
+    else:
+        _rule(entry, path)
 
 
 def _derive(name: str, entry: Any) -> Derive:

@@ -16,6 +16,7 @@ from dpsyn.atomic_files import write_text
 from dpsyn.errors import SchemaError, quote_argument
 from dpsyn.schema.attributes import (
     MISSING,
+    UNCHANGED,
     Boolean,
     Categorical,
     Identifier,
@@ -127,21 +128,13 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @classmethod
     def coerce(cls, value: object) -> Schema:
-        """A schema from a schema, a draft, or the path of a schema file; anything else is a SchemaError.
-
-        Privacy: the text of a draft may be given for a path by mistake, so a text of several lines is not quoted.
-        """
+        """A schema from a schema, a draft, or the path of a schema file; anything else is a SchemaError."""
         from dpsyn.schema.schema_draft import SchemaDraft
 
         if isinstance(value, cls):
             return value
         if isinstance(value, SchemaDraft):
             return value.to_schema()
-        if isinstance(value, str) and "\n" in value:
-            raise SchemaError(
-                "the schema is a text of several lines, not the path of a file; for the text of a schema use "
-                "dpsyn.Schema.from_yaml(text)"
-            )
         if isinstance(value, str | Path):
             return cls.load(value)
         if value is None:
@@ -293,10 +286,12 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def declared_public(self) -> tuple[str, ...]:
         """The entries that a release assumes to be known without the data, with their reasons, for its certificate."""
-        entries = [(a.name, a.provenance, a.because) for a in self.attributes]
-        entries += [(f"derive {d.name}", d.provenance, d.because) for d in self.derive]
-        entries += [(f"rule {number}", r.provenance, r.because) for number, r in enumerate(self.rules, start=1)]
-        return tuple(_describe_declaration(*entry) for entry in entries)
+        entries = [
+            *((a.name, a) for a in self.attributes),
+            *((f"derive {d.name}", d) for d in self.derive),
+            *((f"rule {number}", r) for number, r in enumerate(self.rules, start=1)),
+        ]
+        return tuple(_describe_declaration(name, e.provenance, e.because, e.drafted) for name, e in entries)
 
     def require_public(self, file: str = "schema.yaml") -> None:
         """Refuse a release if any entry was taken from the data; the error shows how to approve it in ``file``.
@@ -318,10 +313,11 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             )
 
 
-def _describe_declaration(name: str, provenance: Provenance, because: str) -> str:
+def _describe_declaration(name: str, provenance: Provenance, because: str, drafted: str) -> str:
     """An entry that was declared public, as the certificate lists it."""
     if provenance == "approved":
-        return f"{name}: drafted from the data, and declared public because: {because}"
+        changed = ", unchanged," if drafted == UNCHANGED else ","
+        return f"{name}: drafted from the data{changed} and declared public because: {because}"
     return f"{name}: {because}" if because else name
 
 
