@@ -20,7 +20,7 @@ import dpsyn
 
 SOURCE = Path(dpsyn.__file__).parent
 
-BASE = {"errors", "atomic_files", "progress", "options", "kernels"}
+BASE = {"errors", "suggestions", "atomic_files", "progress", "options", "kernels"}
 """Modules that every package may import."""
 
 API = "the public API"
@@ -28,9 +28,10 @@ API = "the public API"
 
 MAP: dict[str, set[str]] = {
     "errors": set(),
+    "suggestions": set(),
     "atomic_files": {"errors"},
     "progress": set(),
-    "options": {"errors"},
+    "options": {"errors", "suggestions"},
     "kernels": set(),
     "schema": set(),
     "accounting": set(),

@@ -103,6 +103,46 @@ def test_quiet_and_force_mean_the_same_in_every_command() -> None:
     }
 
 
+def test_no_line_in_a_list_of_commands_is_cut_off_and_those_of_dpsyn_fit_one_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    groups = [words for words, command in all_commands().items() if isinstance(command, click.Group)]
+    for words in ((), *groups):
+        assert run([*words, "--help"]) == 0
+        listed = capsys.readouterr().out.partition("Commands:\n")[2]
+        assert "..." not in listed
+        if not words:
+            lines = listed.partition("\n\n")[0].splitlines()
+            assert [line.split()[0] for line in lines] == list(COMMANDS)
+
+
+@pytest.mark.parametrize("words", [[], ["schema"], ["ledger"]])
+def test_a_group_without_a_command_shows_its_help_as_a_success(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(words) == 0
+
+    shown = capsys.readouterr()
+    assert f"Usage: {' '.join(['dpsyn', *words])} [OPTIONS] COMMAND" in shown.out
+    assert shown.err == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["synthesise"], "No such command 'synthesise'. Did you mean synthesize?"),
+        (["schema", "drft"], "No such command 'drft'. Did you mean draft?"),
+        (["qqq"], "No such command 'qqq'."),
+    ],
+)
+def test_a_wrong_command_is_refused_with_the_one_that_was_probably_meant(
+    words: list[str], hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(words) == 2
+
+    assert capsys.readouterr().err.rstrip().endswith(hint)
+
+
 def test_the_help_lists_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--help"]) == 0
 

@@ -39,6 +39,7 @@ from dpsyn.recipes.resolution import Counts, PredictedTable, Resolution, TableAt
 from dpsyn.recipes.scoring import MIN_INTERACTION_SIGMAS, predict_tables, score_cliques
 from dpsyn.schema import Schema
 from dpsyn.selection import CELL_POWER, MarginalChoice, max_spread, select_visible
+from dpsyn.suggestions import suggest_names
 
 TARGET_WEIGHT = 4.0
 """How much errors in marginals with the target count, unless its weight is given."""
@@ -359,8 +360,8 @@ def check_weights(weights: Mapping[str, float], schema: Schema) -> None:
     for name in numbers:
         if name not in measured and name not in [attribute.name for attribute in schema.modeled_attributes]:
             raise UserError(
-                f"a weight is given for {quote_argument(name)}, which is not measured; measured are "
-                f"{', '.join(measured)}"
+                f"a weight is given for {quote_argument(name)}, which is not measured; "
+                f"{suggest_names(name, measured, 'measured are ')}"
             )
     check_plan_weights(numbers)
 
@@ -370,7 +371,8 @@ def check_target(target: str | None, schema: Schema) -> None:
     modeled = [attribute.name for attribute in schema.modeled_attributes]
     if target is not None and target not in modeled:
         raise UserError(
-            f"the target {quote_argument(target)} is not measured; give one of the attributes {', '.join(modeled)}"
+            f"the target {quote_argument(target)} is not measured; "
+            f"{suggest_names(target, modeled, 'give one of the attributes ')}"
         )
 
 

@@ -22,7 +22,7 @@ import yaml
 from dpsyn.atomic_files import exclusive_edit, write_text
 from dpsyn.errors import DocumentError, SchemaError, quote_argument
 from dpsyn.schema import files, yaml_io
-from dpsyn.schema.attributes import suggest_names
+from dpsyn.suggestions import suggest_names
 
 Edit = tuple[int, int, str]
 """The start and end of the replaced text, and the new text."""

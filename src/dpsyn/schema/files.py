@@ -20,6 +20,7 @@ from dpsyn.schema.attributes import Attribute
 from dpsyn.schema.relations import AnyRule, Derive, JointAttribute, NeighboringRelation, Rule, UnitDeclaration
 from dpsyn.schema.schema import AnyAttribute, Schema
 from dpsyn.schema.yaml_documents import convert, read_each, refuse_unknown_fields, require_tag
+from dpsyn.suggestions import suggest_file
 
 SCHEMA_FORMAT = 1
 """The version of the file format."""
@@ -73,7 +74,7 @@ def require_file(path: str | Path, error: type[DocumentError] = SchemaError) -> 
     try:
         mode = os.stat(path).st_mode
     except OSError as failure:
-        raise error(f"{path} cannot be read: {describe_os_error(failure)}") from None
+        raise error(f"{path} cannot be read: {describe_os_error(failure)}{suggest_file(path)}") from None
     except ValueError:  # a path with a zero byte
         raise error(f"{quote_argument(str(path))} cannot be read: no file has such a name") from None
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # reading a folder fails with the system's own message

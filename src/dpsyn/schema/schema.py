@@ -22,7 +22,6 @@ from dpsyn.schema.attributes import (
     Ordinal,
     Provenance,
     canonical_text,
-    format_names,
     freeze,
 )
 from dpsyn.schema.checks import check_relations
@@ -38,6 +37,7 @@ from dpsyn.schema.relations import (
     UnitDeclaration,
 )
 from dpsyn.schema.timestamps import TimestampParts, has_parts, split_timestamp
+from dpsyn.suggestions import suggest_names
 
 AnyAttribute = Categorical | Ordinal | Boolean | Integer | Real | Datetime | Time | Open | Identifier
 
@@ -135,7 +135,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def __getitem__(self, name: str) -> AnyAttribute:
         if name not in self._by_name:
-            raise SchemaError(f"there is no attribute {quote_argument(name)}; there are {format_names(self.names)}")
+            raise SchemaError(f"there is no attribute {quote_argument(name)}; {suggest_names(name, self.names)}")
         return self._by_name[name]
 
     def __contains__(self, name: object) -> bool:
