@@ -20,7 +20,7 @@ import dpsyn
 
 SOURCE = Path(dpsyn.__file__).parent
 
-BASE = {"errors", "suggestions", "atomic_files", "progress", "options", "kernels"}
+BASE = {"errors", "suggestions", "atomic_files", "release_files", "progress", "options", "kernels"}
 """Modules that every package may import."""
 
 API = "the public API"
@@ -30,6 +30,7 @@ MAP: dict[str, set[str]] = {
     "errors": set(),
     "suggestions": set(),
     "atomic_files": {"errors"},
+    "release_files": {"errors", "suggestions", "atomic_files"},
     "progress": set(),
     "options": {"errors", "suggestions"},
     "kernels": set(),

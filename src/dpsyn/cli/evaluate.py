@@ -13,8 +13,9 @@ from click.core import ParameterSource
 import dpsyn
 from dpsyn import atomic_files
 from dpsyn.cli import output, release_run
-from dpsyn.cli.common_options import common_options
+from dpsyn.cli.common_options import common_options, complete_files
 from dpsyn.errors import UserError, quote_argument
+from dpsyn.release_files import is_release
 
 if TYPE_CHECKING:
     from dpsyn import Evaluation
@@ -39,7 +40,7 @@ _INCOME_EXAMPLE = "region=district,sex=sex,income=wage"
 
 
 @click.command()
-@click.argument("tables", metavar="[REAL] SYNTHETIC...", nargs=-1, required=True)
+@click.argument("tables", metavar="[REAL] SYNTHETIC...", nargs=-1, shell_complete=complete_files)
 @common_options("schema", schema={"required": False})
 @click.option("--html", "page", metavar="FILE", help="Write an HTML report; needs the extra dpsyn[report].")
 @click.option("--json", "json_file", metavar="FILE", help="Write all figures as JSON; - for standard output.")
@@ -48,7 +49,8 @@ _INCOME_EXAMPLE = "region=district,sex=sex,income=wage"
     "release",
     type=click.Path(path_type=Path),
     metavar="SYNOPSIS",
-    help="Compare with what was released instead of a real table; the result may be published.",
+    help="Compare with what was released instead of a real table; the result may be published. Of a release folder, "
+    "its own rows are compared if no SYNTHETIC is given.",
 )
 @click.option(
     "--certificate",
@@ -114,14 +116,20 @@ def command(
       dpsyn evaluate people.csv synthetic.csv -s schema.yaml --html report.html --certificate s.dpsyn
       dpsyn evaluate people.csv synthetic.csv -s schema.yaml --json scores.json --target employed
       dpsyn evaluate people.csv synthetic.csv -s schema.yaml --nist-income region=district,sex=sex,income=income
+      dpsyn evaluate people.csv release/ -s schema.yaml               a release folder stands for its rows
       dpsyn evaluate --against-release s.dpsyn synthetic.csv --html publishable.html
+      dpsyn evaluate --against-release release/
     """
+    if release is not None and not tables and is_release(release):
+        tables = (str(release),)
     inputs = (*tables, *filter(None, (schema, release, certificate, options["max_codes"])))
     _refuse_targets({"--html": page, "--json": json_file}, force, inputs)
     if release is not None:
         _refuse_options_of_the_real_table()
         _compare_with_release(release, tables, page, json_file, quiet)
         return
+    if not tables:
+        raise click.UsageError("Missing argument '[REAL] SYNTHETIC...'.")
     if schema is None:
         raise click.UsageError("Missing option '-s' / '--schema'.")
     if len(tables) < 2:
@@ -156,7 +164,7 @@ def _compare_with_release(
     quiet: bool,
 ) -> None:
     """Compare a synthetic table with released counts, without a real table."""
-    if len(tables) > 1:
+    if len(tables) != 1:
         raise click.UsageError("--against-release reads no real table; give the synthetic one alone")
     from dpsyn.report import release_report as words
 

@@ -107,7 +107,7 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
     from rich.text import Text
 
     require_standard_output()
-    console = Console(width=None if _is_terminal(sys.stdout) else 200, highlight=False)
+    console = Console(width=None if is_terminal(sys.stdout) else 200, highlight=False)
     shown = Table(
         title=Text(escape_controls(title)) if title else None,
         box=box.SIMPLE_HEAD,
@@ -131,7 +131,7 @@ def require_standard_output() -> None:
 @contextlib.contextmanager
 def show_status(phase: str, quiet: bool = False) -> Iterator[None]:
     """Show on a terminal what is going on: the phase, never a number of rows."""
-    if quiet or not _is_terminal(sys.stderr):
+    if quiet or not is_terminal(sys.stderr):
         yield
         return
     from rich.console import Console
@@ -141,7 +141,8 @@ def show_status(phase: str, quiet: bool = False) -> Iterator[None]:
         yield
 
 
-def _is_terminal(stream: TextIO | None) -> bool:
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person reads this stream as it is written."""
     return stream is not None and stream.isatty()
 
 
@@ -164,7 +165,7 @@ def show_progress(quiet: bool) -> Iterator[Progress]:
     """Show progress on standard error while the block runs."""
     if quiet:
         yield ignore_progress
-    elif _is_terminal(sys.stderr):
+    elif is_terminal(sys.stderr):
         with _progress_bar() as progress:
             yield progress
     else:
@@ -213,11 +214,16 @@ def _progress_bar() -> Iterator[Progress]:
 # ── synthetic tables as files, folders or standard output ────────────────────────────────────────────────────
 
 
-def check_target(target: str, force: bool, *, escape_formulas: bool = False) -> None:
+def check_target(target: str, force: bool, *, escape_formulas: bool = False, folders: bool = True) -> None:
     """Refuse a path that cannot be written, before any budget is spent."""
     if target == "-":
         require_standard_output()
         return
+    if folders and not is_folder(target) and not atomic_files.is_table_name(target):
+        raise OutputError(
+            f"{target}: its suffix is not that of a table; use .csv, .csv.gz, .parquet or .arrow, or end it in a slash "
+            f"for a folder with the rows, the synopsis and the certificate: {target}/"
+        )
     if escape_formulas and not is_folder(target) and atomic_files.table_format(target) != "csv":
         raise OutputError(f"--escape-formulas is for CSV files, and {target} is none; leave it out")
     if is_folder(target):

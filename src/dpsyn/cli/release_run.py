@@ -24,6 +24,7 @@ from dpsyn.errors import (
     quote_argument,
 )
 from dpsyn.progress import Progress
+from dpsyn.release_files import is_release
 
 if TYPE_CHECKING:
     from dpsyn import Recipe, Schema, Synopsis
@@ -189,7 +190,7 @@ def _would_be_read(data: object, target: str, folder: bool) -> bool:
         return False
     path = PurePath(os.path.realpath(data))
     if os.path.exists(path):
-        return os.path.isdir(path) and PurePath(target).is_relative_to(path)
+        return os.path.isdir(path) and not is_release(data) and PurePath(target).is_relative_to(path)
     outputs = [PurePath(target), *(PurePath(target, *names) for names in _RELEASE_FILES if folder)]
     return any(_matches_pattern(file.parts, path.parts) for file in outputs)
 

@@ -58,7 +58,7 @@ def command(
     release_run.refuse_collisions({"--output": target}, {"schema": schema})
     if output.is_folder(target):
         raise OutputError(f"{target} is a folder; give the name of a file in it")
-    output.check_target(target, force)
+    output.check_target(target, force, folders=False)
     public = dpsyn.Schema.load(schema)
     rows = public.expected_size if rows is None else rows
     if rows is None:
