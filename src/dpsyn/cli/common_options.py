@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -26,9 +27,20 @@ DEFAULT_WEIGHT = 4.0
 
 _FILE = click.Path(path_type=Path)
 
+
+def complete_files(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Let a shell complete the names of files, where a value may also be something else."""
+    return [CompletionItem(incomplete, type="file")]
+
+
+def complete_recipes(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """Let a shell complete the name of a recipe."""
+    return [name for name in (*RECIPES, *BASELINES) if name.startswith(incomplete)]
+
+
 _ARGUMENTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "data": ("data", {"metavar": "DATA"}),
-    "synopsis": ("synopsis", {"metavar": "SYNOPSIS", "type": _FILE}),
+    "data": ("data", {"metavar": "DATA", "shell_complete": complete_files}),
+    "synopsis": ("synopsis", {"metavar": "SYNOPSIS", "type": _FILE}),  # or a release folder, which holds one
 }
 
 _OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
@@ -62,6 +74,7 @@ _OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
         ("--recipe",),
         {
             "metavar": "NAME",
+            "shell_complete": complete_recipes,
             "help": f"How to choose what to measure: {', '.join(RECIPES)}; see dpsyn recipes. "
             f"Baselines, for comparisons only: {', '.join(BASELINES)}.  [default: {DEFAULT_RECIPE}]",
         },
@@ -176,6 +189,7 @@ _OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
         {
             "required": True,
             "metavar": "FILE",
+            "shell_complete": complete_files,
             "help": "Where to write: .csv, .csv.gz, .parquet, .arrow; FOLDER/ for a release folder; - for standard "
             "output.",
         },
