@@ -58,7 +58,7 @@ def test_a_table_becomes_a_synthetic_one(capsys: pytest.CaptureFixture[str]) -> 
     assert table.num_rows == 500
     assert "Wrote synthetic.csv." in shown.out
     assert "Certified: the guarantee holds." in shown.out
-    assert "… measuring every attribute" in shown.err
+    assert "… step 2 of 9: measuring every attribute" in shown.err
     assert files() == {"synthetic.csv"}
 
 

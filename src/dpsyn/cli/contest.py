@@ -12,9 +12,14 @@ from dpsyn.cli import output, release_run
 from dpsyn.cli.command_group import CommandGroup
 from dpsyn.cli.common_options import common_options
 from dpsyn.cli.evaluate import PRESET_NAMES, parse_income_columns
+from dpsyn.progress import Step
 from dpsyn.report.numbers import format_count, format_rounded_down
 
 _ROWS = click.IntRange(min=100)  # a test compares it with the library's
+
+
+SCORING_STEPS = (Step("making the tables", 1), Step("scoring the references", 1), Step("scoring", 4))
+"""The steps of scoring; the last one is about all submissions."""
 
 
 @click.group(cls=CommandGroup)
@@ -174,7 +179,7 @@ def score(folder: Path, draws: int, page: str | None, json_file: str | None, for
     for target in files.values():
         output.refuse_to_overwrite(str(target), force)
         atomic_files.check_writable(Path(str(target)))
-    with output.show_progress(quiet) as progress, release_run.show_notes(quiet):
+    with output.show_progress(quiet, SCORING_STEPS) as progress, release_run.show_notes(quiet):
         ranking = dpsyn.score_submissions(folder, draws=draws, progress=progress)
     if page is not None:
         output.write_text(page, contest_report.ranking_page(ranking))

@@ -14,6 +14,7 @@ from dpsyn.cli import output, release_run
 from dpsyn.cli.common_options import common_options
 from dpsyn.demo import people, people_schema_text
 from dpsyn.errors import OutputError, describe_os_error
+from dpsyn.progress import SAMPLE_ROWS, WRITE_VALUES
 
 ArrowTable = Any
 """An Arrow table."""
@@ -53,7 +54,8 @@ def command(rows: int, seed: int, epsilon: float, folder: Path, quiet: bool) -> 
         output.print_written(str(schema), "Everything else about the rows is measured with noise.\n")
         output.print_line(f"3. dpsyn synthesize {table} -s {schema} --epsilon {epsilon:g} -o {release}/")
 
-    with output.show_progress(quiet) as progress:
+    steps = release_run.list_steps(dpsyn.DPSyn(), (SAMPLE_ROWS, WRITE_VALUES))
+    with output.show_progress(quiet, steps) as progress:
         synopsis = dpsyn.measure(table, schema, epsilon, progress=progress)
         synthetic = synopsis.generate(seed=seed, output_format="arrow", progress=progress)
         synopsis.write_release(release, synthetic)

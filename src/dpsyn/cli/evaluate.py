@@ -15,6 +15,7 @@ from dpsyn import atomic_files
 from dpsyn.cli import output, release_run
 from dpsyn.cli.common_options import common_options, complete_files
 from dpsyn.errors import UserError, quote_argument
+from dpsyn.progress import MAKE_REPORT, Step
 from dpsyn.release_files import is_release
 
 if TYPE_CHECKING:
@@ -37,6 +38,17 @@ _REAL_TABLE_OPTIONS = {
 
 _INCOME_KEY = re.compile(r"(?:^|,)\s*(region|sex|income|sexes)\s*=")
 _INCOME_EXAMPLE = "region=district,sex=sex,income=wage"
+
+
+_TRAINING = Step("training classifiers", 10)
+
+EVALUATION_STEPS = (
+    Step("reading both tables", 3),
+    Step("computing the NIST scores", 4),
+    _TRAINING,
+    Step("comparing marginals", 4),
+)
+"""The steps of an evaluation."""
 
 
 @click.command()
@@ -142,12 +154,14 @@ def command(
             f"{certificate} does not have the columns of {schema}; give the synopsis of this table's release"
         )
     options["income_columns"] = parse_income_columns(nist_income)
-    with output.show_progress(quiet) as progress:
+    each = [step for step in EVALUATION_STEPS if step != _TRAINING or options["target"]]
+    steps = each * (len(tables) - 1) + ([MAKE_REPORT] if page else [])
+    with output.show_progress(quiet, steps) as progress:
         evaluations = [dpsyn.evaluate(tables[0], table, public, progress=progress, **options) for table in tables[1:]]
         if page is not None:
             from dpsyn.report.evaluation_report import private_report
 
-            progress("making the report", 0.0)
+            progress(MAKE_REPORT.phase, 0.0)
             output.write_text(page, private_report(evaluations[0], synopsis), private=True)
     if json_file is not None:
         _write_json(json_file, evaluations)
@@ -169,11 +183,12 @@ def _compare_with_release(
     from dpsyn.report import release_report as words
 
     released = dpsyn.Synopsis.load(synopsis)
-    with output.show_progress(quiet) as progress:
-        progress("counting synthetic rows", 0.0)
+    counting = Step("counting synthetic rows", 3)
+    with output.show_progress(quiet, [counting, *([MAKE_REPORT] if page else [])]) as progress:
+        progress(counting.phase, 0.0)
         comparison = released.compare_rows(dpsyn.read_table(tables[0]))
         if page is not None:
-            progress("making the report", 0.0)
+            progress(MAKE_REPORT.phase, 0.0)
             output.write_text(page, words.comparison_report(released, comparison))
     if json_file is not None:
         text = output.format_json(comparison.to_dict()) + "\n"

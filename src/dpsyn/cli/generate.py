@@ -13,6 +13,7 @@ import dpsyn
 from dpsyn.cli import output, release_run
 from dpsyn.cli.common_options import SYNTHESIS_METHODS, common_options
 from dpsyn.errors import UserError
+from dpsyn.progress import SAMPLE_ROWS
 
 if TYPE_CHECKING:
     from dpsyn import GUM, MCF, Gibbs
@@ -88,7 +89,7 @@ def command(
     where = dpsyn.parse_conditions(conditions, released.schema.names)
     preview = rows is None and target == "-" and output.is_terminal(sys.stdout)
     rows = PREVIEW_ROWS if preview else rows
-    with output.show_progress(quiet) as progress:
+    with output.show_progress(quiet, [SAMPLE_ROWS]) as progress:
         if replicates is None:
             released.write(
                 target,

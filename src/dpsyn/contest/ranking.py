@@ -166,8 +166,8 @@ def score_submissions(
     progress("scoring the references", 0.0)
     reference = judge.score(fresh)
     scored: dict[str, list[SubmissionScore]] = {name: [] for name in submissions}
-    for (name, epsilon), source in sorted(sources.items()):
-        progress(f"scoring {name} at ε = {epsilon:g}", 0.0)
+    for number, ((name, epsilon), source) in enumerate(sorted(sources.items())):
+        progress(f"scoring {name} at ε = {epsilon:g}", number / len(sources))
         with problems.collect(_entry_name(name, epsilon)):
             metrics = judge.score(source)
             scored[name].append(_pick(metrics, "synthetic", epsilon, certified=(name, epsilon) in certified))

@@ -30,7 +30,7 @@ from dpsyn.marginals import Clique, Estimate
 from dpsyn.options import check_options
 from dpsyn.plan import check_weights as check_plan_weights
 from dpsyn.private import PrivateTable
-from dpsyn.progress import Progress
+from dpsyn.progress import MEASURE_MARGINALS, SCORE_AGAIN, SCORE_PAIRS, Progress
 from dpsyn.recipes.base import Measurements
 from dpsyn.recipes.candidates import Candidates, IsAllowed, MergeLimits, clique_weight
 from dpsyn.recipes.one_way import count_adaptive_passes, count_score_passes
@@ -40,6 +40,9 @@ from dpsyn.recipes.scoring import MIN_INTERACTION_SIGMAS, predict_tables, score_
 from dpsyn.schema import Schema
 from dpsyn.selection import CELL_POWER, MarginalChoice, max_spread, select_visible
 from dpsyn.suggestions import suggest_names
+
+SELECTION_STEPS = (SCORE_PAIRS, MEASURE_MARGINALS, SCORE_AGAIN, MEASURE_MARGINALS)
+"""The steps of ``select_and_measure``; the second round is left out where it does not pay off."""
 
 TARGET_WEIGHT = 4.0
 """How much errors in marginals with the target count, unless its weight is given."""
