@@ -250,7 +250,7 @@ def test_without_scikit_learn_the_message_names_the_extra(
 
     assert run([*SCORES, "--target", "sex"]) == 2
 
-    assert "pip install 'dpsyn[ml]'" in capsys.readouterr().err
+    assert "pip install 'scikit-learn" in capsys.readouterr().err
 
 
 def test_column_names_of_the_income_metric_may_contain_commas_and_equals_signs() -> None:

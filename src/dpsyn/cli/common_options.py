@@ -15,12 +15,29 @@ from click.shell_completion import CompletionItem
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-RECIPES = ("dpsyn", "privsyn", "priview", "planned", "explore")
-BASELINES = ("independent", "direct", "fourier", "mwem")
+DEFAULT_RECIPE = "dpsyn"
+
+RECIPES = {
+    DEFAULT_RECIPE: "selects by scores against a model; default",
+    "privsyn": "PrivSyn of the paper: InDif and GUM",
+    "priview": "views for queries not known yet",
+    "planned": "what a plan names; see --plan",
+    "explore": "a first look; see dpsyn explore",
+}
+BASELINES = {
+    "independent": "every attribute by itself",
+    "direct": "every pair, none selected",
+    "fourier": "for binary attributes",
+    "mwem": "for few attributes",
+}
 SYNTHESIS_METHODS = ("gibbs", "gum", "mcf")
 """Names for ``--help``, which must not load the recipes; a test compares all of them with the library's."""
 
-DEFAULT_RECIPE = RECIPES[0]
+
+def _list_recipes(recipes: Mapping[str, str]) -> str:
+    """A line for each recipe, which click leaves as it is."""
+    return "\b\n" + "\n".join(f"{name:<11} {words}" for name, words in recipes.items())
+
 
 DEFAULT_WEIGHT = 4.0
 """The weight of an attribute whose ``--weight`` gives no number: its errors count four times as much as others."""
@@ -75,8 +92,8 @@ _OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
         {
             "metavar": "NAME",
             "shell_complete": complete_recipes,
-            "help": f"How to choose what to measure: {', '.join(RECIPES)}; see dpsyn recipes. "
-            f"Baselines, for comparisons only: {', '.join(BASELINES)}.  [default: {DEFAULT_RECIPE}]",
+            "help": f"How to choose what to measure; dpsyn recipes explains them:\n\n{_list_recipes(RECIPES)}\n\n"
+            f"Baselines, for comparisons only:\n\n{_list_recipes(BASELINES)}",
         },
     ),
     "set": (

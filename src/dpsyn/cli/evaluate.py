@@ -54,7 +54,7 @@ EVALUATION_STEPS = (
 @click.command()
 @click.argument("tables", metavar="[REAL] SYNTHETIC...", nargs=-1, shell_complete=complete_files)
 @common_options("schema", schema={"required": False})
-@click.option("--html", "page", metavar="FILE", help="Write an HTML report; needs the extra dpsyn[report].")
+@click.option("--html", "page", metavar="FILE", help="Write an HTML report; needs the extra report.")
 @click.option("--json", "json_file", metavar="FILE", help="Write all figures as JSON; - for standard output.")
 @click.option(
     "--against-release",
@@ -86,7 +86,7 @@ EVALUATION_STEPS = (
     metavar="FILE",
     help="For match3: the contest's JSON file with the largest code of columns, maxval; by default that in the schema.",
 )
-@click.option("--target", metavar="COLUMN", help="Also train classifiers that predict it; needs the extra dpsyn[ml].")
+@click.option("--target", metavar="COLUMN", help="Also train classifiers that predict it; needs the extra ml.")
 @click.option(
     "--nist-income",
     metavar="COLUMNS",

@@ -55,7 +55,7 @@ MAX_SHOWN_ATTRIBUTES = 40
     "--plot",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Also plot it, into a .png or .svg file, which is overwritten; needs the extra dpsyn[plot].",
+    help="Also plot it, into a .png or .svg file, which is overwritten; needs the extra plot.",
 )
 @common_options("json", "quiet")
 def command(

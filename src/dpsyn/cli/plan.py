@@ -22,6 +22,14 @@ MAX_WARNED_MARGINALS = 5
 _PLAN_ARGUMENT = click.argument("file", metavar="PLAN", type=click.Path(path_type=Path))
 
 
+PREDICTION_LEGEND = (
+    "Cells: the counts of a marginal, each of which gets noise. Noise per cell: its standard deviation, in rows. Rows "
+    "per cell: what a cell holds on average. Rows misplaced: the share of all rows that the noise is expected to put "
+    "into wrong cells; above 100 %, there is more noise than rows."
+)
+"""What the columns of a prediction mean."""
+
+
 @click.group(cls=CommandGroup)
 def command() -> None:
     """Write down what you know about a table: what belongs together, what follows from what, what to measure.
@@ -121,6 +129,7 @@ def predict(file: Path, schema: Path, epsilon: str, delta: float | None, rows: i
         return
     for e, entries in predictions.items():
         _show_predictions(e, entries)
+    output.print_line(PREDICTION_LEGEND)
     if rows is not None and public.expected_size is None and delta is None:
         output.print_line(
             f"δ follows from --rows here. Write expected_size: {rows} into the schema, so that the release has the "

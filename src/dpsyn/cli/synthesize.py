@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     "--report",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Also write an HTML report that may be published; needs the extra dpsyn[report].",
+    help="Also write an HTML report that may be published; needs the extra report.",
 )
 @common_options("force", "quiet")
 def command(
