@@ -358,6 +358,15 @@ def test_the_summary_has_ten_lines_that_explain_both_figures_and_the_text_begins
     assert certificate.text().startswith(summary)
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "odds"), [(1, "2.72"), (1.5, "4.49"), (8, "2,981"), (20, "485,165,196"), (30, "e^30")]
+)
+def test_the_odds_are_readable_and_never_rounded_down(epsilon: float, odds: str) -> None:
+    summary = Run.open(Budget.for_guarantee(epsilon, 1e-9), PrivacyUnit()).certificate().summary()
+
+    assert f"is at most {odds} times as likely as it would be without this row" in " ".join(summary.split())
+
+
 def test_delta_is_short_and_never_rounded_down() -> None:
     certificate = Run.open(Budget.for_guarantee(1, Fraction(10, 9) * Fraction(1, 10**13)), PrivacyUnit()).certificate()
 

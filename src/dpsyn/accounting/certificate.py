@@ -14,7 +14,7 @@ from dpsyn.accounting.budget import Account, Budget, MeasurementRecord, replay
 from dpsyn.accounting.composition import EpsilonBounds
 from dpsyn.accounting.costs import Exponential, Gaussian, Laplace, MechanismCost, PartitionSelection
 from dpsyn.accounting.hash_chain import LedgerHead
-from dpsyn.accounting.large_epsilon import describe_large_epsilon
+from dpsyn.accounting.large_epsilon import MAX_UNASKED_EPSILON, describe_large_epsilon
 from dpsyn.accounting.privacy_unit import PrivacyUnit
 from dpsyn.errors import BudgetError, InternalError
 
@@ -308,7 +308,9 @@ def _summary_text(certificate: Certificate) -> str:
     """The ten lines that everyone should read; what is exact and complete follows them in the certificate."""
     budget, unit = certificate.account.budget, certificate.privacy_unit
     epsilon, delta = float(budget.epsilon), _format_rounded_up(budget.delta, 3)
-    odds = f"{math.exp(epsilon):.3g} times" if epsilon < 20 else f"e^{epsilon:g} times"
+    factor = math.exp(min(epsilon, MAX_UNASKED_EPSILON))
+    odds = _format_rounded_up(factor, 3) if factor < 100 else f"{math.ceil(factor):,}"
+    odds = f"{odds if epsilon <= MAX_UNASKED_EPSILON else f'e^{epsilon:g}'} times"
     but = f", except with probability {delta}" if budget.delta else ""
     lines = [
         f"Guarantee: ε = {epsilon:g}, δ = {delta}.",
