@@ -20,7 +20,7 @@ import dpsyn
 
 SOURCE = Path(dpsyn.__file__).parent
 
-BASE = {"errors", "atomic_files", "progress", "options", "kernels", "notebook"}
+BASE = {"errors", "suggestions", "atomic_files", "release_files", "progress", "options", "kernels", "notebook"}
 """Modules that every package may import."""
 
 API = "the public API"
@@ -28,9 +28,11 @@ API = "the public API"
 
 MAP: dict[str, set[str]] = {
     "errors": set(),
+    "suggestions": set(),
     "atomic_files": {"errors"},
+    "release_files": {"errors", "suggestions", "atomic_files"},
     "progress": set(),
-    "options": {"errors"},
+    "options": {"errors", "suggestions"},
     "notebook": {"errors", "progress"},
     "kernels": set(),
     "schema": set(),

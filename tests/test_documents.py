@@ -325,6 +325,22 @@ def test_every_link_between_documents_leads_somewhere(document: Path) -> None:
         assert (document.parent / target).exists(), f"{document.name} → {target}"
 
 
+def test_the_picture_of_the_way_names_commands_and_options_that_exist_and_needs_nothing_from_elsewhere() -> None:
+    picture = (ROOT / "docs" / "way.svg").read_text("utf-8")
+    context = click.Context(dpsyn_command)
+    named = [words.split() for words in re.findall(r'class="code"[^>]*>([^<]+)<', picture)]
+
+    assert len(named) >= 9
+    for name, *rest in named:
+        command = dpsyn_command.get_command(context, name)
+        assert command is not None, name
+        options = {option for parameter in command.params for option in parameter.opts}
+        inner = getattr(command, "commands", {})
+        assert all(word in options or word in inner or word == "·" for word in rest), (name, rest)
+    assert "prefers-color-scheme: dark" in picture
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)|@import|@font-face|<image", picture)
+
+
 def test_every_page_is_linked_from_another() -> None:
     targets = {target for text in TEXTS.values() for target in re.findall(r"\]\((?:docs/)?([\w-]+\.md)\)", text)}
 

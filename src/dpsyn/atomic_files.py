@@ -243,11 +243,20 @@ def check_writable(path: Path) -> None:
 
 def table_format(path: str | Path) -> str:
     """The table format of a suffix: ``csv``, ``parquet`` or ``arrow``, compressed or not."""
+    kind = _find_format(path)
+    if kind is None:
+        raise OutputError(f"{path}: its suffix is not that of a table; use .csv, .csv.gz, .parquet or .arrow")
+    return kind
+
+
+def is_table_name(path: str | Path) -> bool:
+    """Whether the suffix of a path is that of a table that DPSyn writes."""
+    return _find_format(path) is not None
+
+
+def _find_format(path: str | Path) -> str | None:
     name = Path(path).name.lower()
-    for suffixes, kind in _TABLE_FORMATS.items():
-        if name.endswith(suffixes):
-            return kind
-    raise OutputError(f"{path}: its suffix is not that of a table; use .csv, .csv.gz, .parquet or .arrow")
+    return next((kind for suffixes, kind in _TABLE_FORMATS.items() if name.endswith(suffixes)), None)
 
 
 _TABLE_FORMATS = {

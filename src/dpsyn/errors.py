@@ -22,6 +22,7 @@ shows anything that depends on rows, and it marks its output as private.
 from __future__ import annotations
 
 import os
+import re
 from numbers import Number
 from typing import Any
 
@@ -117,11 +118,31 @@ class MissingExtraError(UserError, ImportError):
     """An optional library is not installed."""
 
     def __init__(self, library: str, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs {library}, which is not installed: pip install 'dpsyn[{extra}]'")
+        listed = _list_packages(extra)
+        named = [] if any(re.match(rf"{library}\b", package) for package in listed) else [library]
+        packages = " ".join(f"'{package}'" for package in (*named, *listed))
+        super().__init__(
+            f"{purpose} needs {library}, which is not installed: pip install {packages} (the extra {extra!r} of DPSyn; "
+            f"in a clone of DPSyn also: pip install '.[{extra}]')"
+        )
 
 
 class InternalError(DPSynError):
     """A bug in DPSyn: please report it."""
+
+
+def _list_packages(extra: str) -> list[str]:
+    """What an extra of the installed DPSyn consists of; nothing if DPSyn is not installed, such as beside its source.
+
+    A message names these packages instead of dpsyn[extra], which pip would look up on an index that may not have it.
+    """
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        entries = [entry.partition(";") for entry in requires("dpsyn") or ()]
+    except PackageNotFoundError:
+        return []
+    return [package.strip() for package, _, marker in entries if re.search(rf"extra == ['\"]{extra}['\"]", marker)]
 
 
 def quote_argument(value: Any) -> str:

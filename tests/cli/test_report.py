@@ -181,5 +181,5 @@ def test_without_the_library_the_extra_is_named_before_any_budget_is_spent(
 
     assert run([*command, *(["--ledger", "l.db"] if command[0] == "synthesize" else [])]) == 2
 
-    assert "pip install 'dpsyn[report]'" in capsys.readouterr().err
+    assert "pip install 'vl-convert-python" in capsys.readouterr().err
     assert set(Path().iterdir()) == before

@@ -252,5 +252,5 @@ def test_only_the_scripts_of_the_page_may_run(private: str) -> None:
 def test_without_the_library_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "vl_convert", None)
 
-    with pytest.raises(MissingExtraError, match=r"an HTML report needs .* pip install 'dpsyn\[report\]'"):
+    with pytest.raises(MissingExtraError, match=r"an HTML report needs .* pip install 'vl-convert-python"):
         require_vega()

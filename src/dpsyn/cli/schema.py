@@ -11,6 +11,7 @@ import click
 
 import dpsyn
 from dpsyn.cli import output, review
+from dpsyn.cli.command_group import CommandGroup
 from dpsyn.cli.common_options import TEXT_OUTPUT, common_options
 from dpsyn.report.numbers import format_count
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from dpsyn import AttributeCheck, OpenCheck, Schema, SchemaCheck, UnitCheck
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Declare what is public about a table: its columns, their values and bounds, the privacy unit.
 
@@ -92,7 +93,7 @@ def import_(metadata: str, target: str, force: bool) -> None:
         output.print_line(f"If {Path(metadata).name} is public, or was written from a public source: {approve}")
 
 
-@command.command()
+@command.command(short_help="Declare that what a draft states is publicly known.")
 @click.argument("file", metavar="FILE", type=click.Path())
 @click.argument("attributes", metavar="ATTRIBUTE...", nargs=-1)
 @common_options("because")
@@ -203,7 +204,7 @@ def check(file: str, data: str | None, query: str | None, epsilon: float) -> int
     return 2 if fit.problems else 0
 
 
-@command.command("json-schema")
+@command.command("json-schema", short_help="The JSON Schema of schema files, for editors.")
 @common_options("output", "force", output=TEXT_OUTPUT)
 def json_schema(target: str, force: bool) -> None:
     """Write the JSON Schema of schema files, with which editors complete and check them.

@@ -103,10 +103,10 @@ def forecast(
     }
     grids = {name: [SimulatedTable.of(each.schema, each.table()) for each in made] for name, made in tables.items()}
     budgets = []
-    for number, each in enumerate(epsilons):
+    for each in epsilons:
         runs: dict[str, list[_Run]] = {}
         for step, name in enumerate(tables):
-            progress(f"simulating releases at ε = {each:g}", (number + step / len(tables)) / len(epsilons))
+            progress(f"simulating releases at ε = {each:g}", step / len(tables))
             pairs = zip(tables[name], grids[name], strict=True)
             runs[name] = [_simulate_release(some, *pair, chosen, each, delta, scale) for pair in pairs]
         errors = {name: _mean_errors([run.errors for run in done]) for name, done in runs.items()}

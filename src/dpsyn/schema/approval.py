@@ -25,7 +25,8 @@ from typing import Any, ParamSpec, TypeVar
 from dpsyn.atomic_files import exclusive_edit, write_text
 from dpsyn.errors import DocumentError, SchemaError, quote_argument
 from dpsyn.schema import files, yaml_edits, yaml_io
-from dpsyn.schema.attributes import UNCHANGED, suggest_names
+from dpsyn.schema.attributes import UNCHANGED
+from dpsyn.suggestions import suggest_names
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")

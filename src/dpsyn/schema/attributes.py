@@ -11,7 +11,6 @@ default ``other`` is ``missing``, or the first value of the domain if ``missing`
 
 from __future__ import annotations
 
-import difflib
 import functools
 import math
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.errors import SchemaError, quote_argument
+from dpsyn.suggestions import format_names
 
 Value = str | int | float | bool
 Provenance = Literal["public", "data", "approved"]
@@ -414,18 +414,3 @@ def split_range(value: Value) -> tuple[str, str] | None:
         return None
     low, high = (end.strip() for end in value.split(".."))
     return (low, high) if low and high else None
-
-
-def format_names(labels: Sequence[str]) -> str:
-    """The first eight names, and how many more there are."""
-    shown = ", ".join(labels[:8])
-    return shown if len(labels) <= 8 else f"{shown} and {len(labels) - 8:,} more"
-
-
-def suggest_names(name: object, known: Sequence[str]) -> str:
-    """A suggestion for an unknown name: the known names most like it, or else a list of known names."""
-    plain = {other.casefold(): other for other in known}
-    close = difflib.get_close_matches(str(name).casefold(), plain, 3)
-    if not close:
-        return f"there are {format_names(known)}"
-    return f"did you mean {' or '.join(plain[other] for other in close)}?"

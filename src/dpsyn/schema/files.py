@@ -7,7 +7,6 @@ difference.
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import stat
@@ -22,6 +21,7 @@ from dpsyn.schema.attributes import Attribute
 from dpsyn.schema.relations import AnyRule, Derive, JointAttribute, NeighboringRelation, Rule, UnitDeclaration
 from dpsyn.schema.schema import AnyAttribute, Schema
 from dpsyn.schema.yaml_documents import convert, read_each, refuse_unknown_fields, require_tag
+from dpsyn.suggestions import suggest_file
 
 SCHEMA_FORMAT = 1
 """The version of the file format."""
@@ -78,23 +78,11 @@ def require_file(path: str | Path, error: type[DocumentError] = SchemaError) -> 
         if re.search(r"[\r\n]", str(path)):  # it is not quoted, because the text of a draft is private
             message = "the text of a file was given where its path is expected; read it with Schema.from_yaml(text)"
             raise error(message) from None
-        hint = _similar_file(Path(path)) if isinstance(failure, FileNotFoundError) else ""
-        raise error(f"{path} cannot be read: {describe_os_error(failure)}{hint}") from None
+        raise error(f"{path} cannot be read: {describe_os_error(failure)}{suggest_file(path)}") from None
     except ValueError:  # a path with a zero byte
         raise error(f"{quote_argument(str(path))} cannot be read: no file has such a name") from None
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # reading a folder fails with the system's own message
         raise error(f"{path} cannot be read: it is a device or a pipe; give the name of a file")
-
-
-def _similar_file(path: Path) -> str:
-    """A suggestion: the YAML or JSON file in the same folder whose name is most like a path that does not exist."""
-    try:
-        names = sorted(name for name in os.listdir(path.parent) if name.endswith((".yaml", ".yml", ".json")))
-    except OSError:
-        return ""
-    by_stem = {Path(name).stem: name for name in names}
-    close = difflib.get_close_matches(path.stem, by_stem, 1)
-    return f"; did you mean {path.with_name(by_stem[close[0]])}?" if close else ""
 
 
 def parse_schema(text: str) -> Schema:

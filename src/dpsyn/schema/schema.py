@@ -24,7 +24,6 @@ from dpsyn.schema.attributes import (
     Ordinal,
     Provenance,
     canonical_text,
-    format_names,
     freeze,
 )
 from dpsyn.schema.checks import check_relations
@@ -40,6 +39,7 @@ from dpsyn.schema.relations import (
     UnitDeclaration,
 )
 from dpsyn.schema.timestamps import TimestampParts, has_parts, split_timestamp
+from dpsyn.suggestions import format_names, suggest_names
 
 THREE_STEPS = """It states what is public about the table, which nothing can learn from private rows. Three steps:
 
@@ -172,7 +172,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def __getitem__(self, name: str) -> AnyAttribute:
         if name not in self._by_name:
-            raise SchemaError(f"there is no attribute {quote_argument(name)}; there are {format_names(self.names)}")
+            raise SchemaError(f"there is no attribute {quote_argument(name)}; {suggest_names(name, self.names)}")
         return self._by_name[name]
 
     def __contains__(self, name: object) -> bool:

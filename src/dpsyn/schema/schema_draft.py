@@ -16,9 +16,9 @@ from dpsyn import notebook
 from dpsyn.atomic_files import write_text
 from dpsyn.errors import DocumentError, SchemaError, quote_argument
 from dpsyn.schema import approval, files, yaml_io
-from dpsyn.schema.attributes import format_names, suggest_names
 from dpsyn.schema.schema import AnyAttribute, Schema
 from dpsyn.schema.yaml_documents import load_document, parse_document
+from dpsyn.suggestions import format_names, suggest_names
 
 _T = TypeVar("_T")
 

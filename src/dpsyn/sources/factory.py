@@ -12,9 +12,11 @@ from typing import Any
 import pyarrow as pa
 
 from dpsyn.errors import SourceError
+from dpsyn.release_files import find_table
 from dpsyn.sources.addresses import is_postgres_address, refuse_other_addresses
 from dpsyn.sources.files import MultiFileSource, redact_path, refuse_duplicate_files
 from dpsyn.sources.source import Protect, Source, attempt
+from dpsyn.suggestions import suggest_file
 
 DATABASE_SUFFIXES = (".duckdb", ".ddb")
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
@@ -76,8 +78,9 @@ def open_source(
 
 def _open_path(path: Path, query: str | None, protect: Protect, other_suffixes: str) -> Source:
     if not is_pattern(path) and not attempt(path.exists, str(path)[:100], "give the path of a file or a folder"):
-        raise SourceError(f"there is no file or folder {redact_path(path)}")
+        raise SourceError(f"there is no file or folder {redact_path(path)}{redact_path(suggest_file(path))}")
     _refuse_special_file(path)
+    path = find_table(path)
     if path.suffix.lower() in DATABASE_SUFFIXES and path.exists():
         return _open_database(path, query, protect)
     source = _open_pattern(path, other_suffixes) if is_pattern(path) else _source_class(path, other_suffixes)(path)

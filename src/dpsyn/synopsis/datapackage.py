@@ -23,7 +23,6 @@ from dpsyn.schema import (
     canonical_text,
 )
 
-DATAPACKAGE_NAME = "datapackage.json"
 """The name of the file in the standard."""
 
 _MEDIA_TYPES = {
