@@ -312,10 +312,15 @@ def _to_schema_bins(one_way: _ComparedTable, codec: Codec) -> _ComparedTable:
 def _summarize_attribute(
     synopsis: Synopsis, codec: Codec, column: RecodedColumn, codes: Codes
 ) -> tuple[AttributeStatistics, AttributeStatistics] | None:
-    """The released estimate of an attribute and its synthetic values in a few numbers; None if it is several."""
-    if len(column.sources) > 1 or column.sources[0] in synopsis.model.recoding.difference_codings:
+    """The released estimate of an attribute and its synthetic values in a few numbers.
+
+    None for several attributes that were measured as one, and for one that is modeled by its difference from another.
+    """
+    if len(column.sources) > 1 or column.difference_codings:
         return None
     index = column.sources[0]
+    if index in synopsis.model.recoding.difference_codings:
+        return None
     attribute = codec.attributes[index]
     estimate = synopsis.model.histograms[codec.names[index]]
     counts = np.bincount(codes[:, index], minlength=len(estimate))
