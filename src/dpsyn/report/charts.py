@@ -73,8 +73,7 @@ def attribute_chart(attribute: AttributeComparison, reference: str) -> Chart:
         height = 12 + 21 * len(rows)
     elif template == "histogram":
         sets["outline"], sets["ticks"] = _outline(rows, data["proper"]), _ticks(rows, data["proper"])
-    description = f"{attribute.name}: shares of rows, {reference} and synthetic"
-    svg = _draw(template, sets, description=description, exponent=data["exponent"], height=height)
+    svg = _draw(template, sets, exponent=data["exponent"], height=height)
     beside = tuple((label, share, synthetic) for label, share, synthetic in data.get("beside", ()))
     return Chart(svg=svg, beside=beside, is_rooted=data["exponent"] < 1)
 
@@ -92,13 +91,11 @@ def _draw(
     template: str,
     sets: dict[str, list[dict[str, Any]]],
     *,
-    description: str,
     exponent: float,
     height: int | None,
 ) -> str:
     """A specification with its data, drawn."""
     spec = copy.deepcopy(_TEMPLATES[template])
-    spec["description"] = description
     spec["data"] = [{"name": each["name"], "values": sets[each["name"]]} for each in spec["data"]]
     spec["signals"] = [{"name": "exponent", "value": exponent}]
     if height is not None:
