@@ -83,6 +83,6 @@ def opposite_evaluation() -> Evaluation:
     """Scores of rows whose columns depend on each other the other way around: worse than shuffled columns."""
     other = rows(seed=9)
     for name, reverse in (("size", {"S": "L", "M": "S", "L": "M"}), ("member", {True: False, False: True})):
-        column = [reverse[value] for value in other.column(name).to_pylist()]  # type: ignore[index]
+        column = [reverse[value] for value in other.column(name).to_pylist()]
         other = other.set_column(other.schema.get_field_index(name), name, pa.array(column))
     return evaluate(rows(), other, SCHEMA)

@@ -31,6 +31,9 @@ TRACK_EXPLANATION = (
 
 TableCell = str | float | None
 
+NO_BASELINE = "–"
+"""Shown where shuffling columns changes nothing."""
+
 _ROUNDING = 1e-9
 """Smaller differences of scores are rounding errors."""
 
@@ -74,17 +77,18 @@ class ScoreRow:
 
     @classmethod
     def from_metric(
-        cls, label: str, metric: Metric, format_value: Callable[[float], str], better: Better = ""
+        cls, label: str, metric: Metric, format_value: Callable[[float], str], better: Better = "", *, ways: int = 2
     ) -> ScoreRow:
         """The row of a metric.
 
-        It has a position if the independent baseline is worse than the floor. Shuffling the synthetic rows does not
-        change a one-way marginal; then the score is itself the independent baseline, and there is no scale.
+        It has a position if the independent baseline is worse than the floor. Shuffling columns does not change a
+        one-way marginal: then there is no independent baseline, and no scale.
         """
-        texts = format_value(metric.synthetic), format_value(metric.floor), format_value(metric.independent)
+        independent = format_value(metric.independent) if ways > 1 else NO_BASELINE
+        texts = format_value(metric.synthetic), format_value(metric.floor), independent
         sign = {"less": 1, "more": -1, "": 0}[better]
         width = metric.independent - metric.floor
-        has_scale = sign * width > _ROUNDING and abs(metric.independent - metric.synthetic) > _ROUNDING
+        has_scale = ways > 1 and sign * width > _ROUNDING
         position = (metric.synthetic - metric.floor) / width if has_scale else None
         return cls(label=label, texts=texts, better=better, position=position)
 

@@ -247,8 +247,9 @@ def _overall_scores(evaluation: Evaluation) -> Iterator[ScoreRow]:
 
 def _marginal_scores(evaluation: Evaluation) -> Iterator[ScoreRow]:
     distances, correlations = evaluation.distances, evaluation.correlations
+    label = f"distance of {format_count(len(evaluation.attributes), 'one-way marginal')}"
+    yield ScoreRow.from_metric(label, distances.one_way, _format_fraction, "less", ways=1)
     metrics = [
-        (f"distance of {format_count(len(evaluation.attributes), 'one-way marginal')}", distances.one_way),
         (f"distance of {format_count(len(evaluation.pairs), 'two-way marginal')}", distances.two_way),
         (f"distance of {format_count(distances.triples, 'three-way marginal')}", distances.three_way),
         ("difference of Cramér's V", correlations.cramers_v),
@@ -289,9 +290,10 @@ def worst_rows(evaluation: Evaluation) -> list[tuple[str, ...]]:
     attributes = [(attribute.name, attribute.distance) for attribute in evaluation.attributes]
     pairs = [(f"{pair.first} × {pair.second}", pair.distance) for pair in evaluation.pairs]
     rows: list[tuple[str, ...]] = []
-    for entries in (attributes, pairs):
+    for ways, entries in ((1, attributes), (2, pairs)):
         worst = sorted(entries, key=lambda entry: entry[1].floor - entry[1].synthetic)[:_MAX_WORST]
-        rows += [(label, *ScoreRow.from_metric(label, metric, _format_fraction).texts) for label, metric in worst]
+        scores = [ScoreRow.from_metric(label, metric, _format_fraction, ways=ways) for label, metric in worst]
+        rows += [(score.label, *score.texts) for score in scores]
     return rows
 
 

@@ -166,7 +166,7 @@ def comparison_verdict(synopsis: Synopsis, comparison: ReleaseComparison) -> Ver
         tone, words = judge_position(position, "exact counts", about="at least about")
         pairs = max(pairs[0], tone, key=TONES.index), f"by the released numbers, {words}"
         details = [
-            f"Pairs are off by about {format_share(reached.two_way)} of the rows; shuffled columns would be off by "
+            f"Pairs are expected to be off by about {format_share(reached.two_way)} of the rows, shuffled columns by "
             f"about {format_share(shuffled)}.",
             f"{agreement[0].upper()}{agreement[1:]}.",
             *details,
@@ -279,7 +279,8 @@ def _describe_releases(releases: Sequence[Release]) -> str:
 
 def _overall_scores(comparison: ReleaseComparison) -> Iterator[ScoreRow]:
     """The mean distances of one-way marginals, pairs and larger marginals, and the mean difference in σ."""
-    yield _mean_distance("one-way marginals over bins", [attribute.distance for attribute in comparison.attributes])
+    one_way = [attribute.distance for attribute in comparison.attributes]
+    yield _mean_distance("one-way marginals over bins", one_way, ways=1)
     if comparison.pairs:
         yield _mean_distance("pairs", [pair.distance for pair in comparison.pairs])
     larger = [marginal.distance for marginal in comparison.marginals if len(marginal.clique) > 2]
@@ -289,9 +290,9 @@ def _overall_scores(comparison: ReleaseComparison) -> Iterator[ScoreRow]:
     yield ScoreRow(label=label, texts=(f"{_mean_rms_error(comparison):.2f}", "1.00", "–"), better="less", position=None)
 
 
-def _mean_distance(marginals: str, distances: Sequence[Metric]) -> ScoreRow:
+def _mean_distance(marginals: str, distances: Sequence[Metric], *, ways: int = 2) -> ScoreRow:
     label = f"distance of {marginals} ({len(distances)})"
-    return ScoreRow.from_metric(label, Metric.mean(distances), "{:.4f}".format, "less")
+    return ScoreRow.from_metric(label, Metric.mean(distances), "{:.4f}".format, "less", ways=ways)
 
 
 def _marginal_row(marginal: MarginalComparison) -> tuple[TableCell, ...]:
