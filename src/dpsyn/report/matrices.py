@@ -12,7 +12,7 @@ from dpsyn.report.content import Matrix, MatrixCell, MatrixGroup
 MAX_HEAT_MAP_ATTRIBUTES = 60
 """Attributes of the heat map: those with the largest values."""
 
-MAX_CORRELATED_ATTRIBUTES = 30
+MAX_CORRELATED_ATTRIBUTES = 24
 """Attributes of a matrix of correlations; three of them stand side by side."""
 
 HEAT = tuple(f"h{step}" for step in range(9))
