@@ -103,6 +103,17 @@ def test_a_release_writes_the_report_that_may_be_published(capsys: pytest.Captur
     assert not list(Path().glob("*.journal"))
 
 
+def test_a_synopsis_alone_has_its_page(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["inspect", "s.dpsyn", "--html", "synopsis.html"]) == 0
+
+    first = Path("synopsis.html").read_text("utf-8")
+    assert f"{Synopsis.load('s.dpsyn').rows} synthetic rows, 3 noisy marginals in 1 release" in first
+    assert "Guarantee not verified here." in first
+    assert capsys.readouterr().out == "Wrote synopsis.html.\n"
+    assert run(["inspect", "s.dpsyn", "--html", "-"]) == 0
+    assert capsys.readouterr().out.rstrip() == first.rstrip()
+
+
 def test_the_certificate_of_another_table_does_not_join_a_report(capsys: pytest.CaptureFixture[str]) -> None:
     Path("other.yaml").write_text(SCHEMA.replace("sex", "gender"), "utf-8")
     schema = Schema.load("other.yaml")
@@ -166,6 +177,9 @@ def test_a_page_goes_to_standard_output_alone(capsys: pytest.CaptureFixture[str]
         ([*PRIVATE, "--html", "x", "--json", "x"], "x is given twice"),
         ([*PRIVATE, "--html", "-", "--json", "-"], "--html and --json cannot both go to standard output"),
         ([*PUBLIC, "--html", "s.dpsyn"], "s.dpsyn is given twice"),
+        (["inspect", "s.dpsyn", "--html", "s.dpsyn"], "s.dpsyn is given twice"),
+        (["inspect", "s.dpsyn", "--html", "schema.yaml"], "schema.yaml exists; give another name, or --force"),
+        (["inspect", "s.dpsyn", "--html", "-", "--json"], "--html and --json cannot both go to standard output"),
         ([*PUBLIC, "--html", "nowhere/r.html"], "there is no folder nowhere"),
         ([*PUBLIC, "--html", "schema.yaml"], "schema.yaml exists; give another name, or --force"),
         ([*RELEASE, "-o", "rows.csv", "--report", "rows.csv"], "rows.csv is given twice"),
