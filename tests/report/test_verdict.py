@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import dpsyn
+from dpsyn.demo import people, people_schema
 from dpsyn.evaluation import Evaluation, evaluate
 from dpsyn.marginals import Metric
 from dpsyn.report.evaluation_report import evaluation_verdict, score_rows
@@ -138,3 +140,14 @@ def test_rows_that_agree_with_a_release_are_good_and_others_are_not() -> None:
 
 def test_a_classifier_is_part_of_the_verdict_only_if_there_is_one() -> None:
     assert "AUC" not in " ".join(evaluation_verdict(club()).lines)
+
+
+def test_a_release_without_pairs_is_called_so_even_if_attributes_were_joined() -> None:
+    released = dpsyn.measure(people(rows=200), people_schema(), epsilon=5.0, recipe="independent")
+
+    verdict = comparison_verdict(released, released.compare_rows(released.generate_arrow(200, seed=1)))
+
+    assert verdict.tone == "bad"
+    assert verdict.headline.startswith(
+        "No pair was measured but within joint attributes, so other columns are independent of each other; "
+    )

@@ -158,8 +158,14 @@ def comparison_verdict(synopsis: Synopsis, comparison: ReleaseComparison) -> Ver
     if error > _CLOSE_STDS:
         agreement = f"the rows differ from the released counts by {error:.1f} times their noise"
     pairs: tuple[VerdictTone, str] = ("mixed" if error > _CLOSE_STDS else "good"), agreement
+    scored = any(release.scores for release in synopsis.releases)
     if not pairs_were_measured(synopsis):
         pairs = "bad", "no pair was measured, so the columns are independent of each other"
+    elif not comparison.pairs and not scored and len(comparison.attributes) > 1:
+        pairs = (
+            "bad",
+            "no pair was measured but within joint attributes, so other columns are independent of each other",
+        )
     elif reached is not None and reached.two_way is not None and shuffled is not None and shuffled > MIN_SCALE:
         position = reached.two_way / shuffled
         # sampling rows adds to both numbers, so what is kept is at least what they imply
