@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -32,6 +32,7 @@ _QUERY_FACT = "the table is the answer of the query: "
 
 _MAX_SHOWN_PURPOSES = 3  # of measurements that were left out
 _LINE_LENGTH = 110  # characters of a line of the summary
+_UNIT_HEADING = "The guarantee in detail"
 _MAX_SHOWN_KEY = 60  # characters of a key that a certificate should not have
 
 _MECHANISM_NAMES = {
@@ -146,15 +147,13 @@ class Certificate:
         )
 
     def __repr__(self) -> str:
-        budget, number = self.account.budget, len(self.account.measurements)
-        return f"Certificate(ε = {float(budget.epsilon):g}, δ = {float(budget.delta):g}, {number} measurements)"
+        return f"Certificate({self.guarantee}, {len(self.account.measurements)} measurements)"
 
     def _repr_html_(self) -> str:
         rows = [(purpose, count, share) for purpose, (count, share) in self._spending().items()]
         notice = "" if self.uses_real_noise else "NOT PRIVATE: the noise came from a test."
         headings = ("measurement", "times", "share of what was spent")
-        notes = [line for line in self.summary().splitlines() if line.strip()]
-        return notebook.html_table(repr(self), headings, rows, notice=notice, notes=notes)
+        return notebook.html_table(repr(self), headings, rows, notice=notice, notes=self.statements())
 
     def plot(self, axes: notebook.Axes | None = None) -> notebook.Axes:
         """Draw what the budget was spent on, as shares of ρ. Needs matplotlib."""
@@ -172,6 +171,12 @@ class Certificate:
         total = sum(map(sum, rhos.values())) or 1.0
         spending = {purpose: (len(each), sum(each) / total) for purpose, each in rhos.items()}
         return dict(sorted(spending.items(), key=lambda item: -item[1][1]))
+
+    @property
+    def guarantee(self) -> str:
+        """ε and δ of the guarantee, as every text about the release states them; δ is rounded up."""
+        budget = self.account.budget
+        return f"ε = {float(budget.epsilon):g}, δ = {_format_rounded_up(budget.delta, 3)}"
 
     @property
     def lost_answers(self) -> int:
@@ -257,21 +262,23 @@ class Certificate:
 
     def summary(self) -> str:
         """What is guaranteed, for whom, and what it cost, in about ten lines for people who are no experts."""
-        return f"{_title_text(self)}\n\n{_summary_text(self)}\n"
+        return f"{_title_text(self)}\n\n{_wrap_lines(self.statements())}\n"
+
+    def statements(self) -> tuple[str, ...]:
+        """What the summary states, each statement as one line."""
+        return tuple(filter(None, _summary_statements(self)))
 
     def text(self, *, measurements: bool = True) -> str:
         """The summary, then every detail; without the list of measurements if a table of them follows."""
-        parts = [
-            _title_text(self),
-            _summary_text(self),
-            _unit_text(self),
-            _epsilon_bounds_text(self),
-            _recipe_text(self),
-            _measurements_text(self) if measurements else "",
-            _declared_public_text(self),
-            _scope_text(self),
-        ]
+        unit = f"{_UNIT_HEADING}\n{self.privacy_unit.statement}"
+        parts = [_title_text(self), _wrap_lines(self.statements()), unit, *_details(self, measurements)]
         return "\n\n".join(part for part in parts if part) + "\n"
+
+    def paragraphs(self, *, measurements: bool = True) -> tuple[str, ...]:
+        """The text in parts, for a page that wraps lines by itself; indented lines of a part are a list."""
+        unit = (_UNIT_HEADING, self.privacy_unit.statement)
+        parts = [*_title_text(self).split("\n\n"), *self.statements(), *unit, *_details(self, measurements)]
+        return tuple(part for part in parts if part)
 
 
 def find_unknown_keys(data: Any, known: Any) -> Iterator[str]:
@@ -329,26 +336,34 @@ def _title_text(certificate: Certificate) -> str:
     )
 
 
-def _summary_text(certificate: Certificate) -> str:
-    """The ten lines that everyone should read; what is exact and complete follows them in the certificate."""
+def _summary_statements(certificate: Certificate) -> Iterator[str]:
+    """What everyone should read, in ten lines; what is exact and complete follows them in the certificate."""
     budget, unit = certificate.account.budget, certificate.privacy_unit
     epsilon, delta = float(budget.epsilon), _format_rounded_up(budget.delta, 3)
     factor = math.exp(min(epsilon, MAX_UNASKED_EPSILON))
     odds = _format_rounded_up(factor, 3) if factor < 100 else f"{math.ceil(factor):,}"
     odds = f"{odds if epsilon <= MAX_UNASKED_EPSILON else f'e^{epsilon:g}'} times"
     but = f", except with probability {delta}" if budget.delta else ""
-    lines = [
-        f"Guarantee: ε = {epsilon:g}, δ = {delta}.",
-        f"For whom: {unit.protected}.",
+    yield f"Guarantee: {certificate.guarantee}."
+    yield f"For whom: {unit.protected}."
+    yield (
         f"Meaning: whatever anyone concludes from this release is at most {odds} as likely as it would be "
-        f"{unit.compared_table}{but}.",
-        describe_large_epsilon(epsilon),
-        *unit.caveats,
-        _cost_sentences(certificate),
-        *_loss_sentences(certificate),
-        _exclusion_sentence(certificate),
-    ]
-    return "\n".join(_wrap(line) for line in lines if line)
+        f"{unit.compared_table}{but}."
+    )
+    yield describe_large_epsilon(epsilon)
+    yield from unit.caveats
+    yield _cost_sentences(certificate)
+    yield from _loss_sentences(certificate)
+    yield _exclusion_sentence(certificate)
+
+
+def _details(certificate: Certificate, measurements: bool) -> Iterator[str]:
+    """What is exact and complete, after the summary."""
+    yield _epsilon_bounds_text(certificate)
+    yield _recipe_text(certificate)
+    yield _measurements_text(certificate) if measurements else ""
+    yield _declared_public_text(certificate)
+    yield _scope_text(certificate)
 
 
 def _cost_sentences(certificate: Certificate) -> str:
@@ -391,10 +406,6 @@ def _exclusion_sentence(certificate: Certificate) -> str:
         else "other releases of the same data, which the ledger adds up"
     )
     return f"Not covered: {declared}; {others}."
-
-
-def _unit_text(certificate: Certificate) -> str:
-    return f"The guarantee in detail\n{certificate.privacy_unit.statement}"
 
 
 def _epsilon_bounds_text(certificate: Certificate) -> str:
@@ -490,6 +501,7 @@ def _format_rounded_up(number: float | Fraction, digits: int = 7) -> str:
     return f"{float(math.ceil(Fraction(number) / unit) * unit):.{digits}g}"
 
 
-def _wrap(line: str) -> str:
-    """A sentence as lines of a text file; where it goes on, it is indented."""
-    return textwrap.fill(line, _LINE_LENGTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+def _wrap_lines(lines: Iterable[str]) -> str:
+    """Sentences as lines of a text file; where one goes on, it is indented."""
+    wrapper = textwrap.TextWrapper(_LINE_LENGTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return "\n".join(map(wrapper.fill, lines))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -195,9 +195,16 @@ def _compare_with_release(
         output.write_text(json_file, text)
     if _prints_results(page, json_file, quiet):
         output.print_line(f"{words.publication_banner(released)}\n")
+        _print_verdict(words.comparison_verdict(released, comparison).lines)
         output.print_table("", words.COMPARISON_HEADINGS, words.comparison_rows(comparison), right=range(1, 4))
         output.print_line(words.COMPARISON_BASELINES)
     _print_files(page, json_file, quiet)
+
+
+def _print_verdict(lines: Sequence[str]) -> None:
+    """Print the sentences of a verdict, the headline first, and an empty line."""
+    headline, *details = lines
+    output.print_line("\n".join([headline, *(f"  - {line}" for line in details), ""]))
 
 
 def _prints_results(page: str | None, json_file: str | None, quiet: bool) -> bool:
@@ -277,9 +284,9 @@ def _show_evaluations(evaluations: list[Evaluation]) -> None:
     output.print_line(f"{evaluations[0].notice}\n")
     for evaluation in evaluations:
         numbers = range(1, 4)
-        output.print_table(
-            words.evaluation_title(evaluation), words.EVALUATION_HEADINGS, words.score_rows(evaluation), right=numbers
-        )
+        output.print_line(words.evaluation_title(evaluation))
+        _print_verdict(words.evaluation_verdict(evaluation).lines)
+        output.print_table("", words.EVALUATION_HEADINGS, words.score_rows(evaluation), right=numbers)
         output.print_table("", words.WORST_HEADINGS, words.worst_rows(evaluation), right=numbers)
     if len(evaluations) > 1:
         output.print_line(words.combined_line(evaluations))
