@@ -25,7 +25,7 @@ from dpsyn.encoding import (
     type_remarks,
 )
 from dpsyn.schema import Attribute, Schema, Total
-from dpsyn.sources import describe_irregular_lines, open_source
+from dpsyn.sources import describe_irregular_lines, open_declared
 
 PRIVATE_NOTICE = "PRIVATE: these figures come directly from the rows, without noise. Do not publish them."
 
@@ -95,7 +95,7 @@ def check_table(schema: Schema | str | Path, data: Any, *, query: str | None = N
     Privacy: reads the rows without privacy protection; the result is private.
     """
     schema = Schema.coerce(schema)
-    source = open_source(data, query=query)
+    source = open_declared(data, schema, query=query)
     problems = structural_problems(schema, source.schema)
     coded = [
         attribute for attribute in schema.measured_attributes if attribute.coded and attribute.name not in problems

@@ -56,7 +56,8 @@ def approve_schema(
 def approve_text(text: str, names: Sequence[str], because: str, *, everything: bool = False) -> str:
     """The text of a schema in which the named attributes are approved, with a reason; the rest is unchanged.
 
-    An attribute that is already public gets the new reason. A name also covers the derivation of that attribute, if
+    An attribute that is already public gets the new reason. The name ``file`` is that of the section on how files are
+    written, unless a column has it. A name also covers the derivation of that attribute, if
     the derivation has its own provenance. ``everything`` approves all entries that were taken from the data, including
     rules.
     """
@@ -101,6 +102,9 @@ def _canonical(document: Any) -> str:
 def _paths_of_names(document: dict[str, Any], names: Iterable[str]) -> Iterator[yaml_io.YamlPath]:
     attributes, derive = (_entries(document, section) for section in ("attributes", "derive"))
     for name in names:
+        if name == "file" and name not in attributes and _entries(document, "file"):
+            yield ("file",)
+            continue
         if name not in attributes:
             raise _unknown_attribute(name, list(attributes))
         if not isinstance(attributes[name], dict) or not attributes[name]:
@@ -114,6 +118,8 @@ def _paths_of_names(document: dict[str, Any], names: Iterable[str]) -> Iterator[
 
 def _paths_read_from_data(document: dict[str, Any]) -> Iterator[yaml_io.YamlPath]:
     """The paths of all entries that were taken from the data."""
+    if _entries(document, "file").get("provenance") == "data":
+        yield ("file",)
     rules = document.get("rules")
     for section in ("attributes", "derive", "rules"):
         entries = _entries(document, section)
@@ -150,6 +156,7 @@ def _entry_nodes(root: Any) -> dict[yaml_io.YamlPath, yaml.MappingNode]:
     """The nodes of all entries that can be approved, by their paths."""
     nodes: dict[yaml_io.YamlPath, Any] = {}
     for section, (_, node) in _fields(root).items():
+        nodes[(section,)] = node
         if isinstance(node, yaml.MappingNode):
             nodes |= {(section, key): value for key, (_, value) in _fields(node).items()}
         elif isinstance(node, yaml.SequenceNode):

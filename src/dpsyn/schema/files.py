@@ -17,6 +17,7 @@ import msgspec
 from dpsyn.errors import DocumentError, SchemaError, describe_os_error, quote_argument
 from dpsyn.schema import yaml_documents, yaml_io
 from dpsyn.schema.attributes import Attribute
+from dpsyn.schema.file_syntax import FileSyntax
 from dpsyn.schema.relations import AnyRule, Derive, JointAttribute, NeighboringRelation, Rule, UnitDeclaration
 from dpsyn.schema.schema import AnyAttribute, Schema
 from dpsyn.schema.yaml_documents import convert, read_each, refuse_unknown_fields, require_tag
@@ -111,6 +112,7 @@ def to_document(schema: Schema) -> dict[str, Any]:
         "expected_size",
         "neighbors",
         "privacy_unit",
+        "file",
         "attributes",
         "derive",
         "measure_together",
@@ -156,6 +158,7 @@ def _build_schema(document: Any) -> Schema:
         derive=tuple(_derive(*entry) for entry in _mapping(given, "derive").items()),
         measure_together=tuple(_joint_attribute(*entry) for entry in _mapping(given, "measure_together").items()),
         rules=tuple(_rule(entry, ("rules", index)) for index, entry in enumerate(rules)),
+        file=convert(given["file"], FileSyntax, ("file",), "file: ") if "file" in given else None,
         **plain,
     )
 

@@ -27,7 +27,8 @@ from dpsyn.schema.attributes import (
 )
 from dpsyn.schema.checks import check_relations
 from dpsyn.schema.clock import Time
-from dpsyn.schema.ranges import Datetime, Integer, Real
+from dpsyn.schema.file_syntax import PLAIN_FILE, FileSyntax
+from dpsyn.schema.ranges import Datetime, Integer, Real, number_signs
 from dpsyn.schema.relations import (
     AnyRule,
     Derive,
@@ -55,6 +56,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         derive: attributes that are computed from others.
         measure_together: attributes that are measured as one.
         rules: constraints that hold in every row, or on the whole table.
+        file: how the files of the table are written; if left out, as UTF-8 with decimal points.
     """
 
     attributes: tuple[AnyAttribute, ...]
@@ -65,6 +67,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     derive: tuple[Derive, ...] = ()
     measure_together: tuple[JointAttribute, ...] = ()
     rules: tuple[AnyRule, ...] = ()
+    file: FileSyntax | None = None
 
     def __post_init__(self) -> None:
         freeze(self)
@@ -82,6 +85,9 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                     f"attribute {quote_argument(name)} has the name of a part of a timestamp; rename the column",
                     ("attributes", name),
                 )
+        for attribute in self.attributes:
+            if isinstance(attribute, Integer | Real):
+                _check_signs(attribute, self.syntax)
         check_relations(self)
         if not self.measured_attributes:
             raise SchemaError("no attribute is left to measure; all are identifiers or derived", ("attributes",))
@@ -130,6 +136,11 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         from dpsyn.schema import json_schema
 
         return json_schema.build_json_schema()
+
+    @property
+    def syntax(self) -> FileSyntax:
+        """How the files of the table are written."""
+        return self.file or PLAIN_FILE
 
     # ── attributes ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -241,6 +252,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def unapproved_statements(self) -> tuple[str, ...]:
         """The entries that were taken from the data and not yet declared public, such as ``attribute 'age'``."""
         statements = [
+            *([("file", self.file.provenance)] if self.file else []),
             *((f"attribute {a.name!r}", a.provenance) for a in self.attributes),
             *((f"derive {d.name!r}", d.provenance) for d in self.derive),
             *((f"rule {number}", r.provenance) for number, r in enumerate(self.rules, start=1)),
@@ -249,7 +261,8 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def declared_public(self) -> tuple[str, ...]:
         """The entries that a release assumes to be known without the data, with their reasons, for its certificate."""
-        entries = [(a.name, a.provenance, a.because) for a in self.attributes]
+        entries = [("file", self.file.provenance, self.file.because)] if self.file else []
+        entries += [(a.name, a.provenance, a.because) for a in self.attributes]
         entries += [(f"derive {d.name}", d.provenance, d.because) for d in self.derive]
         entries += [(f"rule {number}", r.provenance, r.because) for number, r in enumerate(self.rules, start=1)]
         return tuple(_describe_declaration(*entry) for entry in entries)
@@ -271,6 +284,14 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 f'dpsyn schema approve {shlex.quote(file)} ATTRIBUTE... --because "code book 2024". '
                 "A column without a public list of values can be kind: open; a release discovers its values privately."
             )
+
+
+def _check_signs(attribute: Integer | Real, file: FileSyntax) -> None:
+    """Refuse signs of numbers that contradict those of the file."""
+    try:
+        number_signs(attribute, file)
+    except SchemaError as error:
+        raise SchemaError(f"attribute {attribute.name!r}: {error}", ("attributes", attribute.name)) from None
 
 
 def _describe_declaration(name: str, provenance: Provenance, because: str) -> str:
