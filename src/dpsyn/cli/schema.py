@@ -47,7 +47,26 @@ def command() -> None:
     },
     output=TEXT_OUTPUT,
 )
-def draft(data: str, query: str | None, rows: int, target: str, force: bool) -> None:
+@click.option("--encoding", metavar="NAME", help="The encoding of a text file, such as cp1252; otherwise detected.")
+@click.option("--separator", metavar="CHARACTER", help="The character between cells, such as ';'; otherwise detected.")
+@click.option("--decimal", type=click.Choice([".", ","]), help="The decimal sign of numbers; otherwise detected.")
+@click.option(
+    "--missing",
+    metavar="CODE",
+    multiple=True,
+    help="A code for missing cells, such as -9; otherwise detected. Repeatable.",
+)
+def draft(
+    data: str,
+    query: str | None,
+    rows: int,
+    target: str,
+    force: bool,
+    encoding: str | None,
+    separator: str | None,
+    decimal: str | None,
+    missing: tuple[str, ...],
+) -> None:
     """Guess a schema from a table, for you to complete.
 
     DATA is a .csv, .tsv, .parquet or .arrow file (also compressed), a folder of Parquet files, or a DuckDB database
@@ -56,12 +75,21 @@ def draft(data: str, query: str | None, rows: int, target: str, force: bool) -> 
 
     \b
       dpsyn schema draft people.csv -o schema.yaml
+      dpsyn schema draft umfrage.csv --encoding cp1252 --decimal , --missing -9 --missing -8 -o schema.yaml
       dpsyn schema draft house.duckdb --query 'SELECT age, sex FROM people' -o schema.yaml
     """
     output.refuse_to_overwrite(target, force)
     with output.show_status(f"Reading {data}"), warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always", UserWarning)
-        text = dpsyn.draft_schema(data, query=query, rows=rows)
+        text = dpsyn.draft_schema(
+            data,
+            query=query,
+            rows=rows,
+            encoding=encoding,
+            separator={"tab": "\t", "\\t": "\t"}.get(separator or "", separator),
+            decimal=decimal,
+            missing=missing or None,
+        )
     output.write_text(target, text, private=True)
     output.print_written(target, "It is private until you have reviewed it; see the notes at its top.")
     for note in notes:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpsyn.constraints import count_violations
+from dpsyn.diagnose.file_syntax import describe_encoding
 from dpsyn.encoding import (
     ABOVE,
     BELOW,
@@ -21,6 +22,7 @@ from dpsyn.encoding import (
     IN_DOMAIN,
     UNREADABLE,
     column_codec_for,
+    describe_structure,
     structural_problems,
     type_remarks,
 )
@@ -119,8 +121,12 @@ def check_table(schema: Schema | str | Path, data: Any, *, query: str | None = N
         unchecked=tuple(attribute.name for attribute in schema.measured_attributes if not attribute.coded),
         extra=tuple(name for name in source.schema.names if name not in schema),
         skipped=_list_skipped(schema, checkable),
-        problems=tuple(problems.values()),
-        remarks=(*type_remarks(schema, source.schema), *describe_irregular_lines(source)),
+        problems=tuple(describe_structure(problems, source.schema)),
+        remarks=(
+            *describe_encoding(data, schema.syntax),
+            *type_remarks(schema, source.schema),
+            *describe_irregular_lines(source),
+        ),
         rule_violations=violations,
     )
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from statistics import median
 from typing import Any
 
+from dpsyn.diagnose.file_syntax import DetectedSyntax, detect_file, detect_syntax, guess_mixed_dates
 from dpsyn.diagnose.profile import ColumnProfile
+from dpsyn.encoding import header_problems
 from dpsyn.encoding.arrays import is_scalar, value_type
+from dpsyn.encoding.cell_syntax import respell_batch
 from dpsyn.encoding.entry_parser import read_number
 from dpsyn.errors import SourceError
 from dpsyn.schema import yaml_io
@@ -60,17 +63,34 @@ If one person can have several rows, add  privacy_unit: {id: COLUMN, max_rows: 3
 """
 
 
-def draft_schema(data: Any, *, query: str | None = None, rows: int | None = MAX_DRAFT_ROWS) -> str:
+def draft_schema(
+    data: Any,
+    *,
+    query: str | None = None,
+    rows: int | None = MAX_DRAFT_ROWS,
+    encoding: str | None = None,
+    separator: str | None = None,
+    decimal: str | None = None,
+    missing: Sequence[str] | None = None,
+) -> str:
     """Draft a schema for a table, as YAML text with comments for the person who completes it.
+
+    How the file is written is detected and stored in the draft, unless it is given: the encoding, the separator, the
+    decimal sign, and the codes for missing cells.
 
     It reads the first million rows, or as many as ``rows``; None means all.
 
     Privacy: reads the rows without privacy protection; the text is private until it is approved.
     """
-    source = open_source(data, query=query)
-    profiles = _profile_columns(source, rows)
+    stated = {"encoding": encoding, "separator": separator, "decimal": decimal, "missing": missing}
+    file, file_notes = detect_file(data, stated)
+    source = open_source(data, query=query, syntax=file)
+    _refuse_header(source)
+    detected = detect_syntax(source, file, stated)
+    profiles = _profile_columns(source, rows, detected)
     empty = not any(profile.rows for profile in profiles.values())
     notes = [NO_ROWS_WARNING] * empty
+    notes += [f"{line[:1].upper()}{line[1:]}." for line in (*file_notes, *detected.notes)]
     notes += [f"{line[:1].upper()}{line[1:]}." for line in describe_irregular_lines(source, MAX_SEARCHED_BYTES)]
     for note in notes:
         warnings.warn(note, UserWarning, stacklevel=2)
@@ -82,13 +102,14 @@ def draft_schema(data: Any, *, query: str | None = None, rows: int | None = MAX_
     }
     attributes = {}
     for name, (fields, comment) in _guess_attributes(profiles).items():
-        attributes[name] = {**fields, "provenance": "data"}
+        attributes[name] = {**fields, **detected.number_fields(name, fields["kind"]), "provenance": "data"}
         comments["attributes", name, "kind"] = comment
     document = {
         SCHEMA_KEY: SCHEMA_FORMAT,
         "dataset": "",
         "expected_size": None,
         "neighbors": "add-remove",
+        **detected.file_section(),
         "attributes": attributes,
     }
     return yaml_io.write_yaml(document, comments)
@@ -103,19 +124,21 @@ def _column_notes(names: list[str], profiles: dict[str, ColumnProfile]) -> str:
     return notes
 
 
-def _profile_columns(source: Source, rows: int | None) -> dict[str, ColumnProfile]:
-    names = source.schema.names
-    if len(set(names)) < len(names):
-        duplicate = next(name for name in names if names.count(name) > 1)
-        raise SourceError(f"{source.label} has more than one column {duplicate!r}; rename all but one")
-    if not all(names):
-        raise SourceError(f"{source.label} has a column without a name; name it or remove it")
+def _refuse_header(source: Source) -> None:
+    """Refuse names of columns that no schema can describe; all of them at once."""
+    problems = header_problems(source.schema.names)
+    if problems:
+        raise SourceError(f"{source.label}: {'; '.join(problems)}")
+
+
+def _profile_columns(source: Source, rows: int | None, detected: DetectedSyntax) -> dict[str, ColumnProfile]:
     profiles = {field.name: ColumnProfile() for field in source.schema if is_scalar(value_type(field.type))}
     if not profiles:
         raise SourceError(f"{source.label} has no column whose cells are single values")
     rows_read = 0
     for batch in source.batches(list(profiles)):
         batch = batch if rows is None else batch.slice(0, rows - rows_read)
+        batch = respell_batch(batch, detected.respellings)
         for name, profile in profiles.items():
             profile.add(batch.column(name))
         rows_read += batch.num_rows
@@ -143,7 +166,7 @@ def guess_attribute(name: str, profile: ColumnProfile) -> tuple[dict[str, Any], 
         _guess_empty,
         _guess_date,
         _guess_time,
-        _guess_decimal_comma,
+        guess_mixed_dates,
         _guess_signed_amount,
         _guess_identifier,
         _guess_boolean,
@@ -180,14 +203,6 @@ def _guess_empty(name: str, profile: ColumnProfile) -> AttributeGuess:
     return {"kind": "open"}, "all cells are empty; describe the values it can have, or remove it"
 
 
-def _guess_decimal_comma(name: str, profile: ColumnProfile) -> AttributeGuess:
-    if not all(re.fullmatch(r"-?[0-9.]*,?[0-9]+", text) for text in profile.counts):
-        return None
-    if not any("," in text for text in profile.counts):  # numbers, or versions such as 1.2.3
-        return None
-    return {"kind": "open"}, "numbers with a decimal comma are not supported; write them with a decimal point"
-
-
 _SIGN = r"(?:[$€£¥₹%]|EUR|USD|GBP|CHF|JPY|CNY|INR|CAD|AUD|SEK|NOK|DKK|PLN|CZK|kr|zł|Kč)"
 _WITH_SIGNS = re.compile(rf"[-+]?(?:{_SIGN}\s?)?[-+]?[0-9]+(?:[.,'\s][0-9]{{3}})*(?:[.,][0-9]+)?(?:\s?{_SIGN})?")
 
@@ -198,8 +213,7 @@ def _guess_signed_amount(name: str, profile: ColumnProfile) -> AttributeGuess:
         return None
     if not any(re.search(f"[,']|{_SIGN}", text) for text in profile.counts):
         return None
-    what = "numbers with a currency, a percent sign or commas between digits"
-    return {"kind": "open"}, f"{what} are not supported; write plain ones, such as 1793.08"
+    return {"kind": "open"}, "numbers with several currencies or signs cannot be read; write all of them in one way"
 
 
 _NAMES_A_KEY = re.compile(r"(^|[^a-z])(id|uuid|guid|ssn|e-?mail|phone|key)$", re.IGNORECASE)

@@ -50,7 +50,7 @@ class NumberSigns(msgspec.Struct, frozen=True, kw_only=True):
                 f"{self.decimal!r} is both the decimal sign and the sign between thousands; change one of them",
                 ("thousands",),
             )
-        if self.symbol != self.symbol.strip() or any(letter in "0123456789+-.,eE" for letter in self.symbol):
+        if self.symbol != self.symbol.strip() or any(letter in "0123456789+-.," for letter in self.symbol):
             raise SchemaError(
                 f"symbol is {quote_argument(self.symbol)}; it must be a sign such as % or €, without digits or signs "
                 "of numbers, and without spaces around it",

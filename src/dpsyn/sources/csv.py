@@ -111,8 +111,7 @@ class CsvSource:
         line, last = 1, b""
         with open_text(self._path, self._syntax.encoding) as stream:
             while offset and (block := stream.read(min(offset, BLOCK_BYTES))):
-                line += block.count(b"\n") + block.count(b"\r") - block.count(b"\r\n")
-                line -= last == b"\r" and block.startswith(b"\n")
+                line += _count_lines(block, last)
                 offset, last = offset - len(block), block[-1:]
         return line
 
@@ -276,6 +275,44 @@ class _Transcoder:
 def _read_start(path: Path, encoding: str) -> bytes:
     with open_text(path, encoding) as stream:
         return stream.read(BLOCK_BYTES)
+
+
+def start_of_text(path: Path) -> bytes:
+    """The first bytes of a text file as they are, unpacked if it is compressed; private."""
+    return attempt(lambda: _read_start(path, "utf-8"), redact_path(path), _BROKEN)
+
+
+def find_invalid_text(path: Path, max_bytes: int) -> tuple[int, bytes] | None:
+    """The number of the first line of a text file that is not UTF-8, and the bytes around it; None if all of it is.
+
+    Only the first ``max_bytes`` are searched.
+
+    Privacy: the result depends on rows. It is for the data owner alone.
+    """
+    return attempt(lambda: _find_invalid_text(path, max_bytes), redact_path(path), _BROKEN)
+
+
+def _find_invalid_text(path: Path, max_bytes: int) -> tuple[int, bytes] | None:
+    decoder, line, searched, last = codecs.getincrementaldecoder("utf-8")(), 1, 0, b""
+    with open_text(path, "utf-8") as stream:
+        while searched < max_bytes and (block := stream.read(BLOCK_BYTES)):
+            pending = decoder.getstate()[0]
+            try:
+                decoder.decode(block)
+            except UnicodeDecodeError as error:
+                before = block[: max(0, error.start - len(pending))]
+                return line + _count_lines(before, last), block[len(before) :][:MAX_CELL_BYTES]
+            line += _count_lines(block, last)
+            searched, last = searched + len(block), block[-1:]
+        if decoder.getstate()[0] and searched < max_bytes:  # the file ends inside a character
+            return line, decoder.getstate()[0]
+    return None
+
+
+def _count_lines(block: bytes, last: bytes) -> int:
+    """The line breaks of a block that follows a byte; the two halves of a Windows line break are one."""
+    breaks = block.count(b"\n") + block.count(b"\r") - block.count(b"\r\n")
+    return breaks - (last == b"\r" and block.startswith(b"\n"))
 
 
 def _guess_delimiter(rest: bytes) -> str:
