@@ -281,7 +281,9 @@ def broken_files(folder: Path) -> Iterator[tuple[Any, str]]:
     yield write("text.parquet", SECRET.encode() * 100), "Parquet"
     yield write("text.arrow", SECRET.encode() * 100), "Arrow"
     yield write("text.duckdb", SECRET.encode() * 100), "name a table or give a SELECT"
-    yield write("people.xlsx", b"PK"), "suffix is not that of a known format"
+    yield write("people.docx", b"PK"), "suffix is not that of a known format"
+    yield write("people.xlsx", b"PK"), "it may be damaged"
+    yield write("people.sav", b"PK"), "it may be damaged"
     yield write("people", b"a,b\n"), "suffix is not that of a known format"
     (folder / "nothing").mkdir()
     yield folder / "nothing", "no Parquet file"

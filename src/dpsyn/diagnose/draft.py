@@ -14,6 +14,7 @@ from fractions import Fraction
 from statistics import median
 from typing import Any
 
+from dpsyn.diagnose.code_book import apply_code_book
 from dpsyn.diagnose.file_syntax import DetectedSyntax, detect_file, detect_syntax, guess_mixed_dates
 from dpsyn.diagnose.profile import ColumnProfile
 from dpsyn.encoding import header_problems
@@ -101,7 +102,8 @@ def draft_schema(
         ("neighbors",): "add-remove hides whether a person is in the table; replace makes the number of persons public",
     }
     attributes = {}
-    for name, (fields, comment) in _guess_attributes(profiles).items():
+    for name, guess in _guess_attributes(profiles).items():
+        fields, comment = apply_code_book(source, detected.missing_codes, name, guess, profiles[name])
         attributes[name] = {**fields, **detected.number_fields(name, fields["kind"]), "provenance": "data"}
         comments["attributes", name, "kind"] = comment
     document = {

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from dpsyn.diagnose.code_book import missing_codes
 from dpsyn.diagnose.profile import ColumnProfile
 from dpsyn.encoding import arrays
 from dpsyn.encoding.cell_syntax import Respelling, respell_column
@@ -94,6 +95,11 @@ class DetectedSyntax(msgspec.Struct, frozen=True, kw_only=True):
         if signs.thousands and signs.thousands != file.thousands:
             fields["thousands"] = signs.thousands
         return fields
+
+    @property
+    def missing_codes(self) -> tuple[str, ...]:
+        """The codes for missing of the whole table."""
+        return self.file.missing_codes if self.file else ()
 
     def file_section(self) -> dict[str, Any]:
         """The section ``file`` of the schema, if there is anything to declare."""
@@ -183,6 +189,8 @@ def detect_syntax(source: Source, file: FileSyntax, given: Mapping[str, Any]) ->
     words = {code for found in codes.values() for code in found if read_number(code) is None}
     codes = {name: [*codes[name], *(word for word in words if word in counts and word not in codes[name])]
              for name, counts in texts.items()}  # fmt: skip
+    declared = missing_codes(source)
+    codes = {name: [] if name in declared else found for name, found in codes.items()}
     if given.get("missing") is not None:
         codes = {name: list(file.missing_codes) for name in texts}
     signs = {} if typed else {
@@ -202,6 +210,7 @@ def detect_syntax(source: Source, file: FileSyntax, given: Mapping[str, Any]) ->
             f"{', '.join(listed)}: read as missing in {columns} column{'s' * (columns != 1)} (file: missing); remove a "
             "code there if it is a value"
         )
+    codes |= {name: [*codes[name], *declared[name]] for name in declared if name in codes}
     respellings = {
         name: respell_column(signs.get(name, PLAIN_NUMBERS), codes[name])
         for name in texts

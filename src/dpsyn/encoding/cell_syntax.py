@@ -29,12 +29,15 @@ UNREADABLE_TEXT = "\ufffd".encode()
 Respelling = Callable[[pa.Array], pa.Array]
 
 
-def find_respellings(schema: Schema) -> dict[str, Respelling]:
-    """How the columns of a table become plain; columns that are plain are left out."""
+def find_respellings(schema: Schema, typed_cells: bool = False) -> dict[str, Respelling]:
+    """How the columns of a table become plain; columns that are plain are left out.
+
+    With ``typed_cells``, as in a spreadsheet, numbers are plain anyway.
+    """
     respellings = {}
     for attribute in schema:
         codes = [code for code in schema.syntax.missing_codes if not _is_value(attribute, code)]
-        signs = _number_signs(attribute, schema)
+        signs = PLAIN_NUMBERS if typed_cells else _number_signs(attribute, schema)
         if codes or not signs.are_plain:
             respellings[attribute.name] = respell_column(signs, codes, attribute.null_spellings)
     return respellings

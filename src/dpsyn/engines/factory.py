@@ -17,7 +17,10 @@ from dpsyn.schema import Schema
 from dpsyn.schema.file_syntax import PLAIN_FILE, FileSyntax
 from dpsyn.sources import Protect, Source, check_protect, is_pattern, is_postgres_address, open_source
 
-_SPARK_TABLE_NAME = re.compile(r"\w+(\.(?!(csv|tsv|parquet|pq|arrow|feather|ipc|gz|bz2|zst|lz4|duckdb|ddb)$)\w+){0,2}")
+_FILE_SUFFIXES = (
+    "csv|tsv|parquet|pq|arrow|feather|ipc|gz|bz2|zst|lz4|duckdb|ddb|xlsx|xlsm|xls|ods|sav|zsav|dta|sas7bdat|xpt"
+)
+_SPARK_TABLE_NAME = re.compile(rf"\w+(\.(?!({_FILE_SUFFIXES})$)\w+){{0,2}}")
 """The name of a table in Spark's catalog, as opposed to that of a file."""
 
 EngineKind = Literal["auto", "memory", "stream", "spark"]

@@ -36,9 +36,14 @@ class DeclaredSource:
         return (respell_batch(batch, self._respellings) for batch in self._source.batches(columns))
 
 
+def has_typed_cells(source: Source) -> bool:
+    """Whether numbers in the texts of a source are plain, because its files have numbers that are no text."""
+    return bool(getattr(source, "has_typed_cells", False))
+
+
 def follow_schema(source: Source, schema: Schema) -> Source:
     """A table whose cells are read as a schema declares them; the table itself if all of them are plain."""
-    respellings = {} if isinstance(source, DeclaredSource) else find_respellings(schema)
+    respellings = {} if isinstance(source, DeclaredSource) else find_respellings(schema, has_typed_cells(source))
     return DeclaredSource(source, respellings) if respellings else source
 
 

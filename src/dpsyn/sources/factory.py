@@ -18,8 +18,11 @@ from dpsyn.sources.source import Protect, Source, attempt
 
 DATABASE_SUFFIXES = (".duckdb", ".ddb")
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
+SPREADSHEET_SUFFIXES = (".xlsx", ".xlsm", ".xls", ".ods")
+STATISTICAL_SUFFIXES = (".sav", ".zsav", ".dta", ".sas7bdat", ".xpt")
 SUPPORTED_SUFFIXES = (
-    ".csv, .tsv (also .gz, .bz2, .zst), .parquet, .arrow, .feather, .duckdb, or a folder of Parquet files"
+    ".csv, .tsv (also .gz, .bz2, .zst), .parquet, .arrow, .feather, .duckdb, .xlsx, .xls, .ods, .sav, .dta, .sas7bdat, "
+    ".xpt, or a folder of Parquet files"
 )
 
 
@@ -152,6 +155,14 @@ def _open_file(path: Path, syntax: FileSyntax, other_suffixes: str) -> Source:
         from dpsyn.sources.arrow import ArrowFileSource
 
         return ArrowFileSource(path)
+    if kind in SPREADSHEET_SUFFIXES:
+        from dpsyn.sources.spreadsheet import SpreadsheetSource
+
+        return SpreadsheetSource(path, syntax)
+    if kind in STATISTICAL_SUFFIXES:
+        from dpsyn.sources.statistical_files import StatisticalFileSource
+
+        return StatisticalFileSource(path, syntax)
     known = f"{other_suffixes}, {SUPPORTED_SUFFIXES}" if other_suffixes else SUPPORTED_SUFFIXES
     raise SourceError(f"{redact_path(path)}: its suffix is not that of a known format; DPSyn reads {known}")
 

@@ -26,6 +26,7 @@ class MultiFileSource:
         self.label, self._parts = label, tuple(parts)
         self.paths = tuple(path for part in self._parts for path in getattr(part, "paths", ()))
         self.assumption: str = next((part.assumption for part in self._parts if hasattr(part, "assumption")), "")
+        self.has_typed_cells = any(getattr(part, "has_typed_cells", False) for part in self._parts)
         self.schema = unify_schemas([part.schema for part in self._parts], label)
         self.byte_size: int | None = sum(part.byte_size or 0 for part in self._parts)
 
