@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -154,7 +154,7 @@ def _map_distinct_texts(texts: pa.Array, respell: Callable[[bytes], bytes]) -> p
     return values.take(encoded.indices)
 
 
-def respell_batch(batch: pa.RecordBatch, respellings: dict[str, Respelling]) -> pa.RecordBatch:
+def respell_batch(batch: pa.RecordBatch, respellings: Mapping[str, Respelling]) -> pa.RecordBatch:
     """A batch in plain spelling; each cell is respelled by itself."""
     if not respellings:
         return batch

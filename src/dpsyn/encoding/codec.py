@@ -22,7 +22,7 @@ from dpsyn.encoding.column_codecs import (
     column_codec_for,
     narrowest_dtype,
 )
-from dpsyn.errors import SchemaError, SourceError
+from dpsyn.errors import SchemaError, SourceError, quote_argument
 from dpsyn.schema import MISSING, Attribute, Categorical, Derive, Identifier, Ranged, Schema, Value, canonical_text
 from dpsyn.schema.attributes import format_names
 
@@ -173,7 +173,9 @@ def describe_structure(problems: Mapping[str, str], table: pa.Schema) -> list[st
     return [
         *clauses[:MAX_PROBLEMS_SHOWN],
         f"and {len(clauses) - MAX_PROBLEMS_SHOWN} more columns of the schema are missing or not unique",
-        f"the table has {len(table.names)} columns: {format_names(table.names)}",
+        f"the table has {len(table.names)} columns: {format_names(table.names)}"
+        if len(table.names) > 1
+        else f"the table has one column, {quote_argument(table.names[0])}: is the separator right?",
     ]
 
 
