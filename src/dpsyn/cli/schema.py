@@ -69,9 +69,10 @@ def draft(
 ) -> None:
     """Guess a schema from a table, for you to complete.
 
-    DATA is a .csv, .tsv, .parquet or .arrow file (also compressed), a folder of Parquet files, or a DuckDB database
-    with --query. The draft is private: it shows values of the rows. Everything in it is marked `provenance: data`, and
-    a release refuses it until you approve it.
+    DATA is a .csv, .tsv, .parquet, .arrow, .xlsx, .sav, .dta, .sas7bdat or .xpt file, a folder of Parquet files,
+    or a DuckDB database with --query. How a text file is written is detected: encoding, decimal sign, codes for missing
+    cells. The draft is private: it shows values of the rows. Everything in it is marked `provenance: data`, and a
+    release refuses it until you approve it.
 
     \b
       dpsyn schema draft people.csv -o schema.yaml
