@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from dpsyn.errors import SchemaError, quote_argument
+
 DATE_PART_LETTERS = {"year": "YyDF", "month": "mbBhDF", "day": "deDF"}
 """The letters that contain a part of a date; ``%D`` is %m/%d/%y and ``%F`` is %Y-%m-%d."""
 
@@ -17,7 +19,11 @@ CLOCK_LETTERS = "HIMSpTR%"
 
 def as_formats(given: str | tuple[str, ...] | None) -> tuple[str, ...]:
     """The formats of a field that holds one, several or none."""
-    return () if given is None else (given,) if isinstance(given, str) else given
+    if given is None or isinstance(given, str):
+        return () if given is None else (given,)
+    if not isinstance(given, tuple) or not all(isinstance(form, str) for form in given):
+        raise SchemaError(f"format is {quote_argument(given)}; give a text, or a list of texts", ("format",))
+    return given
 
 
 def format_problem(form: str, resolution: str) -> str | None:

@@ -24,6 +24,12 @@ _THOUSANDS_SIGNS = f".,'’_{SPACES}"
 _QUOTES = "\"'"
 
 
+def require_text(value: object, field: str) -> None:
+    """Refuse a value that is not text, such as a table in the wrong position."""
+    if not isinstance(value, str):
+        raise SchemaError(f"{field} is {quote_argument(value)}; it must be text", (field,))
+
+
 class NumberSigns(msgspec.Struct, frozen=True, kw_only=True):
     """The signs in the texts of numbers.
 
@@ -38,6 +44,8 @@ class NumberSigns(msgspec.Struct, frozen=True, kw_only=True):
     symbol: str = ""
 
     def __post_init__(self) -> None:
+        for sign in ("decimal", "thousands", "symbol"):
+            require_text(getattr(self, sign), sign)
         if self.decimal not in _DECIMAL_SIGNS or len(self.decimal) != 1:
             raise SchemaError(f"decimal is {quote_argument(self.decimal)}; it must be '.' or ','", ("decimal",))
         if self.thousands and (self.thousands not in _THOUSANDS_SIGNS or len(self.thousands) != 1):
@@ -96,6 +104,15 @@ class FileSyntax(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def __post_init__(self) -> None:
         freeze(self)
         require_reason(self.provenance, self.because)
+        for part in (
+            "encoding",
+            "quote",
+            *(name for name in ("separator", "sheet") if getattr(self, name) is not None),
+        ):
+            require_text(getattr(self, part), part)
+        for code in self.missing if isinstance(self.missing, tuple) else (self.missing,):
+            if not isinstance(code, str | int | float):
+                raise SchemaError(f"missing is {quote_argument(code)}; list texts or numbers", ("missing",))
         require_encoding(self.encoding)
         if self.quote not in _QUOTES or len(self.quote) != 1:
             raise SchemaError(f"quote is {quote_argument(self.quote)}; it must be \" or '", ("quote",))

@@ -19,7 +19,7 @@ from dpsyn.errors import SchemaError, quote_argument
 from dpsyn.schema.attributes import MAX_LISTED_VALUES, Attribute, NotCodedError, Value, split_range
 from dpsyn.schema.calendar import cut_at_calendar
 from dpsyn.schema.date_formats import as_formats, format_problem
-from dpsyn.schema.file_syntax import FileSyntax, NumberSigns
+from dpsyn.schema.file_syntax import FileSyntax, NumberSigns, require_text
 from dpsyn.schema.grid import MAX_GRID_CELLS, Grid, cut_at_round_steps, make_grid
 
 MAX_LATTICE_STEPS = 2**53
@@ -273,8 +273,11 @@ class Number(Ranged, frozen=True, kw_only=True):
 
     def _check_signs(self) -> None:
         """Refuse signs that no file can have."""
-        usual = "," if self.thousands == "." else "."
-        NumberSigns(decimal=self.decimal or usual, thousands=self.thousands or "", symbol=self.symbol)
+        thousands = "" if self.thousands is None else self.thousands
+        require_text(thousands, "thousands")
+        usual = "," if thousands == "." else "."
+        decimal = usual if self.decimal is None else self.decimal
+        NumberSigns(decimal=decimal, thousands=thousands, symbol=self.symbol)
 
 
 def number_signs(attribute: Number, file: FileSyntax) -> NumberSigns:
