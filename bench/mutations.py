@@ -44,6 +44,9 @@ _SCHEMA_DRAFT = "schema/schema_draft.py"
 _ATTRIBUTES = "schema/attributes.py"
 _COLUMN_TYPES = "encoding/column_types.py"
 _COLUMN_CODECS = "encoding/column_codecs.py"
+_CELL_SYNTAX = "encoding/cell_syntax.py"
+_FILE_SYNTAX = "schema/file_syntax.py"
+_STATISTICAL = "sources/statistical_files.py"
 _SOURCE = "sources/source.py"
 _CSV = "sources/csv.py"
 _CSV_KERNELS = "sources/kernels.py"
@@ -1311,6 +1314,34 @@ _VALUES = (
         "normalize_records",
         Force("C == _MALFORMED or (C == _NOT_FOUND and F)", True),
         "sources/test_csv",
+    ),
+    _break(
+        "a damaged character of a declared encoding may take in a line break",
+        _FILE_SYNTAX,
+        "require_encoding",
+        Force("K in UNICODE or (len(D) == len(_PROBE) and D.startswith(_PROBE_TEXT))", True),
+        "sources/test_file_syntax",
+    ),
+    _break(
+        "ids with bytes that an encoding lacks become equal",
+        _CSV,
+        "_Transcoder.__init__",
+        Replace("'surrogatepass' if E.startswith('utf-16') else 'surrogateescape'", "'replace'"),
+        "sources/test_file_syntax",
+    ),
+    _break(
+        "a number in other signs than the declared ones passes for another number",
+        _CELL_SYNTAX,
+        "_NumberRespelling._respell_other",
+        Replace("R if T else UNREADABLE_TEXT", "R"),
+        "sources/test_file_syntax",
+    ),
+    _break(
+        "a text in another encoding makes the reading of an SPSS file fail",
+        _STATISTICAL,
+        "StatisticalFileSource._read",
+        Replace("'LATIN1'", "None"),
+        "sources/test_office_formats",
     ),
     _break(
         "files with different types are read in the type of the first",

@@ -125,6 +125,7 @@ def objects(folder: Path) -> dict[str, Any]:
         dpsyn.Time(name="t"),
         dpsyn.Open(name="p"),
         dpsyn.Identifier(name="q"),
+        dpsyn.FileSyntax(),
     ]
     return {type(each).__name__: each for each in known} | {name: getattr(dpsyn, name)() for name in OPTION_CLASSES}
 

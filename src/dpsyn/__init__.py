@@ -113,6 +113,7 @@ if TYPE_CHECKING:
     from dpsyn.schema import Boolean as Boolean
     from dpsyn.schema import Categorical as Categorical
     from dpsyn.schema import Datetime as Datetime
+    from dpsyn.schema import FileSyntax as FileSyntax
     from dpsyn.schema import Identifier as Identifier
     from dpsyn.schema import Integer as Integer
     from dpsyn.schema import Open as Open
@@ -237,6 +238,7 @@ _EXPORTS = {
         "Boolean",
         "Categorical",
         "Datetime",
+        "FileSyntax",
         "Identifier",
         "Integer",
         "Open",
@@ -305,6 +307,7 @@ __all__ = [
     "Exploration",
     "Explore",
     "ExponentialDecay",
+    "FileSyntax",
     "Forecast",
     "ForecastAtEpsilon",
     "Fourier",

@@ -107,6 +107,24 @@ def test_the_summary_of_a_draft_follows_its_edits() -> None:
     assert answered.left_out == {"n": "you left it out", "id": "every value occurs once", "sex": "an identifier"}
 
 
+def test_how_a_file_is_written_is_an_entry_of_its_draft(tmp_path: Path) -> None:
+    path = tmp_path / "office.csv"
+    path.write_bytes("größe;stadt\n".encode("cp1252") + "1,5;Köln\n2,5;Aix\n2,5;Köln\n".encode("cp1252") * 20)
+    with pytest.warns(UserWarning, match="cp1252"):
+        draft = dpsyn.draft_schema(path)
+
+    assert draft.unapproved[0] == "file"
+    assert draft.entries("file")[0].declaration.startswith("encoding cp1252")
+    assert (draft.proposals, dict(draft.questions)) == ((), {})
+    approved = draft.edit("file", encoding="latin-1").approve("file", because="the export's settings").to_schema()
+    assert approved.file == dpsyn.FileSyntax(
+        encoding="latin-1", separator=";", decimal=",", provenance="approved", because="the export's settings"
+    )
+    assert draft.leave_out("file").to_schema().file is None
+    with pytest.raises(dpsyn.SchemaError, match="'file' of the draft is not valid, field 'encoding'"):
+        draft.edit("file", encoding="klingon")
+
+
 def test_entries_that_need_a_separate_yes_are_refused_without_it(draft: dpsyn.SchemaDraft) -> None:
     with pytest.raises(dpsyn.SchemaError, match=r"city: exactly as it was read off the data.*as_drafted=True"):
         draft.approve("city", because="code book")

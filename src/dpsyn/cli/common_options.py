@@ -207,8 +207,8 @@ _OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
             "required": True,
             "metavar": "FILE",
             "shell_complete": complete_files,
-            "help": "Where to write: .csv, .csv.gz, .parquet, .arrow; FOLDER/ for a release folder; - for standard "
-            "output.",
+            "help": "Where to write: .csv, .csv.gz, .parquet, .arrow, .xlsx, .sav, .dta; FOLDER/ for a release folder; "
+            "- for standard output.",
         },
     ),
     "escape_formulas": (

@@ -325,8 +325,8 @@ def write_rows(
     if is_folder(target):
         synopsis.write_release(target, table, where=where, escape_formulas=escape_formulas)
     else:
-        untyped = target == "-" or atomic_files.table_format(target) == "csv"
-        rows = table if untyped else synopsis.restore_types(table)
+        typed = target != "-" and atomic_files.stores_types(target)
+        rows = synopsis.restore_types(table) if typed else table
         dpsyn.write_table(rows, target, synthetic=True, escape_formulas=escape_formulas)
 
 

@@ -52,21 +52,50 @@ def command() -> None:
     },
     output=TEXT_OUTPUT,
 )
-def draft(data: str, query: str | None, rows: int, target: str, force: bool) -> None:
+@click.option("--encoding", metavar="NAME", help="The encoding of a text file, such as cp1252; otherwise detected.")
+@click.option("--separator", metavar="CHARACTER", help="The character between cells, such as ';'; otherwise detected.")
+@click.option("--decimal", type=click.Choice([".", ","]), help="The decimal sign of numbers; otherwise detected.")
+@click.option(
+    "--missing",
+    metavar="CODE",
+    multiple=True,
+    help="A code for missing cells, such as -9; otherwise detected. Repeatable.",
+)
+def draft(
+    data: str,
+    query: str | None,
+    rows: int,
+    target: str,
+    force: bool,
+    encoding: str | None,
+    separator: str | None,
+    decimal: str | None,
+    missing: tuple[str, ...],
+) -> None:
     """Guess a schema from a table, for you to complete.
 
-    DATA is a .csv, .tsv, .parquet or .arrow file (also compressed), a folder of Parquet files, or a DuckDB database
-    with --query. The draft is private: it shows values of the rows. Everything in it is marked `provenance: data`, and
-    a release refuses it until you approve it.
+    DATA is a .csv, .tsv, .parquet, .arrow, .xlsx, .sav, .dta, .sas7bdat or .xpt file, a folder of Parquet files,
+    or a DuckDB database with --query. How a text file is written is detected: encoding, decimal sign, codes for missing
+    cells. The draft is private: it shows values of the rows. Everything in it is marked `provenance: data`, and a
+    release refuses it until you approve it.
 
     \b
       dpsyn schema draft people.csv -o schema.yaml
+      dpsyn schema draft umfrage.csv --encoding cp1252 --decimal , --missing -9 --missing -8 -o schema.yaml
       dpsyn schema draft house.duckdb --query 'SELECT age, sex FROM people' -o schema.yaml
     """
     output.refuse_to_overwrite(target, force)
     with output.show_status(f"Reading {data}"), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the summary shows the notes of the draft
-        drafted = dpsyn.draft_schema(data, query=query, rows=rows)
+        drafted = dpsyn.draft_schema(
+            data,
+            query=query,
+            rows=rows,
+            encoding=encoding,
+            separator={"tab": "\t", "\\t": "\t"}.get(separator or "", separator),
+            decimal=decimal,
+            missing=missing or None,
+        )
     output.write_text(target, drafted.to_yaml(), private=True)
     output.print_written(target, "It is private until you have reviewed it; see the notes at its top.")
     review.show_summary(drafted, target)

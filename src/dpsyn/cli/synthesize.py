@@ -39,10 +39,11 @@ def command(
 ) -> None:
     """Turn a sensitive table into a synthetic one that can be published.
 
-    DATA is a .csv, .tsv, .parquet or .arrow file (also compressed), a folder of Parquet files, a pattern such as
-    'folder/*.parquet', or, with --query, a DuckDB database or postgresql://user@host/database. --query also selects
-    from files, with the embedded DuckDB. The schema states what is public about the table. Everything else is measured
-    with noise, within the privacy budget (ε, δ), and the synthetic rows are sampled from a model of these noisy counts.
+    DATA is a .csv, .tsv, .parquet, .arrow, .xlsx, .sav, .dta, .sas7bdat or .xpt file, a folder of Parquet files, a
+    pattern such as 'folder/*.parquet', or, with --query, a DuckDB database or postgresql://user@host/database. --query
+    also selects from files, with the embedded DuckDB. The schema states what is public about the table. Everything else
+    is measured with noise, within the privacy budget (ε, δ), and the synthetic rows are sampled from a model of these
+    noisy counts.
 
     \b
       dpsyn synthesize people.csv -s schema.yaml --epsilon 1 -o synthetic.csv

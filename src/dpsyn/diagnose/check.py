@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpsyn.constraints import count_violations
+from dpsyn.diagnose.file_syntax import describe_encoding
 from dpsyn.encoding import (
     ABOVE,
     BELOW,
@@ -24,13 +25,14 @@ from dpsyn.encoding import (
     UNREADABLE,
     arrays,
     column_codec_for,
+    describe_structure,
     structural_problems,
     type_remarks,
 )
 from dpsyn.encoding.entry_parser import entry_texts
 from dpsyn.encoding.unit_ids import normalize_ids
 from dpsyn.schema import Attribute, Identifier, Schema, Total, UnitDeclaration
-from dpsyn.sources import describe_irregular_lines, open_source
+from dpsyn.sources import describe_irregular_lines, open_declared
 
 MAX_OPEN_COUNTS = 100_000
 """Texts of an open attribute whose counts are kept; the others are rarer than all of these."""
@@ -149,7 +151,7 @@ def check_table(schema: Schema | str | Path, data: Any, *, query: str | None = N
     Privacy: reads the rows without privacy protection; the result is private.
     """
     schema = Schema.coerce(schema)
-    source = open_source(data, query=query)
+    source = open_declared(data, schema, query=query)
     problems = structural_problems(schema, source.schema)
     coded = [
         attribute for attribute in schema.measured_attributes if attribute.coded and attribute.name not in problems
@@ -182,8 +184,12 @@ def check_table(schema: Schema | str | Path, data: Any, *, query: str | None = N
         derived=tuple(derive.name for derive in schema.derive),
         extra=tuple(name for name in source.schema.names if name not in schema),
         skipped=_list_skipped(schema, checkable),
-        problems=tuple(problems.values()),
-        remarks=(*type_remarks(schema, source.schema), *describe_irregular_lines(source)),
+        problems=tuple(describe_structure(problems, source.schema)),
+        remarks=(
+            *describe_encoding(data, schema.syntax),
+            *type_remarks(schema, source.schema),
+            *describe_irregular_lines(source),
+        ),
         rule_violations=violations,
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -17,11 +17,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from dpsyn.diagnose.code_book import apply_code_book
 from dpsyn.diagnose.column_blocks import merge_blocks
+from dpsyn.diagnose.file_syntax import DetectedSyntax, detect_file, detect_syntax, guess_mixed_dates
 from dpsyn.diagnose.profile import MAX_GRADES, ColumnProfile
 from dpsyn.diagnose.proposals import MAX_COMPARED_ROWS, find_repetitions, propose_relations, read_columns
 from dpsyn.diagnose.remarks import NAMES_A_KEY, contact_data, find_remark
+from dpsyn.encoding import header_problems
 from dpsyn.encoding.arrays import is_scalar, value_type
+from dpsyn.encoding.cell_syntax import respell_batch
 from dpsyn.encoding.entry_parser import read_number
 from dpsyn.errors import SourceError
 from dpsyn.schema import yaml_io
@@ -68,11 +72,20 @@ If one person can have several rows, add  privacy_unit: {id: COLUMN, max_rows: 3
 """
 
 
-def draft_schema(data: Any, *, query: str | None = None, rows: int | None = MAX_DRAFT_ROWS) -> SchemaDraft:
+def draft_schema(
+    data: Any,
+    *,
+    query: str | None = None,
+    rows: int | None = MAX_DRAFT_ROWS,
+    encoding: str | None = None,
+    separator: str | None = None,
+    decimal: str | None = None,
+    missing: Sequence[str] | None = None,
+) -> SchemaDraft:
     """Draft a schema for a table, with comments for the person who completes it.
 
-    The draft counts what was recognized, and lists what needs a person and why. Notes about the table as a whole are
-    warnings, too.
+    How the file is written is detected and stored in the draft, unless it is given. The draft counts what was
+    recognized, and lists what needs a person and why. Notes about the table as a whole are warnings, too.
 
     Privacy: reads the rows without privacy protection; the draft is private until it is approved.
 
@@ -89,14 +102,23 @@ def draft_schema(data: Any, *, query: str | None = None, rows: int | None = MAX_
         data: the table, as for ``measure``.
         query: as for ``measure``.
         rows: how many rows are read, from the first; None means all.
+        encoding: the encoding of a text file, such as ``cp1252``.
+        separator: the character between its cells.
+        decimal: the decimal sign of its numbers.
+        missing: the codes for missing cells, in all columns, such as ``-9``.
     """
-    source = open_source(data, query=query)
-    profiles, sample = _profile_columns(source, rows)
+    stated = {"encoding": encoding, "separator": separator, "decimal": decimal, "missing": missing}
+    file, file_notes = detect_file(data, stated)
+    source = open_source(data, query=query, syntax=file)
+    _refuse_header(source)
+    detected = detect_syntax(source, file, stated)
+    profiles, sample = _profile_columns(source, rows, detected)
     empty = not any(profile.rows for profile in profiles.values())
     notes = [NO_ROWS_WARNING] * empty
-    notes += [f"{line[:1].upper()}{line[1:]}." for line in describe_irregular_lines(source, MAX_SEARCHED_BYTES)]
+    irregular = describe_irregular_lines(source, MAX_SEARCHED_BYTES)
+    notes += [f"{line[:1].upper()}{line[1:]}." for line in (*file_notes, *detected.notes, *irregular)]
     omitted = [name for name in source.schema.names if name not in profiles]
-    guesses = _guess_attributes(profiles)
+    guesses = _guess_attributes(source, profiles, detected)
     columns = read_columns({name: guess.fields for name, guess in guesses.items()}, sample)
     for name, other in find_repetitions(columns).items():
         guesses[name].remark = guesses[name].remark or f"it repeats {other} in every row; remove one of the two entries"
@@ -106,6 +128,7 @@ def draft_schema(data: Any, *, query: str | None = None, rows: int | None = MAX_
         "dataset": _name_of(data),
         "expected_size": None,
         "neighbors": "add-remove",
+        **detected.file_section(),
         "attributes": {name: guess.entry() for name, guess in guesses.items()},
     }
     propose_relations(document, columns)
@@ -148,14 +171,17 @@ def _column_notes(names: list[str], omitted: list[str]) -> str:
     return notes
 
 
-def _profile_columns(source: Source, rows: int | None) -> tuple[dict[str, ColumnProfile], list[pa.RecordBatch]]:
-    """A profile of every column whose cells are single values, and the first rows."""
-    names = source.schema.names
-    if len(set(names)) < len(names):
-        duplicate = next(name for name in names if names.count(name) > 1)
-        raise SourceError(f"{source.label} has more than one column {duplicate!r}; rename all but one")
-    if not all(names):
-        raise SourceError(f"{source.label} has a column without a name; name it or remove it")
+def _refuse_header(source: Source) -> None:
+    """Refuse names of columns that no schema can describe; all of them at once."""
+    problems = header_problems(source.schema.names)
+    if problems:
+        raise SourceError(f"{source.label}: {'; '.join(problems)}")
+
+
+def _profile_columns(
+    source: Source, rows: int | None, detected: DetectedSyntax
+) -> tuple[dict[str, ColumnProfile], list[pa.RecordBatch]]:
+    """A profile of every column whose cells are single values, and the first rows, in plain spelling."""
     profiles = {
         field.name: ColumnProfile(has_levels=_has_levels(field))
         for field in source.schema
@@ -167,6 +193,7 @@ def _profile_columns(source: Source, rows: int | None) -> tuple[dict[str, Column
     first: list[pa.RecordBatch] = []
     for batch in source.batches(list(profiles)):
         batch = batch if rows is None else batch.slice(0, rows - rows_read)
+        batch = respell_batch(batch, detected.respellings)
         for name, profile in profiles.items():
             profile.add(batch.column(name))
         first += [batch.slice(0, MAX_COMPARED_ROWS - rows_read)] if rows_read < MAX_COMPARED_ROWS else []
@@ -198,17 +225,20 @@ class Guess:
         return {**self.fields, "provenance": "data", **remark, **digest}
 
 
-def _guess_attributes(profiles: dict[str, ColumnProfile]) -> dict[str, Guess]:
+def _guess_attributes(source: Source, profiles: dict[str, ColumnProfile], detected: DetectedSyntax) -> dict[str, Guess]:
     """A guess for every column. If all look like keys, none becomes an identifier, as nothing would be measured."""
-    guesses = {name: _guess_with_remark(name, profile) for name, profile in profiles.items()}
+    guesses = {}
+    for name, profile in profiles.items():
+        fields, comment = guess_attribute(name, profile)
+        fields, comment = apply_code_book(source, detected.missing_codes, name, (fields, comment), profile)
+        guesses[name] = _add_remark(name, profile, fields | detected.number_fields(name, fields["kind"]), comment)
     if any(guess.fields["kind"] != "identifier" for guess in guesses.values()):
         return guesses
     remark = "every value occurs once; if it is a key, make it kind: identifier"
     return {name: Guess({**guess.fields, "kind": "open"}, "", remark) for name, guess in guesses.items()}
 
 
-def _guess_with_remark(name: str, profile: ColumnProfile) -> Guess:
-    fields, comment = guess_attribute(name, profile)
+def _add_remark(name: str, profile: ColumnProfile, fields: dict[str, Any], comment: str) -> Guess:
     if fields["kind"] == "open" and comment != OPEN_COMMENT:  # texts that could be something else
         return Guess(fields, remark=comment)
     return Guess(fields, comment, find_remark(name, profile, fields))
@@ -222,8 +252,8 @@ def guess_attribute(name: str, profile: ColumnProfile) -> tuple[dict[str, Any], 
         _guess_empty,
         _guess_date,
         _guess_time,
+        guess_mixed_dates,
         _guess_contact_data,
-        _guess_decimal_comma,
         _guess_signed_amount,
         _guess_identifier,
         _guess_boolean,
@@ -280,14 +310,6 @@ def _guess_empty(name: str, profile: ColumnProfile) -> AttributeGuess:
     return {"kind": "open"}, "all cells are empty; describe the values that it can have, or remove this entry"
 
 
-def _guess_decimal_comma(name: str, profile: ColumnProfile) -> AttributeGuess:
-    if not all(re.fullmatch(r"-?[0-9.]*,?[0-9]+", text) for text in profile.counts):
-        return None
-    if not any("," in text for text in profile.counts):  # numbers, or versions such as 1.2.3
-        return None
-    return {"kind": "open"}, "numbers with a decimal comma are not supported; write them with a decimal point"
-
-
 _SIGN = r"(?:[$€£¥₹%]|EUR|USD|GBP|CHF|JPY|CNY|INR|CAD|AUD|SEK|NOK|DKK|PLN|CZK|kr|zł|Kč)"
 _WITH_SIGNS = re.compile(rf"[-+]?(?:{_SIGN}\s?)?[-+]?[0-9]+(?:[.,'\s][0-9]{{3}})*(?:[.,][0-9]+)?(?:\s?{_SIGN})?")
 
@@ -298,8 +320,7 @@ def _guess_signed_amount(name: str, profile: ColumnProfile) -> AttributeGuess:
         return None
     if not any(re.search(f"[,']|{_SIGN}", text) for text in profile.counts):
         return None
-    what = "numbers with a currency, a percent sign or commas between digits"
-    return {"kind": "open"}, f"{what} are not supported; write plain ones, such as 1793.08"
+    return {"kind": "open"}, "numbers with several currencies or signs cannot be read; write all of them in one way"
 
 
 def _guess_identifier(name: str, profile: ColumnProfile) -> AttributeGuess:

@@ -30,9 +30,9 @@ NULL_LIKE_TEXTS = frozenset({*NULL_SPELLINGS, "?", "-", ".", "--"})
 
 DATE_FORMATS = (
     "%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y", "%d.%m.%y", "%m-%d-%Y", "%d-%m-%Y", "%Y/%m/%d", "%d %b %Y", "%d-%b-%Y",
-    "%d %B %Y", "%m/%d/%Y %H:%M", "%m/%d/%Y %I:%M:%S %p", "%d.%m.%Y %H:%M",
+    "%d %B %Y", "%m/%d/%Y %H:%M", "%m/%d/%Y %I:%M:%S %p", "%d/%m/%Y %H:%M", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S",
 )  # fmt: skip
-"""Date formats that are tried if ISO 8601 does not fit; the first that fits all cells is used."""
+"""Date formats that are tried if ISO 8601 does not fit; the first that fits all cells is used, or several of them."""
 
 
 MISSING_CODES = frozenset(
@@ -167,8 +167,7 @@ class ColumnProfile:
         self.high = number if self.high is None else max(self.high, number)
 
     def _consider_instant(self, text: str) -> None:
-        looks_iso = re.match(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}", text) and not re.fullmatch(r"[0-9]{9,}", text)
-        instant = parse_instant(text) if looks_iso else None
+        instant = parse_instant(text) if looks_iso(text) else None
         if instant is None:
             self.instant = False
             self.formats = [
@@ -184,13 +183,8 @@ class ColumnProfile:
             self.grain = "second"
 
     def _matches_format(self, text: str, form: str) -> bool:
-        if not text.isascii():  # Python reads the digits of all scripts, Arrow only ASCII digits
-            return False
-        if form.endswith("%y") and len(text) != len("14.04.21"):  # 1.2.10 is more likely a version than a date
-            return False
-        try:
-            instant = dt.datetime.strptime(text, form)
-        except ValueError:
+        instant = read_date(text, form)
+        if instant is None:
             return False
         self._extend_range(instant)
         return True
@@ -204,35 +198,21 @@ class ColumnProfile:
             self.grain = "minute"
 
 
-def date_formats_of(texts: Iterable[str]) -> tuple[str, ...]:
-    """The formats of dates that these texts mix; empty if a text is no date, or one format fits all.
-
-    A text counts for the first format that fits, in the order of how many texts each fits.
-    """
-    fits: dict[str, list[str]] = {}
-    for text in texts:
-        iso = ["%Y-%m-%d"] if re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text) and parse_instant(text) else []
-        if not (forms := iso + [form for form in DATE_FORMATS if _fits(text, form)]):
-            return ()
-        for form in forms:
-            fits.setdefault(form, []).append(text)
-    covered: set[str] = set()
-    used = []
-    for form, known in sorted(fits.items(), key=lambda entry: -len(entry[1])):
-        if not covered.issuperset(known):
-            used.append(form)
-            covered |= set(known)
-    return tuple(used) if len(used) > 1 else ()
+def looks_iso(text: str) -> bool:
+    """Whether a text may be a date in a form of ISO 8601, rather than a long number."""
+    return bool(re.match(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}", text)) and not re.fullmatch(r"[0-9]{9,}", text)
 
 
-def _fits(text: str, form: str) -> bool:
-    if not text.isascii() or not text[:1].isdigit():
-        return False
+def read_date(text: str, form: str) -> dt.datetime | None:
+    """The date that a text is in a format; None if it is none."""
+    if not text.isascii():  # Python reads the digits of all scripts, Arrow only ASCII digits
+        return None
+    if form.endswith("%y") and len(text) != len("14.04.21"):  # 1.2.10 is more likely a version than a date
+        return None
     try:
-        dt.datetime.strptime(text, form)
+        return dt.datetime.strptime(text, form)
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def _count_values(array: pa.Array) -> Iterable[tuple[Any, int]]:

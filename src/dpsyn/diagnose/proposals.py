@@ -7,7 +7,6 @@ Privacy: part of the draft, which is private. A proposed entry has ``provenance:
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dpsyn.diagnose.profile import read_date
 from dpsyn.encoding.entry_parser import entry_texts, read_number
 from dpsyn.errors import SchemaError
 from dpsyn.schema import files, parse_instant, yaml_io
@@ -127,11 +127,9 @@ def _read_column(name: str, fields: Mapping[str, Any], cells: pa.ChunkedArray) -
 
 def _as_number(text: str, fields: Mapping[str, Any]) -> float:
     if fields["kind"] == "datetime":
-        try:
-            form = fields.get("format")
-            instant = dt.datetime.strptime(text, form) if form else parse_instant(text)
-        except ValueError:
-            instant = None
+        formats = fields.get("format") or ()
+        dates = (read_date(text, form) for form in ((formats,) if isinstance(formats, str) else formats))
+        instant = next(filter(None, dates), None) or parse_instant(text)
         return np.nan if instant is None else instant.toordinal()
     number = read_number(text)
     return np.nan if number is None else number

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from dpsyn.diagnose.profile import ColumnProfile, date_formats_of
+from dpsyn.diagnose.profile import ColumnProfile
 
 MIN_WORDS = 4
 """Words of a text, on average, from which a column is considered free text."""
@@ -64,19 +64,26 @@ def find_remark(name: str, profile: ColumnProfile, fields: Mapping[str, Any]) ->
         )
     if profile.distinct == 1 and not profile.empties and kind != "identifier":
         return "all cells are the same; list the other values that are possible, or remove this entry"
+    if kind == "datetime" and not profile.instant and not profile.formats:
+        written = ", ".join([*_as_list(fields["format"]), "ISO 8601"])
+        return (
+            f"these are dates in several formats ({written}); the first that fits a cell is used: check days and "
+            "months, or write all of them in one format"
+        )
     if kind == "datetime" and (other := _other_reading(profile)):
         return f"every date can also be read as {other}; state in format which comes first, the day or the month"
     if kind == "identifier" and NAMES_A_KEY.search(name) and any(times > 1 for times in profile.counts.values()):
         return REPEATED_KEY % name
-    if kind in ("open", "categorical") and (formats := date_formats_of(profile.counts)):
-        written = ", ".join(formats)
-        return f"these are dates in several formats ({written}); write all of them in one, and use kind: datetime"
     if kind == "integer" and _NAMES_A_CODE.search(name):
         return (
             "these look like codes, not amounts; list them with kind: categorical, or use kind: open, with which a "
             "release discovers the frequent ones privately"
         )
     return _remark_on_texts(name, profile) if kind == "open" else ""
+
+
+def _as_list(formats: str | list[str]) -> list[str]:
+    return [formats] if isinstance(formats, str) else formats
 
 
 def _other_reading(profile: ColumnProfile) -> str:

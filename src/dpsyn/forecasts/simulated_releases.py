@@ -270,7 +270,8 @@ def _make_public(schema: Schema) -> Schema:
         field: tuple(without_provenance(entry) for entry in getattr(schema, field))
         for field in ("attributes", "derive", "rules")
     }
-    return msgspec.structs.replace(schema, **public)
+    file = without_provenance(schema.file) if schema.file else None
+    return msgspec.structs.replace(schema, file=file, **public)
 
 
 def _named_attributes(recipe: Recipe, schema: Schema) -> frozenset[str]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,7 +65,8 @@ class DraftEntry:
     """An entry of a schema file that was taken from the data and is not approved yet; its fields are private.
 
     Attributes:
-        title: what it is about, such as ``age``, ``derive age_group`` or ``rule 1``; an approval accepts this name.
+        title: what it is about, such as ``age``, ``derive age_group``, ``rule 1`` or ``file``, how files are written;
+            an approval accepts this name.
         names: the titles of all columns that share the entry; usually one.
         fields: what it declares.
         remark: the question of the draft that is still open; empty if there is none.
@@ -83,13 +85,14 @@ class DraftEntry:
     @property
     def declaration(self) -> str:
         """What the entry declares, on one line."""
-        kind = self.fields.get("kind") or self.fields.get("rule") or "derive"
+        kind = self.fields.get("kind") or self.fields.get("rule") or ("derive" if "from" in self.fields else "")
         rest = {key: value for key, value in self.fields.items() if key not in ("kind", "rule")}
-        return ", ".join([str(kind), *(f"{key} {yaml_io.format_value(value)}" for key, value in rest.items())])
+        parts = [str(kind), *(f"{key} {yaml_io.format_value(value)}" for key, value in rest.items())]
+        return ", ".join(filter(None, parts))
 
     @property
     def relation(self) -> str:
-        """What a relation between columns says, in words; empty for an attribute."""
+        """What a relation between columns says, in words; empty for an entry that is none."""
         if self.fields.get("rule") == "sum":
             return f"{self.fields['total']} is the sum of {', '.join(self.fields['parts'])}"
         if self.fields.get("rule") == "order":
@@ -98,7 +101,7 @@ class DraftEntry:
             sources = self.fields["from"]
             names = sources if isinstance(sources, str) else ", ".join(sources)
             return f"{self.title.removeprefix('derive ')} follows from {names}"
-        return "" if "kind" in self.fields else self.declaration
+        return self.declaration if "rule" in self.fields else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +157,9 @@ def approve_text(
     """The text of a schema in which the named attributes are approved, with a reason; the rest is unchanged.
 
     An attribute that is already public gets the new reason. A name also covers the derivation of that attribute, if
-    the derivation has its own provenance; ``derive NAME`` and ``rule 1`` name derivations and rules. ``everything`` and
-    the two kinds of yes are those of ``approve_schema``.
+    the derivation has its own provenance; ``derive NAME`` and ``rule 1`` name derivations and rules, and ``file`` the
+    section on how files are written, unless a column has that name. ``everything`` and the two kinds of yes are those
+    of ``approve_schema``.
     """
     yes = _Yes(as_drafted=as_drafted, despite_remarks=despite_remarks)
     return _approve(text, names, because, everything, yes)[0]
@@ -306,7 +310,7 @@ def _refuse_new_mistakes(before: str, after: str) -> str:
             return after
         except SchemaError as error:
             document, path = _Document(after), error.path[:2]
-            if path not in document.paths_read_from_data() or path[0] == "attributes":
+            if path not in document.paths_read_from_data() or path[0] not in ("derive", "rules"):
                 raise
             after = document.remove([path])
 
@@ -343,6 +347,8 @@ def _set_fields(fields: dict[str, Any], changes: Mapping[str, Any]) -> None:
 
 def title_of(path: yaml_io.YamlPath) -> str:
     """The name of an entry, by which an approval finds it."""
+    if path == files.FILE_PATH:
+        return "file"
     section, key = path
     if section == "attributes":
         return str(key)
@@ -364,12 +370,12 @@ class _Document:
         self._nodes = yaml_edits.entry_nodes(self._root)
         self._sharers: dict[int, list[yaml_io.YamlPath]] = {}
         for path, node in self._nodes.items():
-            if path[0] in _SECTIONS:
+            if path == files.FILE_PATH or (len(path) == 2 and path[0] in _SECTIONS):
                 self._sharers.setdefault(id(node), []).append(path)
 
     def value_at(self, path: yaml_io.YamlPath) -> Any:
         """The plain data of an entry."""
-        return self._data[path[0]][path[1]]
+        return functools.reduce(operator.getitem, path, self._data)
 
     def is_draft(self, path: yaml_io.YamlPath) -> bool:
         """Whether an entry was taken from the data."""
@@ -404,7 +410,11 @@ class _Document:
     def paths_of_names(self, names: Iterable[str]) -> Iterator[yaml_io.YamlPath]:
         """The paths of the named entries."""
         attributes, derive = (self._entries(section) for section in ("attributes", "derive"))
-        titles = {title_of(path): path for path in self._nodes if path[0] in ("derive", "rules")}
+        titles: dict[str, yaml_io.YamlPath] = {
+            title_of(path): path for path in self._nodes if path[0] in ("derive", "rules") and len(path) == 2
+        }
+        if self._entries("file"):
+            titles["file"] = files.FILE_PATH
         for name in names:
             if name not in attributes and name in titles:
                 yield titles[name]
@@ -421,6 +431,8 @@ class _Document:
 
     def paths_read_from_data(self) -> Iterator[yaml_io.YamlPath]:
         """The paths of all entries that were taken from the data."""
+        if self._entries("file").get("provenance") == "data":
+            yield files.FILE_PATH
         for section in _SECTIONS:
             for key, entry in self._entries(section).items():
                 if isinstance(entry, dict) and entry.get("provenance") == "data":
@@ -453,6 +465,8 @@ class _Document:
 
     def remove(self, paths: Sequence[yaml_io.YamlPath]) -> str:
         """The text without these entries, which are of one section."""
+        if files.FILE_PATH in paths:
+            return self.change_table({"file": None})
         section = str(paths[0][0])
         keys = [key for _, key in paths]
         edits = list(yaml_edits.remove_entries(self._text, self._root, section, keys))

@@ -18,6 +18,7 @@ import msgspec
 from dpsyn.errors import DocumentError, SchemaError, describe_os_error, quote_argument
 from dpsyn.schema import yaml_documents, yaml_io
 from dpsyn.schema.attributes import Attribute
+from dpsyn.schema.file_syntax import FileSyntax
 from dpsyn.schema.relations import AnyRule, Derive, JointAttribute, NeighboringRelation, Rule, UnitDeclaration
 from dpsyn.schema.schema import AnyAttribute, Schema
 from dpsyn.schema.yaml_documents import convert, read_each, refuse_unknown_fields, require_tag
@@ -37,6 +38,9 @@ RULE_KINDS: dict[str, type[Rule]] = {str(r.__struct_config__.tag): r for r in ge
 
 MAX_SCHEMA_BYTES = 100_000_000
 """Size of a schema or of other metadata; a list of a million values needs a tenth of that."""
+
+FILE_PATH: yaml_io.YamlPath = ("file",)
+"""The path of the section on how files are written, which is an entry by itself."""
 
 _COMMON = ("missing", "provenance", "because", "description", "remark", "drafted")
 _PLAIN_FIELDS: dict[str, Any] = {"dataset": str, "expected_size": int, "neighbors": NeighboringRelation}
@@ -116,6 +120,7 @@ def to_document(schema: Schema) -> dict[str, Any]:
         "expected_size",
         "neighbors",
         "privacy_unit",
+        "file",
         "attributes",
         "derive",
         "measure_together",
@@ -161,6 +166,7 @@ def _build_schema(document: Any) -> Schema:
         derive=tuple(_derive(*entry) for entry in _mapping(given, "derive").items()),
         measure_together=tuple(_joint_attribute(*entry) for entry in _mapping(given, "measure_together").items()),
         rules=tuple(_rule(entry, ("rules", index)) for index, entry in enumerate(rules)),
+        file=_file(given["file"]) if "file" in given else None,
         **plain,
     )
 
@@ -181,6 +187,9 @@ def _attribute(name: str, entry: Any) -> AnyAttribute:
 
 def check_entry(path: yaml_io.YamlPath, document: Any) -> None:
     """Refuse one entry of a document that is not valid by itself."""
+    if path == FILE_PATH:
+        _file(document["file"])
+        return
     section, key = path
     entry = document[section][key]
     if section == "attributes":
@@ -189,6 +198,10 @@ def check_entry(path: yaml_io.YamlPath, document: Any) -> None:
         _derive(str(key), entry)
     else:
         _rule(entry, path)
+
+
+def _file(entry: Any) -> FileSyntax:
+    return convert(entry, FileSyntax, FILE_PATH, "file: ")
 
 
 def _derive(name: str, entry: Any) -> Derive:

@@ -28,7 +28,8 @@ from dpsyn.schema.attributes import (
 )
 from dpsyn.schema.checks import check_relations
 from dpsyn.schema.clock import Time
-from dpsyn.schema.ranges import Datetime, Integer, Real
+from dpsyn.schema.file_syntax import PLAIN_FILE, FileSyntax
+from dpsyn.schema.ranges import Datetime, Integer, Real, number_signs
 from dpsyn.schema.relations import (
     AnyRule,
     Derive,
@@ -67,6 +68,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         derive: attributes that are computed from others.
         measure_together: attributes that are measured as one.
         rules: constraints that hold in every row, or on the whole table.
+        file: how the files of the table are written; if left out, as UTF-8 with decimal points.
     """
 
     attributes: tuple[AnyAttribute, ...]
@@ -77,6 +79,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     derive: tuple[Derive, ...] = ()
     measure_together: tuple[JointAttribute, ...] = ()
     rules: tuple[AnyRule, ...] = ()
+    file: FileSyntax | None = None
 
     def __post_init__(self) -> None:
         freeze(self)
@@ -94,6 +97,9 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                     f"attribute {quote_argument(name)} has the name of a part of a timestamp; rename the column",
                     ("attributes", name),
                 )
+        for attribute in self.attributes:
+            if isinstance(attribute, Integer | Real):
+                _check_signs(attribute, self.syntax)
         check_relations(self)
         if not self.measured_attributes:
             raise SchemaError("no attribute is left to measure; all are identifiers or derived", ("attributes",))
@@ -167,6 +173,11 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         from dpsyn.schema import json_schema
 
         return json_schema.build_json_schema()
+
+    @property
+    def syntax(self) -> FileSyntax:
+        """How the files of the table are written."""
+        return self.file or PLAIN_FILE
 
     # ── attributes ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -278,6 +289,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def unapproved_statements(self) -> tuple[str, ...]:
         """The entries that were taken from the data and not yet declared public, such as ``attribute 'age'``."""
         statements = [
+            *([("file", self.file.provenance)] if self.file else []),
             *((f"attribute {a.name!r}", a.provenance) for a in self.attributes),
             *((f"derive {d.name!r}", d.provenance) for d in self.derive),
             *((f"rule {number}", r.provenance) for number, r in enumerate(self.rules, start=1)),
@@ -287,6 +299,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def declared_public(self) -> tuple[str, ...]:
         """The entries that a release assumes to be known without the data, with their reasons, for its certificate."""
         entries = [
+            *([("file", self.file)] if self.file else []),
             *((a.name, a) for a in self.attributes),
             *((f"derive {d.name}", d) for d in self.derive),
             *((f"rule {number}", r) for number, r in enumerate(self.rules, start=1)),
@@ -311,6 +324,14 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 '(in Python: draft.approve("ATTRIBUTE", because="code book 2024")). '
                 "A column without a public list of values can be kind: open; a release discovers its values privately."
             )
+
+
+def _check_signs(attribute: Integer | Real, file: FileSyntax) -> None:
+    """Refuse signs of numbers that contradict those of the file."""
+    try:
+        number_signs(attribute, file)
+    except SchemaError as error:
+        raise SchemaError(f"attribute {attribute.name!r}: {error}", ("attributes", attribute.name)) from None
 
 
 def _describe_declaration(name: str, provenance: Provenance, because: str, drafted: str) -> str:

@@ -105,7 +105,7 @@ class SchemaDraft:
     @property
     def questions(self) -> Mapping[str, str]:
         """The open remark of every attribute that needs a person; private."""
-        entries = [entry for entry in self.entries() if entry.remark and not entry.relation]
+        entries = [entry for entry in self.entries() if entry.remark and "kind" in entry.fields]
         return {name: entry.remark for entry in entries for name in entry.names}
 
     @property
@@ -166,9 +166,10 @@ class SchemaDraft:
         """The draft with other fields of an entry, such as ``edit("age", low=0, high=120)``.
 
         ``changes`` are fields as YAML text, such as ``"high: 120"``. None removes a field. Another ``kind`` removes the
-        fields that it does not have. An edit answers the remark of the entry, which is removed; the entry is approved
-        separately, with ``approve``. Columns that share an entry are changed together, and proposed relations that no
-        longer fit are removed. ``docs/schema.md`` lists the fields of every kind.
+        fields that it does not have. ``file`` names the section on how files are written. An edit answers the remark of
+        the entry, which is removed; the entry is approved separately, with ``approve``. Columns that share an entry are
+        changed together, and proposed relations that no longer fit are removed. ``docs/schema.md`` lists the fields of
+        every kind.
         """
         self.entries(name)
         new = {**_read_fields(changes), **{key: _plain(value) for key, value in fields.items()}}
@@ -252,10 +253,13 @@ class SchemaDraft:
         """An error without its message, which may quote what was taken from the data."""
         if not self.unapproved or isinstance(error, approval.LayoutError):
             return error
-        section, key, field = (*error.path, "", "", "")[:3]
-        known = (section == "attributes" and key in self.names) or section in ("derive", "rules")
-        where = f"{approval.title_of((section, key))!r} of the draft" if known else "an entry of the draft"
-        what = f"{where} is not valid, field {field!r}" if known and field else f"{where} is not valid"
+        length = 1 if error.path[:1] == files.FILE_PATH else 2
+        path, field = error.path[:length], error.path[length : length + 1]
+        known = path == files.FILE_PATH or (
+            len(path) == 2 and (path[0] in ("derive", "rules") or path[1] in self.names)
+        )
+        where = f"{approval.title_of(path)!r} of the draft" if known else "an entry of the draft"
+        what = f"{where} is not valid, field {field[0]!r}" if known and field else f"{where} is not valid"
         return SchemaError(
             f"{what}. The draft is private, so this message does not quote it; look at draft.to_yaml(), and correct it "
             "with draft.edit(...)",

@@ -25,9 +25,10 @@ _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 
 def entry_nodes(root: Any) -> dict[yaml_io.YamlPath, yaml.MappingNode]:
-    """The nodes of all entries of the sections of a document, by their paths; aliases share a node."""
+    """The nodes of all sections of a document and of their entries, by their paths; aliases share a node."""
     nodes: dict[yaml_io.YamlPath, Any] = {}
     for section, (_, node) in _fields(root).items():
+        nodes[(section,)] = node
         if isinstance(node, yaml.MappingNode):
             nodes |= {(section, key): value for key, (_, value) in _fields(node).items()}
         elif isinstance(node, yaml.SequenceNode):

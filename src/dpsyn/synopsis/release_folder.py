@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dpsyn.atomic_files import atomic_folder, table_format, write_text
+from dpsyn.atomic_files import atomic_folder, stores_types, table_format, write_text
 from dpsyn.encoding import write_table
 from dpsyn.encoding.column_types import restore_types
 from dpsyn.errors import OutputError, quote_argument
@@ -184,7 +184,7 @@ def sample_file(
 ) -> None:
     """Sample rows into one file, or to standard output; with the declared types of columns if the format has types."""
     batches = _sample_grouped_batches(sampler, progress)
-    if str(target) != "-" and table_format(target) != "csv":
+    if str(target) != "-" and stores_types(target):
         batches = (restore_types(batch, synopsis.schema, synopsis.column_types) for batch in batches)
     write_table(batches, target, synthetic=True, escape_formulas=escape_formulas)
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dpsyn.schema.attributes import Value, canonical_text
-from dpsyn.schema.ranges import Resolution, format_problem
+from dpsyn.schema.date_formats import format_problem
+from dpsyn.schema.ranges import Resolution
 
 FIELD_QUESTIONS = {
     "low": "lowest possible value, from public knowledge",
