@@ -143,10 +143,10 @@ def adult_case(folder: Path) -> Case:
     return Case(
         name="adult",
         sample=lambda rng: population.sample(ROWS, random_state=rng),
-        schema=coded_schema({name: int(population[name].max()) + 1 for name in population}),
+        schema=coded_schema({str(name): int(population[name].max()) + 1 for name in population}),
         analyse=analyse,
         truth=dict(zip(terms, analyse(population)[0].tolist(), strict=True)),
-        declared=("income ~ " + " + ".join(name for name in population if name != "income"),),
+        declared=("income ~ " + " + ".join(str(name) for name in population if name != "income"),),
     )
 
 
@@ -212,7 +212,8 @@ def repeat(case: Case, epsilon: float, replicates: int, seed: int) -> list[dict[
     intervals["naive"] = normal_interval(*redrawn[0])
     intervals["rows"] = reiter_interval(redrawn)
     pooled = dpsyn.pool([case.analyse(each)[0] for each in tables("all")])
-    intervals["all"] = tuple(np.asarray(end, np.float64) for end in pooled.interval(LEVEL))
+    low, high = pooled.interval(LEVEL)
+    intervals["all"] = np.asarray(low, np.float64), np.asarray(high, np.float64)
     if case.name.startswith("toy") and case.declared:
         intervals["exact"] = exact_interval(released)
     return [
@@ -316,7 +317,7 @@ def report(given: argparse.Namespace) -> None:
         error = stats.norm.ppf(0.995) * np.sqrt(max(held * (1 - held), 1e-4) / repetitions)
         print(
             f"| {case} | {epsilon:g} | {'declared' if covered else 'others'} | {method} | {repetitions} | {held:.3f} "
-            f"| {min(map(mean, by_quantity.values())):.3f} | {error:.3f} "
+            f"| {min(float(np.mean(each)) for each in by_quantity.values()):.3f} | {error:.3f} "
             f"| {median(line['width'] for line in found):.3g} |"
         )
 

@@ -64,13 +64,13 @@ class Browser:
             self._call(f"{domain}.enable")
         self._call("Performance.enable", timeDomain="threadTicks")
 
-    def open(self, path: Path) -> float:
-        """Load a file and wait until everything is drawn; returns the seconds that it took."""
+    def open(self, path: Path, *, ready: str = "document.documentElement?.dataset.ready === 'yes'") -> float:
+        """Load a file and wait until it is ready, by default until its script has run; returns the seconds it took."""
         self.problems.clear()
         self.requests.clear()
         begin = time.monotonic()
         self._call("Page.navigate", url=path.as_uri())
-        self.wait("document.documentElement?.dataset.drawn === 'all'")
+        self.wait(f"location.href === {json.dumps(path.as_uri())} && {ready}")
         return time.monotonic() - begin
 
     def wait(self, condition: str) -> None:

@@ -67,6 +67,7 @@ def objects(folder: Path) -> dict[str, Any]:
     forecast = dpsyn.forecast(schema, 1.0, rows=20, recipe="independent")
     contest = dpsyn.make_contest(schema, folder / "contest", rows=100, epsilons=(1.0,), seed=1)
     ranking = dpsyn.score_submissions(folder / "contest", {"mine": {1.0: rows}}, draws=1)
+    drafted = dpsyn.draft_schema(rows).entries()[0]
     known: list[Any] = [
         schema,
         dpsyn.draft_schema(rows),
@@ -89,6 +90,10 @@ def objects(folder: Path) -> dict[str, Any]:
         dpsyn.PrivacyUnit(),
         check,
         check.attributes[0],
+        check.unit,
+        dpsyn.check_table(dpsyn.Schema(attributes=(dpsyn.Open(name="district"),)), rows).open[0],
+        drafted,
+        dpsyn.Approval(("age",), (drafted,)),
         dpsyn.evaluate(rows, rows, schema),
         dpsyn.IncomeColumns(region="region", sex="sex", income="income"),
         contest,
@@ -123,6 +128,7 @@ def objects(folder: Path) -> dict[str, Any]:
         dpsyn.Time(name="t"),
         dpsyn.Open(name="p"),
         dpsyn.Identifier(name="q"),
+        dpsyn.FileSyntax(),
     ]
     return {type(each).__name__: each for each in known} | {name: getattr(dpsyn, name)() for name in OPTION_CLASSES}
 
@@ -154,6 +160,8 @@ def valid(folder: Path, objects: dict[str, Any]) -> dict[str, Any]:
         "because": "code book",
         "budget": objects["Budget"],
         "cap": objects["Cap"],
+        "change": lambda draft: draft,
+        "min_rows": 3,
         "condition": "x",
         "counts": {},
         "data": rows,

@@ -186,8 +186,9 @@ def test_the_commands_of_the_page_of_plans_run(tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     rows = [f"{n % 40 + 20},{'fm'[n % 2]},{n % 7}" for n in range(300)]
     Path("people.csv").write_text("\n".join(["age,sex,street", *rows]), "utf-8")
-    for name in ("draft people.csv -o schema.yaml", "approve schema.yaml --all --because book"):
+    for name in ("draft people.csv -o schema.yaml", "approve schema.yaml --all --as-drafted --because book"):
         assert run(["schema", *name.split()]) == 0
+    Path("schema.yaml").write_text(Path("schema.yaml").read_text("utf-8").replace("dataset: people", ""), "utf-8")
     inline = re.findall(r"`(dpsyn explore [^`]*)`", PLANS)
     quoted = [line.replace("sample", "people") for line in inline]
     lines = [*"".join(find_blocks(PLANS, "console")).splitlines(), *quoted]
@@ -322,6 +323,22 @@ def test_the_page_of_the_paper_names_files_and_public_names_that_exist() -> None
 def test_every_link_between_documents_leads_somewhere(document: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text("utf-8")):
         assert (document.parent / target).exists(), f"{document.name} → {target}"
+
+
+def test_the_picture_of_the_way_names_commands_and_options_that_exist_and_needs_nothing_from_elsewhere() -> None:
+    picture = (ROOT / "docs" / "way.svg").read_text("utf-8")
+    context = click.Context(dpsyn_command)
+    named = [words.split() for words in re.findall(r'class="code"[^>]*>([^<]+)<', picture)]
+
+    assert len(named) >= 9
+    for name, *rest in named:
+        command = dpsyn_command.get_command(context, name)
+        assert command is not None, name
+        options = {option for parameter in command.params for option in parameter.opts}
+        inner = getattr(command, "commands", {})
+        assert all(word in options or word in inner or word == "·" for word in rest), (name, rest)
+    assert "prefers-color-scheme: dark" in picture
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)|@import|@font-face|<image", picture)
 
 
 def test_every_page_is_linked_from_another() -> None:

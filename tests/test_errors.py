@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import re
+from importlib.metadata import PackageNotFoundError
 
 import pytest
 
 from dpsyn import errors
+from dpsyn.errors import MissingExtraError
 
 
 def test_the_docstring_shows_the_whole_tree() -> None:
@@ -34,3 +36,25 @@ def test_the_docstring_shows_every_class_below_its_base(line: str) -> None:
 def test_an_error_in_a_document_carries_the_path_of_its_entry(kind: type[errors.DocumentError]) -> None:
     assert kind("message", ("attributes", "age")).path == ("attributes", "age")
     assert issubclass(kind, ValueError)
+
+
+def test_a_missing_library_is_named_by_the_packages_that_pip_finds_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name dpsyn may not be on an index, or belong to somebody else there."""
+    listed = ["numpy>=1", "duckdb>=1.3; extra == 'duckdb'", 'sqlglot>=28; extra == "duckdb"', "x; extra == 'duckdb2'"]
+    monkeypatch.setattr("importlib.metadata.requires", lambda name: listed)
+
+    message = str(MissingExtraError("sqlglot", "duckdb", "a query"))
+
+    assert message == (
+        "a query needs sqlglot, which is not installed: pip install 'duckdb>=1.3' 'sqlglot>=28' (the extra 'duckdb' of "
+        "DPSyn; in a clone of DPSyn also: pip install '.[duckdb]')"
+    )
+
+
+def test_a_missing_library_is_named_by_itself_where_dpsyn_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str) -> list[str]:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("importlib.metadata.requires", refuse)
+
+    assert "pip install 'polars' (the extra" in str(MissingExtraError("polars", "polars", "a polars DataFrame"))

@@ -18,6 +18,7 @@ HEAVY = {
     "altair",
     "dp_accounting",
     "duckdb",
+    "jinja2",
     "matplotlib",
     "numba",
     "opendp",

@@ -61,7 +61,9 @@ if TYPE_CHECKING:
     from dpsyn.contest import score_submissions as score_submissions
     from dpsyn.diagnose import PRIVATE_NOTICE as PRIVATE_NOTICE
     from dpsyn.diagnose import AttributeCheck as AttributeCheck
+    from dpsyn.diagnose import OpenCheck as OpenCheck
     from dpsyn.diagnose import SchemaCheck as SchemaCheck
+    from dpsyn.diagnose import UnitCheck as UnitCheck
     from dpsyn.diagnose import check_table as check_table
     from dpsyn.diagnose import draft_schema as draft_schema
     from dpsyn.diagnose import explore_public_data as explore_public_data
@@ -115,6 +117,7 @@ if TYPE_CHECKING:
     from dpsyn.schema import Boolean as Boolean
     from dpsyn.schema import Categorical as Categorical
     from dpsyn.schema import Datetime as Datetime
+    from dpsyn.schema import FileSyntax as FileSyntax
     from dpsyn.schema import Identifier as Identifier
     from dpsyn.schema import Integer as Integer
     from dpsyn.schema import Open as Open
@@ -124,6 +127,8 @@ if TYPE_CHECKING:
     from dpsyn.schema import SchemaDraft as SchemaDraft
     from dpsyn.schema import Time as Time
     from dpsyn.schema import parse_conditions as parse_conditions
+    from dpsyn.schema.approval import Approval as Approval
+    from dpsyn.schema.approval import DraftEntry as DraftEntry
     from dpsyn.schema.approval import approve_schema as approve_schema
     from dpsyn.schema.importers import import_schema as import_schema
     from dpsyn.selection import AllViews as AllViews
@@ -172,7 +177,9 @@ _EXPORTS = {
     "dpsyn.diagnose": (
         "PRIVATE_NOTICE",
         "AttributeCheck",
+        "OpenCheck",
         "SchemaCheck",
+        "UnitCheck",
         "check_table",
         "draft_schema",
         "explore_public_data",
@@ -242,6 +249,7 @@ _EXPORTS = {
         "Boolean",
         "Categorical",
         "Datetime",
+        "FileSyntax",
         "Identifier",
         "Integer",
         "Open",
@@ -252,7 +260,11 @@ _EXPORTS = {
         "Time",
         "parse_conditions",
     ),
-    "dpsyn.schema.approval": ("approve_schema",),
+    "dpsyn.schema.approval": (
+        "Approval",
+        "DraftEntry",
+        "approve_schema",
+    ),
     "dpsyn.schema.importers": ("import_schema",),
     "dpsyn.selection": (
         "AllViews",
@@ -280,6 +292,7 @@ __all__ = [
     "AdaptiveSelection",
     "AllViews",
     "Answer",
+    "Approval",
     "AssociationRule",
     "AttributeCheck",
     "AttributeForecast",
@@ -299,12 +312,14 @@ __all__ = [
     "Datetime",
     "Direct",
     "DocumentError",
+    "DraftEntry",
     "Estimate",
     "Evaluation",
     "ExpectedErrors",
     "Exploration",
     "Explore",
     "ExponentialDecay",
+    "FileSyntax",
     "Forecast",
     "ForecastAtEpsilon",
     "Fourier",
@@ -326,6 +341,7 @@ __all__ = [
     "MissingExtraError",
     "NoiseChoice",
     "Open",
+    "OpenCheck",
     "Option",
     "Ordinal",
     "OutputError",
@@ -360,6 +376,7 @@ __all__ = [
     "SynopsisError",
     "Synthesizer",
     "Time",
+    "UnitCheck",
     "UserError",
     "__version__",
     "approve_schema",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import importlib.util
 import os
 import secrets
 import shutil
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpsyn.errors import OutputError, describe_os_error, quote_argument
+from dpsyn.errors import MissingExtraError, OutputError, describe_os_error, quote_argument
 
 MAX_LOCK_WAIT = 30.0
 """Seconds that an edit of a file waits for other edits. One edit takes a second if the file is very large."""
@@ -242,19 +243,47 @@ def check_writable(path: Path) -> None:
 
 
 def table_format(path: str | Path) -> str:
-    """The table format of a suffix: ``csv``, ``parquet`` or ``arrow``, compressed or not."""
+    """The table format of a suffix: ``csv``, ``parquet``, ``arrow``, ``xlsx``, ``sav`` or ``dta``; also of .csv.gz.
+
+    A format whose library is not installed is refused, so that nothing is spent on a table that cannot be written.
+    """
+    kind = _find_format(path)
+    if kind is not None:
+        for library in _TABLE_LIBRARIES.get(kind, ()):
+            if importlib.util.find_spec(library) is None:
+                raise MissingExtraError(library, "office", f"writing {kind} files")
+        return kind
+    if Path(path).name.lower().endswith((".sas7bdat", ".xpt", ".xls", ".ods", ".zsav")):
+        raise OutputError(f"{path}: this format is read but not written; use .csv, .parquet, .xlsx, .sav or .dta")
+    raise OutputError(
+        f"{path}: its suffix is not that of a table; use .csv, .csv.gz, .parquet, .arrow, .xlsx, .sav or .dta"
+    )
+
+
+def stores_types(path: str | Path) -> bool:
+    """Whether the format of a table's suffix stores the type of each column as Arrow has it."""
+    return table_format(path) in ("parquet", "arrow")
+
+
+def is_table_name(path: str | Path) -> bool:
+    """Whether the suffix of a path is that of a table that DPSyn writes."""
+    return _find_format(path) is not None
+
+
+def _find_format(path: str | Path) -> str | None:
     name = Path(path).name.lower()
-    for suffixes, kind in _TABLE_FORMATS.items():
-        if name.endswith(suffixes):
-            return kind
-    raise OutputError(f"{path}: its suffix is not that of a table; use .csv, .csv.gz, .parquet or .arrow")
+    return next((kind for suffixes, kind in _TABLE_FORMATS.items() if name.endswith(suffixes)), None)
 
 
 _TABLE_FORMATS = {
     (".csv", ".csv.gz"): "csv",
     (".parquet", ".pq"): "parquet",
     (".arrow", ".feather", ".ipc"): "arrow",
+    (".xlsx",): "xlsx",
+    (".sav",): "sav",
+    (".dta",): "dta",
 }
+_TABLE_LIBRARIES = {"xlsx": ("xlsxwriter",), "sav": ("pyreadstat", "polars"), "dta": ("pyreadstat", "polars")}
 
 
 def _resolve_file(path: Path) -> Path:

@@ -22,6 +22,7 @@ shows anything that depends on rows, and it marks its output as private.
 from __future__ import annotations
 
 import os
+import re
 from numbers import Number
 from typing import Any
 
@@ -70,7 +71,15 @@ class DocumentError(UserError, ValueError):
 
 
 class SchemaError(DocumentError):
-    """A schema, or a line of its file, is not valid."""
+    """A schema, or a line of its file, is not valid.
+
+    ``private_details`` says what the message of an error about a draft leaves out, because it may quote private rows;
+    only a private look shows it.
+    """
+
+    def __init__(self, message: str, path: tuple[str | int, ...] = (), private_details: str = "") -> None:
+        super().__init__(message, path)
+        self.private_details = private_details
 
 
 class PlanError(DocumentError):
@@ -109,11 +118,31 @@ class MissingExtraError(UserError, ImportError):
     """An optional library is not installed."""
 
     def __init__(self, library: str, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs {library}, which is not installed: pip install 'dpsyn[{extra}]'")
+        listed = _list_packages(extra)
+        named = [] if any(re.match(rf"{library}\b", package) for package in listed) else [library]
+        packages = " ".join(f"'{package}'" for package in (*named, *listed))
+        super().__init__(
+            f"{purpose} needs {library}, which is not installed: pip install {packages} (the extra {extra!r} of DPSyn; "
+            f"in a clone of DPSyn also: pip install '.[{extra}]')"
+        )
 
 
 class InternalError(DPSynError):
     """A bug in DPSyn: please report it."""
+
+
+def _list_packages(extra: str) -> list[str]:
+    """What an extra of the installed DPSyn consists of; nothing if DPSyn is not installed, such as beside its source.
+
+    A message names these packages instead of dpsyn[extra], which pip would look up on an index that may not have it.
+    """
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        entries = [entry.partition(";") for entry in requires("dpsyn") or ()]
+    except PackageNotFoundError:
+        return []
+    return [package.strip() for package, _, marker in entries if re.search(rf"extra == ['\"]{extra}['\"]", marker)]
 
 
 def quote_argument(value: Any) -> str:

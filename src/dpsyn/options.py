@@ -8,7 +8,6 @@ objects, such as ``synthesis: Gibbs | GUM | MCF``, is set by the object's ``name
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 import inspect
 import math
@@ -22,6 +21,7 @@ from numbers import Integral, Real
 from typing import Any, ParamSpec, TypeVar
 
 from dpsyn.errors import InternalError, UserError, quote_argument
+from dpsyn.suggestions import find_similar, suggest_names
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
@@ -109,9 +109,7 @@ def refuse_unknown_arguments(title: str, known: Sequence[str], given: Iterable[s
     """Raise a TypeError for an argument that is not known."""
     for name in given:
         if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(known)}"
-            raise TypeError(f"{title} has no argument {name!r}; {hint}")
+            raise TypeError(f"{title} has no argument {name!r}; {suggest_names(name, known, 'it has ')}")
 
 
 def list_options(target: Any) -> list[Option]:
@@ -173,7 +171,9 @@ def find_option_object(
     if not isinstance(values, Mapping) or not all(isinstance(path, str) for path in values):
         raise UserError(f"the options of the {what} are {quote_argument(values)}; give a dictionary of values by path")
     if not isinstance(name, str) or name not in family:
-        raise UserError(f"there is no {what} {quote_argument(name)}; there are {', '.join(family)}")
+        similar = find_similar(name, family, 1)
+        guess = f"; did you mean {similar[0]}? There" if similar else "; there"
+        raise UserError(f"there is no {what} {quote_argument(name)}{guess} are {', '.join(family)}")
     return set_options(family[name](), values, prefix=prefix)
 
 
@@ -198,12 +198,12 @@ def _set_option(target: Any, path: str, value: Any, outer: str) -> Any:
 def _unknown_option_error(target: Any, path: str, outer: str) -> UserError:
     if not dataclasses.is_dataclass(target):
         return UserError(f"there is no option {outer + path!r}; {outer[:-1]} holds a value, not further options")
-    close = difflib.get_close_matches(path, [option.path for option in list_options(target)], n=1)
-    guess = f"; did you mean {outer}{close[0]}?" if close else ""
+    similar = find_similar(path, [option.path for option in list_options(target)], 1)
+    guess = f"; did you mean {outer}{similar[0]}? Its" if similar else "; its"
     names = ", ".join(f"{outer}{field.name}" for field in dataclasses.fields(target))
-    known = f"its options are {names}" if names else "it has none"
+    known = f"{guess} options are {names}" if names else "; it has none"
     owner = f"{outer[:-1]} is {_title(target)}, which" if outer else _title(target)
-    return UserError(f"{owner} has no option {outer + path!r}{guess}; {known}")
+    return UserError(f"{owner} has no option {outer + path!r}{known}")
 
 
 def _parse_value(value: Any, hint: Any, field: dataclasses.Field[Any], path: str) -> Any:

@@ -318,6 +318,7 @@ def test_the_measurements_can_be_left_out_of_the_text() -> None:
 
 def test_the_text_states_what_a_data_owner_must_know() -> None:
     text = mixed_run(declared_public=("sex: F, M (code book 2024)",)).certificate().text()
+    text = f"{text} {' '.join(text.split())}"  # sentences are wrapped
 
     for words in (
         "ε = 1, δ = 1e-09",
@@ -333,6 +334,43 @@ def test_the_text_states_what_a_data_owner_must_know() -> None:
         "Its charges were recorded by its own journal alone",
     ):
         assert words in text
+
+
+@pytest.mark.parametrize("privacy_unit", [PrivacyUnit(), PrivacyUnit(id="person", max_rows=3, neighbors="replace")])
+def test_the_summary_has_ten_lines_that_explain_both_figures_and_the_text_begins_with_it(
+    privacy_unit: PrivacyUnit,
+) -> None:
+    budget = Budget.for_guarantee(1, 1e-9 / 9)
+    run = Run.open(budget, privacy_unit, dataset="clinic-visits", declared_public=tuple("abcdefg"))
+    run.charge("marginal", Gaussian.for_rho(budget.rho, privacy_unit.l2_sensitivity_squared))
+    certificate = run.certificate()
+
+    summary = certificate.summary()
+
+    lines = [line for line in summary.splitlines() if line]
+    assert len(lines) <= 10
+    assert max(map(len, lines)) <= 110
+    words = " ".join(summary.split())
+    second = next(line.split()[0] for line in certificate.text().splitlines() if "tight conversion" in line)
+    assert f"formula yields {second} for the same measurements" in words
+    assert "upper bounds on one cost, so the smaller one counts" in words
+    assert "Not covered: 7 facts that the data owner declared public; other releases" in words
+    assert certificate.text().startswith(summary)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "odds"), [(1, "2.72"), (1.5, "4.49"), (8, "2,981"), (20, "485,165,196"), (30, "e^30")]
+)
+def test_the_odds_are_readable_and_never_rounded_down(epsilon: float, odds: str) -> None:
+    summary = Run.open(Budget.for_guarantee(epsilon, 1e-9), PrivacyUnit()).certificate().summary()
+
+    assert f"is at most {odds} times as likely as it would be without this row" in " ".join(summary.split())
+
+
+def test_delta_is_short_and_never_rounded_down() -> None:
+    certificate = Run.open(Budget.for_guarantee(1, Fraction(10, 9) * Fraction(1, 10**13)), PrivacyUnit()).certificate()
+
+    assert "Guarantee: ε = 1, δ = 1.12e-13.\n" in certificate.summary()
 
 
 def test_the_text_rounds_epsilon_up() -> None:

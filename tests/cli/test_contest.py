@@ -39,7 +39,7 @@ def test_the_ranking_is_printed_and_written(contest: Path, capsys: pytest.Captur
 
     captured = capsys.readouterr()
     assert code == 0
-    assert "… scoring <best> at ε = 4" in captured.err
+    assert "… step 3 of 3: scoring <best> at ε = 4" in captured.err
     lines = [line.split() for line in captured.out.splitlines() if line.strip()]
     assert ["contestant", "score", "ε", "=", "0.5", "ε", "=", "4"] in lines
     assert ["1.", "<best>", "500,000", "–", "1,000,000"] in lines

@@ -31,7 +31,7 @@ def test_a_forecast_is_printed_with_a_verdict(folder: Path, capfd: pytest.Captur
 
     out, err = capfd.readouterr()
     assert code == 0
-    assert "… simulating releases at ε = 4" in err
+    assert "… step 2 of 2: simulating releases at ε = 4" in err
     assert "At ε = 0.2 most pairs will be noise" in out
     assert "No data was read, and no budget was spent" in out
     assert "c3" in out

@@ -47,7 +47,7 @@ def test_a_list_and_the_certificate_are_printed(capsys: pytest.CaptureFixture[st
         ["4", "3"],
     ]
     assert "4 itemsets of about 90" in shown.out
-    assert "Neighboring tables differ by adding or removing one basket." in shown.err
+    assert "For whom: every single basket." in shown.err
     assert SECRET not in shown.out + shown.err
     assert files() == set()
 

@@ -66,12 +66,31 @@ def test_rows_are_compared_with_what_was_released_without_the_real_table(capsys:
     assert "Guarantee not verified here." in page
     assert "Guarantee not verified here." in shown
     assert "distance of pairs (1)" in shown
+    assert (
+        "The rows agree with the released counts as closely as their noise can tell; all single columns are kept."
+        in shown
+    )
     assert shown.endswith("Wrote report.html.\nWrote close.json.\n")
     assert data["notice"] == comparison.PUBLISHABLE_NOTICE
     assert (data["synthetic_rows"], len(data["marginals"]), len(data["pairs"])) == (200, 3, 1)
     assert "people.csv" not in page
     assert "synthetic.csv" not in page
     assert Path("report.html").stat().st_mode & 0o777 != 0o600
+
+
+def test_the_verdict_is_printed_before_the_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [f"{n % 90},F" for n in range(200)]
+    Path("one-sided.csv").write_text("\n".join(["age,sex", *lines]) + "\n", "utf-8")
+
+    assert run(["evaluate", "people.csv", "synthetic.csv", "one-sided.csv", "-s", "schema.yaml"]) == 0
+
+    shown = capsys.readouterr().out
+    verdict = "; but 1 of 2 columns differs: sex."
+    assert shown.count(verdict) == 1
+    assert "all single columns are kept." in shown
+    figures = shown.index("distance of 2 one-way marginals", shown.index("one-sided.csv against people.csv"))
+    assert shown.index(EVALUATION_NOTICE) < shown.index(verdict) < figures
+    assert "  - sex: 50.0 % of the rows would have to change (a fresh sample: " in shown
 
 
 def test_a_release_writes_the_report_that_may_be_published(capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,6 +101,17 @@ def test_a_release_writes_the_report_that_may_be_published(capsys: pytest.Captur
     assert "Certified: the guarantee holds." in page
     assert "Wrote report.html" in capsys.readouterr().out
     assert not list(Path().glob("*.journal"))
+
+
+def test_a_synopsis_alone_has_its_page(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["inspect", "s.dpsyn", "--html", "synopsis.html"]) == 0
+
+    first = Path("synopsis.html").read_text("utf-8")
+    assert f"{Synopsis.load('s.dpsyn').rows} synthetic rows, 3 noisy marginals in 1 release" in first
+    assert "Guarantee not verified here." in first
+    assert capsys.readouterr().out == "Wrote synopsis.html.\n"
+    assert run(["inspect", "s.dpsyn", "--html", "-"]) == 0
+    assert capsys.readouterr().out.rstrip() == first.rstrip()
 
 
 def test_the_certificate_of_another_table_does_not_join_a_report(capsys: pytest.CaptureFixture[str]) -> None:
@@ -147,6 +177,9 @@ def test_a_page_goes_to_standard_output_alone(capsys: pytest.CaptureFixture[str]
         ([*PRIVATE, "--html", "x", "--json", "x"], "x is given twice"),
         ([*PRIVATE, "--html", "-", "--json", "-"], "--html and --json cannot both go to standard output"),
         ([*PUBLIC, "--html", "s.dpsyn"], "s.dpsyn is given twice"),
+        (["inspect", "s.dpsyn", "--html", "s.dpsyn"], "s.dpsyn is given twice"),
+        (["inspect", "s.dpsyn", "--html", "schema.yaml"], "schema.yaml exists; give another name, or --force"),
+        (["inspect", "s.dpsyn", "--html", "-", "--json"], "--html and --json cannot both go to standard output"),
         ([*PUBLIC, "--html", "nowhere/r.html"], "there is no folder nowhere"),
         ([*PUBLIC, "--html", "schema.yaml"], "schema.yaml exists; give another name, or --force"),
         ([*RELEASE, "-o", "rows.csv", "--report", "rows.csv"], "rows.csv is given twice"),
@@ -181,5 +214,5 @@ def test_without_the_library_the_extra_is_named_before_any_budget_is_spent(
 
     assert run([*command, *(["--ledger", "l.db"] if command[0] == "synthesize" else [])]) == 2
 
-    assert "pip install 'dpsyn[report]'" in capsys.readouterr().err
+    assert "pip install 'vl-convert-python" in capsys.readouterr().err
     assert set(Path().iterdir()) == before

@@ -335,11 +335,12 @@ def test_files_are_found_by_contestant_and_epsilon_and_a_synopsis_certifies_them
         synopsis.generate(seed=1), folder / "submissions" / "my-epsilon-way-epsilon-4.csv", synthetic=True
     )
     dpsyn.write_table(real, folder / "submissions" / "other-epsilon-0.5.parquet", synthetic=True)
+    synopsis.write(f"{folder}/submissions/folder-epsilon-4/", seed=1)
 
     ranking = dpsyn.score_submissions(folder, draws=1)
 
     tables = {(entry.name, table.epsilon): table.certified for entry in ranking.submissions for table in entry.tables}
-    assert tables == {("my-epsilon-way", 4.0): True, ("other", 0.5): False}
+    assert tables == {("my-epsilon-way", 4.0): True, ("other", 0.5): False, ("folder", 4.0): True}
 
 
 def test_a_synopsis_that_spent_more_than_the_contest_allows_is_refused(tmp_path: Path) -> None:

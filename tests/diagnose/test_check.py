@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as papq
 
-from dpsyn.diagnose import check_table
+from dpsyn.diagnose import UnitCheck, check_table
 from dpsyn.schema import Categorical, Schema
 
 
@@ -45,3 +45,25 @@ def test_irregular_lines_are_remarked_on_file_by_file(tmp_path: Path) -> None:
     assert ragged.startswith(f"{tmp_path / 'a.csv'}: line 4 has more or fewer cells than the first line")
     assert long.startswith(f"{tmp_path / 'a.csv'}: line 3 has a cell of more than 65,536 bytes")
     assert (fit.rows, fit.attributes[0].inside) == (4, 3)
+
+
+def test_texts_of_open_attributes_are_counted_by_how_often_they_occur() -> None:
+    schema = Schema.from_yaml("dpsyn_schema: 1\nattributes:\n  a: {kind: open, missing: ['?']}\n")
+
+    (entry,) = check_table(schema, pa.table({"a": ["x", " x", "y", None, "?", "z", "x", "y"]})).open
+
+    assert entry.counts == (3, 2, 1)
+    assert [entry.listed(rows) for rows in (1, 2, 4)] == [(3, 6), (2, 5), (0, 0)]
+
+
+def test_persons_with_more_rows_than_the_privacy_unit_allows_are_counted() -> None:
+    schema = Schema.from_yaml(
+        "dpsyn_schema: 1\nprivacy_unit: {id: who, max_rows: 2}\nattributes:\n"
+        "  who: {kind: identifier}\n  a: {kind: boolean}\n"
+    )
+    who = ["p", "p", "p", "p ", "q", "q", "r", None, ""]
+
+    fit = check_table(schema, pa.table({"who": who, "a": [True] * 9}))
+
+    assert fit.unit == UnitCheck("who", max_rows=2, persons=3, exceeding=1, dropped_rows=2, rows_without_id=2)
+    assert fit.identifiers == ("who",)

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from dpsyn.encoding import Codec, Recoding, column_codec_for
 from dpsyn.encoding.entry_parser import bytes_of_object
+from dpsyn.encoding.unit_ids import normalize_ids
 from dpsyn.engines import kernels
-from dpsyn.engines.contribution_bounding import RowHasher, normalize_ids
+from dpsyn.engines.contribution_bounding import RowHasher
 from dpsyn.errors import InternalError
 from dpsyn.schema import Categorical, Identifier, Integer, Open, Schema, UnitDeclaration
 from tests import naive

@@ -167,5 +167,5 @@ def test_a_table_of_one_column_is_refused() -> None:
 def test_without_scikit_learn_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
 
-    with pytest.raises(MissingExtraError, match=r"needs scikit-learn.*pip install 'dpsyn\[ml\]'"):
+    with pytest.raises(MissingExtraError, match=r"needs scikit-learn.*pip install 'scikit-learn"):
         classifier.require_scikit_learn()

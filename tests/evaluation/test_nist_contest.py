@@ -61,8 +61,8 @@ def test_presets_have_the_official_parameters() -> None:
     assert [find_preset(name) for name in PRESETS] == [PAPER, MATCH3]
 
 
-def test_an_unknown_preset_is_refused_with_a_list_of_presets() -> None:
-    with pytest.raises(UserError, match="there is no preset 'match4'; there are paper, match3"):
+def test_an_unknown_preset_is_refused_with_the_one_that_was_probably_meant() -> None:
+    with pytest.raises(UserError, match="there is no preset 'match4'; did you mean match3"):
         find_preset("match4")
 
 

@@ -76,3 +76,13 @@ def evaluation(shuffle: str = "") -> Evaluation:
     """Scores of other rows of the same kind, with a column shuffled if one is named."""
     other = rows(seed=9)
     return evaluate(rows(), shuffle_column(other, shuffle) if shuffle else other, SCHEMA)
+
+
+@cache
+def opposite_evaluation() -> Evaluation:
+    """Scores of rows whose columns depend on each other the other way around: worse than shuffled columns."""
+    other = rows(seed=9)
+    for name, reverse in (("size", {"S": "L", "M": "S", "L": "M"}), ("member", {True: False, False: True})):
+        column = [reverse[value] for value in other.column(name).to_pylist()]
+        other = other.set_column(other.schema.get_field_index(name), name, pa.array(column))
+    return evaluate(rows(), other, SCHEMA)

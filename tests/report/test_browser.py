@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
+from dpsyn.evaluation import Evaluation, evaluate
 from dpsyn.report.evaluation_report import private_report
 from dpsyn.report.release_report import publishable_report
+from dpsyn.schema import Categorical, Schema
 from tests.browser import Browser, chromium
-from tests.report.pages import HOSTILE, VALUES, evaluation, rows, synopsis
+from tests.report.pages import HOSTILE, VALUES, evaluation, opposite_evaluation, rows, synopsis
 
 pytestmark = pytest.mark.chromium
 
 MODES = ("private", "publishable")
 SOON = 2.0
-"""Seconds of processor time within which a page has loaded and drawn everything."""
+"""Seconds of processor time within which a page has loaded."""
+
+WIDE_COLUMNS = 60
 
 
 @pytest.fixture(scope="module")
@@ -26,10 +33,21 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     made = {
         "private": private_report(evaluation("code"), synopsis()),
         "publishable": publishable_report(synopsis(), rows(seed=9)),
+        "worse": private_report(opposite_evaluation()),
+        "wide": private_report(wide_evaluation()),
     }
     for name, markup in made.items():
         (folder / f"{name}.html").write_text(markup, "utf-8")
     return {name: folder / f"{name}.html" for name in made}
+
+
+def wide_evaluation() -> Evaluation:
+    """Sixty columns, three of which differ."""
+    rng = np.random.default_rng(2)
+    real = {f"question_{index:02}": rng.integers(0, 4, 300) for index in range(WIDE_COLUMNS)}
+    synthetic = real | {name: np.zeros(300, int) for name in ("question_07", "question_30", "question_41")}
+    schema = Schema(attributes=tuple(Categorical(name=name, codes=4) for name in real))
+    return evaluate(pa.table(real), pa.table(synthetic), schema)
 
 
 @pytest.fixture(scope="module")
@@ -48,10 +66,35 @@ def opened(request: pytest.FixtureRequest, browser: Browser, files: dict[str, Pa
     return browser
 
 
+@pytest.fixture
+def wide(browser: Browser, files: dict[str, Path]) -> Browser:
+    """The report of many columns."""
+    browser.resize(1200, 900)
+    browser.prefer("light")
+    browser.open(files["wide"])
+    return browser
+
+
 def column(browser: Browser, index: int) -> list[str]:
     """The cells of a column of the table, as shown."""
-    cells: list[str] = browser.run(f"[...marginals.tBodies[0].rows].map(row => row.cells[{index}].textContent)")
+    cells: list[str] = browser.run(
+        "[...marginals.tBodies[0].rows].filter(row => !row.hidden)"
+        f".map(row => row.cells[{index}].firstChild.textContent.trim())"
+    )
     return cells
+
+
+def shown_cards(browser: Browser) -> list[str]:
+    """The names of the attributes that are shown."""
+    names: list[str] = browser.run(
+        "[...document.querySelectorAll('details.card')].filter(c => c.checkVisibility()).map(c => c.dataset.name)"
+    )
+    return names
+
+
+def type_into(browser: Browser, field: str, text: str) -> None:
+    browser.run(f"document.getElementById('{field}').value = {json.dumps(text)}")
+    browser.run(f"document.getElementById('{field}').dispatchEvent(new Event('input'))")
 
 
 def brightness_of_paper(browser: Browser) -> int:
@@ -60,11 +103,11 @@ def brightness_of_paper(browser: Browser) -> int:
 
 
 def first_cell(browser: Browser) -> tuple[float, float]:
-    """The position of the first cell of the heat map on the screen, once scrolling has ended."""
-    browser.run("document.querySelector('[data-picture=heat]').scrollIntoView({block: 'center'})")
+    """The position of a cell of the heat map on the screen, once scrolling has ended."""
+    browser.run("document.querySelector('#heat tbody td[class]').scrollIntoView({block: 'center'})")
     browser.run("new Promise(resolve => setTimeout(resolve, 300))")
     x, y = browser.run(
-        "(() => { const box = document.querySelector('[data-picture=heat] .mark-rect path').getBoundingClientRect();"
+        "(() => { const box = document.querySelector('#heat tbody td[class]').getBoundingClientRect();"
         " return [box.x + box.width / 2, box.y + box.height / 2] })()"
     )
     return x, y
@@ -75,21 +118,32 @@ def test_the_page_has_no_errors_and_fetches_nothing(opened: Browser) -> None:
     assert [address.partition(":")[0] for address in opened.requests] == ["file"]
 
 
-def test_everything_is_drawn_quickly(opened: Browser) -> None:
+def test_a_page_loads_quickly(opened: Browser) -> None:
     assert opened.worked() < SOON
 
 
-def test_every_chart_is_drawn_with_its_marks(opened: Browser) -> None:
-    boxes, drawn = opened.run(
-        "[...'  '].map((_, i) => document.querySelectorAll(i ? '.picture svg' : '.picture').length)"
-    )
-    assert boxes == drawn >= 6 + 1 + 3
-
-    marks = opened.run("[...document.querySelectorAll('.picture')].map(p => p.querySelectorAll('path').length)")
+def test_every_attribute_has_its_picture(opened: Browser) -> None:
+    marks = opened.run("[...document.querySelectorAll('.picture svg')].map(p => p.querySelectorAll('path').length)")
+    assert len(marks) == 6
     assert min(marks) >= 3
     assert opened.run(
         "[...document.querySelectorAll('.picture svg')].every(s => s.getBoundingClientRect().width > 150)"
     )
+
+
+def test_the_page_is_complete_without_its_script(browser: Browser, files: dict[str, Path], tmp_path: Path) -> None:
+    bare = tmp_path / "bare.html"
+    bare.write_text(re.sub(r"<script>.*?</script>", "", files["wide"].read_text("utf-8"), flags=re.DOTALL), "utf-8")
+    browser.resize(1200, 900)
+    browser.open(bare, ready="document.readyState === 'complete'")
+
+    assert browser.problems == []
+    assert browser.run("document.querySelectorAll('.picture svg').length") == WIDE_COLUMNS
+    assert browser.run("marginals.tBodies[0].rows.length") == WIDE_COLUMNS + WIDE_COLUMNS * (WIDE_COLUMNS - 1) // 2
+    controls = "[...document.querySelectorAll('.tools, #theme, #more')].map(e => e.checkVisibility())"
+    assert not any(browser.run(controls))  # what would do nothing is not shown
+    browser.run("document.querySelector('details.card:not([open]) summary').click()")
+    assert browser.run("document.querySelectorAll('details.card[open]').length") == 7
 
 
 def test_names_and_values_are_shown_as_text_and_never_run(opened: Browser) -> None:
@@ -133,8 +187,7 @@ def test_numbers_are_sorted_as_numbers_the_worst_first(opened: Browser) -> None:
 
 def test_filtering_keeps_the_rows_that_contain_every_word(opened: Browser) -> None:
     previous = column(opened, 0)
-    opened.run("document.getElementById('filter').value = 'SIZE age'")
-    opened.run("document.getElementById('filter').dispatchEvent(new Event('input'))")
+    type_into(opened, "filter", "SIZE age")
     left = column(opened, 0)
 
     assert left == [name for name in previous if "size" in name and "age" in name]
@@ -144,8 +197,7 @@ def test_filtering_keeps_the_rows_that_contain_every_word(opened: Browser) -> No
 
 def test_filtering_by_the_full_name_of_a_marginal_keeps_only_that_one(opened: Browser) -> None:
     name = f"{HOSTILE} × size"
-    opened.run(f"document.getElementById('filter').value = {json.dumps(name)}")
-    opened.run("document.getElementById('filter').dispatchEvent(new Event('input'))")
+    type_into(opened, "filter", name)
 
     assert column(opened, 0) == [name]
 
@@ -176,52 +228,122 @@ def test_charts_change_color_with_the_theme(opened: Browser) -> None:
 
 
 @pytest.mark.parametrize("width", [320, 390])
-def test_a_phone_shows_everything_without_scrolling_sideways(opened: Browser, width: int) -> None:
-    opened.resize(width, 800, phone=True)
-    opened.run("new Promise(resolve => setTimeout(resolve, 400))")
+@pytest.mark.parametrize("name", ["private", "publishable", "worse", "wide"])
+def test_a_phone_shows_everything_without_scrolling_sideways(
+    browser: Browser, files: dict[str, Path], name: str, width: int
+) -> None:
+    browser.resize(width, 800, phone=True)
+    browser.open(files[name])
 
-    assert opened.run("document.documentElement.scrollWidth") == width
-    assert opened.run(
-        "[...document.querySelectorAll('figure:not(.wide)')].every(f => f.getBoundingClientRect().right <= innerWidth)"
+    assert browser.problems == []
+    assert browser.run("document.documentElement.scrollWidth") == width
+    assert browser.run(
+        "[...document.querySelectorAll('details.card, .verdict, .stack, .track')]"
+        ".every(f => f.getBoundingClientRect().right <= innerWidth)"
     )
 
 
-def test_hovering_over_a_cell_of_the_heat_map_shows_its_distances(opened: Browser) -> None:
+def test_search_keeps_the_attributes_whose_names_contain_every_word(wide: Browser) -> None:
+    assert len(shown_cards(wide)) == WIDE_COLUMNS
+
+    type_into(wide, "find", "QUEST 41")
+
+    assert shown_cards(wide) == ["question_41"]
+    assert wide.run("document.querySelector('details.card[data-name=question_41]').open")
+    assert wide.run("document.getElementById('card-count').textContent") == "1 of 60 attributes"
+    type_into(wide, "find", "nothing like that")
+    assert shown_cards(wide) == []
+    assert wide.run("document.getElementById('card-count').textContent") == "no attribute matches"
+
+
+def test_only_what_differs_can_be_shown(wide: Browser) -> None:
+    wide.run("document.getElementById('differing').click()")
+
+    assert sorted(shown_cards(wide)) == ["question_07", "question_30", "question_41"]
+    wide.run("document.getElementById('differing').click()")
+    assert len(shown_cards(wide)) == WIDE_COLUMNS
+
+
+def test_many_attributes_are_folded_and_can_be_unfolded(wide: Browser) -> None:
+    unfolded = "document.querySelectorAll('details.card[open]').length"
+    at_first = wide.run(unfolded)
+    wide.run("document.getElementById('fold').click()")
+    folded = wide.run(unfolded)
+    wide.wait("document.getElementById('fold').getAttribute('aria-expanded') === 'false'")
+    wide.run("document.getElementById('fold').click()")
+
+    assert (at_first, folded, wide.run(unfolded)) == (6, 0, WIDE_COLUMNS)
+    wide.wait("document.getElementById('fold').textContent === 'Fold all'")
+
+
+def test_controls_have_labels_and_can_be_reached_by_keyboard(wide: Browser) -> None:
+    assert wide.run("[...document.querySelectorAll('input')].every(i => i.labels.length === 1)")
+    assert wide.run("[...document.querySelectorAll('button:not([hidden])')].every(b => b.textContent.trim() !== '')")
+    assert wide.run("[...document.querySelectorAll('.scroll')].every(s => s.tabIndex === 0 && s.ariaLabel)")
+    assert wide.run("[...document.querySelectorAll('.picture')].every(p => p.role === 'group' && p.ariaLabel)")
+    wide.run("document.querySelector('details.card summary').focus()")
+    assert wide.run("document.activeElement.tagName") == "SUMMARY"
+
+
+def test_what_is_worse_than_shuffled_is_visible(browser: Browser, files: dict[str, Path]) -> None:
+    browser.resize(1200, 900)
+    browser.prefer("light")
+    browser.open(files["worse"])
+
+    assert browser.run("document.querySelector('.verdict').classList.contains('bad')")
+    beyond = "[...document.querySelectorAll('.track.worse i')].map(i => parseFloat(i.style.left))"
+    assert min(browser.run(beyond)) > 200 / 3  # right of the mark
+    assert "worse than shuffled" in browser.run("document.querySelector('#scores .badge').textContent")
+    assert browser.run("document.querySelectorAll('#heat td.k').length") >= 2
+
+
+def test_hovering_over_a_cell_of_the_heat_map_shows_its_pair(opened: Browser) -> None:
     opened.move_mouse(*first_cell(opened))
     opened.wait("!tip.hidden")
 
     lines = opened.run("tip.textContent").split("\n")
     assert " × " in lines[0]
-    assert lines[1].startswith("distance 0.")
-    assert len(lines) == 4
+    assert lines[-1] == opened.run("document.querySelector('#heat tbody td[class]').textContent")
 
 
-def test_a_click_on_the_heat_map_shows_the_pair_in_the_table(opened: Browser) -> None:
-    opened.click(*first_cell(opened))
-    opened.wait("document.getElementById('filter').value !== ''")
+def test_hovering_over_a_mark_of_a_picture_shows_its_shares(opened: Browser) -> None:
+    opened.run("document.querySelector('.picture').scrollIntoView({block: 'center'})")
+    opened.run("new Promise(resolve => setTimeout(resolve, 300))")
+    marks = opened.run(
+        "[...document.querySelectorAll('.picture:first-of-type [role=graphics-symbol][aria-label]')].map(mark => {"
+        " const b = mark.getBoundingClientRect(); const [x, y] = [b.x + b.width / 2, b.y + b.height / 2];"
+        " return [x, y, mark.getAttribute('aria-label'), document.elementFromPoint(x, y) === mark] })"
+    )
+    x, y, words, _ = next(mark for mark in marks if mark[3])  # others lie below it
+    opened.move_mouse(x, y)
+    opened.wait("!tip.hidden")
 
-    first, second = opened.run("JSON.parse(document.getElementById('data').textContent).heat.cells[0].slice(0, 2)")
-    names = opened.run("JSON.parse(document.getElementById('data').textContent).heat.names")
-    assert all(names[first] in cell and names[second] in cell for cell in column(opened, 0))
-    assert column(opened, 0)
+    assert opened.run("tip.textContent") == words
+    assert words.split("\n")[-1].startswith("synthetic: ")
+
+
+def test_a_click_on_the_heat_map_shows_the_pair_in_the_table(browser: Browser, files: dict[str, Path]) -> None:
+    browser.resize(1200, 900)
+    browser.open(files["private"])
+    browser.click(*first_cell(browser))
+    browser.wait("document.getElementById('filter').value !== ''")
+
+    first, second = browser.run("document.getElementById('filter').value").split(" × ")
+    assert column(browser, 0) in ([f"{first} × {second}"], [f"{second} × {first}"])
 
 
 def test_the_shuffled_column_is_the_darkest_row(browser: Browser, files: dict[str, Path]) -> None:
     browser.resize(1200, 900)
     browser.open(files["private"])
 
-    heat = browser.run("JSON.parse(document.getElementById('data').textContent).heat")
-    fills = browser.run(
-        "[...document.querySelectorAll('[data-picture=heat] .mark-rect path')]"
-        ".map(p => [p.__data__.datum.line, p.__data__.datum.column, Number(p.__data__.datum.fill.match(/\\d/)[0])])"
+    lines = browser.run(
+        "[...document.querySelectorAll('#heat tbody tr')].map(row => [row.cells[0].textContent,"
+        " [...row.querySelectorAll('td[class]')].map(cell => Number(cell.className[1]))])"
     )
-    steps: dict[int, list[int]] = {}
-    for line, _, step in fills:
-        steps.setdefault(line, []).append(step)
-    means = {line: sum(levels) / len(levels) for line, levels in steps.items()}
-    assert heat["names"][0] == "code"
-    assert means[0] == max(means.values()) > 4
-    assert all(mean < means[0] / 2 for line, mean in means.items() if line)
+    means = [sum(steps) / len(steps) for _, steps in lines]
+    assert lines[0][0] == "code"
+    assert means[0] > 4
+    assert all(mean < means[0] / 2 for mean in means[1:])
 
 
 def test_a_printed_page_is_light_and_expanded(opened: Browser, tmp_path: Path) -> None:
@@ -232,5 +354,5 @@ def test_a_printed_page_is_light_and_expanded(opened: Browser, tmp_path: Path) -
     opened.print(tmp_path / "report.pdf")
 
     assert (paper, header) == ("light", "none")
-    assert (tmp_path / "report.pdf").stat().st_size > 50_000
+    assert (tmp_path / "report.pdf").stat().st_size > 30_000
     assert opened.run("[...document.querySelectorAll('details')].every(part => part.open)")

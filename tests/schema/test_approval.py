@@ -13,10 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsyn.errors import SchemaError
-from dpsyn.schema import Boolean, Categorical, Integer, Open, Schema, Total
-from dpsyn.schema.approval import approve_schema, approve_text
+from dpsyn.schema import Boolean, Categorical, Integer, Open, Schema, SchemaDraft, Total
+from dpsyn.schema.approval import (
+    approve_schema,
+    approve_text,
+    draft_digest,
+    edit_entry,
+    leave_out_entry,
+    list_entries,
+)
 from dpsyn.schema.files import to_document
-from dpsyn.schema.yaml_io import format_scalar, read_yaml
+from dpsyn.schema.yaml_io import format_scalar, read_yaml, write_yaml
 
 BLOCK = """\
 # a draft
@@ -162,11 +169,179 @@ def test_entries_that_share_one_anchor_are_approved_together() -> None:
     assert text == before.replace("data", "approved, because: book")
 
 
-def test_an_alias_that_another_entry_would_suffer_from_is_refused() -> None:
+def test_columns_that_share_an_entry_are_approved_together() -> None:
     before = schema_text("  a: &shared {kind: open, provenance: data}\n  b: *shared\n")
 
+    schema = Schema.from_yaml(approve_text(before, ["b"], "book"))
+
+    assert [(a.provenance, a.because) for a in schema] == [("approved", "book")] * 2
+
+
+def test_an_alias_that_another_entry_would_suffer_from_is_refused() -> None:
+    before = schema_text(
+        "  a: {kind: open, because: &why form, provenance: data}\n  b: {kind: open, because: *why, provenance: data}\n"
+    )
+
     with pytest.raises(SchemaError, match="cannot be edited automatically"):
-        approve_text(before, ["b"], "book")
+        approve_text(before, ["a"], "book")
+
+
+# ── a separate yes ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def drafted(**fields: Any) -> dict[str, Any]:
+    """An entry as a draft writes it."""
+    return {**fields, "provenance": "data", "drafted": draft_digest(fields)}
+
+
+@pytest.fixture
+def draft(tmp_path: Path) -> Path:
+    """A drafted file: one entry with a remark, one as it was read off the data, one without facts about rows."""
+    attributes = {
+        "income": drafted(kind="integer", low=0, high=9_000) | {"remark": "is 999 a code?"},
+        "age": drafted(kind="integer", low=0, high=97),
+        "sex": drafted(kind="boolean"),
+    }
+    path = tmp_path / "schema.yaml"
+    path.write_text(write_yaml({"dpsyn_schema": 1, "attributes": attributes}), "utf-8")
+    return path
+
+
+def test_all_at_once_covers_neither_open_remarks_nor_what_was_read_off_the_data(draft: Path) -> None:
+    approval = approve_schema(draft, because="book", everything=True)
+
+    assert approval.approved == ("sex",)
+    assert [(entry.title, entry.remark, entry.unchanged) for entry in approval.left] == [
+        ("income", "is 999 a code?", True),
+        ("age", "", True),
+    ]
+    assert Schema.load(draft).unapproved_statements() == ("attribute 'income'", "attribute 'age'")
+
+
+def test_what_was_read_off_the_data_is_approved_by_a_separate_yes_and_the_certificate_states_it(draft: Path) -> None:
+    approval = approve_schema(draft, because="book", everything=True, as_drafted=True)
+
+    schema = Schema.load(draft)
+    assert [entry.title for entry in approval.left] == ["income"]
+    assert schema.declared_public()[1:] == (
+        "age: drafted from the data, unchanged, and declared public because: book",
+        "sex: drafted from the data, and declared public because: book",
+    )
+
+
+def test_an_edited_entry_needs_no_separate_yes_and_its_digest_is_removed(draft: Path) -> None:
+    draft.write_text(draft.read_text("utf-8").replace("high: 97", "high: 120"), "utf-8")
+
+    approve_schema(draft, "age", because="book")
+
+    assert (Schema.load(draft)["age"].provenance, Schema.load(draft)["age"].drafted) == ("approved", "")
+
+
+def test_a_named_entry_without_its_yes_is_refused_and_nothing_changes(draft: Path) -> None:
+    before = draft.read_text("utf-8")
+
+    with pytest.raises(SchemaError, match="age: exactly as it was read off the data"):
+        approve_schema(draft, ["sex", "age"], because="book")
+    with pytest.raises(SchemaError, match="income: the remark of the draft is open"):
+        approve_schema(draft, "income", because="book", as_drafted=True)
+
+    assert draft.read_text("utf-8") == before
+
+
+def test_remarks_are_answered_by_name_only_and_then_removed(draft: Path) -> None:
+    with pytest.raises(SchemaError, match="not approved all at once"):
+        approve_schema(draft, because="book", everything=True, despite_remarks=True)
+
+    approve_schema(draft, "income", because="book", despite_remarks=True)
+
+    assert Schema.load(draft)["income"].remark == ""
+    assert Schema.load(draft)["income"].drafted == "unchanged"
+
+
+def test_rules_and_derivations_are_approved_by_their_titles() -> None:
+    before = schema_text(
+        "  a: {kind: integer, low: 0, high: 9}\n  b: {kind: integer, low: 0, high: 9}\n"
+        "rules:\n- rule: order\n  attributes: [a, b]\n  provenance: data\n  remark: always?\n"
+    )
+
+    schema = Schema.from_yaml(approve_text(before, ["rule 1"], "law", despite_remarks=True))
+
+    assert (schema.rules[0].provenance, schema.rules[0].because, schema.rules[0].remark) == ("approved", "law", "")
+
+
+@pytest.mark.parametrize("provenance", ["public", "approved"])
+@pytest.mark.parametrize("mark", ["remark: is 999 a code?", "drafted: 0123abcd"])
+def test_a_public_entry_cannot_carry_what_a_draft_says_about_rows(mark: str, provenance: str) -> None:
+    entry = f"  a: {{kind: open, provenance: {provenance}, because: book, {mark}}}\n"
+
+    with pytest.raises(SchemaError, match=f"line 3: .*{mark.partition(':')[0]}.*remove"):
+        Schema.from_yaml(schema_text(entry))
+
+
+# ── review ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_edit_answers_the_remark_and_keeps_the_rest(draft: Path) -> None:
+    text = edit_entry(draft.read_text("utf-8"), "income", {"high": 500, "missing": ["999"]})
+
+    (entry, *_) = list_entries(text, ["income"])
+    assert entry.fields == {"kind": "integer", "low": 0, "high": 500, "missing": ["999"]}
+    assert (entry.remark, entry.unchanged) == ("", False)
+
+
+def test_another_kind_removes_the_fields_that_it_does_not_have(draft: Path) -> None:
+    text = edit_entry(draft.read_text("utf-8"), "age", {"kind": "open"})
+
+    assert list_entries(text, ["age"])[0].fields == {"kind": "open"}
+
+
+def test_an_edit_that_makes_the_entry_invalid_changes_nothing(draft: Path) -> None:
+    before = draft.read_text("utf-8")
+
+    with pytest.raises(SchemaError, match="'age' of the draft is not valid") as refused:
+        SchemaDraft.update(draft, lambda each: each.edit("age", high=-5))
+
+    assert draft.read_text("utf-8") == before
+    assert "attribute 'age'" in refused.value.private_details
+
+
+def test_an_edited_entry_is_no_longer_approved_as_it_was_drafted(draft: Path) -> None:
+    text = approve_text(draft.read_text("utf-8"), ["age"], "book", as_drafted=True)
+
+    assert Schema.from_yaml(text)["age"].drafted == "unchanged"
+    assert Schema.from_yaml(edit_entry(text, "age", {"high": 120}))["age"].drafted == ""
+
+
+def test_a_field_is_added_where_all_that_followed_is_removed() -> None:
+    before = schema_text("  a:\n    kind: categorical\n    values: [x]  # all\n  b: {kind: open}\n")
+
+    edited = edit_entry(before, "a", {"kind": "integer", "low": 0, "high": 9})
+
+    assert edited == schema_text("  a:\n    kind: integer\n    low: 0\n    high: 9\n  b: {kind: open}\n")
+
+
+def test_columns_that_share_an_entry_are_left_out_together() -> None:
+    entry = "\n    kind: open  # text\n    provenance: data\n"
+    before = schema_text(f"  a: {{kind: boolean}}\n  q1: &q{entry}  q2: *q\n  b: {{kind: open}}\n")
+
+    assert leave_out_entry(before, "q2") == schema_text("  a: {kind: boolean}\n  b: {kind: open}\n")
+
+
+def test_the_last_entry_and_a_rule_can_be_left_out() -> None:
+    numbers = "  a: {kind: integer, low: 0, high: 9}\n  b: {kind: integer, low: 0, high: 9}\n"
+    rules = "rules:\n- rule: order\n  attributes: [a, b]\n- rule: order\n  attributes: [b, a]\n"
+
+    text = leave_out_entry(leave_out_entry(schema_text(numbers + rules), "rule 1"), "rule 1")
+
+    assert text == schema_text(numbers + "rules:\n")
+    assert Schema.from_yaml(leave_out_entry(text, "b")).names == ("a",)
+
+
+def test_a_shared_entry_of_braces_that_cannot_be_cut_out_is_refused() -> None:
+    before = "{dpsyn_schema: 1, attributes: {a: {kind: open}, b: {kind: open}}}\n"
+
+    with pytest.raises(SchemaError, match="make the change by hand"):
+        leave_out_entry(before, "a")
 
 
 # ── what is approved ─────────────────────────────────────────────────────────────────────────────────────────

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dpsyn.errors import SchemaError
 from dpsyn.schema import Datetime
-from dpsyn.schema.ranges import DATE_PART_LETTERS, FORMAT_LETTERS, format_problem
+from dpsyn.schema.date_formats import DATE_PART_LETTERS, FORMAT_LETTERS, format_problem
 
 DATES = [[f"%{letter}"] for letter in "DF"]
 DATES += [[f"%{year}", f"%{month}", f"%{day}"] for year in "Yy" for month in "mbBh" for day in "de"]

@@ -423,3 +423,28 @@ def test_an_old_or_foreign_key_leads_to_the_right_one(key: str, suggestion: str)
 def test_the_old_key_of_a_privacy_unit_leads_to_max_rows(key: str) -> None:
     with pytest.raises(SchemaError, match=f"privacy_unit: there is no field '{key}'; did you mean max_rows\\?"):
         Schema.from_yaml(TWO + f"privacy_unit: {{id: a, {key}: 3}}\n")
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [("adult.yml", "adult.yaml"), ("adlut.yaml", "adult.yaml"), ("b.yaml", "")]
+)
+def test_a_file_that_does_not_exist_is_refused_with_the_name_most_like_it(
+    tmp_path: Path, given: str, meant: str
+) -> None:
+    for name in ("adult.yaml", "people.csv"):
+        (tmp_path / name).write_text("", "utf-8")
+
+    with pytest.raises(SchemaError) as refused:
+        Schema.load(tmp_path / given)
+
+    hint = f"; did you mean {tmp_path / meant}?" if meant else ""
+    assert str(refused.value) == f"{tmp_path / given} cannot be read: no such file or directory{hint}"
+
+
+def test_the_text_of_a_schema_in_place_of_its_path_is_not_quoted() -> None:
+    text = "dpsyn_schema: 1\nattributes:\n  name: {kind: categorical, values: [Zaphod]}\n" + "# long\n" * 1_000
+
+    with pytest.raises(SchemaError, match=r"where its path is expected; read it with Schema.from_yaml") as refused:
+        Schema.coerce(text)
+
+    assert "Zaphod" not in str(refused.value)

@@ -11,6 +11,7 @@ import pytest
 
 from dpsyn.errors import SchemaError
 from dpsyn.schema import Categorical, Schema
+from dpsyn.schema.approval import approve_text
 from dpsyn.schema.importers import import_schema
 from dpsyn.schema.yaml_io import read_yaml
 
@@ -56,10 +57,12 @@ def test_a_domain_file_becomes_a_complete_schema(metadata: Path) -> None:
 
     because = "metadata.json declares it"
     assert schema.attributes == (
-        Categorical(name="getting in/out of bed", codes=2, other=0, because=because),
-        Categorical(name="income>50K", codes=1, other=0, because=because),
+        Categorical(name="getting in/out of bed", codes=2, other=0, provenance="data", because=because),
+        Categorical(name="income>50K", codes=1, other=0, provenance="data", because=because),
     )
-    assert schema.unapproved_statements() == ()
+    assert len(schema.unapproved_statements()) == 2
+    approved = Schema.from_yaml(approve_text(text, (), "published", everything=True))
+    assert approved.unapproved_statements() == ()
 
 
 @pytest.mark.parametrize("size", [0, -1, 2.0, True, "2", None, [2], 10**7])
@@ -153,7 +156,8 @@ def test_a_number_of_unknown_representation_asks_whether_it_is_whole(metadata: P
 def test_declared_orders_of_categories_become_ordinals(metadata: Path) -> None:
     text = imported(metadata, sdv({"sdtype": "categorical", "order": ["low", "high"]}))
 
-    assert entry_of(text) == {"kind": "ordinal", "values": ["low", "high"], "because": "metadata.json declares it"}
+    marks = {"provenance": "data", "because": "metadata.json declares it"}
+    assert entry_of(text) == {"kind": "ordinal", "values": ["low", "high"], **marks}
 
 
 @pytest.mark.parametrize("keys", [{"primary_key": "x"}, {"alternate_keys": ["x"]}, {"sequence_key": "x"}])
@@ -254,7 +258,7 @@ def test_declared_bounds_make_a_finished_attribute(
 def test_a_bound_of_two_leaves_the_reason_to_the_person_who_gives_the_other(metadata: Path) -> None:
     text = imported(metadata, frictionless({"type": "integer", "constraints": {"minimum": 0}}))
 
-    assert entry_of(text) == {"kind": "integer", "low": 0, "high": None, "missing": True}
+    assert entry_of(text) == {"kind": "integer", "low": 0, "high": None, "missing": True, "provenance": "data"}
 
 
 @pytest.mark.parametrize(
@@ -377,7 +381,9 @@ def test_the_header_names_the_source_and_the_next_step(metadata: Path) -> None:
         "# Imported from metadata.json, SDV metadata of one table.\n"
         "# It does not declare which columns have empty cells: add missing: true to those that do.\n"
         "# Fill in the empty fields from public knowledge, never from the data.\n"
-        "# Next: dpsyn schema check schema.yaml\n"
+        "# Such metadata is often made from the data, so its values and bounds are  provenance: data\n"
+        "# If metadata.json is public, or was written from a public source:\n"
+        '# dpsyn schema approve schema.yaml --all --because "the published code book"\n'
         "\n"
         "dpsyn_schema: 1\n"
         "# a public estimate of the number of rows; leave it empty if there is none\n"

@@ -17,7 +17,9 @@ SECRET = 7_318
 
 @pytest.fixture(scope="module")
 def frame() -> pd.DataFrame:
-    return pd.DataFrame({"age": [20, SECRET] * 60, "city": ["Aix", "S3CRET"] * 60, "code": ["x", "y"] * 60})
+    """Three columns, none of which follows from another."""
+    cities, codes = ["Aix", "S3CRET", "S3CRET"], ["x", "y", "y", "x", "x"]
+    return pd.DataFrame({"age": [20, SECRET] * 60, "city": cities * 40, "code": codes * 24})
 
 
 @pytest.fixture(scope="module")
@@ -26,14 +28,14 @@ def draft(frame: pd.DataFrame) -> dpsyn.SchemaDraft:
 
 
 def approve_all(draft: dpsyn.SchemaDraft) -> dpsyn.SchemaDraft:
-    return draft.approve(*draft.names, because="code book")
+    return draft.approve(*draft.unapproved, because="code book", as_drafted=True, despite_remarks=True)
 
 
 def test_a_draft_is_edited_approved_and_measured_without_a_file(draft: dpsyn.SchemaDraft, frame: pd.DataFrame) -> None:
     edited = (
         draft.edit("age", kind="integer", low=0, high=120, values=None)
         .replace_attribute(dpsyn.Categorical(name="city", values=("Aix", "Bern"), other="Bern"))
-        .drop("code")
+        .leave_out("code")
         .describe_table(dataset="survey: 2024", expected_size=120, neighbors="replace")
         .approve("age", because="questionnaire")
     )
@@ -59,7 +61,7 @@ def test_an_edit_leaves_the_rest_of_the_text_and_the_draft_alone(draft: dpsyn.Sc
 
 
 def test_another_kind_removes_the_fields_of_the_old_one(draft: dpsyn.SchemaDraft) -> None:
-    assert draft.edit("code", kind="open").to_schema()["code"] == dpsyn.Open(name="code", provenance="data")
+    assert draft.edit("code", kind="open").entries("code")[0].fields == {"kind": "open"}
 
 
 def test_fields_of_the_table_can_be_set_twice_and_added(draft: dpsyn.SchemaDraft) -> None:
@@ -71,12 +73,76 @@ def test_fields_of_the_table_can_be_set_twice_and_added(draft: dpsyn.SchemaDraft
 
 
 @pytest.mark.parametrize("name", ["weird: name", "a#b", "'quoted'", "with \"both\" 'quotes'", "ünï", "- x"])
-def test_columns_of_any_name_can_be_edited_and_dropped(name: str) -> None:
+def test_columns_of_any_name_can_be_edited_and_left_out(name: str) -> None:
     draft = dpsyn.draft_schema(pd.DataFrame({name: ["a", "b"] * 9, "other": ["a", "b"] * 9}))
 
     assert draft.edit(name, values=["c"]).to_schema()[name].values == ("c",)  # type: ignore[union-attr]
-    assert draft.drop(name).names == ("other",)
-    assert draft.drop("other").names == (name,)
+    assert draft.leave_out(name).names == ("other",)
+    assert draft.leave_out("other").names == (name,)
+
+
+def test_proposals_that_no_longer_fit_go_with_what_they_relate() -> None:
+    rows = pd.DataFrame({"city": ["Aix", "Bern", "Cork"] * 60, "east": ["no", "yes", "yes"] * 60, "n": [1, 2] * 90})
+    draft = dpsyn.draft_schema(rows.assign(east=rows["east"].map({"no": "N", "yes": "J"})))
+
+    assert draft.proposals == ("east follows from city",)
+    assert draft.unapproved == ("city", "east", "n", "derive east")
+    assert draft.edit("n", kind="integer", low=0, high=9).proposals == draft.proposals
+    assert draft.edit("city", kind="open").proposals == ()
+    assert draft.leave_out("city").proposals == ()
+    assert draft.leave_out("derive east").unapproved == ("city", "east", "n")
+
+
+def test_the_summary_of_a_draft_follows_its_edits() -> None:
+    rows = pd.DataFrame(
+        {"id": range(200), "score": [1, 2, 3, 4, -9] * 40, "sex": ["f", "m"] * 100, "n": [1, 2, 3, 4] * 50}
+    )
+    draft = dpsyn.draft_schema(rows)
+
+    assert (draft.columns, draft.recognized) == (4, 2)
+    assert list(draft.questions) == ["score"]
+    assert draft.left_out == {"id": "every value occurs once"}
+    answered = draft.edit("score", missing=["-9"]).leave_out("n").edit("sex", kind="identifier")
+    assert (answered.columns, answered.recognized, answered.questions) == (4, 1, {})
+    assert answered.left_out == {"n": "you left it out", "id": "every value occurs once", "sex": "an identifier"}
+
+
+def test_how_a_file_is_written_is_an_entry_of_its_draft(tmp_path: Path) -> None:
+    path = tmp_path / "office.csv"
+    path.write_bytes("größe;stadt\n".encode("cp1252") + "1,5;Köln\n2,5;Aix\n2,5;Köln\n".encode("cp1252") * 20)
+    with pytest.warns(UserWarning, match="cp1252"):
+        draft = dpsyn.draft_schema(path)
+
+    assert draft.unapproved[0] == "file"
+    assert draft.entries("file")[0].declaration.startswith("encoding cp1252")
+    assert (draft.proposals, dict(draft.questions)) == ((), {})
+    approved = draft.edit("file", encoding="latin-1").approve("file", because="the export's settings").to_schema()
+    assert approved.file == dpsyn.FileSyntax(
+        encoding="latin-1", separator=";", decimal=",", provenance="approved", because="the export's settings"
+    )
+    assert draft.leave_out("file").to_schema().file is None
+    with pytest.raises(dpsyn.SchemaError, match="'file' of the draft is not valid, field 'encoding'"):
+        draft.edit("file", encoding="klingon")
+
+
+def test_entries_that_need_a_separate_yes_are_refused_without_it(draft: dpsyn.SchemaDraft) -> None:
+    with pytest.raises(dpsyn.SchemaError, match=r"city: exactly as it was read off the data.*as_drafted=True"):
+        draft.approve("city", because="code book")
+
+    left = draft.approve(because="code book", everything=True)
+    assert left.unapproved == draft.unapproved
+    unchanged = draft.approve("city", because="code book", as_drafted=True).to_schema().declared_public()
+    assert "city: drafted from the data, unchanged, and declared public because: code book" in unchanged
+
+
+def test_a_file_of_a_draft_is_read_and_changed_in_place(draft: dpsyn.SchemaDraft, tmp_path: Path) -> None:
+    path = tmp_path / "schema.yaml"
+    path.write_text("\ufeff" + draft.to_yaml(), "utf-8")
+
+    dpsyn.SchemaDraft.update(path, lambda each: each.edit("code", "values: [x, y, z]"))
+
+    assert path.read_text("utf-8") == "\ufeff" + draft.edit("code", values=("x", "y", "z")).to_yaml()
+    assert dpsyn.SchemaDraft.load(path).entries("code")[0].fields["values"] == ["x", "y", "z"]
 
 
 def test_a_release_refuses_a_draft_that_is_not_approved(draft: dpsyn.SchemaDraft, frame: pd.DataFrame) -> None:
@@ -89,7 +155,7 @@ def test_a_release_refuses_a_draft_that_is_not_approved(draft: dpsyn.SchemaDraft
 def test_the_repr_names_columns_and_counts_what_is_left_to_approve(draft: dpsyn.SchemaDraft) -> None:
     assert repr(draft) == "SchemaDraft(3 attributes, 3 not approved: age, city, code)"
     assert repr(approve_all(draft)) == "SchemaDraft(3 attributes, all approved: age, city, code)"
-    assert draft.approve("age", because="x").unapproved == ("city", "code")
+    assert draft.approve("age", because="x", as_drafted=True).unapproved == ("city", "code")
 
 
 def test_a_saved_draft_is_private_and_a_schema_file(draft: dpsyn.SchemaDraft, tmp_path: Path) -> None:
@@ -115,6 +181,11 @@ def bad_uses(draft: dpsyn.SchemaDraft, frame: pd.DataFrame) -> dict[str, Any]:
         "two mistakes": lambda: draft.edit("city", vales=1).edit("age", hihg=2).to_schema(),
         "unknown attribute": lambda: draft.edit("agee", low=1),
         "unknown approval": lambda: draft.approve("agee", because="x"),
+        "entry that is not valid": lambda: draft.edit("age", kind="integer", low=99_999, high=0),
+        "field of an odd type": lambda: draft.edit("age", values=frame),
+        "fields as broken text": lambda: draft.edit("age", "high: ["),
+        "table that does not fit": lambda: draft.describe_table(privacy_unit={"id": "city", "max_rows": 2}),
+        "separate yes": lambda: draft.approve("city", because="x"),
         "no reason": lambda: draft.approve("age", because=" "),
         "unknown table field": lambda: draft.describe_table(datset="x"),
         "no names": lambda: draft.approve(because="x"),

@@ -82,7 +82,7 @@ def test_each_marginal_can_have_its_own_standard_deviation() -> None:
     ("marginals", "words"),
     [
         ({}, "no marginals were given"),
-        ({"wage": [1]}, "the marginal of wage: there is no attribute 'wage' in the schema; it has age, sex, town, emp"),
+        ({"wage": [1]}, "the marginal of wage: there is no attribute 'wage' in the schema; did you mean age?"),
         ({"job": [1]}, "'job' is open"),
         ({"id": [1]}, "'id' is an identifier"),
         ({"region": [1, 2]}, "'region' is derived from another"),

@@ -265,7 +265,7 @@ def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["synopsis.dpsyn", "Certificate.JSON", "a/b.csv", "../x.csv", ".hidden.csv", "", "rows.xlsx", "rows"]
+    "name", ["synopsis.dpsyn", "Certificate.JSON", "a/b.csv", "../x.csv", ".hidden.csv", "", "rows.docx", "rows"]
 )
 def test_an_invalid_table_name_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(OutputError, match=r"synthetic\.csv|its suffix is not that of a table"):

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 from dpsyn import Synopsis, UserError
+from dpsyn.analysis.record import METADATA_KEY
 from dpsyn.inference import Scores
 from dpsyn.inference.redraw import ModelDraws
 from dpsyn.inference.unmeasured import UnmeasuredPairs
 from dpsyn.schema import Categorical, Schema
-from dpsyn.synopsis.replicates import METADATA_KEY
 from tests.recipes.test_golden_rows import release
 
 SCHEMA = Schema(attributes=tuple(Categorical(name=name, codes=2) for name in ("a", "b")))

@@ -375,7 +375,9 @@ def test_other_files_are_refused(tmp_path: Path, data: bytes) -> None:
 
 
 def test_folders_and_missing_files_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(SynopsisError, match="is a folder; give the name of the synopsis in it"):
+    with pytest.raises(
+        SynopsisError, match="is a folder, but not a release folder; give the name of the synopsis in it"
+    ):
         load_synopsis(tmp_path)
     with pytest.raises(SynopsisError, match=r"none\.dpsyn cannot be read: no such file"):
         load_synopsis(tmp_path / "none.dpsyn")

@@ -297,7 +297,7 @@ def check_budget(budget: Budget) -> None:
     if budget.threshold_delta > budget.delta or bounds.epsilon > budget.epsilon:
         raise BudgetError(
             f"the worst case of this budget costs ε = {float(bounds.epsilon):.9g}, more than the guarantee of "
-            f"{float(budget.epsilon):.9g}; make the budget with Budget.for_guarantee"
+            f"{float(budget.epsilon):.9g}; give a larger ε, or make a budget of your own with Budget.for_guarantee"
         )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -14,7 +15,7 @@ from dpsyn.accounting.budget import Account, Budget, MeasurementRecord, replay
 from dpsyn.accounting.composition import EpsilonBounds
 from dpsyn.accounting.costs import Exponential, Gaussian, Laplace, MechanismCost, PartitionSelection
 from dpsyn.accounting.hash_chain import LedgerHead
-from dpsyn.accounting.large_epsilon import describe_large_epsilon
+from dpsyn.accounting.large_epsilon import MAX_UNASKED_EPSILON, describe_large_epsilon
 from dpsyn.accounting.privacy_unit import PrivacyUnit
 from dpsyn.errors import BudgetError, InternalError
 
@@ -30,6 +31,8 @@ MAX_RECIPE_DEPTH = 20
 _QUERY_FACT = "the table is the answer of the query: "
 
 _MAX_SHOWN_PURPOSES = 3  # of measurements that were left out
+_LINE_LENGTH = 110  # characters of a line of the summary
+_UNIT_HEADING = "The guarantee in detail"
 _MAX_SHOWN_KEY = 60  # characters of a key that a certificate should not have
 
 _MECHANISM_NAMES = {
@@ -144,15 +147,13 @@ class Certificate:
         )
 
     def __repr__(self) -> str:
-        budget, number = self.account.budget, len(self.account.measurements)
-        return f"Certificate(ε = {float(budget.epsilon):g}, δ = {float(budget.delta):g}, {number} measurements)"
+        return f"Certificate({self.guarantee}, {len(self.account.measurements)} measurements)"
 
     def _repr_html_(self) -> str:
         rows = [(purpose, count, share) for purpose, (count, share) in self._spending().items()]
         notice = "" if self.uses_real_noise else "NOT PRIVATE: the noise came from a test."
         headings = ("measurement", "times", "share of what was spent")
-        notes = [line for line in self.summary().splitlines() if line.strip()]
-        return notebook.html_table(repr(self), headings, rows, notice=notice, notes=notes)
+        return notebook.html_table(repr(self), headings, rows, notice=notice, notes=self.statements())
 
     def plot(self, axes: notebook.Axes | None = None) -> notebook.Axes:
         """Draw what the budget was spent on, as shares of ρ. Needs matplotlib."""
@@ -170,6 +171,12 @@ class Certificate:
         total = sum(map(sum, rhos.values())) or 1.0
         spending = {purpose: (len(each), sum(each) / total) for purpose, each in rhos.items()}
         return dict(sorted(spending.items(), key=lambda item: -item[1][1]))
+
+    @property
+    def guarantee(self) -> str:
+        """ε and δ of the guarantee, as every text about the release states them; δ is rounded up."""
+        budget = self.account.budget
+        return f"ε = {float(budget.epsilon):g}, δ = {_format_rounded_up(budget.delta, 3)}"
 
     @property
     def lost_answers(self) -> int:
@@ -254,22 +261,24 @@ class Certificate:
         return certificate
 
     def summary(self) -> str:
-        """The guarantee and the cost of the measurements, in words."""
-        parts = [_title_text(self), _guarantee_text(self), _epsilon_bounds_text(self), _scope_text(self)]
-        return "\n\n".join(parts) + "\n"
+        """What is guaranteed, for whom, and what it cost, in about ten lines for people who are no experts."""
+        return f"{_title_text(self)}\n\n{_wrap_lines(self.statements())}\n"
+
+    def statements(self) -> tuple[str, ...]:
+        """What the summary states, each statement as one line."""
+        return tuple(filter(None, _summary_statements(self)))
 
     def text(self, *, measurements: bool = True) -> str:
-        """The certificate in words; without the list of measurements if a table of them follows."""
-        parts = [
-            _title_text(self),
-            _guarantee_text(self),
-            _epsilon_bounds_text(self),
-            _recipe_text(self),
-            _measurements_text(self) if measurements else "",
-            _declared_public_text(self),
-            _scope_text(self),
-        ]
+        """The summary, then every detail; without the list of measurements if a table of them follows."""
+        unit = f"{_UNIT_HEADING}\n{self.privacy_unit.statement}"
+        parts = [_title_text(self), _wrap_lines(self.statements()), unit, *_details(self, measurements)]
         return "\n\n".join(part for part in parts if part) + "\n"
+
+    def paragraphs(self, *, measurements: bool = True) -> tuple[str, ...]:
+        """The text in parts, for a page that wraps lines by itself; indented lines of a part are a list."""
+        unit = (_UNIT_HEADING, self.privacy_unit.statement)
+        parts = [*_title_text(self).split("\n\n"), *self.statements(), *unit, *_details(self, measurements)]
+        return tuple(part for part in parts if part)
 
 
 def find_unknown_keys(data: Any, known: Any) -> Iterator[str]:
@@ -327,25 +336,82 @@ def _title_text(certificate: Certificate) -> str:
     )
 
 
-def _guarantee_text(certificate: Certificate) -> str:
-    budget, epsilon = certificate.account.budget, float(certificate.account.budget.epsilon)
-    odds = f"at most {math.exp(epsilon):.3g} times" if epsilon < 20 else f"at most e^{epsilon:g} times"
-    but = f", except with probability {float(budget.delta):g}" if budget.delta else ""
-    return (
-        f"Guarantee: ε = {epsilon:g}, δ = {float(budget.delta):g}.\n"
-        f"{certificate.privacy_unit.statement}\n"
-        f"Any conclusion from the release is {odds} as likely\n"
-        f"as it would be from a neighboring table{but}.\n"
-        f"{describe_large_epsilon(epsilon)}"
-    ).rstrip()
+def _summary_statements(certificate: Certificate) -> Iterator[str]:
+    """What everyone should read, in ten lines; what is exact and complete follows them in the certificate."""
+    budget, unit = certificate.account.budget, certificate.privacy_unit
+    epsilon, delta = float(budget.epsilon), _format_rounded_up(budget.delta, 3)
+    factor = math.exp(min(epsilon, MAX_UNASKED_EPSILON))
+    odds = _format_rounded_up(factor, 3) if factor < 100 else f"{math.ceil(factor):,}"
+    odds = f"{odds if epsilon <= MAX_UNASKED_EPSILON else f'e^{epsilon:g}'} times"
+    but = f", except with probability {delta}" if budget.delta else ""
+    yield f"Guarantee: {certificate.guarantee}."
+    yield f"For whom: {unit.protected}."
+    yield (
+        f"Meaning: whatever anyone concludes from this release is at most {odds} as likely as it would be "
+        f"{unit.compared_table}{but}."
+    )
+    yield describe_large_epsilon(epsilon)
+    yield from unit.caveats
+    yield _cost_sentences(certificate)
+    yield from _loss_sentences(certificate)
+    yield _exclusion_sentence(certificate)
+
+
+def _details(certificate: Certificate, measurements: bool) -> Iterator[str]:
+    """What is exact and complete, after the summary."""
+    yield _epsilon_bounds_text(certificate)
+    yield _recipe_text(certificate)
+    yield _measurements_text(certificate) if measurements else ""
+    yield _declared_public_text(certificate)
+    yield _scope_text(certificate)
+
+
+def _cost_sentences(certificate: Certificate) -> str:
+    """What the measurements cost, and why a second figure may be above the guarantee."""
+    bounds, budget = certificate.epsilon_bounds, certificate.account.budget
+    number = len(certificate.account.measurements)
+    noisy = f"{number:,} noisy measurement{'' if number == 1 else 's'}"
+    cost = f"{noisy} cost ε = {_format_rounded_up(bounds.epsilon)} of {float(budget.epsilon):g}"
+    if not certificate.uses_real_noise:
+        return f"Not certified. With real noise, {cost}."
+    sentences = [f"Certified: the guarantee holds. {cost[0].upper()}{cost[1:]}, recomputed from their records."]
+    if math.isfinite(bounds.zcdp) and bounds.zcdp > budget.epsilon:
+        sentences.append(
+            f"A second, coarser formula yields {_format_rounded_up(bounds.zcdp)} for the same measurements. Both are "
+            "upper bounds on one cost, so the smaller one counts."
+        )
+    if bounds.epsilon <= budget.epsilon * Fraction(999, 1000):
+        sentences.append("A part of the budget was not spent; the guarantee stays as stated.")
+    return " ".join(sentences)
+
+
+def _loss_sentences(certificate: Certificate) -> Iterator[str]:
+    if lost := certificate.lost_answers:
+        yield (
+            f"{lost} of the {len(certificate.account.measurements)} measurements were charged, and their answers were "
+            "lost when the run was interrupted. Their cost is included; the others got what was left."
+        )
+    if left_out := certificate.left_out:
+        shown = "; ".join(left_out[:_MAX_SHOWN_PURPOSES])
+        more = f"; and {len(left_out) - _MAX_SHOWN_PURPOSES} more" if len(left_out) > _MAX_SHOWN_PURPOSES else ""
+        yield f"Nothing was left for: {shown}{more}. The release does without them."
+
+
+def _exclusion_sentence(certificate: Certificate) -> str:
+    facts = len(certificate.declared_public)
+    declared = f"{facts} fact{'' if facts == 1 else 's'} that the data owner declared public" if facts else "the schema"
+    others = (
+        "other releases of the same data, because no ledger was kept"
+        if certificate.ledger_head is None
+        else "other releases of the same data, which the ledger adds up"
+    )
+    return f"Not covered: {declared}; {others}."
 
 
 def _epsilon_bounds_text(certificate: Certificate) -> str:
     bounds, budget = certificate.epsilon_bounds, certificate.account.budget
-    if certificate.uses_real_noise:
-        lines = ["Certified: the guarantee holds. ε of the recorded measurements at this δ, recomputed:"]
-    else:
-        lines = ["Not certified. With real noise the recorded measurements would cost this ε at this δ:"]
+    real = "" if certificate.uses_real_noise else ", had its noise been real"
+    lines = [f"Cost of the recorded measurements: ε at δ = {float(budget.delta):g}, recomputed{real}"]
     if bounds.pld is not None:
         lines.append(
             f"  {_format_rounded_up(bounds.pld):>12}  by privacy loss distributions (dp_accounting, rounded up)"
@@ -365,16 +431,7 @@ def _epsilon_bounds_text(certificate: Certificate) -> str:
         spent = f"Spent: ε = {float(sum(total.pure_epsilons)):.6g} of {float(budget.amount):.6g} reserved"
     if budget.threshold_delta:
         spent += f"; δ = {float(total.delta):.3g} of {float(budget.threshold_delta):.3g} for partition selection"
-    lines.append(f"{spent}.")
-    if lost := certificate.lost_answers:
-        lines += [
-            f"{lost} of the {len(certificate.account.measurements)} measurements were charged, and their answers were",
-            "lost when the run was interrupted. Their cost is included; the others got what was left.",
-        ]
-    if left_out := certificate.left_out:
-        shown = "; ".join(left_out[:_MAX_SHOWN_PURPOSES])
-        more = f"; and {len(left_out) - _MAX_SHOWN_PURPOSES} more" if len(left_out) > _MAX_SHOWN_PURPOSES else ""
-        lines.append(f"Nothing was left for: {shown}{more}. The release does without them.")
+    lines.append(f"{spent}." if budget.is_pure else f"{spent}. (ρ is the unit in which Gaussian noise adds up.)")
     if bounds.epsilon <= budget.epsilon * Fraction(999, 1000):
         lines += [
             "Part of the budget was not spent. Because later measurements may have depended on earlier answers,",
@@ -436,9 +493,15 @@ def _scope_text(certificate: Certificate) -> str:
     )
 
 
-def _format_rounded_up(epsilon: float | Fraction) -> str:
-    """Seven significant digits, rounded up, so the printed bound is still valid."""
-    if epsilon == 0:
+def _format_rounded_up(number: float | Fraction, digits: int = 7) -> str:
+    """Some significant digits, rounded up, so the printed bound is still valid."""
+    if number == 0:
         return "0"
-    unit = Fraction(10) ** (math.floor(math.log10(epsilon)) - 6)
-    return f"{float(math.ceil(Fraction(epsilon) / unit) * unit):.7g}"
+    unit = Fraction(10) ** (math.floor(math.log10(number)) - digits + 1)
+    return f"{float(math.ceil(Fraction(number) / unit) * unit):.{digits}g}"
+
+
+def _wrap_lines(lines: Iterable[str]) -> str:
+    """Sentences as lines of a text file; where one goes on, it is indented."""
+    wrapper = textwrap.TextWrapper(_LINE_LENGTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return "\n".join(map(wrapper.fill, lines))

@@ -30,6 +30,7 @@ from urllib.parse import quote
 
 from dpsyn.atomic_files import atomic_write, exclusive_edit
 from dpsyn.errors import LedgerError, OutputError, describe_os_error
+from dpsyn.suggestions import suggest_file
 
 LEDGER_FORMAT = 2
 """The version of the file format."""
@@ -243,8 +244,10 @@ def _require_file(path: Path) -> None:
         return
     if os.path.lexists(path):
         raise _not_a_ledger_error(path)
+    guess = suggest_file(path)
+    correct = f"{guess} Correct" if guess else "; correct"
     raise LedgerError(
-        f"there is no ledger {path}; correct the path, or begin a ledger there with  dpsyn ledger new {path}"
+        f"there is no ledger {path}{correct} the path, or begin a ledger there with  dpsyn ledger new {path}"
     )
 
 

@@ -97,25 +97,38 @@ class PrivacyUnit:
         return f"{verb} all {self._records} of one {self.id} (at most {self.max_rows} of them are used)"
 
     @property
+    def protected(self) -> str:
+        """Whom the guarantee is for: "every single row", or "all rows with the same person (…)"."""
+        return f"every single {self.record}" if not self.id else self._unit
+
+    @property
+    def compared_table(self) -> str:
+        """The table that a release is compared with, as seen by one unit: "without this row"."""
+        rows = f"this {self.record}" if not self.id else f"the {self._records} of one {self.id}"
+        return f"without {rows}" if self.neighbors == "add-remove" else f"with others in place of {rows}"
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What the privacy unit does not protect, as sentences."""
+        base = "Rows of the base table are not protected: one of them may change many rows of the answer."
+        public = f"The exact number of {self._records} is published."
+        return ((base,) if self.record.endswith(OF_QUERY) else ()) + ((public,) if self.row_count_is_public else ())
+
+    @property
     def statement(self) -> str:
-        """The privacy unit, the neighboring tables and what they imply, as a certificate states them."""
+        """The privacy unit and the neighboring tables, as a certificate states them."""
         verb = "adding or removing" if self.neighbors == "add-remove" else "replacing"
+        changed = f"one {self.id or self.record}"
+        if self.id and self.neighbors == "replace":
+            changed = f"the {self._records} of one {self.id}"
+        return f"Privacy unit: {self._unit}.\nNeighboring tables differ by {verb} {changed}."
+
+    @property
+    def _unit(self) -> str:
         if not self.id:
-            unit, changed = f"one {self.record}", f"one {self.record}"
-        else:
-            used = (
-                f"1 {self.record} per {self.id} is"
-                if self.max_rows == 1
-                else (f"{self.max_rows} {self._records} per {self.id} are")
-            )
-            unit = f"all {self._records} with the same {self.id} (at most {used} used)"
-            changed = f"one {self.id}" if self.neighbors == "add-remove" else f"the {self._records} of one {self.id}"
-        lines = [f"Privacy unit: {unit}.", f"Neighboring tables differ by {verb} {changed}."]
-        if self.record.endswith(OF_QUERY):
-            lines.append("Rows of the base table are not protected: one of them may change many rows of the answer.")
-        if self.row_count_is_public:
-            lines.append(f"The exact number of {self._records} is published.")
-        return "\n".join(lines)
+            return f"one {self.record}"
+        used, are = (f"1 {self.record}", "is") if self.max_rows == 1 else (f"{self.max_rows} {self._records}", "are")
+        return f"all {self._records} with the same {self.id} (at most {used} per {self.id} {are} used)"
 
     def to_data(self) -> dict[str, Any]:
         """Plain data for JSON."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpsyn.analysis.pooled import FloatArray
 from dpsyn.errors import QueryError, quote_argument
 from dpsyn.schema import MISSING, Boolean, Categorical, Integer, Ordinal, Real, Schema, canonical_text
-from dpsyn.schema.attributes import suggest_names
+from dpsyn.suggestions import suggest_names
 
 MAX_GROUPS = 1_000
 """Groups of one answer; more would have few rows each."""

@@ -11,24 +11,53 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-RECIPES = ("dpsyn", "privsyn", "priview", "planned", "explore")
-BASELINES = ("independent", "direct", "fourier", "mwem")
+DEFAULT_RECIPE = "dpsyn"
+
+RECIPES = {
+    DEFAULT_RECIPE: "selects by scores against a model; default",
+    "privsyn": "PrivSyn of the paper: InDif and GUM",
+    "priview": "views for queries not known yet",
+    "planned": "what a plan names; see --plan",
+    "explore": "a first look; see dpsyn explore",
+}
+BASELINES = {
+    "independent": "every attribute by itself",
+    "direct": "every pair, none selected",
+    "fourier": "for binary attributes",
+    "mwem": "for few attributes",
+}
 SYNTHESIS_METHODS = ("gibbs", "gum", "mcf")
 """Names for ``--help``, which must not load the recipes; a test compares all of them with the library's."""
 
-DEFAULT_RECIPE = RECIPES[0]
+
+def _list_recipes(recipes: Mapping[str, str]) -> str:
+    """A line for each recipe, which click leaves as it is."""
+    return "\b\n" + "\n".join(f"{name:<11} {words}" for name, words in recipes.items())
+
 
 DEFAULT_WEIGHT = 4.0
 """The weight of an attribute whose ``--weight`` gives no number: its errors count four times as much as others."""
 
 _FILE = click.Path(path_type=Path)
 
+
+def complete_files(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Let a shell complete the names of files, where a value may also be something else."""
+    return [CompletionItem(incomplete, type="file")]
+
+
+def complete_recipes(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """Let a shell complete the name of a recipe."""
+    return [name for name in (*RECIPES, *BASELINES) if name.startswith(incomplete)]
+
+
 _ARGUMENTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "data": ("data", {"metavar": "DATA"}),
-    "synopsis": ("synopsis", {"metavar": "SYNOPSIS", "type": _FILE}),
+    "data": ("data", {"metavar": "DATA", "shell_complete": complete_files}),
+    "synopsis": ("synopsis", {"metavar": "SYNOPSIS", "type": _FILE}),  # or a release folder, which holds one
 }
 
 _OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
@@ -62,8 +91,9 @@ _OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
         ("--recipe",),
         {
             "metavar": "NAME",
-            "help": f"How to choose what to measure: {', '.join(RECIPES)}; see dpsyn recipes. "
-            f"Baselines, for comparisons only: {', '.join(BASELINES)}.  [default: {DEFAULT_RECIPE}]",
+            "shell_complete": complete_recipes,
+            "help": f"How to choose what to measure; dpsyn recipes explains them:\n\n{_list_recipes(RECIPES)}\n\n"
+            f"Baselines, for comparisons only:\n\n{_list_recipes(BASELINES)}",
         },
     ),
     "set": (
@@ -186,8 +216,9 @@ _OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
         {
             "required": True,
             "metavar": "FILE",
-            "help": "Where to write: .csv, .csv.gz, .parquet, .arrow; FOLDER/ for a release folder; - for standard "
-            "output.",
+            "shell_complete": complete_files,
+            "help": "Where to write: .csv, .csv.gz, .parquet, .arrow, .xlsx, .sav, .dta; FOLDER/ for a release folder; "
+            "- for standard output.",
         },
     ),
     "escape_formulas": (

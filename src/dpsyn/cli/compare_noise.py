@@ -84,7 +84,7 @@ _STDS_WITHIN_95 = {"Laplace": math.log(20) / math.sqrt(2), "Gaussian": 1.95996}
     "--plot",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Also plot it, into a .png or .svg file, which is overwritten; needs the extra dpsyn[plot].",
+    help="Also plot it, into a .png or .svg file, which is overwritten; needs the extra plot.",
 )
 @common_options("json")
 def command(

@@ -9,14 +9,20 @@ import click
 import dpsyn
 from dpsyn import atomic_files
 from dpsyn.cli import output, release_run
+from dpsyn.cli.command_group import CommandGroup
 from dpsyn.cli.common_options import common_options
 from dpsyn.cli.evaluate import PRESET_NAMES, parse_income_columns
+from dpsyn.progress import Step
 from dpsyn.report.numbers import format_count, format_rounded_down
 
 _ROWS = click.IntRange(min=100)  # a test compares it with the library's
 
 
-@click.group()
+SCORING_STEPS = (Step("making the tables", 1), Step("scoring the references", 1), Step("scoring", 4))
+"""The steps of scoring; the last one is about all submissions."""
+
+
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Run a contest of synthetic tables on generated data: a public process, a hidden seed, a ranking.
 
@@ -31,7 +37,7 @@ def command() -> None:
     """
 
 
-@command.command()
+@command.command(short_help="Make the tables, from a public process and a hidden seed.")
 @click.argument("schema", metavar="SCHEMA", type=click.Path(path_type=Path))
 @common_options(
     "rows",
@@ -138,7 +144,7 @@ def make(
         )
 
 
-@command.command()
+@command.command(short_help="Score the submissions and rank the contestants.")
 @click.argument("folder", metavar="FOLDER", type=click.Path(path_type=Path))
 @click.option(
     "--draws",
@@ -155,8 +161,8 @@ def score(folder: Path, draws: int, page: str | None, json_file: str | None, for
     """Score the tables in FOLDER/submissions against the hidden evaluation table, and rank the contestants.
 
     A contestant's score is the mean over all ε of the contest; a table that was not submitted counts 0. A synopsis
-    beside a table, NAME-epsilon-E.dpsyn, shows that its guarantee is within the contest's. The tables are generated,
-    so the ranking may be published.
+    beside a table, NAME-epsilon-E.dpsyn, shows that its guarantee is within the contest's; a release folder
+    NAME-epsilon-E/ holds both. The tables are generated, so the ranking may be published.
 
     \b
       dpsyn contest score contest
@@ -173,7 +179,7 @@ def score(folder: Path, draws: int, page: str | None, json_file: str | None, for
     for target in files.values():
         output.refuse_to_overwrite(str(target), force)
         atomic_files.check_writable(Path(str(target)))
-    with output.show_progress(quiet) as progress, release_run.show_notes(quiet):
+    with output.show_progress(quiet, SCORING_STEPS) as progress, release_run.show_notes(quiet):
         ranking = dpsyn.score_submissions(folder, draws=draws, progress=progress)
     if page is not None:
         output.write_text(page, contest_report.ranking_page(ranking))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import shutil
-from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,10 @@ from dpsyn.cli import output, release_run
 from dpsyn.cli.common_options import common_options
 from dpsyn.demo import people, people_schema_text
 from dpsyn.errors import OutputError, describe_os_error
+from dpsyn.progress import SAMPLE_ROWS, WRITE_VALUES
+
+if TYPE_CHECKING:
+    from dpsyn import Synopsis
 
 ArrowTable = Any
 """An Arrow table."""
@@ -53,7 +57,8 @@ def command(rows: int, seed: int, epsilon: float, folder: Path, quiet: bool) -> 
         output.print_written(str(schema), "Everything else about the rows is measured with noise.\n")
         output.print_line(f"3. dpsyn synthesize {table} -s {schema} --epsilon {epsilon:g} -o {release}/")
 
-    with output.show_progress(quiet) as progress:
+    steps = release_run.list_steps(dpsyn.DPSyn(), (SAMPLE_ROWS, WRITE_VALUES))
+    with output.show_progress(quiet, steps) as progress:
         synopsis = dpsyn.measure(table, schema, epsilon, progress=progress)
         synthetic = synopsis.generate(seed=seed, output_format="arrow", progress=progress)
         synopsis.write_release(release, synthetic)
@@ -66,24 +71,24 @@ def command(rows: int, seed: int, epsilon: float, folder: Path, quiet: bool) -> 
             "5. How close it is (with a real table such a comparison must not be published: it is not protected)"
         )
 
-    rows_shown = [(label, compute(original), compute(synthetic)) for label, compute in _COMPARED_FACTS]
-    output.print_table("", ("", "original people", "synthetic people"), rows_shown, right=(1, 2))
+    groups = _compare_groups(original, synthetic, synopsis)
+    output.print_table("", ("number of", "original", "synthetic", "expected error"), groups, right=(1, 2, 3))
     if not quiet:
+        output.print_line(f"{_ERROR_EXPLANATION}\n")
         _show_next_steps(folder, table, schema, release)
 
 
 def _show_next_steps(folder: Path, table: Path, schema: Path, release: Path) -> None:
     output.print_line(f"Look at {release}/synthetic.csv and {release}/certificate.txt, then try:")
-    output.print_line(
-        f"  dpsyn inspect {release}/synopsis.dpsyn                        what was released, and what it cost"
-    )
-    output.print_line(f"  dpsyn generate {release}/synopsis.dpsyn --rows 5 -o -         more rows; costs no privacy")
-    output.print_line(f"  dpsyn evaluate {table} {release}/synthetic.csv -s {schema}   how close it is; private")
-    comparison = f"dpsyn evaluate --against-release {release}/synopsis.dpsyn {release}/synthetic.csv"
-    output.print_line(f"  {comparison} --html {folder}/report.html   a report that may be published")
-    output.print_line(
-        "  dpsyn schema draft YOUR-TABLE.csv -o schema.yaml             the first step with a table of your own"
-    )
+    for words, purpose in (
+        (f"inspect {release}", "what was released, and what it cost"),
+        (f"generate {release} --rows 5", "more rows; costs no privacy"),
+        (f"query {release} age,sex", "counts with error bars; costs no privacy"),
+        (f"evaluate {table} {release} -s {schema}", "how close it is; private"),
+        (f"evaluate --against-release {release} --html {folder}/report.html", "a report that may be published"),
+        ("schema draft YOUR-TABLE.csv -o schema.yaml", "the first step with a table of your own"),
+    ):
+        output.print_line(f"  dpsyn {words:<70}  {purpose}")
 
 
 def _recreate_folder(folder: Path, release: Path) -> None:
@@ -103,41 +108,54 @@ def _show_rows(table: ArrowTable) -> None:
 # ── what is compared ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _share(column: str, holds: Callable[[Any], bool], among: Callable[[dict[str, Any]], bool]) -> Callable[..., str]:
-    """Computes the percentage of rows, among those selected, whose value in a column satisfies a condition."""
-
-    def share(table: ArrowTable) -> str:
-        values = [row[column] for row in _row_dicts(table) if among(row)]
-        return f"{100 * sum(map(holds, values)) / len(values):.1f} %" if values else "–"
-
-    return share
-
-
-def _mean(column: str, among: Callable[[dict[str, Any]], bool]) -> Callable[..., str]:
-    def mean(table: ArrowTable) -> str:
-        values = [row[column] for row in _row_dicts(table) if among(row) and row[column] is not None]
-        return f"{sum(values) / len(values):,.1f}" if values else "–"
-
-    return mean
-
-
-def _row_dicts(table: ArrowTable) -> Iterable[dict[str, Any]]:
-    columns = table.select(["age", "sex", "district", "education", "employed", "occupation", "income", "commute_km"])
-    rows: list[dict[str, Any]] = columns.to_pylist()
-    return rows
-
-
-_DEGREES = ("bachelor", "master", "doctorate")
-_COMPARED_FACTS: tuple[tuple[str, Callable[..., str]], ...] = (
-    ("rows", lambda table: f"{table.num_rows:,}"),
-    ("mean age", _mean("age", lambda row: True)),
-    ("without an income", _share("income", lambda value: value == 0, lambda row: True)),
-    ("mean income of those employed", _mean("income", lambda row: row["employed"])),
-    (
-        "mean income of graduates with a job",
-        _mean("income", lambda row: row["employed"] and row["education"] in _DEGREES),
-    ),
-    ("nurses who are women", _share("sex", lambda value: value == "female", lambda row: row["occupation"] == "nurse")),
-    ("employed, of those aged 70 and more", _share("employed", bool, lambda row: row["age"] >= 70)),
-    ("way to work not given", _share("commute_km", lambda value: value is None, lambda row: True)),
+_COMPARED_GROUPS: tuple[tuple[str, dict[str, str]], ...] = (
+    ("women", {"sex": "female"}),
+    ("women of 30 to 39", {"sex": "female", "age": "30..39"}),
+    ("people without an income", {"income": "0"}),
+    ("teachers", {"occupation": "teacher"}),
+    ("graduates (bachelor) with a job", {"education": "bachelor", "employed": "true"}),
+    ("nurses who are women", {"occupation": "nurse", "sex": "female"}),
+    ("people of 70 and more with a job", {"employed": "true", "age": "70..104"}),
 )
+"""Groups of people, and the conditions of a query for them."""
+
+_ERROR_EXPLANATION = (
+    "± is two standard errors, as the release itself estimates them: of the privacy noise, of sampling rows, and of\n"
+    "what no measured marginal shows. About the same error is little in a large group and much in a small one. A\n"
+    "larger ε makes it smaller; with more rows it matters less."
+)
+
+
+def _compare_groups(original: ArrowTable, synthetic: ArrowTable, synopsis: Synopsis) -> list[tuple[str, ...]]:
+    """A row for each group: how many people it has in both tables, and how far apart these are expected to be."""
+    return [
+        (
+            label,
+            f"{_count_rows(original, where):,}",
+            f"{_count_rows(synthetic, where):,}",
+            f"± {2 * _expected_error(synopsis, where, synthetic.num_rows):,.0f}",
+        )
+        for label, where in _COMPARED_GROUPS
+    ]
+
+
+def _expected_error(synopsis: Synopsis, where: dict[str, str], rows: int) -> float:
+    """The standard error of a count of synthetic rows: noise, model, and sampling."""
+    answer = synopsis.marginal(where=where)
+    share = min(1.0, float(answer) / max(1, rows))
+    return math.hypot(
+        float(answer.standard_errors), answer.model_error or 0.0, math.sqrt(max(0.0, rows * share * (1 - share)))
+    )
+
+
+def _count_rows(table: ArrowTable, where: dict[str, str]) -> int:
+    columns = [table.column(name).to_pylist() for name in where]
+    conditions = [condition.split("..") for condition in where.values()]
+    return sum(all(map(_meets, values, conditions)) for values in zip(*columns, strict=True))
+
+
+def _meets(value: object, condition: list[str]) -> bool:
+    """Whether a value lies in a range of two numbers, or is the single value that a condition names."""
+    if len(condition) == 2:
+        return isinstance(value, int) and int(condition[0]) <= value <= int(condition[1])
+    return str(value).lower() == condition[0]

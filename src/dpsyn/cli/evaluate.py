@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +13,10 @@ from click.core import ParameterSource
 import dpsyn
 from dpsyn import atomic_files
 from dpsyn.cli import output, release_run
-from dpsyn.cli.common_options import common_options
+from dpsyn.cli.common_options import common_options, complete_files
 from dpsyn.errors import UserError, quote_argument
+from dpsyn.progress import MAKE_REPORT, Step
+from dpsyn.release_files import is_release
 
 if TYPE_CHECKING:
     from dpsyn import Evaluation
@@ -38,17 +40,29 @@ _INCOME_KEY = re.compile(r"(?:^|,)\s*(region|sex|income|sexes)\s*=")
 _INCOME_EXAMPLE = "region=district,sex=sex,income=wage"
 
 
+_TRAINING = Step("training classifiers", 10)
+
+EVALUATION_STEPS = (
+    Step("reading both tables", 3),
+    Step("computing the NIST scores", 4),
+    _TRAINING,
+    Step("comparing marginals", 4),
+)
+"""The steps of an evaluation."""
+
+
 @click.command()
-@click.argument("tables", metavar="[REAL] SYNTHETIC...", nargs=-1, required=True)
+@click.argument("tables", metavar="[REAL] SYNTHETIC...", nargs=-1, shell_complete=complete_files)
 @common_options("schema", schema={"required": False})
-@click.option("--html", "page", metavar="FILE", help="Write an HTML report; needs the extra dpsyn[report].")
+@click.option("--html", "page", metavar="FILE", help="Write an HTML report; needs the extra report.")
 @click.option("--json", "json_file", metavar="FILE", help="Write all figures as JSON; - for standard output.")
 @click.option(
     "--against-release",
     "release",
     type=click.Path(path_type=Path),
     metavar="SYNOPSIS",
-    help="Compare with what was released instead of a real table; the result may be published.",
+    help="Compare with what was released instead of a real table; the result may be published. Of a release folder, "
+    "its own rows are compared if no SYNTHETIC is given.",
 )
 @click.option(
     "--certificate",
@@ -72,7 +86,7 @@ _INCOME_EXAMPLE = "region=district,sex=sex,income=wage"
     metavar="FILE",
     help="For match3: the contest's JSON file with the largest code of columns, maxval; by default that in the schema.",
 )
-@click.option("--target", metavar="COLUMN", help="Also train classifiers that predict it; needs the extra dpsyn[ml].")
+@click.option("--target", metavar="COLUMN", help="Also train classifiers that predict it; needs the extra ml.")
 @click.option(
     "--nist-income",
     metavar="COLUMNS",
@@ -114,14 +128,20 @@ def command(
       dpsyn evaluate people.csv synthetic.csv -s schema.yaml --html report.html --certificate s.dpsyn
       dpsyn evaluate people.csv synthetic.csv -s schema.yaml --json scores.json --target employed
       dpsyn evaluate people.csv synthetic.csv -s schema.yaml --nist-income region=district,sex=sex,income=income
+      dpsyn evaluate people.csv release/ -s schema.yaml               a release folder stands for its rows
       dpsyn evaluate --against-release s.dpsyn synthetic.csv --html publishable.html
+      dpsyn evaluate --against-release release/
     """
+    if release is not None and not tables and is_release(release):
+        tables = (str(release),)
     inputs = (*tables, *filter(None, (schema, release, certificate, options["max_codes"])))
     _refuse_targets({"--html": page, "--json": json_file}, force, inputs)
     if release is not None:
         _refuse_options_of_the_real_table()
         _compare_with_release(release, tables, page, json_file, quiet)
         return
+    if not tables:
+        raise click.UsageError("Missing argument '[REAL] SYNTHETIC...'.")
     if schema is None:
         raise click.UsageError("Missing option '-s' / '--schema'.")
     if len(tables) < 2:
@@ -134,12 +154,14 @@ def command(
             f"{certificate} does not have the columns of {schema}; give the synopsis of this table's release"
         )
     options["income_columns"] = parse_income_columns(nist_income)
-    with output.show_progress(quiet) as progress:
+    each = [step for step in EVALUATION_STEPS if step != _TRAINING or options["target"]]
+    steps = each * (len(tables) - 1) + ([MAKE_REPORT] if page else [])
+    with output.show_progress(quiet, steps) as progress:
         evaluations = [dpsyn.evaluate(tables[0], table, public, progress=progress, **options) for table in tables[1:]]
         if page is not None:
             from dpsyn.report.evaluation_report import private_report
 
-            progress("making the report", 0.0)
+            progress(MAKE_REPORT.phase, 0.0)
             output.write_text(page, private_report(evaluations[0], synopsis), private=True)
     if json_file is not None:
         _write_json(json_file, evaluations)
@@ -156,25 +178,33 @@ def _compare_with_release(
     quiet: bool,
 ) -> None:
     """Compare a synthetic table with released counts, without a real table."""
-    if len(tables) > 1:
+    if len(tables) != 1:
         raise click.UsageError("--against-release reads no real table; give the synthetic one alone")
     from dpsyn.report import release_report as words
 
     released = dpsyn.Synopsis.load(synopsis)
-    with output.show_progress(quiet) as progress:
-        progress("counting synthetic rows", 0.0)
+    counting = Step("counting synthetic rows", 3)
+    with output.show_progress(quiet, [counting, *([MAKE_REPORT] if page else [])]) as progress:
+        progress(counting.phase, 0.0)
         comparison = released.compare_rows(dpsyn.read_table(tables[0]))
         if page is not None:
-            progress("making the report", 0.0)
+            progress(MAKE_REPORT.phase, 0.0)
             output.write_text(page, words.comparison_report(released, comparison))
     if json_file is not None:
         text = output.format_json(comparison.to_dict()) + "\n"
         output.write_text(json_file, text)
     if _prints_results(page, json_file, quiet):
         output.print_line(f"{words.publication_banner(released)}\n")
+        _print_verdict(words.comparison_verdict(released, comparison).lines)
         output.print_table("", words.COMPARISON_HEADINGS, words.comparison_rows(comparison), right=range(1, 4))
         output.print_line(words.COMPARISON_BASELINES)
     _print_files(page, json_file, quiet)
+
+
+def _print_verdict(lines: Sequence[str]) -> None:
+    """Print the sentences of a verdict, the headline first, and an empty line."""
+    headline, *details = lines
+    output.print_line("\n".join([headline, *(f"  - {line}" for line in details), ""]))
 
 
 def _prints_results(page: str | None, json_file: str | None, quiet: bool) -> bool:
@@ -254,9 +284,9 @@ def _show_evaluations(evaluations: list[Evaluation]) -> None:
     output.print_line(f"{evaluations[0].notice}\n")
     for evaluation in evaluations:
         numbers = range(1, 4)
-        output.print_table(
-            words.evaluation_title(evaluation), words.EVALUATION_HEADINGS, words.score_rows(evaluation), right=numbers
-        )
+        output.print_line(words.evaluation_title(evaluation))
+        _print_verdict(words.evaluation_verdict(evaluation).lines)
+        output.print_table("", words.EVALUATION_HEADINGS, words.score_rows(evaluation), right=numbers)
         output.print_table("", words.WORST_HEADINGS, words.worst_rows(evaluation), right=numbers)
     if len(evaluations) > 1:
         output.print_line(words.combined_line(evaluations))

@@ -26,6 +26,13 @@ MAX_SHOWN_ATTRIBUTES, MAX_SHOWN_VALUES = 100, 4
 MAX_SHOWN_TABLES, MAX_SHOWN_CELLS = 8, 3
 """The largest number of tables of pairs that are printed, and of cells of each."""
 
+DEPENDENCE_LEGEND = (
+    "Dependence: the share of rows that are in other cells than if the two attributes were independent (half of "
+    "InDif), from 0 to 1. Noise: its standard deviation. Second from first: how much of the second attribute follows "
+    "from the first, 1 if all of it does; noise may push a figure below 0 or above 1."
+)
+"""What the columns of the strongest dependences mean."""
+
 EXACT_NOTICE = (
     "EXACT: these figures were counted without noise. Use them in a plan only if the table itself is public; "
     "a plan made from private rows breaks the guarantee of every release that uses it."
@@ -123,10 +130,11 @@ def _show_exploration(exploration: Exploration) -> None:
     pairs = exploration.dependences[:MAX_SHOWN_PAIRS]
     output.print_table(
         f"The {len(pairs)} strongest dependences of {len(exploration.dependences):,}",
-        ("first", "second", "InDif, fraction of rows", "noise", "second follows", "first follows"),
-        [(*d.pair, f"{d.indif:.3f}", f"{d.std:.3f}", f"{d.forward:.2f}", f"{d.backward:.2f}") for d in pairs],
+        ("first", "second", "dependence", "noise", "second from first", "first from second"),
+        [(*d.pair, f"{d.indif / 2:.3f}", f"{d.std / 2:.3f}", f"{d.forward:.2f}", f"{d.backward:.2f}") for d in pairs],
         right=(2, 3, 4, 5),
     )
+    output.print_line(f"{DEPENDENCE_LEGEND}\n")
     _show_tables(exploration)
     groups, mappings = exploration.groups(), exploration.mappings()
     for group in groups[:MAX_SHOWN_PAIRS]:

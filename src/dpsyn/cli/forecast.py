@@ -11,6 +11,7 @@ import dpsyn
 from dpsyn.atomic_files import check_writable
 from dpsyn.cli import output, release_run
 from dpsyn.cli.common_options import RECIPE_OPTIONS, common_options
+from dpsyn.progress import Step
 from dpsyn.report.forecast_plot import plot_forecast
 from dpsyn.report.noise_plot import check_picture_suffix
 from dpsyn.report.numbers import format_number
@@ -54,7 +55,7 @@ MAX_SHOWN_ATTRIBUTES = 40
     "--plot",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Also plot it, into a .png or .svg file, which is overwritten; needs the extra dpsyn[plot].",
+    help="Also plot it, into a .png or .svg file, which is overwritten; needs the extra plot.",
 )
 @common_options("json", "quiet")
 def command(
@@ -91,10 +92,12 @@ def command(
         check_writable(plot)
     public = dpsyn.Schema.load(schema)
     chosen = release_run.choose_recipe(recipe, settings, weights, plan, public)
-    with output.show_progress(quiet or as_json) as progress:
+    epsilons = sorted({*release_run.parse_epsilons(epsilon)})
+    steps = [Step(f"simulating releases at ε = {each:g}") for each in epsilons]
+    with output.show_progress(quiet or as_json, steps) as progress:
         expected = dpsyn.forecast(
             public,
-            release_run.parse_epsilons(epsilon),
+            epsilons,
             rows=rows,
             delta=delta,
             recipe=chosen,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ import dpsyn
 from dpsyn.cli import output, release_run
 from dpsyn.cli.common_options import SYNTHESIS_METHODS, common_options
 from dpsyn.errors import UserError
+from dpsyn.progress import SAMPLE_ROWS
 
 if TYPE_CHECKING:
     from dpsyn import GUM, MCF, Gibbs
@@ -31,6 +33,10 @@ _CARRIED = {
 """What replicates carry, by what differs between them."""
 
 
+PREVIEW_ROWS = 10
+"""Rows that are shown on a terminal if nothing else is requested."""
+
+
 @click.command()
 @common_options(
     "synopsis",
@@ -39,6 +45,12 @@ _CARRIED = {
     "seed",
     "where",
     "set",
+    output={
+        "required": False,
+        "default": "-",
+        "help": "Where to write: .csv, .csv.gz, .parquet, .arrow; FOLDER/ for a "
+        "release folder. By default rows go to standard output; on a terminal the first 10, unless --rows is given.",
+    },
     set={
         "help": f"How rows are synthesized: synthesis=NAME with {', '.join(SYNTHESIS_METHODS)}, and options of this "
         "method, such as synthesis.alpha=0.2; dpsyn recipes gum lists those of gum. May be given several times."
@@ -77,7 +89,8 @@ def command(
     \b
       dpsyn generate s.dpsyn -o rows.csv
       dpsyn generate s.dpsyn --rows 1000000 --seed 7 -o rows.parquet
-      dpsyn generate s.dpsyn --rows 5 -o -
+      dpsyn generate s.dpsyn                                        shows 10 rows on a terminal
+      dpsyn generate release/ --rows 1000 > rows.csv                release/ stands for its synopsis
       dpsyn generate s.dpsyn --rows 100000000 -o large/             Parquet files in large/synthetic/
       dpsyn generate s.dpsyn --where sex=F --where age=30..39 --rows 10000 -o women.csv
       dpsyn generate s.dpsyn --replicates 20 -o rows.csv            rows-1.csv to rows-20.csv, for dpsyn pool
@@ -103,7 +116,9 @@ def command(
     kind: Any = uncertainty or UNCERTAINTY[0]
     released = dpsyn.Synopsis.load(synopsis)
     where = dpsyn.parse_conditions(conditions, released.schema.names)
-    with output.show_progress(quiet) as progress:
+    preview = rows is None and target == "-" and output.is_terminal(sys.stdout)
+    rows = PREVIEW_ROWS if preview else rows
+    with output.show_progress(quiet, [SAMPLE_ROWS]) as progress:
         if replicates is None:
             released.write(
                 target,
@@ -129,6 +144,10 @@ def command(
                 progress("drawing replicates", number / replicates)
                 output.write_rows(released, table, path, where, escape_formulas=escape_formulas)
             tables.save_record(described, synopsis, targets)
+    if not quiet and preview:
+        output.print_line(
+            f"These are {PREVIEW_ROWS} rows; write as many as the table has to a file with -o rows.csv.", to_stderr=True
+        )
     if not quiet and target != "-":
         for path in targets:
             output.print_written_rows(path)

@@ -7,14 +7,25 @@ from pathlib import Path
 import click
 
 import dpsyn
-from dpsyn.cli import output
+from dpsyn import atomic_files
+from dpsyn.cli import output, release_run
 from dpsyn.cli.common_options import common_options
 from dpsyn.report import synopsis as words
+
+MAX_SAMPLED_ROWS = 200_000
+"""Rows that are sampled for a page: more would not change what it shows."""
 
 
 @click.command()
 @common_options("synopsis", "json")
-def command(synopsis: Path, as_json: bool) -> None:
+@click.option(
+    "--html",
+    "page",
+    metavar="FILE",
+    help="Write an HTML page about it that may be published, with rows sampled for it; needs the extra report.",
+)
+@common_options("force")
+def command(synopsis: Path, as_json: bool, page: str | None, force: bool) -> None:
     """Show what a synopsis holds: the guarantee of every release, every number that was released, and what it cost.
 
     The cost is recomputed from the noisy measurements that the file records, in two ways. A file that states another
@@ -24,13 +35,28 @@ def command(synopsis: Path, as_json: bool) -> None:
     \b
       dpsyn inspect s.dpsyn
       dpsyn inspect s.dpsyn --json
+      dpsyn inspect s.dpsyn --html synopsis.html
       dpsyn ledger verify ledger.db --against s.dpsyn      does the ledger agree with it?
     """
+    if page is not None:
+        _check_page(page, as_json, force, synopsis)
     with output.show_status(f"Recomputing the cost of {synopsis}"):
         released = dpsyn.Synopsis.load(synopsis, recompute=True)
+    if page is not None:
+        with output.show_status("Making the page"):
+            rows = released.generate_arrow(min(released.rows, MAX_SAMPLED_ROWS), seed=0)
+            text = dpsyn.publishable_report(released, rows)
+        output.write_text(page, text)
     if as_json:
         output.print_json(words.synopsis_data(released))
-        return
+    elif page is None:
+        _print_synopsis(released)
+    elif page != "-":
+        output.print_written(page)
+
+
+def _print_synopsis(released: dpsyn.Synopsis) -> None:
+    """Print the releases, their guarantees, and every measurement."""
     for line in [*words.overview_lines(released), *words.forecast_lines(released)]:
         output.print_line(line)
     for number, release in enumerate(released.releases, start=1):
@@ -38,3 +64,17 @@ def command(synopsis: Path, as_json: bool) -> None:
         for line in [*words.release_lines(release), *words.score_lines(release)]:
             output.print_line(line)
         output.print_table("", words.SPENDING_HEADINGS, words.spending_rows(release), right=(1, 2, 3))
+
+
+def _check_page(page: str, as_json: bool, force: bool, synopsis: Path) -> None:
+    """Refuse a page that could not be written, before any work is done."""
+    from dpsyn.report.charts import require_vega
+
+    if page == "-":
+        if as_json:
+            raise click.UsageError("--html and --json cannot both go to standard output")
+    else:
+        release_run.refuse_collisions({"--html": page}, {"data": synopsis})
+        output.refuse_to_overwrite(page, force)
+        atomic_files.check_writable(Path(page))
+    require_vega()

@@ -12,11 +12,21 @@ from dpsyn import atomic_files
 from dpsyn.cli import output, release_run
 from dpsyn.cli.common_options import LEDGER_OPTIONS, common_options
 from dpsyn.errors import OutputError, UserError
+from dpsyn.progress import Step
 from dpsyn.report import answers as words
 from dpsyn.report.numbers import format_count
 
 if TYPE_CHECKING:
     from dpsyn import FrequentItemsets
+
+
+MINING_STEPS = (
+    Step("reading the baskets", 0),
+    Step("discovering the items", 2),
+    Step("selecting frequent items", 3),
+    Step("counting", 3),
+)
+"""The steps of a search; the second is for items without a public list."""
 
 
 @click.command()
@@ -137,7 +147,7 @@ def command(
     complete = release_run.find_complete_output(target, journal, resume=options["resume"], force=force)
     _check_targets(outputs, force or complete is not None, options["resume"])
     release_run.check_journal(journal, resume=options["resume"], ledger=options["ledger"])
-    with release_run.explain_resume(journal), output.show_progress(quiet) as progress:
+    with release_run.explain_resume(journal), output.show_progress(quiet, MINING_STEPS) as progress:
         options["method"] = "bases" if synopsis else options["method"]
         result = dpsyn.frequent_itemsets(baskets, items, journal=journal, progress=progress, **options)
         if complete is not None:

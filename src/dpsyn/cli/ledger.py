@@ -11,10 +11,12 @@ import click
 
 import dpsyn
 from dpsyn.cli import output
+from dpsyn.cli.command_group import CommandGroup
 from dpsyn.cli.common_options import common_options
 from dpsyn.errors import LedgerError
 from dpsyn.report import ledger as words
 from dpsyn.report.numbers import format_count
+from dpsyn.suggestions import suggest_names
 
 _FILE = click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 _MISMATCH_ADVICE = (
@@ -36,7 +38,7 @@ _MODEL_NOT_COVERED = (
 """What the hashes of a synopsis do not cover, in so many words."""
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Show and limit the privacy budget that all releases of a dataset spend together.
 
@@ -105,7 +107,8 @@ def show(file: Path, dataset: str | None, as_json: bool) -> None:
     accounts = dpsyn.Ledger(file).datasets()
     names = [account.dataset for account in accounts]
     if dataset is not None and dataset not in names:
-        raise LedgerError(f"there is no dataset {dataset!r} in {file}; it has: {', '.join(names) or 'none yet'}")
+        known = suggest_names(dataset, names, "it has: ") if names else "it has: none yet"
+        raise LedgerError(f"there is no dataset {dataset!r} in {file}; {known}")
     shown = [account for account in accounts if dataset in (None, account.dataset)]
     if as_json:
         output.print_json([words.account_data(account) for account in shown])

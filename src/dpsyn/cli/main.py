@@ -14,38 +14,38 @@ import traceback
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from dpsyn import __version__
 from dpsyn.cli import output
+from dpsyn.cli.command_group import CommandGroup
 from dpsyn.errors import MAX_MESSAGE_LENGTH, UserError, describe_os_error, shorten
 
 COMMANDS = {
     "demo": ("dpsyn.cli.demo", "Every step once, on an artificial table."),
-    "schema": ("dpsyn.cli.schema", "Declare what is public about a table: draft, import, approve, check."),
-    "forecast": ("dpsyn.cli.forecast", "What a release will be worth at several ε; no data, no budget."),
-    "synthesize": ("dpsyn.cli.synthesize", "Turn a sensitive table into a synthetic one that can be published."),
-    "measure": ("dpsyn.cli.measure", "Only the private part: keep the noisy counts as a synopsis."),
-    "recipes": ("dpsyn.cli.recipes", "List the algorithms for synthesize and measure, and their options."),
+    "schema": ("dpsyn.cli.schema", "Declare what is public about a table: draft, review, check."),
+    "forecast": ("dpsyn.cli.forecast", "What a release will be worth at several ε; reads no data."),
+    "synthesize": ("dpsyn.cli.synthesize", "Turn a sensitive table into a synthetic one."),
+    "measure": ("dpsyn.cli.measure", "Only the private part: keep noisy counts as a synopsis."),
     "generate": ("dpsyn.cli.generate", "Sample rows from a synopsis; costs no privacy."),
-    "query": (
-        "dpsyn.cli.query",
-        "Ask a synopsis for counts, means or regressions, with error bars; costs no privacy.",
-    ),
-    "pool": ("dpsyn.cli.pool", "Combine analyses of replicates into estimates with intervals."),
-    "inspect": ("dpsyn.cli.inspect", "Show what a synopsis holds, and what each number cost."),
-    "evaluate": ("dpsyn.cli.evaluate", "Compare a synthetic table with the real one (private) or with the release."),
+    "query": ("dpsyn.cli.query", "Counts, means and regressions with error bars."),
+    "pool": ("dpsyn.cli.pool", "Combine analyses of replicates, with intervals."),
+    "inspect": ("dpsyn.cli.inspect", "What a synopsis holds, and what each number cost."),
+    "evaluate": ("dpsyn.cli.evaluate", "Compare a synthetic table with the real one or the release."),
+    "recipes": ("dpsyn.cli.recipes", "List the algorithms of synthesize and measure."),
+    "explore": ("dpsyn.cli.explore", "A first look under a budget: which attributes depend."),
+    "plan": ("dpsyn.cli.plan", "Write down what you know about a table: draft, check."),
+    "ledger": ("dpsyn.cli.ledger", "The privacy budget that releases of a dataset share."),
+    "compare-noise": ("dpsyn.cli.compare_noise", "How much noise a budget means, by mechanism."),
     "simulate": ("dpsyn.cli.simulate", "Make an artificial table for a schema."),
-    "contest": ("dpsyn.cli.contest", "A contest on generated data: make the tables, score the submissions."),
-    "explore": ("dpsyn.cli.explore", "Take a first look under a budget: which attributes depend on each other."),
-    "plan": ("dpsyn.cli.plan", "Write down what you know about a table: draft, check, predict."),
-    "itemsets": ("dpsyn.cli.itemsets", "List the most frequent itemsets of a file of baskets."),
-    "compare-noise": ("dpsyn.cli.compare_noise", "How much noise a budget means for K marginals, by mechanism."),
-    "ledger": ("dpsyn.cli.ledger", "The privacy budget of each dataset: new, show, verify, set-cap, close."),
+    "contest": ("dpsyn.cli.contest", "A contest on generated data: make it, score submissions."),
+    "itemsets": ("dpsyn.cli.itemsets", "The most frequent itemsets of a file of baskets."),
+    "completion": ("dpsyn.cli.completion", "Let the Tab key complete commands in your shell."),
 }
 """Name → the module that defines its click command as ``command``, and one line for ``--help``."""
 
 
-class LazyCommands(click.Group):
+class LazyCommands(CommandGroup):
     """A group that imports a command only when it is called, which keeps ``--help`` fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -59,10 +59,14 @@ class LazyCommands(click.Group):
         command: click.Command = importlib.import_module(COMMANDS[cmd_name][0]).command
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list for ``--help`` without importing any command."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+    def help_lines(self, ctx: click.Context) -> list[tuple[str, str]]:
+        """Each command and its line, without importing any."""
+        return [(name, line) for name, (_, line) in COMMANDS.items()]
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The commands that a shell may complete, without importing any."""
+        names = [CompletionItem(n, help=line) for n, line in self.help_lines(ctx) if n.startswith(incomplete)]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
 
 @click.group(

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -18,7 +19,7 @@ import click
 import dpsyn
 from dpsyn import atomic_files
 from dpsyn.errors import OutputError, describe_os_error
-from dpsyn.progress import Progress, ignore_progress
+from dpsyn.progress import Step, StepTracker, format_duration
 
 if TYPE_CHECKING:
     from dpsyn import Synopsis
@@ -32,6 +33,9 @@ _SPELLINGS = {"ε": "epsilon", "δ": "delta", "ρ": "rho", "σ": "sigma", "Δ": 
 """How characters are written where they do not exist, such as in a file in the Windows code page 1252."""
 
 _ERROR_HANDLER = "dpsyn.spell"
+
+MIN_TOTAL_SECONDS = 2.0
+"""A command that takes longer ends with its total time."""
 
 
 def allow_any_encoding() -> None:
@@ -107,7 +111,7 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
     from rich.text import Text
 
     require_standard_output()
-    console = Console(width=None if _is_terminal(sys.stdout) else 200, highlight=False)
+    console = Console(width=None if is_terminal(sys.stdout) else 200, highlight=False)
     shown = Table(
         title=Text(escape_controls(title)) if title else None,
         box=box.SIMPLE_HEAD,
@@ -131,7 +135,7 @@ def require_standard_output() -> None:
 @contextlib.contextmanager
 def show_status(phase: str, quiet: bool = False) -> Iterator[None]:
     """Show on a terminal what is going on: the phase, never a number of rows."""
-    if quiet or not _is_terminal(sys.stderr):
+    if quiet or not is_terminal(sys.stderr):
         yield
         return
     from rich.console import Console
@@ -141,7 +145,13 @@ def show_status(phase: str, quiet: bool = False) -> Iterator[None]:
         yield
 
 
-def _is_terminal(stream: TextIO | None) -> bool:
+def can_ask() -> bool:
+    """Whether there is somebody to ask: standard input and output are a terminal."""
+    return is_terminal(sys.stdin) and is_terminal(sys.stdout)
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person reads this stream as it is written."""
     return stream is not None and stream.isatty()
 
 
@@ -159,65 +169,144 @@ def _translate_output_errors() -> Iterator[None]:
 # ── progress: a bar on a terminal, a plain line for each phase elsewhere, nothing with --quiet ─────────────────
 
 
-@contextlib.contextmanager
-def show_progress(quiet: bool) -> Iterator[Progress]:
-    """Show progress on standard error while the block runs."""
-    if quiet:
-        yield ignore_progress
-    elif _is_terminal(sys.stderr):
-        with _progress_bar() as progress:
-            yield progress
-    else:
-        yield _PhaseLines()
+class ProgressDisplay:
+    """Shows the progress of a command: this one nothing, its subclasses a bar or lines.
 
+    It is called with phases, as a progress callback, and can be told which steps to expect.
+    """
 
-class _PhaseLines:
-    """Prints one line whenever a phase begins."""
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self._start, self._tracker = time.monotonic(), StepTracker(steps)
 
-    def __init__(self) -> None:
-        self._phase = ""
+    def expect(self, steps: Sequence[Step]) -> None:
+        """Number the steps from now on, and estimate the time left."""
+        self._tracker = StepTracker(steps)
 
     def __call__(self, phase: str, done: float) -> None:
-        if phase != self._phase:
-            print_line(f"… {phase}", to_stderr=True)
-            self._phase = phase
+        """Take note of a phase and of the fraction of it that is done."""
+
+    def note(self, text: str) -> None:
+        """Show a line that is no step."""
+
+    def finish(self) -> None:
+        """Show how long it took, once everything has succeeded."""
+
+    def _total_line(self) -> str:
+        """The total time of a command that took long enough to ask for it."""
+        seconds = time.monotonic() - self._start
+        return f"done in {format_duration(seconds)}" if seconds >= MIN_TOTAL_SECONDS else ""
+
+    def _left_words(self) -> str:
+        left = self._tracker.seconds_left
+        return "" if left is None or left < 1 else f"about {format_duration(left)} left"
 
 
 @contextlib.contextmanager
-def _progress_bar() -> Iterator[Progress]:
-    """Show the current phase and how much of it is done; finished phases leave a line."""
-    from rich.console import Console
-    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bars
-    from rich.text import Text
+def show_progress(quiet: bool, steps: Sequence[Step] = ()) -> Iterator[ProgressDisplay]:
+    """Show progress on standard error while the block runs, and the total time if it succeeds."""
+    if quiet:
+        yield ProgressDisplay(steps)
+        return
+    display = _BarDisplay(steps) if is_terminal(sys.stderr) else _LineDisplay(steps)
+    with display:
+        yield display
+        display.finish()
 
-    console = Console(stderr=True)
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
-    with Bars(*columns, console=console, transient=True) as bars:
-        task = bars.add_task("starting", total=None)
-        current = ""
 
-        def progress(phase: str, done: float) -> None:
-            nonlocal current
-            if phase != current:
-                if current:
-                    console.print(Text(f"✓ {current}"))
-                current = phase
-                bars.reset(task, description=phase, total=None)
-            if done > 0:
-                bars.update(task, total=1.0, completed=done)
+class _LineDisplay(ProgressDisplay):
+    """Prints one line whenever a phase begins, for logs and pipes."""
 
-        yield progress
+    def __enter__(self) -> None:
+        """Nothing is to be prepared."""
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is to be cleaned up."""
+
+    def __call__(self, phase: str, done: float) -> None:
+        if self._tracker.update(phase, done):
+            label = f"{self._tracker.label}: " if self._tracker.label else ""
+            left = f" ({words})" if (words := self._left_words()) else ""
+            self.note(f"{label}{phase}{left}")
+
+    def note(self, text: str) -> None:
+        print_line(f"… {text}", to_stderr=True)
+
+    def finish(self) -> None:
+        if line := self._total_line():
+            self.note(line)
+
+
+class _BarDisplay(ProgressDisplay):
+    """Shows the current step, how much of all steps is done and the time left; finished phases leave a line."""
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Bars
+        from rich.text import Text
+
+        super().__init__(steps)
+        self._console = Console(stderr=True)
+
+        class TimeLeftColumn(ProgressColumn):
+            """Counts down the time left, also while no phase reports anything."""
+
+            def render(_, task: Task) -> Text:  # noqa: N805 -- self is the display
+                return Text(self._left_words(), style="progress.remaining")
+
+        description = TextColumn("{task.description}", markup=False)
+        columns = (SpinnerColumn(), description, BarColumn(), TimeElapsedColumn(), TimeLeftColumn())
+        self._bars = Bars(*columns, console=self._console, transient=True)
+        self._task = self._bars.add_task("starting", total=None)
+        self._phase = ""
+
+    def __enter__(self) -> None:
+        self._bars.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._bars.stop()
+
+    def __call__(self, phase: str, done: float) -> None:
+        if self._tracker.update(phase, done):
+            self._leave_phase()
+            self._phase = phase
+            label = f"{self._tracker.label}: " if self._tracker.label else ""
+            self._bars.update(self._task, description=f"{label}{phase}")
+            if not self._tracker.steps:
+                self._bars.reset(self._task, total=None)
+        share = self._tracker.share_done if self._tracker.steps else done
+        if share > 0:
+            self._bars.update(self._task, total=1.0, completed=share)
+
+    def note(self, text: str) -> None:
+        from rich.text import Text
+
+        self._console.print(Text(escape_controls(text)))
+
+    def finish(self) -> None:
+        self._leave_phase()
+        if line := self._total_line():
+            self.note(line[0].upper() + line[1:])
+
+    def _leave_phase(self) -> None:
+        if self._phase:
+            self.note(f"✓ {self._phase}")
+        self._phase = ""
 
 
 # ── synthetic tables as files, folders or standard output ────────────────────────────────────────────────────
 
 
-def check_target(target: str, force: bool, *, escape_formulas: bool = False) -> None:
+def check_target(target: str, force: bool, *, escape_formulas: bool = False, folders: bool = True) -> None:
     """Refuse a path that cannot be written, before any budget is spent."""
     if target == "-":
         require_standard_output()
         return
+    if folders and not is_folder(target) and not atomic_files.is_table_name(target):
+        raise OutputError(
+            f"{target}: its suffix is not that of a table; use .csv, .csv.gz, .parquet or .arrow, or end it in a slash "
+            f"for a folder with the rows, the synopsis and the certificate: {target}/"
+        )
     if escape_formulas and not is_folder(target) and atomic_files.table_format(target) != "csv":
         raise OutputError(f"--escape-formulas is for CSV files, and {target} is none; leave it out")
     if is_folder(target):
@@ -236,8 +325,8 @@ def write_rows(
     if is_folder(target):
         synopsis.write_release(target, table, where=where, escape_formulas=escape_formulas)
     else:
-        untyped = target == "-" or atomic_files.table_format(target) == "csv"
-        rows = table if untyped else synopsis.restore_types(table)
+        typed = target != "-" and atomic_files.stores_types(target)
+        rows = synopsis.restore_types(table) if typed else table
         dpsyn.write_table(rows, target, synthetic=True, escape_formulas=escape_formulas)
 
 

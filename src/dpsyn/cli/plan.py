@@ -9,6 +9,7 @@ import click
 
 import dpsyn
 from dpsyn.cli import output, release_run
+from dpsyn.cli.command_group import CommandGroup
 from dpsyn.cli.common_options import TEXT_OUTPUT, common_options
 from dpsyn.report.numbers import format_count, format_number
 
@@ -21,7 +22,15 @@ MAX_WARNED_MARGINALS = 5
 _PLAN_ARGUMENT = click.argument("file", metavar="PLAN", type=click.Path(path_type=Path))
 
 
-@click.group()
+PREDICTION_LEGEND = (
+    "Cells: the counts of a marginal, each of which gets noise. Noise per cell: its standard deviation, in rows. Rows "
+    "per cell: what a cell holds on average. Rows misplaced: the share of all rows that the noise is expected to put "
+    "into wrong cells; above 100 %, there is more noise than rows."
+)
+"""What the columns of a prediction mean."""
+
+
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Write down what you know about a table: what belongs together, what follows from what, what to measure.
 
@@ -37,7 +46,7 @@ def command() -> None:
     """
 
 
-@command.command()
+@command.command(short_help="A first guess from a synopsis, for you to complete.")
 @common_options("synopsis", "output", "force", output=TEXT_OUTPUT)
 def draft(synopsis: Path, target: str, force: bool) -> None:
     """Guess a plan from a synopsis, for you to complete; costs no privacy.
@@ -58,7 +67,7 @@ def draft(synopsis: Path, target: str, force: bool) -> None:
     output.print_written(target, f"{'' if drafted else nothing}Next: dpsyn plan check {target} -s schema.yaml")
 
 
-@command.command()
+@command.command(short_help="Does a plan fit a schema, at every budget?")
 @_PLAN_ARGUMENT
 @common_options("schema")
 def check(file: Path, schema: Path) -> None:
@@ -84,7 +93,7 @@ def check(file: Path, schema: Path) -> None:
     output.print_line(f"See its noise with: dpsyn plan predict {file} -s {schema} --epsilon 0.1,1,10")
 
 
-@command.command()
+@command.command(short_help="The noise of every marginal that a plan names.")
 @_PLAN_ARGUMENT
 @common_options(
     "schema",
@@ -120,6 +129,7 @@ def predict(file: Path, schema: Path, epsilon: str, delta: float | None, rows: i
         return
     for e, entries in predictions.items():
         _show_predictions(e, entries)
+    output.print_line(PREDICTION_LEGEND)
     if rows is not None and public.expected_size is None and delta is None:
         output.print_line(
             f"δ follows from --rows here. Write expected_size: {rows} into the schema, so that the release has the "

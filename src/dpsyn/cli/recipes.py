@@ -10,8 +10,9 @@ import click
 
 import dpsyn
 from dpsyn.cli import output
-from dpsyn.cli.common_options import DEFAULT_RECIPE, SYNTHESIS_METHODS, common_options
+from dpsyn.cli.common_options import DEFAULT_RECIPE, SYNTHESIS_METHODS, common_options, complete_recipes
 from dpsyn.errors import UserError, quote_argument
+from dpsyn.suggestions import find_similar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("name", metavar="[NAME]", required=False)
+@click.argument("name", metavar="[NAME]", required=False, shell_complete=complete_recipes)
 @common_options("json")
 def command(name: str | None, as_json: bool) -> None:
     """List the recipes: the algorithms that decide what is measured and how rows are synthesized.
@@ -37,10 +38,11 @@ def command(name: str | None, as_json: bool) -> None:
       dpsyn synthesize people.csv -s schema.yaml --epsilon 1 --recipe privsyn --set rare_rows=800 -o synthetic.csv
     """
     if name is not None and name not in dpsyn.RECIPES and name not in SYNTHESIS_METHODS:
+        similar = find_similar(name, (*dpsyn.RECIPES, *SYNTHESIS_METHODS), 1)
+        guess = f"; did you mean {similar[0]}? There" if similar else "; there"
         raise UserError(
-            f"there is no recipe {quote_argument(name)}; there are {', '.join(dpsyn.RECIPES)}, and the "
-            "synthesis methods "
-            f"{', '.join(SYNTHESIS_METHODS)}"
+            f"there is no recipe {quote_argument(name)}{guess} are {', '.join(dpsyn.RECIPES)}, and the "
+            f"synthesis methods {', '.join(SYNTHESIS_METHODS)}"
         )
     if as_json:
         names = (*dpsyn.RECIPES, *SYNTHESIS_METHODS) if name is None else (name,)

@@ -23,7 +23,8 @@ from dpsyn.errors import (
     UserError,
     quote_argument,
 )
-from dpsyn.progress import Progress
+from dpsyn.progress import FIT_MODEL, READ_TABLE, Progress, Step
+from dpsyn.release_files import is_release
 
 if TYPE_CHECKING:
     from dpsyn import Recipe, Schema, Synopsis
@@ -189,7 +190,7 @@ def _would_be_read(data: object, target: str, folder: bool) -> bool:
         return False
     path = PurePath(os.path.realpath(data))
     if os.path.exists(path):
-        return os.path.isdir(path) and PurePath(target).is_relative_to(path)
+        return os.path.isdir(path) and not is_release(data) and PurePath(target).is_relative_to(path)
     outputs = [PurePath(target), *(PurePath(target, *names) for names in _RELEASE_FILES if folder)]
     return any(_matches_pattern(file.parts, path.parts) for file in outputs)
 
@@ -226,7 +227,7 @@ def explain_resume(journal: Path | None) -> Iterator[None]:
 
 def measure_table(
     journal: Path | None,
-    progress: Progress,
+    progress: output.ProgressDisplay,
     *,
     data: str,
     schema: Path,
@@ -238,16 +239,22 @@ def measure_table(
     predicted: str | None = None,
     analyses: Sequence[str] = (),
     plan: Path | None = None,
+    then: Sequence[Step] = (),
     **options: Any,
 ) -> Synopsis:
-    """Measure a table as the options of a command ask; warnings of the library become notes on standard error."""
+    """Measure a table as the options of a command ask; warnings of the library become notes on standard error.
+
+    ``then`` are the steps that the command takes afterwards, for the display of progress.
+    """
     public = dpsyn.Schema.load(schema)
     public.require_public(str(schema))
     chosen = choose_recipe(recipe, settings, weights, plan, public)
+    progress.expect(list_steps(chosen, then))
+    report: Progress = progress
     if not quiet:
         _note_resources(data, public, chosen, options)
         forecast = partial(_note_forecast, public, chosen, predicted, epsilon, options.get("delta"), progress)
-        progress = _precede(progress, forecast)
+        report = _precede(progress, forecast)
     with show_notes(quiet):
         return dpsyn.measure(
             data,
@@ -257,9 +264,14 @@ def measure_table(
             target=predicted,
             analyses=analyses,
             journal=journal,
-            progress=progress,
+            progress=report,
             **options,
         )
+
+
+def list_steps(recipe: Recipe, then: Sequence[Step] = ()) -> tuple[Step, ...]:
+    """The steps of a release with a recipe, and those that follow it."""
+    return (READ_TABLE, *recipe.steps, *FIT_MODEL, *then)
 
 
 @contextlib.contextmanager
@@ -295,7 +307,12 @@ def _note_resources(data: str, schema: Schema, recipe: Recipe, options: Mapping[
 
 
 def _note_forecast(
-    schema: Schema, recipe: Recipe, target: str | None, epsilon: float, delta: float | None, progress: Progress
+    schema: Schema,
+    recipe: Recipe,
+    target: str | None,
+    epsilon: float,
+    delta: float | None,
+    progress: output.ProgressDisplay,
 ) -> None:
     """Print what the release is expected to be worth, before a row is read; a warning if that is too little."""
     from dpsyn.forecasts.closed_form import expect_errors, expect_thresholds
@@ -303,10 +320,10 @@ def _note_forecast(
 
     rows = schema.expected_size
     if rows is None:
-        progress("no forecast: the schema has no expected_size; dpsyn forecast --rows N makes one", 0.0)
+        progress.note("no forecast: the schema has no expected_size; dpsyn forecast --rows N makes one")
         return
     if recipe.name not in (dpsyn.DPSyn.name, dpsyn.Independent.name):
-        progress(f"no quick forecast of recipe {recipe.name}; dpsyn forecast --recipe {recipe.name} makes one", 0.0)
+        progress.note(f"no quick forecast of recipe {recipe.name}; dpsyn forecast --recipe {recipe.name} makes one")
         return
     selects, options = recipe.name == dpsyn.DPSyn.name, recipe.to_data()
     target = options.get("target") if target is None else target
@@ -314,10 +331,9 @@ def _note_forecast(
     expected = expect_errors(schema, epsilon, delta=delta, pairs=selects, target=target, weights=weights)
     thresholds = expect_thresholds(schema, epsilon, rows=rows, delta=delta)
     of_target = "" if expected.with_target is None else f", of pairs with {target} {expected.with_target:.3f}"
-    progress(
+    progress.note(
         f"forecast for ε = {epsilon:g} and {rows:,} rows: two-way error about {expected.two_way:.3f}{of_target}, "
-        f"one-way {expected.one_way:.3f} (shuffled columns {expected.shuffled:.3f}, sampling {expected.sampling:.3f})",
-        0.0,
+        f"one-way {expected.one_way:.3f} (shuffled columns {expected.shuffled:.3f}, sampling {expected.sampling:.3f})"
     )
     if selects and not expected.keeps_pairs:
         _print_note(

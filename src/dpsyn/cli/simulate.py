@@ -58,7 +58,7 @@ def command(
     release_run.refuse_collisions({"--output": target}, {"schema": schema})
     if output.is_folder(target):
         raise OutputError(f"{target} is a folder; give the name of a file in it")
-    output.check_target(target, force)
+    output.check_target(target, force, folders=False)
     public = dpsyn.Schema.load(schema)
     rows = public.expected_size if rows is None else rows
     if rows is None:
@@ -78,10 +78,11 @@ def command(
 
 def _strength_lines(strength: InteractionStrength) -> list[str]:
     return [
-        f"Pairs of attributes: {strength.pairs:.3f} from independence on average "
-        f"(at most {strength.strongest_pair:.3f}; by chance alone {strength.chance_pairs:.3f}).",
-        f"Triples: {strength.triples:.3f} from what their pairs imply "
-        f"(at most {strength.strongest_triple:.3f}; by chance alone {strength.chance_triples:.3f}).",
-        f"These are total variation distances in the first {format_count(strength.rows, 'row')}, with values in five "
-        "groups.",
+        "How strongly attributes depend on each other, from 0 (not at all) to 1:",
+        f"  pairs: {strength.pairs:.3f} from independence on average, at most {strength.strongest_pair:.3f}; "
+        f"independent attributes would show {strength.chance_pairs:.3f} by chance",
+        f"  triples: {strength.triples:.3f} from what their pairs imply, at most {strength.strongest_triple:.3f}; "
+        f"by chance {strength.chance_triples:.3f}",
+        "A value is the share of rows that are in other cells than without the dependence (total variation distance), "
+        f"in the first {format_count(strength.rows, 'row')}, with values in five groups.",
     ]

@@ -10,6 +10,7 @@ import click
 from dpsyn import atomic_files
 from dpsyn.cli import output, release_run
 from dpsyn.cli.common_options import RELEASE_OPTIONS, common_options
+from dpsyn.progress import MAKE_REPORT, SAMPLE_ROWS, WRITE_VALUES
 
 if TYPE_CHECKING:
     from dpsyn import Synopsis
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     "--report",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Also write an HTML report that may be published; needs the extra dpsyn[report].",
+    help="Also write an HTML report that may be published; needs the extra report.",
 )
 @common_options("force", "quiet")
 def command(
@@ -38,10 +39,11 @@ def command(
 ) -> None:
     """Turn a sensitive table into a synthetic one that can be published.
 
-    DATA is a .csv, .tsv, .parquet or .arrow file (also compressed), a folder of Parquet files, a pattern such as
-    'folder/*.parquet', or, with --query, a DuckDB database or postgresql://user@host/database. --query also selects
-    from files, with the embedded DuckDB. The schema states what is public about the table. Everything else is measured
-    with noise, within the privacy budget (ε, δ), and the synthetic rows are sampled from a model of these noisy counts.
+    DATA is a .csv, .tsv, .parquet, .arrow, .xlsx, .sav, .dta, .sas7bdat or .xpt file, a folder of Parquet files, a
+    pattern such as 'folder/*.parquet', or, with --query, a DuckDB database or postgresql://user@host/database. --query
+    also selects from files, with the embedded DuckDB. The schema states what is public about the table. Everything else
+    is measured with noise, within the privacy budget (ε, δ), and the synthetic rows are sampled from a model of these
+    noisy counts.
 
     \b
       dpsyn synthesize people.csv -s schema.yaml --epsilon 1 -o synthetic.csv
@@ -73,7 +75,8 @@ def command(
     if report:
         _check_report(report)
     with release_run.explain_resume(journal), output.show_progress(quiet) as progress:
-        released = release_run.measure_table(journal, progress, quiet=quiet, **options)
+        then = (SAMPLE_ROWS, WRITE_VALUES, MAKE_REPORT) if report else (SAMPLE_ROWS,)
+        released = release_run.measure_table(journal, progress, quiet=quiet, then=then, **options)
         if complete is not None:
             release_run.finish_complete_run(target, journal, complete, quiet=quiet)
             return
@@ -115,5 +118,5 @@ def _check_report(path: Path) -> None:
 def _write_report(path: Path, synopsis: Synopsis, table: Any, progress: Progress) -> None:
     from dpsyn.report.release_report import publishable_report
 
-    progress("making the report", 0.0)
+    progress(MAKE_REPORT.phase, 0.0)
     atomic_files.write_text(path, publishable_report(synopsis, table))

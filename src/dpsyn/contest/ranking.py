@@ -31,7 +31,9 @@ from dpsyn.evaluation.reader import TableSource, open_table, read_sources
 from dpsyn.evaluation.results import ContestScore
 from dpsyn.marginals import Metric
 from dpsyn.progress import Progress, ignore_progress
+from dpsyn.release_files import find_synopsis, find_table, is_release
 from dpsyn.schema import Attribute, Categorical, Identifier, Open, Ranged, Schema
+from dpsyn.schema.attributes import without_provenance
 from dpsyn.synopsis import Synopsis
 
 RANKING_FORMAT = 1
@@ -134,7 +136,8 @@ def score_submissions(
         folder: the contest, as ``make_contest`` wrote it, with the hidden seed.
         submissions: for each contestant a table for each ε, such as ``{"mine": {1.0: "rows.csv"}}``; by default the
             files ``submissions/NAME-epsilon-E.csv`` (or another format) in the folder of the contest. A synopsis
-            ``NAME-epsilon-E.dpsyn`` beside a file shows that its guarantee is within the contest's.
+            ``NAME-epsilon-E.dpsyn`` beside a file, or the one in a release folder ``NAME-epsilon-E/``, shows that its
+            guarantee is within the contest's.
         draws: how many draws of random triples and queries to average.
         progress: is called with each phase.
 
@@ -164,8 +167,8 @@ def score_submissions(
     progress("scoring the references", 0.0)
     reference = judge.score(fresh)
     scored: dict[str, list[SubmissionScore]] = {name: [] for name in submissions}
-    for (name, epsilon), source in sorted(sources.items()):
-        progress(f"scoring {name} at ε = {epsilon:g}", 0.0)
+    for number, ((name, epsilon), source) in enumerate(sorted(sources.items())):
+        progress(f"scoring {name} at ε = {epsilon:g}", number / len(sources))
         with problems.collect(_entry_name(name, epsilon)):
             metrics = judge.score(source)
             scored[name].append(_pick(metrics, "synthetic", epsilon, certified=(name, epsilon) in certified))
@@ -322,7 +325,10 @@ def _pick(
 
 
 def find_submissions(folder: Path, contest: Contest, problems: _Problems) -> tuple[dict[str, dict[float, Path]], Files]:
-    """The tables in a folder by contestant and ε, and the synopses beside them; other files are ignored with a note."""
+    """The tables in a folder by contestant and ε, and the synopses beside them; other files are ignored with a note.
+
+    A release folder ``NAME-epsilon-E`` holds both.
+    """
     tables: Files = {}
     synopses: Files = {}
     if not folder.is_dir():
@@ -330,25 +336,31 @@ def find_submissions(folder: Path, contest: Contest, problems: _Problems) -> tup
     for path in sorted(folder.iterdir()):
         if path.name.startswith("."):
             continue
-        if not path.name.endswith(tuple(f".{suffix}" for suffix in _SUFFIXES)):
+        released = is_release(path)
+        if not released and not path.name.endswith(tuple(f".{suffix}" for suffix in _SUFFIXES)):
             warnings.warn(f"{path} is ignored: its suffix is not that of a table", UserWarning, stacklevel=3)
             continue
         with problems.collect(path.name):
-            name, epsilon, suffix = _parse_name(path.name, contest)
-            files = synopses if suffix == _SYNOPSIS_SUFFIX else tables
-            if (name, epsilon) in files:
-                raise UserError(f"{path} and {files[name, epsilon].name} are of the same contestant and ε; remove one")
-            files[name, epsilon] = path
+            name, epsilon, suffix = _parse_name(path.name, contest, ("",) if released else _SUFFIXES)
+            if released:
+                given = [(tables, find_table(path)), (synopses, find_synopsis(path))]
+            else:
+                given = [(synopses if suffix == _SYNOPSIS_SUFFIX else tables, path)]
+            for files, file in given:
+                if other := files.get((name, epsilon)):
+                    raise UserError(f"{file} and {other} are of the same contestant and ε; remove one")
+                files[name, epsilon] = file
     grouped: dict[str, dict[float, Path]] = {}
     for (name, epsilon), path in tables.items():
         grouped.setdefault(name, {})[epsilon] = path
     return grouped, synopses
 
 
-def _parse_name(file: str, contest: Contest) -> tuple[str, float, str]:
+def _parse_name(file: str, contest: Contest, suffixes: Sequence[str]) -> tuple[str, float, str]:
     for epsilon in contest.epsilons:
-        name, marker, suffix = file.rpartition(f"-epsilon-{contest.format_epsilon(epsilon)}.")
-        if name and marker and suffix in _SUFFIXES:
+        name, marker, rest = file.rpartition(f"-epsilon-{contest.format_epsilon(epsilon)}")
+        suffix = rest.removeprefix(".")
+        if name and marker and suffix in suffixes and bool(suffix) == rest.startswith("."):
             return name, epsilon, suffix
     raise UserError(
         f"{quote_argument(file)} is not the name of a submission; the contest's are {', '.join(contest.file_names())}"
@@ -388,7 +400,7 @@ def _list_differences(released: Schema, public: Schema) -> list[str]:
 
     def describe(attribute: Attribute) -> Attribute:
         discovered = {"cuts": ()} if isinstance(attribute, Ranged) else {}
-        return msgspec.structs.replace(attribute, provenance="public", because="", **discovered)
+        return without_provenance(msgspec.structs.replace(attribute, **discovered))
 
     left = {attribute.name: describe(attribute) for attribute in released}
     right = {attribute.name: describe(attribute) for attribute in public}

@@ -36,6 +36,7 @@ from dpsyn.evaluation.reader import open_tables
 from dpsyn.schema import Schema
 from dpsyn.schema.files import read_bytes
 from dpsyn.simulation import Simulation, simulate
+from dpsyn.suggestions import suggest_names
 
 CONTEST_FORMAT = 1
 """The version of the file of terms."""
@@ -166,8 +167,11 @@ def make_contest(
     if suffix not in TABLE_SUFFIXES:
         raise UserError(f"the format is {quote_argument(suffix)}; give {' or '.join(TABLE_SUFFIXES)}")
     for name in income_columns.names if income_columns else ():
-        if name not in {attribute.name for attribute in schema.modeled_attributes}:
-            raise UserError(f"there is no column {quote_argument(name)} to compare in the schema; name another one")
+        known = [attribute.name for attribute in schema.modeled_attributes]
+        if name not in known:
+            raise UserError(
+                f"there is no column {quote_argument(name)} to compare in the schema; {suggest_names(name, known)}"
+            )
     seed = secrets.randbits(SEED_BITS) if seed is None else seed
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise UserError(f"the seed is {quote_argument(seed)}; give a whole number from 0")

@@ -19,7 +19,7 @@ from dpsyn.errors import SourceError
 from dpsyn.marginals import Clique, Estimate
 from dpsyn.plan import Exploration, ExploredTable, select_forest
 from dpsyn.schema import Schema
-from dpsyn.sources import open_source
+from dpsyn.sources import open_declared
 
 MAX_EXPLORED_PAIR_CELLS = 1_000_000
 """Cells of the two-way marginal of a pair; larger ones are skipped, because they carry little information."""
@@ -39,7 +39,7 @@ def explore_public_data(data: Any, schema: Schema | str | Path, *, query: str | 
     Privacy: reads the rows without privacy protection; use it on public data only.
     """
     schema = Schema.coerce(schema)
-    source = open_source(data, query=query)
+    source = open_declared(data, schema, query=query)
     check_structure(schema, source.schema, source.label)
     codec = Codec(schema)
     codes = [_merge_into_bins(codec, codec.encode(batch)) for batch in source.batches(schema.columns)]

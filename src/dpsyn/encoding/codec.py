@@ -22,14 +22,18 @@ from dpsyn.encoding.column_codecs import (
     column_codec_for,
     narrowest_dtype,
 )
-from dpsyn.errors import SchemaError, SourceError
+from dpsyn.errors import SchemaError, SourceError, quote_argument
 from dpsyn.schema import MISSING, Attribute, Categorical, Derive, Identifier, Ranged, Schema, Value, canonical_text
+from dpsyn.suggestions import format_names
 
 Codes = NDArray[Any]
 """Rows × attributes, column-major, in the narrowest unsigned type that holds every code."""
 
 MAX_COLUMN_HINTS = 5
 """Missing columns for which a similar name is searched; the search is slow."""
+
+MAX_PROBLEMS_SHOWN = 5
+"""Columns that one message lists."""
 
 
 class Codec:
@@ -158,7 +162,21 @@ def check_structure(schema: Schema, table: pa.Schema, label: str) -> None:
     """
     problems = structural_problems(schema, table)
     if problems:
-        raise SourceError(f"{label} does not fit the schema: {'; '.join(problems.values())}")
+        raise SourceError(f"{label} does not fit the schema: {'; '.join(describe_structure(problems, table))}")
+
+
+def describe_structure(problems: Mapping[str, str], table: pa.Schema) -> list[str]:
+    """What ``structural_problems`` found, in a few clauses: the first ones, how many more, and what the table has."""
+    clauses = list(problems.values())
+    if len(clauses) <= MAX_PROBLEMS_SHOWN:
+        return clauses
+    return [
+        *clauses[:MAX_PROBLEMS_SHOWN],
+        f"and {len(clauses) - MAX_PROBLEMS_SHOWN} more columns of the schema are missing or not unique",
+        f"the table has {len(table.names)} columns: {format_names(table.names)}"
+        if len(table.names) > 1
+        else f"the table has one column, {quote_argument(table.names[0])}: is the separator right?",
+    ]
 
 
 def structural_problems(schema: Schema, table: pa.Schema) -> dict[str, str]:
@@ -170,8 +188,31 @@ def structural_problems(schema: Schema, table: pa.Schema) -> dict[str, str]:
             hint = _column_hint(name, table.names) if len(problems) < MAX_COLUMN_HINTS else ""
             problems[name] = f"there is no column {name!r}{hint}"
         elif occurrences[name] > 1:
-            problems[name] = f"there are {occurrences[name]} columns {name!r}, rename all but one"
+            problems[name] = f"{_describe_duplicate(name, table.names)}, rename all but one"
     return problems
+
+
+def header_problems(names: Sequence[str]) -> list[str]:
+    """What is wrong with the names of columns, before there is a schema: names that occur twice or are empty."""
+    unnamed = [position for position, name in enumerate(names, start=1) if not name.strip()]
+    problems = [f"{_describe_duplicate(name, names)}" for name, n in Counter(names).items() if n > 1 and name.strip()]
+    if unnamed:
+        what = "column" if len(unnamed) == 1 else "columns"
+        problems.append(f"{what} {_list_positions(unnamed)} {'has' if len(unnamed) == 1 else 'have'} no name")
+    if len(problems) > MAX_PROBLEMS_SHOWN:
+        problems = [*problems[:MAX_PROBLEMS_SHOWN], f"and {len(problems) - MAX_PROBLEMS_SHOWN} more such names"]
+    return [*problems, "give each column a name of its own"] if problems else []
+
+
+def _describe_duplicate(name: str, names: Sequence[str]) -> str:
+    positions = [position for position, other in enumerate(names, start=1) if other == name]
+    return f"there are {len(positions)} columns {name!r} (columns {_list_positions(positions)})"
+
+
+def _list_positions(positions: Sequence[int]) -> str:
+    shown = [str(position) for position in positions[:MAX_PROBLEMS_SHOWN]]
+    more = len(positions) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
 def type_remarks(schema: Schema, table: pa.Schema) -> list[str]:

@@ -12,9 +12,10 @@ Arrow and the specification agree: the code of an entry must not depend on other
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -39,7 +40,7 @@ from dpsyn.schema import (
     parse_clock,
     parse_instant,
 )
-from dpsyn.schema.ranges import to_python_format
+from dpsyn.schema.date_formats import to_python_format
 from dpsyn.schema.timestamps import TimestampParts
 
 FineCodes = NDArray[Any]
@@ -359,16 +360,18 @@ class DateCodec(RangedCodec):
         return self._floor(instants), np.where(empty, EMPTY, IN_DOMAIN).astype(np.uint8)
 
     def _read_texts(self, texts: pa.Array) -> tuple[NDArray[np.int64], EntryStatuses]:
-        if self._attribute.format is None:
+        formats = self._attribute.formats
+        if not formats:
             return self._parse_texts(texts, _ISO, pa.timestamp("us"), _read_micros)
-        return self._read_formatted_texts(texts, self._attribute.format)
+        return self._read_formatted_texts(texts, formats)
 
-    def _read_formatted_texts(self, texts: pa.Array, form: str) -> tuple[NDArray[np.int64], EntryStatuses]:
-        """The microseconds of texts in a declared format.
+    def _read_formatted_texts(self, texts: pa.Array, formats: Sequence[str]) -> tuple[NDArray[np.int64], EntryStatuses]:
+        """The microseconds of texts in declared formats; of several, the first that fits an entry is used.
 
-        Arrow accepts dates that do not exist, so its result is used only if writing it back gives the same text. Arrow
-        cannot write UTC offsets, so texts with an offset are read one by one.
+        Arrow reads those in the first format. It accepts dates that do not exist, so its result is used only if writing
+        it back gives the same text. Arrow cannot write UTC offsets, so texts with an offset are read one by one.
         """
+        form = formats[0]
         stripped = pc.ascii_trim_whitespace(arrays.as_string(texts))
         parsed = pc.strptime(stripped, format=form.replace("%z", ""), unit="us", error_is_null=True)
         rewritten = pc.strftime(parsed.cast(pa.timestamp("s")), format=form.replace("%z", ""))
@@ -377,7 +380,7 @@ class DateCodec(RangedCodec):
         statuses = np.where(self._spells_null(values), EMPTY, IN_DOMAIN).astype(np.uint8)
         rows = np.flatnonzero(~same.to_numpy(zero_copy_only=False))
         odd = texts.take(pa.array(rows))
-        reader = self._entry_reader(lambda text: _read_formatted(text, form))
+        reader = self._entry_reader(lambda text: _read_formatted(text, formats))
         values[rows], statuses[rows] = arrays.map_distinct(odd, reader, values.dtype)
         return values, statuses
 
@@ -467,8 +470,14 @@ class TimeCodec(RangedCodec):
             statuses = np.where(empty, EMPTY, IN_DOMAIN).astype(np.uint8)
         else:
             texts = arrays.as_binary(array) if arrays.is_text(array.type) else entry_parser.entry_texts(array)
-            micros, statuses = self._parse_texts(texts, _CLOCK, pa.time64("us"), parse_clock)
+            micros, statuses = self._parse_texts(texts, _CLOCK, pa.time64("us"), self._read_clock)
         return micros // self._attribute.unit_micros, statuses
+
+    def _read_clock(self, text: str) -> int | None:
+        """The microseconds since midnight of a text in the usual format, or in one of the declared ones."""
+        usual = parse_clock(text)
+        instant = _parse_format(text, self._attribute.formats) if usual is None else None
+        return usual if instant is None else parse_clock(instant.time().isoformat())
 
     def _spells_null(self, values: NDArray[Any]) -> NDArray[np.bool_]:
         return np.isin(values, list(self._null_micros))
@@ -522,16 +531,21 @@ def _read_micros(text: str) -> int | None:
     return None if instant is None else int(np.datetime64(instant, "us").astype(np.int64))
 
 
-def _read_formatted(text: str, form: str) -> int | None:
-    """Read a date in a declared format with Python's parser; otherwise in ISO format, which written tables use.
+def _read_formatted(text: str, formats: Sequence[str]) -> int | None:
+    """Read a date in the first format that fits; otherwise in ISO format, which written tables use."""
+    instant = _parse_format(text, formats)
+    return _read_micros(text if instant is None else instant.isoformat())
+
+
+def _parse_format(text: str, formats: Sequence[str]) -> dt.datetime | None:
+    """Read a text in the first format that fits, with Python's parser; None if none does.
 
     Privacy: a failure concerns this entry alone.
     """
-    try:
-        instant = dt.datetime.strptime(text.strip(), to_python_format(form))
-    except Exception:  # an unreadable date is a ValueError; some formats raise other errors
-        return _read_micros(text)
-    return _read_micros(instant.isoformat())
+    for form in formats:
+        with contextlib.suppress(Exception):  # an unreadable date is a ValueError; some formats raise other errors
+            return dt.datetime.strptime(text.strip(), to_python_format(form))
+    return None
 
 
 def build_value_array(values: list[Any]) -> pa.Array:

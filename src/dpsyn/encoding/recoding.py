@@ -22,6 +22,7 @@ from dpsyn.encoding.codec import Codec, Codes
 from dpsyn.encoding.column_codecs import narrowest_dtype
 from dpsyn.encoding.difference_coding import DifferenceCoding
 from dpsyn.errors import InternalError, SchemaError, quote_argument
+from dpsyn.suggestions import suggest_names
 
 MAX_JOINT_COMBINATIONS = 10_000_000
 """Combinations that a joint attribute may have before they are merged: their table is held in memory."""
@@ -231,7 +232,7 @@ class Recoding:
         """The position of an attribute; a SchemaError if there is none."""
         if name not in self._indices:
             raise SchemaError(
-                f"there is no attribute {quote_argument(name)} to measure; there are {', '.join(self.names)}"
+                f"there is no attribute {quote_argument(name)} to measure; {suggest_names(name, self.names)}"
             )
         return self._indices[name]
 

@@ -49,6 +49,11 @@ def write_table(batches: Any, path: str | Path, *, synthetic: bool, escape_formu
         with _standard_output() as sink:
             _write_all(lambda sink: pacsv.CSVWriter(sink, table_schema), sink, parts)
         return
+    kind = table_format(path)
+    if kind in ("xlsx", "sav", "dta"):
+        with atomic_write(Path(path)) as beside:
+            _write_all(lambda file: _office_writer(kind, file, table_schema), beside, parts)
+        return
     open_writer = _choose_writer(Path(path), table_schema)
     with atomic_write(Path(path)) as beside, _open_sink(beside, Path(path)) as sink:
         _write_all(open_writer, sink, parts)
@@ -125,6 +130,12 @@ def _choose_writer(path: Path, schema: pa.Schema) -> Callable[[Any], Any]:
         "arrow": lambda sink: paipc.new_file(sink, schema),
     }
     return writers[table_format(path)]
+
+
+def _office_writer(kind: str, path: Path, schema: pa.Schema) -> Any:
+    from dpsyn.encoding.office_writers import ExcelWriter, StatisticalFileWriter
+
+    return ExcelWriter(path, schema) if kind == "xlsx" else StatisticalFileWriter(path, schema, kind)
 
 
 @contextlib.contextmanager

@@ -24,7 +24,7 @@ from dpsyn.engines.contribution_bounding import (
 from dpsyn.engines.engine import Opaque
 from dpsyn.errors import InternalError, SourceError
 from dpsyn.schema import Schema
-from dpsyn.sources import Source, map_in_threads
+from dpsyn.sources import Source, follow_schema, map_in_threads
 
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ class BoundedRows(Opaque):
     ) -> None:
         check_structure(schema, source.schema, source.label)
         opens = {attribute.name for attribute in schema.open_attributes}
-        self.source, self.schema = source, schema
+        self.source, self.schema = follow_schema(source, schema), schema
         self.codec = Codec(schema)
         self.open_attributes = tuple(sorted(opens))
         self.key, self.text_attributes = key, tuple(sorted(opens.union(text_attributes)))

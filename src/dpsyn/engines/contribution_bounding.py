@@ -30,11 +30,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpsyn.encoding import Codes, arrays
 from dpsyn.encoding.entry_parser import entry_texts
+from dpsyn.encoding.unit_ids import normalize_ids
 from dpsyn.engines import kernels
 from dpsyn.errors import InternalError
 from dpsyn.schema import Attribute
@@ -211,38 +211,11 @@ def _ranks_within_unit(ordered: RowKeys) -> NDArray[np.int64]:
     return rows - np.maximum.accumulate(np.where(new, rows, 0))
 
 
-# ── ids of units, and keyed hashes of texts ──────────────────────────────────────────────────────────────────
+# ── keyed hashes of texts ──────────────────────────────────────────────────────────────────
 
-
-MAX_ID_BYTES = 10_000
-"""Bytes of an id; every reader reads texts of this length whole."""
 
 _NO_TEXT = b"\xff null"
 """The bytes that are hashed for a null; they are not valid UTF-8, so no text equals them."""
-
-
-def normalize_ids(array: pa.Array, attribute: Attribute) -> pa.Array:
-    """The ids of rows as texts without surrounding spaces; null for rows without an id.
-
-    The integer 42, the float 42.0 and the texts "42" and "42.0" are the same id, because libraries convert them into
-    each other: one empty cell turns all ids of a table or of a file into floats. Bytes that are not UTF-8 are kept,
-    because different units must not get the same id. For the same reason a text with a replacement character, which
-    stands for an entry without a text, and a text of more than ``MAX_ID_BYTES``, which readers may cut, is not an id.
-    """
-    texts = arrays.as_string(entry_texts(array))
-    stripped = pc.ascii_trim_whitespace(texts)
-    if pc.any(pc.match_substring(stripped, ".")).as_py():
-        stripped = pc.replace_substring_regex(stripped.cast(pa.large_binary()), r"^([+-]?[0-9]+)\.0+$", r"\1")
-        stripped = arrays.as_string(stripped)
-    blanks = pa.array(["", "nan", "-nan", "+nan"], stripped.type)
-    nulls = pa.array(attribute.null_spellings, stripped.type)
-    empty = pc.or_(
-        pc.is_in(pc.ascii_lower(stripped), blanks), pc.or_(pc.is_in(stripped, nulls), pc.is_in(texts, nulls))
-    )
-    empty = pc.or_(empty, pc.greater(pc.binary_length(stripped), MAX_ID_BYTES).fill_null(False))
-    without_text = pc.match_substring(stripped.cast(pa.large_binary()), "\ufffd").fill_null(False)
-    empty = pc.or_kleene(empty, without_text)
-    return pc.if_else(empty, pa.scalar(None, stripped.type), stripped).cast(pa.large_binary())
 
 
 def keyed_hashes(texts: pa.Array, key: NDArray[np.uint64]) -> NDArray[np.uint64]:

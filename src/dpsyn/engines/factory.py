@@ -14,9 +14,13 @@ from dpsyn.engines.memory import MemoryEngine
 from dpsyn.engines.stream import StreamEngine
 from dpsyn.errors import SourceError
 from dpsyn.schema import Schema
+from dpsyn.schema.file_syntax import PLAIN_FILE, FileSyntax
 from dpsyn.sources import Protect, Source, check_protect, is_pattern, is_postgres_address, open_source
 
-_SPARK_TABLE_NAME = re.compile(r"\w+(\.(?!(csv|tsv|parquet|pq|arrow|feather|ipc|gz|bz2|zst|lz4|duckdb|ddb)$)\w+){0,2}")
+_FILE_SUFFIXES = (
+    "csv|tsv|parquet|pq|arrow|feather|ipc|gz|bz2|zst|lz4|duckdb|ddb|xlsx|xlsm|xls|ods|sav|zsav|dta|sas7bdat|xpt"
+)
+_SPARK_TABLE_NAME = re.compile(rf"\w+(\.(?!({_FILE_SUFFIXES})$)\w+){{0,2}}")
 """The name of a table in Spark's catalog, as opposed to that of a file."""
 
 EngineKind = Literal["auto", "memory", "stream", "spark"]
@@ -26,9 +30,17 @@ MAX_IN_MEMORY_BYTES = 1 << 30
 
 
 def open_table(
-    data: Any, *, query: str | None = None, protect: Protect = "base rows", kind: EngineKind = "auto"
+    data: Any,
+    *,
+    query: str | None = None,
+    protect: Protect = "base rows",
+    kind: EngineKind = "auto",
+    syntax: FileSyntax = PLAIN_FILE,
 ) -> Source:
-    """Open the source of a table; for Spark also a Spark DataFrame, the name of a Spark table, or a Spark address."""
+    """Open the source of a table; for Spark also a Spark DataFrame, the name of a Spark table, or a Spark address.
+
+    ``syntax`` is how its files are written.
+    """
     check_protect(protect, query)
     if spark.is_spark_frame(data):
         if query is not None:
@@ -41,7 +53,7 @@ def open_table(
         )
     if kind == "spark" and isinstance(data, str) and not _is_path(data):
         return spark.open_spark_source(data)
-    source = open_source(data, query=query, protect=protect)
+    source = open_source(data, query=query, protect=protect, syntax=syntax)
     if kind == "spark":
         spark.require_pieces(source)
     return source

@@ -16,7 +16,7 @@ from dpsyn.evaluation.marginal_scores import (
     compute_triple_distances,
     tabulate_worst_pairs,
 )
-from dpsyn.evaluation.nist_contest import PAPER, IncomeColumns, find_preset, score_contest
+from dpsyn.evaluation.nist_contest import PAPER, IncomeColumns, find_preset, score_contest, unknown_column_error
 from dpsyn.evaluation.reader import open_tables, read_sources
 from dpsyn.evaluation.results import Distances, Evaluation, IdenticalRows
 from dpsyn.evaluation.tables import EvaluationTables, find_shared_rows, make_generator
@@ -136,6 +136,4 @@ def _require_columns(schema: Schema, *names: str | None) -> None:
     compared = [attribute.name for attribute in schema.modeled_attributes]
     for name in names:
         if name is not None and name not in compared:
-            raise UserError(
-                f"there is no column {quote_argument(name)} to compare; the compared columns are {', '.join(compared)}"
-            )
+            raise unknown_column_error(name, compared)

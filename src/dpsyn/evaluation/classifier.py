@@ -19,6 +19,7 @@ from dpsyn.evaluation.tables import (
     shuffle_columns,
 )
 from dpsyn.marginals import Metric
+from dpsyn.suggestions import suggest_names
 
 HELD_OUT_SHARE = 0.3
 """The share of real rows that is held out for testing. No classifier is trained on them."""
@@ -100,7 +101,8 @@ def _define_task(tables: EvaluationTables, target: str) -> _ClassificationTask:
     names = [domain.name for domain in tables.domains]
     if target not in names:
         raise UserError(
-            f"there is no column {quote_argument(target)} to predict; the compared columns are {', '.join(names)}"
+            f"there is no column {quote_argument(target)} to predict; "
+            f"{suggest_names(target, names, 'the compared columns are ')}"
         )
     if len(names) < 2:
         raise UserError(f"{quote_argument(target)} is the only compared column; no other column can predict it")

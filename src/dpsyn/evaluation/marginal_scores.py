@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.encoding.binning import TopLabels, keep_top_labels
+from dpsyn.encoding.statistics import summarize_list, summarize_ranges
 from dpsyn.evaluation.association import PairAssociation, compute_associations, summarize_correlations
 from dpsyn.evaluation.marginal_distances import count_pair_cells, total_variation_distances
 from dpsyn.evaluation.results import Correlations
 from dpsyn.evaluation.tables import EvaluationTables
 from dpsyn.marginals import Association, AttributeComparison, Metric, PairComparison, PairTable
-from dpsyn.marginals.comparison import MAX_ATTRIBUTE_LABELS, MAX_PAIR_LABELS, MAX_PAIR_TABLES
+from dpsyn.marginals.comparison import MAX_ATTRIBUTE_LABELS, MAX_PAIR_LABELS, MAX_PAIR_TABLES, AttributeStatistics
+from dpsyn.schema import Ranged
 
 MAX_COMPARED_TRIPLES = 300
 """Three-way marginals that are compared: as many as in the paper on the contest."""
@@ -46,7 +48,19 @@ def _compare_attribute(tables: EvaluationTables, axis: int, distance: Metric) ->
         reference=tuple(top.sums(real).tolist()),
         synthetic=tuple(top.sums(synthetic).tolist()),
         outside=tables.outside[axis],
+        statistics=(_summarize_table(tables, axis, 0), _summarize_table(tables, axis, 1)),
     )
+
+
+def _summarize_table(tables: EvaluationTables, axis: int, table: int) -> AttributeStatistics:
+    """The missing values, mean and quantiles of an attribute of the real table (0) or the synthetic one (1)."""
+    domain = tables.domains[axis]
+    counts = np.bincount(tables.exact.tables[table][axis], minlength=domain.size)
+    if domain.steps is None or not isinstance(domain.attribute, Ranged):
+        return summarize_list(domain.attribute, counts)
+    present = np.flatnonzero(counts[: domain.missing])
+    steps = domain.steps[present]
+    return summarize_ranges(domain.attribute, steps, steps, counts[present], float(counts[domain.missing]))
 
 
 def bin_shares(tables: EvaluationTables, axis: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -26,6 +26,7 @@ from dpsyn.evaluation.tables import CodeColumns, CodedTables, Domain, Evaluation
 from dpsyn.marginals import Metric
 from dpsyn.schema import Ranged, Value, canonical_text
 from dpsyn.sources import map_in_threads
+from dpsyn.suggestions import suggest_names
 
 
 def score_contest(
@@ -112,7 +113,7 @@ PRESETS = {preset.name: preset for preset in (PAPER, MATCH3)}
 def find_preset(name: str) -> Preset:
     """A preset by its name; a UserError if there is none."""
     if name not in PRESETS:
-        raise UserError(f"there is no preset {quote_argument(name)}; there are {', '.join(PRESETS)}")
+        raise UserError(f"there is no preset {quote_argument(name)}; {suggest_names(name, tuple(PRESETS))}")
     return PRESETS[name]
 
 
@@ -342,12 +343,17 @@ def score_income(tables: EvaluationTables, columns: IncomeColumns) -> IncomeScor
     )
 
 
+def unknown_column_error(name: str, compared: Sequence[str]) -> UserError:
+    """The error for a column that is not among those compared."""
+    suggestion = suggest_names(name, compared, "the compared columns are ")
+    return UserError(f"there is no column {quote_argument(name)} to compare; {suggestion}")
+
+
 def _find_domain(tables: EvaluationTables, name: str) -> Domain:
     for domain in tables.domains:
         if domain.name == name:
             return domain
-    names = ", ".join(domain.name for domain in tables.domains)
-    raise UserError(f"there is no column {quote_argument(name)} to compare; the compared columns are {names}")
+    raise unknown_column_error(name, [domain.name for domain in tables.domains])
 
 
 def _find_sexes(domain: Domain, given: tuple[Value, Value] | None) -> tuple[int, int]:

@@ -38,7 +38,7 @@ from dpsyn.evaluation.tables import (
 )
 from dpsyn.schema import Attribute, Schema
 from dpsyn.schema.attributes import MAX_LISTED_VALUES
-from dpsyn.sources import Source, map_in_threads, open_source
+from dpsyn.sources import Source, map_in_threads, open_declared, open_source
 
 ColumnCodes = list[NDArray[Any]]
 """For each attribute the code of every row: the cell of a listed value, the lattice step of a number or date."""
@@ -58,17 +58,30 @@ def open_tables(
 ) -> TableSources:
     """Open two tables that fit a schema, such that they can be read more than once if that is needed.
 
-    Privacy: a source returns rows.
-    """
-    return open_table(real, schema, query=query, reread=reread), open_table(synthetic, schema, reread=reread)
-
-
-def open_table(table: Any, schema: Schema, *, query: str | None = None, reread: bool = False) -> Source:
-    """Open a table that fits a schema, such that it can be read more than once if that is needed.
+    The files of the real table are written as the schema declares.
 
     Privacy: a source returns rows.
     """
-    return _prepare_source(open_source(table, query=query), schema, reread or bool(schema.open_attributes))
+    source = open_declared(real, schema, query=query)
+    return _prepare_source(source, schema, reread), open_table(synthetic, schema, reread=reread)
+
+
+def open_table(table: Any, schema: Schema, *, reread: bool = False) -> Source:
+    """Open a synthetic table that fits a schema, such that it can be read more than once if that is needed.
+
+    It is read as DPSyn writes tables, in UTF-8 and with decimal points. If that finds none of the columns, it is read
+    as the schema declares files to be written: it may be a second real table.
+
+    Privacy: a source returns rows.
+    """
+    try:
+        source = open_source(table)
+        if schema.file is None or set(schema.columns) & set(source.schema.names):
+            return _prepare_source(source, schema, reread)
+    except SourceError:
+        if schema.file is None:
+            raise
+    return _prepare_source(open_declared(table, schema), schema, reread)
 
 
 def read_tables(
@@ -105,6 +118,7 @@ def read_sources(sources: TableSources, schema: Schema, *, seed: int = 0) -> Eva
 
 def _prepare_source(source: Source, schema: Schema, reread: bool) -> Source:
     """A source that fits the schema; held in memory if it must be read several times and cannot be."""
+    reread = reread or bool(schema.open_attributes)
     schema = msgspec.structs.replace(schema, privacy_unit=None)
     if source.label.endswith(_TEXT_SUFFIXES) and not set(schema.columns) & set(source.schema.names):
         raise SourceError(

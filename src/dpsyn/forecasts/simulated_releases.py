@@ -25,6 +25,7 @@ from dpsyn.recipes import DEFAULT_RECIPE, Planned, Recipe, measure
 from dpsyn.recipes._measure import choose_noise, coerce_recipe, declare_analyses, declare_target
 from dpsyn.recipes.one_way import RARE_SIGMAS
 from dpsyn.schema import Schema
+from dpsyn.schema.attributes import without_provenance
 from dpsyn.simulation import Simulation, simulate
 from dpsyn.synopsis import Synopsis
 
@@ -104,10 +105,10 @@ def forecast(
     }
     grids = {name: [SimulatedTable.of(each.schema, each.table()) for each in made] for name, made in tables.items()}
     budgets = []
-    for number, each in enumerate(epsilons):
+    for each in epsilons:
         runs: dict[str, list[_Run]] = {}
         for step, name in enumerate(tables):
-            progress(f"simulating releases at ε = {each:g}", (number + step / len(tables)) / len(epsilons))
+            progress(f"simulating releases at ε = {each:g}", step / len(tables))
             pairs = zip(tables[name], grids[name], strict=True)
             runs[name] = [_simulate_release(some, *pair, chosen, each, delta, scale) for pair in pairs]
         errors = {name: _mean_errors([run.errors for run in done]) for name, done in runs.items()}
@@ -268,10 +269,11 @@ def _parse_epsilons(epsilon: object) -> list[float]:
 def _make_public(schema: Schema) -> Schema:
     """The schema with every entry declared public, because the rows that are simulated from it are."""
     public: dict[str, Any] = {
-        field: tuple(msgspec.structs.replace(entry, provenance="public") for entry in getattr(schema, field))
+        field: tuple(without_provenance(entry) for entry in getattr(schema, field))
         for field in ("attributes", "derive", "rules")
     }
-    return msgspec.structs.replace(schema, **public)
+    file = without_provenance(schema.file) if schema.file else None
+    return msgspec.structs.replace(schema, file=file, **public)
 
 
 def _named_attributes(recipe: Recipe, schema: Schema) -> frozenset[str]:

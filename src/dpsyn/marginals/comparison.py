@@ -40,6 +40,9 @@ MAX_PAIR_LABELS = 40
 MAX_PAIR_TABLES = 8
 """Pairs whose whole tables are in a comparison: as many as a person looks at."""
 
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+"""The quantiles that describe an ordered attribute: the median, the quartiles, and where the tails begin."""
+
 _LONG_LISTS = ("attributes", "pairs", "worst_pairs")
 
 
@@ -87,6 +90,21 @@ class Association:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AttributeStatistics:
+    """An attribute of one table in a few numbers.
+
+    Attributes:
+        missing: the share of rows in which it is missing.
+        mean: the mean of a number; None for other kinds, and if every value is missing.
+        quantiles: the ``QUANTILES`` of an ordered attribute, as values of the schema; empty for other kinds.
+    """
+
+    missing: float
+    mean: float | None = None
+    quantiles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AttributeComparison:
     """The one-way marginal of an attribute.
 
@@ -104,6 +122,8 @@ class AttributeComparison:
         outside: the shares of real and of synthetic cells that are outside the schema and were counted as another
             value: for example a number out of range as the nearest one in range. If they are large, correct the schema:
             the metrics then mean little. None in a comparison with a release, which does not compute it.
+        statistics: the attribute in a few numbers, in the reference and in the synthetic rows; None if it is several
+            attributes that were measured as one.
     """
 
     name: str
@@ -115,6 +135,7 @@ class AttributeComparison:
     synthetic: tuple[float, ...]
     std: tuple[float, ...] = ()
     outside: tuple[float, float] | None = None
+    statistics: tuple[AttributeStatistics, AttributeStatistics] | None = None
 
     def __post_init__(self) -> None:
         lengths = {len(self.labels), len(self.reference), len(self.synthetic), len(self.std) or len(self.labels)}

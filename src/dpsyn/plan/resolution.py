@@ -26,7 +26,7 @@ from dpsyn.plan import entries
 from dpsyn.plan.entries import MarginalsEntry, PlanEntry
 from dpsyn.plan.plan import Plan
 from dpsyn.schema import Schema, Total
-from dpsyn.schema.attributes import format_names
+from dpsyn.suggestions import suggest_names
 
 if TYPE_CHECKING:
     from dpsyn.schema.yaml_io import YamlPath
@@ -243,7 +243,7 @@ class _Resolver:
         if name in elsewhere:
             here = f"{name!r} does not exist at ε = {self.epsilon:g}"
             return f"{here}; give the same when: as its transform, or name its parts"
-        return f"there is no attribute {name!r}; there are {format_names(tuple(self.attributes))}"
+        return f"there is no attribute {name!r}; {suggest_names(name, tuple(self.attributes))}"
 
     def _claim(self, names: tuple[str, ...], by: str) -> None:
         """Reserve attributes for a transform; each attribute is recoded by one transform only."""
@@ -348,7 +348,10 @@ class _Resolver:
                 f"{anchor!r} is itself coded relative to another attribute; take that one as the anchor", ("anchor",)
             )
         if anchor not in self.attributes:
-            raise PlanError(f"there is no attribute {anchor!r} to be the anchor", ("anchor",))
+            raise PlanError(
+                f"there is no attribute {anchor!r} to be the anchor; {suggest_names(anchor, tuple(self.attributes))}",
+                ("anchor",),
+            )
         return expect_equal(self.attributes[name], self.attributes[anchor], self.codec.names.index(anchor))
 
     def _mapping(self, entry: entries.LearnedMapping) -> None:

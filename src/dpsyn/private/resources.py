@@ -62,7 +62,7 @@ def estimate_reading(
     Privacy: uses the size of files, which is public, the schema, and the declared expected size, if any. No row is
     read.
     """
-    source = open_table(data, query=query, protect=protect, kind=engine)
+    source = open_table(data, query=query, protect=protect, kind=engine, syntax=schema.syntax)
     check_structure(schema, source.schema, source.label)
     kind = choose_engine_kind(source, engine)
     open_attributes = len(schema.open_attributes)

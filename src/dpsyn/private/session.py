@@ -91,7 +91,7 @@ def open_private(
         declared_public: facts that are taken as public besides the schema, for the certificate.
     """
     schema.require_public()
-    source = open_table(data, query=query, protect=protect, kind=engine)
+    source = open_table(data, query=query, protect=protect, kind=engine, syntax=schema.syntax)
     check_structure(schema, source.schema, source.label)
     require_unchanged(source, [schema.privacy_unit.id] if schema.privacy_unit else [])
     noise = mechanisms or SystemNoise()

@@ -33,7 +33,7 @@ from dpsyn.recipes.marginal_recipe import MarginalRecipe
 from dpsyn.recipes.registry import RECIPES, find_recipe
 from dpsyn.recipes.stored_answers import measurements_from_stored
 from dpsyn.schema import Open, Ranged, Schema, SchemaDraft
-from dpsyn.schema.attributes import suggest_names
+from dpsyn.suggestions import suggest_names
 from dpsyn.synopsis import Synopsis
 
 DEFAULT_RECIPE = DPSyn.name

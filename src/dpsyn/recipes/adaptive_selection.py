@@ -30,7 +30,7 @@ from dpsyn.marginals import Clique, Estimate
 from dpsyn.options import check_options
 from dpsyn.plan import check_weights as check_plan_weights
 from dpsyn.private import PrivateTable
-from dpsyn.progress import Progress
+from dpsyn.progress import MEASURE_MARGINALS, SCORE_AGAIN, SCORE_PAIRS, Progress
 from dpsyn.recipes.base import Measurements
 from dpsyn.recipes.candidates import Candidates, IsAllowed, MergeLimits, clique_weight
 from dpsyn.recipes.one_way import count_adaptive_passes, count_score_passes
@@ -39,6 +39,10 @@ from dpsyn.recipes.resolution import Counts, PredictedTable, Resolution, TableAt
 from dpsyn.recipes.scoring import MIN_INTERACTION_SIGMAS, predict_tables, score_cliques
 from dpsyn.schema import Schema
 from dpsyn.selection import CELL_POWER, MarginalChoice, max_spread, select_visible
+from dpsyn.suggestions import suggest_names
+
+SELECTION_STEPS = (SCORE_PAIRS, MEASURE_MARGINALS, SCORE_AGAIN, MEASURE_MARGINALS)
+"""The steps of ``select_and_measure``; the second round is left out where it does not pay off."""
 
 TARGET_WEIGHT = 4.0
 """How much errors in marginals with the target count, unless its weight is given."""
@@ -364,8 +368,8 @@ def check_weights(weights: Mapping[str, float], schema: Schema) -> None:
     for name in numbers:
         if name not in measured and name not in [attribute.name for attribute in schema.modeled_attributes]:
             raise UserError(
-                f"a weight is given for {quote_argument(name)}, which is not measured; measured are "
-                f"{', '.join(measured)}"
+                f"a weight is given for {quote_argument(name)}, which is not measured; "
+                f"{suggest_names(name, measured, 'measured are ')}"
             )
     check_plan_weights(numbers)
 
@@ -375,7 +379,8 @@ def check_target(target: str | None, schema: Schema) -> None:
     modeled = [attribute.name for attribute in schema.modeled_attributes]
     if target is not None and target not in modeled:
         raise UserError(
-            f"the target {quote_argument(target)} is not measured; give one of the attributes {', '.join(modeled)}"
+            f"the target {quote_argument(target)} is not measured; "
+            f"{suggest_names(target, modeled, 'give one of the attributes ')}"
         )
 
 

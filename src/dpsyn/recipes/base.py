@@ -14,7 +14,7 @@ from dpsyn.inference import MCF, Gibbs, MeasurementRound, PreviousReleases, Scor
 from dpsyn.marginals import Estimate
 from dpsyn.options import check_options, options_to_data, refuse_unknown_arguments
 from dpsyn.private import PrivateTable
-from dpsyn.progress import Progress, ignore_progress
+from dpsyn.progress import MEASURE_MARGINALS, Progress, Step, ignore_progress
 from dpsyn.schema import Schema, Total
 
 
@@ -91,6 +91,9 @@ class Recipe(ABC):
 
     is_baseline: ClassVar[bool] = False
     """Whether it is a point of comparison for other recipes rather than a way to release a table."""
+
+    steps: ClassVar[tuple[Step, ...]] = (MEASURE_MARGINALS,)
+    """The steps that ``measure`` may take, in order, for displays of progress."""
 
     synthesis: Synthesis = Gibbs()  # noqa: RUF009 -- frozen
 

@@ -18,9 +18,10 @@ from dpsyn.inference import MeasurementRound, PreviousReleases, Release, estimat
 from dpsyn.marginals import Estimate
 from dpsyn.options import check_options
 from dpsyn.private import PrivateTable
-from dpsyn.progress import Progress, ignore_progress
+from dpsyn.progress import MEASURE_ONE_WAY, Progress, Step, ignore_progress
 from dpsyn.recipes.adaptive_grid import MAX_GROUPS, finer_attributes, may_divide_cells
 from dpsyn.recipes.adaptive_selection import (
+    SELECTION_STEPS,
     AdaptiveSelection,
     Prepared,
     Priorities,
@@ -96,6 +97,7 @@ class DPSyn(Recipe):
     summary: ClassVar[str] = (
         "Selects marginals by noisy scores against a model and fits the maximum-entropy distribution; the default."
     )
+    steps: ClassVar[tuple[Step, ...]] = (MEASURE_ONE_WAY, *SELECTION_STEPS)
 
     initial_share: float = 0.05
     max_one_way_share: float = 0.7

@@ -21,7 +21,7 @@ from dpsyn.marginals import Clique
 from dpsyn.options import check_options
 from dpsyn.plan import select_forest
 from dpsyn.private import PrivateTable
-from dpsyn.progress import Progress, ignore_progress
+from dpsyn.progress import MEASURE_MARGINALS, MEASURE_ONE_WAY, SCORE_PAIRS, Progress, Step, ignore_progress
 from dpsyn.recipes.base import Measurements, Recipe
 from dpsyn.recipes.one_way import (
     RARE_SIGMAS,
@@ -61,6 +61,7 @@ class Explore(Recipe):
     summary: ClassVar[str] = (
         "A first look: one-way marginals, the dependence of every pair, and tables of the strongest pairs."
     )
+    steps: ClassVar[tuple[Step, ...]] = (MEASURE_ONE_WAY, SCORE_PAIRS, MEASURE_MARGINALS)
 
     budget_shares: tuple[int, int, int] = (1, 1, 1)
     max_tables: int = 20

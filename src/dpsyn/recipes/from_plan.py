@@ -36,8 +36,9 @@ from dpsyn.plan import (
     resolve_plan,
 )
 from dpsyn.private import PrivateTable
-from dpsyn.progress import Progress, ignore_progress
+from dpsyn.progress import MEASURE_MARGINALS, MEASURE_ONE_WAY, Progress, Step, ignore_progress
 from dpsyn.recipes.adaptive_selection import (
+    SELECTION_STEPS,
     AdaptiveSelection,
     Prepared,
     Priorities,
@@ -82,6 +83,7 @@ class Planned(Recipe):
 
     name: ClassVar[str] = "planned"
     summary: ClassVar[str] = "Measures what a plan file names, recoded as it says, and selects what it leaves open."
+    steps: ClassVar[tuple[Step, ...]] = (MEASURE_ONE_WAY, MEASURE_MARGINALS, MEASURE_MARGINALS, *SELECTION_STEPS)
 
     plan: Plan = text_option(Plan(), parse=Plan.load, type_words="FILE", to_data=msgspec.to_builtins)  # noqa: RUF009 -- frozen
     selection: AdaptiveSelection = AdaptiveSelection()  # noqa: RUF009 -- frozen

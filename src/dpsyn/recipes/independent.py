@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from dpsyn.inference import PreviousReleases
 from dpsyn.private import PrivateTable, initial_recoding
-from dpsyn.progress import Progress, ignore_progress
+from dpsyn.progress import MEASURE_ONE_WAY, Progress, Step, ignore_progress
 from dpsyn.recipes.adaptive_grid import ROUND_SHARES, finer_attributes, may_divide_cells
 from dpsyn.recipes.base import Measurements
 from dpsyn.recipes.marginal_recipe import MarginalRecipe
@@ -31,6 +31,7 @@ class Independent(MarginalRecipe):
 
     name: ClassVar[str] = "independent"
     summary: ClassVar[str] = "Measures every attribute by itself; what a recipe must beat to be worth its name."
+    steps: ClassVar[tuple[Step, ...]] = (MEASURE_ONE_WAY,)
     is_baseline: ClassVar[bool] = True
 
     def measure(

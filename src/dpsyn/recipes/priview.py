@@ -16,7 +16,7 @@ from dpsyn.accounting import split_exactly
 from dpsyn.inference import MeasurementRound, PreviousReleases
 from dpsyn.options import text_option
 from dpsyn.private import PrivateTable, ReleaseLimits, initial_recoding
-from dpsyn.progress import Progress, ignore_progress
+from dpsyn.progress import MEASURE_MARGINALS, MEASURE_ONE_WAY, Progress, Step, ignore_progress
 from dpsyn.recipes.base import Measurements
 from dpsyn.recipes.marginal_recipe import MarginalRecipe
 from dpsyn.recipes.one_way import (
@@ -48,6 +48,7 @@ class PriView(MarginalRecipe):
     summary: ClassVar[str] = (
         "Publishes views for queries that are not known yet, as PriView (SIGMOD 2014): covering designs of attributes."
     )
+    steps: ClassVar[tuple[Step, ...]] = (MEASURE_ONE_WAY, MEASURE_MARGINALS)
 
     views: ViewScheme | None = text_option(  # noqa: RUF009 -- a field
         None, parse=parse_views, type_words="covering:2x8|random:50x8|all:3|none"

@@ -15,7 +15,7 @@ from dpsyn.inference import GUM, MeasurementRound, PreviousReleases, Scores, Syn
 from dpsyn.marginals import Clique
 from dpsyn.options import check_options
 from dpsyn.private import PrivateTable
-from dpsyn.progress import Progress, ignore_progress
+from dpsyn.progress import MEASURE_MARGINALS, MEASURE_ONE_WAY, SCORE_PAIRS, Progress, Step, ignore_progress
 from dpsyn.recipes.base import Measurements, Recipe
 from dpsyn.recipes.one_way import (
     RARE_SIGMAS,
@@ -50,6 +50,7 @@ class PrivSyn(Recipe):
     summary: ClassVar[str] = (
         "The algorithm of PrivSyn (USENIX Security 2021): pairs selected by InDif, rows synthesized by GUM."
     )
+    steps: ClassVar[tuple[Step, ...]] = (MEASURE_ONE_WAY, SCORE_PAIRS, MEASURE_MARGINALS)
 
     synthesis: Synthesis = GUM()  # noqa: RUF009 -- frozen
     budget_shares: tuple[float, float, float] = (1, 1, 8)

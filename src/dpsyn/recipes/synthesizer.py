@@ -14,7 +14,7 @@ from dpsyn.options import suggest_arguments
 from dpsyn.recipes._measure import DEFAULT_RECIPE, Engine, check_engine, coerce_recipe, measure
 from dpsyn.recipes.base import Recipe
 from dpsyn.schema import Schema, SchemaDraft
-from dpsyn.schema.attributes import suggest_names
+from dpsyn.suggestions import suggest_names
 from dpsyn.synopsis import Synopsis
 
 

@@ -1,21 +1,22 @@
-"""The charts of a report: Vega specifications and their data.
+"""The charts of a report as SVG: Vega specifications, their data, and Vega itself, which draws them.
 
 No name or value of a table becomes part of a specification. They are data only, so Vega never reads them as an
-expression or a field. Colors are CSS variables, so the same chart works in light mode, in dark mode and on paper.
+expression or a field, and it escapes them in the SVG that it writes. Colors are CSS variables, so the same chart works
+in light mode, in dark mode and on paper.
 """
 
 from __future__ import annotations
 
-import functools
+import copy
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from dpsyn.errors import MissingExtraError
-from dpsyn.marginals import AttributeComparison, PairComparison, PairTable
+from dpsyn.marginals import AttributeComparison
 
 VegaSpec = dict[str, Any]
 
@@ -28,14 +29,10 @@ DOMINANT_SHARE = 0.5
 MANY_VALUES = 6
 """More values than this are many."""
 
-MAX_HEAT_MAP_ATTRIBUTES = 60
-"""Attributes of the heat map: those with the largest errors."""
-
-MIN_HEAT_RANGE = 0.05
-"""The least error that the strongest color of the heat map stands for: small errors should look small."""
-
 MISSING_LABEL = "missing"
 """The label of missing values in schemas."""
+
+REPORT_EXTRA = "report"
 
 _LISTED, _DATED = ("categorical", "ordinal", "boolean", "open", "joint"), ("datetime",)
 _WHISKER_STDS = 1.96
@@ -43,6 +40,68 @@ _WHISKER_STDS = 1.96
 
 _DIGITS = 5
 """Significant digits of the numbers in a chart."""
+
+_WIDTH = 340
+"""The width of a chart in pixels, about that of its box; the page scales it to fit."""
+
+_TICK_WIDTH = 64
+"""Pixels for a label below a histogram."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """A chart of an attribute.
+
+    Attributes:
+        svg: the picture, as markup in which every name and value is escaped.
+        beside: labels that have no room or place in it, with their shares in the reference and the synthetic rows.
+        is_rooted: whether its scale is that of square roots.
+    """
+
+    svg: str
+    beside: tuple[tuple[str, float, float], ...]
+    is_rooted: bool
+
+
+def attribute_chart(attribute: AttributeComparison, reference: str) -> Chart:
+    """The chart of an attribute; ``reference`` is the name of what the synthetic rows are compared with."""
+    data = attribute_data(attribute)
+    rows, template = _chart_rows(data, reference), data["template"]
+    sets: dict[str, list[dict[str, Any]]] = {"rows": rows, "whiskers": rows if "low" in data else []}
+    height = None
+    if template == "bars":
+        height = 12 + 21 * len(rows)
+    elif template == "histogram":
+        sets["outline"], sets["ticks"] = _outline(rows, data["proper"]), _ticks(rows, data["proper"])
+    svg = _draw(template, sets, exponent=data["exponent"], height=height)
+    beside = tuple((label, share, synthetic) for label, share, synthetic in data.get("beside", ()))
+    return Chart(svg=svg, beside=beside, is_rooted=data["exponent"] < 1)
+
+
+def require_vega() -> Any:
+    """The library; raises an error that names the extra if it is not installed, before work is done for a report."""
+    try:
+        import vl_convert
+    except ImportError:
+        raise MissingExtraError("vl-convert-python", REPORT_EXTRA, "an HTML report") from None
+    return vl_convert
+
+
+def _draw(
+    template: str,
+    sets: dict[str, list[dict[str, Any]]],
+    *,
+    exponent: float,
+    height: int | None,
+) -> str:
+    """A specification with its data, drawn."""
+    spec = copy.deepcopy(_TEMPLATES[template])
+    spec["data"] = [{"name": each["name"], "values": sets[each["name"]]} for each in spec["data"]]
+    spec["signals"] = [{"name": "exponent", "value": exponent}]
+    if height is not None:
+        spec["height"] = height
+    svg: str = require_vega().vega_to_svg(spec)
+    return svg
 
 
 def attribute_data(attribute: AttributeComparison) -> dict[str, Any]:
@@ -52,39 +111,6 @@ def attribute_data(attribute: AttributeComparison) -> dict[str, Any]:
     if attribute.kind in _DATED and _bin_starts(attribute):
         return _timeline_data(attribute)
     return _histogram_data(attribute)
-
-
-def heat_map_data(pairs: Sequence[PairComparison]) -> dict[str, Any]:
-    """The attributes in the order of their mean error, worst first, and a cell for each pair of them."""
-    errors: dict[str, list[float]] = {}
-    for pair in pairs:
-        for name in (pair.first, pair.second):
-            errors.setdefault(name, []).append(pair.distance.excess)
-    order = sorted(errors, key=lambda name: -sum(errors[name]) / len(errors[name]))
-    index = {name: position for position, name in enumerate(order[:MAX_HEAT_MAP_ATTRIBUTES])}
-    cells = []
-    for pair in pairs:
-        if pair.first in index and pair.second in index:
-            distances = [pair.distance.synthetic, pair.distance.floor, pair.distance.independent]
-            cells.append([index[pair.first], index[pair.second], *_round_numbers(distances)])
-    return {"names": list(index), "cells": cells, "least": MIN_HEAT_RANGE}
-
-
-def pair_data(table: PairTable) -> dict[str, Any]:
-    """The two tables of a pair, which are shown side by side."""
-    return {
-        "first": table.first,
-        "second": table.second,
-        "lines": list(table.first_labels),
-        "columns": list(table.second_labels),
-        "reference": [_round_numbers(line) for line in table.reference],
-        "synthetic": [_round_numbers(line) for line in table.synthetic],
-    }
-
-
-def chart_templates() -> dict[str, VegaSpec]:
-    """The specification of every kind of chart, without data."""
-    return {"bars": _BARS, "histogram": _HISTOGRAM, "timeline": _TIMELINE, "grid": _GRID}
 
 
 # ── data ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -186,6 +212,70 @@ def _bin_starts(attribute: AttributeComparison) -> list[int]:
     return [int(start) for start in starts] if len(starts) > 1 else []
 
 
+# ── rows of the charts ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _chart_rows(data: dict[str, Any], reference: str) -> list[dict[str, Any]]:
+    """A row of the chart's data for each label; noise can make a released share negative, which has no bar."""
+    rows = []
+    for index, label in enumerate(data["label"]):
+        share, synthetic = data["reference"][index], data["synthetic"][index]
+        high = data["high"][index] if "high" in data else 0.0
+        noise = f" ± {_format_share(high - share)}" if "high" in data else ""
+        row = {
+            "index": index,
+            "label": _printable(label),
+            "reference": max(0.0, share),
+            "synthetic": synthetic,
+            "top": max(share, synthetic, high),
+            "tip": f"{_printable(label)}\n{reference}: {_format_share(share)}{noise}\n"
+            f"synthetic: {_format_share(synthetic)}",
+        }
+        if "low" in data:
+            row |= {"low": max(0.0, data["low"][index]), "high": max(0.0, high)}
+        if "start" in data:
+            start = data["start"][index]
+            row |= {"start": start, "end": start + 1, "middle": start + 0.5}
+        if "at" in data:
+            row["at"] = data["at"][index]
+        rows.append(row)
+    return rows
+
+
+def _outline(rows: Sequence[dict[str, Any]], proper: int) -> list[dict[str, Any]]:
+    """The tops of the synthetic bars of a histogram as one line; a point without y interrupts it."""
+    points: list[dict[str, Any]] = [{"x": 0, "y": 0}]
+    for index, row in enumerate(rows):
+        if index >= proper:
+            points += [{"x": row["start"], "y": None}, {"x": row["start"], "y": 0}]
+        points += [{"x": row["start"], "y": row["synthetic"]}, {"x": row["end"], "y": row["synthetic"]}]
+        if index >= proper - 1:
+            points.append({"x": row["end"], "y": 0})
+    return points
+
+
+def _ticks(rows: Sequence[dict[str, Any]], proper: int) -> list[dict[str, Any]]:
+    """The starts of some bins, and the labels that have no position on the axis."""
+    every = max(1, math.ceil(proper / max(2, (_WIDTH - 50) // _TICK_WIDTH)))
+    return [
+        *(
+            {"x": row["start"], "label": row["label"].split("..")[0], "align": "left"}
+            for index, row in enumerate(rows[:proper])
+            if index % every == 0 and index + every / 2 < proper
+        ),
+        *({"x": row["end"], "label": row["label"], "align": "right"} for row in rows[proper:]),
+    ]
+
+
+def _format_share(share: float) -> str:
+    return f"{100 * share:.{2 if abs(share) < 0.0995 else 1}f} %"
+
+
+def _printable(text: str) -> str:
+    """A label without the characters that a page cannot hold: halves of characters and control characters."""
+    return "".join(c if c.isprintable() or c == " " else "\ufffd" for c in text)
+
+
 # ── specifications ───────────────────────────────────────────────────────────────────────────────────────────
 
 _FONT = "system-ui, sans-serif"
@@ -199,18 +289,19 @@ _CONFIG: VegaSpec = {
         "domain": False,
         "ticks": False,
         "labelPadding": 6,
+        "aria": False,  # the picture and its marks have descriptions
     }
 }
 
 
 def _spec(**parts: Any) -> VegaSpec:
-    """What all charts have in common: they fit the width of their box, and their data are named ``rows``."""
-    common = {"autosize": {"type": "fit-x", "contains": "padding"}, "width": 320, "config": _CONFIG}
-    return {**common, "signals": [{"name": "exponent", "value": 1}, {"name": "thinned", "value": True}], **parts}
+    """What all charts have in common: their width, and that their data are named ``rows``."""
+    common = {"autosize": {"type": "fit-x", "contains": "padding"}, "width": _WIDTH, "config": _CONFIG}
+    return {**common, **parts}
 
 
 def _mark(kind: str, data: str, **encoding: Any) -> VegaSpec:
-    return {"type": kind, "from": {"data": data}, "clip": True, "encode": {"update": encoding}}
+    return {"type": kind, "from": {"data": data}, "encode": {"update": encoding}}
 
 
 def _field(scale: str, name: str) -> VegaSpec:
@@ -262,7 +353,7 @@ _BARS = _spec(
             y=_field("y", "index"),
             height={"scale": "y", "band": 1},
             fill=_REFERENCE,
-            tooltip=_TIP,
+            description=_TIP,
         ),
         _mark(
             "rect",
@@ -272,7 +363,7 @@ _BARS = _spec(
             y={"scale": "y", "field": "index", "band": 0.3},
             height={"scale": "y", "band": 0.4},
             fill=_SYNTHETIC,
-            tooltip=_TIP,
+            description=_TIP,
         ),
         _mark(
             "rule",
@@ -280,7 +371,7 @@ _BARS = _spec(
             x=_field("x", "low"),
             x2=_field("x", "high"),
             y={"scale": "y", "field": "index", "band": 0.5},
-            tooltip=_TIP,
+            description=_TIP,
             **_WHISKER_LOOK,
         ),
     ],
@@ -303,7 +394,7 @@ _HISTOGRAM = _spec(
             y=_field("y", "reference"),
             y2={"scale": "y", "value": 0},
             fill=_REFERENCE,
-            tooltip=_TIP,
+            description=_TIP,
         ),
         _mark(
             "line",
@@ -331,24 +422,21 @@ _HISTOGRAM = _spec(
             y={"value": 0},
             y2={"signal": "height"},
             fill={"value": "transparent"},
-            tooltip=_TIP,
+            description=_TIP,
         ),
-        {
-            **_mark(
-                "text",
-                "ticks",
-                x=_field("x", "x"),
-                y={"signal": "height + 8"},
-                text={"field": "label"},
-                align={"field": "align"},
-                baseline={"value": "top"},
-                font={"value": _FONT},
-                fontSize={"value": 11},
-                limit={"value": 90},
-                fill={"value": "var(--soft)"},
-            ),
-            "clip": False,
-        },
+        _mark(
+            "text",
+            "ticks",
+            x=_field("x", "x"),
+            y={"signal": "height + 8"},
+            text={"field": "label"},
+            align={"field": "align"},
+            baseline={"value": "top"},
+            font={"value": _FONT},
+            fontSize={"value": 11},
+            limit={"value": 90},
+            fill={"value": "var(--soft)"},
+        ),
     ],
 )
 
@@ -386,73 +474,9 @@ _TIMELINE = _spec(
             y=_field("y", "synthetic"),
             size={"value": 90},
             fill={"value": "transparent"},
-            tooltip=_TIP,
+            description=_TIP,
         ),
     ],
 )
 
-_GRID = _spec(
-    height=200,
-    data=[{"name": "rows"}, {"name": "lines"}, {"name": "columns"}],
-    scales=[
-        {"name": "x", "type": "band", "range": "width", "domain": {"data": "columns", "field": "index"}},
-        {"name": "y", "type": "band", "range": "height", "domain": {"data": "lines", "field": "index"}},
-    ],
-    axes=[
-        {
-            "orient": "bottom",
-            "scale": "x",
-            "labelAngle": -55,
-            "labelAlign": "right",
-            "labelBaseline": "middle",
-            "labelLimit": 110,
-            "labelOverlap": {"signal": "thinned"},
-            "encode": {"labels": {"update": {"text": {"signal": "data('columns')[datum.value].label"}}}},
-        },
-        {
-            "orient": "left",
-            "scale": "y",
-            "labelLimit": 120,
-            "labelOverlap": {"signal": "thinned"},
-            "encode": {"labels": {"update": {"text": {"signal": "data('lines')[datum.value].label"}}}},
-        },
-    ],
-    marks=[
-        _mark(
-            "rect",
-            "rows",
-            x=_field("x", "column"),
-            width={"scale": "x", "band": 1, "offset": -1},
-            y=_field("y", "line"),
-            height={"scale": "y", "band": 1, "offset": -1},
-            fill={"field": "fill"},
-            cursor={"field": "cursor"},
-            tooltip=_TIP,
-        ),
-    ],
-)
-
-
-# ── the Vega library as one self-contained script ────────────────────────────────────────────────────────────
-
-
-REPORT_EXTRA = "report"
-
-_VEGA_EXPORT = "window.vegaEmbed = vegaEmbed;"
-"""The only function that the page uses."""
-
-
-def require_vega() -> Any:
-    """The library; raises an error that names the extra if it is not installed, before work is done for a report."""
-    try:
-        import vl_convert
-    except ImportError:
-        raise MissingExtraError("vl-convert-python", REPORT_EXTRA, "an HTML report") from None
-    return vl_convert
-
-
-@functools.cache
-def vega_javascript() -> str:
-    """Vega as one script of about 900 kB; bundling it takes a second or two."""
-    bundle: str = require_vega().javascript_bundle(_VEGA_EXPORT)
-    return bundle
+_TEMPLATES = {"bars": _BARS, "histogram": _HISTOGRAM, "timeline": _TIMELINE}

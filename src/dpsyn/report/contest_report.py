@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import date
 from typing import TYPE_CHECKING
 
-from dpsyn.report.html_page import content_security_policy, escape_text, read_asset, render_table
+from dpsyn.report.html_page import render_template
 from dpsyn.report.numbers import format_count, format_number
+from dpsyn.report.release_facts import page_facts
 
 if TYPE_CHECKING:
     from dpsyn.contest import ContestRanking, SubmissionScore
@@ -39,7 +41,7 @@ def ranking_rows(ranking: ContestRanking) -> list[tuple[str, ...]]:
     return rows
 
 
-def ranking_page(ranking: ContestRanking) -> str:
+def ranking_page(ranking: ContestRanking, *, made: date | None = None) -> str:
     """One HTML file without scripts: the terms, the ranking, and each metric of each table."""
     contest = ranking.contest
     terms = (
@@ -48,35 +50,17 @@ def ranking_page(ranking: ContestRanking) -> str:
         f"{format_count(ranking.draws, 'draw')} of triples and queries. "
         f"SHA-256 of the hidden seed, the terms and the schema: {contest.commitment}"
     )
-    style = read_asset("page.css")
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{content_security_policy()}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="generator" content="dpsyn">
-<title>A contest on generated data</title>
-<style>{style}</style>
-</head>
-<body>
-<main>
-<h1>A contest on generated data</h1>
-<p class="soft">{escape_text(terms)}</p>
-<p class="banner public" role="note">All tables are generated, so this page reveals nothing about anybody.</p>
-<section id="ranking">
-<h2>Ranking</h2>
-{render_table(ranking_headings(ranking), ranking_rows(ranking), text_columns=2)}
-<p>{escape_text(EXPLANATION)}</p>
-</section>
-<section id="metrics">
-<h2>Metrics</h2>
-{render_table(_METRIC_HEADINGS, _metric_rows(ranking))}
-</section>
-</main>
-</body>
-</html>
-"""
+    return render_template(
+        "ranking.html",
+        scripted=False,
+        terms=terms,
+        facts=page_facts(None, made),
+        explanation=EXPLANATION,
+        ranking_headings=ranking_headings(ranking),
+        ranking_rows=ranking_rows(ranking),
+        metric_headings=_METRIC_HEADINGS,
+        metric_rows=list(_metric_rows(ranking)),
+    )
 
 
 _METRIC_HEADINGS = ("contestant", "ε", "density", "range queries", "Gini and gender gap", "mean")

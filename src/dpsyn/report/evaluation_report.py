@@ -6,14 +6,46 @@ Privacy: it shows what was computed from the real rows without protection, and s
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from dpsyn.evaluation.nist_contest import combine_scores
 from dpsyn.evaluation.results import EVALUATION_NOTICE
-from dpsyn.report.content import Guarantee, PageContent, PageTerms, ScoreRow, TableCell, TableColumn
+from dpsyn.marginals import Association
+from dpsyn.report.content import (
+    TRACK_EXPLANATION,
+    Guarantee,
+    LeftOut,
+    MatrixGroup,
+    PageContent,
+    PageTerms,
+    ScoreRow,
+    TableCell,
+    TableColumn,
+)
 from dpsyn.report.html_page import render_page
+from dpsyn.report.matrices import (
+    CRAMERS_V_EXPLANATION,
+    SPEARMAN_EXPLANATION,
+    Correlation,
+    correlation_group,
+    heat_map,
+)
 from dpsyn.report.numbers import format_count
+from dpsyn.report.release_facts import page_facts, release_omissions, usage_lines
 from dpsyn.report.synopsis import describe_guarantee
+from dpsyn.report.verdict import (
+    Verdict,
+    combine_verdict,
+    describe_bad_pairs,
+    describe_columns,
+    describe_worst_columns,
+    format_share,
+    is_worse_than_shuffled,
+    join_names,
+    judge_position,
+    position_of,
+)
 
 if TYPE_CHECKING:
     from dpsyn.evaluation import Evaluation as Evaluation
@@ -33,6 +65,11 @@ EVALUATION_BASELINES = (
     "NIST scores use finer values. A table can therefore score well on one and badly on the other."
 )
 
+_PRIVATE_USE = "This page: keep it. It was computed from the real rows, and choosing a release by it is not protected."
+
+_MIN_HEAT_RANGE = 0.05
+"""The least error that the strongest color of the heat map stands for: small errors should look small."""
+
 _MAX_WORST = 5
 """How many attributes, and how many pairs, are listed."""
 
@@ -42,7 +79,7 @@ _NOT_JUDGED = "–"
 _TERMS = PageTerms(
     reference="real",
     floor="sampling floor",
-    baselines=f"{EVALUATION_BASELINES} A good table is near the floor, on the left.",
+    baselines=f"{EVALUATION_BASELINES} {TRACK_EXPLANATION}",
 )
 
 _COLUMNS = (
@@ -62,33 +99,116 @@ _NO_CERTIFICATE = (
 )
 
 
-def private_report(evaluation: Evaluation, synopsis: Synopsis | None = None) -> str:
+def private_report(evaluation: Evaluation, synopsis: Synopsis | None = None, *, made: date | None = None) -> str:
     """One HTML file about a synthetic table, for the owner of the real table only.
 
     Args:
         evaluation: the results of ``dpsyn.evaluate``.
         synopsis: the synopsis that the synthetic table was generated from, for its certificate and budget.
+        made: the date on the page; by default today.
 
     Privacy: shows what was computed from the real rows without protection, and states so first.
     """
-    return render_page(private_content(evaluation, synopsis))
+    return render_page(private_content(evaluation, synopsis, made=made))
 
 
-def private_content(evaluation: Evaluation, synopsis: Synopsis | None = None) -> PageContent:
+def private_content(
+    evaluation: Evaluation, synopsis: Synopsis | None = None, *, made: date | None = None
+) -> PageContent:
     """The content of that file."""
+    dataset = synopsis.schema.dataset if synopsis else ""
     return PageContent(
-        title="What the synthetic table preserves",
+        title="What the synthetic table preserves" + (f": {dataset}" if dataset else ""),
         subtitle=evaluation_title(evaluation),
+        facts=page_facts(synopsis, made),
+        verdict=evaluation_verdict(evaluation),
+        usage=(*usage_lines(synopsis), _PRIVATE_USE),
         tone="private",
         banner=evaluation.notice,
         terms=_TERMS,
         guarantee=describe_guarantee(synopsis) if synopsis else Guarantee(paragraphs=(_NO_CERTIFICATE,)),
         scores=tuple(_overall_scores(evaluation)),
         comparison=evaluation,
+        correlations=tuple(_correlations(evaluation)),
+        heat_map=_heat_map(evaluation),
+        left_out=tuple(_left_out(evaluation, synopsis)),
         columns=_COLUMNS,
         rows=(*map(_attribute_row, evaluation.attributes), *map(_pair_row, evaluation.pairs)),
         notes=(*evaluation_notes(evaluation), evaluation.notice),
     )
+
+
+def evaluation_verdict(evaluation: Evaluation) -> Verdict:
+    """Whether the table is any good, in words: pairs, columns, what is worse than shuffled, and predictions."""
+    attributes, two_way = evaluation.attributes, evaluation.distances.two_way
+    columns = describe_columns(attributes)
+    details = [*describe_worst_columns(attributes, "a fresh sample"), *describe_bad_pairs(evaluation.pairs)]
+    bad_scores = [
+        score.label
+        for score in _overall_scores(evaluation)
+        if score.is_worse_than_shuffled and not score.label.startswith("distance of ")
+    ]
+    if bad_scores:
+        details.append(f"Worse than shuffled, too: {join_names(bad_scores)}.")
+    classifier = evaluation.classifier
+    if classifier is not None:
+        auc = classifier.auc
+        details.append(
+            f"A classifier of {classifier.target} trained on the synthetic rows reaches an AUC of {auc.synthetic:.3f} "
+            f"(real rows {classifier.real_auc:.3f}, shuffled {auc.independent:.3f})."
+        )
+    if two_way is None:
+        return Verdict(tone=columns[0], headline=f"{columns[1][0].upper()}{columns[1][1:]}.", details=tuple(details))
+    return combine_verdict(judge_position(position_of(two_way), "a fresh sample of the real rows"), columns, *details)
+
+
+def _correlations(evaluation: Evaluation) -> Iterator[MatrixGroup]:
+    """Cramér's V of all pairs and Spearman's ρ of ordered ones: real, synthetic and their difference."""
+    order = [attribute.name for attribute in evaluation.attributes]
+    pairs = [(frozenset((pair.first, pair.second)), pair.cramers_v, pair.spearman) for pair in evaluation.pairs]
+    for heading, explanation, signed, index in (
+        ("Rank correlation (Spearman's ρ)", SPEARMAN_EXPLANATION, True, 2),
+        ("Strength of dependence (Cramér's V)", CRAMERS_V_EXPLANATION, False, 1),
+    ):
+        known = [(entry[0], entry[index]) for entry in pairs]
+        correlation = Correlation(
+            heading=heading,
+            explanation=explanation,
+            reference={pair: values.real for pair, values in known if isinstance(values, Association)},
+            synthetic={pair: values.synthetic for pair, values in known if isinstance(values, Association)},
+            signed=signed,
+        )
+        group = correlation_group(correlation, order, _TERMS.reference)
+        if group is not None:
+            yield group
+
+
+def _heat_map(evaluation: Evaluation) -> MatrixGroup | None:
+    values = {frozenset((pair.first, pair.second)): pair.distance.excess for pair in evaluation.pairs}
+    worse = frozenset(
+        frozenset((pair.first, pair.second)) for pair in evaluation.pairs if is_worse_than_shuffled(pair.distance)
+    )
+    return heat_map(
+        values,
+        heading="Errors of all pairs",
+        explanation=(
+            "The distance of each pair minus its sampling floor, in percent of rows; the attribute with the largest "
+            "errors comes first. Framed pairs are worse than shuffled. Click a cell to find it in the table."
+        ),
+        top=max(_MIN_HEAT_RANGE, *values.values()) if values else _MIN_HEAT_RANGE,
+        format_value=lambda value: f"{100 * value:.1f}",
+        marked=worse,
+    )
+
+
+def _left_out(evaluation: Evaluation, synopsis: Synopsis | None) -> Iterator[LeftOut]:
+    if evaluation.left_out:
+        yield LeftOut(
+            heading="Columns that are not compared",
+            entries=(f"{', '.join(evaluation.left_out)}: identifiers, and columns that are derived from others.",),
+        )
+    if synopsis is not None:
+        yield from (part for part in release_omissions(synopsis, None) if not part.heading.startswith("Columns"))
 
 
 def _attribute_row(attribute: AttributeComparison) -> tuple[TableCell, ...]:
@@ -127,8 +247,9 @@ def _overall_scores(evaluation: Evaluation) -> Iterator[ScoreRow]:
 
 def _marginal_scores(evaluation: Evaluation) -> Iterator[ScoreRow]:
     distances, correlations = evaluation.distances, evaluation.correlations
+    label = f"distance of {format_count(len(evaluation.attributes), 'one-way marginal')}"
+    yield ScoreRow.from_metric(label, distances.one_way, _format_fraction, "less", ways=1)
     metrics = [
-        (f"distance of {format_count(len(evaluation.attributes), 'one-way marginal')}", distances.one_way),
         (f"distance of {format_count(len(evaluation.pairs), 'two-way marginal')}", distances.two_way),
         (f"distance of {format_count(distances.triples, 'three-way marginal')}", distances.three_way),
         ("difference of Cramér's V", correlations.cramers_v),
@@ -158,10 +279,10 @@ def _other_scores(evaluation: Evaluation) -> Iterator[ScoreRow]:
     if classifier is not None:
         label = f"{classifier.target} predicted: AUC (trained on real rows {_format_fraction(classifier.real_auc)})"
         yield ScoreRow.from_metric(label, classifier.auc, _format_fraction, "more")
-        real_accuracy = _format_percent(classifier.real_accuracy)
+        real_accuracy = format_share(classifier.real_accuracy)
         label = f"{classifier.target} predicted: accuracy (trained on real rows {real_accuracy})"
-        yield ScoreRow.from_metric(label, classifier.accuracy, _format_percent, "more")
-    yield ScoreRow.from_metric("rows identical to a real row", evaluation.identical.share, _format_percent)
+        yield ScoreRow.from_metric(label, classifier.accuracy, format_share, "more")
+    yield ScoreRow.from_metric("rows identical to a real row", evaluation.identical.share, format_share)
 
 
 def worst_rows(evaluation: Evaluation) -> list[tuple[str, ...]]:
@@ -169,9 +290,10 @@ def worst_rows(evaluation: Evaluation) -> list[tuple[str, ...]]:
     attributes = [(attribute.name, attribute.distance) for attribute in evaluation.attributes]
     pairs = [(f"{pair.first} × {pair.second}", pair.distance) for pair in evaluation.pairs]
     rows: list[tuple[str, ...]] = []
-    for entries in (attributes, pairs):
+    for ways, entries in ((1, attributes), (2, pairs)):
         worst = sorted(entries, key=lambda entry: entry[1].floor - entry[1].synthetic)[:_MAX_WORST]
-        rows += [(label, *ScoreRow.from_metric(label, metric, _format_fraction).texts) for label, metric in worst]
+        scores = [ScoreRow.from_metric(label, metric, _format_fraction, ways=ways) for label, metric in worst]
+        rows += [(score.label, *score.texts) for score in scores]
     return rows
 
 
@@ -179,7 +301,7 @@ def evaluation_notes(evaluation: Evaluation) -> list[str]:
     """Remarks on the scores, as sentences."""
     notes = [evaluation.identical.note]
     outside = [
-        f"{attribute.name} ({' / '.join(map(_format_percent, attribute.outside))})"
+        f"{attribute.name} ({' / '.join(map(format_share, attribute.outside))})"
         for attribute in evaluation.attributes
         if attribute.outside and any(attribute.outside)
     ]
@@ -217,7 +339,3 @@ def _format_fraction(number: float) -> str:
 
 def _format_points(number: float) -> str:
     return f"{number:,.0f}"
-
-
-def _format_percent(share: float) -> str:
-    return f"{100 * share:.1f} %"

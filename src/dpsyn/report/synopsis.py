@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -296,8 +296,7 @@ def describe_guarantee(synopsis: Synopsis) -> Guarantee:
     for number, release in enumerate(synopsis.releases, start=1):
         if len(synopsis.releases) > 1:
             paragraphs.append(f"Release {number} of {len(synopsis.releases)}: {release.title}")
-        blocks = "\n".join(release_lines(release)).split("\n\n")
-        paragraphs += [*(block for block in blocks if block.strip()), spending_line(release)]
+        paragraphs += [*_release_paragraphs(release), spending_line(release)]
     return Guarantee(
         facts=tuple(_guarantee_facts(synopsis)),
         paragraphs=(*filter(None, paragraphs), *overview_lines(synopsis)[1:]),
@@ -305,6 +304,12 @@ def describe_guarantee(synopsis: Synopsis) -> Guarantee:
             SpendingTable(headings=SPENDING_HEADINGS, rows=tuple(spending_rows(r))) for r in synopsis.releases
         ),
     )
+
+
+def _release_paragraphs(release: Release) -> Sequence[str]:
+    if release.certificate:
+        return release.certificate.paragraphs(measurements=False)
+    return release_text(release, measurements=False).strip().split("\n\n")
 
 
 def _guarantee_facts(synopsis: Synopsis) -> list[tuple[str, str]]:
@@ -321,7 +326,5 @@ def _guarantee_facts(synopsis: Synopsis) -> list[tuple[str, str]]:
 def _budget_fact(release: Release) -> tuple[str, str]:
     if release.certificate is None:
         return "unknown", "guarantee of counts that were measured elsewhere"
-    budget = release.certificate.account.budget
-    epsilon_delta = f"ε = {format_number(float(budget.epsilon))}, δ = {format_number(float(budget.delta))}"
     measurements = format_count(len(release.certificate.account.measurements), "measurement")
-    return epsilon_delta, f"guaranteed; {measurements}"
+    return release.certificate.guarantee, f"guaranteed; {measurements}"

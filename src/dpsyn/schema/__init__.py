@@ -15,6 +15,7 @@ from dpsyn.schema.baskets import BasketSchema, is_item, read_items
 from dpsyn.schema.clock import Time, parse_clock
 from dpsyn.schema.conditions import AttributeConditions, format_conditions, parse_conditions, select_cells
 from dpsyn.schema.constraint_model import compile_constraints, derived_cells
+from dpsyn.schema.file_syntax import FileSyntax, NumberSigns
 from dpsyn.schema.grid import Grid
 from dpsyn.schema.ranges import Datetime, Integer, Ranged, Real, parse_instant
 from dpsyn.schema.relations import (
@@ -45,12 +46,14 @@ __all__ = [
     "Categorical",
     "Datetime",
     "Derive",
+    "FileSyntax",
     "Grid",
     "Identifier",
     "Impossible",
     "Integer",
     "JointAttribute",
     "NeighboringRelation",
+    "NumberSigns",
     "Open",
     "Order",
     "Ordinal",

@@ -11,17 +11,17 @@ default ``other`` is ``missing``, or the first value of the domain if ``missing`
 
 from __future__ import annotations
 
-import difflib
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.errors import SchemaError, quote_argument
+from dpsyn.suggestions import format_names
 
 Value = str | int | float | bool
 Provenance = Literal["public", "data", "approved"]
@@ -54,6 +54,9 @@ class Attribute(
             public, which the certificate states.
         because: why this entry is public; printed in the certificate.
         description: a note for readers of the schema.
+        remark: a question of the draft that a person has to answer; correct the entry and remove the remark.
+        drafted: a digest of the entry as it was drafted, by which an approval sees whether a person has changed it;
+            ``unchanged`` if it was approved as it was drafted, which the certificate states.
     """
 
     coded: ClassVar[bool] = True
@@ -63,12 +66,14 @@ class Attribute(
     provenance: Provenance = "public"
     because: str = ""
     description: str = ""
+    remark: str = ""
+    drafted: str = ""
 
     def __post_init__(self) -> None:
         freeze(self)
         if not self.name:
             raise SchemaError("an attribute has an empty name; give it the name of its column")
-        require_reason(self.provenance, self.because)
+        check_provenance(self)
         self._check()
 
     def _check(self) -> None:
@@ -331,6 +336,8 @@ class Open(Attribute, frozen=True, kw_only=True, tag="open"):
             provenance=self.provenance,
             because=self.because,
             description=self.description,
+            remark=self.remark,
+            drafted=self.drafted,
         )
 
 
@@ -345,10 +352,32 @@ class Identifier(Attribute, frozen=True, kw_only=True, tag="identifier"):
     coded: ClassVar[bool] = False
 
 
-def require_reason(provenance: Provenance, because: str) -> None:
-    """Refuse an entry that was drafted from the data and approved without a reason why it is public."""
-    if provenance == "approved" and not because:
+UNCHANGED = "unchanged"
+"""The value of ``drafted`` in an entry that was approved as it was drafted from the data."""
+
+
+def check_provenance(entry: Any) -> None:
+    """Refuse an entry that was approved without a reason, or is public and still carries marks of its draft.
+
+    Privacy: a remark describes rows, and a digest confirms a guess of the drafted values. A schema is published, so
+    only entries that no release accepts may have them.
+    """
+    if entry.provenance == "approved" and not entry.because:
         raise SchemaError("provenance: approved needs a reason; state in because: why it is public", ("because",))
+    if entry.remark and entry.provenance != "data":
+        message = "a remark is a question about rows, and this entry is public; answer it, then remove the remark"
+        raise SchemaError(message, ("remark",))
+    if entry.drafted and entry.provenance != "data" and (entry.provenance, entry.drafted) != ("approved", UNCHANGED):
+        message = "drafted holds a digest of what was read off the data, and this entry is public; remove it"
+        raise SchemaError(message, ("drafted",))
+
+
+_Entry = TypeVar("_Entry", bound=msgspec.Struct)
+
+
+def without_provenance(entry: _Entry) -> _Entry:
+    """The same entry as if it had been written from public knowledge: for comparisons, and for simulated rows."""
+    return msgspec.structs.replace(entry, provenance="public", because="", remark="", drafted="")
 
 
 def freeze(value: msgspec.Struct) -> None:
@@ -385,18 +414,3 @@ def split_range(value: Value) -> tuple[str, str] | None:
         return None
     low, high = (end.strip() for end in value.split(".."))
     return (low, high) if low and high else None
-
-
-def format_names(labels: Sequence[str]) -> str:
-    """The first eight names, and how many more there are."""
-    shown = ", ".join(labels[:8])
-    return shown if len(labels) <= 8 else f"{shown} and {len(labels) - 8:,} more"
-
-
-def suggest_names(name: object, known: Sequence[str]) -> str:
-    """A suggestion for an unknown name: the known names most like it, or else a list of known names."""
-    plain = {other.casefold(): other for other in known}
-    close = difflib.get_close_matches(str(name).casefold(), plain, 3)
-    if not close:
-        return f"there are {format_names(known)}"
-    return f"did you mean {' or '.join(plain[other] for other in close)}?"

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.errors import SchemaError
-from dpsyn.schema.attributes import MISSING, Attribute, Identifier, Open, Value, format_names
+from dpsyn.schema.attributes import MISSING, Attribute, Identifier, Open, Value
 from dpsyn.schema.clock import Time
 from dpsyn.schema.constraint_model import ConstraintModel, TotalConstraint, compile_constraints
 from dpsyn.schema.ranges import Integer, Ranged, Real
@@ -28,6 +28,7 @@ from dpsyn.schema.relations import (
     Total,
 )
 from dpsyn.schema.solver import find_satisfying_row
+from dpsyn.suggestions import format_names, suggest_names
 
 if TYPE_CHECKING:
     from dpsyn.schema.schema import Schema
@@ -197,7 +198,7 @@ def _require_coded(schema: Schema, name: str, path: ErrorPath) -> Attribute:
 def _require_attributes(schema: Schema, names: Iterable[str], path: ErrorPath) -> None:
     for name in names:
         if name not in schema:
-            raise SchemaError(f"there is no attribute {name!r}; there are {format_names(schema.names)}", path)
+            raise SchemaError(f"there is no attribute {name!r}; {suggest_names(name, schema.names)}", path)
 
 
 def _order_kind(attribute: Attribute) -> str | None:

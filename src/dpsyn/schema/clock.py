@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpsyn.errors import SchemaError, quote_argument
 from dpsyn.schema.attributes import Value
+from dpsyn.schema.date_formats import as_formats, clock_format_problem
 from dpsyn.schema.ranges import Ranged, round_durations
 
 ClockResolution = Literal["hour", "minute", "second", "millisecond", "microsecond"]
@@ -41,11 +42,13 @@ class Time(Ranged, frozen=True, kw_only=True, tag="time"):
         end: the latest possible time; later times are replaced by it. A time without seconds includes all of its
             minute.
         resolution: hour, minute, second, millisecond or microsecond.
+        format: how a text file writes times if not as 08:30, in the letters of strptime, such as %H.%M; or several.
     """
 
     start: str = "00:00"
     end: str = "23:59"
     resolution: ClockResolution = "minute"
+    format: str | tuple[str, ...] | None = None
 
     def _check(self) -> None:
         for field in ("start", "end"):
@@ -53,8 +56,17 @@ class Time(Ranged, frozen=True, kw_only=True, tag="time"):
             micros = parse_clock(given) if isinstance(given, str) else None
             if micros is None or micros >= DAY_MICROSECONDS:
                 raise SchemaError(f"{field} is {quote_argument(given)}; write it as 08:30 or 08:30:15", (field,))
+        for form in self.formats:
+            problem = clock_format_problem(form)
+            if problem:
+                raise SchemaError(f"format {quote_argument(form)}: {problem}", ("format",))
         self._check_order("start", "end")
         self._check_cuts()
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """The declared formats; none for the usual one."""
+        return as_formats(self.format)
 
     @property
     def unit_micros(self) -> int:

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.errors import QueryError, SchemaError, quote_argument
-from dpsyn.schema.attributes import MISSING, Attribute, Value, canonical_text, suggest_names
+from dpsyn.schema.attributes import MISSING, Attribute, Value, canonical_text
 from dpsyn.schema.ranges import Datetime, Ranged
 from dpsyn.schema.relations import Condition
 from dpsyn.schema.timestamps import split_condition
+from dpsyn.suggestions import suggest_names
 
 if TYPE_CHECKING:
     from dpsyn.schema.schema import Schema

@@ -8,6 +8,7 @@ difference.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from pathlib import Path
 from typing import Any, get_args
@@ -17,9 +18,11 @@ import msgspec
 from dpsyn.errors import DocumentError, SchemaError, describe_os_error, quote_argument
 from dpsyn.schema import yaml_documents, yaml_io
 from dpsyn.schema.attributes import Attribute
+from dpsyn.schema.file_syntax import FileSyntax
 from dpsyn.schema.relations import AnyRule, Derive, JointAttribute, NeighboringRelation, Rule, UnitDeclaration
 from dpsyn.schema.schema import AnyAttribute, Schema
 from dpsyn.schema.yaml_documents import convert, read_each, refuse_unknown_fields, require_tag
+from dpsyn.suggestions import suggest_file
 
 SCHEMA_FORMAT = 1
 """The version of the file format."""
@@ -36,7 +39,10 @@ RULE_KINDS: dict[str, type[Rule]] = {str(r.__struct_config__.tag): r for r in ge
 MAX_SCHEMA_BYTES = 100_000_000
 """Size of a schema or of other metadata; a list of a million values needs a tenth of that."""
 
-_COMMON = ("missing", "provenance", "because", "description")
+FILE_PATH: yaml_io.YamlPath = ("file",)
+"""The path of the section on how files are written, which is an entry by itself."""
+
+_COMMON = ("missing", "provenance", "because", "description", "remark", "drafted")
 _PLAIN_FIELDS: dict[str, Any] = {"dataset": str, "expected_size": int, "neighbors": NeighboringRelation}
 
 
@@ -73,7 +79,10 @@ def require_file(path: str | Path, error: type[DocumentError] = SchemaError) -> 
     try:
         mode = os.stat(path).st_mode
     except OSError as failure:
-        raise error(f"{path} cannot be read: {describe_os_error(failure)}") from None
+        if re.search(r"[\r\n]", str(path)):  # it is not quoted, because the text of a draft is private
+            message = "the text of a file was given where its path is expected; read it with Schema.from_yaml(text)"
+            raise error(message) from None
+        raise error(f"{path} cannot be read: {describe_os_error(failure)}{suggest_file(path)}") from None
     except ValueError:  # a path with a zero byte
         raise error(f"{quote_argument(str(path))} cannot be read: no file has such a name") from None
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # reading a folder fails with the system's own message
@@ -111,6 +120,7 @@ def to_document(schema: Schema) -> dict[str, Any]:
         "expected_size",
         "neighbors",
         "privacy_unit",
+        "file",
         "attributes",
         "derive",
         "measure_together",
@@ -156,6 +166,7 @@ def _build_schema(document: Any) -> Schema:
         derive=tuple(_derive(*entry) for entry in _mapping(given, "derive").items()),
         measure_together=tuple(_joint_attribute(*entry) for entry in _mapping(given, "measure_together").items()),
         rules=tuple(_rule(entry, ("rules", index)) for index, entry in enumerate(rules)),
+        file=_file(given["file"]) if "file" in given else None,
         **plain,
     )
 
@@ -172,6 +183,25 @@ def _attribute(name: str, entry: Any) -> AnyAttribute:
     fields = require_tag(entry, "kind", ATTRIBUTE_KINDS, path, f"attribute {name!r}")
     kind = ATTRIBUTE_KINDS[fields["kind"]]
     return convert(fields, kind, path, f"attribute {name!r}: ", name)  # type: ignore[return-value]
+
+
+def check_entry(path: yaml_io.YamlPath, document: Any) -> None:
+    """Refuse one entry of a document that is not valid by itself."""
+    if path == FILE_PATH:
+        _file(document["file"])
+        return
+    section, key = path
+    entry = document[section][key]
+    if section == "attributes":
+        _attribute(str(key), entry)
+    elif section == "derive":
+        _derive(str(key), entry)
+    else:
+        _rule(entry, path)
+
+
+def _file(entry: Any) -> FileSyntax:
+    return convert(entry, FileSyntax, FILE_PATH, "file: ")
 
 
 def _derive(name: str, entry: Any) -> Derive:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from dpsyn.errors import QueryError, quote_argument
-from dpsyn.schema.attributes import suggest_names
+from dpsyn.suggestions import suggest_names
 
 _TOKENS = re.compile(r"`(?P<quoted>[^`]+)`|(?P<sign>[~+*:()])|(?P<plain>[^`~+*:()]+)")
 

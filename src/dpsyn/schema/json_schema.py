@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from dpsyn.atomic_files import write_text
+from dpsyn.schema.file_syntax import FileSyntax
 from dpsyn.schema.files import ATTRIBUTE_KINDS, RULE_KINDS, SCHEMA_FORMAT, SCHEMA_KEY
 from dpsyn.schema.relations import Derive, UnitDeclaration
 from dpsyn.schema.schema import Schema
@@ -33,6 +34,7 @@ def build_json_schema() -> Json:
     structs: list[type[msgspec.Struct]] = [
         Schema,
         UnitDeclaration,
+        FileSyntax,
         Derive,
         *ATTRIBUTE_KINDS.values(),
         *RULE_KINDS.values(),

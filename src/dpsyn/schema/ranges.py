@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from dpsyn.errors import SchemaError, quote_argument
 from dpsyn.schema.attributes import MAX_LISTED_VALUES, Attribute, NotCodedError, Value, split_range
 from dpsyn.schema.calendar import cut_at_calendar
+from dpsyn.schema.date_formats import as_formats, format_problem
+from dpsyn.schema.file_syntax import FileSyntax, NumberSigns, require_text
 from dpsyn.schema.grid import MAX_GRID_CELLS, Grid, cut_at_round_steps, make_grid
 
 MAX_LATTICE_STEPS = 2**53
@@ -256,7 +258,38 @@ class Ranged(Attribute, frozen=True, kw_only=True):
             raise SchemaError(f"{field}: {error}", (field,)) from None
 
 
-class Integer(Ranged, frozen=True, kw_only=True, tag="integer"):
+class Number(Ranged, frozen=True, kw_only=True):
+    """The base class of integers and reals, which a text file may write in several ways.
+
+    Attributes:
+        decimal: the decimal sign in texts, a point or a comma; if left out, that of the file.
+        thousands: the sign between groups of three digits in texts; if left out, that of the file.
+        symbol: what texts have before or after each number, such as % or €; it is no part of the number.
+    """
+
+    decimal: str | None = None
+    thousands: str | None = None
+    symbol: str = ""
+
+    def _check_signs(self) -> None:
+        """Refuse signs that no file can have."""
+        thousands = "" if self.thousands is None else self.thousands
+        require_text(thousands, "thousands")
+        usual = "," if thousands == "." else "."
+        decimal = usual if self.decimal is None else self.decimal
+        NumberSigns(decimal=decimal, thousands=thousands, symbol=self.symbol)
+
+
+def number_signs(attribute: Number, file: FileSyntax) -> NumberSigns:
+    """The signs in the texts of an attribute's numbers: its own, or else those of the file."""
+    decimal = file.decimal if attribute.decimal is None else attribute.decimal
+    thousands = file.thousands if attribute.thousands is None else attribute.thousands
+    if attribute.thousands is None and thousands == decimal:  # a column with points in a file with commas
+        thousands = ""
+    return NumberSigns(decimal=decimal, thousands=thousands, symbol=attribute.symbol)
+
+
+class Integer(Number, frozen=True, kw_only=True, tag="integer"):
     """Whole numbers.
 
     Attributes:
@@ -272,6 +305,7 @@ class Integer(Ranged, frozen=True, kw_only=True, tag="integer"):
             raise SchemaError("bounds must be within ±2^53", ("low" if abs(self.low) >= MAX_LATTICE_STEPS else "high",))
         self._check_order("low", "high")
         self._check_cuts()
+        self._check_signs()
 
     @property
     def origin(self) -> int:
@@ -303,7 +337,7 @@ class Integer(Ranged, frozen=True, kw_only=True, tag="integer"):
         return steps + self.low
 
 
-class Real(Ranged, frozen=True, kw_only=True, tag="real"):
+class Real(Number, frozen=True, kw_only=True, tag="real"):
     """Numbers with a fixed number of decimals.
 
     Attributes:
@@ -332,6 +366,7 @@ class Real(Ranged, frozen=True, kw_only=True, tag="real"):
                 raise SchemaError(message, (field,))
         self._check_order("low", "high")
         self._check_cuts()
+        self._check_signs()
 
     @property
     def decimal_places(self) -> int:
@@ -384,15 +419,16 @@ class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
             of it.
         resolution: year, month, day, hour, minute, second, millisecond or microsecond. With year, month or day the
             synthetic column holds dates, otherwise times.
-        format: how a text file writes dates, in the letters of strptime, such as %d.%m.%Y; if left out, ISO 8601 in
-            its usual forms. Times with an offset (%z) are converted to UTC.
+        format: how a text file writes dates, in the letters of strptime, such as %d.%m.%Y; or several formats, of which
+            the first that fits a cell is used. ISO 8601 in its usual forms needs none. Times with an offset (%z) are
+            converted to UTC.
         time_cuts: as ``cuts``, for the time of day of a timestamp.
     """
 
     start: str | int
     end: str | int
     resolution: Resolution = "day"
-    format: str | None = None
+    format: str | tuple[str, ...] | None = None
     time_cuts: tuple[str, ...] = ()
 
     def _check(self) -> None:
@@ -401,11 +437,17 @@ class Datetime(Ranged, frozen=True, kw_only=True, tag="datetime"):
                 raise SchemaError(
                     f"{field} is {quote_argument(getattr(self, field))}; write it as 2016-01-31", (field,)
                 )
-        problem = None if self.format is None else format_problem(self.format, self.resolution)
-        if problem:
-            raise SchemaError(f"format {quote_argument(self.format)}: {problem}", ("format",))
+        for form in self.formats:
+            problem = format_problem(form, self.resolution)
+            if problem:
+                raise SchemaError(f"format {quote_argument(form)}: {problem}", ("format",))
         self._check_order("start", "end")
         self._check_cuts()
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """The declared formats; none for ISO 8601."""
+        return as_formats(self.format)
 
     @property
     def unit(self) -> str:
@@ -539,44 +581,3 @@ def _parse_decimal(value: Value) -> Decimal:
 def _count_decimals(value: float) -> int:
     exponent = _parse_decimal(value).normalize().as_tuple().exponent
     return max(0, -int(exponent))
-
-
-# ── date formats of text files: the letters of strptime that Arrow, which reads the cells, supports on every system ──
-
-
-DATE_PART_LETTERS = {"year": "YyDF", "month": "mbBhDF", "day": "deDF"}
-"""The letters that contain a part of a date; ``%D`` is %m/%d/%y and ``%F`` is %Y-%m-%d."""
-
-FORMAT_LETTERS = "YymbBhdeDFaAHIMSpTRz%"
-"""All letters that may follow a percent sign."""
-
-
-def format_problem(form: str, resolution: str) -> str | None:
-    """What is wrong with a date format at a resolution, and what to do; None if it is valid."""
-    letters = re.findall("%(.?)", form, re.DOTALL)
-    unknown = next((letter for letter in letters if letter not in FORMAT_LETTERS or not letter), None)
-    if unknown is not None:
-        return f"%{unknown} is not supported; use {' '.join(f'%{letter}' for letter in FORMAT_LETTERS)}"
-    if not form.isprintable():
-        return "it contains a character that is not printable; remove it"
-    twice = next((letter for letter in letters if letter != "%" and letters.count(letter) > 1), None)
-    if twice is not None:
-        return f"it has %{twice} twice; remove one"
-    for part in _required_parts(resolution):
-        if not set(letters).intersection(DATE_PART_LETTERS[part]):
-            return f"it has no {part}; add {' or '.join(f'%{letter}' for letter in DATE_PART_LETTERS[part])}"
-    return "%I is an hour of a 12-hour clock; add %p" if "I" in letters and "p" not in letters else None
-
-
-def _required_parts(resolution: str) -> list[str]:
-    """The parts of a date that a resolution needs."""
-    parts = list(DATE_PART_LETTERS)
-    return parts[: parts.index(resolution) + 1] if resolution in parts else parts
-
-
-def to_python_format(form: str) -> str:
-    """The same format in letters that Python supports."""
-    return re.sub("%(.)", lambda match: _PYTHON_LETTERS.get(match[1], match[0]), form)
-
-
-_PYTHON_LETTERS = {"D": "%m/%d/%y", "F": "%Y-%m-%d", "T": "%H:%M:%S", "R": "%H:%M", "h": "%b", "e": "%d"}

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from dpsyn.errors import SchemaError
-from dpsyn.schema.attributes import Provenance, Value, canonical_text, freeze, require_reason
+from dpsyn.schema.attributes import Provenance, Value, canonical_text, check_provenance, freeze
 
 Condition = Value | tuple[Value, ...]
 """A condition on one attribute: a value, several values, a range ``30..39``, or ``missing``."""
@@ -42,14 +42,18 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             which case a release refuses it; ``approved`` if it was drafted from the data and then declared public,
             which the certificate states.
         because: why it is public; printed in the certificate.
+        remark: a question of the draft that a person has to answer; correct the entry and remove the remark.
+        drafted: a digest of the entry as it was drafted; ``unchanged`` if it was approved as it was drafted.
     """
 
     provenance: Provenance = "public"
     because: str = ""
+    remark: str = ""
+    drafted: str = ""
 
     def __post_init__(self) -> None:
         freeze(self)
-        require_reason(self.provenance, self.because)
+        check_provenance(self)
 
 
 class Derive(Statement, frozen=True, kw_only=True, rename={"source": "from"}):

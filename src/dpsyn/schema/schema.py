@@ -16,6 +16,7 @@ from dpsyn.atomic_files import write_text
 from dpsyn.errors import SchemaError, quote_argument
 from dpsyn.schema.attributes import (
     MISSING,
+    UNCHANGED,
     Boolean,
     Categorical,
     Identifier,
@@ -23,12 +24,12 @@ from dpsyn.schema.attributes import (
     Ordinal,
     Provenance,
     canonical_text,
-    format_names,
     freeze,
 )
 from dpsyn.schema.checks import check_relations
 from dpsyn.schema.clock import Time
-from dpsyn.schema.ranges import Datetime, Integer, Real
+from dpsyn.schema.file_syntax import PLAIN_FILE, FileSyntax
+from dpsyn.schema.ranges import Datetime, Integer, Real, number_signs
 from dpsyn.schema.relations import (
     AnyRule,
     Derive,
@@ -39,6 +40,7 @@ from dpsyn.schema.relations import (
     UnitDeclaration,
 )
 from dpsyn.schema.timestamps import TimestampParts, has_parts, split_timestamp
+from dpsyn.suggestions import format_names, suggest_names
 
 THREE_STEPS = """It states what is public about the table, which nothing can learn from private rows. Three steps:
 
@@ -66,6 +68,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         derive: attributes that are computed from others.
         measure_together: attributes that are measured as one.
         rules: constraints that hold in every row, or on the whole table.
+        file: how the files of the table are written; if left out, as UTF-8 with decimal points.
     """
 
     attributes: tuple[AnyAttribute, ...]
@@ -76,6 +79,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     derive: tuple[Derive, ...] = ()
     measure_together: tuple[JointAttribute, ...] = ()
     rules: tuple[AnyRule, ...] = ()
+    file: FileSyntax | None = None
 
     def __post_init__(self) -> None:
         freeze(self)
@@ -93,6 +97,9 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                     f"attribute {quote_argument(name)} has the name of a part of a timestamp; rename the column",
                     ("attributes", name),
                 )
+        for attribute in self.attributes:
+            if isinstance(attribute, Integer | Real):
+                _check_signs(attribute, self.syntax)
         check_relations(self)
         if not self.measured_attributes:
             raise SchemaError("no attribute is left to measure; all are identifiers or derived", ("attributes",))
@@ -127,21 +134,13 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @classmethod
     def coerce(cls, value: object) -> Schema:
-        """A schema from a schema, a draft, or the path of a schema file; anything else is a SchemaError.
-
-        Privacy: the text of a draft may be given for a path by mistake, so a text of several lines is not quoted.
-        """
+        """A schema from a schema, a draft, or the path of a schema file; anything else is a SchemaError."""
         from dpsyn.schema.schema_draft import SchemaDraft
 
         if isinstance(value, cls):
             return value
         if isinstance(value, SchemaDraft):
             return value.to_schema()
-        if isinstance(value, str) and "\n" in value:
-            raise SchemaError(
-                "the schema is a text of several lines, not the path of a file; for the text of a schema use "
-                "dpsyn.Schema.from_yaml(text)"
-            )
         if isinstance(value, str | Path):
             return cls.load(value)
         if value is None:
@@ -175,11 +174,16 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
         return json_schema.build_json_schema()
 
+    @property
+    def syntax(self) -> FileSyntax:
+        """How the files of the table are written."""
+        return self.file or PLAIN_FILE
+
     # ── attributes ──────────────────────────────────────────────────────────────────────────────────────────
 
     def __getitem__(self, name: str) -> AnyAttribute:
         if name not in self._by_name:
-            raise SchemaError(f"there is no attribute {quote_argument(name)}; there are {format_names(self.names)}")
+            raise SchemaError(f"there is no attribute {quote_argument(name)}; {suggest_names(name, self.names)}")
         return self._by_name[name]
 
     def __contains__(self, name: object) -> bool:
@@ -285,6 +289,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def unapproved_statements(self) -> tuple[str, ...]:
         """The entries that were taken from the data and not yet declared public, such as ``attribute 'age'``."""
         statements = [
+            *([("file", self.file.provenance)] if self.file else []),
             *((f"attribute {a.name!r}", a.provenance) for a in self.attributes),
             *((f"derive {d.name!r}", d.provenance) for d in self.derive),
             *((f"rule {number}", r.provenance) for number, r in enumerate(self.rules, start=1)),
@@ -293,10 +298,13 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def declared_public(self) -> tuple[str, ...]:
         """The entries that a release assumes to be known without the data, with their reasons, for its certificate."""
-        entries = [(a.name, a.provenance, a.because) for a in self.attributes]
-        entries += [(f"derive {d.name}", d.provenance, d.because) for d in self.derive]
-        entries += [(f"rule {number}", r.provenance, r.because) for number, r in enumerate(self.rules, start=1)]
-        return tuple(_describe_declaration(*entry) for entry in entries)
+        entries = [
+            *([("file", self.file)] if self.file else []),
+            *((a.name, a) for a in self.attributes),
+            *((f"derive {d.name}", d) for d in self.derive),
+            *((f"rule {number}", r) for number, r in enumerate(self.rules, start=1)),
+        ]
+        return tuple(_describe_declaration(name, e.provenance, e.because, e.drafted) for name, e in entries)
 
     def require_public(self, file: str = "schema.yaml") -> None:
         """Refuse a release if any entry was taken from the data; the error shows how to approve it in ``file``.
@@ -318,10 +326,19 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             )
 
 
-def _describe_declaration(name: str, provenance: Provenance, because: str) -> str:
+def _check_signs(attribute: Integer | Real, file: FileSyntax) -> None:
+    """Refuse signs of numbers that contradict those of the file."""
+    try:
+        number_signs(attribute, file)
+    except SchemaError as error:
+        raise SchemaError(f"attribute {attribute.name!r}: {error}", ("attributes", attribute.name)) from None
+
+
+def _describe_declaration(name: str, provenance: Provenance, because: str, drafted: str) -> str:
     """An entry that was declared public, as the certificate lists it."""
     if provenance == "approved":
-        return f"{name}: drafted from the data, and declared public because: {because}"
+        changed = ", unchanged," if drafted == UNCHANGED else ","
+        return f"{name}: drafted from the data{changed} and declared public because: {because}"
     return f"{name}: {because}" if because else name
 
 

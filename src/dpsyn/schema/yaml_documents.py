@@ -5,7 +5,6 @@ Schemas and plans are such documents. This module does not depend on their conte
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -16,6 +15,7 @@ import msgspec
 
 from dpsyn.errors import DocumentError, SchemaError, quote_argument
 from dpsyn.schema import yaml_io
+from dpsyn.suggestions import find_similar
 
 MAX_MISTAKES_SHOWN = 20
 """Mistakes that one error message lists."""
@@ -216,7 +216,7 @@ def refuse_unknown_fields(data: dict[str, Any], known: list[str], path: yaml_io.
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A suggestion for an unknown word: its synonym or the known word most like it; empty if there is none."""
     synonym = SYNONYMS.get(word.lower(), "")
-    close = [synonym] if synonym in known else difflib.get_close_matches(word.lower(), known, 1)
+    close = [synonym] if synonym in known else find_similar(word, known, 1)
     return f"; did you mean {close[0]}?" if close else ""
 
 

@@ -185,24 +185,38 @@ def _number(kind: str, text: str, line: int) -> int | float:
         raise DocumentError(f"line {line}: {shown} cannot be read as a number; put it in quotes") from None
 
 
-def write_yaml(document: Mapping[str, Any], comments: Mapping[YamlPath, str] | None = None) -> str:
+def write_yaml(
+    document: Mapping[str, Any],
+    comments: Mapping[YamlPath, str] | None = None,
+    anchors: Mapping[YamlPath, str] | None = None,
+) -> str:
     """YAML text of a document, with optional comments.
 
     The comment of an entry is written above it, the comment of a single field after it, and the comment of the empty
-    path at the top of the file.
+    path at the top of the file. Of the mappings at paths with the same anchor, which must be equal, the first is
+    written with that anchor and the others as its alias.
     """
     comments = comments or {}
     header = _with_comment("\n", comments[()], after=False) if () in comments else ""
-    return header + _block(document, (), comments)
+    first: dict[str, YamlPath] = {}
+    for path, name in (anchors or {}).items():
+        first.setdefault(name, path)
+    marks = {path: f"{'&' if first[name] == path else '*'}{name}" for path, name in (anchors or {}).items()}
+    return header + _block(document, (), comments, marks)
 
 
-def _block(mapping: Mapping[Any, Any], path: YamlPath, comments: Mapping[YamlPath, str]) -> str:
+def _block(
+    mapping: Mapping[Any, Any], path: YamlPath, comments: Mapping[YamlPath, str], marks: Mapping[YamlPath, str]
+) -> str:
     parts = []
     for key, value in mapping.items():
         entry_path = (*path, key)
-        comment = comments.get(entry_path, "")
-        if isinstance(value, Mapping) and value:
-            body = f"{_head(key)}\n{_indent(_block(value, entry_path, comments))}"
+        comment, mark = comments.get(entry_path, ""), marks.get(entry_path, "")
+        if mark.startswith("*"):
+            body = f"{_head(key)} {mark}\n"
+        elif isinstance(value, Mapping) and value:
+            head = f"{_head(key)} {mark}".rstrip()
+            body = f"{head}\n{_indent(_block(value, entry_path, comments, marks))}"
         elif value is None:
             body = f"{_head(key)}\n"
         elif isinstance(value, list | tuple) and _is_flat(value):
@@ -250,6 +264,15 @@ def _with_comment(body: str, comment: str, *, after: bool) -> str:
         return f"{body.removesuffix(chr(10))}  # {lines[0]}".rstrip(" ") + "\n"
     above = "".join(f"# {line}".rstrip() + "\n" for line in lines)
     return above + body
+
+
+def format_value(value: Any) -> str:
+    """A value, list or mapping as YAML text on one line."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{format_scalar(key)}: {format_value(entry)}" for key, entry in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(format_value, value))}]"
+    return format_scalar(value)
 
 
 def format_scalar(value: Any) -> str:

@@ -2,6 +2,8 @@
 
 from dpsyn.sources.addresses import is_postgres_address, redact_address
 from dpsyn.sources.baskets import has_basket_ids, open_basket_source
+from dpsyn.sources.csv import find_invalid_text, start_of_text
+from dpsyn.sources.declared import follow_schema, open_declared
 from dpsyn.sources.factory import is_pattern, open_source, read_table
 from dpsyn.sources.files import describe_irregular_lines
 from dpsyn.sources.source import (
@@ -27,15 +29,19 @@ __all__ = [
     "describe_irregular_lines",
     "encode_batches",
     "find_assumptions",
+    "find_invalid_text",
+    "follow_schema",
     "has_basket_ids",
     "is_pattern",
     "is_postgres_address",
     "map_in_threads",
     "open_basket_source",
+    "open_declared",
     "open_source",
     "query_answer",
     "read_table",
     "redact_address",
     "require_unchanged",
     "source_identity",
+    "start_of_text",
 ]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
+import contextlib
 import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +17,7 @@ import pyarrow.csv as pacsv
 from numpy.typing import NDArray
 
 from dpsyn.errors import SourceError
+from dpsyn.schema.file_syntax import PLAIN_FILE, FileSyntax, normalize_encoding
 from dpsyn.sources import kernels
 from dpsyn.sources.files import FilePiece, redact_path
 from dpsyn.sources.source import attempt, guard_batches, map_in_threads
@@ -61,17 +65,23 @@ class CsvSource:
     assumption = "the CSV file is well-formed: a cell that holds a quote, a separator or a line break is in quotes"
     """Without it, a stray quote of one row could take in others; a proper writer of CSV never leaves one."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, syntax: FileSyntax = PLAIN_FILE) -> None:
         self.label = redact_path(path)
         self.byte_size: int | None = path.stat().st_size
-        self._path = path
+        self._path, self._syntax = path, syntax
         self.paths = (path,)
-        start = attempt(lambda: _read_start(path), self.label, _BROKEN)
+        start = attempt(lambda: _read_start(path, syntax.encoding), self.label, _BROKEN)
         rest = start.removeprefix(_BYTE_ORDER_MARK).lstrip(b"\r\n")
-        self._delimiter = "\t" if ".tsv" in path.suffixes else _guess_delimiter(rest)
-        header, length = _read_header(rest, self._delimiter, self.label)
+        self._delimiter = syntax.separator or ("\t" if ".tsv" in path.suffixes else _guess_delimiter(rest))
+        header, length = _read_header(rest, self._delimiter, syntax.quote, self.label)
         self._rows_offset = len(start) - len(rest) + length
-        self.schema = pa.schema([(name, pa.binary()) for name in _parse_names(header, self._delimiter, self.label)])
+        names = _parse_names(header, self._delimiter, syntax.quote, self.label)
+        self.schema = pa.schema([(name, pa.binary()) for name in names])
+
+    @property
+    def separator(self) -> str:
+        """The character between cells, declared or guessed from the first line."""
+        return self._delimiter
 
     def describe_irregular_lines(self, max_bytes: int | None = None) -> list[str]:
         """What is irregular in the file: for each kind, the first line, how many there are, and how they are read.
@@ -91,14 +101,23 @@ class CsvSource:
         sentences = []
         for kind, (count, offset) in enumerate(tally.tolist()):
             if count:
-                lines = f"line {_line_at(self._path, offset):,}"
+                lines = f"line {self._line_at(offset):,}"
                 lines += " has" if count == 1 else f" is the first of {count:,} that have"
                 sentences.append(f"{lines} {_IRREGULARITIES[kind]}")
         return sentences
 
+    def _line_at(self, offset: int) -> int:
+        """The number of the line that begins at a position of the text."""
+        line, last = 1, b""
+        with open_text(self._path, self._syntax.encoding) as stream:
+            while offset and (block := stream.read(min(offset, BLOCK_BYTES))):
+                line += _count_lines(block, last)
+                offset, last = offset - len(block), block[-1:]
+        return line
+
     def pieces(self) -> list[FilePiece]:
         """The file as a whole."""
-        return [FilePiece(path=str(self._path))]
+        return [FilePiece(path=str(self._path), syntax=self._syntax)]
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows, each entry as the bytes in the file."""
@@ -107,6 +126,7 @@ class CsvSource:
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         parse_options = pacsv.ParseOptions(
             delimiter=self._delimiter,
+            quote_char=self._syntax.quote,
             newlines_in_values=True,
             ignore_empty_lines=len(self.schema) > 1,  # in a table with one column an empty line is an empty entry
         )
@@ -139,16 +159,22 @@ class CsvSource:
         """
         state = np.zeros(kernels.STATE_WORDS, np.int64)
         data, part_of_record, offset, read, final = b"", b"", self._rows_offset, 0, False
-        with _open(self._path) as stream:
+        quote = ord(self._syntax.quote)
+        with open_text(self._path, self._syntax.encoding) as stream:
             stream.read(self._rows_offset)
             while data or not final:
                 if not final and (not read or len(data) < BLOCK_BYTES):
                     block = stream.read(BLOCK_BYTES)
                     data, final = data + block, not block
                 if state[kernels.MODE] == kernels.RECORD_START:
-                    read = _end_of_plain_lines(data) if tally is None else 0
+                    read = _end_of_plain_lines(data, self._syntax.quote) if tally is None else 0
                     read = read or kernels.end_of_regular_records(
-                        np.frombuffer(data, np.uint8), final, ord(self._delimiter), len(self.schema), MAX_CELL_BYTES
+                        np.frombuffer(data, np.uint8),
+                        final,
+                        ord(self._delimiter),
+                        quote,
+                        len(self.schema),
+                        MAX_CELL_BYTES,
                     )
                     if read:
                         yield memoryview(data)[:read]
@@ -181,6 +207,7 @@ class CsvSource:
             offset,
             final,
             ord(self._delimiter),
+            ord(self._syntax.quote),
             width,
             MAX_CELL_BYTES,
             LOOKAHEAD_BYTES,
@@ -195,9 +222,9 @@ def _new_tally() -> Tally:
     return np.zeros((kernels.IRREGULARITIES, 2), np.int64)
 
 
-def _end_of_plain_lines(data: bytes) -> int:
+def _end_of_plain_lines(data: bytes, quote: str) -> int:
     """The end of the last line; 0 if a line is long, or if there is a quote, so a record may be more than a line."""
-    if b'"' in data:
+    if quote.encode() in data:
         return 0
     end = 0
     while next_end := data.rfind(b"\n", end, end + MAX_CELL_BYTES) + 1:
@@ -205,25 +232,87 @@ def _end_of_plain_lines(data: bytes) -> int:
     return end if len(data) - end < MAX_CELL_BYTES else 0
 
 
-def _open(path: Path) -> pa.NativeFile:
-    return pa.input_stream(str(path), compression="detect")
+@contextlib.contextmanager
+def open_text(path: Path, encoding: str) -> Iterator[TextStream]:
+    """A text file as bytes in UTF-8; a file in UTF-8 as it is. It is unpacked if it is compressed."""
+    with pa.input_stream(str(path), compression="detect") as stream:
+        known = normalize_encoding(encoding)
+        yield stream if known.startswith("utf-8") else _Transcoder(stream, known)
 
 
-def _read_start(path: Path) -> bytes:
-    with _open(path) as stream:
-        start: bytes = stream.read(BLOCK_BYTES)
-    return start
+class TextStream(Protocol):
+    """Bytes that are read one part after another."""
+
+    def read(self, size: int, /) -> bytes:
+        """The next bytes: as many as given, or fewer at the end."""
 
 
-def _line_at(path: Path, offset: int) -> int:
-    """The number of the line that begins at a position of a file."""
-    line, last = 1, b""
-    with _open(path) as stream:
-        while offset and (block := stream.read(min(offset, BLOCK_BYTES))):
-            line += block.count(b"\n") + block.count(b"\r") - block.count(b"\r\n")
-            line -= last == b"\r" and block.startswith(b"\n")
-            offset, last = offset - len(block), block[-1:]
-    return line
+class _Transcoder:
+    """A text file in another encoding, as bytes in UTF-8.
+
+    What is not a character of the encoding becomes a surrogate, which is not valid in UTF-8. So such a cell is
+    unreadable, as in a file in UTF-8, and different ids stay different.
+
+    Privacy: a character is converted by itself (see ``require_encoding``), so cells and rows stay apart.
+    """
+
+    def __init__(self, stream: pa.NativeFile, encoding: str) -> None:
+        errors = "surrogatepass" if encoding.startswith("utf-16") else "surrogateescape"
+        self._stream, self._decoder = stream, codecs.getincrementaldecoder(encoding)(errors)
+        self._converted, self._ended = b"", False
+
+    def read(self, size: int, /) -> bytes:
+        """The next bytes."""
+        while len(self._converted) < size and not self._ended:
+            block = self._stream.read(BLOCK_BYTES)
+            self._ended = not block
+            if block:  # at the end, half of a character may be left, which is dropped
+                self._converted += self._decoder.decode(block).encode("utf-8", "surrogatepass")
+        part, self._converted = self._converted[:size], self._converted[size:]
+        return part
+
+
+def _read_start(path: Path, encoding: str) -> bytes:
+    with open_text(path, encoding) as stream:
+        return stream.read(BLOCK_BYTES)
+
+
+def start_of_text(path: Path) -> bytes:
+    """The first bytes of a text file as they are, unpacked if it is compressed; private."""
+    return attempt(lambda: _read_start(path, "utf-8"), redact_path(path), _BROKEN)
+
+
+def find_invalid_text(path: Path, max_bytes: int) -> tuple[int, bytes] | None:
+    """The number of the first line of a text file that is not UTF-8, and the bytes around it; None if all of it is.
+
+    Only the first ``max_bytes`` are searched.
+
+    Privacy: the result depends on rows. It is for the data owner alone.
+    """
+    return attempt(lambda: _find_invalid_text(path, max_bytes), redact_path(path), _BROKEN)
+
+
+def _find_invalid_text(path: Path, max_bytes: int) -> tuple[int, bytes] | None:
+    decoder, line, searched, last = codecs.getincrementaldecoder("utf-8")(), 1, 0, b""
+    with open_text(path, "utf-8") as stream:
+        while searched < max_bytes and (block := stream.read(BLOCK_BYTES)):
+            pending = decoder.getstate()[0]
+            try:
+                decoder.decode(block)
+            except UnicodeDecodeError as error:
+                before = block[: max(0, error.start - len(pending))]
+                return line + _count_lines(before, last), block[len(before) :][:MAX_CELL_BYTES]
+            line += _count_lines(block, last)
+            searched, last = searched + len(block), block[-1:]
+        if decoder.getstate()[0] and searched < max_bytes:  # the file ends inside a character
+            return line, decoder.getstate()[0]
+    return None
+
+
+def _count_lines(block: bytes, last: bytes) -> int:
+    """The line breaks of a block that follows a byte; the two halves of a Windows line break are one."""
+    breaks = block.count(b"\n") + block.count(b"\r") - block.count(b"\r\n")
+    return breaks - (last == b"\r" and block.startswith(b"\n"))
 
 
 def _guess_delimiter(rest: bytes) -> str:
@@ -232,17 +321,19 @@ def _guess_delimiter(rest: bytes) -> str:
     return max(",;\t|", key=re.sub(r'"[^"]*"?', "", line).count)
 
 
-def _read_header(rest: bytes, delimiter: str, label: str) -> tuple[str, int]:
+def _read_header(rest: bytes, delimiter: str, quote: str, label: str) -> tuple[str, int]:
     """The header line as it is in the file, and its length in bytes with the line break.
 
     Line breaks inside quotes belong to the header, and quotes count only at the start of a name, as in Arrow's reader;
     so no row is read as a part of the header.
     """
-    separator = re.escape(delimiter).encode()
-    name = rb'(?:"(?:[^"]|"")*"[^%b\r\n]*|[^"%b\r\n][^%b\r\n]*)?' % (separator, separator, separator)
-    line = re.match(rb"(%b(?:%b%b)*)(%b|$)" % (name, separator, name, _LINE_BREAK), rest)
-    if rest[:2] in (b"\xff\xfe", b"\xfe\xff") or (line and b"\0" in line[1]):
-        raise SourceError(f"{label} is not text in UTF-8; save it as a CSV file in UTF-8")
+    if rest[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise SourceError(f"{label} is text in UTF-16; declare  file: {{encoding: utf-16}}  in the schema")
+    other, sign = re.escape(delimiter).encode(), quote.encode()
+    name = rb"(?:%b(?:[^%b]|%b%b)*%b[^%b\r\n]*|[^%b%b\r\n][^%b\r\n]*)?" % (*[sign] * 5, other, sign, other, other)
+    line = re.match(rb"(%b(?:%b%b)*)(%b|$)" % (name, other, name, _LINE_BREAK), rest)
+    if line and b"\0" in line[1]:
+        raise SourceError(f"{label} is not a text file in the declared encoding; save it as a CSV file in UTF-8")
     if line and not line[1]:
         raise SourceError(f"{label} is empty; its first line should name the columns")
     if line is None or line.end(1) >= BLOCK_BYTES - len(_BYTE_ORDER_MARK):
@@ -252,13 +343,16 @@ def _read_header(rest: bytes, delimiter: str, label: str) -> tuple[str, int]:
     try:
         return line[1].decode(), line.end()
     except UnicodeDecodeError:
-        raise SourceError(f"{label}: the names of the columns are not UTF-8; save the file in UTF-8") from None
+        raise SourceError(
+            f"{label}: the names of the columns are not in the encoding that the schema declares, which is UTF-8 if it "
+            "declares none; declare the right one, such as  file: {encoding: cp1252}  for files from Windows"
+        ) from None
 
 
-def _parse_names(header: str, delimiter: str, label: str) -> list[str]:
+def _parse_names(header: str, delimiter: str, quote: str, label: str) -> list[str]:
     """The column names in the header."""
     try:
-        names = next(csv.reader(io.StringIO(header, newline=""), delimiter=delimiter))
+        names = next(csv.reader(io.StringIO(header, newline=""), delimiter=delimiter, quotechar=quote))
     except csv.Error:
         raise SourceError(f"{label} is not a CSV file; its first line should name the columns") from None
     if not any(names):

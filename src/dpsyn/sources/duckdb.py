@@ -40,6 +40,7 @@ class DuckDBSource:
     """A DuckDB relation; its query is run again for every reading."""
 
     rereadable = True
+    has_typed_cells = False
 
     def __init__(
         self,
@@ -83,6 +84,7 @@ class RowWiseSource:
         self.label, self.answer = label, describe_answer(query)
         self.paths: tuple[Path, ...] = getattr(base, "paths", ()) if path is None else (path,)
         self.address: str = getattr(base, "address", "")
+        self.has_typed_cells: bool = getattr(base, "has_typed_cells", False)
         self.byte_size: int | None = base.byte_size if path is None else path.stat().st_size
         self.assumption: str = getattr(base, "assumption", "")
         self._query, self._base = query, base
@@ -164,7 +166,9 @@ def query_files(source: Source, path: Path, query: str, protect: Protect) -> Sou
     scanned = _ScannedSource(source, source.schema.names)
     relation, text = _open_query(duckdb, _scan(duckdb, scanned, names), query, label)
     answer = QueryAnswer(text=text, protect=protect)
-    return DuckDBSource(relation, label, source.byte_size, scanned, answer=answer, paths=getattr(source, "paths", ()))
+    opened = DuckDBSource(relation, label, source.byte_size, scanned, answer=answer, paths=getattr(source, "paths", ()))
+    opened.has_typed_cells = getattr(source, "has_typed_cells", False)
+    return opened
 
 
 # ── catalogs ─────────────────────────────────────────────────────────────────────────────────────────────────

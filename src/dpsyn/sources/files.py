@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from dpsyn.encoding.entry_parser import entry_texts
 from dpsyn.errors import SourceError
+from dpsyn.schema.file_syntax import PLAIN_FILE, FileSyntax
 from dpsyn.sources.source import Source
 
 
@@ -25,6 +26,7 @@ class MultiFileSource:
         self.label, self._parts = label, tuple(parts)
         self.paths = tuple(path for part in self._parts for path in getattr(part, "paths", ()))
         self.assumption: str = next((part.assumption for part in self._parts if hasattr(part, "assumption")), "")
+        self.has_typed_cells = any(getattr(part, "has_typed_cells", False) for part in self._parts)
         self.schema = unify_schemas([part.schema for part in self._parts], label)
         self.byte_size: int | None = sum(part.byte_size or 0 for part in self._parts)
 
@@ -117,11 +119,13 @@ class FilePiece(msgspec.Struct, frozen=True, kw_only=True):
         path: the file.
         folders: the columns that are given by the names of its folders, with their value for all of its rows.
         groups: the first row group, and the one after the last; None for all of them.
+        syntax: how the file is written.
     """
 
     path: str
     folders: dict[str, str | None] = {}
     groups: tuple[int, int] | None = None
+    syntax: FileSyntax = PLAIN_FILE
 
 
 def serialize_pieces(source: Source) -> list[str] | None:
@@ -141,4 +145,4 @@ def open_piece(text: str) -> Source:
     from dpsyn.sources.parquet import ParquetSource
 
     piece = msgspec.json.decode(text, type=FilePiece)
-    return ParquetSource(Path(piece.path), piece) if piece.groups else open_source(piece.path)
+    return ParquetSource(Path(piece.path), piece) if piece.groups else open_source(piece.path, syntax=piece.syntax)

@@ -11,7 +11,7 @@ from dpsyn.kernels import compile_kernel
 
 Bytes = NDArray[np.uint8]
 
-QUOTE, NEWLINE, RETURN = ord('"'), ord("\n"), ord("\r")
+NEWLINE, RETURN = ord("\n"), ord("\r")
 
 RECORD_START, FIELD_START, PLAIN, LITERAL, QUOTED = range(5)
 """Where a reading is: before a record; before a field; in a field without quotes; in a field whose quotes are ordinary
@@ -38,23 +38,23 @@ def _ends_field(byte: int, delimiter: int) -> Any:
 
 
 @compile_kernel
-def _closing_quote(data: Bytes, start: int, delimiter: int, final: bool) -> int:
+def _closing_quote(data: Bytes, start: int, delimiter: int, quote: int, final: bool) -> int:
     """The quote that closes the field at ``start``: the first one that is not doubled; the field must end there."""
     index = start + 1
     while True:
-        while index < len(data) and data[index] != QUOTE:
+        while index < len(data) and data[index] != quote:
             index += 1
         if index >= len(data) or (index + 1 == len(data) and not final):
             return _NOT_FOUND
         if index + 1 == len(data) or _ends_field(data[index + 1], delimiter):
             return index
-        if data[index + 1] != QUOTE:
+        if data[index + 1] != quote:
             return _MALFORMED
         index += 2
 
 
 @compile_kernel
-def end_of_regular_records(data: Bytes, final: bool, delimiter: int, width: int, max_cell: int) -> int:
+def end_of_regular_records(data: Bytes, final: bool, delimiter: int, quote: int, width: int, max_cell: int) -> int:
     """The end of the last complete record; 0 if one of the records before it is irregular.
 
     ``data`` begins with a record, and is the end of the file if ``final``. Otherwise a record is complete if something
@@ -69,8 +69,8 @@ def end_of_regular_records(data: Bytes, final: bool, delimiter: int, width: int,
         while not ended:
             fields += 1
             begin = index
-            if index < len(data) and data[index] == QUOTE:
-                closing = _closing_quote(data, index, delimiter, final)
+            if index < len(data) and data[index] == quote:
+                closing = _closing_quote(data, index, delimiter, quote, final)
                 if closing == _NOT_FOUND and not final:
                     return end
                 if closing < 0:
@@ -99,6 +99,7 @@ def normalize_records(
     offset: int,
     final: bool,
     delimiter: int,
+    quote: int,
     width: int,
     max_cell: int,
     lookahead: int,
@@ -118,6 +119,7 @@ def normalize_records(
         offset: where in the file they begin.
         final: whether they are the last ones.
         delimiter: the byte between fields.
+        quote: the byte around fields.
         width: the number of fields of the header.
         max_cell: the bytes of a cell that are written.
         lookahead: the bytes in which a closing quote is searched.
@@ -143,8 +145,8 @@ def normalize_records(
         keep = field < width
         if mode == FIELD_START:
             mode, closing = PLAIN, _NOT_FOUND
-            if index < len(data) and data[index] == QUOTE:
-                closing = _closing_quote(data, index, delimiter, final)
+            if index < len(data) and data[index] == quote:
+                closing = _closing_quote(data, index, delimiter, quote, final)
                 if closing == _NOT_FOUND and not final and len(data) - index < lookahead:
                     mode = FIELD_START
                     break
@@ -156,27 +158,27 @@ def normalize_records(
                 out[written] = delimiter
                 written += 1
             if keep and mode != PLAIN:
-                out[written] = QUOTE
+                out[written] = quote
                 written += 1
             index += mode == QUOTED
             length = 0
         if mode == QUOTED:
             while index < len(data):
-                doubled = data[index] == QUOTE and index + 1 < len(data) and data[index + 1] == QUOTE
-                if data[index] == QUOTE and not doubled:
+                doubled = data[index] == quote and index + 1 < len(data) and data[index + 1] == quote
+                if data[index] == quote and not doubled:
                     break
                 if keep and length < max_cell:
                     out[written] = data[index]
                     written += 1
                     if doubled:
-                        out[written] = QUOTE
+                        out[written] = quote
                         written += 1
                 length += 1
                 index += 1 + doubled
             if index + 1 >= len(data) and not final:
                 break
             if keep:
-                out[written] = QUOTE
+                out[written] = quote
                 written += 1
             index = min(index + 1, len(data))
             mode, length = PLAIN, max(length, max_cell)
@@ -184,8 +186,8 @@ def normalize_records(
             if keep and length < max_cell:
                 out[written] = data[index]
                 written += 1
-                if mode == LITERAL and data[index] == QUOTE:
-                    out[written] = QUOTE
+                if mode == LITERAL and data[index] == quote:
+                    out[written] = quote
                     written += 1
             length += 1
             index += 1
@@ -194,7 +196,7 @@ def normalize_records(
         if length > max_cell:
             state[IRREGULAR] |= 1 << LONG_CELL
         if keep and mode == LITERAL:
-            out[written] = QUOTE
+            out[written] = quote
             written += 1
         if index < len(data) and data[index] == delimiter:
             index += 1

@@ -24,13 +24,21 @@ from dpsyn.encoding import Codec, Codes, Grouping, RecodedColumn, check_structur
 from dpsyn.encoding.binning import TopLabels, keep_top_labels
 from dpsyn.encoding.code_labels import label_codes
 from dpsyn.encoding.counter import MarginalCounter
+from dpsyn.encoding.statistics import summarize_list, summarize_ranges
 from dpsyn.errors import UserError
 from dpsyn.inference.measurements import MeasurementRound
 from dpsyn.marginals import AttributeComparison, Clique, Comparison, Metric, PairComparison, PairTable
-from dpsyn.marginals.comparison import MAX_ATTRIBUTE_LABELS, MAX_PAIR_LABELS, MAX_PAIR_TABLES, ShareTable
+from dpsyn.marginals.comparison import (
+    MAX_ATTRIBUTE_LABELS,
+    MAX_PAIR_LABELS,
+    MAX_PAIR_TABLES,
+    AttributeStatistics,
+    ShareTable,
+)
 from dpsyn.query.observations import estimate_one_way_outputs
 from dpsyn.query.query import make_output_axis
-from dpsyn.schema import Attribute
+from dpsyn.schema import Attribute, Ranged
+from dpsyn.synopsis.dependence import MeasuredPair, PairDependence, describe_dependence
 from dpsyn.synopsis.synopsis import Synopsis
 
 COMPARISON_FORMAT = 1
@@ -102,12 +110,14 @@ class ReleaseComparison(Comparison):
         worst_pairs: the tables of the pairs whose distance exceeds the noise floor most, the worst first.
         estimated_rows: the released estimate of the number of real rows.
         marginals: every released marginal, in the order of measurement.
+        dependence: what is known about the dependence of each pair that was scored or measured.
     """
 
     notice: str = PUBLISHABLE_NOTICE
     format: int = COMPARISON_FORMAT
     estimated_rows: int
     marginals: tuple[MarginalComparison, ...]
+    dependence: tuple[PairDependence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -187,7 +197,10 @@ def compare_rows(synopsis: Synopsis, table: pa.Table) -> ReleaseComparison:
         marginals=tuple(_compare_marginal(compared, total) for compared in tables),
         attributes=tuple(
             _compare_attribute(
-                _combine_resolutions(synopsis, codec, one_way, codes, total) or one_way, codec.attributes, total
+                _combine_resolutions(synopsis, codec, one_way, codes, total) or one_way,
+                codec.attributes,
+                total,
+                _summarize_attribute(synopsis, codec, one_way.columns[0], codes),
             )
             for one_way in _one_way_tables(tables, codec)
         ),
@@ -195,6 +208,9 @@ def compare_rows(synopsis: Synopsis, table: pa.Table) -> ReleaseComparison:
             PairComparison(first=pair.clique[0], second=pair.clique[1], distance=distance) for pair, distance in pairs
         ),
         worst_pairs=tuple(_make_pair_table(pair, codec.attributes, total) for pair, _ in worst),
+        dependence=describe_dependence(
+            synopsis.releases, [_measured_pair(pair) for pair, _ in pairs], codec.attributes, total
+        ),
     )
 
 
@@ -293,7 +309,37 @@ def _to_schema_bins(one_way: _ComparedTable, codec: Codec) -> _ComparedTable:
     return one_way.merge_codes(column.regroup(grouping), grouping)
 
 
-def _compare_attribute(one_way: _ComparedTable, attributes: Sequence[Attribute], total: float) -> AttributeComparison:
+def _summarize_attribute(
+    synopsis: Synopsis, codec: Codec, column: RecodedColumn, codes: Codes
+) -> tuple[AttributeStatistics, AttributeStatistics] | None:
+    """The released estimate of an attribute and its synthetic values in a few numbers.
+
+    None for several attributes that were measured as one, and for one that is modeled by its difference from another.
+    """
+    if len(column.sources) > 1 or column.difference_codings:
+        return None
+    index = column.sources[0]
+    if index in synopsis.model.recoding.difference_codings:
+        return None
+    attribute = codec.attributes[index]
+    estimate = synopsis.model.histograms[codec.names[index]]
+    counts = np.bincount(codes[:, index], minlength=len(estimate))
+    if not isinstance(attribute, Ranged):
+        return summarize_list(attribute, estimate), summarize_list(attribute, counts)
+    edges, proper = attribute.grid().edges, attribute.proper_cells
+    released, synthetic = (
+        summarize_ranges(attribute, edges[:-1], edges[1:] - 1, table[:proper], float(table[proper:].sum()))
+        for table in (estimate, counts)
+    )
+    return released, synthetic
+
+
+def _compare_attribute(
+    one_way: _ComparedTable,
+    attributes: Sequence[Attribute],
+    total: float,
+    statistics: tuple[AttributeStatistics, AttributeStatistics] | None,
+) -> AttributeComparison:
     column = one_way.columns[0]
     weights = np.maximum(one_way.released, one_way.synthetic)
     top = keep_top_labels(label_codes(column, attributes), weights, MAX_ATTRIBUTE_LABELS)
@@ -306,6 +352,7 @@ def _compare_attribute(one_way: _ComparedTable, attributes: Sequence[Attribute],
         reference=tuple((top.sums(one_way.released) / total).tolist()),
         synthetic=tuple((top.sums(one_way.synthetic) / total).tolist()),
         std=tuple((np.sqrt(top.sums(one_way.std**2)) / total).tolist()),
+        statistics=statistics,
     )
 
 
@@ -322,6 +369,11 @@ def _least_noisy_pairs(tables: Sequence[_ComparedTable], total: float) -> list[t
             if names not in best or distance.floor < best[names][1].floor:
                 best[names] = pair, distance
     return list(best.values())
+
+
+def _measured_pair(pair: _ComparedTable) -> MeasuredPair:
+    columns = pair.columns[0], pair.columns[1]
+    return MeasuredPair(columns=columns, released=pair.released, std=pair.std, synthetic=pair.synthetic)
 
 
 def _make_pair_table(pair: _ComparedTable, attributes: Sequence[Attribute], total: float) -> PairTable:

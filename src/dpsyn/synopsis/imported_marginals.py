@@ -15,7 +15,7 @@ from dpsyn.errors import SynopsisError, quote_argument
 from dpsyn.inference.measurements import MeasurementRound, Release
 from dpsyn.marginals import Clique, Marginal
 from dpsyn.schema import Identifier, Open, Schema
-from dpsyn.schema.attributes import format_names
+from dpsyn.suggestions import format_names, suggest_names
 
 MAX_IMPORTED_COUNT = 2**53
 """Beyond it a float cannot distinguish one count from the next."""
@@ -91,7 +91,9 @@ def _require_measured_attributes(clique: Clique, codec: Codec) -> tuple[int, ...
 
 def _explain_refusal(name: str, codec: Codec) -> str:
     if name not in codec.schema:
-        return f"there is no attribute {quote_argument(name)} in the schema; it has {format_names(codec.names)}"
+        return (
+            f"there is no attribute {quote_argument(name)} in the schema; {suggest_names(name, codec.names, 'it has ')}"
+        )
     attribute = codec.schema[name]
     if isinstance(attribute, Open):
         return (

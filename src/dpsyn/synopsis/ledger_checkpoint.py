@@ -9,6 +9,7 @@ from pathlib import Path
 from dpsyn import accounting
 from dpsyn.accounting import LedgerCheckpoint
 from dpsyn.errors import SynopsisError
+from dpsyn.release_files import find_synopsis
 from dpsyn.synopsis.synopsis import Synopsis
 
 
@@ -30,9 +31,10 @@ def read_ledger_checkpoint(path: str | Path) -> LedgerCheckpoint:
     ()
 
     Args:
-        path: the file.
+        path: the file; a release folder stands for the synopsis in it.
     """
-    checkpoint = accounting.read_ledger_checkpoint(Path(path))
+    path = find_synopsis(path)
+    checkpoint = accounting.read_ledger_checkpoint(path)
     if not zipfile.is_zipfile(path):
         return checkpoint
     try:

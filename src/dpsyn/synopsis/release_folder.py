@@ -15,11 +15,20 @@ from typing import Any
 
 import pyarrow as pa
 
-from dpsyn.atomic_files import atomic_folder, table_format, write_text
+from dpsyn.atomic_files import atomic_folder, stores_types, table_format, write_text
 from dpsyn.encoding import write_table
 from dpsyn.encoding.column_types import restore_types
 from dpsyn.errors import OutputError, quote_argument
 from dpsyn.progress import Progress
+from dpsyn.release_files import (
+    CERTIFICATE_JSON_NAME,
+    CERTIFICATE_TEXT_NAME,
+    DATAPACKAGE_NAME,
+    PARTS_FOLDER,
+    README_NAME,
+    RESERVED_NAMES,
+    SYNOPSIS_NAME,
+)
 from dpsyn.sampling import parallel
 from dpsyn.sampling.sampler import RowSampler
 from dpsyn.schema import AttributeConditions, format_conditions
@@ -28,18 +37,6 @@ from dpsyn.synopsis.guarantee import NOT_VERIFIED, guarantee_data, guarantee_tex
 from dpsyn.synopsis.replicates import how_to_use_replicates
 from dpsyn.synopsis.serialization import synopsis_file
 from dpsyn.synopsis.synopsis import Synopsis
-
-SYNOPSIS_NAME = f"synopsis{synopsis_file.SUFFIX}"
-CERTIFICATE_JSON_NAME = "certificate.json"
-CERTIFICATE_TEXT_NAME = "certificate.txt"
-README_NAME = "README.txt"
-PARTS_FOLDER = "synthetic"
-"""The folder of a table of many files, in the release folder."""
-
-_RESERVED_NAMES = {
-    name.casefold()
-    for name in (SYNOPSIS_NAME, CERTIFICATE_JSON_NAME, CERTIFICATE_TEXT_NAME, README_NAME, datapackage.DATAPACKAGE_NAME)
-}
 
 
 def write_release(
@@ -99,7 +96,7 @@ def _write_metadata(
 ) -> None:
     """Write everything that is published with a table; ``formulas_escaped`` is None if it is not CSV."""
     synopsis_file.save_synopsis(synopsis, folder / SYNOPSIS_NAME)
-    write_text(folder / datapackage.DATAPACKAGE_NAME, _format_json(package))
+    write_text(folder / DATAPACKAGE_NAME, _format_json(package))
     write_text(folder / CERTIFICATE_JSON_NAME, _format_json(guarantee_data(synopsis.releases)))
     write_text(folder / CERTIFICATE_TEXT_NAME, guarantee_text(synopsis.releases))
     readme = _format_readme(table_name, conditions, formulas_escaped, private=is_private(synopsis.releases))
@@ -108,7 +105,11 @@ def _write_metadata(
 
 
 def _check_table_name(name: str) -> None:
-    if name.casefold() in _RESERVED_NAMES or Path(name).name != name or name.startswith("."):
+    if (
+        name.casefold() in {each.casefold() for each in RESERVED_NAMES}
+        or Path(name).name != name
+        or name.startswith(".")
+    ):
         raise OutputError(
             f"{quote_argument(name)} cannot be the table of a release folder; give a name such as synthetic.csv"
         )
@@ -166,7 +167,7 @@ def _format_readme(table_name: str, conditions: str, formulas_escaped: bool | No
         f"The rows of {table_name} are synthetic: they were sampled from a model of noisy counts. A row may equal a\n"
         f"real one by chance. Use them for statistics over many rows. {CERTIFICATE_TEXT_NAME} states the privacy\n"
         f"guarantee for the people whose data was counted ({CERTIFICATE_JSON_NAME} is the same for programs), and\n"
-        f"{datapackage.DATAPACKAGE_NAME} describes the columns. {SYNOPSIS_NAME} holds the noisy counts themselves:\n"
+        f"{DATAPACKAGE_NAME} describes the columns. {SYNOPSIS_NAME} holds the noisy counts themselves:\n"
         f"dpsyn generate samples more rows from it and dpsyn inspect shows what was measured, at no cost to privacy.\n"
         f"{_FORMULAS[formulas_escaped]}"
     )
@@ -185,7 +186,7 @@ def sample_file(
 ) -> None:
     """Sample rows into one file, or to standard output; with the declared types of columns if the format has types."""
     batches = _sample_grouped_batches(sampler, progress)
-    if str(target) != "-" and table_format(target) != "csv":
+    if str(target) != "-" and stores_types(target):
         batches = (restore_types(batch, synopsis.schema, synopsis.column_types) for batch in batches)
     write_table(batches, target, synthetic=True, escape_formulas=escape_formulas)
 

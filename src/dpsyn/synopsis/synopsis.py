@@ -520,6 +520,8 @@ class Synopsis(DirectAnswers):
     def load(cls, path: str | Path, *, recompute: bool = False) -> Synopsis:
         """Read a synopsis file; a damaged file, or one that is no synopsis, raises SynopsisError.
 
+        A release folder stands for the synopsis in it.
+
         ``recompute`` computes the cost of every release again by privacy loss distributions, about a second each.
         """
         from dpsyn.synopsis.serialization import synopsis_file

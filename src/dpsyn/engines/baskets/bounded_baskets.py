@@ -23,8 +23,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpsyn.encoding.entry_parser import entry_texts, text_of_bytes
+from dpsyn.encoding.unit_ids import normalize_ids
 from dpsyn.engines import kernels
-from dpsyn.engines.contribution_bounding import RowHasher, RowKeys, bound_contributions, keyed_hashes, normalize_ids
+from dpsyn.engines.contribution_bounding import RowHasher, RowKeys, bound_contributions, keyed_hashes
 from dpsyn.engines.engine import Opaque
 from dpsyn.schema import BasketSchema, Identifier, is_item
 from dpsyn.sources import Source, has_basket_ids, map_in_threads

@@ -16,6 +16,7 @@ from dpsyn.inference.gibbs.layout import Columns
 from dpsyn.inference.gibbs.model import GibbsModel
 from dpsyn.inference.methods import Gibbs
 from dpsyn.progress import Progress, ignore_progress
+from dpsyn.suggestions import suggest_names
 
 ValueConditions = Mapping[str, NDArray[np.float64] | NDArray[np.bool_]]
 """For some attributes, the probability that each of their values meets a condition; 0 if it never does."""
@@ -121,8 +122,8 @@ def _index_conditions(model: GibbsModel, where: ValueConditions) -> dict[int, ND
     for name, values in where.items():
         if name not in axes:
             raise UserError(
-                f"there is no attribute {quote_argument(name)} to set a condition on; there are "
-                f"{', '.join(model.names)}"
+                f"there is no attribute {quote_argument(name)} to set a condition on; "
+                f"{suggest_names(name, model.names)}"
             )
         if values.shape != (model.layout.sizes[axes[name]],) or not values.any():
             raise UserError(

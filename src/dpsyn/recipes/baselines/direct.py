@@ -9,7 +9,7 @@ from typing import ClassVar
 from dpsyn.inference import PreviousReleases
 from dpsyn.options import check_options
 from dpsyn.private import PrivateTable
-from dpsyn.progress import Progress, ignore_progress
+from dpsyn.progress import MEASURE_MARGINALS, MEASURE_ONE_WAY, Progress, Step, ignore_progress
 from dpsyn.recipes.base import Measurements
 from dpsyn.recipes.marginal_recipe import MarginalRecipe
 from dpsyn.recipes.one_way import count_preparation_passes
@@ -31,6 +31,7 @@ class Direct(MarginalRecipe):
 
     name: ClassVar[str] = "direct"
     summary: ClassVar[str] = "Adds noise to every k-way marginal; what it costs not to select."
+    steps: ClassVar[tuple[Step, ...]] = (MEASURE_ONE_WAY, MEASURE_MARGINALS)
     is_baseline: ClassVar[bool] = True
 
     ways: int = 2

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dpsyn.schema.attributes import Value, canonical_text
-from dpsyn.schema.ranges import Resolution, format_problem
+from dpsyn.schema.date_formats import format_problem
+from dpsyn.schema.ranges import Resolution
 
 FIELD_QUESTIONS = {
     "low": "lowest possible value, from public knowledge",
@@ -53,10 +54,18 @@ class ImportedAttribute:
         """Whether a person has to fill in a field."""
         return None in self.fields.values()
 
-    def fields_with_reason(self, because: str) -> dict[str, Any]:
-        """The fields; with the reason, if the source declares the whole domain."""
-        declared = any(name in self.fields for name in _DOMAIN) and not self.is_incomplete
-        texts = {"because": because if declared else "", "description": self.description}
+    def entry(self, because: str) -> dict[str, Any]:
+        """The entry in the file; with the reason, if the source declares the whole domain.
+
+        What the source declares of a domain starts as taken from the data: metadata is often made from the rows, and
+        only a person knows.
+        """
+        declared = any(self.fields.get(name) is not None for name in _DOMAIN)
+        texts = {
+            "provenance": "data" if declared else "",
+            "because": because if declared and not self.is_incomplete else "",
+            "description": self.description,
+        }
         return self.fields | {name: text for name, text in texts.items() if text}
 
     def with_field(self, name: str, value: object, note: str = "") -> ImportedAttribute:

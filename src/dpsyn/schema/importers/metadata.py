@@ -77,7 +77,7 @@ def _printable(name: str) -> str:
 
 
 def _schema_text(entries: Mapping[str, ImportedAttribute], name: str, about: str) -> str:
-    attributes = {attribute: entry.fields_with_reason(f"{name} declares it") for attribute, entry in entries.items()}
+    attributes = {attribute: entry.entry(f"{name} declares it") for attribute, entry in entries.items()}
     notes: dict[yaml_io.YamlPath, str] = {
         ("attributes", attribute, field): note
         for attribute, entry in entries.items()
@@ -90,4 +90,9 @@ def _schema_text(entries: Mapping[str, ImportedAttribute], name: str, about: str
 
 def _header(name: str, about: str, *, unfinished: bool) -> str:
     todo = "Fill in the empty fields from public knowledge, never from the data.\n" if unfinished else ""
-    return f"Imported from {name}, {about}\n{todo}Next: dpsyn schema check schema.yaml"
+    return (
+        f"Imported from {name}, {about}\n{todo}"
+        "Such metadata is often made from the data, so its values and bounds are  provenance: data\n"
+        f"If {name} is public, or was written from a public source:\n"
+        'dpsyn schema approve schema.yaml --all --because "the published code book"'
+    )

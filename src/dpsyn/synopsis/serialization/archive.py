@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from dpsyn.accounting.checkpoint import MANIFEST_FILE
 from dpsyn.errors import SynopsisError, describe_os_error, quote_argument
+from dpsyn.suggestions import suggest_file
 
 MAX_MANIFEST_BYTES = 100_000_000
 """The maximum size of a manifest; one of a hundred thousand measurements takes a third of it."""
@@ -198,9 +199,12 @@ def _require_file(path: Path) -> None:
         mode = os.stat(path).st_mode
     except (OSError, ValueError) as error:  # ValueError: a path with a zero byte
         reason = describe_os_error(error) if isinstance(error, OSError) else "no file can have such a name"
-        raise SynopsisError(f"cannot be read: {reason}; give the name of a synopsis, such as s.dpsyn") from None
+        hint = suggest_file(path) or "; give the name of a synopsis, such as s.dpsyn, or of a release folder"
+        raise SynopsisError(f"cannot be read: {reason}{hint}") from None
     if stat.S_ISDIR(mode):
-        raise SynopsisError("is a folder; give the name of the synopsis in it, such as synopsis.dpsyn")
+        raise SynopsisError(
+            "is a folder, but not a release folder; give the name of the synopsis in it, such as synopsis.dpsyn"
+        )
     if not stat.S_ISREG(mode):
         raise SynopsisError("is a device or a pipe; give the name of a file")
 

@@ -29,6 +29,7 @@ from dpsyn.inference.measurements import MeasurementRound, Model, Release, Score
 from dpsyn.inference.methods import SYNTHESIS_METHODS, Synthesis
 from dpsyn.marginals import Clique, Estimate, Factor, Marginal
 from dpsyn.options import options_from_data, options_to_data
+from dpsyn.release_files import find_synopsis
 from dpsyn.schema import Schema
 from dpsyn.synopsis.serialization import archive
 from dpsyn.synopsis.serialization.archive import GET_AGAIN, Archive, StoredType, sha256_digest
@@ -60,13 +61,14 @@ def save_synopsis(synopsis: Synopsis, path: str | Path) -> None:
 
 
 def load_synopsis(path: str | Path, *, recompute: bool = False) -> Synopsis:
-    """Read a synopsis file; a SynopsisError names the file and explains what to do.
+    """Read a synopsis file, or that of a release folder; a SynopsisError names the file and explains what to do.
 
     The cost in each certificate is checked against its measurements by closed formulas; with ``recompute`` also by
     privacy loss distributions, which takes about a second more.
     """
+    path = find_synopsis(path)
     try:
-        with archive.open_archive(Path(path)) as file:
+        with archive.open_archive(path) as file:
             return unpack_synopsis(file, recompute=recompute)
     except SynopsisError as error:
         raise SynopsisError(f"{path} {error}") from None
