@@ -50,20 +50,23 @@ def is_held(names: tuple[str, ...], synopsis: dpsyn.Synopsis) -> bool:
 def test_an_analysis_is_read(
     text: str, outcome: str | None, attributes: tuple[str, ...], together: tuple[tuple[str, ...], ...]
 ) -> None:
-    found = parse_analysis(text)
+    names = ["income", "age", "sex", "region", "marital status", "y", "a", "b", "c"]
+    found = parse_analysis(text, names)
 
     assert (found.outcome, found.attributes, found.together) == (outcome, attributes, together)
 
 
-@pytest.mark.parametrize("text", ["", "income", "income ~", "~ age", "income ~ income", "a, , b", "a ~ b + + c"])
+@pytest.mark.parametrize("text", ["", "income", "income, income", "a, , b"])
 def test_what_is_no_analysis_is_refused(text: str) -> None:
     with pytest.raises(UserError, match="cannot be read; give a regression such as 'income ~ age"):
-        parse_analysis(text)
+        parse_analysis(text, ["income", "a", "b"])
 
 
 def test_unknown_attributes_are_refused_before_anything_is_read() -> None:
-    with pytest.raises(UserError, match="names 'x', which is not measured; measured are a, b, c, d, age"):
+    with pytest.raises(UserError, match="there is no attribute 'x'"):
         dpsyn.measure("no such file.csv", schema(), 1.0, analyses=["x ~ a"])
+    with pytest.raises(UserError, match="names 'agee', which is no attribute; did you mean age"):
+        dpsyn.measure("no such file.csv", schema(), 1.0, analyses=["agee by a"])
     with pytest.raises(UserError, match="analyses is 'a ~ b'; give a list"):
         dpsyn.measure("no such file.csv", schema(), 1.0, analyses="a ~ b")
     with pytest.raises(UserError, match="recipe 'independent' takes no analyses"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -23,6 +23,8 @@ from dpsyn.recipes.adaptive_selection import Prepared, measure_tables, resolutio
 from dpsyn.recipes.base import Measurements
 from dpsyn.recipes.resolution import Groups, Resolution, TableAtLevels
 from dpsyn.schema import Schema
+from dpsyn.schema.formula import parse_formula
+from dpsyn.suggestions import suggest_names
 
 OUTCOME_WEIGHT = 16.0
 """How much errors in tables with the outcome of a regression count, compared with those of its terms among each other.
@@ -56,57 +58,49 @@ class Analysis:
     together: tuple[Clique, ...] = ()
 
 
-def parse_analysis(text: str) -> Analysis:
+def parse_analysis(text: str, names: Collection[str]) -> Analysis:
     """An analysis from its text: ``income ~ age + sex``, ``income by sex`` or ``sex, region``.
 
-    >>> parse_analysis("income ~ age * sex").together
+    >>> parse_analysis("income ~ age*sex", ["income", "age", "sex"]).together
     (('income', 'age', 'sex'),)
     """
-    if not isinstance(text, str):
-        raise UserError(f"{quote_argument(text)} is no analysis; give a text such as 'income ~ age + sex'")
-    outcome, tilde, right = (part.strip() for part in text.partition("~"))
-    together: list[Clique] = []
-    if tilde:
-        terms = [_split_names(term, "[*:]") for term in right.split("+")]
-        together = [(_clean(outcome), *term) for term in terms if len(term) > 1]
-        names = [_clean(outcome), *(name for term in terms for name in term)]
-    else:
-        names = _split_names(re.sub(r"\s+by\s+", ",", text), ",")
-    if not all(names) or len({*names}) < 2 or (tilde and names.count(names[0]) > 1):
+    if isinstance(text, str) and "~" in text:
+        formula = parse_formula(text, names)
+        products = [tuple(factor.name for factor in term) for term in formula.terms if len(term) > 1]
+        return Analysis(text, formula.outcome, formula.attributes, tuple((formula.outcome, *each) for each in products))
+    parts = re.split(r",|\s+by\s+", text) if isinstance(text, str) else []
+    found = tuple(part.strip().strip("`") for part in parts)
+    if len({*found}) < 2 or not all(found):
         raise UserError(
             f"the analysis {quote_argument(text)} cannot be read; give a regression such as 'income ~ age + sex', a "
             "mean by groups such as 'income by sex', or a cross table such as 'sex, region'"
         )
-    return Analysis(text, names[0] if tilde else None, tuple(dict.fromkeys(names)), tuple(together))
-
-
-def _split_names(text: str, separator: str) -> list[str]:
-    return [_clean(name) for name in re.split(separator, text)]
-
-
-def _clean(name: str) -> str:
-    """A name without backticks, or the C( ) by which formulas mark categories."""
-    found = re.fullmatch(r"C\((.*)\)", name.strip())
-    return (found[1] if found else name).strip().strip("`").strip()
+    for name in found:
+        if name not in names:
+            raise UserError(
+                f"the analysis {quote_argument(text)} names {quote_argument(name)}, which is no attribute; "
+                f"{suggest_names(name, [*names])}"
+            )
+    return Analysis(text, None, tuple(dict.fromkeys(found)))
 
 
 def check_analyses(analyses: Sequence[str], schema: Schema) -> None:
     """Refuse analyses that cannot be read, or name attributes that are not measured."""
     if isinstance(analyses, str):
         raise UserError(f"the analyses are {quote_argument(analyses)}; give a list of texts")
-    modeled = [attribute.name for attribute in schema.modeled_attributes]
+    modeled = {attribute.name for attribute in schema.modeled_attributes}
     for text in analyses:
-        for name in parse_analysis(text).attributes:
-            if not set(schema.parts_of(name)) <= {*modeled} or not schema.parts_of(name):
+        for name in parse_analysis(text, schema.names).attributes:
+            if not set(schema.parts_of(name)) <= modeled:
                 raise UserError(
-                    f"the analysis {quote_argument(text)} names {quote_argument(name)}, which is not measured; "
-                    f"measured are {', '.join(modeled)}"
+                    f"the analysis {quote_argument(text)} names {quote_argument(name)}, which is not measured; leave "
+                    "it out"
                 )
 
 
 def analyzed_attributes(analyses: Iterable[str], schema: Schema) -> tuple[str, ...]:
     """The modeled attributes that analyses name."""
-    names = (name for text in analyses for name in parse_analysis(text).attributes)
+    names = (name for text in analyses for name in parse_analysis(text, schema.names).attributes)
     return tuple(dict.fromkeys(part for name in names for part in schema.parts_of(name)))
 
 
@@ -128,7 +122,7 @@ def measure_analyses(
     weights: dict[str, float] = {}
     cliques: dict[Clique, None] = {}
     for text in analyses:
-        analysis = parse_analysis(text)
+        analysis = parse_analysis(text, table.schema.names)
         columns = {name: _columns_of(table, name) for name in analysis.attributes}
         cliques |= dict.fromkeys(_needed_cliques(analysis, columns, resolution))
         if analysis.outcome is not None:
