@@ -101,6 +101,12 @@ def test_a_regression_takes_the_first_value_that_is_not_rare_as_reference(synops
     assert pooled.estimate[1] == pytest.approx(means[1] - means[0], abs=0.1)
 
 
+def test_categories_of_numbers_have_a_reference_that_is_not_rare(synopsis: Synopsis) -> None:
+    pooled = synopsis.regress("sex ~ C(age)", replicates=2, seed=1, where={"age": (3, 9)})
+
+    assert pooled.terms == ("intercept", *(f"age={age}" for age in range(4, 10)))
+
+
 def test_a_logistic_regression_says_what_is_modeled(synopsis: Synopsis) -> None:
     pooled = synopsis.regress("sex ~ age", replicates=2, seed=1)
 

@@ -33,9 +33,9 @@ def test_terms_are_read_from_left_to_right(text: str, expected: list[tuple[str, 
 
 
 def test_categories_are_marked_and_attributes_listed() -> None:
-    formula = parse_formula("income ~ C(age) + sex:C(age)", NAMES)
+    formula = parse_formula("income ~ C(age) + sex + sex:C(age)", NAMES)
 
-    assert formula.terms == ((Factor("age", True),), (Factor("sex"), Factor("age", True)))
+    assert formula.terms == ((Factor("age", True),), (Factor("sex"),), (Factor("sex"), Factor("age", True)))
     assert formula.attributes == ("income", "age", "sex")
 
 
@@ -54,6 +54,8 @@ def test_categories_are_marked_and_attributes_listed() -> None:
         ("income ~ agee", "did you mean age"),
         ("incom ~ age", "did you mean income"),
         ("income ~ income", "both the outcome and a term"),
+        ("income ~ age + age:sex", "the interaction age:sex needs the term sex beside it"),
+        ("income ~ C(age) + sex + age:sex", "needs the term age"),
         ("income ~ age*sex*C", "a product of more than two"),
         (3, "the formula is 3"),
     ],

@@ -221,14 +221,16 @@ class DirectAnswers:
         return min(self.rows, MAX_DEFAULT_ROWS) if rows is None else rows
 
     def _find_reference(self, name: str, allowed: AllowedCells) -> str | None:
-        """The first value of an attribute that is not rare, by the released counts; None if all are."""
+        """The first value of an attribute that is not rare, by the released counts; None if there is none."""
         attribute = self.schema[name]
-        if not isinstance(attribute, Categorical | Boolean):
+        is_derived = any(derive.name == name for derive in self.schema.derive)
+        if is_derived or not isinstance(attribute, Categorical | Boolean | Integer):
             return None
-        counts = self.marginal(name, cells=True).counts[: attribute.proper_cells]
+        answer = self.marginal(name, cells=True)
+        counts = answer.counts[: attribute.proper_cells]
         counts = np.where(allowed.get(name, np.ones(attribute.cells, np.bool_))[: len(counts)], counts, 0)
         frequent = np.flatnonzero(counts >= MIN_REFERENCE_SHARE * counts.sum())
-        return None if counts.sum() <= 0 else attribute.labels()[int(frequent[0])]
+        return str(answer.labels[0][int(frequent[0])]) if counts.sum() > 0 and frequent.size else None
 
     def _answer(
         self,

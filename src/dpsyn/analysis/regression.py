@@ -139,7 +139,7 @@ def make_regression(
             found = list_levels(schema, factor.name, allowed)
             if len(found) < 2:
                 raise QueryError(f"{quote_argument(factor.name)} has only one value here; leave it out of the formula")
-            reference = references.get(factor.name, found[0])
+            reference = references.get(factor.name)
             levels[factor] = sorted(found, key=lambda level, first=reference: level != first)  # type: ignore[misc]
     event = _find_event(formula.outcome, schema, allowed)
     if event is not None:

@@ -60,7 +60,19 @@ def parse_formula(text: str, names: Collection[str]) -> Formula:
     terms = tuple(dict.fromkeys(parser.terms()))
     if any(factor.name == outcome for term in terms for factor in term):
         raise QueryError(f"{quote_argument(outcome)} is both the outcome and a term of the formula; leave the term out")
+    _require_lower_terms(terms)
     return Formula(outcome, terms)
+
+
+def _require_lower_terms(terms: tuple[Term, ...]) -> None:
+    """Refuse an interaction without the terms that it modifies: dummy coding would force one of its effects to zero."""
+    sets = [frozenset(term) for term in terms]
+    for term in terms:
+        for left_out in term if len(term) > 1 else ():
+            lower = [factor for factor in term if factor != left_out]
+            if frozenset(lower) not in sets:
+                shown, needed = (":".join(factor.name for factor in some) for some in (term, lower))
+                raise QueryError(f"the interaction {shown} needs the term {needed} beside it; add it, or write a*b")
 
 
 def _split(text: str) -> Iterator[tuple[str, str]]:
