@@ -2,14 +2,15 @@
 
     python -m bench.intervals WORK TABLE... [--epsilon 0.1 1 10] [--recipes priview dpsyn privsyn] [--releases 1]
 
-TABLE is a folder with a table of integer codes, ``*.csv.gz``, and ``domain.json``, or ``made-up:3000x8``: rows of binary
-attributes that depend on two hidden numbers. Random marginals of 4, 6 and 8 attributes of at most ``--cells`` cells are
-asked for, and those that no released marginal covers are compared with the real counts. All releases go through the gate
-with real noise.
+TABLE is a folder with a table of integer codes, ``*.csv.gz``, and ``domain.json``, or ``made-up:3000x8``: rows of
+binary attributes that depend on two hidden numbers. Random marginals of 4, 6 and 8 attributes of at most ``--cells``
+cells are asked for, and those that no released marginal covers are compared with the real counts. All releases go
+through the gate with real noise.
 
-The *interval score* (Gneiting and Raftery, 2007) of a 95 % interval is its width plus 2/0.05 times the distance of a count
-outside; the less, the better. It is compared with that of intervals of the noise alone, widened by one factor so that as
-many of them contain the true count: the factor is chosen by looking at the true counts, separately in every line.
+The *interval score* (Gneiting and Raftery, 2007) of a 95 % interval is its width plus 2/0.05 times the distance of a
+count outside; the less, the better. It is compared with that of intervals of the noise alone, widened by one factor so
+that as many of them contain the true count: the factor is chosen by looking at the true counts, separately in every
+line.
 
 WORK is a folder that keeps releases, and the intervals of each at this commit: run the command again to continue.
 """
@@ -60,8 +61,7 @@ def choose_queries(table: Table, ways: int, count: int, max_cells: int) -> list[
 
 
 def measure_intervals(table: Table, synopsis: dpsyn.Synopsis, count: int, max_cells: int) -> dict[str, Numbers]:
-    """Truth, answer, interval, interval of the noise and seconds of every count that is not covered, by their number of
-    attributes."""
+    """Truth, answer, interval, interval of the noise, and seconds of every count that is not covered, by query size."""
     found: dict[str, list[Numbers]] = {str(ways): [] for ways in WAYS}
     for ways in WAYS:
         for columns in choose_queries(table, ways, count, max_cells):
@@ -128,7 +128,8 @@ def main() -> None:
     print(f"{provenance(SEED)}; δ = {DELTA}, {chosen.releases} releases, {chosen.queries} queries")
     print("inside: of the noise alone, then with the model error; all counts, then answers of 10 rows or more")
     print(
-        f"{'table':<10}{'ε':>5}  k {'recipe':<10}{'counts':>8}{'inside':>16}{'of 10+':>16}{'score':>10}{'widened':>10}  seconds"
+        f"{'table':<10}{'ε':>5}  k {'recipe':<10}{'counts':>8}{'inside':>16}{'of 10+':>16}{'score':>10}{'widened':>10}"
+        "  seconds"
     )
     for text in chosen.tables:
         table = parse_table(text)
