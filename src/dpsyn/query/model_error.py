@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -242,26 +243,45 @@ def _compare_measured_tables(
     """Measured tables, reconstructed as if only their sums over ``known`` had been measured."""
     rng = np.random.default_rng(0)
     for clique, sums in _sample_comparison_tables(releases, model, known, count, rng):
-        linear = estimate_linear(_shape(model, clique), collect_observations(releases, model.recoding, clique))
-        counts, unknown = model_marginal(model, clique), ~interactions_within(sums, len(clique))
-        if counts is None or not linear.complete or not unknown.any():
-            continue
-        marginals = [KnownMarginal(axes, counts.sum(axis=_other_axes(axes, len(clique)))) for axes in sums]
-        guess = maximum_entropy(linear.shape, marginals, max_sweeps=COMPARISON_SWEEPS).values
-        inside = expand_interactions(unknown, linear.shape)
-        guessed = reflect(guess, range(len(clique)))
-        cells = _assess_cells(guess, linear, sums)
-        noise = float(expand_interactions(linear.variances, linear.shape)[inside].sum()) / guess.size
-        yield Comparison(
-            reflect(np.where(inside, linear.coefficients - guessed, 0.0), range(len(clique))),
-            noise + np.maximum(cells.hidden, cells.guessed),
-            cells.sampling,
-        )
+        comparison = _compare_table(releases, model, clique, sums)
+        if comparison is not None:
+            yield comparison
+
+
+@lru_cache(maxsize=64)  # queries come in series and are compared with the same tables
+def _compare_table(
+    releases: tuple[Release, ...], model: Model, clique: Clique, sums: tuple[Axes, ...]
+) -> Comparison | None:
+    """One measured table and its reconstruction; None if it has no unknown components."""
+    measured, unknown = _measured_table(releases, model, clique), ~interactions_within(sums, len(clique))
+    if measured is None or not unknown.any():
+        return None
+    linear, counts = measured
+    marginals = [KnownMarginal(axes, counts.sum(axis=_other_axes(axes, len(clique)))) for axes in sums]
+    guess = maximum_entropy(linear.shape, marginals, max_sweeps=COMPARISON_SWEEPS).values
+    inside, guessed = expand_interactions(unknown, linear.shape), reflect(guess, range(len(clique)))
+    cells = _assess_cells(guess, linear, sums)
+    noise = float(expand_interactions(linear.variances, linear.shape)[inside].sum()) / guess.size
+    return Comparison(
+        difference=reflect(np.where(inside, linear.coefficients - guessed, 0.0), range(len(clique))),
+        noise=noise + np.maximum(cells.hidden, cells.guessed),
+        sampling=cells.sampling,
+    )
+
+
+@lru_cache(maxsize=64)
+def _measured_table(
+    releases: tuple[Release, ...], model: Model, clique: Clique
+) -> tuple[LinearEstimate, QueryValues] | None:
+    """The best linear estimate of a measured table, and its counts in the model; None if it was not measured."""
+    linear = estimate_linear(_shape(model, clique), collect_observations(releases, model.recoding, clique))
+    counts = model_marginal(model, clique)
+    return None if counts is None or not linear.complete else (linear, counts)
 
 
 def _sample_comparison_tables(
     releases: Sequence[Release], model: Model, known: Sequence[Axes], count: int, rng: np.random.Generator
-) -> Iterator[tuple[Clique, list[Axes]]]:
+) -> Iterator[tuple[Clique, tuple[Axes, ...]]]:
     """Random attributes of measured tables, as many as possible up to ``count``, and which of their sums are known."""
     views = sorted({m.clique for _, m in iterate_marginals(releases) if {*m.clique} <= {*model.recoding.names}})
     size = min(count, max(map(len, views), default=0))
@@ -272,7 +292,7 @@ def _sample_comparison_tables(
         replaced = sorted(rng.permutation(count)[:size].tolist())  # the attributes of the query that they stand for
         sums = {tuple(index for index, axis in enumerate(replaced) if axis in axes) for axes in known}
         if math.prod(_shape(model, clique)) <= MAX_COMPARISON_CELLS:
-            yield clique, [axes for axes in sorted(sums) if not any({*axes} < {*other} for other in sums)]
+            yield clique, tuple(axes for axes in sorted(sums) if not any({*axes} < {*other} for other in sums))
 
 
 def _shape(model: Model, clique: Clique) -> tuple[int, ...]:
