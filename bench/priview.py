@@ -75,7 +75,7 @@ class Table(Coded):
             return cls.baskets(Path(path), int(items or 32))
         read = Coded.load(Path(path))
         return cls(
-            read.name, _schema(dict(zip(read.schema.names, read.sizes, strict=True)), len(read.codes)), read.codes
+            read.name, make_schema(dict(zip(read.schema.names, read.sizes, strict=True)), len(read.codes)), read.codes
         )
 
     @classmethod
@@ -85,7 +85,7 @@ class Table(Coded):
             rows = [set(line.split()) for line in file]
         frequent = [item for item, _ in Counter(item for row in rows for item in row).most_common(items)]
         codes = np.array([[item in row for item in frequent] for row in rows], np.int64)
-        return cls(f"{path.name.split('.')[0]}{items}", _schema({f"i{i}": 2 for i in frequent}, len(codes)), codes)
+        return cls(f"{path.name.split('.')[0]}{items}", make_schema({f"i{i}": 2 for i in frequent}, len(codes)), codes)
 
     def names(self, columns: Iterable[int]) -> list[str]:
         """The names of some columns."""
@@ -101,7 +101,7 @@ class Table(Coded):
         return [tuple(sorted(rng.permutation(len(self.sizes))[:ways].tolist())) for _ in range(count)]
 
 
-def _schema(sizes: dict[str, int], rows: int) -> Schema:
+def make_schema(sizes: dict[str, int], rows: int) -> Schema:
     """A schema whose expected size is a round guess."""
     attributes = tuple(Categorical(name=name, codes=size) for name, size in sizes.items())
     return Schema(attributes=attributes, expected_size=round(rows, 1 - len(str(rows))))
@@ -299,7 +299,7 @@ def print_coverage(
         for columns in queries:
             answer = synopsis.marginal(*table.names(columns))
             truth = without.marginal(*table.names(columns)).counts if without else table.counts(columns)
-            low, high = answer.interval()
+            low, high = answer.interval(noise_only=without is not None)
             inside.append(((low <= truth) & (truth <= high)).ravel())
             model = 0.0 if without or answer.model_error is None else answer.model_error
             ratios.append(

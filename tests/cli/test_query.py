@@ -41,7 +41,9 @@ def test_a_reconstructed_answer_reports_its_model_error(capsys: pytest.CaptureFi
     shown = capsys.readouterr().out
     assert "80 % interval" in shown
     assert "Reconstructed: " in shown or "From the fitted model" in shown
-    assert "The release does not allow an estimate of the model error, which comes in addition." in shown
+    assert "± standard error" in shown
+    assert "of which noise" in shown
+    assert "Standard errors and intervals include the model error" in shown
 
 
 def test_a_range_that_cuts_a_bin_is_labelled(capsys: pytest.CaptureFixture[str]) -> None:

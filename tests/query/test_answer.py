@@ -24,6 +24,7 @@ def answer(**changed: object) -> Answer:
         "counts": np.arange(6.0).reshape(2, 3),
         "standard_errors": np.full((2, 3), 2.0),
         "interval_centers": np.arange(6.0).reshape(2, 3) - 1,
+        "model_errors": np.zeros((2, 3)),
         "source": "covered",
     }
     return Answer(**{**fields, **changed})  # type: ignore[arg-type]
@@ -36,6 +37,55 @@ def test_an_interval_is_symmetric_around_its_center() -> None:
     assert high - low == pytest.approx(2 * 1.96 * 2, rel=1e-4)
 
 
+def reconstructed(**changed: object) -> Answer:
+    """Counts of 0 … 5 with a noise of 3 and a model error of 4 rows."""
+    errors = {"standard_errors": np.full((2, 3), 3.0), "model_errors": np.full((2, 3), 4.0)}
+    counts = np.arange(6.0).reshape(2, 3)
+    return answer(**{"source": "reconstructed", "interval_centers": counts, **errors, **changed})
+
+
+def test_an_interval_of_a_reconstructed_count_includes_the_model_error_and_is_not_negative() -> None:
+    low, high = reconstructed().interval(0.95)
+
+    assert reconstructed().total_errors == pytest.approx(5.0)
+    assert (low == 0).all()
+    assert high == pytest.approx(np.arange(6.0).reshape(2, 3) + 1.96 * 5, rel=1e-3)
+    low, high = reconstructed(interval_centers=np.full((2, 3), 100.0)).interval(0.95)
+    assert high - low == pytest.approx(2 * 1.96 * 5, rel=1e-4)
+
+
+@pytest.mark.parametrize("laplace", [False, True])
+def test_an_interval_can_leave_out_the_model_error(laplace: bool) -> None:
+    low, high = reconstructed(laplace=laplace).interval(0.95, noise_only=True)
+
+    expected = answer(standard_errors=np.full((2, 3), 3.0), interval_centers=reconstructed().counts, laplace=laplace)
+    assert low.tolist() == expected.interval(0.95)[0].tolist()
+    assert high.tolist() == expected.interval(0.95)[1].tolist()
+
+
+def test_an_unknown_model_error_leaves_the_noise() -> None:
+    unknown = reconstructed(model_errors=None)
+
+    assert unknown.model_error is None
+    assert unknown.total_errors.tolist() == unknown.standard_errors.tolist()
+    assert unknown.to_arrow()["model_error"].null_count == 6
+    assert unknown.interval(0.95)[1] == pytest.approx(unknown.counts + 1.96 * 3, rel=1e-3)
+
+
+def test_a_reconstructed_count_shows_which_part_of_its_error_is_noise() -> None:
+    one = reconstructed(
+        attributes=(),
+        labels=(),
+        counts=np.array(70.0),
+        standard_errors=np.array(3.0),
+        interval_centers=np.array(70.0),
+        model_errors=np.array(4.0),
+    )
+
+    assert repr(one) == "Answer(70.0 ± 5.0 rows, of which noise 3.0, reconstructed)"
+    assert one.model_error == 4.0
+
+
 @pytest.mark.parametrize("confidence", [0.0, 1.0, -1.0, 95.0])
 def test_a_confidence_that_is_no_probability_is_refused(confidence: float) -> None:
     with pytest.raises(QueryError, match=f"the confidence is {confidence}; give a probability between 0 and 1"):
@@ -45,7 +95,7 @@ def test_a_confidence_that_is_no_probability_is_refused(confidence: float) -> No
 def test_a_table_has_a_row_for_each_count() -> None:
     table = answer().to_arrow()
 
-    assert table.column_names == ["age", "sex", "count", "standard_error", "low", "high"]
+    assert table.column_names == ["age", "sex", "count", "standard_error", "model_error", "low", "high"]
     assert table.num_rows == 6
     assert table.slice(4, 1).to_pylist()[0]["sex"] == "M"
     assert table.slice(4, 1).to_pylist()[0]["count"] == 4.0
@@ -54,7 +104,7 @@ def test_a_table_has_a_row_for_each_count() -> None:
 def test_an_attribute_may_have_the_name_of_a_column_of_numbers() -> None:
     table = answer(attributes=("count", "low")).to_arrow()
 
-    assert table.column_names == ["count", "low", "count_", "standard_error", "low_", "high"]
+    assert table.column_names == ["count", "low", "count_", "standard_error", "model_error", "low_", "high"]
     assert table["count"].to_pylist()[:3] == ["0..17"] * 3
     assert table["count_"].to_pylist() == [*range(6)]
     assert answer(attributes=("count", "count_")).to_arrow().column_names[2] == "count__"
@@ -63,16 +113,16 @@ def test_an_attribute_may_have_the_name_of_a_column_of_numbers() -> None:
 def test_pandas_and_polars_frames_hold_the_same_counts() -> None:
     frame, other = answer().to_pandas(), answer().to_polars()
 
-    assert frame.shape == other.shape == (6, 6)
+    assert frame.shape == other.shape == (6, 7)
     assert frame["count"].tolist() == other["count"].to_list() == [0, 1, 2, 3, 4, 5]
 
 
 def test_plain_data_is_json() -> None:
-    data = json.loads(json.dumps(answer(model_error=None).to_data(), allow_nan=False))
+    data = json.loads(json.dumps(answer(model_errors=None).to_data(), allow_nan=False))
 
     assert data["attributes"] == ["age", "sex"]
     assert data["counts"][0] == {
-        "age": "0..17", "sex": "F", "count": 0.0, "standard_error": 2.0,
+        "age": "0..17", "sex": "F", "count": 0.0, "standard_error": 2.0, "model_error": None,
         "low": pytest.approx(-4.92, abs=0.01), "high": pytest.approx(2.92, abs=0.01),
     }  # fmt: skip
     assert data["model_error"] is None
@@ -80,7 +130,12 @@ def test_plain_data_is_json() -> None:
 
 def test_one_count_is_a_number() -> None:
     one = answer(
-        attributes=(), labels=(), counts=np.array(7.5), standard_errors=np.array(1.0), interval_centers=np.array(7.0)
+        attributes=(),
+        labels=(),
+        counts=np.array(7.5),
+        standard_errors=np.array(1.0),
+        interval_centers=np.array(7.0),
+        model_errors=np.array(0.0),
     )
 
     assert float(one) == 7.5
@@ -104,6 +159,7 @@ def test_arrays_cannot_be_changed() -> None:
         {"counts": np.zeros((3, 2))},
         {"standard_errors": np.zeros(6)},
         {"interval_centers": np.zeros(3)},
+        {"model_errors": np.zeros(3)},
         {"attributes": ("age",)},
     ],
 )

@@ -13,6 +13,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from dpsyn.query.linear_estimation import QueryValues
 from dpsyn.synopsis import Synopsis
 from tests.query.noisy_synopses import baskets, count_table, make_view_synopsis, people_rows, people_synopsis
 
@@ -65,13 +66,62 @@ def test_90_of_100_noise_intervals_of_reconstructed_answers_hold_the_noiseless_a
         synopsis = make_view_synopsis(TABLE, VIEWS, std, rng)
         for columns in OTHERS:
             answer, noiseless = synopsis.marginal(*names(columns)), without.marginal(*names(columns))
-            low, high = answer.interval(0.95)
+            low, high = answer.interval(0.95, noise_only=True)
             inside.append(((low <= noiseless.counts) & (noiseless.counts <= high)).ravel())
             assert answer.source == noiseless.source == "reconstructed"
             assert answer.model_error is not None
 
     # 1 120 counts; the share is about 0.95, with a standard deviation of 0.013
     assert np.mean(np.concatenate(inside)) >= 0.9
+
+
+def reconstruct_tables(std: float, tables: int) -> tuple[QueryValues, QueryValues, QueryValues]:
+    """Intervals, intervals for the noise only, and true counts: of another table in each release."""
+    intervals, noise_only, truth = [], [], []
+    for seed in range(tables):
+        rows = baskets(3000, COUNT, seed)
+        synopsis = make_view_synopsis(rows, VIEWS, std, np.random.default_rng(seed))
+        for columns in OTHERS:
+            answer = synopsis.marginal(*names(columns))
+            assert answer.source == "reconstructed"
+            intervals.append(np.reshape(answer.interval(), (2, -1)))
+            noise_only.append(np.reshape(answer.interval(noise_only=True), (2, -1)))
+            truth.append(count_table(rows, columns, [2] * COUNT).ravel())
+    return np.concatenate(intervals, axis=1), np.concatenate(noise_only, axis=1), np.concatenate(truth)
+
+
+def test_90_of_100_intervals_of_reconstructed_answers_hold_the_true_count_despite_much_noise() -> None:
+    (low, high), _, truth = reconstruct_tables(60.0, tables=10)
+
+    # 560 counts; the share is about 0.98, with a standard deviation of 0.007
+    assert np.mean((low <= truth) & (truth <= high)) >= 0.9
+
+
+def test_intervals_are_better_than_those_of_the_noise_widened_to_hold_as_many_true_counts() -> None:
+    (low, high), noise_only, truth = reconstruct_tables(5.0, tables=40)
+
+    # 2 240 counts; the share is about 0.966, with a standard deviation of 0.008, and the ratio of scores 0.88 ± 0.04
+    inside = float(np.mean((low <= truth) & (truth <= high)))
+    assert inside >= 0.93
+    assert interval_score(low, high, truth) <= interval_score(
+        *widen_to_hold(noise_only[0], noise_only[1], truth, inside), truth
+    )
+    assert np.mean((noise_only[0] <= truth) & (truth <= noise_only[1])) < 0.8  # the model error matters here
+
+
+def interval_score(low: QueryValues, high: QueryValues, truth: QueryValues) -> float:
+    """The mean interval score of 95 % intervals: their width, and 2/α times the distance of a count outside."""
+    outside = np.maximum(low - truth, 0) + np.maximum(truth - high, 0)
+    return float((high - low + 2 / 0.05 * outside).mean())
+
+
+def widen_to_hold(
+    low: QueryValues, high: QueryValues, truth: QueryValues, share: float
+) -> tuple[QueryValues, QueryValues]:
+    """Intervals widened by the factor that makes this share of them hold the truth."""
+    center, width = (low + high) / 2, (high - low) / 2
+    factor = np.quantile(np.abs(truth - center) / width, share, method="higher")
+    return center - factor * width, center + factor * width
 
 
 def test_standard_errors_are_those_of_the_best_linear_estimate() -> None:

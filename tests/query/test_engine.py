@@ -17,6 +17,7 @@ from dpsyn.errors import UserError
 from dpsyn.inference import GUM, Scores, fit_model
 from dpsyn.marginals import Clique
 from dpsyn.query import query
+from dpsyn.query.engine import UNKNOWN_MODEL_ERROR
 from dpsyn.schema import Categorical, Derive, Identifier, Integer, Schema
 from dpsyn.selection import parse_views
 from dpsyn.synopsis import Synopsis
@@ -27,6 +28,7 @@ from tests.query.noisy_synopses import (
     binary_schema,
     count_table,
     make_release,
+    make_synopsis,
     make_view_synopsis,
     people_rows,
     people_synopsis,
@@ -182,14 +184,60 @@ def test_the_model_error_comes_from_a_released_score() -> None:
 
     answer = synopsis.marginal("age", "job")
 
-    assert answer.model_error == pytest.approx(math.sqrt(math.pi / 2) * 400 / 20)
+    assert answer.model_errors is not None
+    assert math.sqrt(2 / math.pi) * answer.model_errors.sum() == pytest.approx(400, rel=1e-3)
+    assert answer.notes == ()
 
 
-def test_the_model_error_is_none_if_it_cannot_be_estimated() -> None:
-    answer = people_synopsis(ROWS, 5.0, np.random.default_rng(0), pairs=False).marginal("age", "job")
+def test_the_model_error_grows_with_the_count() -> None:
+    synopsis = with_scores(EXACT, Scores("dependence", (("job", "age"),), np.array([400.0]), 5.0))
+
+    answer = synopsis.marginal("age", "job")
+
+    assert answer.model_errors is not None
+    shares = [people(axis) / len(ROWS) for axis in (0, 2)]
+    expected = np.sqrt(answer.counts * np.multiply.outer(1 - shares[0], 1 - shares[1]))  # leverages of independence
+    assert answer.model_errors / answer.model_errors.max() == pytest.approx(expected / expected.max(), abs=0.01)
+
+
+def test_a_model_error_that_nothing_shows_is_as_large_as_the_counts() -> None:
+    synopsis = people_synopsis(ROWS, 5.0, np.random.default_rng(0), pairs=False)
+
+    answer = synopsis.marginal("age", "job")
 
     assert answer.source == "reconstructed"
-    assert answer.model_error is None
+    assert answer.notes == (UNKNOWN_MODEL_ERROR,)
+    assert answer.model_error is not None
+    assert 0.5 < answer.model_error / math.sqrt((answer.counts**2).mean()) < 1
+
+
+def test_pairs_that_were_not_measured_are_judged_by_those_that_were() -> None:
+    """Two attributes that no marginal has together, and no score: as dependent as the pairs that were measured."""
+    rng = np.random.default_rng(0)
+    bits, views = rng.integers(0, 2, (20_000, 3)), [(0, 1), (1, 2)]
+    low = make_view_synopsis(bits, views, 3.0, rng).marginal("x0", "x2").model_error
+    bits[:, 1] = np.where(rng.random(20_000) < 0.8, bits[:, 0], bits[:, 1])
+    high = make_view_synopsis(bits, views, 3.0, rng).marginal("x0", "x2").model_error
+
+    assert low is not None
+    assert high is not None
+    assert low < 60 < 600 < high
+
+
+def test_rows_that_noise_has_hidden_are_within_the_interval() -> None:
+    """A cell that has little of two sums, both of which were measured as nearly 0 rows with a noise of 150."""
+    schema = binary_schema(3)
+    tables: dict[Clique, Any] = {
+        ("x0", "x1"): np.array([[900.0, 3], [500, 600]]), ("x1", "x2"): np.array([[400.0, 1000], [601, 2]]),
+    }  # fmt: skip
+    answer = make_synopsis(schema, make_release(schema, tables, 150.0, None)).marginal("x0", "x1", "x2")
+
+    _, high = answer.interval()
+    _, without = answer.interval(noise_only=True)
+
+    assert answer.counts[0, 1, 1] < 0.1
+    assert without[0, 1, 1] < 5
+    assert high[0, 1, 1] > 100
 
 
 AB: Clique = ("a", "b")

@@ -107,10 +107,10 @@ def command(
       dpsyn query s.dpsyn --quantile age=0.5 --where sex=F
       dpsyn query s.dpsyn --regress "income ~ age + sex"
 
-    Every count comes with the standard error that the noise of the release causes. Counts of attributes that no
-    released marginal contains together are reconstructed from several marginals; their model error is reported
-    separately. Means, quantiles, correlations and regressions are computed from replicates; their intervals include
-    the privacy noise and sampling.
+    Every count comes with its standard error and an interval. Counts of attributes that no released marginal contains
+    together are reconstructed from several marginals; their errors include an estimate of the model error, and the
+    part that is noise is shown beside. Means, quantiles, correlations and
+    regressions are computed from replicates; their intervals include the privacy noise and sampling.
     """
     released = dpsyn.Synopsis.load(synopsis)
     names = parse_names(attributes, released.schema)
@@ -137,8 +137,8 @@ def command(
     rows = words.answer_rows(answer, confidence, MAX_SHOWN_COUNTS)
     for line in privacy_warning_lines(released):
         output.print_line(line)
-    count = len(answer.attributes)
-    output.print_table("", words.answer_headings(answer, confidence), rows, right=range(count, count + 3))
+    headings = words.answer_headings(answer, confidence)
+    output.print_table("", headings, rows, right=range(len(answer.attributes), len(headings)))
     if answer.counts.size > MAX_SHOWN_COUNTS:
         output.print_line(f"These are the first {MAX_SHOWN_COUNTS} of {answer.counts.size:,} counts; --json lists all.")
     for line in words.answer_lines(answer, confidence):

@@ -24,7 +24,7 @@ AnswerSource = Literal["covered", "reconstructed", "model"]
 """One released marginal covers all attributes; or their table was reconstructed from several marginals; or it was
 estimated by the fitted model."""
 
-NUMBER_COLUMNS = ("count", "standard_error", "low", "high")
+NUMBER_COLUMNS = ("count", "standard_error", "model_error", "low", "high")
 """The columns after those of the attributes; an underscore is appended if an attribute has the same name."""
 
 
@@ -44,8 +44,9 @@ class Answer:
         interval_centers: the centers of intervals: for a covered answer the unbiased estimate before negative counts
             were removed, otherwise the counts.
         source: ``covered``, ``reconstructed`` or ``model``.
-        model_error: the additional root mean square error of a cell, because the released marginals do not determine
-            the answer. 0 for a covered answer that is not interpolated; None if no released number allows an estimate.
+        model_errors: the standard error that each count has in addition, because the released marginals do not
+            determine it. 0 for a covered answer; None if it is not known: for interpolated covered answers, and for
+            attributes that were measured as differences from others.
         interpolated_attributes: attributes that were measured in coarser values than the query lists. Their rows were
             divided by the released histogram of the attribute, as if it were the same for all values of the others.
         notes: further remarks for the reader.
@@ -58,7 +59,7 @@ class Answer:
     standard_errors: QueryValues
     interval_centers: QueryValues
     source: AnswerSource
-    model_error: float | None = 0.0
+    model_errors: QueryValues | None
     interpolated_attributes: Clique = ()
     notes: tuple[str, ...] = ()
     laplace: bool = False
@@ -72,8 +73,24 @@ class Answer:
             raise InternalError(
                 f"an answer of shape {shape} has interval centers of shape {self.interval_centers.shape}"
             )
-        for array in (self.counts, self.standard_errors, self.interval_centers):
+        if self.model_errors is not None and self.model_errors.shape != shape:
+            raise InternalError(f"an answer of shape {shape} has model errors of shape {self.model_errors.shape}")
+        for array in self._arrays():
             array.setflags(write=False)
+
+    def _arrays(self) -> tuple[QueryValues, ...]:
+        given = (self.counts, self.standard_errors, self.interval_centers)
+        return given if self.model_errors is None else (*given, self.model_errors)
+
+    @property
+    def model_error(self) -> float | None:
+        """The root mean square of the model errors."""
+        return None if self.model_errors is None else math.sqrt(float((self.model_errors**2).mean()))
+
+    @property
+    def total_errors(self) -> QueryValues:
+        """The standard error of each count: noise and model error together, or noise alone if only that is known."""
+        return self.standard_errors if self.model_errors is None else np.hypot(self.standard_errors, self.model_errors)
 
     def __float__(self) -> float:
         if self.attributes:
@@ -82,7 +99,8 @@ class Answer:
 
     def __repr__(self) -> str:
         if not self.attributes:
-            return f"Answer({float(self.counts):,.1f} ± {float(self.standard_errors):,.1f} rows, {self.source})"
+            noise = "" if self.source == "covered" else f"of which noise {float(self.standard_errors):,.1f}, "
+            return f"Answer({float(self.counts):,.1f} ± {float(self.total_errors):,.1f} rows, {noise}{self.source})"
         sizes = " × ".join(str(len(values)) for values in self.labels)
         return f"Answer({', '.join(self.attributes)}: {sizes} counts, {self.source})"
 
@@ -110,35 +128,47 @@ class Answer:
             axes, self.labels[0], self.counts, title=title, unit="rows", intervals=self.interval()
         )
 
-    def interval(self, confidence: float = 0.95) -> tuple[QueryValues, QueryValues]:
-        """The lower and upper ends of a confidence interval for each count; they may be negative.
+    def interval(self, confidence: float = 0.95, *, noise_only: bool = False) -> tuple[QueryValues, QueryValues]:
+        """The lower and upper ends of an interval for each count, which contains the true one with this probability.
 
-        For a covered answer it contains the true count with probability ``confidence``, unless attributes are
-        interpolated. For other answers it contains, with that probability, the answer that would have been given
-        without noise; the ``model_error`` comes on top.
+        For a covered answer that is not interpolated this is a confidence interval: it follows from the noise alone,
+        and its ends may be negative. For other answers it includes the model error as well, which is an estimate, and
+        no end is negative.
 
         With Laplace noise the probability is at least ``confidence``: an interval is as wide as that of a single cell
-        or that of a sum of very many, whichever is wider, and its ends are rounded outward to whole numbers, as the
-        noise is one.
+        or that of a sum of very many, whichever is wider. If it follows from the noise alone, its ends are rounded
+        outward to whole numbers, as the noise is one.
+
+        Args:
+            confidence: the probability.
+            noise_only: leave out the model error. The interval contains, with that probability, the answer that would
+                have been given without noise.
         """
         if not 0 < confidence < 1:
             raise QueryError(f"the confidence is {confidence}; give a probability between 0 and 1, such as 0.95")
-        width = _quantile(confidence, laplace=self.laplace) * self.standard_errors
+        noise_only = noise_only or self.source == "covered"
+        quantile = _quantile(confidence, laplace=self.laplace)
+        width = quantile * (self.standard_errors if noise_only else self.total_errors)
         low, high = self.interval_centers - width, self.interval_centers + width
+        if not noise_only:
+            return np.maximum(low, 0.0), high
         return (np.floor(low), np.ceil(high)) if self.laplace else (low, high)
 
     def to_arrow(self, confidence: float = 0.95) -> pa.Table:
-        """A row for each count: the values of the attributes, the count, its standard error, and an interval.
+        """A row for each count: the values of the attributes, the count, its errors, and an interval.
 
         Numbers, truth values, dates and times have their own type, and missing ones are null; texts and ranges such as
-        ``30..39`` are texts, and ``missing`` is one of them. The columns of numbers are ``count``, ``standard_error``,
-        ``low`` and ``high``; ``count_`` and so on if an attribute has the same name.
+        ``30..39`` are texts, and ``missing`` is one of them. The columns of numbers are ``count``, ``standard_error``
+        (of the noise), ``model_error`` (null if it is not known), ``low`` and ``high``; ``count_`` and so on if an
+        attribute has the same name.
         """
         low, high = self.interval(confidence)
-        numbers = (self.counts, self.standard_errors, low, high)
+        numbers = (self.counts, self.standard_errors, self.model_errors, low, high)
         indices = np.indices(self.counts.shape).reshape(len(self.attributes), self.counts.size)
         columns = [self._axis_column(axis).take(pa.array(each)) for axis, each in enumerate(indices)]
-        columns += [pa.array(array.ravel()) for array in numbers]
+        columns += [
+            pa.nulls(self.counts.size, pa.float64()) if array is None else pa.array(array.ravel()) for array in numbers
+        ]
         return pa.table(columns, names=[*self.attributes, *(self._unused_name(name) for name in NUMBER_COLUMNS)])
 
     def _axis_column(self, axis: int) -> pa.Array:

@@ -31,7 +31,7 @@ from dpsyn.query.linear_estimation import (
     reflect,
     shrink_to_model,
 )
-from dpsyn.query.model_error import estimate_model_error, interactions_within, pairs_are_known
+from dpsyn.query.model_error import ModelVariances, estimate_model_variances, interactions_within, pairs_are_known
 from dpsyn.query.model_marginals import answer_from_sampled_rows, model_marginal, needs_sampled_rows, sampled_marginal
 from dpsyn.query.noise_propagation import propagate_noise
 from dpsyn.query.observations import collect_observations, estimate_one_way_outputs
@@ -47,6 +47,12 @@ RECONSTRUCTION_METHODS: dict[ReconstructionMethod, Callable[[tuple[int, ...], li
     "linear program": linear_program,
 }
 """Ways to reconstruct a table; maximum entropy is the most accurate (``bench/priview.py``)."""
+
+
+UNKNOWN_MODEL_ERROR = (
+    "no released number shows the model error, so it was taken to be as large as the counts (root mean square)"
+)
+"""A note of an answer."""
 
 
 class Queryable(Protocol):
@@ -116,7 +122,7 @@ def _answer_one_way(synopsis: Queryable, query: Query, codec: Codec) -> Answer |
         estimate.stds,
         "covered",
         centers=estimate.counts,
-        model_error=None if interpolated else 0.0,
+        model_errors=None if interpolated else np.zeros(counts.shape),
         interpolated_attributes=interpolated,
     )
 
@@ -205,9 +211,9 @@ def _answer_in_model_codes(synopsis: Queryable, query: Query, codec: Codec, meth
     if not known:
         raise QueryError(f"no released marginal has {', '.join(view.attributes)}; the query cannot be answered")
     if table is not None:  # a table that the recipe estimated itself
+        variances = estimate_model_variances(synopsis.releases, synopsis.model, view.clique, linear, known, table)
         errors = propagate_noise(table, linear, known, view.weights)
-        counts = contract_axes(table, view.weights)
-        return _make_answer(query, view, counts, errors, "model", model_error=None)
+        return _answer_uncovered(query, view, table, errors, "model", variances)
     return _answer_reconstructed(synopsis, query, view, linear, known, method)
 
 
@@ -218,8 +224,8 @@ def _answer_covered(
     best = linear if model_table is None else shrink_to_model(linear, reflect(model_table, range(model_table.ndim)))
     counts = contract_axes(norm_sub(best.table(), synopsis.model.total), view.weights)
     centers, errors = contract_axes(linear.table(), view.weights), linear.output_stds(view.weights)
-    model_error = None if view.interpolated_attributes else 0.0
-    return _make_answer(query, view, counts, errors, "covered", centers=centers, model_error=model_error)
+    model_errors = None if view.interpolated_attributes else np.zeros(counts.shape)
+    return _make_answer(query, view, counts, errors, "covered", centers=centers, model_errors=model_errors)
 
 
 def _answer_reconstructed(
@@ -233,19 +239,42 @@ def _answer_reconstructed(
     """A table reconstructed from its largest known sums, or counted in rows of the model where that is closer."""
     table = RECONSTRUCTION_METHODS[method](view.shape, _known_marginals(synopsis, view, linear, known))
     errors = propagate_noise(table.values, linear, known, view.weights)
-    model_error = _model_error_per_output(
-        estimate_model_error(synopsis.releases, synopsis.model, view.clique, known), view
-    )
+    variances = estimate_model_variances(synopsis.releases, synopsis.model, view.clique, linear, known, table.values)
     if method == "maximum entropy" and not pairs_are_known(known, len(view.shape)):
         sampled, sampling_std = sampled_marginal(synopsis.model, view.clique)
-        if _model_is_closer(sampled - table.values, sampling_std, known):
-            counts = contract_axes(sampled, view.weights)
+        difference = sampled - table.values
+        if _model_is_closer(difference, sampling_std, known):
             errors = np.sqrt(errors**2 + contract_axes(sampling_std**2, _square_weights(view.weights)))
-            return _make_answer(query, view, counts, errors, "model", model_error=model_error)
+            return _answer_uncovered(query, view, sampled, errors, "model", variances, difference)
     inexact = not table.converged or table.max_gap > max(1.0, float(errors.max()))
     notes = (f"{method} did not converge: sums differ by up to {table.max_gap:,.1f} rows",) if inexact else ()
-    counts = contract_axes(table.values, view.weights)
-    return _make_answer(query, view, counts, errors, "reconstructed", model_error=model_error, notes=notes)
+    return _answer_uncovered(query, view, table.values, errors, "reconstructed", variances, notes=notes)
+
+
+def _answer_uncovered(
+    query: Query,
+    view: QueryView,
+    table: QueryValues,
+    errors: QueryValues,
+    source: AnswerSource,
+    variances: ModelVariances,
+    difference: QueryValues | None = None,
+    *,
+    notes: tuple[str, ...] = (),
+) -> Answer:
+    """The outputs of a table that was not measured; ``errors`` is the noise that was propagated to them.
+
+    The errors of cells are taken to be independent. Where the model replaces the reconstruction, their ``difference``
+    is an error of one of them.
+    """
+    squares = _square_weights(view.weights)
+    hidden = np.maximum(contract_axes(variances.hidden, squares) - errors**2, 0.0)
+    squared_errors = contract_axes(variances.unknown, squares) + hidden
+    if difference is not None:
+        squared_errors = squared_errors + contract_axes(difference, view.weights) ** 2
+    counts = contract_axes(table, view.weights)
+    notes = notes if variances.estimated else (*notes, UNKNOWN_MODEL_ERROR)
+    return _make_answer(query, view, counts, errors, source, model_errors=np.sqrt(squared_errors), notes=notes)
 
 
 def _make_answer(
@@ -256,7 +285,7 @@ def _make_answer(
     source: AnswerSource,
     *,
     centers: QueryValues | None = None,
-    model_error: float | None = 0.0,
+    model_errors: QueryValues | None,
     interpolated_attributes: Clique | None = None,
     notes: tuple[str, ...] = (),
 ) -> Answer:
@@ -266,6 +295,7 @@ def _make_answer(
     """
     centers = counts if centers is None else centers
     counts, errors, centers = (view.arrange_outputs(outputs, query) for outputs in (counts, errors, centers))
+    model_errors = None if model_errors is None else view.arrange_outputs(model_errors, query)
     return Answer(
         attributes=query.names,
         labels=query.labels,
@@ -273,7 +303,7 @@ def _make_answer(
         standard_errors=errors,
         interval_centers=centers,
         source=source,
-        model_error=model_error,
+        model_errors=model_errors,
         interpolated_attributes=view.interpolated_attributes
         if interpolated_attributes is None
         else interpolated_attributes,
@@ -321,12 +351,6 @@ def _model_is_closer(difference: QueryValues, sampling_std: QueryValues, known: 
     by_chance = float((sampling_std**2).sum()) * float((~inside).mean())
     added = float(squares[~inside].sum()) - by_chance * (1 + 2 * math.sqrt(2 / max(1, int((~inside).sum()))))
     return added > float(squares[inside].sum()) + by_chance
-
-
-def _model_error_per_output(error: float | None, view: QueryView) -> float | None:
-    """The root mean square error of an output whose cells have this error, independently of each other."""
-    squares = [1.0 if weights is None else float((weights**2).sum(axis=1).mean()) for weights in view.weights]
-    return None if error is None else error * math.sqrt(math.prod(squares))
 
 
 def _square_weights(weights: Sequence[OutputWeights | None]) -> list[OutputWeights | None]:

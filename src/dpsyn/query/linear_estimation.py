@@ -108,6 +108,11 @@ class LinearEstimate:
         sums: QueryValues = _sum_over_others(self.coefficients[None], axes)[0]
         return sums
 
+    def sum_std(self, axes: Axes) -> float:
+        """The standard deviation of each sum of the estimate over all attributes except these."""
+        kept = expand_interactions(self.variances, self.shape)[_interaction_slices(len(self.shape), axes)]
+        return math.sqrt(float(kept.mean()) * self.coefficients.size / kept.size)
+
     def output_stds(self, weights: Sequence[OutputWeights | None]) -> QueryValues:
         """The standard deviation of Σ weights · estimate for all outputs; None for an attribute keeps its codes.
 
@@ -189,6 +194,13 @@ def reflect(values: QueryValues, axes: Iterable[int]) -> QueryValues:
             along = np.tensordot(reflected, mirror, (axis, 0)) / (1 - 1 / math.sqrt(size))
             reflected -= np.moveaxis(np.multiply.outer(along, mirror), -1, axis)
     return reflected
+
+
+def coefficient_basis(chosen: NDArray[np.intp], shape: tuple[int, ...]) -> QueryValues:
+    """The tables of which one coefficient, by its flat index, is 1 and all others are 0: coefficients × cells."""
+    units = np.zeros((len(chosen), math.prod(shape)))
+    units[np.arange(len(chosen)), chosen] = 1.0
+    return reflect(units.reshape(-1, *shape), range(1, len(shape) + 1))
 
 
 def _sum_over_others(coefficients: QueryValues, axes: Axes) -> QueryValues:

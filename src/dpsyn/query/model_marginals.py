@@ -81,7 +81,7 @@ def answer_from_sampled_rows(query: Query, model: Model, codec: Codec) -> Answer
         standard_errors=errors,
         interval_centers=counts,
         source="model",
-        model_error=None,
+        model_errors=None,
         notes=(f"{', '.join(names)}: measured as a difference from another attribute, so counted in sampled rows",),
         values=query.values,
     )

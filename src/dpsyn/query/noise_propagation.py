@@ -13,7 +13,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.query.linear_estimation import Axes, LinearEstimate, OutputWeights, QueryValues, expand_interactions, reflect
+from dpsyn.query.linear_estimation import (
+    Axes,
+    LinearEstimate,
+    OutputWeights,
+    QueryValues,
+    coefficient_basis,
+    expand_interactions,
+)
 from dpsyn.query.query import contract_axes
 
 MAX_SOLVED_CELLS = 1_024
@@ -63,9 +70,7 @@ def _solve_responses(values: QueryValues, linear: LinearEstimate) -> QueryValues
     """
     known = np.flatnonzero(np.isfinite(expand_interactions(linear.variances, linear.shape)))
     stds = np.sqrt(expand_interactions(linear.variances, linear.shape).ravel()[known])
-    units = np.zeros((len(known), values.size))
-    units[np.arange(len(known)), known] = 1.0
-    basis = reflect(units.reshape(-1, *values.shape), range(1, values.ndim + 1)).reshape(len(known), -1)
+    basis = coefficient_basis(known, values.shape).reshape(len(known), -1)
     weighted = basis * values.ravel()
     responses: QueryValues = np.asarray(np.linalg.solve(weighted @ basis.T, weighted), np.float64) * stds[:, None]
     return responses.reshape(-1, *values.shape)

@@ -23,36 +23,35 @@ _SOURCE_NOTES = {
     ),
     "reconstructed": (
         "Reconstructed: no released marginal contains all of these attributes, so the counts were estimated from "
-        "marginals of some of them. Standard errors and intervals account for the privacy noise only."
+        "marginals of some of them."
     ),
     "model": (
         "From the fitted model: no released marginal contains all of these attributes, and marginals with other "
-        "attributes add information about them. Standard errors and intervals account for the privacy noise and the "
-        "sampling of records only."
+        "attributes add information about them."
     ),
 }
 
 
 def answer_headings(answer: Answer, confidence: float) -> tuple[str, ...]:
     """The columns of ``answer_rows``; those after the attributes are numbers."""
-    return (*answer.attributes, "count", "± standard error", f"{_format_confidence(confidence)} interval")
+    noise = () if answer.source == "covered" else ("of which noise",)
+    return (*answer.attributes, "count", "± standard error", *noise, f"{_format_confidence(confidence)} interval")
 
 
 def answer_rows(answer: Answer, confidence: float, max_rows: int | None = None) -> list[tuple[str, ...]]:
     """A row of text for each count, or for the first ``max_rows`` counts."""
-    count, error, low, high = (
-        column.to_pylist()
-        for column in answer.to_arrow(confidence).slice(0, max_rows).columns[len(answer.attributes) :]
-    )
-    numbers = [
-        (_format_row_count(c), _format_row_count(e), f"{_format_row_count(a)} … {_format_row_count(b)}")
-        for c, e, a, b in zip(count, error, low, high, strict=True)
+    low, high = answer.interval(confidence)
+    errors = (answer.total_errors,) if answer.source == "covered" else (answer.total_errors, answer.standard_errors)
+    columns = [array.ravel()[:max_rows].tolist() for array in (answer.counts, *errors, low, high)]
+    rows = [[_format_row_count(number) for number in numbers] for numbers in zip(*columns, strict=True)]
+    return [
+        (*labels, *texts[:-2], f"{texts[-2]} … {texts[-1]}")
+        for labels, texts in zip(product(*answer.labels), rows, strict=False)
     ]
-    return [(*labels, *texts) for labels, texts in zip(product(*answer.labels), numbers, strict=False)]
 
 
 def answer_lines(answer: Answer, confidence: float) -> list[str]:
-    """How the answer was computed, and the errors that its standard errors do not include."""
+    """How the answer was computed, and which errors its standard errors include."""
     interpolated = answer.source == "covered" and answer.interpolated_attributes
     note = _SOURCE_NOTES["interpolated" if interpolated else answer.source]
     lines = [note.format(confidence=_format_confidence(confidence))]
@@ -69,11 +68,13 @@ def answer_lines(answer: Answer, confidence: float) -> list[str]:
 
 def _model_error_line(answer: Answer) -> str:
     if answer.model_error is None:
-        return "The release does not allow an estimate of the model error, which comes in addition."
-    count = "a count" if answer.attributes else "the count"
+        return (
+            "Standard errors and intervals account for the privacy noise and the sampling of records only; the model "
+            "error, which comes in addition, is not known."
+        )
     return (
-        f"In addition, {count} has a model error of about {format_number(answer.model_error, 2)} rows (root mean "
-        "square, estimated from the release): the released marginals do not determine it."
+        "Standard errors and intervals include the model error, because the released marginals do not determine the "
+        f"counts: about {format_number(answer.model_error, 2)} rows (root mean square), estimated from the release."
     )
 
 

@@ -456,7 +456,7 @@ class Synopsis(DirectAnswers):
         >>> synopsis.marginal("sex", "employed").counts.shape
         (3, 2)
         >>> synopsis.marginal(["sex"], where={"age": (30, 39)}).to_arrow().column_names
-        ['sex', 'count', 'standard_error', 'low', 'high']
+        ['sex', 'count', 'standard_error', 'model_error', 'low', 'high']
 
         Args:
             names: the attributes, one axis each; as several arguments, or as one list.
