@@ -41,6 +41,7 @@ MEASURE_MARGINALS = Step("measuring", 3)
 MAKE_CONSISTENT = Step("making tables agree", 1)
 FIT_RECORDS = Step("fitting records", 12)
 SAMPLE_ROWS = Step("sampling rows", 10)
+DRAW_REPLICATES = Step("drawing replicates", 100)
 WRITE_VALUES = Step("writing values", 1)
 MAKE_REPORT = Step("making the report", 4)
 """Durations are about those of the seconds that the demo's table takes with 200 000 rows at ε = 1."""

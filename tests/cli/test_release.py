@@ -162,6 +162,15 @@ def test_replicates_are_numbered_and_described(
     assert abs(described["private_rows"] - dpsyn.Synopsis.load("s.dpsyn").rows) < 1
 
 
+def test_replicates_of_a_release_folder_are_described() -> None:
+    assert run(["synthesize", *RELEASE, "-o", "release/", "-q"]) == 0
+
+    assert run(["generate", "release/", "--replicates", "2", "--rows", "9", "-o", "r.csv", "-q"]) == 0
+
+    described = json.loads(Path("r-replicates.json").read_text("utf-8"))
+    assert described["synopsis"] == hashlib.sha256(Path("release/synopsis.dpsyn").read_bytes()).hexdigest()
+
+
 def test_replicates_are_not_written_over_others_or_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["measure", *RELEASE, "-o", "s.dpsyn", "-q"]) == 0
     Path("r-2.csv").touch()

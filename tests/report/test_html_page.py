@@ -164,7 +164,13 @@ def test_what_is_worse_than_shuffled_is_marked() -> None:
 def test_a_page_says_how_to_use_the_rows(private: str, publishable: str) -> None:
     for markup in (private, publishable):
         shown = words_of(markup)
-        for begin in ("Counts: ", "Rows: ", "Replicates: ", "Small groups: ", "Do not look for a person"):
+        for begin in (
+            "Counts: ",
+            "Rows: ",
+            "Conclusions need replicates",
+            "Small groups: ",
+            "Do not look for a person",
+        ):
             assert begin in shown
     assert "groups of fewer than about 16 rows is mostly noise" in words_of(publishable)  # four times σ = 4
 

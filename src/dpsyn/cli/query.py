@@ -13,6 +13,7 @@ from dpsyn.cli import output
 from dpsyn.cli.common_options import common_options
 from dpsyn.cli.pool import print_pooled
 from dpsyn.errors import QueryError, quote_argument
+from dpsyn.progress import DRAW_REPLICATES
 from dpsyn.report import answers as words
 from dpsyn.report.synopsis import privacy_warning_lines
 
@@ -121,7 +122,7 @@ def command(
     options = {name: value for name, value in given.items() if value is not None}
     check_statistic(chosen, names, options, by, spearman, finest)
     if chosen:
-        with output.show_progress(as_json) as progress:
+        with output.show_progress(as_json, [DRAW_REPLICATES]) as progress:
             options |= {"where": where, "level": confidence, "progress": progress}
             pooled = answer_statistic(released, chosen[0], str(statistics[chosen[0]]), by, spearman, options)
         if not as_json:

@@ -14,6 +14,7 @@ from dpsyn.inference import iterate_marginals
 from dpsyn.report.content import LeftOut
 from dpsyn.report.numbers import format_count, format_number
 from dpsyn.report.verdict import join_names
+from dpsyn.synopsis.replicates import how_to_use_replicates
 
 if TYPE_CHECKING:
     from dpsyn.inference import Release
@@ -43,11 +44,14 @@ def page_facts(synopsis: Synopsis | None, made: date | None = None) -> tuple[tup
 
 def usage_lines(synopsis: Synopsis | None) -> tuple[str, ...]:
     """How to use synthetic rows, and how not to, in a few lines."""
+    replicates = (
+        "Conclusions need replicates (dpsyn generate --replicates 20, then dpsyn pool): an interval from one synthetic "
+        "table knows nothing of the privacy noise.",
+    )
     return (
         "Counts: ask the synopsis, not the rows. dpsyn query answers from the released counts, with an error bar.",
         "Rows: use them for shapes and models, and to write and test an analysis before it runs on real data.",
-        "Replicates: repeat an analysis on several tables (dpsyn generate --replicates 5). What changes between them "
-        "is due to sampling rows; the privacy noise is the same in all.",
+        *(replicates if synopsis is None else how_to_use_replicates(synopsis)),
         f"Small groups: {_describe_small_counts(synopsis)}",
         "Do not look for a person in the rows, do not report p-values from them as if they were real observations, and "
         "do not rely on a dependence that was not measured.",

@@ -20,6 +20,7 @@ from dpsyn.encoding.dataframes import OutputFormat, convert_rows
 from dpsyn.errors import SourceError, UserError, describe_os_error, quote_argument
 from dpsyn.inference.redraw import REESTIMATED, ModelDraws, Uncertainty
 from dpsyn.progress import Progress
+from dpsyn.release_files import find_synopsis
 from dpsyn.sampling.parallel import sample_table
 from dpsyn.sampling.sampler import RowSampler
 from dpsyn.schema import AttributeConditions, format_conditions
@@ -135,11 +136,11 @@ class Replicates(Generic[AnyReplicate]):
 
         Args:
             path: the file, by convention ``…-replicates.json``.
-            synopsis: the file of the synopsis; its SHA-256 is recorded.
+            synopsis: the file of the synopsis, or its release folder; its SHA-256 is recorded.
             tables: the files of the tables.
         """
         try:
-            with Path(synopsis).open("rb") as file:
+            with find_synopsis(synopsis).open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise SourceError(f"{synopsis} cannot be read: {describe_os_error(error)}") from None
