@@ -74,7 +74,7 @@ def _model_error_line(answer: Answer) -> str:
         )
     return (
         "Standard errors and intervals include the model error, because the released marginals do not determine the "
-        f"counts: about {format_number(answer.model_error, 2)} rows (root mean square), estimated from the release."
+        f"counts: about {format_number(answer.model_error, 2)} rows (root mean square)."
     )
 
 
