@@ -154,3 +154,9 @@ def test_pictures_of_one_page_share_no_ids() -> None:
     svg = drawn(make_attribute(["2016", "2017"], [0.4, 0.6], "integer", std=(0.01, 0.01)))
 
     assert not [each for each in svg.iter() if each.get("id")]
+
+
+def test_dates_that_were_measured_as_differences_have_a_chart() -> None:
+    labels = ["as expected", "+1", "-1", "another"]
+
+    assert attribute_data(make_attribute(labels, [0.7, 0.1, 0.1, 0.1], "datetime"))["template"] == "histogram"

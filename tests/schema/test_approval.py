@@ -549,3 +549,10 @@ def test_thousands_of_attributes_are_approved_one_by_one() -> None:
 
     after = before.replace("because:", "because: book").replace("provenance: data", "provenance: approved")
     assert text == after
+
+
+def test_columns_that_share_the_last_entry_by_alias_are_left_out_together() -> None:
+    kept = "dpsyn_schema: 1\nattributes:\n  age: {kind: integer, low: 0, high: 99}\n"
+    text = kept + "  q1: &q\n    kind: boolean\n  q2: *q\n  q3: *q\n"
+
+    assert leave_out_entry(text, "q1") == kept

@@ -86,8 +86,8 @@ def command(
                 release_run.discard_journal(journal)  # all that was paid for is in the synopsis
         if report:
             table = released.generate(rows, seed=seed, output_format="arrow", progress=progress)
-            _write_report(report, released, table, progress)
             output.write_rows(released, table, target, escape_formulas=escape_formulas)
+            _write_report(report, released, table, progress)
         else:
             released.write(target, rows, seed=seed, escape_formulas=escape_formulas, progress=progress)
     release_run.discard_journal(journal)

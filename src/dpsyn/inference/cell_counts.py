@@ -42,6 +42,9 @@ as smooth as expected; in practice noise passes somewhat more often."""
 DISPERSIONS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.5, 4.0)
 """The relative standard deviations of true counts from an even spread inside their parents that are tried."""
 
+MAX_SUM_SHARE = 0.25
+"""Counts of ranges are followed if their variance is at most this part of that of sums of finer counts."""
+
 USUAL_DISPERSION = 0.2
 """The relative standard deviation by which true counts of ranges differ from expected ones, apart from sampling."""
 
@@ -171,12 +174,16 @@ def spread_in_parent(values: Values, stds: Values, widths: Values, total: float)
 def _nested_ranges(histogram: Histogram, cells: Cells) -> list[Partition] | None:
     """The partitions by which ordered counts are made non-negative, from coarse to fine.
 
-    A coarse partition that is noisier than a finer one is left out: it says little more than the total. So is one that
-    crosses a finer one. None if a partition has groups that are not ranges of cells.
+    A coarse partition is left out if it is noisier than a finer one and its counts say little more than the sums of
+    finer counts do, which have the variance of all of these together. So is one that crosses a finer one. None if a
+    partition has groups that are not ranges of cells.
     """
     kept = [histogram.partitions[0]]
     for partition in histogram.partitions[1:]:
-        is_precise = partition.variance < 1.01 * min(finer.variance for finer in kept)
+        is_precise = all(
+            partition.variance < max(1.01, MAX_SUM_SHARE * len(finer.values) / len(partition.values)) * finer.variance
+            for finer in kept
+        )
         if is_precise and is_union(partition.group_of, kept[-1].group_of):
             kept.append(partition)
     are_ranges = all(_are_ranges(partition.group_of[histogram.atom_of], cells.ordered) for partition in kept)

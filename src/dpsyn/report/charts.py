@@ -206,9 +206,15 @@ def _shares_beside(attribute: AttributeComparison, indices: Sequence[int]) -> li
 
 
 def _bin_starts(attribute: AttributeComparison) -> list[int]:
-    """The start of each bin in milliseconds since 1970; empty if there is at most one bin."""
+    """The start of each bin in milliseconds since 1970; empty if there is at most one bin, or if bins are differences.
+
+    A date that nearly always agrees with another one is measured as its difference from it, and has no dates for bins.
+    """
     proper = attribute.labels[: len(attribute.labels) - len(_off_axis_labels(attribute))]
-    starts = [np.datetime64(label.split("..")[0]).astype("datetime64[ms]").astype(int) for label in proper]
+    try:
+        starts = [np.datetime64(label.split("..")[0]).astype("datetime64[ms]").astype(int) for label in proper]
+    except ValueError:
+        return []
     return [int(start) for start in starts] if len(starts) > 1 else []
 
 

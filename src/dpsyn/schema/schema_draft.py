@@ -7,6 +7,7 @@ Privacy: a draft holds exact facts about rows. No message and no repr of it show
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -191,7 +192,7 @@ class SchemaDraft:
         Columns that share an entry are left out together, and relations with them that the draft proposes.
         """
         draft = self
-        for name in names:
+        for name in sorted(names, key=_rule_number, reverse=True):  # the rules after one that is removed are renumbered
             draft = draft._leave_out(name)
         return draft
 
@@ -290,3 +291,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Sequence):
         return [_plain(each) for each in value]
     raise SchemaError(f"a field is {quote_argument(value)}; give a text, a number, a date, or a list of them")
+
+
+def _rule_number(name: str) -> int:
+    """The number in ``rule 3``; 0 for any other name."""
+    found = re.fullmatch(r"rule (\d+)", name)
+    return int(found[1]) if found else 0

@@ -186,7 +186,10 @@ def _suggest_fix(given: Any, kinds: list[str]) -> str:
     """What to write instead, if it can be guessed."""
     if "str" in kinds and isinstance(given, int | float):
         return "; put it in quotes"
-    bare = re.sub(r"[ _,'\u00a0\u202f]", "", given) if isinstance(given, str) else ""
+    text = given if isinstance(given, str) else ""
+    if re.fullmatch(r"[-+]?[0-9]+,[0-9]+", text) and not re.fullmatch(r"[-+]?[1-9][0-9]{0,2},[0-9]{3}", text):
+        text = text.replace(",", ".")  # a decimal comma; with three digits after it, it separates thousands
+    bare = re.sub(r"[ _,'\u00a0\u202f]", "", text)
     return f"; write {bare}" if {"int", "float"} & set(kinds) and re.fullmatch(r"[-+]?[0-9]+(\.[0-9]+)?", bare) else ""
 
 

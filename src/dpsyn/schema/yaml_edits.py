@@ -65,7 +65,8 @@ def remove_entries(text: str, root: Any, section: str, keys: Iterable[str | int]
     for key in keys:
         index = names.index(key)
         start = _line_start(text, starts[index])
-        end = _line_start(text, starts[index + 1]) if index + 1 < len(starts) else _line_after(text, _end(node))
+        last = max(starts[index], _end(node))  # the value of an alias is where its anchor is
+        end = _line_start(text, starts[index + 1]) if index + 1 < len(starts) else _line_after(text, last)
         yield start, end, ""
 
 
