@@ -203,7 +203,10 @@ def test_an_interrupted_run_prints_how_to_continue(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["-o", "a.txt"], "its suffix is not that of a table; use .csv, .csv.gz, .parquet or .arrow, or .json"),
+        (
+            ["-o", "a.txt"],
+            "its suffix is not that of a table; use .csv, .csv.gz, .parquet, .arrow, .xlsx, .sav or .dta, or .json",
+        ),
         (["-o", "nowhere/a.csv"], "there is no folder nowhere"),
         (["-o", "items.txt"], "its suffix is not that of a table"),
         (["-o", "a.csv", "--rules", "a.csv"], "a.csv is given twice"),
