@@ -13,10 +13,10 @@ _MAX_LISTED_FILES = 10_000
 """Files of a folder among which a similar name is looked for; a folder of more takes longer to list than to read."""
 
 
-def format_names(labels: Sequence[str]) -> str:
-    """The first eight names, and how many more there are."""
-    shown = ", ".join(labels[:_MAX_SHOWN_NAMES])
-    return shown if len(labels) <= _MAX_SHOWN_NAMES else f"{shown} and {len(labels) - _MAX_SHOWN_NAMES:,} more"
+def format_names(labels: Sequence[str], most: int = _MAX_SHOWN_NAMES) -> str:
+    """The first names, by default eight, and how many more there are."""
+    shown = ", ".join(labels[:most])
+    return shown if len(labels) <= most else f"{shown} and {len(labels) - most:,} more"
 
 
 def find_similar(name: object, known: Iterable[str], count: int = 3) -> list[str]:

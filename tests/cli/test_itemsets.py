@@ -13,6 +13,8 @@ import pytest
 
 import dpsyn
 from dpsyn.cli.main import run
+from dpsyn.encoding.arrays import as_string
+from dpsyn.sources import open_source
 
 SECRET = "Zaphod"
 MINE = ["itemsets", "baskets.dat", "--items", "1..20", "--epsilon", "1000", "--allow-large-epsilon"]
@@ -61,6 +63,14 @@ def test_json_is_all_that_is_printed_if_asked_for(capsys: pytest.CaptureFixture[
     assert {tuple(rule["given"]) for rule in data["rules"]} == {("1",), ("2",)}
     assert data["certificate"]["certified_epsilon"] == 1000
     assert shown.err == ""
+
+
+@pytest.mark.parametrize("name", ["a.xlsx", "a.sav", "a.dta"])
+def test_office_files_hold_items_as_one_text(name: str) -> None:
+    assert run([*MINE, "--top", "5", "-o", name, "--rules", f"rules-{name}"]) == 0
+
+    (batch,) = open_source(name).batches(["items"])
+    assert as_string(batch.column("items"))[2].as_py() == "1|2"
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.parquet", "a.json"])
@@ -203,7 +213,10 @@ def test_an_interrupted_run_prints_how_to_continue(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["-o", "a.txt"], "its suffix is not that of a table; use .csv, .csv.gz, .parquet or .arrow, or .json"),
+        (
+            ["-o", "a.txt"],
+            "its suffix is not that of a table; use .csv, .csv.gz, .parquet, .arrow, .xlsx, .sav or .dta, or .json",
+        ),
         (["-o", "nowhere/a.csv"], "there is no folder nowhere"),
         (["-o", "items.txt"], "its suffix is not that of a table"),
         (["-o", "a.csv", "--rules", "a.csv"], "a.csv is given twice"),

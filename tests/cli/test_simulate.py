@@ -41,7 +41,8 @@ def test_the_same_seed_writes_the_same_file(schema: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["schema.yaml", "-o", "table.xls", "--rows", "1"], "its suffix"),
+        (["schema.yaml", "-o", "table.txt", "--rows", "1"], "its suffix"),
+        (["schema.yaml", "-o", "table.xls", "--rows", "1"], "read but not written"),
         (["schema.yaml", "-o", "no/table.csv", "--rows", "1"], "there is no folder"),
         (["schema.yaml", "-o", ".", "--rows", "1"], "is a folder"),
         (["schema.yaml", "-o", "schema.yaml", "--rows", "1", "--force"], "given twice"),

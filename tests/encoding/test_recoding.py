@@ -69,7 +69,7 @@ def test_merging_and_joining_in_any_order_give_the_codes_computed_by_hand(
 
 
 def test_an_unknown_attribute_is_named() -> None:
-    with pytest.raises(SchemaError, match="no attribute 'wage' to measure; there are age, sex, job"):
+    with pytest.raises(SchemaError, match="no attribute 'wage' to measure; did you mean age"):
         Recoding.fine(CODEC).merge("wage", Grouping(np.array([0])))
 
 

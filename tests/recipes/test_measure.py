@@ -431,7 +431,7 @@ def test_a_release_is_recorded_in_the_ledger_and_refused_beyond_its_cap(tmp_path
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"recipe": "privsin"}, UserError, "there is no recipe 'privsin'; there are"),
+        ({"recipe": "privsin"}, UserError, "there is no recipe 'privsin'; did you mean privsyn"),
         ({"epsilon": 0}, BudgetError, "give a positive number"),
         ({"delta": 2.0}, BudgetError, "small probability"),
         ({"recipe": DPSyn(weights={"a": 1e-200})}, UserError, "from 1e-06 to below"),

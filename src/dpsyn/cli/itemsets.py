@@ -158,11 +158,13 @@ def command(
         if rules and rules != "-":
             _write_result(
                 rules,
-                result.association_rules_table(confidence, as_text=_is_csv(rules)),
+                result.association_rules_table(confidence, as_text=_lacks_lists(rules)),
                 [rule.to_data() for rule in result.association_rules(confidence)],
             )
         if target != "-":
-            _write_result(target, result.table(as_text=_is_csv(target)), result.to_data(confidence if rules else None))
+            _write_result(
+                target, result.table(as_text=_lacks_lists(target)), result.to_data(confidence if rules else None)
+            )
     release_run.discard_journal(journal)
     if as_json:
         output.print_json(result.to_data(confidence if rules else None))
@@ -210,9 +212,9 @@ def _check_suffix(path: str) -> None:
         raise OutputError(f"{error}, or .json") from None
 
 
-def _is_csv(path: str) -> bool:
-    """Whether a file is CSV, whose cells cannot hold lists."""
-    return not path.lower().endswith(".json") and atomic_files.table_format(path) == "csv"
+def _lacks_lists(path: str) -> bool:
+    """Whether the cells of a file cannot hold lists."""
+    return not path.lower().endswith(".json") and not atomic_files.stores_types(path)
 
 
 def _write_result(path: str, table: Any, data: Any) -> None:

@@ -14,12 +14,16 @@ import click
 import dpsyn
 from dpsyn.cli import output
 from dpsyn.report.numbers import format_count
+from dpsyn.suggestions import format_names
 
 if TYPE_CHECKING:
     from dpsyn import DraftEntry, SchemaDraft
 
 MAX_DECLARATION = 90
 """Characters of a declaration in a table; a review shows all of it."""
+
+MAX_NAMES = 12
+"""Names of entries in a sentence."""
 
 _CHOICES = "[a]ccept, [e]dit, [l]eave out, [s]kip, [q]uit"
 
@@ -35,7 +39,7 @@ def show_summary(draft: SchemaDraft, target: str) -> None:
         names: dict[str, list[str]] = {}
         for name, reason in reasons.items():
             names.setdefault(reason, []).append(name)
-        lines += [heading] * bool(reasons) + [f"  {shorten_names(names[reason], 4)}: {reason}" for reason in names]
+        lines += [heading] * bool(reasons) + [f"  {format_names(names[reason], 4)}: {reason}" for reason in names]
     lines += ["Proposed relations, for you to judge:"] * bool(draft.proposals)
     lines += [f"  {proposal}" for proposal in draft.proposals]
     lines += [f"Note: {note}" for note in draft.notes]
@@ -61,13 +65,15 @@ def show_left(left: Sequence[DraftEntry], file: str) -> None:
     unchanged = [format_title(entry) for entry in left if not entry.remark]
     path = shlex.quote(file)
     if remarks:
-        output.print_line(f"Left, because their remark is open: {shorten_names(remarks)}.")
+        output.print_line(f"Left, because their remark is open: {format_names(remarks, MAX_NAMES)}.")
         output.print_line(
             f"  Answer them one by one: dpsyn schema review {path}. Or correct the entries in the file and remove each "
             "remark. Or approve entries as they are: name them with --despite-remarks."
         )
     if unchanged:
-        output.print_line(f"Left, because they are exactly as they were read off the data: {shorten_names(unchanged)}.")
+        output.print_line(
+            f"Left, because they are exactly as they were read off the data: {format_names(unchanged, MAX_NAMES)}."
+        )
         output.print_line(
             "  Write what is possible, not what occurs. If a public source agrees with the draft, add --as-drafted."
         )
@@ -166,12 +172,6 @@ def format_title(entry: DraftEntry) -> str:
     if len(entry.names) == 1:
         return entry.title
     return f"{entry.names[0]} … {entry.names[-1]} ({len(entry.names)} columns)"
-
-
-def shorten_names(names: Sequence[str], most: int = 12) -> str:
-    """Names in a sentence; of many, the first and how many more."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 def _note(entry: DraftEntry) -> str:

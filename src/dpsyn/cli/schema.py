@@ -14,6 +14,7 @@ from dpsyn.cli import output, review
 from dpsyn.cli.command_group import CommandGroup
 from dpsyn.cli.common_options import TEXT_OUTPUT, common_options
 from dpsyn.report.numbers import format_count
+from dpsyn.suggestions import format_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -162,7 +163,9 @@ def approve(
             return 2
     approval = dpsyn.approve_schema(file, attributes, because=because, everything=everything, **yes)
     if approval.approved:
-        output.print_line(f"Approved as public, because {because}: {review.shorten_names(approval.approved)}.")
+        output.print_line(
+            f"Approved as public, because {because}: {format_names(approval.approved, review.MAX_NAMES)}."
+        )
         output.print_line("The certificate of every release lists what was drafted from the data and approved.")
     review.show_left(approval.left, file)
     output.print_line(_remaining_approvals(file))
@@ -174,7 +177,7 @@ def _remaining_approvals(file: str) -> str:
         left = dpsyn.Schema.load(file).unapproved_statements()
     except dpsyn.DPSynError as error:
         return f"The file is not complete yet: {error}"
-    return f"Still to do: {review.shorten_names(left)}." if left else "Nothing is left to approve."
+    return f"Still to do: {format_names(left, review.MAX_NAMES)}." if left else "Nothing is left to approve."
 
 
 @command.command("review")

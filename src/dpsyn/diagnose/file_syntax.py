@@ -91,7 +91,10 @@ class DetectedSyntax(msgspec.Struct, frozen=True, kw_only=True):
 
     def file_section(self) -> dict[str, Any]:
         """The section ``file`` of the schema, if there is anything to declare."""
-        return {"file": msgspec.to_builtins(self.file)} if self.file else {}
+        if self.file is None:
+            return {}
+        fields = msgspec.to_builtins(self.file)
+        return {"file": {**{name: fields[name] for name in fields if name != "provenance"}, "provenance": "data"}}
 
 
 # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -12,6 +12,7 @@ from typing import Literal
 
 from dpsyn.marginals import AttributeComparison, Metric, PairComparison
 from dpsyn.report.numbers import format_count
+from dpsyn.suggestions import format_names
 
 VerdictTone = Literal["good", "mixed", "bad"]
 """The look of a verdict."""
@@ -138,5 +139,5 @@ def list_names(attributes: Sequence[AttributeComparison]) -> str:
 def join_names(names: Sequence[str], limit: int = _MAX_NAMES) -> str:
     """The first names, and how many more there are: ``a, b, c and 4 more``."""
     if len(names) > limit:
-        return f"{', '.join(names[:limit])} and {len(names) - limit:,} more"
+        return format_names(names, limit)
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else ""

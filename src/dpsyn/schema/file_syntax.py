@@ -7,7 +7,8 @@ import codecs
 import msgspec
 
 from dpsyn.errors import SchemaError, quote_argument
-from dpsyn.schema.attributes import Provenance, canonical_text, check_provenance, freeze
+from dpsyn.schema.attributes import canonical_text
+from dpsyn.schema.relations import Statement
 
 UNICODE = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be")
 """The encodings of more than one byte that are read."""
@@ -74,7 +75,7 @@ class NumberSigns(msgspec.Struct, frozen=True, kw_only=True):
 PLAIN_NUMBERS = NumberSigns()
 
 
-class FileSyntax(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class FileSyntax(Statement, frozen=True, kw_only=True):
     """How the files of a table are written. A release reads them as declared here, and never guesses.
 
     Attributes:
@@ -87,10 +88,6 @@ class FileSyntax(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         missing: the codes that mean an empty cell, in all columns, such as -9 or "k.A."; an attribute in whose domain a
             code is keeps it as a value.
         sheet: the sheet of a spreadsheet; the first one if left out.
-        provenance: as for attributes; ``data`` if it was detected in a file.
-        because: why this is public.
-        remark: as for attributes.
-        drafted: as for attributes.
     """
 
     encoding: str = "utf-8"
@@ -100,14 +97,9 @@ class FileSyntax(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     thousands: str = ""
     missing: str | int | float | tuple[str | int | float, ...] = ()
     sheet: str | None = None
-    provenance: Provenance = "public"
-    because: str = ""
-    remark: str = ""
-    drafted: str = ""
 
     def __post_init__(self) -> None:
-        freeze(self)
-        check_provenance(self)
+        super().__post_init__()
         for part in (
             "encoding",
             "quote",
