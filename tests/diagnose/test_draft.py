@@ -377,6 +377,7 @@ def test_numbers_that_belong_to_the_range_are_not_taken_for_codes(values: list[A
         ("ward", [f"W{i}" for i in range(150)] * 2, "open", ""),
         ("ward", [f"W{i // 2 if i < 80 else i}" for i in range(400)], "open", "hardly any text"),
         ("surname", [f"W{i}" for i in range(150)] * 3, "open", "may name persons"),
+        ("name", [f"Name {i}, A." for i in range(40)] * 5, "categorical", "may name persons"),
         ("zip", [10_000 + 7 * (i % 90) for i in range(300)], "integer", "look like codes"),
         ("a", [None] * 200, "open", "all cells are empty"),
         ("a", ["DE"] * 200, "categorical", "all cells are the same"),

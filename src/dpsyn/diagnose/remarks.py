@@ -19,6 +19,11 @@ MIN_WORDS = 4
 NAMES_A_KEY = re.compile(r"(^|[^a-z])(id|uuid|guid|ssn|e-?mail|phone|key|nr|no|nummer|number)$", re.IGNORECASE)
 """Names of columns whose values name a person or a thing."""
 
+MAY_NAME_PERSONS = "this may name persons; remove this entry to leave the column out, or make it kind: identifier"
+
+MAX_HARMLESS_NAMES = 16
+"""A list of more values in a column that is called a name may be one of persons; a few may be products or places."""
+
 _NAMES_A_PERSON = re.compile(
     r"(^|[^a-z])((first|last|sur|full|vor|nach)?[-_ ]?name|address|adresse|street|stra(ss|ß)e|contact|kontakt)$",
     re.IGNORECASE,
@@ -58,9 +63,11 @@ def find_remark(name: str, profile: ColumnProfile, fields: Mapping[str, Any]) ->
         return ""
     if profile.codes:
         codes = ", ".join(str(code) for code in profile.codes)
+        listed = "values" in fields
         return (
-            f"{codes}: this looks like a code for no answer, so it counts as missing; if it is a value, take it out of "
-            "missing and widen the range (a top code goes to spikes)"
+            f"{codes}: this looks like a code for no answer, so it counts as missing"
+            f"{', without telling one from another' if len(profile.codes) > 1 else ''}; if it is a value, take it out "
+            f"of missing and {'add it to values' if listed else 'widen the range (a top code goes to spikes)'}"
         )
     if profile.distinct == 1 and not profile.empties and kind != "identifier":
         return "all cells are the same; list the other values that are possible, or remove this entry"
@@ -79,6 +86,8 @@ def find_remark(name: str, profile: ColumnProfile, fields: Mapping[str, Any]) ->
             "these look like codes, not amounts; list them with kind: categorical, or use kind: open, with which a "
             "release discovers the frequent ones privately"
         )
+    if kind == "categorical" and _NAMES_A_PERSON.search(name) and len(fields.get("values", ())) > MAX_HARMLESS_NAMES:
+        return MAY_NAME_PERSONS
     return _remark_on_texts(name, profile) if kind == "open" else ""
 
 
@@ -99,5 +108,5 @@ def _remark_on_texts(name: str, profile: ColumnProfile) -> str:
     if words >= MIN_WORDS:
         return f"this looks like free text: {RARE_TEXTS}"
     if _NAMES_A_PERSON.search(name):
-        return "this may name persons; remove this entry to leave the column out, or make it kind: identifier"
+        return MAY_NAME_PERSONS
     return RARE_TEXTS if profile.crowded or profile.distinct > profile.filled_cells / 2 else ""
