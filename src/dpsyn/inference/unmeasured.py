@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsyn.inference.measurements import Model, Release
+from dpsyn.inference.table_smoothing import rake
 from dpsyn.marginals import Clique, Factor
 
 Floats = NDArray[np.float64]
@@ -86,9 +87,11 @@ class UnmeasuredPairs:
     def _draw_factor(self, clique: Clique, strength: float, rng: np.random.Generator) -> Factor:
         one, other = (self._basis(name) for name in clique)
         change = one @ rng.normal(size=(one.shape[1], other.shape[1])) @ other.T
-        mass = np.outer(self.shares[clique[0]], self.shares[clique[1]])
+        mass = np.outer(*(np.maximum(self.shares[name], 1e-9) for name in clique))
         change *= strength / max(float((mass * np.abs(change)).sum()), 1e-12)
-        return Factor(clique, np.exp(np.clip(change, -MAX_LOG_CHANGE, MAX_LOG_CHANGE) - MAX_LOG_CHANGE))
+        weights = np.exp(np.clip(change, -MAX_LOG_CHANGE, MAX_LOG_CHANGE))
+        weights = rake(mass * weights, [self.shares[name] for name in clique]) / np.maximum(mass, 1e-300)
+        return Factor(clique, weights / max(float(weights.max()), 1e-300))  # one-way marginals stay as they are
 
     def _basis(self, name: str) -> Floats:
         """Codes × directions, orthonormal by the shares of the codes, and to a constant."""
