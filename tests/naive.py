@@ -116,7 +116,7 @@ def _number(attribute: Ranged, text: str) -> int | None:
         return None
     if isinstance(attribute, Real):
         low, high = (attribute.origin - 1) / attribute.scale, (attribute.origin + attribute.steps) / attribute.scale
-        near = min(max(float(number) if abs(number) < 10**300 else math.copysign(1e300, number), low), high)
+        near = min(max(float(number) if abs(number) < 10**300 else (1e300 if number > 0 else -1e300), low), high)
         return int(np.rint(near * attribute.scale))
     return round(number)
 
