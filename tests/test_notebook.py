@@ -251,7 +251,7 @@ def test_a_release_in_a_real_notebook(tmp_path: Any) -> None:
         "frame = people(rows=500).select(['age', 'sex']).to_pandas().astype({'age': 'UInt8', 'sex': 'category'})\n"
         "draft = dpsyn.draft_schema(frame)\n"
         "draft",
-        "draft = draft.edit('age', low=0, high=120).approve('age', 'sex', because='questionnaire')\n"
+        "draft = draft.edit('age', low=0, high=120).approve('age', 'sex', because='questionnaire', as_drafted=True)\n"
         "synopsis = dpsyn.measure(frame, draft, epsilon=1)\n"
         "synopsis",
         "print(dict(synopsis.generate(10).dtypes.astype(str)))",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -179,7 +180,7 @@ def test_a_killed_run_continues_or_reports_what_was_lost(phase: str) -> None:
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert running.stderr is not None
     for line in running.stderr:
-        if line.startswith(f"… {phase}"):
+        if re.match(rf"… (step \d+ of \d+: )?{phase}", line):
             running.kill()
             break
     running.communicate()

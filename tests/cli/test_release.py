@@ -372,7 +372,7 @@ def test_a_killed_run_continues_or_reports_what_was_lost(phase: str) -> None:
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert running.stderr is not None
     for line in running.stderr:
-        if re.match(f"… {phase}", line):
+        if re.match(rf"… (step \d+ of \d+: )?{phase}", line):
             running.kill()
             break
     running.communicate()
