@@ -53,7 +53,7 @@ def test_texts_of_open_attributes_are_counted_by_how_often_they_occur() -> None:
     (entry,) = check_table(schema, pa.table({"a": ["x", " x", "y", None, "?", "z", "x", "y"]})).open
 
     assert entry.counts == (3, 2, 1)
-    assert [entry.listed(rows) for rows in (1, 2, 4)] == [(3, 6), (2, 5), (0, 0)]
+    assert [entry.count_listed(rows) for rows in (1, 2, 4)] == [(3, 6), (2, 5), (0, 0)]
 
 
 def test_persons_with_more_rows_than_the_privacy_unit_allows_are_counted() -> None:

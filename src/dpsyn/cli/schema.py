@@ -315,7 +315,7 @@ def show_check(result: SchemaCheck, needed: Mapping[str, int], epsilon: float) -
 
 def _describe_open(entry: OpenCheck, needed: int, rows: int) -> str:
     """How many texts of an open attribute a release would list."""
-    texts, listed_rows = entry.listed(needed)
+    texts, listed_rows = entry.count_listed(needed)
     if not entry.counts:
         return "all cells are empty; remove it from the schema, or describe its values"
     if not texts:

@@ -80,7 +80,7 @@ class OpenCheck:
     name: str
     counts: tuple[int, ...]
 
-    def listed(self, min_rows: int) -> tuple[int, int]:
+    def count_listed(self, min_rows: int) -> tuple[int, int]:
         """The number of texts that are in at least so many rows, and the number of rows that they are in together."""
         frequent = [count for count in self.counts if count >= min_rows]
         return len(frequent), sum(frequent)

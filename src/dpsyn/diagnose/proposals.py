@@ -177,7 +177,7 @@ def _determines(source: NDArray[np.int64], target: NDArray[np.int64]) -> bool:
 def _derive_mapping(target: SampledColumn, source: SampledColumn) -> dict[str, Any] | None:
     """The mapping of a derivation; by ranges if the source is a number whose values are grouped."""
     firsts = dict(zip(source.codes.tolist(), target.codes.tolist(), strict=True))
-    labels = [_declared(target, text) for text in target.texts]
+    labels = [_find_listed_value(target, text) for text in target.texts]
     value_of = {code: "missing" if label < 0 else labels[label] for code, label in firsts.items()}
     if source.is_list:
         mapping = {source.texts[code]: value for code, value in value_of.items() if code >= 0}
@@ -202,7 +202,7 @@ def _range_mapping(
     return {"mapping": mapping | ({} if missing is None else {"missing": missing})}
 
 
-def _declared(column: SampledColumn, text: str) -> Any:
+def _find_listed_value(column: SampledColumn, text: str) -> Any:
     """The value of the list that a text stands for; a whole number if the list has numbers."""
     return next((value for value in column.fields["values"] if str(value) == text), text)
 

@@ -56,7 +56,7 @@ def parse_formula(text: str, names: Collection[str]) -> Formula:
     if signs.count("~") != 1 or tokens[1:2] != [("sign", "~")]:
         raise QueryError(f"the formula {quote_argument(text)} cannot be read; {_EXAMPLE}")
     parser = _Parser(text, tokens[2:], names)
-    outcome = parser.known(tokens[0][1])
+    outcome = parser.require_name(tokens[0][1])
     terms = tuple(dict.fromkeys(parser.terms()))
     if any(factor.name == outcome for term in terms for factor in term):
         raise QueryError(f"{quote_argument(outcome)} is both the outcome and a term of the formula; leave the term out")
@@ -88,7 +88,7 @@ class _Parser:
     def __init__(self, text: str, tokens: list[tuple[str, str]], names: Collection[str]) -> None:
         self._text, self._waiting, self._names = text, tokens, names
 
-    def known(self, name: str) -> str:
+    def require_name(self, name: str) -> str:
         """A name, if it is that of an attribute."""
         if name not in self._names:
             raise QueryError(f"there is no attribute {quote_argument(name)}; {suggest_names(name, [*self._names])}")
@@ -118,11 +118,11 @@ class _Parser:
         name = self._take("name")
         if name == "C" and self._next_sign() == "(":
             self._take()
-            factor = Factor(self.known(self._take("name")), as_category=True)
+            factor = Factor(self.require_name(self._take("name")), as_category=True)
             if self._take() != ")":
                 raise self._unreadable()
             return factor
-        return Factor(self.known(name))
+        return Factor(self.require_name(name))
 
     def _next_sign(self) -> str:
         kind, part = self._waiting[0] if self._waiting else ("", "")
