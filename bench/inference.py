@@ -216,12 +216,13 @@ def repeat(case: Case, epsilon: float, replicates: int, seed: int) -> list[dict[
     intervals["all"] = np.asarray(low, np.float64), np.asarray(high, np.float64)
     if case.name.startswith("toy") and case.declared:
         intervals["exact"] = exact_interval(released)
+    version = commit()
     return [
         {
             "case": case.name,
             "epsilon": epsilon,
             "seed": seed,
-            "commit": commit(),
+            "commit": version,
             "method": method,
             "quantity": quantity,
             "covered": quantity in case.covered or not case.covered,
@@ -265,22 +266,22 @@ def exact_interval(released: dpsyn.Synopsis) -> tuple[Floats, Floats]:
     spread = np.diag(np.full(8, whole.std**2)) + rows * (np.diag(shares) - np.outer(shares, shares))
     drawn = rng.multivariate_normal(counts, spread, 4_000)
     drawn = drawn[(drawn > 0).all(axis=1)]
-    cells = np.array(list(product((0, 1), repeat=3)), float)
-    found = np.array([_weighted_logistic(cells, weights) for weights in drawn])
+    found = _weighted_logistic(np.array(list(product((0, 1), repeat=3)), float), drawn)
     return np.quantile(found, (1 - LEVEL) / 2, axis=0), np.quantile(found, (1 + LEVEL) / 2, axis=0)
 
 
 def _weighted_logistic(cells: Floats, weights: Floats) -> Floats:
+    """The coefficients of x1 and x2 for many tables at once: draws × cells."""
     design, outcome = np.column_stack([np.ones(8), cells[:, :2]]), cells[:, 2]
-    found = np.zeros(3)
+    found = np.zeros((len(weights), 3))
     for _ in range(25):
-        chance = 1 / (1 + np.exp(-np.clip(design @ found, -30, 30)))
-        curvature = design.T @ (design * (weights * chance * (1 - chance))[:, None]) + 1e-9 * np.eye(3)
-        step = np.linalg.solve(curvature, design.T @ (weights * (outcome - chance)))
-        found += step * min(1.0, 3 / max(float(np.abs(step).max()), 1e-12))
-        if np.abs(step).max() < 1e-7:
+        chances = 1 / (1 + np.exp(-np.clip(found @ design.T, -30, 30)))
+        curvature = np.einsum("dc,ci,cj->dij", weights * chances * (1 - chances), design, design) + 1e-9 * np.eye(3)
+        steps = np.linalg.solve(curvature, ((weights * (outcome - chances)) @ design)[:, :, None])[:, :, 0]
+        found += steps * np.minimum(1.0, 3 / np.maximum(np.abs(steps).max(axis=1, keepdims=True), 1e-12))
+        if np.abs(steps).max() < 1e-7:
             break
-    return found[1:]
+    return found[:, 1:]
 
 
 # ── commands ─────────────────────────────────────────────────────────────────────────────────────────────────
