@@ -44,7 +44,7 @@ MAP: dict[str, set[str]] = {
     "selection": {"schema", "accounting", "marginals", "inference"},
     "sampling": {"schema", "marginals", "encoding", "constraints", "inference"},
     "query": {"schema", "marginals", "encoding", "constraints", "inference", "sampling"},
-    "analysis": {"schema", "encoding", "inference"},
+    "analysis": {"schema", "encoding", "inference", "query"},
     "synopsis": {
         *("schema", "accounting", "marginals", "encoding", "constraints", "inference", "sampling", "query"),
         "analysis",  # replicates are pooled, and answers come from them

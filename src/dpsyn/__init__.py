@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from dpsyn.accounting import compare_noise_mechanisms as compare_noise_mechanisms
     from dpsyn.accounting import laplace_gaussian_crossover as laplace_gaussian_crossover
     from dpsyn.accounting import max_marginals as max_marginals
+    from dpsyn.analysis import Conclusion as Conclusion
     from dpsyn.analysis import Pooled as Pooled
     from dpsyn.analysis import ReplicatesRecord as ReplicatesRecord
     from dpsyn.analysis import pool as pool
@@ -161,6 +162,7 @@ _EXPORTS = {
         "max_marginals",
     ),
     "dpsyn.analysis": (
+        "Conclusion",
         "Pooled",
         "ReplicatesRecord",
         "pool",
@@ -302,6 +304,7 @@ __all__ = [
     "Cap",
     "Categorical",
     "Certificate",
+    "Conclusion",
     "ConstantDecay",
     "Contest",
     "ContestRanking",

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from dpsyn.analysis.conclusion import FloatArray, check_level
 from dpsyn.analysis.estimates import Estimated, read_estimate, read_variances
-from dpsyn.analysis.pooled import FloatArray, Pooled, check_level
+from dpsyn.analysis.pooled import Pooled
 from dpsyn.analysis.record import ReplicatesRecord, require_record
 from dpsyn.errors import UserError, quote_argument, shorten
 from dpsyn.options import suggest_arguments

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpsyn.analysis.pooled import FloatArray
+from dpsyn.analysis.conclusion import FloatArray
 from dpsyn.errors import QueryError, quote_argument
 from dpsyn.schema import MISSING, Boolean, Categorical, Integer, Ordinal, Real, Schema, canonical_text
 from dpsyn.suggestions import suggest_names
@@ -71,7 +71,7 @@ def read_levels(table: pa.Table, name: str, levels: Sequence[str]) -> NDArray[np
     """The position of each value among levels, given as texts; −1 where it is missing or not among them."""
     encoded = pc.dictionary_encode(table.column(name).combine_chunks())
     positions = {level: position for position, level in enumerate(levels)}
-    found = [positions.get(_text(value), -1) for value in encoded.dictionary.to_pylist()]
+    found = [positions.get(cell_text(value), -1) for value in encoded.dictionary.to_pylist()]
     codes = encoded.indices.fill_null(len(found)).to_numpy()
     levels_of_rows: NDArray[np.int64] = np.array([*found, -1], dtype=np.int64)[codes]
     return levels_of_rows
@@ -108,7 +108,7 @@ def find_groups(table: pa.Table, schema: Schema, by: Sequence[str]) -> dict[str,
         ranks = {position: rank for rank, position in enumerate(_order(schema, name, values))}
         codes = np.array([ranks[position] for position in range(len(values))], dtype=np.int64)
         group = group * len(values) + codes[encoded.indices.to_numpy()]
-        ordered = [f"{name}={_text(values[position])}" for position in ranks]
+        ordered = [f"{name}={cell_text(values[position])}" for position in ranks]
         present, group = np.unique(group, return_inverse=True)
         if len(present) > MAX_GROUPS:
             raise QueryError(
@@ -126,13 +126,14 @@ def _order(schema: Schema, name: str, values: Sequence[object]) -> list[int]:
     attribute = schema[name]
     if isinstance(attribute, Categorical | Boolean):
         ranks = {label: rank for rank, label in enumerate(attribute.labels())}
-        return sorted(range(len(values)), key=lambda position: ranks[_text(values[position])])
+        return sorted(range(len(values)), key=lambda position: ranks[cell_text(values[position])])
     known = [position for position, value in enumerate(values) if value is not None]
     missing = [position for position, value in enumerate(values) if value is None]
     return sorted(known, key=lambda position: values[position]) + missing  # type: ignore[arg-type, return-value]
 
 
-def _text(value: object) -> str:
+def cell_text(value: object) -> str:
+    """A value as a text."""
     if value is None:
         return MISSING
     return canonical_text(value) if isinstance(value, str | int | float) else str(value)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpsyn.analysis.columns import find_groups, read_numbers, read_ranks
-from dpsyn.analysis.pooled import FloatArray
+from dpsyn.analysis.conclusion import FloatArray
 from dpsyn.schema import Schema
 
 CorrelationMethod = Literal["pearson", "spearman"]

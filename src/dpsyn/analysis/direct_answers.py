@@ -1,15 +1,21 @@
-"""Direct answers of a synopsis with intervals: means, quantiles, correlations and regressions, by its replicates."""
+"""Direct answers of a synopsis with intervals: means, quantiles, correlations and regressions.
+
+They come from released tables that hold all attributes of the statistic, and otherwise from replicates.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
+import pyarrow as pa
 
 from dpsyn.analysis._pool import few_replicates_notes
-from dpsyn.analysis.columns import AllowedCells, require_attributes, require_number
+from dpsyn.analysis.columns import MAX_GROUPS, AllowedCells, require_attributes, require_number
+from dpsyn.analysis.conclusion import Conclusion, check_level
+from dpsyn.analysis.covered import Covered, CoveredStatistics, Ratio, StepQuantile
 from dpsyn.analysis.descriptive import (
     CorrelationMethod,
     Statistic,
@@ -18,13 +24,16 @@ from dpsyn.analysis.descriptive import (
     mean_of,
     quantiles_of,
 )
-from dpsyn.analysis.pooled import Pooled, check_level
+from dpsyn.analysis.pooled import Pooled
+from dpsyn.analysis.record import ReplicatesRecord
 from dpsyn.analysis.regression import make_regression
+from dpsyn.analysis.unheld import describe_unheld
 from dpsyn.errors import QueryError, quote_argument
-from dpsyn.inference.redraw import Uncertainty
+from dpsyn.inference.redraw import Uncertainty, parse_uncertainty
 from dpsyn.notebook import show_progress
 from dpsyn.options import suggest_arguments
 from dpsyn.progress import DRAW_REPLICATES, Progress, ignore_progress
+from dpsyn.query.covered_counts import find_covered_counts
 from dpsyn.schema import (
     AttributeConditions,
     Boolean,
@@ -47,19 +56,26 @@ MAX_DEFAULT_ROWS = 1_000_000
 MIN_REFERENCE_SHARE = 0.01
 """The least share of rows with the reference of an attribute. Coefficients are differences from it."""
 
+MAX_KEPT_VALUES = 20_000_000
+"""Values of replicates that are kept for the next question: about a hundred megabytes."""
+
+MAX_QUANTILE_CELLS = 20_000_000
+"""Values × counts of a table for quantiles without replicates: a hundred and sixty megabytes."""
+
 MAX_NAMED_TERMS = 5
 """Terms that a note names."""
 
 
 class DirectAnswers:
-    """The answers that a synopsis computes from its replicates; it costs no privacy.
+    """The answers with intervals that a synopsis computes; they cost no privacy.
 
-    Each draws replicates, estimates the statistic in each of them, and pools the results. All take the same options:
+    A mean, quantile or correlation whose attributes one released table holds follows from that table. Everything else
+    is estimated in each of several replicates, and pooled. All take the same options:
 
     - ``where``: conditions as in ``generate``; only rows that meet them are used.
-    - ``replicates``: the number of replicates.
+    - ``replicates``: the number of replicates, if they are needed.
     - ``rows``: the rows of each; by default as many as the private table has, at most a million.
-    - ``seed``: makes the answer reproducible.
+    - ``seed``: that of the replicates; None draws other ones every time.
     - ``uncertainty``: ``all`` for conclusions about a population, ``noise`` for those about the private rows.
     - ``level``: the level of the intervals.
     - ``progress``: called with the current phase and the fraction done.
@@ -74,6 +90,9 @@ class DirectAnswers:
         replicates: Any
         marginal: Any
         rows: Any
+        certificates: Any
+        releases: Any
+        model: Any
 
     @suggest_arguments
     @show_progress
@@ -85,11 +104,11 @@ class DirectAnswers:
         where: AttributeConditions | None = None,
         replicates: int = REPLICATES,
         rows: int | None = None,
-        seed: int | None = None,
+        seed: int | None = 0,
         uncertainty: Uncertainty = "all",
         level: float = 0.95,
         progress: Progress = ignore_progress,
-    ) -> Pooled:
+    ) -> Conclusion:
         """The mean of an attribute of numbers, or the share of true values, with an interval.
 
         >>> from dpsyn.demo import people, people_schema
@@ -104,7 +123,7 @@ class DirectAnswers:
             where: as in ``generate``.
             replicates: the number of replicates.
             rows: the rows of each.
-            seed: makes the answer reproducible.
+            seed: that of the replicates; None draws other ones every time.
             uncertainty: as in ``replicates``.
             level: the level of the intervals.
             progress: called with the current phase and the fraction done.
@@ -112,11 +131,24 @@ class DirectAnswers:
         groups = _list_names(by)
         require_number(self.schema, attribute, "mean")
         require_attributes(self.schema, groups)
-        statistic = mean_of(self.schema, attribute, groups)
         title = f"Mean of {attribute}{_by(groups)}"
         bounds = _find_bounds(self.schema, attribute)
+        covered = self._cover([attribute, *groups], where, uncertainty)
+        if covered is not None:
+            return self._conclude(covered, covered.means(bounds), title, where, level, bounds)
+        statistic = mean_of(self.schema, attribute, groups)
         return self._answer(
-            statistic, title, where, replicates, rows, seed, uncertainty, level, progress, bounds=bounds
+            statistic,
+            [attribute, *groups],
+            title,
+            where,
+            replicates,
+            rows,
+            seed,
+            uncertainty,
+            level,
+            progress,
+            bounds=bounds,
         )
 
     @suggest_arguments
@@ -130,21 +162,34 @@ class DirectAnswers:
         where: AttributeConditions | None = None,
         replicates: int = REPLICATES,
         rows: int | None = None,
-        seed: int | None = None,
+        seed: int | None = 0,
         uncertainty: Uncertainty = "all",
         level: float = 0.95,
         progress: Progress = ignore_progress,
-    ) -> Pooled:
+    ) -> Conclusion:
         """Quantiles of an attribute of numbers, with intervals; 0.5 is the median. Options are those of ``mean``."""
         groups, probabilities = _list_names(by), _list_probabilities(probability)
         require_number(self.schema, attribute, "quantiles")
         require_attributes(self.schema, groups)
-        statistic = quantiles_of(self.schema, attribute, groups, probabilities)
         shown = ", ".join(f"{each:g}" for each in probabilities)
         title = f"{'Quantile' if len(probabilities) == 1 else 'Quantiles'} {shown} of {attribute}{_by(groups)}"
         bounds = _find_bounds(self.schema, attribute)
+        covered = self._cover([attribute, *groups], where, uncertainty)
+        if covered is not None and covered.cells_of_quantiles <= MAX_QUANTILE_CELLS:
+            return self._conclude(covered, covered.quantiles(probabilities), title, where, level, bounds)
+        statistic = quantiles_of(self.schema, attribute, groups, probabilities)
         return self._answer(
-            statistic, title, where, replicates, rows, seed, uncertainty, level, progress, bounds=bounds
+            statistic,
+            [attribute, *groups],
+            title,
+            where,
+            replicates,
+            rows,
+            seed,
+            uncertainty,
+            level,
+            progress,
+            bounds=bounds,
         )
 
     @suggest_arguments
@@ -158,11 +203,11 @@ class DirectAnswers:
         where: AttributeConditions | None = None,
         replicates: int = REPLICATES,
         rows: int | None = None,
-        seed: int | None = None,
+        seed: int | None = 0,
         uncertainty: Uncertainty = "all",
         level: float = 0.95,
         progress: Progress = ignore_progress,
-    ) -> Pooled:
+    ) -> Conclusion:
         """The correlation of two attributes with an interval. Options are those of ``mean``.
 
         ``method`` is ``pearson`` for numbers, or ``spearman`` for the correlation of ranks, for ordinal attributes too.
@@ -175,10 +220,25 @@ class DirectAnswers:
                 require_number(self.schema, name, f"{method.capitalize()} correlation")
         if first == second:
             raise QueryError(f"the correlation of {quote_argument(first)} with itself is 1; give two attributes")
-        statistic = correlation_of(self.schema, first, second, method)
         title = f"{method.capitalize()} correlation of {first} and {second}"
+        covered = self._cover([first, second], where, uncertainty)
+        if covered is not None:
+            found = covered.correlation(method)
+            parts = {} if found is None else {"": found}
+            return self._conclude(covered, parts, title, where, level, (-1.0, 1.0), valued=2)
+        statistic = correlation_of(self.schema, first, second, method)
         return self._answer(
-            statistic, title, where, replicates, rows, seed, uncertainty, level, progress, bounds=(-1.0, 1.0)
+            statistic,
+            [first, second],
+            title,
+            where,
+            replicates,
+            rows,
+            seed,
+            uncertainty,
+            level,
+            progress,
+            bounds=(-1.0, 1.0),
         )
 
     @suggest_arguments
@@ -190,11 +250,11 @@ class DirectAnswers:
         where: AttributeConditions | None = None,
         replicates: int = REPLICATES,
         rows: int | None = None,
-        seed: int | None = None,
+        seed: int | None = 0,
         uncertainty: Uncertainty = "all",
         level: float = 0.95,
         progress: Progress = ignore_progress,
-    ) -> Pooled:
+    ) -> Conclusion:
         """A regression such as ``income ~ age + sex``, with intervals of its coefficients. Options as for ``mean``.
 
         It is linear for an outcome of numbers, and logistic for one of two values: then coefficients are log odds
@@ -214,7 +274,17 @@ class DirectAnswers:
             notes.insert(0, f"Coefficients are log odds ratios of {parsed.outcome}={regression.event}.")
         title = f"{regression.kind.capitalize()} regression {formula.strip()}"
         return self._answer(
-            regression, title, where, replicates, size, seed, uncertainty, level, progress, notes=tuple(notes)
+            regression,
+            parsed.attributes,
+            title,
+            where,
+            replicates,
+            size,
+            seed,
+            uncertainty,
+            level,
+            progress,
+            notes=tuple(notes),
         )
 
     def _default_rows(self, rows: int | None) -> int:
@@ -232,9 +302,57 @@ class DirectAnswers:
         frequent = np.flatnonzero(counts >= MIN_REFERENCE_SHARE * counts.sum())
         return str(answer.labels[0][int(frequent[0])]) if counts.sum() > 0 and frequent.size else None
 
+    def _cover(
+        self, names: Sequence[str], where: AttributeConditions | None, uncertainty: Uncertainty
+    ) -> CoveredStatistics | None:
+        """The counts of some attributes, if a table of all of them was measured, and is not too large."""
+        too_many = math.prod(self.schema[name].cells for name in names[1:]) > MAX_GROUPS
+        if parse_uncertainty(uncertainty) == "rows" or too_many:
+            return None
+        counts = find_covered_counts(self, names, where or {})
+        if counts is None or any(values is None for values in counts.query.values[1:]):
+            return None
+        units = max((each.privacy_unit.max_rows for each in self.certificates if each), default=1)
+        return CoveredStatistics(self.schema, counts, units, uncertainty)
+
+    def _conclude(
+        self,
+        covered: CoveredStatistics,
+        found: Mapping[str, Ratio | StepQuantile],
+        title: str,
+        where: AttributeConditions | None,
+        level: float,
+        bounds: tuple[float, float],
+        *,
+        valued: int = 1,
+    ) -> Covered:
+        """The result of a statistic of covered counts, of whose attributes the first ``valued`` have the values."""
+        check_level(level)
+        left_out = [term for term, part in found.items() if not part.is_known]
+        found = {term: part for term, part in found.items() if part.is_known}
+        if not found:
+            raise QueryError(f"{title}: there are hardly more rows than noise; use fewer groups or conditions")
+        conditions, names = format_conditions(self.schema, where or {}), covered.counts.interpolated_attributes
+        within = f"{', '.join(names)}: measured in groups of values; within these as in the whole table."
+        return Covered(
+            terms=() if [*found] == [""] else tuple(found),
+            parts=tuple(found.values()),
+            laplace=covered.counts.laplace,
+            kind=covered.kind,
+            level=level,
+            bounds=bounds,
+            title=f"{title}{f', where {conditions}' if conditions else ''}",
+            notes=(
+                *([within] if names else []),
+                *covered.describe_missing_rows(valued),
+                *_name_left_out("Left out, because they have hardly more rows than noise", left_out),
+            ),
+        )
+
     def _answer(
         self,
         statistic: Statistic,
+        names: Sequence[str],
         title: str,
         where: AttributeConditions | None,
         replicates: int,
@@ -246,7 +364,7 @@ class DirectAnswers:
         *,
         bounds: tuple[float, float] = (-math.inf, math.inf),
         notes: tuple[str, ...] = (),
-    ) -> Pooled:
+    ) -> Conclusion:
         check_level(level)
         if isinstance(replicates, int) and replicates == 1:
             raise QueryError("1 replicate shows no differences; give at least 2, better 20")
@@ -254,7 +372,7 @@ class DirectAnswers:
         drawn.record.require_noise()
         results: list[TableEstimates] = []
         progress(DRAW_REPLICATES.phase, 0.0)
-        for table in drawn.iterate_arrow():
+        for table in _draw_tables(self, drawn):
             results.append(statistic(table))
             progress(DRAW_REPLICATES.phase, len(results) / drawn.count)
         terms = [term for term in _all_terms(results) if all(term in result.values for result in results)]
@@ -275,11 +393,30 @@ class DirectAnswers:
             title=f"{title}{f', where {conditions}' if conditions else ''}",
             notes=(
                 *notes,
+                *describe_unheld(self.schema, self.model, self.releases, [*names, *(where or {})]),
                 *_left_out_terms(results, terms),
                 *_missing_rows(results, drawn.rows),
                 *few_replicates_notes(len(results)),
             ),
         )
+
+
+def _draw_tables(synopsis: DirectAnswers, drawn: Any) -> Iterator[pa.Table]:
+    """The tables of replicates. Those of the last answer are kept: drawing takes long, and questions come in series."""
+    if _last_drawn and _last_drawn[0][0] is synopsis and _last_drawn[0][1] == drawn.record:
+        yield from _last_drawn[0][2]
+        return
+    _last_drawn.clear()
+    tables: list[pa.Table] = []
+    for table in drawn.iterate_arrow():
+        if drawn.count * drawn.rows * table.num_columns <= MAX_KEPT_VALUES:
+            tables.append(table)
+        yield table
+    if tables:
+        _last_drawn.append((synopsis, drawn.record, tables))
+
+
+_last_drawn: list[tuple[DirectAnswers, ReplicatesRecord, list[pa.Table]]] = []
 
 
 def _all_terms(results: Sequence[TableEstimates]) -> list[str]:
@@ -290,10 +427,14 @@ def _all_terms(results: Sequence[TableEstimates]) -> list[str]:
 
 def _left_out_terms(results: Sequence[TableEstimates], terms: Sequence[str]) -> list[str]:
     left_out = [term for term in _all_terms(results) if term not in terms]
-    if not left_out:
+    return _name_left_out("Left out, because some replicates have too few rows", left_out)
+
+
+def _name_left_out(why: str, terms: Sequence[str]) -> list[str]:
+    if not terms:
         return []
-    more = f" and {len(left_out) - MAX_NAMED_TERMS} more" if len(left_out) > MAX_NAMED_TERMS else ""
-    return [f"Left out, because some replicates have too few rows: {', '.join(left_out[:MAX_NAMED_TERMS])}{more}."]
+    more = f" and {len(terms) - MAX_NAMED_TERMS} more" if len(terms) > MAX_NAMED_TERMS else ""
+    return [f"{why}: {', '.join(terms[:MAX_NAMED_TERMS])}{more}."]
 
 
 def _missing_rows(results: Sequence[TableEstimates], rows: int) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpsyn.analysis.pooled import FloatArray
+from dpsyn.analysis.conclusion import FloatArray
 from dpsyn.analysis.record import ReplicatesRecord, find_record
 from dpsyn.errors import UserError
 

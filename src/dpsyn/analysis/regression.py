@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from dpsyn.analysis.columns import AllowedCells, is_number, list_levels, read_levels, read_numbers
+from dpsyn.analysis.conclusion import FloatArray
 from dpsyn.analysis.descriptive import TableEstimates
-from dpsyn.analysis.pooled import FloatArray
 from dpsyn.errors import QueryError, quote_argument
 from dpsyn.schema import Boolean, Categorical, Integer, Real, Schema
 from dpsyn.schema.formula import Factor, Formula

@@ -12,7 +12,7 @@ from dpsyn.cli import output
 from dpsyn.cli.common_options import common_options
 
 if TYPE_CHECKING:
-    from dpsyn import Pooled
+    from dpsyn import Conclusion
 
 
 @click.command()
@@ -42,15 +42,14 @@ def command(results: Path, replicates: Path | None, level: float, as_json: bool)
     of freedom. Standard errors of single tables know nothing of the privacy noise; they only tell which part of the
     variance is due to sampling.
     """
-    print_pooled(dpsyn.pool_results_file(results, replicates, level), as_json)
+    print_conclusion(dpsyn.pool_results_file(results, replicates, level), as_json)
 
 
-def print_pooled(pooled: Pooled, as_json: bool) -> None:
+def print_conclusion(found: Conclusion, as_json: bool) -> None:
     """Print a result as a table and sentences, or as JSON."""
     if as_json:
-        output.print_json(pooled.to_data())
+        output.print_json(found.to_data())
         return
-    title = f"{pooled.title or 'Pooled'}, from {pooled.replicates} replicates"
-    output.print_table(title, pooled.headings(), pooled.text_rows(), right=range(1, 5))
-    for line in pooled.remarks:
+    output.print_table(found.heading, found.headings(), found.text_rows(), right=range(1, 5))
+    for line in found.remarks:
         output.print_line(line)

@@ -11,14 +11,14 @@ import click
 import dpsyn
 from dpsyn.cli import output
 from dpsyn.cli.common_options import common_options
-from dpsyn.cli.pool import print_pooled
+from dpsyn.cli.pool import print_conclusion
 from dpsyn.errors import QueryError, quote_argument
 from dpsyn.progress import DRAW_REPLICATES
 from dpsyn.report import answers as words
 from dpsyn.report.synopsis import privacy_warning_lines
 
 if TYPE_CHECKING:
-    from dpsyn import Pooled, Schema, Synopsis
+    from dpsyn import Conclusion, Schema, Synopsis
 
 METHODS = ("maximum-entropy", "least-norm", "linear-program")
 """Names for ``--help``, which must not load the library; a test compares them with the library's."""
@@ -128,7 +128,7 @@ def command(
         if not as_json:
             for line in privacy_warning_lines(released):
                 output.print_line(line)
-        print_pooled(pooled, as_json)
+        print_conclusion(pooled, as_json)
         return
     reconstruction: Any = method.replace("-", " ")
     answer = released.marginal(*names, where=where, cells=finest, method=reconstruction)
@@ -170,7 +170,7 @@ def check_statistic(
 
 def answer_statistic(
     released: Synopsis, kind: str, value: str, by: str | None, spearman: bool, options: dict[str, Any]
-) -> Pooled:
+) -> Conclusion:
     """The answer to one of the options that ask for a statistic."""
     groups = parse_names(by or "", released.schema)
     if kind == "--mean":

@@ -312,6 +312,25 @@ def _make_answer(
     )
 
 
+def estimate_complete_view(synopsis: Queryable, query: Query, codec: Codec) -> tuple[QueryView, LinearEstimate] | None:
+    """The view and the linear estimate by which a query that released tables cover is answered; None otherwise."""
+    return (
+        _complete(synopsis, Recoding.coarse(codec), query, codec)
+        or _complete(synopsis, synopsis.model.recoding, query, codec)
+        or _complete(synopsis, _finest_levels(synopsis, _model_view(synopsis, query, codec)), query, codec)
+    )
+
+
+def _complete(
+    synopsis: Queryable, recoding: Recoding | None, query: Query, codec: Codec
+) -> tuple[QueryView, LinearEstimate] | None:
+    if recoding is None:
+        return None
+    view = QueryView.of(query, recoding, codec, synopsis.model.histograms)
+    linear = _estimate_view(synopsis, recoding, view) if view.cells <= MAX_QUERY_CELLS else None
+    return (view, linear) if linear is not None and linear.complete else None
+
+
 # ── Estimates of a view ──────────────────────────────────────────────────────────────────────────────────────
 
 

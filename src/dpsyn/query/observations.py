@@ -77,7 +77,7 @@ def estimate_one_way_outputs(
     nothing was measured, there is no estimate. All outputs are sums of one estimate, so a range always has the sum of
     its parts.
     """
-    histogram = _combine_all(codec, releases, name)
+    histogram = combine_measured_counts(codec, releases, name)
     if histogram is None:
         return None
     counted = axis.output_of >= 0
@@ -97,7 +97,7 @@ def estimate_one_way_outputs(
 
 
 @lru_cache(maxsize=64)  # the parts of a range are asked for one after the other
-def _combine_all(codec: Codec, releases: tuple[Release, ...], name: str) -> Histogram | None:
+def combine_measured_counts(codec: Codec, releases: tuple[Release, ...], name: str) -> Histogram | None:
     """The histogram of an attribute, from its one-way marginals and from larger ones over its cells or bins."""
     evidence = [
         GroupCounts(grouping.group_of, estimate.values, max(estimate.variance, MIN_VARIANCE))

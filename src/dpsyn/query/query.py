@@ -49,6 +49,12 @@ class OutputAxis:
         """The number of outputs."""
         return max(len(self.labels), 1)
 
+    @property
+    def listed_cells(self) -> NDArray[np.int64]:
+        """The cell of each output, if every output is one cell."""
+        cells = np.flatnonzero(self.output_of >= 0)
+        return cells[np.argsort(self.output_of[cells], kind="stable")]
+
 
 def make_output_axis(
     attribute: AnyAttribute, selected: NDArray[np.bool_] | None, *, listed: bool, cells: bool = False
