@@ -1,6 +1,6 @@
 """Do intervals from replicates hold the truth? Repeated releases of samples from known populations.
 
-    python -m bench.inference run toy|adult|acs [--data FOLDER] --results FILE [--repetitions 100]
+    python -m bench.inference run toy|adult|acs|reversal [--data FOLDER] --results FILE [--repetitions 100]
         [--epsilon 0.1 0.5 1 5] [--replicates 10]
     python -m bench.inference report --results FILE
 
@@ -12,8 +12,10 @@ the population, and how wide it was. Runs can be interrupted; further repetition
 ``toy``: three binary columns, y by a logistic model of x1 (1) and x2 (0), 2 000 rows (the example of NAPSU-MQ), with
 the regression declared and without; the posterior of the same measurements by brute force stands beside it (exact).
 ``adult``: ten columns of Adult, 2 000 rows sampled from the table, logistic regression of income, declared. ``acs``:
-2 000 rows of ten columns of ACS; shares by group, means and correlations, of pairs that are declared and of others.
-δ = 1/n².
+2 000 rows of ten columns of ACS; means by group, quantiles and correlations, as a synopsis answers them: of declared
+pairs, and of others. Groups that an answer leaves out do not count. ``reversal``: eight binary columns, and a share
+that is .8 where two of them differ and .2 where they agree, which no pair shows: how often do answers that are wrong
+say that this was not measured? δ = 1/n².
 """
 
 from __future__ import annotations
@@ -23,10 +25,10 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import product
 from pathlib import Path
 from statistics import mean, median
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -36,7 +38,8 @@ from scipy import stats
 
 import dpsyn
 from bench.measuring import commit
-from dpsyn.schema import Categorical, Schema
+from dpsyn.analysis import descriptive
+from dpsyn.schema import Categorical, Integer, Schema
 
 SEED = 20
 ROWS = 2_000
@@ -54,19 +57,19 @@ class Case:
         name: its name in the results.
         sample: draws a sample.
         schema: what is public about it.
-        analyse: the analysis.
         truth: the values in the population, by the name of the quantity.
+        analyse: the analysis of a table.
         declared: the analyses that are declared.
-        covered: the quantities that declared tables cover.
+        questions: the questions to a synopsis, if there is no such analysis.
     """
 
     name: str
     sample: Callable[[np.random.Generator], pd.DataFrame]
     schema: Schema
-    analyse: Analysis
     truth: dict[str, float]
+    analyse: Analysis | None = None
     declared: tuple[str, ...] = ()
-    covered: frozenset[str] = frozenset()
+    questions: tuple[Question, ...] = ()
 
 
 # ── analyses ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -150,39 +153,102 @@ def adult_case(folder: Path) -> Case:
     )
 
 
+@dataclass(frozen=True)
+class Question:
+    """A question to a synopsis, and its statistic of real or synthetic rows.
+
+    Attributes:
+        kind: the statistic.
+        names: its attributes: one, or the two of a correlation.
+        by: the groups.
+        declared: the analysis that is declared for it; empty if nobody did.
+    """
+
+    kind: Literal["mean", "median", "correlation"]
+    names: tuple[str, ...]
+    by: tuple[str, ...] = ()
+    declared: str = ""
+
+    def estimate(self, schema: Schema, rows: pd.DataFrame) -> dict[str, tuple[float, float]]:
+        """Estimates and variances in rows, by term."""
+        first, last = self.names[0], self.names[-1]
+        statistic = {
+            "mean": lambda: descriptive.mean_of(schema, first, self.by),
+            "median": lambda: descriptive.quantiles_of(schema, first, self.by, [0.5]),
+            "correlation": lambda: descriptive.correlation_of(schema, first, last, "pearson"),
+        }[self.kind]()
+        table = pa.table({name: rows[name].to_numpy() for name in rows})
+        return {self._quantity(term): found for term, found in statistic(table).values.items()}
+
+    def ask(self, synopsis: dpsyn.Synopsis, **options: Any) -> tuple[dict[str, tuple[float, float]], bool]:
+        """Intervals by term, and whether a note warns of dependence that was not measured."""
+        first, last = self.names[0], self.names[-1]
+        answer = {
+            "mean": lambda: synopsis.mean(first, by=self.by, **options),
+            "median": lambda: synopsis.quantile(first, by=self.by, **options),
+            "correlation": lambda: synopsis.correlation(first, last, **options),
+        }[self.kind]()
+        ends = zip(*(np.atleast_1d(end).tolist() for end in answer.interval(LEVEL)), strict=True)
+        warned = any("measured together" in note for note in answer.notes)
+        return {self._quantity(term): each for term, each in zip(answer.terms or ("",), ends, strict=True)}, warned
+
+    def _quantity(self, term: str) -> str:
+        return f"{self.kind} {', '.join(self.names)}{f', {term}' if term else ''}"
+
+
 def acs_case(folder: Path) -> Case:
-    """Columns of ACS with few values: shares by group, quantiles and correlations of pairs, declared or not."""
+    """Columns of ACS with few values: means and medians by group, and correlations; some declared, some not."""
     sizes = json.loads((folder / "acs35" / "domain.json").read_text())
-    names = [name for name, size in sizes.items() if 2 <= size <= 12][:10]
-    population = pd.read_csv(folder / "acs35" / "data.csv.gz")[names]
-    pairs = list(combinations(names, 2))
-    declared, others = pairs[:8], pairs[8::4]
-
-    def analyse(rows: pd.DataFrame) -> tuple[Floats, Floats]:
-        found, variances = [], []
-        for one, other in [*declared, *others]:
-            x, y = (rows[name].to_numpy(float) for name in (one, other))
-            correlation = float(np.corrcoef(x, y)[0, 1]) if x.std() > 0 and y.std() > 0 else 0.0
-            group = y[x <= np.median(population[one])]
-            share = float((group <= np.median(population[other])).mean()) if len(group) else 0.0
-            found += [correlation, share]
-            variances += [(1 - correlation**2) ** 2 / len(rows), share * (1 - share) / max(len(group), 1)]
-        for name in names:
-            values = rows[name].to_numpy(float)
-            found.append(float(values.mean()))
-            variances.append(float(values.var()) / len(rows))
-        return np.array(found), np.array(variances)
-
-    quantities = [f"{kind} {one}, {other}" for one, other in [*declared, *others] for kind in ("correlation", "share")]
-    quantities += [f"mean {name}" for name in names]
+    numbers, codes = ["AGE", "EDUC", "INCTOT", "POVERTY"], ["SEX", "HCOVANY", "HINSEMP", "HINSCARE", "EMPSTAT", "MARST"]
+    population = pd.read_csv(folder / "acs35" / "data.csv.gz")[[*numbers, *codes]]
+    questions = (
+        Question("mean", ("INCTOT",), ("SEX",), "INCTOT by SEX"),
+        Question("mean", ("EDUC",), ("MARST",), "EDUC by MARST"),
+        Question("mean", ("HCOVANY",), ("EMPSTAT",), "HCOVANY by EMPSTAT"),
+        Question("median", ("AGE",), ("HINSCARE",), "AGE by HINSCARE"),
+        Question("correlation", ("AGE", "INCTOT"), declared="AGE, INCTOT"),
+        Question("correlation", ("EDUC", "INCTOT"), declared="EDUC, INCTOT"),
+        Question("median", ("POVERTY",), declared="one-way"),
+        Question("mean", ("INCTOT",), declared="one-way"),
+        Question("mean", ("POVERTY",), ("SEX",)),
+        Question("mean", ("AGE",), ("MARST",)),
+        Question("mean", ("HINSEMP",), ("EMPSTAT",)),
+        Question("median", ("INCTOT",), ("HINSCARE",)),
+        Question("correlation", ("AGE", "POVERTY")),
+        Question("correlation", ("EDUC", "POVERTY")),
+    )
+    schema = Schema(
+        attributes=(
+            *(Integer(name=name, low=0, high=sizes[name] - 1) for name in numbers),
+            *(Categorical(name=name, codes=sizes[name]) for name in codes),
+        ),
+        expected_size=ROWS,
+    )
     return Case(
         name="acs",
         sample=lambda rng: population.sample(ROWS, random_state=rng),
-        schema=coded_schema({name: sizes[name] for name in names}),
-        analyse=analyse,
-        truth=dict(zip(quantities, analyse(population)[0].tolist(), strict=True)),
-        declared=tuple(f"{one}, {other}" for one, other in declared),
-        covered=frozenset([*quantities[: 2 * len(declared)], *quantities[-len(names) :]]),
+        schema=schema,
+        declared=tuple(each.declared for each in questions if each.declared not in ("", "one-way")),
+        questions=questions,
+        truth={term: found[0] for each in questions for term, found in each.estimate(schema, population).items()},
+    )
+
+
+def reversal_case() -> Case:
+    """Eight binary columns; y is frequent where the first two differ, and nothing else depends on anything."""
+
+    def sample(rng: np.random.Generator) -> pd.DataFrame:
+        rows = pd.DataFrame(rng.integers(0, 2, (ROWS, 7)), columns=[f"x{n}" for n in range(1, 8)])
+        rows["y"] = (rng.random(ROWS) < np.where(rows["x1"] != rows["x2"], 0.8, 0.2)).astype(int)
+        return rows
+
+    names = [*(f"x{n}" for n in range(1, 8)), "y"]
+    return Case(
+        name="reversal",
+        sample=sample,
+        schema=coded_schema(dict.fromkeys(names, 2)),
+        questions=(Question("mean", ("y",), ("x1", "x2")),),
+        truth={f"mean y, x1={one}, x2={two}": 0.8 if one != two else 0.2 for one in (0, 1) for two in (0, 1)},
     )
 
 
@@ -202,36 +268,68 @@ def repeat(case: Case, epsilon: float, replicates: int, seed: int) -> list[dict[
     real = case.sample(rng)
     table = pa.table({name: real[name].to_numpy() for name in real})
     released = dpsyn.measure(table, case.schema, epsilon, delta=ROWS**-2, analyses=case.declared)
+    about = {"case": case.name, "epsilon": epsilon, "seed": seed, "commit": commit()}
+    lines = analyse_tables(case, released, real, replicates, seed) if case.analyse else []
+    lines += ask_questions(case, released, real, replicates, seed)
+    return [{**about, **line} for line in lines]
+
+
+def analyse_tables(
+    case: Case, released: dpsyn.Synopsis, real: pd.DataFrame, replicates: int, seed: int
+) -> list[dict[str, Any]]:
+    """A line for each method of analysing tables."""
+    analyse = case.analyse
+    assert analyse is not None
 
     def tables(uncertainty: Any) -> Iterable[pd.DataFrame]:
         drawn = released.replicates(replicates, ROWS, seed=seed, uncertainty=uncertainty, output_format="pandas")
         return (each.astype(int) for each in drawn)
 
-    intervals = {"real": normal_interval(*case.analyse(real))}
-    redrawn = [case.analyse(each) for each in tables("rows")]
+    intervals = {"real": normal_interval(*analyse(real))}
+    redrawn = [analyse(each) for each in tables("rows")]
     intervals["naive"] = normal_interval(*redrawn[0])
     intervals["rows"] = reiter_interval(redrawn)
-    pooled = dpsyn.pool([case.analyse(each)[0] for each in tables("all")])
+    pooled = dpsyn.pool([analyse(each)[0] for each in tables("all")])
     low, high = pooled.interval(LEVEL)
     intervals["all"] = np.asarray(low, np.float64), np.asarray(high, np.float64)
     if case.name.startswith("toy") and case.declared:
         intervals["exact"] = exact_interval(released)
-    version = commit()
     return [
-        {
-            "case": case.name,
-            "epsilon": epsilon,
-            "seed": seed,
-            "commit": version,
-            "method": method,
-            "quantity": quantity,
-            "covered": quantity in case.covered or not case.covered,
-            "held": bool(low <= case.truth[quantity] <= high),
-            "width": round(float(high - low), 5),
-        }
+        describe_interval(case, method, quantity, low, high)
         for method, ends in intervals.items()
         for quantity, low, high in zip(case.truth, *ends, strict=True)
     ]
+
+
+def ask_questions(
+    case: Case, released: dpsyn.Synopsis, real: pd.DataFrame, replicates: int, seed: int
+) -> list[dict[str, Any]]:
+    """A line for each quantity: as the synopsis answers, and as the real rows and naive synthetic ones do."""
+    naive = released.generate_arrow(ROWS, seed=seed).to_pandas().astype(int) if case.questions else real
+    lines = []
+    for question in case.questions:
+        covered = bool(question.declared)
+        for method, rows in (("real", real), ("naive", naive)):
+            for quantity, (value, variance) in question.estimate(case.schema, rows).items():
+                low, high = normal_interval(np.array(value), np.array(variance))
+                lines.append(describe_interval(case, method, quantity, low, high, covered=covered))
+        answers, warned = question.ask(released, replicates=replicates, seed=seed)
+        for quantity, ends in answers.items():
+            lines.append({**describe_interval(case, "all", quantity, *ends, covered=covered), "warned": warned})
+    return [line for line in lines if line["quantity"] in case.truth]
+
+
+def describe_interval(
+    case: Case, method: str, quantity: str, low: Any, high: Any, *, covered: bool = True
+) -> dict[str, Any]:
+    """Whether an interval holds the truth, and how wide it is."""
+    return {
+        "method": method,
+        "quantity": quantity,
+        "covered": covered,
+        "held": bool(low <= case.truth.get(quantity, np.nan) <= high),
+        "width": round(float(high - low), 5),
+    }
 
 
 def normal_interval(estimates: Floats, variances: Floats) -> tuple[Floats, Floats]:
@@ -293,6 +391,7 @@ def run(given: argparse.Namespace) -> None:
         "toy": lambda: [toy_case(True), toy_case(False)],
         "adult": lambda: [adult_case(given.data)],
         "acs": lambda: [acs_case(given.data)],
+        "reversal": lambda: [reversal_case()],
     }[given.population]()
     lines = [json.loads(text) for text in given.results.read_text().splitlines()] if given.results.exists() else []
     done = {(line["case"], line["epsilon"], line["seed"]) for line in lines}
@@ -321,6 +420,10 @@ def report(given: argparse.Namespace) -> None:
             f"| {min(float(np.mean(each)) for each in by_quantity.values()):.3f} | {error:.3f} "
             f"| {median(line['width'] for line in found):.3g} |"
         )
+    missed = [line for line in lines if "warned" in line and not line["held"] and not line["covered"]]
+    if missed:
+        share = mean(line["warned"] for line in missed)
+        print(f"\nOf {len(missed)} missed quantities that nobody declared, {share:.0%} had a note.")
 
 
 def main() -> None:
@@ -328,7 +431,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     runs = commands.add_parser("run")
-    runs.add_argument("population", choices=("toy", "adult", "acs"))
+    runs.add_argument("population", choices=("toy", "adult", "acs", "reversal"))
     runs.add_argument("--data", type=Path, help="the folder of adult_raw and acs35")
     runs.add_argument("--repetitions", type=int, default=100)
     runs.add_argument("--epsilon", nargs="+", type=float, default=[0.1, 0.5, 1.0, 5.0])

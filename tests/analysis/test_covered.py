@@ -156,3 +156,30 @@ def test_groups_with_hardly_more_rows_than_noise_are_left_out() -> None:
 def test_attributes_of_two_tables_are_not_covered(synopsis: Synopsis) -> None:
     assert find_covered_counts(synopsis, ["group", "grade"], {}) is None
     assert find_covered_counts(synopsis, ["size"], {"group": "a"}) is not None
+
+
+def test_dependence_inside_groups_of_values_is_between_none_and_that_between_groups() -> None:
+    """Two numbers that are equal, measured in four groups each: with nothing inside groups r would be below 1."""
+    schema = Schema(attributes=tuple(Integer(name=name, low=0, high=15, bins=4) for name in ("x", "y")))
+    tables = {("x",): np.full(16, 100.0), ("y",): np.full(16, 100.0), ("x", "y"): np.eye(4) * 400}
+    found = Synopsis.from_marginals(schema, tables, std=1.0, source="a test").correlation("x", "y")
+    low, high = found.interval()
+
+    inside = (4**2 - 1) / (16**2 - 1)  # the share of the variance of 4 of 16 values
+    assert low == pytest.approx(1 - inside, abs=0.02)
+    assert high == 1.0
+    assert any("inside a group" in note for note in found.notes)
+
+
+def test_noise_of_values_inside_groups_counts() -> None:
+    """The noise of a mean is that of the groups, by least squares, and that of the histogram inside them."""
+    schema = Schema(attributes=(Integer(name="x", low=0, high=15, bins=4), Categorical(name="sex", values=("f", "m"))))
+    tables, std = {("x",): np.full(16, 100.0), ("x", "sex"): np.full((4, 2), 200.0)}, 30.0
+    synopsis = Synopsis.from_marginals(schema, tables, std=std, source="a test")
+    found = synopsis.mean("x", by="sex", uncertainty="noise").standard_error[0] ** 2
+
+    sums = np.kron(np.eye(4), np.ones((1, 2)))
+    covariance = np.linalg.inv(np.eye(8) / std**2 + sums.T @ sums / (4 * std**2))
+    slopes = np.kron(np.array([1.5, 5.5, 9.5, 13.5]) - 7.5, [1.0, 0.0]) / 800
+    inner = np.tile(np.arange(4) - 1.5, 4) / 400 / 4
+    assert found == pytest.approx(slopes @ covariance @ slopes + std**2 * np.square(inner).sum(), rel=1e-3)

@@ -3,13 +3,17 @@
 All are ratios of sums of counts: A/B. Whether it is θ shows in A − θB, which has the mean 0 then, and a variance that
 is known: that of the noise, and that of sampling. An interval has all θ that A − θB does not reject (Fieller 1954). It
 holds also if B is hardly larger than its noise; then it may have no end but those of the values.
+
+A number that was measured in groups of values, together with others, has the values inside a group by its own
+histogram. That histogram has noise, too. And dependence inside groups is not known: an interval reaches from none to
+as much as between groups.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from statistics import NormalDist
 from typing import Any
@@ -20,10 +24,13 @@ from dpsyn.analysis.columns import cell_text, is_number
 from dpsyn.analysis.conclusion import Conclusion, FloatArray, check_level, plain_number
 from dpsyn.analysis.descriptive import MIN_ROWS, CorrelationMethod
 from dpsyn.inference.redraw import Uncertainty
-from dpsyn.query.covered_counts import CoveredCounts
+from dpsyn.query.covered_counts import CoveredCounts, GroupedAxis
 from dpsyn.schema import Categorical, Integer, Ordinal, Real, Schema
 
 Bounds = tuple[float, float]
+
+MAX_INNER_SHARE = 0.75
+"""A larger share of the variance inside groups is taken as this: dependence between so few groups tells little."""
 
 MIN_DEVIATIONS = 2.0
 """A group is left out unless its rows are at least so many standard deviations of their noise."""
@@ -39,12 +46,14 @@ class Ratio:
         sampling: that which is due to sampling of the private table, up to multiples of (A, B)ᵀ(A, B), which do not
             matter for a ratio.
         bounds: the smallest and the largest value.
+        shift: by how much dependence inside groups of values would change the ratio, if it is as between groups.
     """
 
     sums: tuple[float, float]
     noise: FloatArray
     sampling: FloatArray
     bounds: Bounds
+    shift: float = 0.0
 
     @property
     def is_known(self) -> bool:
@@ -53,18 +62,18 @@ class Ratio:
 
     @property
     def estimate(self) -> float:
-        """A/B, within the bounds."""
-        return float(np.clip(self.sums[0] / self.sums[1], *self.bounds))
+        """A/B, moved by half of the shift, within the bounds."""
+        return float(np.clip(self.sums[0] / self.sums[1] + self.shift / 2, *self.bounds))
 
     @property
     def variances(self) -> tuple[float, float]:
         """The variances of A/B due to noise and to sampling, where B is far from 0."""
-        contrast = np.array([1.0, -self.estimate]) / self.sums[1]
+        contrast = np.array([1.0, -self.sums[0] / self.sums[1]]) / self.sums[1]
         noise, sampling = (max(float(contrast @ part @ contrast), 0.0) for part in (self.noise, self.sampling))
         return noise, sampling
 
     def interval(self, quantile: float) -> Bounds:
-        """All θ for which |A − θB| is at most ``quantile`` standard deviations."""
+        """All θ for which |A − θB| is at most ``quantile`` standard deviations, with and without the shift."""
         (top, bottom), covariance = self.sums, (self.noise + self.sampling) * quantile**2
         squared = bottom**2 - float(covariance[1, 1])
         linear = top * bottom - float(covariance[0, 1])
@@ -72,7 +81,8 @@ class Ratio:
         if squared <= 0:
             return self.bounds
         root = math.sqrt(max(linear**2 - squared * constant, 0.0))
-        low, high = np.clip([(linear - root) / squared, (linear + root) / squared], *self.bounds)
+        ends = [(linear - root) / squared + min(self.shift, 0.0), (linear + root) / squared + max(self.shift, 0.0)]
+        low, high = np.clip(ends, *self.bounds)
         return float(low), float(high)
 
 
@@ -189,6 +199,7 @@ class CoveredStatistics:
     Attributes:
         schema: what is public.
         counts: the counts.
+        one_way: the counts of one attribute alone; None if they are not known.
         rows_per_unit: how many rows of one privacy unit there are at most: those may be alike, so the variance of
             sampling is up to so many times as large.
         kind: what counts as uncertain.
@@ -196,6 +207,7 @@ class CoveredStatistics:
 
     schema: Schema
     counts: CoveredCounts
+    one_way: Callable[[str], CoveredCounts | None]
     rows_per_unit: int
     kind: Uncertainty
 
@@ -207,8 +219,17 @@ class CoveredStatistics:
     def means(self, bounds: Bounds) -> dict[str, Ratio]:
         """The mean in each group."""
         values, known = self._axis_values(0)
-        weights = np.stack([values, known])
-        return {name: self._ratio(self._in_group(weights, group), bounds) for group, name in enumerate(self._groups())}
+        weights, counts = np.stack([values, known]), self.counts.unbiased.reshape(len(values), -1)
+        inner, found = self._inner(0), {}
+        overall = float(values @ counts.sum(1)) / max(float(known @ counts.sum(1)), MIN_ROWS)
+        for group, name in enumerate(self._groups()):
+            ratio = self._ratio(self._in_group(weights, group), bounds)
+            if inner is not None and ratio.sums[1] > 0:
+                noise = ratio.noise + np.diag([inner.noise(counts[:, group]), 0.0])
+                deviation = ratio.sums[0] / ratio.sums[1] - overall
+                ratio = replace(ratio, noise=noise, shift=deviation * inner.share / (1 - inner.share))
+            found[name] = ratio
+        return found
 
     def quantiles(self, probabilities: Sequence[float]) -> dict[str, StepQuantile]:
         """Quantiles in each group."""
@@ -275,7 +296,20 @@ class CoveredStatistics:
         ratio = math.sqrt(squares[1] / squares[0])
         scale = ratio * square_u[:, None] / 2 + square_v[None, :] / (2 * ratio)
         weights = np.stack([product, scale]) * inside
-        return self._ratio(weights, (-1.0, 1.0))
+        found = self._ratio(weights, (-1.0, 1.0))
+        kept, noise = 1.0, 0.0
+        for inner, slopes in ((self._inner(0), counts @ v), (self._inner(1), u @ counts)):
+            if inner is not None:
+                kept *= 1 - inner.share
+                noise += inner.noise(slopes)
+        shift = found.sums[0] / found.sums[1] * (1 / kept - 1)
+        return replace(found, noise=found.noise + np.diag([noise, 0.0]), shift=shift)
+
+    def _inner(self, axis: int) -> _InnerValues | None:
+        """The values of an attribute inside the groups in which it was measured; None if it was measured by values."""
+        name = self.counts.query.names[axis]
+        grouped = self.counts.groups_of(name)
+        return None if grouped is None else _InnerValues(*self._axis_values(axis), grouped, self.one_way(name))
 
     def _ratio(self, weights: FloatArray, bounds: Bounds) -> Ratio:
         flat, counts = weights.reshape(2, -1), self.counts.unbiased.ravel()
@@ -313,6 +347,34 @@ class CoveredStatistics:
             column = self.counts.query.axes[name].values
             texts.append([f"{name}={cell_text(value)}" for value in (column.to_pylist() if column is not None else ())])
         return (", ".join(each) for each in product(*texts))
+
+
+class _InnerValues:
+    """Values of an attribute inside the groups in which it was measured together with others.
+
+    Attributes:
+        share: the share of the variance of the values that lies inside groups.
+    """
+
+    def __init__(self, values: FloatArray, known: Any, grouped: GroupedAxis, one_way: CoveredCounts | None) -> None:
+        group_of, sizes = grouped.group_of, np.maximum(grouped.counts, 0.0)
+        shares = grouped.shares * known[:, None]
+        inside = np.maximum(shares.sum(0), math.ulp(1.0))
+        means = (values @ shares) / inside
+        rows = sizes * shares.sum(0)
+        variance = float((rows * ((values[:, None] - means) ** 2 * shares).sum(0) / inside).sum())
+        between = float((rows * (means - (rows @ means) / max(float(rows.sum()), math.ulp(1.0))) ** 2).sum())
+        total = variance + between
+        self.share = min(variance / total, MAX_INNER_SHARE) if total > 0 else 0.0
+        self._deviations = np.where(known, values - means[group_of], 0.0) / np.maximum(sizes, MIN_ROWS)[group_of]
+        self._group_of, self._one_way, self._groups = group_of, one_way, len(sizes)
+
+    def noise(self, slopes: FloatArray) -> float:
+        """The variance of Σ slopes · values due to the noise of the histogram, where a slope counts for its group."""
+        if self._one_way is None:
+            return 0.0
+        by_group = np.bincount(self._group_of, slopes, self._groups)[self._group_of]
+        return float(self._one_way.noise_variances((by_group * self._deviations)[None])[0])
 
 
 def _centered_scores(values: FloatArray, shares: FloatArray) -> tuple[FloatArray, Any]:

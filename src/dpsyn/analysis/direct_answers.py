@@ -33,7 +33,7 @@ from dpsyn.inference.redraw import Uncertainty, parse_uncertainty
 from dpsyn.notebook import show_progress
 from dpsyn.options import suggest_arguments
 from dpsyn.progress import DRAW_REPLICATES, Progress, ignore_progress
-from dpsyn.query.covered_counts import find_covered_counts
+from dpsyn.query.covered_counts import CoveredCounts, find_covered_counts
 from dpsyn.schema import (
     AttributeConditions,
     Boolean,
@@ -313,7 +313,12 @@ class DirectAnswers:
         if counts is None or any(values is None for values in counts.query.values[1:]):
             return None
         units = max((each.privacy_unit.max_rows for each in self.certificates if each), default=1)
-        return CoveredStatistics(self.schema, counts, units, uncertainty)
+        selected = {name: where[name] for name in names if where and name in where}
+
+        def count_values(name: str) -> CoveredCounts | None:
+            return find_covered_counts(self, [name], {name: selected[name]} if name in selected else {})
+
+        return CoveredStatistics(self.schema, counts, count_values, units, uncertainty)
 
     def _conclude(
         self,
@@ -333,7 +338,9 @@ class DirectAnswers:
         if not found:
             raise QueryError(f"{title}: there are hardly more rows than noise; use fewer groups or conditions")
         conditions, names = format_conditions(self.schema, where or {}), covered.counts.interpolated_attributes
-        within = f"{', '.join(names)}: measured in groups of values; within these as in the whole table."
+        within = (
+            f"{', '.join(names)}: measured in groups of values; how they depend on others inside a group is not known."
+        )
         return Covered(
             terms=() if [*found] == [""] else tuple(found),
             parts=tuple(found.values()),

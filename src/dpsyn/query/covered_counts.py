@@ -49,6 +49,12 @@ class CoveredCounts:
         """The counts without negative ones, with the same sum if that is positive."""
         return norm_sub(self.unbiased, max(float(self.unbiased.sum()), 0.0))
 
+    def groups_of(self, name: str) -> GroupedAxis | None:
+        """The groups of values in which an attribute was measured; None if it was measured value by value."""
+        if name not in self.interpolated_attributes or not isinstance(self.estimate, LinearTable):
+            return None
+        return self.estimate.groups_of(name)
+
     def noise_covariance(self, weights: QueryValues) -> QueryValues:
         """The covariance matrix of two weighted sums of the counts, due to the noise; ``weights`` are sums × counts.
 
@@ -61,6 +67,24 @@ class CoveredCounts:
     def noise_variances(self, weights: QueryValues) -> QueryValues:
         """The variances of weighted sums of the counts, due to the noise; ``weights`` are sums × counts."""
         return self.estimate.sum_variances(weights, self.query)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupedAxis:
+    """Values of an attribute that was measured in groups together with others.
+
+    Attributes:
+        shares: values × groups: the share of each value in its group, by the histogram of the attribute alone.
+        counts: the unbiased number of rows of each group.
+    """
+
+    shares: QueryValues
+    counts: QueryValues
+
+    @property
+    def group_of(self) -> NDArray[np.int64]:
+        """The group of each value."""
+        return np.asarray(self.shares.argmax(axis=1), np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,6 +125,13 @@ class LinearTable:
         coefficients = reflect(codes, range(1, codes.ndim)).reshape(len(weights), -1)
         variances = expand_interactions(self.linear.variances, self.linear.shape).ravel()
         return coefficients**2 @ variances
+
+    def groups_of(self, name: str) -> GroupedAxis | None:
+        """The codes of the column of an attribute, if the column is of this attribute alone."""
+        for axis, (column, given) in enumerate(zip(self.view.columns, self.view.weights, strict=True)):
+            if column.name == name and len(column.sources) == 1 and given is not None:
+                return GroupedAxis(given, self.linear.sums((axis,)))
+        return None
 
     def _arrange_weights(self, weights: QueryValues, query: Query) -> QueryValues:
         """Weights of the outputs of a query, with an axis for each column of the view."""
