@@ -190,12 +190,13 @@ def _order_tables(rule: OrderConstraint, codes: _Codes) -> FactorTables:
 
 def _order_probabilities(left: Scale, right: Scale, strict: bool) -> FactorTable:
     """The probability that two values, uniform within their cells, ascend; exactly 0 or 1 if that is certain."""
-    low, high = left.low[:, None].astype(np.float64), left.high[:, None].astype(np.float64) + 1
-    begin, end = right.low[None, :].astype(np.float64), right.high[None, :].astype(np.float64) + 1
+    table = (left.high[:, None] + strict <= right.low[None, :]).astype(np.float64)
+    unsure = (left.low[:, None] + strict <= right.high[None, :]) & (table == 0)
+    one, other = np.nonzero(unsure)
+    low, high = left.low[one].astype(np.float64), left.high[one].astype(np.float64) + 1
+    begin, end = right.low[other].astype(np.float64), right.high[other].astype(np.float64) + 1
     probability = (_below(end, low, high) - _below(begin, low, high)) / (end - begin)
-    never = left.low[:, None] + strict > right.high[None, :]
-    always = left.high[:, None] + strict <= right.low[None, :]
-    table = np.where(never, 0.0, np.where(always, 1.0, np.clip(probability, 0.01, 1.0)))
+    table[unsure] = np.clip(probability, 0.01, 1.0)
     table[left.missing, :] = 1.0
     table[:, right.missing] = 1.0
     return table
