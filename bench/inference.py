@@ -13,7 +13,8 @@ the population, and how wide it was. Runs can be interrupted; further repetition
 the regression declared and without; the posterior of the same measurements by brute force stands beside it (exact).
 ``adult``: ten columns of Adult, 2 000 rows sampled from the table, logistic regression of income, declared. ``acs``:
 2 000 rows of ten columns of ACS; means by group, quantiles and correlations, as a synopsis answers them: of declared
-pairs, and of others. Groups that an answer leaves out do not count. ``reversal``: eight binary columns, and a share
+pairs, and of others. Groups and answers that are refused, because they
+have hardly more rows than noise, do not count. ``reversal``: eight binary columns, and a share
 that is .8 where two of them differ and .2 where they agree, which no pair shows: how often do answers that are wrong
 say that this was not measured? δ = 1/n².
 """
@@ -39,6 +40,7 @@ from scipy import stats
 import dpsyn
 from bench.measuring import commit
 from dpsyn.analysis import descriptive
+from dpsyn.errors import QueryError
 from dpsyn.schema import Categorical, Integer, Schema
 
 SEED = 20
@@ -313,7 +315,10 @@ def ask_questions(
             for quantity, (value, variance) in question.estimate(case.schema, rows).items():
                 low, high = normal_interval(np.array(value), np.array(variance))
                 lines.append(describe_interval(case, method, quantity, low, high, covered=covered))
-        answers, warned = question.ask(released, replicates=replicates, seed=seed)
+        try:
+            answers, warned = question.ask(released, replicates=replicates, seed=seed)
+        except QueryError:  # hardly more rows than noise
+            continue
         for quantity, ends in answers.items():
             lines.append({**describe_interval(case, "all", quantity, *ends, covered=covered), "warned": warned})
     return [line for line in lines if line["quantity"] in case.truth]

@@ -222,10 +222,9 @@ class DirectAnswers:
             raise QueryError(f"the correlation of {quote_argument(first)} with itself is 1; give two attributes")
         title = f"{method.capitalize()} correlation of {first} and {second}"
         covered = self._cover([first, second], where, uncertainty)
-        if covered is not None:
-            found = covered.correlation(method)
-            parts = {} if found is None else {"": found}
-            return self._conclude(covered, parts, title, where, level, (-1.0, 1.0), valued=2)
+        found = None if covered is None else covered.correlation(method)
+        if covered is not None and found is not None and found.is_known:
+            return self._conclude(covered, {"": found}, title, where, level, (-1.0, 1.0), valued=2)
         statistic = correlation_of(self.schema, first, second, method)
         return self._answer(
             statistic,
