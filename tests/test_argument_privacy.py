@@ -142,6 +142,7 @@ WITHOUT_ARGUMENTS = {
     "__version__": "a text",
     "RECIPES": "a dictionary",
     "PRIVATE_NOTICE": "a text",
+    "Conclusion": "abstract; the methods are tested with pooled results",
     "Recipe": "abstract; the methods are tested with every recipe",
     **{name: "an error" for name in dpsyn.__all__ if name.endswith("Error")},
 }

@@ -223,12 +223,15 @@ def test_means_by_group_are_printed_with_their_intervals(capsys: pytest.CaptureF
 
     shown = capsys.readouterr()
     lines = [line.split()[:1] for line in shown.out.splitlines()]
-    assert "Mean of age by sex, from 2 replicates" in shown.out
+    assert "Mean of age by sex, from released tables" in shown.out
     assert ["sex=F"] in lines
     assert ["sex=M"] in lines
     assert "Guarantee not verified here." in shown.out
     assert "Rows with a missing value are left out" in shown.out
-    assert shown.err.splitlines() == ["… drawing replicates"]
+    assert not shown.err
+
+    assert run(["query", "s.dpsyn", "--regress", "age ~ sex", "--replicates", "2", "--seed", "1"]) == 0
+    assert capsys.readouterr().err.splitlines() == ["… drawing replicates"]
 
 
 @pytest.mark.parametrize(

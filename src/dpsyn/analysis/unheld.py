@@ -31,13 +31,12 @@ def describe_unheld(schema: Schema, model: Model, releases: Sequence[Release], n
             "three at once, such as a difference that reverses between groups, are taken to be absent. Intervals do "
             "not include them."
         ]
-    scored = {frozenset(clique) for release in releases for each in release.scores for clique in each.cliques}
-    is_scored = all(frozenset(pairs[pair]) in scored for pair in unheld)
+    scored = any(each.are_distances and each.cliques for release in releases for each in release.scores)
     listed = "; ".join(f"{one} and {other}" for one, other in unheld[:MAX_NAMED_PAIRS])
     more = f"; {len(unheld) - MAX_NAMED_PAIRS} more pairs" if len(unheld) > MAX_NAMED_PAIRS else ""
     assumed = (
         "their dependence is drawn at random, as large as the released scores allow"
-        if is_scored
+        if scored
         else "they are taken to be independent, given what was measured"
     )
     return [

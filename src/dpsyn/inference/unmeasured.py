@@ -1,9 +1,10 @@
 """Dependence that was not measured: how large it may be, as far as released scores tell, and random draws of it.
 
 A model takes the attributes of a pair that no table holds for independent, given what was measured. Scores say how far
-such pairs were from a prediction, with noise. If their strengths d, as shares of the rows, are |N(0, τ²)|, scores give
-a posterior of τ, and given τ one of each d. τ is at most a half, and the more likely the larger, so that few and noisy
-scores do not make it small. The direction of the dependence is not known, so it is random: smooth for numbers and
+such pairs were from a prediction, with noise. If their strengths d, as shares of the rows, have a half-Cauchy
+distribution of scale τ, with its many weak and few strong pairs, scores give a posterior of τ, and given τ one of each
+d; pairs without a score are as strong as others. τ is at most a half, and the more likely the larger, so that few and
+noisy scores do not make it small. The direction of the dependence is not known, so it is random: smooth for numbers and
 dates, any for categories.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +31,16 @@ STRENGTHS = np.linspace(0, 1, 101)[:-1] + 0.005
 SCALES = np.linspace(0, 0.5, 26)
 """The strengths d, and their scales τ, that are considered."""
 
-MAX_LOG_CHANGE = 2.0
+SCALING_STEPS = 4
+"""How often a factor is scaled, until its distance from independence is about the one that is wanted."""
+
+MAX_LOG_CHANGE = 3.0
 """No cell changes by more than this factor, as a logarithm."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnmeasuredPairs:
-    """Pairs of attributes that no table of a model holds, with their scores.
+    """Pairs of attributes that no table of a model holds, with their scores, as far as they have some.
 
     Attributes:
         cliques: the pairs.
@@ -51,7 +56,7 @@ class UnmeasuredPairs:
 
     @classmethod
     def of(cls, model: Model, releases: Sequence[Release], ordered: frozenset[str]) -> UnmeasuredPairs:
-        """The pairs that were scored, but not measured."""
+        """The pairs that were not measured. Without any scores nothing tells how large dependence is; then none."""
         measured = [set(table.clique) for table in model.tables]
         scores: dict[Clique, tuple[float, float]] = {}
         for release in releases:
@@ -60,12 +65,17 @@ class UnmeasuredPairs:
                     known = all(name in model.recoding.names for name in clique)
                     if len(clique) == 2 and known and not any({*clique} <= table for table in measured):
                         scores[tuple(sorted(clique, key=model.recoding.names.index))] = (float(value), each.std)
+        if not scores:
+            return cls([], np.empty((0, len(STRENGTHS))), {}, ordered)
+        for clique in combinations(model.recoding.names, 2):
+            if clique not in scores and not any({*clique} <= table for table in measured):
+                scores[clique] = (0.0, math.inf)
         shares = {name: _shares_of(model, name) for clique in scores for name in clique}
         scores = {c: score for c, score in scores.items() if min(len(shares[name]) for name in c) > 1}
         rows = max(model.total, 1.0)
         values = np.array([value for value, _ in scores.values()])[:, None] / rows
         stds = np.array([std for _, std in scores.values()])[:, None] / rows
-        logs = -0.5 * ((values - STRENGTHS) / stds) ** 2 if len(scores) else np.empty((0, len(STRENGTHS)))
+        logs = -0.5 * ((values - STRENGTHS) / stds) ** 2
         likelihoods = np.exp(logs - logs.max(axis=1, keepdims=True)) if len(scores) else logs
         return cls(list(scores), likelihoods, shares, ordered)
 
@@ -73,7 +83,7 @@ class UnmeasuredPairs:
         """Random dependence of these pairs: a scale, then strengths, then directions."""
         if not self.cliques:
             return []
-        prior = np.exp(-0.5 * (STRENGTHS / np.maximum(SCALES, 0.01)[:, None]) ** 2)
+        prior = 1 / (1 + (STRENGTHS / np.maximum(SCALES, 0.01)[:, None]) ** 2)
         prior /= prior.sum(axis=1, keepdims=True)
         evidence = np.log(np.maximum(self.likelihoods @ prior.T, 1e-300)).sum(axis=0)  # of each scale
         weights = SCALES * np.exp(evidence - evidence.max())
@@ -85,13 +95,21 @@ class UnmeasuredPairs:
         return [self._draw_factor(self.cliques[index], float(drawn[index]), rng) for index in strongest]
 
     def _draw_factor(self, clique: Clique, strength: float, rng: np.random.Generator) -> Factor:
-        one, other = (self._basis(name) for name in clique)
-        change = one @ rng.normal(size=(one.shape[1], other.shape[1])) @ other.T
-        mass = np.outer(*(np.maximum(self.shares[name], 1e-9) for name in clique))
-        change *= strength / max(float((mass * np.abs(change)).sum()), 1e-12)
-        weights = np.exp(np.clip(change, -MAX_LOG_CHANGE, MAX_LOG_CHANGE))
-        weights = rake(mass * weights, [self.shares[name] for name in clique]) / np.maximum(mass, 1e-300)
-        return Factor(clique, weights / max(float(weights.max()), 1e-300))  # one-way marginals stay as they are
+        """A factor by which the counts of a pair differ from independent ones by this share; its margins stay.
+
+        The dependence is that of one direction of each attribute, because that of most pairs is mainly so.
+        """
+        one, other = (basis @ rng.normal(size=basis.shape[1]) for basis in (self._basis(name) for name in clique))
+        shares = [np.maximum(self.shares[name], 1e-9) for name in clique]
+        mass, change, scale = np.outer(*shares), np.outer(one, other), 0.0
+        distance = float((mass * np.abs(change)).sum())
+        table = mass
+        for _ in range(SCALING_STEPS):
+            scale = (scale or 1.0) * strength / max(distance, 1e-12)
+            table = rake(mass * np.exp(np.clip(scale * change, -MAX_LOG_CHANGE, MAX_LOG_CHANGE)), shares)
+            distance = max(float(np.abs(table - mass).sum()), 1e-12)
+        weights = table / mass
+        return Factor(clique, weights / float(weights.max()))
 
     def _basis(self, name: str) -> Floats:
         """Codes × directions, orthonormal by the shares of the codes, and to a constant."""
@@ -103,7 +121,7 @@ class UnmeasuredPairs:
         else:
             powers = np.column_stack([np.ones(size), np.eye(size)[:, 1:]])
         basis: Floats = np.linalg.qr(powers * roots[:, None])[0][:, 1:] / roots[:, None]
-        return basis
+        return basis * (np.array([1.0, 0.5])[: basis.shape[1]] if name in self.ordered else 1.0)  # mainly up or down
 
 
 def _shares_of(model: Model, name: str) -> Floats:
