@@ -62,7 +62,7 @@ def epsilon_for(rho: Number, delta: Number, method: ConversionMethod = "exact") 
     return _search_epsilon(r, d, method)
 
 
-@lru_cache(maxsize=256)  # the worst case of a budget is certified again and again
+@lru_cache(maxsize=1024)  # the worst case of a budget is certified again and again
 def _search_epsilon(rho: float, delta: float, method: ConversionMethod) -> float:
     log_delta = zcdp_log_delta if method == "zcdp" else _exact_log_delta
     if log_delta(0.0, rho) <= math.log(delta):
@@ -83,7 +83,7 @@ def sigma_for(rho: Fraction, sensitivity_squared: Fraction) -> float:
     return sigma
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def largest_mu(epsilon: float, delta: float) -> float:
     """The largest μ for which one Gaussian step with Δ/σ = μ is (ε, δ)-DP, to the precision of a float."""
     return positive_boundary(lambda mu: float(gaussian_log_delta(np.float64(epsilon), mu)) <= math.log(delta))[0]
