@@ -5,7 +5,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 BASE   := $(VENV)/.base
 READY  := $(VENV)/.ready
-PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+# A process on every core; threads of linear algebra beside them would only wait for each other.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 # $(call timed,NAME,COMMAND): run a command, then say how long it took, also if it failed.
 timed = @echo "$(2)"; start=$$(date +%s); $(2); code=$$?; echo "── $(1): $$(($$(date +%s) - start)) s"; exit $$code

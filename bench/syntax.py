@@ -104,21 +104,23 @@ def change_source(text: str, function: str, change: Change) -> str:
     if len(found) != 1:
         raise PlaceError(f"{change} fits {len(found)} places of {where}, not one")
     _require_known(_collect_names(change) - set(found[0].bound), scopes)
-    before = ast.unparse(tree)
+    outermost = scopes[:2][-1]
+    before = ast.unparse(outermost)
     first, last, new = _edit_tree(tree, text, found[0], change)
-    if ast.unparse(tree) == before:
+    changed = ast.unparse(outermost)
+    if changed == before:
         raise PlaceError(f"{change} changes nothing in {where}")
     written = textwrap.indent(new, _get_indent(text, first)).lstrip()
     after = (text.encode()[:first] + written.encode() + text.encode()[last:]).decode()
-    if _unparse_or_none(after) != ast.unparse(tree):
+    if _unparse_or_none(after, function.partition(".")[0]) != changed:
         raise PlaceError(f"{change} cannot be written into the lines of {where}")
     return after
 
 
-def _unparse_or_none(text: str) -> str | None:
+def _unparse_or_none(text: str, function: str) -> str | None:
     try:
-        return ast.unparse(ast.parse(text))
-    except SyntaxError:
+        return ast.unparse(find_scopes(ast.parse(text), function)[-1])
+    except (SyntaxError, PlaceError):
         return None
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
+from multiprocessing.context import ForkServerContext, SpawnContext
 from pathlib import Path
 
 import pytest
@@ -737,9 +738,18 @@ def test_a_database_of_somebody_else_is_left_alone(ledger: Ledger) -> None:
 # ── trouble ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def start_context() -> ForkServerContext | SpawnContext:
+    """Processes that have imported what they need, where the system can copy one; they start at once."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([open_until_refused.__module__])
+    return context
+
+
 def test_twelve_processes_at_once_never_exceed_the_cap(ledger: Ledger) -> None:
     ledger.set_cap("survey", Cap(rho=SMALL.rho * 21 + SMALL.rho / 2, delta=Fraction(1, 10**9)))
-    context = multiprocessing.get_context("spawn")
+    context = start_context()
     results = context.Queue()
     processes = [context.Process(target=open_until_refused, args=(ledger.path, SMALL, i, results)) for i in range(12)]
 
@@ -757,7 +767,7 @@ def test_twelve_processes_at_once_never_exceed_the_cap(ledger: Ledger) -> None:
 
 
 def test_nothing_is_lost_on_a_drive_that_only_pretends_to_lock_files(ledger: Ledger) -> None:
-    context = multiprocessing.get_context("spawn")
+    context = start_context()
     results = context.Queue()
     processes = [context.Process(target=without_locks, args=(ledger.path, SMALL, i, results)) for i in range(4)]
 

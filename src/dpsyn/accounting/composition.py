@@ -150,7 +150,7 @@ class EpsilonBounds:
         return {"zcdp": finite, "pld": self.pld, "basic": None if self.basic is None else float(self.basic)}
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1024)
 def pld_epsilon(
     mu_squared: Fraction, pure_epsilons: tuple[Fraction, ...], delta: float, interval: float
 ) -> float | None:

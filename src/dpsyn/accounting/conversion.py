@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -58,10 +59,15 @@ def epsilon_for(rho: Number, delta: Number, method: ConversionMethod = "exact") 
         return 0.0
     if method == "loose":
         return (r + 2 * math.sqrt(r * math.log(1 / d))) * (1 + MARGIN)
+    return _search_epsilon(r, d, method)
+
+
+@lru_cache(maxsize=1024)  # the worst case of a budget is certified again and again
+def _search_epsilon(rho: float, delta: float, method: ConversionMethod) -> float:
     log_delta = zcdp_log_delta if method == "zcdp" else _exact_log_delta
-    if log_delta(0.0, r) <= math.log(d):
+    if log_delta(0.0, rho) <= math.log(delta):
         return 0.0
-    return positive_boundary(lambda e: log_delta(e, r) > math.log(d))[1] * (1 + MARGIN)
+    return positive_boundary(lambda e: log_delta(e, rho) > math.log(delta))[1] * (1 + MARGIN)
 
 
 def sigma_for(rho: Fraction, sensitivity_squared: Fraction) -> float:
@@ -77,6 +83,7 @@ def sigma_for(rho: Fraction, sensitivity_squared: Fraction) -> float:
     return sigma
 
 
+@lru_cache(maxsize=1024)
 def largest_mu(epsilon: float, delta: float) -> float:
     """The largest μ for which one Gaussian step with Δ/σ = μ is (ε, δ)-DP, to the precision of a float."""
     return positive_boundary(lambda mu: float(gaussian_log_delta(np.float64(epsilon), mu)) <= math.log(delta))[0]

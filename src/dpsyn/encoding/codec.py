@@ -6,6 +6,7 @@ import difflib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -58,17 +59,22 @@ class Codec:
         self.names = tuple(attribute.name for attribute in self.attributes)
         self.fine_sizes = tuple(attribute.cells for attribute in self.attributes)
         self.domain = tuple(zip(self.names, self.fine_sizes, strict=True))
-        self.column_codecs: tuple[ColumnCodec, ...] = tuple(
-            column_codec_for(attribute) for attribute in self.attributes
-        )
         self.columns = tuple(attribute.name for attribute in schema.measured_attributes if attribute.coded)
-        self._timestamps = {
-            name: TimestampCodec(schema[name], parts)  # type: ignore[arg-type]
-            for name, parts in schema.timestamp_parts.items()
-        }
         self.groupings = tuple(Grouping(attribute.bin_of_cell()) for attribute in self.attributes)
         self.coarse_sizes = tuple(grouping.size for grouping in self.groupings)
         self._derived = {derive.name: _derived_values(derive, schema) for derive in schema.derive}
+
+    @cached_property
+    def column_codecs(self) -> tuple[ColumnCodec, ...]:
+        """How each attribute is read and written; most codecs are asked for names and sizes alone."""
+        return tuple(column_codec_for(attribute) for attribute in self.attributes)
+
+    @cached_property
+    def _timestamps(self) -> dict[str, TimestampCodec]:
+        return {
+            name: TimestampCodec(self.schema[name], parts)  # type: ignore[arg-type]
+            for name, parts in self.schema.timestamp_parts.items()
+        }
 
     def encode(self, batch: pa.RecordBatch | pa.Table) -> Codes:
         """The fine codes of a batch whose structure fits the schema (see ``check_structure``)."""

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar, get_args
 
@@ -175,12 +176,17 @@ def map_in_threads(
 ) -> Iterator[Result]:
     """Apply ``work`` to every batch and yield the results in order; threads work ahead on the next batches.
 
-    Memory is bounded by a few batches, whatever the size of the table.
+    Memory is bounded by a few batches, whatever the size of the table. A single batch needs no threads.
     """
     workers = threads or os.cpu_count() or 1
+    iterator = iter(batches)
+    ahead = list(islice(iterator, 2))
+    if len(ahead) < 2:
+        yield from map(work, ahead)
+        return
     pending: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(workers) as pool:
-        for batch in batches:
+        for batch in chain(ahead, iterator):
             pending.append(pool.submit(work, batch))
             if len(pending) > workers:
                 yield pending.popleft().result()
