@@ -590,8 +590,8 @@ _ACCOUNTING = (
     ),
     _break(
         "a threshold for fewer rows than a unit has is accepted",
-        _RUN,
-        "_check_sensitivity",
+        _COSTS,
+        "check_sensitivity",
         Force("A.max_rows < B.max_rows", False),
         "accounting/test_budget",
         "accounting/test_certificate",
@@ -1550,8 +1550,8 @@ _BASKET_MUTATIONS = (
     ),
     _break(
         "baskets: a run takes replaced units for monotone",
-        _RUN,
-        "_check_sensitivity",
+        _COSTS,
+        "check_sensitivity",
         Force("A and B.monotone and C", False),
         "accounting/test_budget",
     ),

@@ -25,7 +25,7 @@ from dpsyn.encoding.column_types import ColumnTypes
 from dpsyn.encoding.recoding import MAX_JOINT_COMBINATIONS
 from dpsyn.errors import DPSynError, InternalError, SchemaError, SynopsisError
 from dpsyn.inference.gibbs import GibbsModel, restore_model
-from dpsyn.inference.measurements import MeasurementRound, Model, Release, Scores
+from dpsyn.inference.measurements import MeasurementRound, Model, Release, Scores, list_attributes
 from dpsyn.inference.methods import SYNTHESIS_METHODS, Synthesis
 from dpsyn.marginals import Clique, Estimate, Factor, Marginal
 from dpsyn.options import options_from_data, options_to_data
@@ -95,6 +95,7 @@ def pack_synopsis(synopsis: Synopsis) -> tuple[Manifest, Mapping[str, bytes]]:
         model=_pack_model(synopsis.model, index_of, arrays),
         members=arrays.digests,
         column_types=dict(synopsis.column_types),
+        attributes=list_attributes(synopsis.schema),
     )
     return manifest, arrays.content
 
@@ -245,6 +246,8 @@ def unpack_synopsis(archive: Archive, *, recompute: bool) -> Synopsis:
     manifest = read_manifest(archive.manifest())
     archive.require_members(manifest.members)
     schema = _unpack_schema(manifest)
+    if manifest.attributes not in (None, list_attributes(schema)):
+        raise _damage_error("its list of attributes is not that of its schema")
     try:
         recodings = [_unpack_recoding(entry, archive) for entry in manifest.recodings]
         releases = tuple(
