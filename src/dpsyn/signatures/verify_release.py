@@ -443,7 +443,7 @@ def zcdp_epsilon(rho, delta):
             return a * ((a + 1) * rho - epsilon) - a * math.log1p(1 / a) - math.log1p(a)
 
         low, high = -30.0, 60.0
-        for _ in range(200):
+        for _ in range(100):
             third = (high - low) / 3
             low, high = (low, high - third) if bound(low + third) < bound(high - third) else (low + third, high)
         return bound((low + high) / 2)
