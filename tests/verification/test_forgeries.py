@@ -226,6 +226,11 @@ def lower_the_bounds_of_epsilon(forger: Forger) -> None:
     forger.save()
 
 
+def lower_one_bound_of_epsilon(forger: Forger) -> None:
+    forger.certificate["epsilon_bounds"]["pld"] = forger.certificate["certified_epsilon"] = 1.9
+    forger.save()
+
+
 def change_the_second_bound(forger: Forger) -> None:
     forger.certificate["epsilon_bounds"]["zcdp"] *= 2
     forger.save()
@@ -364,6 +369,14 @@ def change_a_row(forger: Forger) -> None:
     text = (forger.folder / "synthetic.csv").read_text("utf-8").splitlines()
     (forger.folder / "synthetic.csv").write_text("\n".join([*text[:-1], text[1]]) + "\n", "utf-8")
     forger.rehash()
+
+
+def exchange_two_rows_alone(forger: Forger) -> None:
+    """The table has the same size, and its description another hash."""
+    header, *rows = (forger.folder / "synthetic.csv").read_text("utf-8").splitlines()
+    position = next(i for i in range(1, len(rows)) if rows[i] != rows[0])
+    rows[0], rows[position] = rows[position], rows[0]
+    (forger.folder / "synthetic.csv").write_text("\n".join([header, *rows]) + "\n", "utf-8")
 
 
 def rename_a_column(forger: Forger) -> None:
@@ -563,6 +576,7 @@ VISIBLE = [
     add_a_measurement, lower_a_noise_scale, lower_a_noise_scale_and_state_its_cost, lower_a_sensitivity,
     lower_the_sensitivity_of_scores, state_a_smaller_cost, lower_epsilon, lower_delta, lower_the_certified_epsilon,
     lower_the_bounds_of_epsilon, change_the_second_bound, lower_a_threshold, lower_the_delta_of_a_threshold,
+    lower_one_bound_of_epsilon, exchange_two_rows_alone,
     enlarge_the_unit, claim_that_rows_are_replaced, rename_an_attribute, rename_a_column,
     change_the_certificate_file_alone, change_the_certificates_text, change_epsilon_in_the_card,
     change_a_hash_in_croissant, remove_the_certificate, remove_the_synopsis, remove_the_rows,

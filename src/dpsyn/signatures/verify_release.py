@@ -36,8 +36,15 @@ import struct
 import sys
 import zipfile
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
+
+if TYPE_CHECKING:
+    Data = dict[str, Any]
+    Point = tuple[int, int, int, int]
+    Steps = Counter[Fraction]
 
 KEY_PREFIX = "dpsyn-ed25519:"
 DOMAIN = b"dpsyn release statement, version 1\n"
@@ -54,7 +61,7 @@ class Misuse(Exception):
     """The command cannot be carried out."""
 
 
-def require(holds, found, expected):
+def require(holds: Any, found: str, expected: object) -> None:
     if not holds:
         raise Refused(f"{found}; expected {expected}")
 
@@ -68,14 +75,14 @@ ROOT = pow(2, (P - 1) // 4, P)  # of -1
 IDENTITY = (0, 1, 1, 0)  # X, Y, Z, T with x = X/Z, y = Y/Z, xy = T/Z
 
 
-def point_add(a, b):
+def point_add(a: Point, b: Point) -> Point:
     s, t = (a[1] - a[0]) * (b[1] - b[0]) % P, (a[1] + a[0]) * (b[1] + b[0]) % P
     c, d = 2 * a[3] * b[3] * D % P, 2 * a[2] * b[2] % P
     e, f, g, h = t - s, d - c, d + c, t + s
     return e * f % P, g * h % P, f * g % P, e * h % P
 
 
-def point_multiply(number, point):
+def point_multiply(number: int, point: Point) -> Point:
     result = IDENTITY
     while number:
         if number & 1:
@@ -84,7 +91,7 @@ def point_multiply(number, point):
     return result
 
 
-def point_decode(data):
+def point_decode(data: bytes) -> Point | None:
     """The point of 32 bytes; None if there is none, or if another encoding of it is the right one."""
     y, sign = int.from_bytes(data, "little") & (2**255 - 1), data[31] >> 7
     if y >= P:
@@ -99,34 +106,35 @@ def point_decode(data):
     return x, y, 1, x * y % P
 
 
-def point_encode(point):
+def point_encode(point: Point) -> bytes:
     inverse = pow(point[2], P - 2, P)
     x, y = point[0] * inverse % P, point[1] * inverse % P
     return (y | (x & 1) << 255).to_bytes(32, "little")
 
 
-BASE = point_decode((4 * pow(5, P - 2, P) % P).to_bytes(32, "little"))
+BASE = point_decode((4 * pow(5, P - 2, P) % P).to_bytes(32, "little")) or IDENTITY
 
 
-def is_usable_key(key):
+def is_usable_key(key: bytes) -> bool:
     """Whether 32 bytes are a public key; points of small order are none, because they would verify many messages."""
     point = point_decode(key) if len(key) == 32 else None
     return point is not None and point_encode(point_multiply(8, point)) != point_encode(IDENTITY)
 
 
-def ed25519_verifies(key, message, signature):
-    if len(signature) != 64 or not is_usable_key(key):
+def ed25519_verifies(key: bytes, message: bytes, signature: bytes) -> bool:
+    point = point_decode(key) if is_usable_key(key) else None
+    if point is None or len(signature) != 64:
         return False
     s = int.from_bytes(signature[32:], "little")
     if s >= ORDER:  # otherwise a second signature could be made from the first
         return False
     k = int.from_bytes(hashlib.sha512(signature[:32] + key + message).digest(), "little") % ORDER
-    x, y, z, t = point_decode(key)
+    x, y, z, t = point
     difference = point_add(point_multiply(s, BASE), point_multiply(k, (P - x, y, z, P - t)))
     return point_encode(difference) == signature[:32]
 
 
-def parse_key(text):
+def parse_key(text: str) -> bytes:
     encoded = text.strip()[len(KEY_PREFIX) :]
     try:
         raw = base64.urlsafe_b64decode(encoded + "=")
@@ -141,8 +149,8 @@ def parse_key(text):
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def load_json(content):
-    def build(pairs):
+def load_json(content: str | bytes) -> Any:
+    def build(pairs: list[tuple[str, Any]]) -> Data:
         built = dict(pairs)
         require(len(built) == len(pairs), "an object with the same key twice", "each key once")
         return built
@@ -150,15 +158,15 @@ def load_json(content):
     return json.loads(content, object_pairs_hook=build)
 
 
-def canonical(data):
+def canonical(data: Any) -> bytes:
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
 
 
-def sha256(data):
+def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def hash_file(path):
+def hash_file(path: str) -> tuple[str, int]:
     digest, size = hashlib.sha256(), 0
     with open(path, "rb") as file:
         for block in iter(lambda: file.read(1 << 20), b""):
@@ -167,13 +175,13 @@ def hash_file(path):
     return digest.hexdigest(), size
 
 
-def read_small(path):
+def read_small(path: str) -> bytes:
     require(os.path.getsize(path) <= MAX_JSON, f"{os.path.basename(path)} is too large", f"at most {MAX_JSON} bytes")
     with open(path, "rb") as file:
         return file.read()
 
 
-def list_files(folder):
+def list_files(folder: str) -> Iterator[str]:
     """The files of a folder by their paths in it, except the signatures."""
     for parent, folders, names in os.walk(folder):
         for name in sorted(folders + names):
@@ -188,24 +196,27 @@ def list_files(folder):
 class Release:
     """A release on disk: its files, the manifest of its synopsis, its arrays and its certificates."""
 
-    def __init__(self, path):
+    def __init__(self, path: str) -> None:
         self.path, self.is_folder = path, os.path.isdir(path)
         self.synopsis = os.path.join(path, SYNOPSIS) if self.is_folder else path
         self.signatures = os.path.join(path, SIGNATURES) if self.is_folder else f"{path}.{SIGNATURES}"
         if not (os.path.isfile(self.synopsis) or self.has(SIGNATURES) or self.has("certificate.json")):
             raise Misuse(f"{path} is neither a release folder nor a synopsis")
-        self.arrays, self.manifest, self.certificates, self.manifest_sha256 = {}, {}, [], ""
+        self.arrays: dict[str, bytes] = {}
+        self.manifest: Data = {}
+        self.certificates: list[Any] = []
+        self.manifest_sha256 = ""
 
-    def file(self, name):
+    def file(self, name: str) -> str:
         return os.path.join(self.path, name)
 
-    def has(self, name):
+    def has(self, name: str) -> bool:
         return self.is_folder and os.path.isfile(self.file(name))
 
-    def json(self, name):
+    def json(self, name: str) -> Any:
         return load_json(read_small(self.file(name)))
 
-    def open_synopsis(self):
+    def open_synopsis(self) -> str:
         require(os.path.isfile(self.synopsis), f"no file {SYNOPSIS}", "the synopsis")
         with zipfile.ZipFile(self.synopsis) as archive:
             sizes = {entry.filename: entry.file_size for entry in archive.infolist()}
@@ -226,7 +237,7 @@ class Release:
         self.certificates = [release["certificate"] for release in self.manifest["releases"]]
         return f"the manifest and {len(self.arrays)} arrays have their SHA-256"
 
-    def numbers(self, name, kind):
+    def numbers(self, name: str, kind: str) -> tuple[list[int], bytes]:
         """The shape and the bytes of an array of 64-bit numbers, little-endian, in row order."""
         data = self.arrays[name]
         length = struct.unpack("<H", data[8:10])[0]
@@ -240,7 +251,7 @@ class Release:
 # ── the signature ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def check_signature(release, key):
+def check_signature(release: Release, key: bytes | None) -> tuple[Data, str]:
     """The statement is signed by the reader's key, and every other signature in the file is what it claims."""
     require(os.path.isfile(release.signatures), "no signatures", os.path.basename(release.signatures))
     document = load_json(read_small(release.signatures))
@@ -263,12 +274,12 @@ def check_signature(release, key):
     return document["statement"], f"signed by {shown}"
 
 
-def fingerprint(key):
+def fingerprint(key: bytes) -> str:
     digest = sha256(key)[:32]
     return "-".join(digest[i : i + 4] for i in range(0, 32, 4))
 
 
-def check_statement(release, statement):
+def check_statement(release: Release, statement: Data) -> str:
     """The statement is about this release: every file, the manifest, the certificates, the ledger entries."""
     if release.is_folder:
         files = {name: hash_file(release.file(name)) for name in list_files(release.path)}
@@ -295,7 +306,7 @@ def check_statement(release, statement):
 # ── what measurements cost ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def exact(value):
+def exact(value: Any) -> Fraction:
     if isinstance(value, float):
         value = repr(value)
     require(type(value) in (int, str) and len(str(value)) < 1000, "something else", "a number")
@@ -303,26 +314,27 @@ def exact(value):
     return Fraction(value)
 
 
-def round_up(value):
+def round_up(value: Fraction) -> Fraction:
     return Fraction(-(-value.numerator * GRAINS // value.denominator), GRAINS)
 
 
-def pure_rho(steps):
+def pure_rho(steps: Steps) -> Fraction:
     return sum((times * round_up(step**2 / 2) for step, times in steps.items()), Fraction(0))
 
 
 class Cost:
     """What some measurements cost together: ρ, μ² of the Gaussian ones, the pure ε with their numbers, and δ."""
 
-    def __init__(self, rho=Fraction(0), mu2=Fraction(0), pure=None, delta=Fraction(0)):
-        self.rho, self.mu2, self.pure, self.delta = rho, mu2, Counter(pure), delta
+    def __init__(self, rho: Any = 0, mu2: Any = 0, pure: Any = (), delta: Any = 0) -> None:
+        self.rho, self.mu2, self.delta = Fraction(rho), Fraction(mu2), Fraction(delta)
+        self.pure: Steps = Counter(pure)
 
-    def __add__(self, other):
+    def __add__(self, other: Cost) -> Cost:
         rho, delta = self.rho + other.rho, self.delta + other.delta
         return Cost(rho, self.mu2 + other.mu2, self.pure + other.pure, delta)
 
 
-def mechanism_cost(data):
+def mechanism_cost(data: Data) -> Cost:
     kind = data["kind"]
     if kind == "gaussian":
         squared, sigma, lattice = exact(data["sensitivity_squared"]), Fraction(data["sigma"]), data["lattice"]
@@ -349,7 +361,7 @@ def mechanism_cost(data):
     return Cost(pure_rho(steps), pure=steps)
 
 
-def partition_cost(data):
+def partition_cost(data: Data) -> Cost:
     """Noise on the keys that occur; a key of one unit passes the threshold with probability at most δ."""
     noise, delta, rows, threshold = data["noise"], exact(data["delta"]), data["max_rows"], data["threshold"]
     require(type(rows) is type(threshold) is int and 0 < rows < threshold, f"threshold {threshold!r}", "a higher one")
@@ -364,7 +376,7 @@ def partition_cost(data):
     return mechanism_cost(noise) + Cost(delta=delta)
 
 
-def check_sensitivity(purpose, data, unit):
+def check_sensitivity(purpose: str, data: Data, unit: Data) -> None:
     """No measurement has a smaller sensitivity than what it counts: m scores change m times as much as one."""
     rows, changed = unit["max_rows"], {"add-remove": 1, "replace": 2}[unit["neighbors"]]
     require(type(rows) is int and rows >= 1, f"max_rows {rows!r}", "at least 1")
@@ -385,7 +397,7 @@ def check_sensitivity(purpose, data, unit):
     require(found >= needed, f"{purpose}: sensitivity {found}", f"at least {needed}")
 
 
-def gaussian_delta(epsilon, mu):
+def gaussian_delta(epsilon: float, mu: float) -> float:
     """δ of one Gaussian measurement, by Gauss-Legendre quadrature with 40 times 5 nodes."""
     x = epsilon / mu - mu / 2
     low, high = (0.0, math.sqrt(x * x + 90) - x) if x >= 0 else (max(0.0, -x - 9.5), 9.5 - x)
@@ -400,28 +412,27 @@ def gaussian_delta(epsilon, mu):
     return total * half / math.sqrt(2 * math.pi)
 
 
-def pure_losses(steps, grid):
+def pure_losses(steps: Steps, grid: float) -> dict[float, float]:
     """The privacy losses of randomized responses with their probabilities; rounded up to a grid if they are many."""
-    losses = {0.0: 1.0}
-    for step, times in Counter({float(step): 0 for step in steps}).items():
-        times = sum(count for each, count in steps.items() if float(each) == step)
-        up, down = -math.log1p(math.exp(-step)), -math.log1p(math.exp(step))
+    losses, numbers = {0.0: 1.0}, sum_up((float(step), times) for step, times in steps.items())
+    for step, number in numbers.items():
+        times, up, down = round(number), -math.log1p(math.exp(-step)), -math.log1p(math.exp(step))
         ways = [math.lgamma(times + 1) - math.lgamma(i + 1) - math.lgamma(times - i + 1) for i in range(times + 1)]
         atoms = [(step * (2 * i - times), math.exp(w + i * up + (times - i) * down)) for i, w in enumerate(ways)]
-        combined = Counter()
-        for loss, probability in losses.items():
-            for more, chance in atoms:
-                combined[loss + more] += probability * chance
-        losses = combined
+        losses = sum_up((loss + more, p * chance) for loss, p in losses.items() for more, chance in atoms)
         if len(losses) > 10_000:
-            rounded = Counter()
-            for loss, probability in losses.items():
-                rounded[math.ceil(loss / grid) * grid] += probability
-            losses = rounded
+            losses = sum_up((math.ceil(loss / grid) * grid, p) for loss, p in losses.items())
     return losses
 
 
-def total_delta(epsilon, cost):
+def sum_up(pairs: Iterable[tuple[float, float]]) -> dict[float, float]:
+    sums: dict[float, float] = {}
+    for key, value in pairs:
+        sums[key] = sums.get(key, 0.0) + value
+    return sums
+
+
+def total_delta(epsilon: float, cost: Cost) -> float:
     """δ(ε) of Gaussian and pure measurements together; losses that hardly occur count in full."""
     mu, total = math.sqrt(cost.mu2), 0.0
     for loss, probability in pure_losses(cost.pure, epsilon * 1e-6).items():
@@ -434,11 +445,11 @@ def total_delta(epsilon, cost):
     return total
 
 
-def zcdp_epsilon(rho, delta):
+def zcdp_epsilon(rho: float, delta: float) -> float:
     """The smallest ε at δ of anything that costs ρ (Canonne, Kamath and Steinke 2020), by two nested searches."""
 
-    def log_delta(epsilon):
-        def bound(log_a):
+    def log_delta(epsilon: float) -> float:
+        def bound(log_a: float) -> float:
             a = math.exp(log_a)
             return a * ((a + 1) * rho - epsilon) - a * math.log1p(1 / a) - math.log1p(a)
 
@@ -455,7 +466,7 @@ def zcdp_epsilon(rho, delta):
     return high
 
 
-def fits_pure(used, planned):
+def fits_pure(used: Steps, planned: list[Fraction]) -> bool:
     """Each used step is at most a planned one of its own; if one is planned, all may share it."""
     if len(planned) == 1:
         return sum(step * times for step, times in used.items()) <= planned[0]
@@ -463,7 +474,7 @@ def fits_pure(used, planned):
     return len(steps) <= len(planned) and all(u <= p for u, p in zip(steps, planned))
 
 
-def check_cost(certificate):
+def check_cost(certificate: Data) -> str:
     """The cost of a certificate's measurements is within its budget, and the budget keeps the guarantee (ε, δ)."""
     require(certificate["format"] == 2, f"a certificate of format {certificate['format']}", "format 2")
     require(certificate["differentially_private"] is True, "noise that came from a test", "real noise")
@@ -491,7 +502,7 @@ def check_cost(certificate):
     return f"{number} measurements cost ε = {certified:.7g} of {float(epsilon):g} at δ = {float(delta):g}"
 
 
-def keeps_guarantee(cost, epsilon, delta):
+def keeps_guarantee(cost: Cost, epsilon: Fraction, delta: Fraction) -> bool:
     left = float(delta - cost.delta)
     if not cost.mu2 and sum(step * times for step, times in cost.pure.items()) <= epsilon and left >= 0:
         return True
@@ -500,7 +511,7 @@ def keeps_guarantee(cost, epsilon, delta):
     return left > 0 and zcdp_epsilon(float(cost.rho), left) <= float(epsilon) * (1 + 1e-9)
 
 
-def check_bounds(certificate, total, epsilon, delta):
+def check_bounds(certificate: Data, total: Cost, epsilon: Fraction, delta: Fraction) -> float:
     """The ε that a certificate states are those of its measurements; the smallest one is certified."""
     bounds, left = certificate["epsilon_bounds"], float(delta - total.delta)
     zcdp, pld, basic = bounds["zcdp"], bounds["pld"], bounds["basic"]
@@ -512,7 +523,7 @@ def check_bounds(certificate, total, epsilon, delta):
     require((basic is None) == bool(total.mu2), f"basic ε = {basic}", "the sum of pure ε, if all are pure")
     require(basic is None or math.isclose(basic, pure, rel_tol=1e-9), f"basic ε = {basic}", float(pure))
     expected = zcdp_epsilon(float(total.rho), left) if left > 0 else None
-    agrees = zcdp is expected is None or (zcdp and expected and math.isclose(zcdp, expected, rel_tol=1e-6))
+    agrees = zcdp is None if expected is None else math.isclose(zcdp, expected, rel_tol=1e-6, abs_tol=1e-9)
     require(agrees, f"ε by zCDP = {zcdp}", expected)
     if pld is not None:
         require(left > 0 and pld > 0 and math.isfinite(pld), f"ε by loss distributions = {pld}", "one at this δ")
@@ -521,7 +532,7 @@ def check_bounds(certificate, total, epsilon, delta):
         lower = 0.95 * pld - 2e-4 * min(zcdp, float(epsilon))
         near = lower <= 0 or total_delta(lower, total) > left
         require(near, f"ε by loss distributions = {pld}, too large", f"below {lower:.7g}")
-    certified = min(bound for bound in (zcdp, pld, basic) if bound is not None)
+    certified = float(min(bound for bound in (zcdp, pld, basic) if bound is not None))
     stated = certificate["certified_epsilon"]
     require(math.isclose(stated, certified, rel_tol=1e-9), f"a certified ε = {stated}", certified)
     require(certified <= float(epsilon) * (1 + 1e-12), f"ε = {certified:.9g}", f"at most {float(epsilon):g}")
@@ -531,7 +542,7 @@ def check_bounds(certificate, total, epsilon, delta):
 # ── released numbers ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def check_numbers(release, entry):
+def check_numbers(release: Release, entry: Data) -> str:
     """Every released number is the answer to one recorded measurement, and means what the certificate hashed."""
     certificate = entry["certificate"]
     unused = list(certificate["measurements"])
@@ -557,7 +568,7 @@ def check_numbers(release, entry):
     return f"{number} released tables are answers to recorded measurements, each to another one"
 
 
-def take_record(unused, name, answer, lattice, std):
+def take_record(unused: list[Data], name: str, answer: tuple[list[int], bytes], lattice: int, std: float) -> None:
     shape, content = answer
     digest = sha256(json.dumps(shape).encode() + b"\n" + content)
     for position, record in enumerate(unused):
@@ -568,11 +579,11 @@ def take_record(unused, name, answer, lattice, std):
     raise Refused(f"a table of {name or 'scores'} that no measurement records; expected an answer that was charged")
 
 
-def lattice_of(mechanism):
+def lattice_of(mechanism: Data) -> Any:
     return mechanism.get("lattice", 0)
 
 
-def noise_std(mechanism):
+def noise_std(mechanism: Data) -> Any:
     if mechanism["kind"] == "gaussian":
         return mechanism["sigma"]
     if mechanism["kind"] != "laplace":
@@ -581,7 +592,7 @@ def noise_std(mechanism):
     return max(math.sqrt(2 * math.exp(-q)) / -math.expm1(-q), 1e-6)
 
 
-def hash_contents(release, entry):
+def hash_contents(release: Release, entry: Data) -> str:
     """The SHA-256 of what gives the numbers their meaning."""
     digest = hashlib.sha256(json.dumps(release.manifest["attributes"]).encode())
     for each in entry["rounds"]:
@@ -592,11 +603,11 @@ def hash_contents(release, entry):
     return digest.hexdigest()
 
 
-def compact(data):
+def compact(data: Any) -> bytes:
     return json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def hash_recoding(release, recoding):
+def hash_recoding(release: Release, recoding: Data) -> str:
     digest = hashlib.sha256(compact(recoding["origin"]))
     for column in recoding["columns"]:
         tables = []
@@ -616,7 +627,7 @@ def hash_recoding(release, recoding):
 # ── the other files of the folder ────────────────────────────────────────────────────────────────────────────────
 
 
-def check_certificate_files(release):
+def check_certificate_files(release: Release) -> str:
     stated = release.json("certificate.json")
     releases = [{"source": e["source"], "certificate": e["certificate"]} for e in release.manifest["releases"]]
     require(stated["releases"] == releases, "other certificates in certificate.json", "those of the synopsis")
@@ -633,7 +644,7 @@ def check_certificate_files(release):
     return "certificate.json and certificate.txt state the guarantees of the synopsis"
 
 
-def check_rows(release):
+def check_rows(release: Release) -> str:
     resource = release.json("datapackage.json")["resources"][0]
     paths = resource["path"] if isinstance(resource["path"], list) else [resource["path"]]
     hashes = resource.get("hashes") or [resource["hash"]]
@@ -656,7 +667,7 @@ def check_rows(release):
     return f"{', '.join(paths[:3])}: {size} bytes and {len(names)} columns as described"
 
 
-def check_cards(release):
+def check_cards(release: Release) -> str:
     """Descriptions for registries and catalogs state the guarantee and the files of this release."""
     checked = []
     if release.has("deployment-card.json"):
@@ -680,7 +691,7 @@ def check_cards(release):
 # ── the ledger ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def read_ledger(path):
+def read_ledger(path: str) -> list[Any]:
     """The entries of a ledger, whose chain of hashes must be intact."""
     if not os.path.isfile(path):
         raise Misuse(f"there is no ledger {path}")
@@ -699,7 +710,7 @@ def read_ledger(path):
     return rows
 
 
-def check_ledger(certificate, rows):
+def check_ledger(certificate: Data, rows: list[Any]) -> str:
     head, run = certificate["ledger_head"], certificate["run"]
     require(head is not None, "a release that kept no ledger", "one that is recorded")
     own = [(row[4], load_json(row[5]), {"sequence": row[0], "hash": row[7]}, row[2]) for row in rows if row[3] == run]
@@ -727,10 +738,10 @@ def check_ledger(certificate, rows):
 class Checks:
     """The checks that were made: what, whether it holds, and what was found."""
 
-    def __init__(self):
-        self.results = []
+    def __init__(self) -> None:
+        self.results: list[tuple[str, bool, str]] = []
 
-    def run(self, what, check, *arguments):
+    def run(self, what: str, check: Callable[..., Any], *arguments: Any) -> Any:
         """Make a check; whatever goes wrong in it is a reason to refuse."""
         try:
             result = check(*arguments)
@@ -745,7 +756,7 @@ class Checks:
         return None
 
 
-def verify(path, key=None, ledger=None):
+def verify(path: str, key: bytes | None = None, ledger: str | None = None) -> list[tuple[str, bool, str]]:
     """All checks of a release; the key is 32 bytes, or None."""
     release, checks = Release(path), Checks()
     opened = checks.run("synopsis", release.open_synopsis)
@@ -772,7 +783,7 @@ def verify(path, key=None, ledger=None):
     return checks.results
 
 
-def main(arguments=None):
+def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Verify a release of DPSyn without DPSyn.")
     parser.add_argument("release", help="a release folder, or a synopsis")
     parser.add_argument("--key", help=f"the public key {KEY_PREFIX}…, or a file with it; from a source that you trust")
