@@ -120,8 +120,10 @@ def exchange_two_marginals(forger: Forger) -> None:
 
 def flip_a_bit(forger: Forger) -> None:
     path = forger.folder / "synopsis.dpsyn"
+    with zipfile.ZipFile(path) as file:
+        member = file.getinfo("manifest.json")
     content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
+    content[member.header_offset + 30 + len(member.filename) + member.compress_size // 2] ^= 1
     path.write_bytes(content)
 
 
@@ -611,6 +613,24 @@ def test_a_forged_release_is_refused(forger: Forger, forge: Callable[[Forger], N
         assert alone - OF_SIGNATURES
     elif forge in BROKEN_SIGNATURES:
         assert (ours & OF_SIGNATURES, alone & OF_SIGNATURES) == ({"signature"}, {"signature"})
+
+
+def test_a_flipped_bit_in_any_file_is_refused(genuine: Genuine, tmp_path: Path) -> None:
+    """Also in the signatures themselves, and without a traceback, whatever the bit does to the syntax of a file."""
+    rng = np.random.default_rng(7)
+    folder = tmp_path / "forged"
+    shutil.copytree(genuine.release, folder)
+    for path in sorted(folder.iterdir()):
+        content = path.read_bytes()
+        for position in rng.integers(0, 8 * len(content), 4 if path.suffix == ".json" else 1):
+            changed = bytearray(content)
+            changed[position // 8] ^= 1 << position % 8
+            path.write_bytes(changed)
+
+            assert all(failed_checks(folder, KEY.public_key)), (path.name, position)
+        path.write_bytes(content)
+
+    assert failed_checks(folder, KEY.public_key) == (set(), set())
 
 
 def test_a_consistent_forgery_is_refused_because_of_its_signature_alone(forger: Forger) -> None:

@@ -10,12 +10,14 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dpsyn
 from dpsyn import PublicKey, SigningKey
 from dpsyn.errors import MissingExtraError, OutputError, SignatureError
 from dpsyn.signatures import keys, verify_release
+from tests.recipes.test_golden_rows import BINARY, bits
 
 VECTORS = [  # RFC 8032, section 7.1: public key, message, signature
     (
@@ -71,6 +73,7 @@ def test_a_changed_vector_does_not_verify(key: str, message: bytes, signature: s
         assert not PublicKey(raw).verifies(text, forged)
 
 
+@settings(max_examples=20)
 @given(st.binary(max_size=300), st.integers(0, 511))
 def test_both_implementations_agree_on_signatures_and_on_flipped_bits(message: bytes, bit: int) -> None:
     key = SigningKey.generate()
@@ -201,7 +204,12 @@ def test_a_second_spelling_of_a_key_is_refused() -> None:
         verify_release.parse_key(other)
 
 
-def test_a_missing_library_is_named() -> None:
+def test_a_missing_library_is_named_and_condemns_no_release(tmp_path: Path) -> None:
+    """Whoever cannot verify a signature knows nothing about the release."""
+    dpsyn.measure(bits(300), BINARY, 1.0, recipe="independent").save(tmp_path / "s.dpsyn", sign=SigningKey.generate())
     keys._cryptography.cache_clear()
-    with patch.dict(sys.modules, {"cryptography.exceptions": None}), pytest.raises(MissingExtraError, match="sign"):
-        SigningKey.generate()
+    with patch.dict(sys.modules, {"cryptography.exceptions": None}):
+        with pytest.raises(MissingExtraError, match="cryptography"):
+            SigningKey.generate()
+        with pytest.raises(MissingExtraError, match="cryptography"):
+            dpsyn.verify(tmp_path / "s.dpsyn")

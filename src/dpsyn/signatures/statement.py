@@ -205,12 +205,13 @@ def read_signatures(path: Path) -> SignedStatement:
 
 
 def _parse_signature(data: Any) -> Signature:
+    text = data["signature"]
     try:
-        raw = base64.b64decode(data["signature"], validate=True)
+        raw = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise SignatureError("a signature is not written in Base64") from None
-    if len(raw) != SIGNATURE_BYTES or len(data) != 2:
-        raise SignatureError(f"a signature does not have {SIGNATURE_BYTES} bytes")
+        raw = b""
+    if len(raw) != SIGNATURE_BYTES or base64.b64encode(raw).decode() != text or len(data) != 2:
+        raise SignatureError(f"a signature is not written as {SIGNATURE_BYTES} bytes in Base64")
     return Signature(PublicKey.parse(str(data["public_key"])), raw)
 
 

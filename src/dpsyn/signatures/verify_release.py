@@ -265,6 +265,8 @@ def check_signature(release: Release, key: bytes | None) -> tuple[Data, str]:
         except Misuse as error:
             raise Refused(f"{error}; expected public keys") from None
         signature = base64.b64decode(entry["signature"], validate=True)
+        plain = len(entry) == 2 and base64.b64encode(signature).decode() == entry["signature"]
+        require(plain, "a signature in another form", "a key and 64 bytes in Base64")
         require(ed25519_verifies(signer, message, signature), "a signature that does not verify", "valid ones")
         signers.append(signer)
     require(signers, "nobody signed", "a signature")

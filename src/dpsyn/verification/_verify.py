@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 from dpsyn.accounting import Certificate, Ledger, LedgerCheckpoint, LedgerHead
 from dpsyn.accounting.reconcile import find_differences
-from dpsyn.errors import DPSynError, LedgerError, SignatureError
+from dpsyn.errors import DPSynError, LedgerError, MissingExtraError, SignatureError
 from dpsyn.release_files import (
     CARD_NAME,
     CERTIFICATE_JSON_NAME,
@@ -177,6 +177,8 @@ def _check(what: str, make: Callable[[], str]) -> VerificationCheck:
         return VerificationCheck(what, True, make())
     except _RefusedError as refused:
         return VerificationCheck(what, False, refused.found, refused.expected)
+    except MissingExtraError:  # nothing is known about the release then
+        raise
     except _MALFORMED as error:
         reason = str(error) if isinstance(error, DPSynError) else f"not as DPSyn writes it ({type(error).__name__})"
         return VerificationCheck(what, False, reason)
