@@ -7,9 +7,11 @@ they are refused even by a reader who has no key.
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import shutil
+import sqlite3
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -24,6 +26,7 @@ import dpsyn
 from dpsyn.accounting import Budget, Gaussian, Laplace, MeasurementRecord
 from dpsyn.accounting.budget import replay
 from dpsyn.accounting.certificate import Certificate
+from dpsyn.accounting.exact_numbers import exact_fraction, format_exact
 from dpsyn.errors import SignatureError
 from dpsyn.signatures import Signature, describe_release, read_signatures
 from dpsyn.signatures.statement import DOMAIN, canonical_json
@@ -133,6 +136,14 @@ def change_the_model(forger: Forger) -> None:
     forger.save()
 
 
+def change_the_model_without_its_hash(forger: Forger) -> None:
+    name = next(iter(forger.manifest["model"]["histograms"].values()))
+    stated = forger.manifest["members"][name]
+    forger.put_numbers(name, forger.numbers(name) + 1.0)
+    forger.manifest["members"][name] = stated
+    forger.save()
+
+
 def change_a_score(forger: Forger) -> None:
     scores = forger.manifest["releases"][0]["scores"][0]
     forger.put_numbers(scores["values"], forger.numbers(scores["values"]) + 1.0)
@@ -209,6 +220,19 @@ def state_a_smaller_cost(forger: Forger) -> None:
 
 def lower_epsilon(forger: Forger) -> None:
     forger.certificate["guarantee"]["epsilon"] = "0.5"
+    forger.save()
+
+
+def enlarge_the_budget(forger: Forger) -> None:
+    """A run that decides on its way may spend all of its budget, so the budget must keep the guarantee."""
+    guarantee = forger.certificate["guarantee"]
+    guarantee["rho"] = format_exact(4 * exact_fraction(guarantee["rho"]))
+    forger.save()
+
+
+def lower_the_budget_below_what_was_spent(forger: Forger) -> None:
+    guarantee = forger.certificate["guarantee"]
+    guarantee["rho"] = format_exact(exact_fraction(guarantee["rho"]) / 4)
     forger.save()
 
 
@@ -578,7 +602,8 @@ VISIBLE = [
     add_a_measurement, lower_a_noise_scale, lower_a_noise_scale_and_state_its_cost, lower_a_sensitivity,
     lower_the_sensitivity_of_scores, state_a_smaller_cost, lower_epsilon, lower_delta, lower_the_certified_epsilon,
     lower_the_bounds_of_epsilon, change_the_second_bound, lower_a_threshold, lower_the_delta_of_a_threshold,
-    lower_one_bound_of_epsilon, exchange_two_rows_alone,
+    lower_one_bound_of_epsilon, exchange_two_rows_alone, enlarge_the_budget, lower_the_budget_below_what_was_spent,
+    change_the_model_without_its_hash,
     enlarge_the_unit, claim_that_rows_are_replaced, rename_an_attribute, rename_a_column,
     change_the_certificate_file_alone, change_the_certificates_text, change_epsilon_in_the_card,
     change_a_hash_in_croissant, remove_the_certificate, remove_the_synopsis, remove_the_rows,
@@ -702,9 +727,12 @@ def test_a_test_release_that_claims_real_noise_is_refused(genuine: Genuine, tmp_
 )
 def test_forged_laplace_noise_is_refused_without_a_key(genuine: Genuine, tmp_path: Path, change: Any) -> None:
     forger = Forger.copying(genuine.pure, tmp_path / "forged")
-    record = forger.measurements[0]
-    assert isinstance(MeasurementRecord.from_data(record).cost, Laplace)
+    marginal = forger.marginals[0]
+    record = forger.record_of(marginal)
+    cost = MeasurementRecord.from_data(record).cost
+    assert isinstance(cost, Laplace)
     record["mechanism"] |= change
+    marginal["std"] = Laplace(sensitivity=cost.sensitivity, scale=record["mechanism"]["scale"]).std
     forger.save()
     (forger.folder / "signatures.json").unlink()
 
@@ -727,7 +755,7 @@ def forge_nothing(_: int, entry: list[Any]) -> list[Any]:
     return entry
 
 
-def enlarge_the_budget(_: int, entry: list[Any]) -> list[Any]:
+def enlarge_a_recorded_budget(_: int, entry: list[Any]) -> list[Any]:
     return [*entry[:5], entry[5].replace('"epsilon": "2"', '"epsilon": "3"'), entry[6]]
 
 
@@ -744,7 +772,7 @@ def move_the_time(_: int, entry: list[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    "change", [enlarge_the_budget, lower_a_recorded_cost, drop_a_recorded_measurement, move_the_time]
+    "change", [enlarge_a_recorded_budget, lower_a_recorded_cost, drop_a_recorded_measurement, move_the_time]
 )
 def test_a_ledger_that_was_rewritten_with_all_its_hashes_is_refused(
     genuine: Genuine, tmp_path: Path, change: Callable[[int, list[Any]], list[Any] | None]
@@ -762,6 +790,17 @@ def test_a_ledger_that_was_rewritten_with_all_its_hashes_is_refused(
 def rewrite_ledger_again(ledger: Path, forged: Path, change: Callable[[int, list[Any]], list[Any] | None]) -> None:
     shutil.copy(ledger, forged)
     rewrite_ledger(forged, change)
+
+
+def test_a_ledger_with_an_entry_that_was_changed_is_refused(genuine: Genuine, tmp_path: Path) -> None:
+    forged = tmp_path / "forged.db"
+    shutil.copy(genuine.ledger, forged)
+    with contextlib.closing(sqlite3.connect(forged)) as connection:
+        connection.execute("DROP TRIGGER no_change")
+        connection.execute("UPDATE entries SET time = '2020-01-01T00:00:00.000+00:00' WHERE sequence = 2")
+        connection.commit()
+
+    assert verdicts(genuine.release, KEY.public_key, forged) == ("refused", 1)
 
 
 def test_an_older_copy_of_the_ledger_is_refused(genuine: Genuine) -> None:

@@ -211,11 +211,11 @@ def _check_statement(path: Path, stated: Mapping[str, Any]) -> str:
     """The statement is about this release: every file, the manifest, the certificates, the ledger entries."""
     found = describe_release(path).to_data()
     files, signed = found["files"], stated["files"]
-    for name in sorted({*files, *signed}):
+    for name in sorted(files.keys() | signed.keys()):
         _require(name in signed, f"a file {name}", "only files that were signed")
         _require(name in files, f"no file {name}", "all files that were signed")
         _require(files[name] == signed[name], f"{name} has SHA-256 {files[name]['sha256']}", signed[name])
-    for part in {**found, **stated}:
+    for part in sorted({*found, *stated} - {"files"}):
         _require(stated.get(part) == found.get(part), f"another {part} was signed", "that of this release")
     number = len(found["certificates_sha256"])
     return f"{len(files)} files, the manifest, {number} certificates and ledger entries are what was signed"
