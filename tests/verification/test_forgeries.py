@@ -658,6 +658,40 @@ def test_a_flipped_bit_in_any_file_is_refused(genuine: Genuine, tmp_path: Path) 
     assert failed_checks(folder, KEY.public_key) == (set(), set())
 
 
+@pytest.mark.parametrize("forge", [change_the_second_bound, rename_an_attribute], ids=lambda forge: forge.__name__)
+def test_a_forged_synopsis_is_refused_without_the_other_files_of_its_folder(
+    forger: Forger, forge: Callable[[Forger], None]
+) -> None:
+    forge(forger)
+
+    assert verdicts(forger.folder / "synopsis.dpsyn") == ("refused", 1)
+
+
+def test_changed_rows_are_refused_by_their_description_alone(forger: Forger) -> None:
+    exchange_two_rows_alone(forger)
+    for name in ("croissant.json", "signatures.json"):
+        (forger.folder / name).unlink()
+
+    assert verdicts(forger.folder) == ("refused", 1)
+
+
+def test_a_folder_with_a_link_is_not_signed(forger: Forger) -> None:
+    """What a link leads to is not in the folder, and may change."""
+    (forger.folder / "signatures.json").unlink()
+    os.symlink(forger.folder.parent, forger.folder / "more")
+
+    with pytest.raises(SignatureError, match="is a link"):
+        dpsyn.sign(forger.folder, KEY)
+
+
+def test_a_list_of_attributes_that_is_not_that_of_the_schema_is_refused(forger: Forger) -> None:
+    """Programs that cannot read the schema rely on it; the stand-alone verifier sees that its hash is another one."""
+    forger.manifest["attributes"] = json.loads(json.dumps(forger.manifest["attributes"]).replace("floor", "salary"))
+    forger.save()
+
+    assert verdicts(forger.folder / "synopsis.dpsyn") == ("refused", 1)
+
+
 def test_a_consistent_forgery_is_refused_because_of_its_signature_alone(forger: Forger) -> None:
     """Without a key nobody can know better, and the verdict says so."""
     certify_half_of_epsilon_consistently(forger)

@@ -246,8 +246,6 @@ def unpack_synopsis(archive: Archive, *, recompute: bool) -> Synopsis:
     manifest = read_manifest(archive.manifest())
     archive.require_members(manifest.members)
     schema = _unpack_schema(manifest)
-    if manifest.attributes not in (None, list_attributes(schema)):
-        raise _damage_error("its list of attributes is not that of its schema")
     try:
         recodings = [_unpack_recoding(entry, archive) for entry in manifest.recodings]
         releases = tuple(
@@ -260,6 +258,8 @@ def unpack_synopsis(archive: Archive, *, recompute: bool) -> Synopsis:
         synopsis = Synopsis(schema, releases, model, column_types=_unpack_column_types(manifest, schema))
     except InternalError as error:  # the values check themselves; here the file is wrong, not DPSyn
         raise _damage_error(str(error)) from None
+    if manifest.attributes not in (None, list_attributes(schema)):
+        raise _damage_error("its list of attributes is not that of its schema")
     archive.require_all_read()
     return synopsis
 
