@@ -64,6 +64,11 @@ _SQL_TERMS = "sources/sql_terms.py"
 _SQL_WHITELIST = "sources/sql_whitelist.py"
 _SPARK = "engines/spark.py"
 _QUERY_ENGINE = "query/engine.py"
+_KEYS = "signatures/keys.py"
+_STATEMENT = "signatures/statement.py"
+_STAND_ALONE = "signatures/verify_release.py"
+_VERIFY = "verification/_verify.py"
+_MEASUREMENTS = "inference/measurements.py"
 
 _MODULE_LEVEL = ""
 
@@ -590,8 +595,8 @@ _ACCOUNTING = (
     ),
     _break(
         "a threshold for fewer rows than a unit has is accepted",
-        _RUN,
-        "_check_sensitivity",
+        _COSTS,
+        "check_sensitivity",
         Force("A.max_rows < B.max_rows", False),
         "accounting/test_budget",
         "accounting/test_certificate",
@@ -1550,8 +1555,8 @@ _BASKET_MUTATIONS = (
     ),
     _break(
         "baskets: a run takes replaced units for monotone",
-        _RUN,
-        "_check_sensitivity",
+        _COSTS,
+        "check_sensitivity",
         Force("A and B.monotone and C", False),
         "accounting/test_budget",
     ),
@@ -2016,6 +2021,219 @@ _QUERIES = (
     ),
 )
 
+_SIGNATURES = (
+    _break(
+        "verification: a certificate is read although its noise is for too small a sensitivity",
+        _CERTIFICATE,
+        "Certificate.from_data",
+        Drop("check_sensitivity(...)"),
+        "verification/test_forgeries",
+    ),
+    _break(
+        "verification: many scores are read with the noise of one",
+        _MEASUREMENTS,
+        "_require_score_sensitivity",
+        Force("not A", False),
+        "verification/test_forgeries",
+    ),
+    _break(
+        "verification: a signature by any key counts",
+        _VERIFY,
+        "_check_signature",
+        Drop("_require(A in B, ...)"),
+        "verification/test_forgeries",
+    ),
+    _break(
+        "verification: signatures are not verified",
+        _VERIFY,
+        "_check_signature",
+        Replace("A.public_key.verifies(B, C)", "True"),
+        "verification/test_forgeries",
+    ),
+    _break(
+        "verification: a file that nobody signed counts",
+        _VERIFY,
+        "_check_statement",
+        Replace("A.keys() | B.keys()", "B.keys()"),
+        "verification/test_forgeries",
+    ),
+    _break(
+        "verification: a signed file may be missing",
+        _VERIFY,
+        "_check_statement",
+        Replace("A.keys() | B.keys()", "A.keys()"),
+        "verification/test_forgeries",
+    ),
+    _break(
+        "verification: the parts of a statement are not compared",
+        _VERIFY,
+        "_check_statement",
+        Drop("_require(A.get(P) == B.get(P), ...)"),
+        "verification/test_forgeries",
+    ),
+    _break(
+        "verification: a release with the noise of a test is verified",
+        _VERIFY,
+        "_check_cost",
+        Drop("_require(A.uses_real_noise, ...)"),
+        "verification/test_forgeries",
+    ),
+    _break(
+        "verification: stated bounds of ε are not compared",
+        _VERIFY,
+        "_check_cost",
+        Drop("_require(not A, ...)"),
+        "verification/test_forgeries",
+    ),
+    _break(
+        "verification: faults of the ledger are passed over",
+        _VERIFY,
+        "_check_ledger",
+        Replace("[*A.faults, *A.not_compared]", "[]"),
+        "verification/test_forgeries",
+    ),
+    _break(
+        "verification: rows may have another hash",
+        _VERIFY,
+        "_check_rows",
+        Drop("_require(A == E, ..., E)"),
+        "verification/test_forgeries",
+    ),
+    _break(
+        "verification: a card may state another ε",
+        _VERIFY,
+        "_check_cards",
+        Replace("math.isclose(...)", "True"),
+        "verification/test_forgeries",
+    ),
+    _break(
+        "verification: a text may state another ε",
+        _VERIFY,
+        "_check_certificate_files",
+        Drop("_require(A == B, ...)"),
+        "verification/test_forgeries",
+    ),
+    _break(
+        "verification: points of small order are keys",
+        _KEYS,
+        "PublicKey.__post_init__",
+        Force("A >= B or A in C", False),
+        "verification/test_keys",
+    ),
+    _break(
+        "verification: everybody can read a private key",
+        _KEYS,
+        "SigningKey.save",
+        Replace("_create_file(A, B, (X := 0o600))", "0o644"),
+        "verification/test_keys",
+    ),
+    _break(
+        "verification: the same key twice is one of them",
+        _STATEMENT,
+        "load_json",
+        Force("len(A) < len(B)", False),
+        "verification/test_forgeries",
+    ),
+    _break(
+        "verification: links count as files",
+        _STATEMENT,
+        "list_files",
+        Force("not (A or B)", False),
+        "verification/test_forgeries",
+    ),
+    _break(
+        "verification: stand-alone: a signature has two forms",
+        _STAND_ALONE,
+        "ed25519_verifies",
+        Force("A >= ORDER", False),
+        "verification/test_keys",
+    ),
+    _break(
+        "verification: stand-alone: points of small order are keys",
+        _STAND_ALONE,
+        "is_usable_key",
+        Replace("return A is not None and B", "return A is not None"),
+        "verification/test_keys",
+    ),
+    _break(
+        "verification: stand-alone: a signature by any key counts",
+        _STAND_ALONE,
+        "check_signature",
+        Drop("require(A in B, ...)"),
+        "verification/test_forgeries",
+    ),
+    _break(
+        "verification: stand-alone: a file that nobody signed counts",
+        _STAND_ALONE,
+        "check_statement",
+        Replace("set(A) | set(B)", "set(B)"),
+        "verification/test_forgeries",
+    ),
+    _break(
+        "verification: stand-alone: thresholds are not compared with their δ",
+        _STAND_ALONE,
+        "partition_cost",
+        Drop("require(R * T <= D, ...)"),
+        "verification/test_forgeries",
+    ),
+    _break(
+        "verification: stand-alone: charged ε is not compared with the noise",
+        _STAND_ALONE,
+        "mechanism_cost",
+        Drop("require(min(A) >= B, ...)"),
+        "verification/test_forgeries",
+    ),
+    _break(
+        "verification: stand-alone: the budget may exceed the guarantee",
+        _STAND_ALONE,
+        "check_cost",
+        Drop("require(keeps_guarantee(...), ...)"),
+        "verification/test_forgeries",
+    ),
+    _break(
+        "verification: stand-alone: more than the budget may be spent",
+        _STAND_ALONE,
+        "check_cost",
+        Drop("require(A <= B, ...)"),
+        "verification/test_forgeries",
+    ),
+    _break(
+        "verification: stand-alone: an ε that is too small counts",
+        _STAND_ALONE,
+        "check_bounds",
+        Replace("total_delta(A, B) <= C", "True"),
+        "verification/test_forgeries",
+    ),
+    _break(
+        "verification: stand-alone: numbers that nobody charged count",
+        _STAND_ALONE,
+        "take_record",
+        Replace('A["answer_hash"] == D', "True"),
+        "verification/test_forgeries",
+    ),
+    _break(
+        "verification: stand-alone: hashes of arrays are not compared",
+        _STAND_ALONE,
+        "Release.open_synopsis",
+        Drop("require(sha256(A) == B, ...)"),
+        "verification/test_forgeries",
+    ),
+    _break(
+        "verification: stand-alone: the chain of a ledger is not checked",
+        _STAND_ALONE,
+        "read_ledger",
+        Drop("require(A, ..., 'an intact chain of hashes')"),
+        "verification/test_forgeries",
+    ),
+    _break(
+        "verification: stand-alone: the ledger may have recorded something else",
+        _STAND_ALONE,
+        "check_ledger",
+        Drop("require(A[N] == B, ...)"),
+        "verification/test_forgeries",
+    ),
+)
+
 MUTATIONS: tuple[Mutation, ...] = (
     *_NOISE,
     *_SENSITIVITY,
@@ -2029,7 +2247,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     *_LEAKS,
     *_BASKET_MUTATIONS,
     *_QUERIES,
+    *_SIGNATURES,
 )
 """All mutations: noise, sensitivity, charges, accounts, thresholds, ledger, journal, contribution bounding, values,
-leaks; again for baskets; and queries.
+leaks; again for baskets; queries; and what verifies releases.
 """

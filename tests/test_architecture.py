@@ -37,6 +37,7 @@ MAP: dict[str, set[str]] = {
     "kernels": set(),
     "schema": set(),
     "accounting": set(),
+    "signatures": set(),
     "marginals": {"schema"},
     "encoding": {"schema", "marginals"},
     "constraints": {"schema", "marginals", "encoding"},
@@ -48,7 +49,9 @@ MAP: dict[str, set[str]] = {
     "synopsis": {
         *("schema", "accounting", "marginals", "encoding", "constraints", "inference", "sampling", "query"),
         "analysis",  # replicates are pooled, and answers come from them
+        "signatures",  # a release folder is signed when it is written
     },
+    "verification": {"accounting", "signatures", "synopsis"},
     "plan": {"schema", "accounting", "marginals", "encoding", "inference", "selection", "synopsis"},
     "sources": {"schema", "encoding"},
     "engines": {"schema", "encoding", "sources"},
@@ -98,7 +101,7 @@ VERSION = "__version__"
 PRIVATE_SIDE = {"sources", "engines", "private"}
 POST_PROCESSING = {
     "marginals", "encoding", "constraints", "inference", "selection", "sampling", "query", "analysis", "synopsis",
-    "plan",
+    "signatures", "verification", "plan",
 }  # fmt: skip
 
 HOMES: dict[str, tuple[str, ...]] = {
@@ -136,6 +139,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "adbc_driver_postgresql": ("sources/postgresql.py",),
     "pyspark": ("engines/spark.py",),
     "opendp": ("private/mechanisms.py",),
+    "cryptography": ("signatures/keys.py",),
     "dp_accounting": ("accounting/*",),
     **dict.fromkeys(["plotly", "altair", "seaborn", "bokeh", "kaleido"], ("report/*",)),
     "matplotlib": ("report/*", "notebook.py"),
@@ -155,6 +159,8 @@ ONE_FILE_EACH = ("scipy.*", "networkx", "ortools", "highspy", "cvxpy", "clarabel
 PICKLES = ("pickle", "_pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve")
 NAMELESS = re.compile(r"_?(utils?|utilities|commons?|helpers?|managers?|misc)")
 MAX_LINES = 600
+ONE_FILE = {"signatures/verify_release.py": 850}
+"""The stand-alone verifier is one file on purpose: readers take it away from here."""
 
 
 # ── the checker ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -249,8 +255,8 @@ def breaches(root: Path) -> list[str]:
 def _file_breaches(module: Module) -> Iterator[tuple[int, str]]:
     if module.package not in MAP:
         yield 1, f"{module.package} is not in the import map"
-    if module.lines > MAX_LINES:
-        yield module.lines, f"more than {MAX_LINES} lines; split it"
+    if module.lines > (most := ONE_FILE.get(module.path, MAX_LINES)):
+        yield module.lines, f"more than {most} lines; split it"
     for part in module.path.removesuffix(".py").split("/"):
         if NAMELESS.fullmatch(part):
             yield 1, f"{part!r} says nothing about what is in it; name it by what it does"

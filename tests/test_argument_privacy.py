@@ -129,6 +129,10 @@ def objects(folder: Path) -> dict[str, Any]:
         dpsyn.Open(name="p"),
         dpsyn.Identifier(name="q"),
         dpsyn.FileSyntax(),
+        dpsyn.SigningKey.generate(),
+        dpsyn.SigningKey.generate().public_key,
+        dpsyn.verify(folder / "synopsis.dpsyn"),
+        dpsyn.verify(folder / "synopsis.dpsyn").checks[0],
     ]
     return {type(each).__name__: each for each in known} | {name: getattr(dpsyn, name)() for name in OPTION_CLASSES}
 
@@ -143,6 +147,7 @@ WITHOUT_ARGUMENTS = {
     "RECIPES": "a dictionary",
     "PRIVATE_NOTICE": "a text",
     "Conclusion": "abstract; the methods are tested with pooled results",
+    "verifier_source": "no argument",
     "Recipe": "abstract; the methods are tested with every recipe",
     **{name: "an error" for name in dpsyn.__all__ if name.endswith("Error")},
 }
@@ -159,6 +164,11 @@ def valid(folder: Path, objects: dict[str, Any]) -> dict[str, Any]:
         "attributes": ["sex"],
         "batches": pa.table({"age": [1]}),
         "because": "code book",
+        "_private": objects["SigningKey"]._private,
+        "key": objects["SigningKey"],
+        "message": b"text",
+        "release": folder / "synopsis.dpsyn",
+        "signature": bytes(64),
         "budget": objects["Budget"],
         "cap": objects["Cap"],
         "change": lambda draft: draft,

@@ -16,6 +16,7 @@ from dpsyn.encoding import kernels
 
 HEAVY = {
     "altair",
+    "cryptography",
     "dp_accounting",
     "duckdb",
     "jinja2",

@@ -28,6 +28,7 @@ from dpsyn.errors import (
     PlanError,
     QueryError,
     SchemaError,
+    SignatureError,
     SourceError,
     SynopsisError,
     UserError,
@@ -135,11 +136,18 @@ if TYPE_CHECKING:
     from dpsyn.selection import AllViews as AllViews
     from dpsyn.selection import CoveringViews as CoveringViews
     from dpsyn.selection import RandomViews as RandomViews
+    from dpsyn.signatures import PublicKey as PublicKey
+    from dpsyn.signatures import SigningKey as SigningKey
+    from dpsyn.signatures import verifier_source as verifier_source
     from dpsyn.sources import read_table as read_table
     from dpsyn.synopsis import ReleaseComparison as ReleaseComparison
     from dpsyn.synopsis import Replicates as Replicates
     from dpsyn.synopsis import Synopsis as Synopsis
     from dpsyn.synopsis import read_ledger_checkpoint as read_ledger_checkpoint
+    from dpsyn.verification import Verification as Verification
+    from dpsyn.verification import VerificationCheck as VerificationCheck
+    from dpsyn.verification import sign as sign
+    from dpsyn.verification import verify as verify
 
 __version__ = "0.1.0.dev0"
 
@@ -273,12 +281,23 @@ _EXPORTS = {
         "CoveringViews",
         "RandomViews",
     ),
+    "dpsyn.signatures": (
+        "PublicKey",
+        "SigningKey",
+        "verifier_source",
+    ),
     "dpsyn.sources": ("read_table",),
     "dpsyn.synopsis": (
         "ReleaseComparison",
         "Replicates",
         "Synopsis",
         "read_ledger_checkpoint",
+    ),
+    "dpsyn.verification": (
+        "Verification",
+        "VerificationCheck",
+        "sign",
+        "verify",
     ),
 }
 """The public names by the module they are loaded from."""
@@ -356,6 +375,7 @@ __all__ = [
     "PriView",
     "PrivSyn",
     "PrivacyUnit",
+    "PublicKey",
     "QueryError",
     "RandomViews",
     "Real",
@@ -370,6 +390,8 @@ __all__ = [
     "SchemaCheck",
     "SchemaDraft",
     "SchemaError",
+    "SignatureError",
+    "SigningKey",
     "SourceError",
     "SquareRootDecay",
     "StepDecay",
@@ -381,6 +403,8 @@ __all__ = [
     "Time",
     "UnitCheck",
     "UserError",
+    "Verification",
+    "VerificationCheck",
     "__version__",
     "approve_schema",
     "check_table",
@@ -406,6 +430,9 @@ __all__ = [
     "read_ledger_checkpoint",
     "read_table",
     "score_submissions",
+    "sign",
+    "verifier_source",
+    "verify",
     "write_table",
 ]
 

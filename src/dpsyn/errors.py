@@ -11,6 +11,7 @@ DPSynError
 │   ├── JournalError      an interrupted run cannot be resumed, or the answers of a run cannot be stored
 │   ├── SourceError       a table cannot be read, or its structure does not fit the schema
 │   ├── SynopsisError     a synopsis cannot be loaded, or the given numbers do not form one
+│   ├── SignatureError    a key cannot be used, or a release cannot be signed
 │   ├── OutputError       a result cannot be written to the requested path
 │   └── MissingExtraError an optional library is not installed
 └── InternalError         a bug in DPSyn; the command line exits with 1
@@ -108,6 +109,10 @@ class SourceError(UserError):
 
 class SynopsisError(UserError):
     """A synopsis cannot be loaded, or the given numbers do not form one."""
+
+
+class SignatureError(UserError):
+    """A key cannot be read or used, or a release cannot be signed."""
 
 
 class OutputError(UserError):

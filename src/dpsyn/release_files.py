@@ -16,10 +16,18 @@ CERTIFICATE_JSON_NAME = "certificate.json"
 CERTIFICATE_TEXT_NAME = "certificate.txt"
 DATAPACKAGE_NAME = "datapackage.json"
 README_NAME = "README.txt"
+SIGNATURES_NAME = "signatures.json"
+CARD_NAME = "deployment-card.json"
+CROISSANT_NAME = "croissant.json"
+VERIFIER_NAME = "verify_release.py"
 PARTS_FOLDER = "synthetic"
 """The folder of a table of many files, in the release folder."""
 
 RESERVED_NAMES = (SYNOPSIS_NAME, CERTIFICATE_JSON_NAME, CERTIFICATE_TEXT_NAME, DATAPACKAGE_NAME, README_NAME)
+"""What every release folder holds besides its table."""
+
+OPTIONAL_NAMES = (SIGNATURES_NAME, CARD_NAME, CROISSANT_NAME, VERIFIER_NAME)
+"""What a release folder holds if it was asked for."""
 
 
 def is_release(path: str | Path) -> bool:

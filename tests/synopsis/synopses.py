@@ -107,7 +107,11 @@ def certify(release: Release, template: Certificate | None) -> Release:
         declared_public=template.declared_public,
     )
     run.name, run.ledger_head = template.run, template.ledger_head
-    costs = [Gaussian.for_rho(rho, 1) for rho in budget.split_rho([1] * (len(marginals) + len(release.scores) or 1))]
+    numbers = [1] * len(marginals) + [max(len(each.cliques), 1) for each in release.scores] or [1]
+    costs = [
+        Gaussian.for_rho(rho, number)  # a row changes each of several scores
+        for rho, number in zip(budget.split_rho([1] * len(numbers)), numbers, strict=True)
+    ]
     noisy = [replace(m, lattice=cost.lattice, std=cost.std) for m, cost in zip(marginals, costs, strict=False)]
     scores = [
         replace(each, values=np.rint(each.values * 2.0**cost.lattice) / 2.0**cost.lattice, std=cost.std)

@@ -13,7 +13,7 @@ from typing import Any
 from dpsyn import notebook
 from dpsyn.accounting.budget import Account, Budget, MeasurementRecord, replay
 from dpsyn.accounting.composition import EpsilonBounds
-from dpsyn.accounting.costs import Exponential, Gaussian, Laplace, MechanismCost, PartitionSelection
+from dpsyn.accounting.costs import Exponential, Gaussian, Laplace, MechanismCost, PartitionSelection, check_sensitivity
 from dpsyn.accounting.hash_chain import LedgerHead
 from dpsyn.accounting.large_epsilon import MAX_UNASKED_EPSILON, describe_large_epsilon
 from dpsyn.accounting.privacy_unit import PrivacyUnit
@@ -230,9 +230,13 @@ class Certificate:
                 raise BudgetError(
                     "the budget of this certificate exceeds its guarantee (ε, δ); the certificate was changed"
                 )
+            unit = PrivacyUnit(**data["privacy_unit"])
+            measurements = tuple(MeasurementRecord.from_data(entry) for entry in data["measurements"])
+            for measurement in measurements:
+                check_sensitivity(measurement.purpose, measurement.cost, unit)
             certificate = cls.from_account(
-                replay(budget, tuple(MeasurementRecord.from_data(entry) for entry in data["measurements"])),
-                PrivacyUnit(**data["privacy_unit"]),
+                replay(budget, measurements),
+                unit,
                 dataset=str(data["dataset"]),
                 run=str(data["run"]),
                 uses_real_noise=parse_privacy_flag(data),

@@ -19,6 +19,7 @@ from typing import Any
 
 from dpsyn.accounting.conversion import sigma_for
 from dpsyn.accounting.exact_numbers import Number, exact_fraction, format_exact, round_down, round_up, split_exactly
+from dpsyn.accounting.privacy_unit import PrivacyUnit
 from dpsyn.errors import BudgetError, InternalError
 
 MIN_LATTICE_SIGMA = 2**10
@@ -427,6 +428,30 @@ def cost_from_data(data: dict[str, Any]) -> MechanismCost:
     except (KeyError, TypeError) as error:
         raise BudgetError(f"a {kind} step is not recorded as this version of DPSyn writes it: {error}") from None
     raise BudgetError(f"there is no step of kind {kind!r}; it may come from a newer version of DPSyn")
+
+
+def check_sensitivity(purpose: str, cost: MechanismCost, privacy_unit: PrivacyUnit) -> None:
+    """Refuse a cost whose sensitivity is below that of a marginal or of a score, which is the smallest there is."""
+    if isinstance(cost, PartitionSelection):
+        if cost.max_rows < privacy_unit.max_rows:
+            raise BudgetError(
+                f"{purpose}: the threshold is for units of {cost.max_rows} rows; a unit has {privacy_unit.max_rows}"
+            )
+        cost = cost.noise
+    if isinstance(cost, Gaussian) and cost.sensitivity_squared < privacy_unit.l2_sensitivity_squared:
+        raise BudgetError(
+            f"{purpose}: the noise is for Δ² = {cost.sensitivity_squared}, not {privacy_unit.l2_sensitivity_squared}"
+        )
+    if isinstance(cost, Laplace | Exponential) and cost.sensitivity < privacy_unit.max_rows:
+        raise BudgetError(
+            f"{purpose}: the noise is for Δ = {cost.sensitivity}; a unit has {privacy_unit.max_rows} rows"
+        )
+    if isinstance(cost, Exponential) and cost.monotone and privacy_unit.neighbors == "replace":
+        raise BudgetError(
+            f"{purpose}: the scores are not monotone if units are replaced; one can rise while another falls"
+        )
+    if isinstance(cost, Laplace) and cost.sensitivity < privacy_unit.l1_sensitivity:
+        raise BudgetError(f"{purpose}: the noise is for Δ = {cost.sensitivity}, not {privacy_unit.l1_sensitivity}")
 
 
 def _require_positive(what: str, **numbers: Fraction | float | int) -> None:

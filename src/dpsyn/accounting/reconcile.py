@@ -72,7 +72,7 @@ def find_disagreements(
     differences += _limit(
         [f"{_format_value(key)} is in the certificate, but DPSyn writes no such entry" for key in unknown], "unknown:"
     )
-    differences += _find_differences(PRIVACY_FLAG, _privacy_flag(certificate), expected[PRIVACY_FLAG])
+    differences += find_differences(PRIVACY_FLAG, _privacy_flag(certificate), expected[PRIVACY_FLAG])
     if not _is_end_of_run(certificate.get("ledger_head"), [entry for entry in entries if entry.run == name]):
         differences.append("the ledger entry that it names is not the last one of this run")
     return [f"run {name}: {line}" for line in differences]
@@ -106,7 +106,7 @@ def _is_end_of_run(head: Any, entries: list[LedgerEntry]) -> bool:
 
 
 def _limit_differences(part: str, stated: Any, recorded: Any) -> list[str]:
-    return _limit([*_find_differences(part, stated, recorded)], f"{part}:")
+    return _limit([*find_differences(part, stated, recorded)], f"{part}:")
 
 
 def _limit(lines: list[str], what: str) -> list[str]:
@@ -114,16 +114,16 @@ def _limit(lines: list[str], what: str) -> list[str]:
     return [*lines[:_MAX_SHOWN_DIFFERENCES], f"{what} {more} more differences"] if more > 1 else lines
 
 
-def _find_differences(path: str, stated: Any, recorded: Any) -> Iterator[str]:
+def find_differences(path: str, stated: Any, recorded: Any) -> Iterator[str]:
     """Where plain data differs from what was recorded; only as deep as the recorded data is nested."""
     if isinstance(recorded, dict) and isinstance(stated, dict):
         for key in [*recorded, *(key for key in stated if key not in recorded)]:
-            yield from _find_differences(f"{path} {key}", stated.get(key), recorded.get(key))
+            yield from find_differences(f"{path} {key}", stated.get(key), recorded.get(key))
     elif isinstance(recorded, list) and isinstance(stated, list):
         if len(stated) != len(recorded):
             yield f"{path}: {len(stated)} in the certificate, {len(recorded)} in the ledger"
         for i, (one, other) in enumerate(zip(stated, recorded, strict=False), start=1):
-            yield from _find_differences(f"{path} {i}", one, other)
+            yield from find_differences(f"{path} {i}", one, other)
     elif not _is_same_value(stated, recorded):
         yield f"{path} is {_format_value(stated)} in the certificate and {_format_value(recorded)} in the ledger"
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from dpsyn.accounting.budget import Account, Budget, MeasurementRecord, check_budget, replay
 from dpsyn.accounting.certificate import Certificate, RunOutcome, plain_recipe
-from dpsyn.accounting.costs import Exponential, Gaussian, Laplace, MechanismCost, PartitionSelection
+from dpsyn.accounting.costs import MechanismCost, check_sensitivity
 from dpsyn.accounting.hash_chain import LedgerHead
 from dpsyn.accounting.ledger import Ledger
 from dpsyn.accounting.privacy_unit import PrivacyUnit
@@ -121,7 +121,7 @@ class Run:
         account = self.account
         for measurement in measurements:
             self._check_open(measurement.purpose)
-            _check_sensitivity(measurement.purpose, measurement.cost, self.privacy_unit)
+            check_sensitivity(measurement.purpose, measurement.cost, self.privacy_unit)
             account = account.charge(measurement)
         return account
 
@@ -164,27 +164,3 @@ class Run:
             raise BudgetError(f"{purpose}: this run belongs to another process; open one here")
         if self.closed:
             raise BudgetError(f"{purpose}: this run is closed; start a new one")
-
-
-def _check_sensitivity(purpose: str, cost: MechanismCost, privacy_unit: PrivacyUnit) -> None:
-    """Refuse a cost whose sensitivity is below that of a marginal or of a score, which is the smallest there is."""
-    if isinstance(cost, PartitionSelection):
-        if cost.max_rows < privacy_unit.max_rows:
-            raise BudgetError(
-                f"{purpose}: the threshold is for units of {cost.max_rows} rows; a unit has {privacy_unit.max_rows}"
-            )
-        cost = cost.noise
-    if isinstance(cost, Gaussian) and cost.sensitivity_squared < privacy_unit.l2_sensitivity_squared:
-        raise BudgetError(
-            f"{purpose}: the noise is for Δ² = {cost.sensitivity_squared}, not {privacy_unit.l2_sensitivity_squared}"
-        )
-    if isinstance(cost, Laplace | Exponential) and cost.sensitivity < privacy_unit.max_rows:
-        raise BudgetError(
-            f"{purpose}: the noise is for Δ = {cost.sensitivity}; a unit has {privacy_unit.max_rows} rows"
-        )
-    if isinstance(cost, Exponential) and cost.monotone and privacy_unit.neighbors == "replace":
-        raise BudgetError(
-            f"{purpose}: the scores are not monotone if units are replaced; one can rise while another falls"
-        )
-    if isinstance(cost, Laplace) and cost.sensitivity < privacy_unit.l1_sensitivity:
-        raise BudgetError(f"{purpose}: the noise is for Δ = {cost.sensitivity}, not {privacy_unit.l1_sensitivity}")

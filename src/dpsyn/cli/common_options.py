@@ -233,6 +233,29 @@ _OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
         ("--synopsis",),
         {"type": _FILE, "metavar": "FILE", "help": "Also keep the noisy counts, as a synopsis."},
     ),
+    "sign": (
+        ("--sign", "signing_key"),
+        {
+            "type": _FILE,
+            "metavar": "KEY",
+            "help": "Sign the release with this private key; dpsyn keys new makes one, dpsyn verify checks it.",
+        },
+    ),
+    "card": (
+        ("--card",),
+        {
+            "is_flag": True,
+            "help": "Also write a deployment card, in the fields of the registry of OpenDP and NIST, and Croissant "
+            "metadata into the release folder; fill in the empty fields of the card.",
+        },
+    ),
+    "with_verifier": (
+        ("--with-verifier",),
+        {
+            "is_flag": True,
+            "help": "Also write verify_release.py into the release folder: it verifies releases without DPSyn.",
+        },
+    ),
     "json": (("--json", "as_json"), {"is_flag": True, "help": "Print JSON."}),
     "force": (("--force",), {"is_flag": True, "help": "Overwrite files that exist."}),
     "quiet": (("-q", "--quiet"), {"is_flag": True, "help": "Print nothing but errors and the results asked for."}),

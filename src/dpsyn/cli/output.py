@@ -150,6 +150,12 @@ def can_ask() -> bool:
     return is_terminal(sys.stdin) and is_terminal(sys.stdout)
 
 
+def ask_secret(question: str, *, twice: bool = False) -> str:
+    """Ask for a text on the terminal without showing it."""
+    answer: str = click.prompt(question, hide_input=True, confirmation_prompt=twice, err=True)
+    return answer
+
+
 def is_terminal(stream: TextIO | None) -> bool:
     """Whether a person reads this stream as it is written."""
     return stream is not None and stream.isatty()
@@ -319,11 +325,17 @@ def check_target(target: str, force: bool, *, escape_formulas: bool = False, fol
 
 
 def write_rows(
-    synopsis: Synopsis, table: Any, target: str, where: dict[str, str] | None = None, *, escape_formulas: bool = False
+    synopsis: Synopsis,
+    table: Any,
+    target: str,
+    where: dict[str, str] | None = None,
+    *,
+    escape_formulas: bool = False,
+    **extras: Any,
 ) -> None:
-    """Write an Arrow table of rows that were sampled from a synopsis."""
+    """Write an Arrow table of rows that were sampled from a synopsis; ``extras`` are those of a release folder."""
     if is_folder(target):
-        synopsis.write_release(target, table, where=where, escape_formulas=escape_formulas)
+        synopsis.write_release(target, table, where=where, escape_formulas=escape_formulas, **extras)
     else:
         typed = target != "-" and atomic_files.stores_types(target)
         rows = synopsis.restore_types(table) if typed else table

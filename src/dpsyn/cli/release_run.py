@@ -27,7 +27,7 @@ from dpsyn.progress import FIT_MODEL, READ_TABLE, Progress, Step
 from dpsyn.release_files import is_release
 
 if TYPE_CHECKING:
-    from dpsyn import Recipe, Schema, Synopsis
+    from dpsyn import Recipe, Schema, SigningKey, Synopsis
 
 _RELEASE_FILES = (
     ("synthetic.csv",),
@@ -112,6 +112,28 @@ def parse_epsilons(text: str) -> list[float]:
     if not all(0 < number < float("inf") for number in numbers):
         raise UserError(f"{quote_argument(text)}: give positive numbers, such as 0.1,1,10")
     return numbers
+
+
+def load_signing_key(path: Path) -> SigningKey:
+    """A private key, before any budget is spent; its passphrase is asked for on a terminal."""
+    return dpsyn.SigningKey.load(path, partial(_ask_passphrase, path))
+
+
+def _ask_passphrase(path: Path) -> str:
+    if not output.can_ask():
+        raise UserError(
+            f"the key {path} has a passphrase, and there is no terminal to ask for it on; set DPSYN_KEY_PASSPHRASE"
+        )
+    return output.ask_secret(f"Passphrase of {path}")
+
+
+def check_extras(target: str, **extras: object) -> None:
+    """Refuse options for a release folder if the output is none, before any budget is spent."""
+    given = [f"--{name.replace('_', '-')}" for name, value in extras.items() if value]
+    if given and not output.is_folder(target):
+        raise OutputError(
+            f"{' and '.join(given)}: only a release folder has these, and {target} is none; end its name in a slash"
+        )
 
 
 def journal_path(target: str, synopsis: Path | None = None) -> Path | None:

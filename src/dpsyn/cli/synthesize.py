@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Also write an HTML report that may be published; needs the extra report.",
 )
-@common_options("force", "quiet")
+@common_options("sign", "card", "with_verifier", "force", "quiet")
 def command(
     target: str,
     rows: int | None,
@@ -33,6 +33,9 @@ def command(
     escape_formulas: bool,
     synopsis: Path | None,
     report: Path | None,
+    signing_key: Path | None,
+    card: bool,
+    with_verifier: bool,
     force: bool,
     quiet: bool,
     **options: Any,
@@ -50,6 +53,7 @@ def command(
       dpsyn synthesize people.csv -s schema.yaml --epsilon 1 -o release/
       dpsyn synthesize people.csv -s schema.yaml --epsilon 1 -o rows.parquet --ledger ledger.db --synopsis s.dpsyn
       dpsyn synthesize people.csv -s schema.yaml --epsilon 1 -o release/ --report report.html
+      dpsyn synthesize people.csv -s schema.yaml --epsilon 1 -o release/ --sign steward.key --card --with-verifier
       dpsyn synthesize people.csv -s schema.yaml --epsilon 1 -o rows.csv --recipe privsyn --set rare_rows=800
       dpsyn synthesize people.csv -s schema.yaml --epsilon 1 -o rows.csv --weight income=10
       dpsyn synthesize people.parquet --query 'SELECT age, sex FROM people' -s schema.yaml --epsilon 1 -o release/
@@ -62,6 +66,9 @@ def command(
     the same release cost no privacy: dpsyn generate.
     """
     release_run.refuse_collisions({"--output": target, "--synopsis": synopsis, "--report": report}, options)
+    release_run.check_extras(target, sign=signing_key, card=card, with_verifier=with_verifier)
+    key = release_run.load_signing_key(signing_key) if signing_key else None
+    extras: dict[str, Any] = {"card": card, "with_verifier": with_verifier, "sign": key}
     journal = release_run.journal_path(target, synopsis)
     complete = release_run.find_complete_output(target, journal, resume=options["resume"], force=force)
     if complete is None:
@@ -86,10 +93,10 @@ def command(
                 release_run.discard_journal(journal)  # all that was paid for is in the synopsis
         if report:
             table = released.generate(rows, seed=seed, output_format="arrow", progress=progress)
-            output.write_rows(released, table, target, escape_formulas=escape_formulas)
+            output.write_rows(released, table, target, escape_formulas=escape_formulas, **extras)
             _write_report(report, released, table, progress)
         else:
-            released.write(target, rows, seed=seed, escape_formulas=escape_formulas, progress=progress)
+            released.write(target, rows, seed=seed, escape_formulas=escape_formulas, progress=progress, **extras)
     release_run.discard_journal(journal)
     if quiet:
         return
@@ -97,6 +104,8 @@ def command(
         release_run.print_certificate(released, to_stderr=True)
         return
     output.print_written_rows(target)
+    if key:
+        output.print_line(f"Signed by {key.public_key.fingerprint}: dpsyn verify {target} --key {key.public_key}")
     if synopsis:
         output.print_line(f"Wrote {synopsis}: the noisy counts; try dpsyn inspect {synopsis}.")
     if report:

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsyn.accounting import Certificate, Gaussian, Laplace, MeasurementRecord, hash_answer
+from dpsyn.accounting import Certificate, Gaussian, Laplace, MeasurementRecord, PrivacyUnit, hash_answer
 from dpsyn.encoding import Recoding
 from dpsyn.errors import InternalError, UserError, quote_argument
 from dpsyn.inference.gibbs import GibbsModel
@@ -30,6 +30,9 @@ DEFAULT_SYNTHESIS: Synthesis = Gibbs()
 FOURIER_COEFFICIENT = "Fourier coefficient"
 """The kind of numbers that are, for a set of binary attributes, the number of rows with an even number of ones among
 them minus that of the others; for no attributes, the number of rows."""
+
+DEPENDENCE = "dependence"
+"""The kind of InDif scores, each of which a row changes by at most 4."""
 
 IMPORTED_TITLE = "imported"
 """The title of a release without a certificate: its numbers were measured in another system."""
@@ -146,7 +149,8 @@ class Release:
             name = ", ".join(marginal.clique)
             _take_record(unused, name, f"the marginal of {name}", marginal.raw, marginal.lattice, marginal.std)
         for scores in self.scores:
-            _take_record_of_scores(unused, scores)
+            cost = _take_record_of_scores(unused, scores)
+            _require_score_sensitivity(scores, cost, self.certificate.privacy_unit)
 
 
 def hash_contents(schema: Schema, rounds: Sequence[MeasurementRound], scores: Sequence[Scores]) -> str:
@@ -155,8 +159,7 @@ def hash_contents(schema: Schema, rounds: Sequence[MeasurementRound], scores: Se
     It covers the attributes of the schema, what is derived from them, the recodings, and the attributes of each
     marginal and score. Constraints and the expected size are not covered: a later release may change them.
     """
-    attributes = _canonical(msgspec.to_builtins([schema.attributes, schema.derive]))
-    digest = hashlib.sha256(json.dumps(attributes).encode())
+    digest = hashlib.sha256(json.dumps(list_attributes(schema)).encode())
     recodings: dict[int, str] = {}
     for each in rounds:
         recoding = recodings.setdefault(id(each.recoding), _hash_recoding(each.recoding))
@@ -164,6 +167,15 @@ def hash_contents(schema: Schema, rounds: Sequence[MeasurementRound], scores: Se
     for one in scores:
         digest.update(msgspec.json.encode([one.kind, one.cliques]))
     return digest.hexdigest()
+
+
+def list_attributes(schema: Schema) -> list[Any]:
+    """The attributes of a schema and what is derived from them, as plain data in one form, for their hash.
+
+    A synopsis file holds them beside the text of the schema, so that the hash can be computed without DPSyn.
+    """
+    attributes: list[Any] = _canonical(msgspec.to_builtins([schema.attributes, schema.derive]))
+    return attributes
 
 
 def _canonical(data: Any) -> Any:
@@ -189,7 +201,19 @@ def _hash_codes(codes: NDArray[np.int64]) -> str:
     return hashlib.sha256(codes.astype("<i8").tobytes()).hexdigest()
 
 
-def _take_record_of_scores(unused: list[MeasurementRecord], scores: Scores) -> None:
+def _require_score_sensitivity(scores: Scores, cost: Gaussian | Laplace, unit: PrivacyUnit) -> None:
+    """Refuse scores whose noise is for fewer or less sensitive ones: a row changes each of them, InDif scores by 4."""
+    each, number = unit.score_sensitivity(4 if scores.kind == DEPENDENCE else 1), len(scores.cliques)
+    enough = (
+        cost.sensitivity_squared >= number * each**2
+        if isinstance(cost, Gaussian)
+        else cost.sensitivity >= number * each
+    )
+    if not enough:
+        raise InternalError(f"the noise of {number} scores of {scores.kind} is for a smaller sensitivity than theirs")
+
+
+def _take_record_of_scores(unused: list[MeasurementRecord], scores: Scores) -> Gaussian | Laplace:
     """Remove the record of scores, whose lattice is that of the record."""
     lattices = {m.cost.lattice for m in unused if isinstance(m.cost, Gaussian | Laplace) and m.cost.std == scores.std}
     for lattice in lattices or {0}:
@@ -201,15 +225,16 @@ def _take_record_of_scores(unused: list[MeasurementRecord], scores: Scores) -> N
 
 def _take_record(
     unused: list[MeasurementRecord], name: str, what: str, raw: NDArray[np.int64], lattice: int, std: float
-) -> None:
+) -> Gaussian | Laplace:
     """Remove the record of an answer: the one with its hash, its noise, and the names of its attributes."""
     digest = hash_answer(raw)
     for position, record in enumerate(unused):
         noise = record.cost
-        same_noise = isinstance(noise, Gaussian | Laplace) and (noise.lattice, noise.std) == (lattice, std)
-        if same_noise and record.answer_hash == digest and name in record.purpose:
+        if not isinstance(noise, Gaussian | Laplace) or (noise.lattice, noise.std) != (lattice, std):
+            continue
+        if record.answer_hash == digest and name in record.purpose:
             del unused[position]
-            return
+            return noise
     raise _unrecorded_error(what)
 
 

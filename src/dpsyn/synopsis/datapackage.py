@@ -42,7 +42,12 @@ _CLOCK_FORMATS = {"s": "%H:%M:%S", "ms": "%H:%M:%S.%f", "us": "%H:%M:%S.%f"}
 
 
 def describe_package(
-    dataset: str, path: str | Sequence[str], fields: dict[str, Any], size: int, digest: str | None, conditions: str = ""
+    dataset: str,
+    path: str | Sequence[str],
+    fields: dict[str, Any],
+    size: int,
+    digest: str | Sequence[str],
+    conditions: str = "",
 ) -> dict[str, Any]:
     """The content of ``datapackage.json`` for one table, as plain data.
 
@@ -51,7 +56,8 @@ def describe_package(
         path: the name of the table's file, or of its files in the order of rows.
         fields: the description of its columns, from ``describe_columns``.
         size: the number of bytes.
-        digest: their SHA-256, if the table is one file.
+        digest: their SHA-256, or that of each file. The standard has a hash of one file only, so those of several are
+            in a property of their own, ``hashes``.
         conditions: the conditions that every row was sampled to meet, as text.
     """
     first = path if isinstance(path, str) else path[0]
@@ -73,7 +79,11 @@ def describe_package(
                 **({"compression": "gz"} if first.lower().endswith(".gz") else {}),
                 **text,
                 "bytes": size,
-                **({"hash": f"sha256:{digest}"} if digest else {}),
+                **(
+                    {"hash": f"sha256:{digest}"}
+                    if isinstance(digest, str)
+                    else {"hashes": [f"sha256:{each}" for each in digest]}
+                ),
                 "schema": fields,
             }
         ],

@@ -9,6 +9,8 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -21,22 +23,62 @@ from dpsyn.encoding.column_types import restore_types
 from dpsyn.errors import OutputError, quote_argument
 from dpsyn.progress import Progress
 from dpsyn.release_files import (
+    CARD_NAME,
     CERTIFICATE_JSON_NAME,
     CERTIFICATE_TEXT_NAME,
+    CROISSANT_NAME,
     DATAPACKAGE_NAME,
+    OPTIONAL_NAMES,
     PARTS_FOLDER,
     README_NAME,
     RESERVED_NAMES,
+    SIGNATURES_NAME,
     SYNOPSIS_NAME,
+    VERIFIER_NAME,
 )
 from dpsyn.sampling import parallel
 from dpsyn.sampling.sampler import RowSampler
 from dpsyn.schema import AttributeConditions, format_conditions
+from dpsyn.signatures import SigningKey, sign_release, verifier_source
 from dpsyn.synopsis import datapackage
+from dpsyn.synopsis.croissant import describe_dataset
+from dpsyn.synopsis.deployment_card import describe_deployment
 from dpsyn.synopsis.guarantee import NOT_VERIFIED, guarantee_data, guarantee_text, is_private
 from dpsyn.synopsis.replicates import how_to_use_replicates
 from dpsyn.synopsis.serialization import synopsis_file
 from dpsyn.synopsis.synopsis import Synopsis
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseExtras:
+    """What is written into a release folder on request.
+
+    Attributes:
+        card: a deployment card (``deployment-card.json``) and Croissant metadata (``croissant.json``).
+        verifier: the stand-alone verifier (``verify_release.py``).
+        key: signs everything in the folder (``signatures.json``); None does not.
+    """
+
+    card: bool = False
+    verifier: bool = False
+    key: SigningKey | None = None
+
+
+def add_extras(folder: Path, synopsis: Synopsis, package: dict[str, Any], extras: ReleaseExtras) -> None:
+    """Write into a release folder what was asked for; the signature last, because it covers all of it.
+
+    ``package`` is the content of its ``datapackage.json``.
+    """
+    if extras.card:
+        date = datetime.now(UTC).date().isoformat()
+        path = package["resources"][0]["path"]
+        hashes = [_size_and_digest(folder / name)[1] for name in ([path] if isinstance(path, str) else path)]
+        write_text(folder / CARD_NAME, _format_json(describe_deployment(synopsis.schema, synopsis.releases, date)))
+        write_text(folder / CROISSANT_NAME, _format_json(describe_dataset(package, hashes, synopsis.releases, date)))
+    if extras.verifier:
+        write_text(folder / VERIFIER_NAME, verifier_source())
+    if extras.key:
+        sign_release(folder, extras.key)
 
 
 def write_release(
@@ -47,6 +89,7 @@ def write_release(
     *,
     conditions: str = "",
     escape_formulas: bool = False,
+    extras: ReleaseExtras = ReleaseExtras(),
 ) -> None:
     """Write a synthetic table and everything that is published with it into a new folder.
 
@@ -63,7 +106,7 @@ def write_release(
         size, digest = _size_and_digest(temporary / table_name)
         package = datapackage.describe_package(synopsis.schema.dataset, table_name, fields, size, digest, conditions)
         formulas = None if table_format(table_name) != "csv" else escape_formulas
-        _write_metadata(temporary, synopsis, package, table_name, conditions, formulas)
+        _write_metadata(temporary, synopsis, package, table_name, conditions, extras, formulas)
 
 
 def write_partitioned_release(
@@ -74,6 +117,7 @@ def write_partitioned_release(
     write_parts: Callable[[Path], Sequence[Path]],
     *,
     conditions: str = "",
+    extras: ReleaseExtras = ReleaseExtras(),
 ) -> None:
     """Write a release folder whose table is many files, which ``write_parts`` writes into its folder ``rows_name``."""
     with atomic_folder(Path(folder)) as temporary:
@@ -82,8 +126,9 @@ def write_partitioned_release(
         paths = write_parts(temporary / rows_name)
         size = sum(path.stat().st_size for path in paths)
         names = [f"{rows_name}/{path.name}" for path in paths]
-        package = datapackage.describe_package(synopsis.schema.dataset, names, fields, size, None, conditions)
-        _write_metadata(temporary, synopsis, package, f"{rows_name}/", conditions)
+        digests = [_size_and_digest(path)[1] for path in paths]
+        package = datapackage.describe_package(synopsis.schema.dataset, names, fields, size, digests, conditions)
+        _write_metadata(temporary, synopsis, package, f"{rows_name}/", conditions, extras)
 
 
 def _write_metadata(
@@ -92,6 +137,7 @@ def _write_metadata(
     package: dict[str, Any],
     table_name: str,
     conditions: str,
+    extras: ReleaseExtras,
     formulas_escaped: bool | None = None,
 ) -> None:
     """Write everything that is published with a table; ``formulas_escaped`` is None if it is not CSV."""
@@ -101,12 +147,14 @@ def _write_metadata(
     write_text(folder / CERTIFICATE_TEXT_NAME, guarantee_text(synopsis.releases))
     readme = _format_readme(table_name, conditions, formulas_escaped, private=is_private(synopsis.releases))
     guidance = how_to_use_replicates(synopsis, SYNOPSIS_NAME)
+    readme += _describe_extras(extras)
     write_text(folder / README_NAME, readme + "".join(f"{line}\n" for line in ("", *guidance) if guidance))
+    add_extras(folder, synopsis, package, extras)
 
 
 def _check_table_name(name: str) -> None:
     if (
-        name.casefold() in {each.casefold() for each in RESERVED_NAMES}
+        name.casefold() in {each.casefold() for each in (*RESERVED_NAMES, *OPTIONAL_NAMES)}
         or Path(name).name != name
         or name.startswith(".")
     ):
@@ -173,6 +221,16 @@ def _format_readme(table_name: str, conditions: str, formulas_escaped: bool | No
     )
 
 
+def _describe_extras(extras: ReleaseExtras) -> str:
+    """How to verify a signed release, for its README."""
+    if not extras.key:
+        return ""
+    return (
+        f"\n{SIGNATURES_NAME} signs every file. Verify them with the public key of whoever published the release;\n"
+        "get it from a source that you trust, not from this folder: dpsyn verify FOLDER --key PUBLICKEY\n"
+    )
+
+
 # ── Rows sampled straight into a file or a folder ────────────────────────────────────────────────────────────
 
 
@@ -199,11 +257,12 @@ def sample_release(
     progress: Progress,
     *,
     escape_formulas: bool = False,
+    extras: ReleaseExtras = ReleaseExtras(),
 ) -> None:
     """Sample rows into a release folder as one file."""
     conditions = format_conditions(synopsis.schema, where)
     batches = _sample_grouped_batches(sampler, progress)
-    write_release(target, batches, synopsis, conditions=conditions, escape_formulas=escape_formulas)
+    write_release(target, batches, synopsis, conditions=conditions, escape_formulas=escape_formulas, extras=extras)
 
 
 def sample_partitioned_release(
@@ -213,6 +272,8 @@ def sample_partitioned_release(
     where: AttributeConditions,
     workers: parallel.WorkerKind,
     progress: Progress,
+    *,
+    extras: ReleaseExtras = ReleaseExtras(),
 ) -> None:
     """Sample rows into a release folder as many files."""
 
@@ -221,7 +282,9 @@ def sample_partitioned_release(
 
     conditions = format_conditions(synopsis.schema, where)
     columns = sampler.empty_table().schema
-    write_partitioned_release(target, synopsis, PARTS_FOLDER, columns, write_parts, conditions=conditions)
+    write_partitioned_release(
+        target, synopsis, PARTS_FOLDER, columns, write_parts, conditions=conditions, extras=extras
+    )
 
 
 def _sample_grouped_batches(sampler: RowSampler, progress: Progress) -> Iterator[pa.RecordBatch]:

@@ -17,7 +17,7 @@ from dpsyn.analysis.direct_answers import DirectAnswers
 from dpsyn.encoding import Codec, Recoding
 from dpsyn.encoding.column_types import ColumnTypes, restore_types
 from dpsyn.encoding.dataframes import AnyTable, OutputFormat, convert_rows
-from dpsyn.errors import SourceError, UserError, quote_argument
+from dpsyn.errors import OutputError, SourceError, UserError, quote_argument
 from dpsyn.inference.fit import fit_model
 from dpsyn.inference.measurements import Model, Release, parse_synthesis
 from dpsyn.inference.methods import Gibbs, Synthesis
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from dpsyn.inference.redraw import Uncertainty
     from dpsyn.query import Answer, ReconstructionMethod
     from dpsyn.sampling.parallel import WorkerKind
+    from dpsyn.signatures import SigningKey
     from dpsyn.synopsis.comparison import ReleaseComparison
     from dpsyn.synopsis.replicates import Replicates
 
@@ -374,6 +375,9 @@ class Synopsis(DirectAnswers):
         synthesis: Synthesis | str | None = None,
         workers: WorkerKind = "threads",
         escape_formulas: bool = False,
+        card: bool = False,
+        with_verifier: bool = False,
+        sign: SigningKey | None = None,
         progress: Progress = ignore_progress,
     ) -> None:
         """Sample rows straight into a file, or into a release folder if the name ends in a slash or is a folder.
@@ -390,18 +394,30 @@ class Synopsis(DirectAnswers):
             workers: ``threads`` or ``processes``, which sample the files of a folder.
             escape_formulas: for CSV: put an apostrophe before texts that a spreadsheet would take for a formula; as in
                 ``write_table``. A folder of Parquet files is not changed.
+            card: for a release folder: also write a deployment card and Croissant metadata.
+            with_verifier: for a release folder: also write the stand-alone verifier, which needs Python alone.
+            sign: for a release folder: the private key that signs all of it.
             progress: called with the current phase and the fraction done.
         """
         from dpsyn.sampling import parallel
         from dpsyn.synopsis import release_folder
 
+        extras = release_folder.ReleaseExtras(card=card, verifier=with_verifier, key=sign)
+        if extras != release_folder.ReleaseExtras() and not release_folder.is_release_folder(target):
+            raise OutputError(
+                f"card, with_verifier and sign are for a release folder; {target} is a file: end its name in a slash"
+            )
         sampler = self.sampler(rows, seed=seed, where=where, synthesis=synthesis, progress=progress)
         if not release_folder.is_release_folder(target):
             release_folder.sample_file(target, self, sampler, progress, escape_formulas=escape_formulas)
         elif parallel.count_parts(sampler) > 1:
-            release_folder.sample_partitioned_release(target, self, sampler, where or {}, workers, progress)
+            release_folder.sample_partitioned_release(
+                target, self, sampler, where or {}, workers, progress, extras=extras
+            )
         else:
-            release_folder.sample_release(target, self, sampler, where or {}, progress, escape_formulas=escape_formulas)
+            release_folder.sample_release(
+                target, self, sampler, where or {}, progress, escape_formulas=escape_formulas, extras=extras
+            )
 
     def spark_frame(
         self,
@@ -428,16 +444,22 @@ class Synopsis(DirectAnswers):
         *,
         where: AttributeConditions | None = None,
         escape_formulas: bool = False,
+        card: bool = False,
+        with_verifier: bool = False,
+        sign: SigningKey | None = None,
     ) -> None:
         """Write a new folder with a synthetic table, this synopsis, its certificates and a description of columns.
 
-        ``where`` are the conditions that the rows were sampled under; the folder then names them. ``escape_formulas``
-        is that of ``write``.
+        ``where`` are the conditions that the rows were sampled under; the folder then names them. The other options are
+        those of ``write``.
         """
         from dpsyn.synopsis import release_folder
 
         conditions = format_conditions(self.schema, where or {})
-        release_folder.write_release(folder, table, self, conditions=conditions, escape_formulas=escape_formulas)
+        extras = release_folder.ReleaseExtras(card=card, verifier=with_verifier, key=sign)
+        release_folder.write_release(
+            folder, table, self, conditions=conditions, escape_formulas=escape_formulas, extras=extras
+        )
 
     # ── queries ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -510,11 +532,21 @@ class Synopsis(DirectAnswers):
         release = import_marginals(schema, marginals, std=std, source=source)
         return cls(schema, (release,), fit_model(schema, Recoding.coarse(Codec(schema)), [release]))
 
-    def save(self, path: str | Path) -> None:
-        """Write the synopsis as one file, by convention with the suffix ``.dpsyn``."""
+    def save(self, path: str | Path, *, sign: SigningKey | None = None) -> None:
+        """Write the synopsis as one file, by convention with the suffix ``.dpsyn``.
+
+        Args:
+            path: the file.
+            sign: a private key, whose signature is written beside the file, as ``PATH.signatures.json``.
+        """
         from dpsyn.synopsis.serialization import synopsis_file
 
         synopsis_file.save_synopsis(self, path)
+        if sign is not None:
+            from dpsyn.signatures import sign_release, signatures_path
+
+            signatures_path(path).unlink(missing_ok=True)  # of the file that was overwritten
+            sign_release(path, sign)
 
     @classmethod
     def load(cls, path: str | Path, *, recompute: bool = False) -> Synopsis:

@@ -125,6 +125,8 @@ class Manifest(_ManifestEntry, frozen=True, kw_only=True):
     """The content of a synopsis except its arrays, whose SHA-256 are listed as ``members``.
 
     ``column_types`` are the declared types of columns; files have them only if there are any, as earlier ones had none.
+    ``attributes`` are those of the schema in the form that a certificate's hash is of, for programs that cannot read a
+    schema; earlier files have none.
     """
 
     kind: str = MANIFEST_KIND
@@ -136,12 +138,14 @@ class Manifest(_ManifestEntry, frozen=True, kw_only=True):
     model: ModelEntry
     members: dict[str, Digest]
     column_types: dict[str, ColumnType] = {}
+    attributes: list[Any] | None = None
 
     def to_bytes(self) -> bytes:
         """Readable JSON; the same manifest gives the same bytes."""
         data = msgspec.to_builtins(self)
-        if not self.column_types:
-            del data["column_types"]
+        for name in ("column_types", "attributes"):
+            if not data[name]:
+                del data[name]
         return json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1).encode()
 
 

@@ -25,7 +25,7 @@ from dpsyn.encoding.column_types import ColumnTypes
 from dpsyn.encoding.recoding import MAX_JOINT_COMBINATIONS
 from dpsyn.errors import DPSynError, InternalError, SchemaError, SynopsisError
 from dpsyn.inference.gibbs import GibbsModel, restore_model
-from dpsyn.inference.measurements import MeasurementRound, Model, Release, Scores
+from dpsyn.inference.measurements import MeasurementRound, Model, Release, Scores, list_attributes
 from dpsyn.inference.methods import SYNTHESIS_METHODS, Synthesis
 from dpsyn.marginals import Clique, Estimate, Factor, Marginal
 from dpsyn.options import options_from_data, options_to_data
@@ -95,6 +95,7 @@ def pack_synopsis(synopsis: Synopsis) -> tuple[Manifest, Mapping[str, bytes]]:
         model=_pack_model(synopsis.model, index_of, arrays),
         members=arrays.digests,
         column_types=dict(synopsis.column_types),
+        attributes=list_attributes(synopsis.schema),
     )
     return manifest, arrays.content
 
@@ -257,6 +258,8 @@ def unpack_synopsis(archive: Archive, *, recompute: bool) -> Synopsis:
         synopsis = Synopsis(schema, releases, model, column_types=_unpack_column_types(manifest, schema))
     except InternalError as error:  # the values check themselves; here the file is wrong, not DPSyn
         raise _damage_error(str(error)) from None
+    if manifest.attributes not in (None, list_attributes(schema)):
+        raise _damage_error("its list of attributes is not that of its schema")
     archive.require_all_read()
     return synopsis
 
