@@ -90,10 +90,14 @@ MAP: dict[str, set[str]] = {
     },
     "demo": {"schema", "encoding"},
     "simulation": {"schema", "encoding", "constraints"},
-    "cli": {API, "report", "demo", "simulation", "forecasts"},
+    "app": {
+        *(API, "report", "forecasts"),
+        "diagnose",  # the first rows of a table, in a private part of a page
+    },
+    "cli": {API, "report", "demo", "simulation", "forecasts", "app"},
     "__main__": {"cli"},
 }
-MAP[API] = set(MAP) - {"cli", "private", "engines", "__main__"}
+MAP[API] = set(MAP) - {"app", "cli", "private", "engines", "__main__"}
 
 VERSION = "__version__"
 """A constant of ``dpsyn/__init__.py`` that every package may import: importing it loads nothing more."""
@@ -148,6 +152,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(["jinja2", "markupsafe"], ("report/html_page.py",)),
     "sklearn": ("evaluation/*", "recipes/synthesizer.py"),
     "click": ("cli/*",),
+    **dict.fromkeys(["starlette", "uvicorn"], ("app/*",)),
     "rich": ("cli/*", "report/*"),
     "yaml": ("schema/*",),
 }
@@ -428,7 +433,7 @@ def plant(root: Path, files: dict[str, str]) -> Path:
         ),
         *(
             pytest.param("__init__.py", f"import dpsyn.{p}", f"the public API must not import {p}", id=f"api {p}")
-            for p in ("cli", "private", "engines")
+            for p in ("app", "cli", "private", "engines")
         ),
         pytest.param(
             "__init__.py",
@@ -470,6 +475,7 @@ def test_an_import_against_the_map_is_reported(tmp_path: Path, place: str, text:
         ("evaluation/b.py", "import plotly.express", "plotly belongs in"),
         ("report/a.py", "import sklearn.ensemble", "sklearn belongs in"),
         ("report/a.py", "import click", "click belongs in"),
+        ("cli/a.py", "import uvicorn", "uvicorn belongs in"),
         ("recipes/a.py", "from rich.progress import Progress", "rich belongs in"),
         ("recipes/privsyn.py", "import yaml", "yaml belongs in"),
         ("synopsis/a.py", "import importlib\nimportlib.import_module('numba')", "numba belongs in"),

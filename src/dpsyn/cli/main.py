@@ -23,6 +23,7 @@ from dpsyn.errors import MAX_MESSAGE_LENGTH, UserError, describe_os_error, short
 
 COMMANDS = {
     "demo": ("dpsyn.cli.demo", "Every step once, on an artificial table."),
+    "app": ("dpsyn.cli.app", "A workbench in the browser, from a table to a release."),
     "schema": ("dpsyn.cli.schema", "Declare what is public about a table: draft, review, check."),
     "forecast": ("dpsyn.cli.forecast", "What a release will be worth at several ε; reads no data."),
     "synthesize": ("dpsyn.cli.synthesize", "Turn a sensitive table into a synthetic one."),
