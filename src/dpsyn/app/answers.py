@@ -18,7 +18,7 @@ from dpsyn.report.answers import answer_headings, answer_lines, answer_rows
 from dpsyn.report.content import Matrix, MatrixCell
 from dpsyn.report.html_page import read_asset, render_template, trust_markup
 from dpsyn.report.release_facts import page_facts
-from dpsyn.report.release_report import publication_banner
+from dpsyn.report.synopsis import privacy_warning_lines
 
 TEMPLATES = Path(__file__).with_name("templates")
 
@@ -115,7 +115,7 @@ def export_page(synopsis: dpsyn.Synopsis, progress: Progress = ignore_progress) 
         "ask_export.html",
         TEMPLATES,
         title=f"Ask {synopsis.schema.dataset or 'the synopsis'}",
-        banner=publication_banner(synopsis),
+        warnings=privacy_warning_lines(synopsis),
         facts=page_facts(synopsis),
         names=names,
         script=trust_markup(script),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpsyn.diagnose.file_syntax import detect_file
+from dpsyn.encoding.entry_parser import entry_texts
 from dpsyn.errors import shorten
 from dpsyn.sources import open_source
 
@@ -53,6 +54,6 @@ def preview_table(
     source = open_source(data, syntax=file)
     names = source.schema.names
     first = next((batch for batch in source.batches(names) if batch.num_rows), None)
-    cells = [] if first is None else [column.to_pylist() for column in first.slice(0, rows).columns]
-    texts = [[None if cell is None else shorten(str(cell), MAX_CELL_LENGTH) for cell in column] for column in cells]
+    cells = [] if first is None else [entry_texts(column).to_pylist() for column in first.slice(0, rows).columns]
+    texts = [[shorten(cell.decode("utf-8", "replace"), MAX_CELL_LENGTH) if cell else None for cell in c] for c in cells]
     return TablePreview(tuple(names), tuple(zip(*texts, strict=True)), tuple(notes))

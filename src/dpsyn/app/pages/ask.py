@@ -14,9 +14,9 @@ from dpsyn.app.layout import Site, describe_error, show
 from dpsyn.app.workspace import NotFoundError
 from dpsyn.errors import UserError
 from dpsyn.report.release_facts import page_facts
-from dpsyn.report.release_report import publication_banner
+from dpsyn.report.synopsis import privacy_warning_lines
 
-MAX_ATTRIBUTES = 4
+MAX_ATTRIBUTES = 3
 """Attributes that one question may have on the page."""
 
 
@@ -44,11 +44,10 @@ def _answer(request: Request, site: Site, path: Path, **context: Any) -> Respons
         "names": names,
         "asked": asked,
         "where": "\n".join(where),
-        "banner": publication_banner(synopsis),
+        "warnings": privacy_warning_lines(synopsis),
         "facts": page_facts(synopsis),
         "result": None,
         "problem": "",
-        "max_attributes": MAX_ATTRIBUTES,
     }
     if not asked and not where:
         asked = names[:1]

@@ -176,7 +176,9 @@ def read_check(table: PrivateTable) -> dict[str, Any]:
     figures = _read_figures(job)
     if state in ("done", "failed") and figures:
         by_name = {entry["name"]: entry for entry in (*figures["attributes"], *figures["open"])}
-        result |= {"figures": figures, "by_name": by_name, "misfits": _misfits(figures), "error": ""}
+        misfits = [entry["name"] for entry in figures["attributes"] if entry["misplaced"]]
+        cells = _describe_cells(figures)
+        result |= {"figures": figures, "by_name": by_name, "misfits": misfits, "cells": cells, "error": ""}
     return result
 
 
@@ -188,23 +190,22 @@ def _read_figures(job: Job) -> dict[str, Any]:
     return figures if isinstance(figures, dict) else {}
 
 
-def _misfits(figures: dict[str, Any]) -> dict[str, str]:
-    """What becomes of cells that do not fit, in words, by attribute; private."""
+def _describe_cells(figures: dict[str, Any]) -> dict[str, str]:
+    """What becomes of cells that are not values of their attribute, in words, by attribute; private."""
     words = {}
     for entry in figures["attributes"]:
-        parts = [
-            f"{entry[key]:,} {name}"
-            for key, name in (
-                ("empty", "empty"),
-                ("unreadable", "not listed or unreadable"),
-                ("below", "below the range"),
-                ("above", "above the range"),
-            )
-            if entry[key]
-        ]
+        parts = [f"{entry[key]:,} {name}" for key, name in _CELL_WORDS.items() if entry[key]]
         if parts:
             words[entry["name"]] = f"{', '.join(parts)} of {figures['rows']:,} cells"
     return words
+
+
+_CELL_WORDS = {
+    "empty": "empty",
+    "unreadable": "not listed or unreadable",
+    "below": "below the range",
+    "above": "above the range",
+}
 
 
 def check_state(request: Request, site: Site) -> Response:

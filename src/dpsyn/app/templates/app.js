@@ -5,6 +5,8 @@
   const byId = (id) => document.getElementById(id);
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 
+  document.querySelector(".steps .current")?.scrollIntoView({ inline: "center", block: "nearest" });
+
   // ── upload: the file itself is the body, so it goes to the disk piece by piece ───────────────────────────
   const drop = byId("drop");
   if (drop) {
