@@ -43,6 +43,9 @@ MAX_NAME_LENGTH = 80
 
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,120}")
 
+_TOKEN = re.compile(r"[0-9a-f]{16}")
+"""A random word in a form, which what the form starts is named by."""
+
 READING_OPTIONS = ("encoding", "separator", "decimal", "missing")
 """How a text file is written, as ``dpsyn schema draft`` takes it."""
 
@@ -128,17 +131,19 @@ class Workspace:
         """The release of this name."""
         return Release(_find(self.folder / "releases", name, "release"), self.ledger)
 
+    def find_started(self, token: str) -> Release | None:
+        """The release that a form has started; None if it has not."""
+        found = (path for path in _folders(self.folder / "releases") if path.name.endswith(f"-{token}"))
+        path = next(found, None) if _TOKEN.fullmatch(token) else None
+        return Release(path, self.ledger) if path else None
+
     def new_release(self, title: str, token: str, settings: Mapping[str, Any]) -> tuple[Release, bool]:
         """The release that a form started, and whether it is new: a form that is sent twice starts one release."""
-        if not re.fullmatch(r"[0-9a-f]{16}", token):
+        if not _TOKEN.fullmatch(token):
             raise UserError("this form is not complete; load the page again")
-        made = next((path for path in _folders(self.folder / "releases") if path.name.endswith(f"-{token}")), None)
-        if made is not None:
-            return Release(made, self.ledger), False
         with exclusive_edit(self.folder / "releases" / token):  # two requests of one form
-            made = next((path for path in _folders(self.folder / "releases") if path.name.endswith(f"-{token}")), None)
-            if made is not None:
-                return Release(made, self.ledger), False
+            if started := self.find_started(token):
+                return started, False
             folder = self.folder / "releases" / f"{clean_name(title).partition('.')[0][:40] or 'table'}-{token}"
             folder.mkdir(mode=0o700)
             release = Release(folder, self.ledger)

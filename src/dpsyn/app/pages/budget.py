@@ -54,6 +54,7 @@ def _render(request: Request, site: Site, table: PrivateTable, status: int = 200
         "account_lines": account_lines(account) if account else [],
         "share": _used_share(account),
         "given": {},
+        "earlier": _find_earlier(site, table),
         "simulated": _read_simulation(table),
         "simulation": table.job("forecast"),
     }
@@ -70,6 +71,12 @@ def _read_schema(draft: dpsyn.SchemaDraft) -> tuple[dpsyn.Schema | None, str]:
 def _find_account(site: Site, dataset: str) -> dpsyn.DatasetAccount | None:
     accounts = dpsyn.Ledger(site.work.ledger).datasets()
     return next((account for account in accounts if account.dataset == dataset), None)
+
+
+def _find_earlier(site: Site, table: PrivateTable) -> list[Release]:
+    """The releases of a table that have spent something, or may."""
+    releases = [each for each in site.work.releases() if each.table_id == table.id]
+    return [each for each in releases if each.is_made or each.state == "running" or each.run]
 
 
 def _used_share(account: dpsyn.DatasetAccount | None) -> float | None:
@@ -167,7 +174,11 @@ def start_release(request: Request, site: Site, form: FormData) -> Response:
     """Start a release, as ``dpsyn synthesize`` does; a form that is sent twice starts one."""
     table = site.work.table(request.path_params["table"])
     given = {name: str(value) for name, value in form.items() if name != "form_token"}
+    if started := site.work.find_started(text_of(form, "token")):
+        return redirect(f"/releases/{started.id}?done=once")
     try:
+        if "again" not in form and _find_earlier(site, table):
+            raise UserError("this table was released before; confirm that another release shall spend again")
         words = release_words(form)
         schema = table.read_draft().to_schema()
         schema.require_public("this schema")

@@ -17,8 +17,8 @@ from dpsyn.report.ledger import RUN_HEADINGS, account_data, account_lines, run_r
 
 
 def ledger_page(request: Request, site: Site) -> Response:
-    """The accounts of all datasets."""
-    return _render(request, site)
+    """The accounts of all datasets; also whether the ledger is intact, if that is asked for."""
+    return _render(request, site, **(_verify(site) if "verify" in request.query_params else {}))
 
 
 def _render(request: Request, site: Site, status: int = 200, **context: Any) -> Response:
@@ -83,17 +83,15 @@ def close_run(request: Request, site: Site, form: FormData) -> Response:
     return redirect("/ledger?done=closed")
 
 
-def verify(request: Request, site: Site, form: FormData) -> Response:
+def _verify(site: Site) -> dict[str, Any]:
     """Check that no entry was changed, and that the releases of the workbench agree with the ledger."""
     made = [each for each in site.work.releases() if each.is_made and each.ledger == site.work.ledger]
     records = [dpsyn.read_ledger_checkpoint(each.output / "synopsis.dpsyn") for each in made]
-    verification = dpsyn.Ledger(site.work.ledger).verify(records)
-    return _render(request, site, verification=verification, compared=len(records))
+    return {"verification": dpsyn.Ledger(site.work.ledger).verify(records), "compared": len(records)}
 
 
 ROUTES = [
     Route("/ledger", show(ledger_page)),
     Route("/ledger/cap", act(set_cap), methods=["POST"]),
     Route("/ledger/close", act(close_run), methods=["POST"]),
-    Route("/ledger/verify", act(verify), methods=["POST"]),
 ]
