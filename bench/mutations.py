@@ -70,6 +70,12 @@ _STAND_ALONE = "signatures/verify_release.py"
 _VERIFY = "verification/_verify.py"
 _MEASUREMENTS = "inference/measurements.py"
 
+_APP_SECURITY = "app/security.py"
+_APP_WORKSPACE = "app/workspace.py"
+_APP_BUDGET = "app/pages/budget.py"
+_APP_RELEASE = "app/pages/release.py"
+_APP_LAYOUT = "app/layout.py"
+
 _MODULE_LEVEL = ""
 
 
@@ -1187,8 +1193,8 @@ _JOURNALS = (
     ),
     _break(
         "two processes use one journal",
-        _APPEND_LOG,
-        "_lock_exclusively",
+        _ATOMIC_FILES,
+        "lock_while_open",
         Drop("fcntl.flock(...)"),
         "private/test_append_log",
     ),
@@ -2234,6 +2240,107 @@ _SIGNATURES = (
     ),
 )
 
+_WORKBENCH = (
+    _break(
+        "the workbench answers to foreign names",
+        _APP_SECURITY,
+        "Guard._refuse",
+        Force("A not in self._access.hosts", False),
+        "app/test_security",
+    ),
+    _break(
+        "the workbench takes forms from foreign pages",
+        _APP_SECURITY,
+        "Guard._refuse",
+        Force("A == 'POST' and B != C", False),
+        "app/test_security",
+    ),
+    _break(
+        "the workbench reads bodies of any announced size",
+        _APP_SECURITY,
+        "Guard._refuse",
+        Force("not A or B > C", False),
+        "app/test_security",
+    ),
+    _break(
+        "the workbench reads bodies of any size",
+        _APP_SECURITY,
+        "_limit_body",
+        Force("A > B", False),
+        "app/test_security",
+    ),
+    _break(
+        "the workbench opens without its token",
+        _APP_SECURITY,
+        "Guard._answer_stranger",
+        Force("hmac.compare_digest(...)", True),
+        "app/test_security",
+    ),
+    _break(
+        "the workbench shows pages to strangers",
+        _APP_SECURITY,
+        "Access.is_signed_in",
+        Replace("return X", "True"),
+        "app/test_security",
+    ),
+    _break(
+        "the workbench takes forms without their token",
+        _APP_SECURITY,
+        "Access.check_form",
+        Force("not A", False),
+        "app/test_security",
+    ),
+    _break(
+        "the workbench takes any password",
+        _APP_SECURITY,
+        "Guard._sign_in",
+        Force("hmac.compare_digest(...)", True),
+        "app/test_security",
+    ),
+    _break(
+        "a script can read the cookie of the workbench",
+        _APP_SECURITY,
+        "Access.sign_in",
+        Replace("A.set_cookie(..., httponly=X)", "False"),
+        "app/test_security",
+    ),
+    _break(
+        "names from a browser are paths",
+        _APP_WORKSPACE,
+        "_find",
+        Replace("not A or not B", "not B"),
+        "app/test_security",
+    ),
+    _break(
+        "a form that is sent twice is charged twice",
+        _APP_WORKSPACE,
+        "Workspace.find_started",
+        Replace("return A if B else C", "return None"),
+        "app/test_security",
+    ),
+    _break(
+        "another release needs no confirmation",
+        _APP_BUDGET,
+        "start_release",
+        Force("A not in B and C", False),
+        "app/test_security",
+    ),
+    _break(
+        "a report is of the same origin as the workbench",
+        _APP_RELEASE,
+        "_send_report",
+        Drop("FileResponse(..., headers=X)"),
+        "app/test_pages",
+    ),
+    _break(
+        "an internal error of the workbench quotes rows",
+        _APP_LAYOUT,
+        "_guarded",
+        Replace("type(A).__name__", "str(A)"),
+        "app/test_security",
+    ),
+)
+
 MUTATIONS: tuple[Mutation, ...] = (
     *_NOISE,
     *_SENSITIVITY,
@@ -2248,7 +2355,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     *_BASKET_MUTATIONS,
     *_QUERIES,
     *_SIGNATURES,
+    *_WORKBENCH,
 )
 """All mutations: noise, sensitivity, charges, accounts, thresholds, ledger, journal, contribution bounding, values,
-leaks; again for baskets; queries; and what verifies releases.
+leaks; again for baskets; queries; what verifies releases; and the workbench.
 """

@@ -91,7 +91,7 @@ MAP: dict[str, set[str]] = {
     "demo": {"schema", "encoding"},
     "simulation": {"schema", "encoding", "constraints"},
     "app": {
-        *(API, "report", "forecasts"),
+        *(API, "report", "forecasts", "demo"),
         "diagnose",  # the first rows of a table, in a private part of a page
     },
     "cli": {API, "report", "demo", "simulation", "forecasts", "app"},

@@ -17,7 +17,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -119,57 +119,52 @@ class Guard:
             return
         if scope["type"] != "http":
             return
-        headers = Headers(scope=scope)
-        send = _with_headers(send)
         limit = self._max_upload if scope["path"] == UPLOAD_PATH else MAX_FORM_BYTES
-        refusal = self._refuse(scope, headers, limit) or self._answer_stranger(scope, Request(scope, receive))
-        if isinstance(refusal, Response):
-            await refusal(scope, receive, send)
-        elif refusal == "sign in":
-            await (await self._sign_in(Request(scope, receive)))(scope, receive, send)
-        else:
-            await self._app(scope, _limit_body(receive, limit), send)
+        receive, send = _limit_body(receive, limit), _with_headers(send)
+        request = Request(scope, receive)
+        refusal = self._refuse(request, limit) or await self._answer_stranger(request)
+        await (refusal or self._app)(scope, receive, send)
 
-    def _refuse(self, scope: Scope, headers: Headers, limit: int) -> Response | None:
+    def _refuse(self, request: Request, limit: int) -> Response | None:
         """Refuse foreign names, foreign pages and large bodies."""
-        host = headers.get("host", "")
+        host = request.headers.get("host", "")
         if host not in self._access.hosts:
             return PlainTextResponse("This server does not answer to that name.", 403)
-        if scope["method"] not in ("GET", "HEAD", "POST"):
+        if request.method not in ("GET", "HEAD", "POST"):
             return PlainTextResponse("This method is not known.", 405)
-        if scope["method"] == "POST" and headers.get("origin") != f"{self._access.scheme}://{host}":
+        if request.method == "POST" and request.headers.get("origin") != f"{self._access.scheme}://{host}":
             return PlainTextResponse("This request does not come from a page of this server.", 403)
-        length = headers.get("content-length", "0")
+        length = request.headers.get("content-length", "0")
         if not length.isdigit() or int(length) > limit:
             return PlainTextResponse(f"This is too large; at most {limit:,} bytes are accepted.", 413)
         return None
 
-    def _answer_stranger(self, scope: Scope, request: Request) -> Response | str | None:
+    async def _answer_stranger(self, request: Request) -> Response | None:
         """What somebody gets who is not signed in; None for somebody who is."""
-        path = scope["path"]
-        if path == "/open" and scope["method"] == "GET":
+        path = request.scope["path"]
+        if path == "/open" and request.method == "GET":
             given = request.query_params.get("token", "")
             if hmac.compare_digest(given.encode(), self._access.token.encode()):
                 # a redirect would come without the cookie if another page, such as a file, has opened this one
                 return self._access.sign_in(HTMLResponse(render_page("opened.html")))
-            return HTMLResponse(
-                render_page("closed.html", password=self._access.password is not None, wrong=False), 403
-            )
-        if path.startswith("/static/") or self._access.is_signed_in(request.cookies):
+        elif path.startswith("/static/") or self._access.is_signed_in(request.cookies):
             return None
-        if path == "/login" and scope["method"] == "POST" and self._access.password is not None:
-            return "sign in"
-        return HTMLResponse(render_page("closed.html", password=self._access.password is not None, wrong=False), 403)
+        elif path == "/login" and request.method == "POST" and self._access.password is not None:
+            return await self._sign_in(request, self._access.password)
+        return self._close()
 
-    async def _sign_in(self, request: Request) -> Response:
+    async def _sign_in(self, request: Request, password: str) -> Response:
         """Compare a password; wrong ones are answered late, one after the other."""
-        form = await Request(request.scope, _limit_body(request.receive, MAX_FORM_BYTES)).form(max_files=0)
-        given = str(form.get("password", ""))
-        if hmac.compare_digest(given.encode(), (self._access.password or "").encode()):
+        given = str((await request.form(max_files=0)).get("password", ""))
+        if hmac.compare_digest(given.encode(), password.encode()):
             return self._access.sign_in(redirect("/"))
         async with self._one_at_a_time:
             await asyncio.sleep(LOGIN_SECONDS)
-        return HTMLResponse(render_page("closed.html", password=True, wrong=True), 403)
+        return self._close(wrong=True)
+
+    def _close(self, *, wrong: bool = False) -> Response:
+        """The page of a door that is closed."""
+        return HTMLResponse(render_page("closed.html", password=self._access.password is not None, wrong=wrong), 403)
 
 
 def render_page(name: str, **context: object) -> str:

@@ -14,13 +14,19 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+import dpsyn
 from dpsyn.app.layout import Site, act, describe_error, show, text_of
 from dpsyn.app.security import UPLOAD_PATH, TooLargeError, redirect
 from dpsyn.app.workspace import READING_OPTIONS, PrivateTable
+from dpsyn.atomic_files import write_text
+from dpsyn.demo import people
 from dpsyn.diagnose.preview import preview_table
 from dpsyn.errors import UserError, describe_os_error
 
 PREVIEW_ROWS = 8
+
+DEMO_ROWS = 20_000
+"""As many as ``dpsyn demo`` makes."""
 
 MAX_OFFERED_FILES = 200
 """Files of the folder in which the server was started that are offered by name."""
@@ -54,6 +60,13 @@ def _offered_files(folder: Path) -> list[str]:
 def add_table(request: Request, site: Site, form: FormData) -> Response:
     """Add a table whose file stays where it is."""
     return redirect(f"/tables/{site.work.add_table(text_of(form, 'data')).id}")
+
+
+def add_demo(request: Request, site: Site, form: FormData) -> Response:
+    """Add an artificial table, to try the workbench with."""
+    table, path = site.work.new_upload("people.csv")
+    dpsyn.write_table(people(DEMO_ROWS), path, synthetic=False)
+    return redirect(f"/tables/{table.id}")
 
 
 async def upload(request: Request) -> Response:
@@ -124,9 +137,14 @@ def draft_schema(request: Request, site: Site, form: FormData) -> Response:
 
 
 def take_schema(request: Request, site: Site, form: FormData) -> Response:
-    """Use a schema that exists already."""
+    """Use a schema that exists already, or metadata of another tool, which are JSON."""
     table = site.work.table(request.path_params["table"])
-    table.replace_schema(str(form.get("yaml", "")).replace("\r\n", "\n"))
+    text = str(form.get("yaml", "")).replace("\r\n", "\n")
+    if text.lstrip().startswith("{"):
+        metadata = table.folder / "metadata.json"
+        write_text(metadata, text, private=True)
+        text = dpsyn.import_schema(metadata)
+    table.replace_schema(text)
     return redirect(f"/tables/{table.id}/schema?done=replaced")
 
 
@@ -139,6 +157,7 @@ def remove_table(request: Request, site: Site, form: FormData) -> Response:
 ROUTES = [
     Route("/", show(start_page)),
     Route("/tables", act(add_table), methods=["POST"]),
+    Route("/demo", act(add_demo), methods=["POST"]),
     Route(UPLOAD_PATH, upload, methods=["POST"]),
     Route("/tables/{table}", show(table_page)),
     Route("/tables/{table}/reading", act(save_reading), methods=["POST"]),

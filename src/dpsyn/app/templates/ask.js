@@ -36,7 +36,7 @@
       whisker.style.left = `${(100 * low) / longest}%`;
       whisker.style.width = `${(100 * (high - low)) / longest}%`;
       track.append(bar, whisker);
-      line.append(make("span", label, "label"), track, make("span", share(found.counts[index], index, 0), "value"));
+      line.append(make("span", label, "label"), track, make("span", share(found.counts[index], index), "value"));
       list.append(line);
     });
     return list;
@@ -59,7 +59,7 @@
       row.append(name);
       columns.forEach((_, column) => {
         const count = found.counts[cell(found, line, column)];
-        row.append(make("td", share(count, line, column), `h${Math.round(8 * Math.sqrt(Math.max(0, count) / largest))}`));
+        row.append(make("td", share(count, line).replace(" %", ""), `h${Math.round(8 * Math.sqrt(Math.max(0, count) / largest))}`));
       });
     });
     const scroll = make("div", "", "scroll");
