@@ -17,6 +17,7 @@ import dpsyn
 from dpsyn.app import jobs
 from dpsyn.app.answers import export_page
 from dpsyn.app.layout import Site
+from dpsyn.app.pages import budget
 from dpsyn.app.pages.budget import bound_certainty
 from dpsyn.app.schema_form import fields_of_kinds, read_entry, view_entries
 from dpsyn.cli import output
@@ -250,6 +251,21 @@ def test_the_forecast_says_what_epsilon_means_and_what_the_rows_will_be_worth(vi
     assert "positive number" in visitor.page_text(f"{approved}/forecast?epsilon=-1")
     assert "positive number" in visitor.page_text(f"{approved}/forecast?epsilon=x")
     assert "no quick forecast" in visitor.page_text(f"{approved}/forecast?epsilon=1&recipe=privsyn")
+
+
+@pytest.mark.check
+def test_the_forecast_in_detail_lists_every_column_and_notices_a_changed_schema(
+    visitor: Visitor, approved: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budget, "PRESETS", (2.0,))
+    visitor.submit(f"{approved}/simulate")
+    words = visitor.page_text(f"{approved}/budget")
+    visitor.submit(f"{approved}/describe", {"dataset": "people", "expected_size": "400"})
+
+    assert "What gets lost" in words
+    assert all(name in words for name in ("age", HOSTILE, "member"))
+    assert "has changed since" not in words
+    assert "has changed since" in visitor.page_text(f"{approved}/budget")
 
 
 def test_certainty_is_that_of_the_page_about_epsilon() -> None:

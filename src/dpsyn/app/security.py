@@ -70,6 +70,7 @@ class Access:
         token: what the printed address has.
         session: the value of the cookie.
         form_token: what every form has.
+        cookie_name: the name of the cookie. Servers at other ports share cookies, so every server has a name of its own.
     """
 
     hosts: frozenset[str]
@@ -78,11 +79,7 @@ class Access:
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     session: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     form_token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
-
-    @property
-    def cookie_name(self) -> str:
-        """The name of the cookie. Ports share cookies, so two servers need two names."""
-        return f"dpsyn_{self.form_token[:8]}"
+    cookie_name: str = field(default_factory=lambda: f"dpsyn_{secrets.token_hex(4)}")
 
     def is_signed_in(self, cookies: Mapping[str, str]) -> bool:
         """Whether a request has the cookie of this session."""

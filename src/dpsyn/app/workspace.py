@@ -19,6 +19,7 @@ A name that comes from a browser is accepted only if it is the name of an entry.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -237,6 +238,11 @@ class PrivateTable(_Entry):
         if not self.has_schema:
             raise NotFoundError("this table has no schema yet; draft one first")
         return dpsyn.SchemaDraft.load(self.schema_path)
+
+    @property
+    def schema_digest(self) -> str:
+        """A short hash of its schema, by which a result of an earlier one is recognized."""
+        return hashlib.sha256(self.schema_path.read_bytes()).hexdigest()[:16] if self.has_schema else ""
 
     # ── changes of the schema ────────────────────────────────────────────────────────────────────────────────
 

@@ -38,7 +38,7 @@ def run_rows(account: DatasetAccount) -> list[tuple[str, ...]]:
             format_number(float(run.budget.epsilon)),
             format_number(float(run.budget.delta)),
             f"{len(run.measurements):,}",
-            format_percent(_spent_share(run)),
+            format_percent(spent_share(run)),
             _run_state(run),
         )
         for run in account.runs
@@ -150,7 +150,7 @@ def _reference_delta(account: DatasetAccount) -> float:
     return float(largest + account.delta) or 1e-9
 
 
-def _spent_share(run: RunAccount) -> float:
+def spent_share(run: RunAccount) -> float:
     """The share of its budget that a run spent: of ε if it is pure, of ρ or of the δ for thresholds otherwise."""
     if run.budget.is_pure:
         from dpsyn.accounting import MeasurementRecord  # it loads numpy, which --help does not need

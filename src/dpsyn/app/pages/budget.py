@@ -144,6 +144,7 @@ def start_simulation(request: Request, site: Site, form: FormData) -> Response:
     """A forecast in detail, from simulated releases, as ``dpsyn forecast`` makes it."""
     table = site.work.table(request.path_params["table"])
     epsilons = ",".join(f"{each:g}" for each in PRESETS)
+    table.save(simulated=table.schema_digest)
     table.job("forecast").start(["forecast", "-s", str(table.schema_path), "--epsilon", epsilons, "--json"])
     return redirect(f"/tables/{table.id}/budget#details")
 
@@ -162,6 +163,7 @@ def _read_simulation(table: PrivateTable) -> dict[str, Any]:
     needed = [{each["name"]: each["survives"] for each in budget["attributes"]} for budget in budgets]
     return {
         **figures,
+        "fresh": table.facts.get("simulated") == table.schema_digest,
         "headings": ["column", *(f"ε = {budget['epsilon']:g}" for budget in budgets)],
         "columns": [(name, *(f"{by_name[name]:,.0f}" for by_name in needed if name in by_name)) for name in names],
     }

@@ -23,7 +23,8 @@ from dpsyn.app.security import redirect
 from dpsyn.app.workspace import NotFoundError, Release
 from dpsyn.errors import UserError
 from dpsyn.release_files import find_table
-from dpsyn.report.numbers import format_count
+from dpsyn.report.ledger import spent_share
+from dpsyn.report.numbers import format_count, format_percent
 from dpsyn.report.synopsis import describe_guarantee, forecast_lines, independence_lines
 
 ROW_FORMATS = ("csv", "parquet", "xlsx", "sav", "dta")
@@ -71,11 +72,11 @@ def _describe_spent(account: dpsyn.RunAccount | None, state: str) -> str:
     """What a run has spent so far, in words."""
     if account is None:
         return "Nothing is reserved or spent yet." if state != "given up" else ""
-    share = float(account.spent_rho / account.budget.reserved_rho) if account.budget.reserved_rho else 0.0
+    share = format_percent(spent_share(account))
     measured = format_count(len(account.measurements), "noisy measurement")
     if account.closed:
-        return f"{measured} were made; their cost, {share:.0%} of the budget, stays spent."
-    return f"The whole budget is reserved. {measured} so far, {share:.0%} of the budget; that stays spent in any case."
+        return f"{measured} were made; their cost, {share} of the budget, stays spent."
+    return f"The whole budget is reserved. {measured} so far, {share} of the budget; that stays spent in any case."
 
 
 def _describe_progress(job: Job) -> dict[str, Any]:

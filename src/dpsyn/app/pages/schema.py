@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import Any
 
@@ -45,7 +44,7 @@ def _render(request: Request, site: Site, table: PrivateTable, status: int = 200
         "waiting": [each for each in entries if each.is_open],
         "document": document,
         "text": draft.to_yaml(),
-        "digest": _digest(draft.to_yaml()),
+        "digest": table.schema_digest,
         "invalid": _find_mistake(draft),
         "kinds": KIND_WORDS,
         "fields": fields_of_kinds(),
@@ -68,10 +67,6 @@ def _find_mistake(draft: dpsyn.SchemaDraft) -> str:
     except UserError as error:
         return describe_error(error)
     return ""
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _change(request: Request, site: Site, form: FormData, change: Any, done: str) -> Response:
@@ -139,7 +134,7 @@ def save_text(request: Request, site: Site, form: FormData) -> Response:
     table = site.work.table(request.path_params["table"])
     text = str(form.get("yaml", "")).replace("\r\n", "\n")
     try:
-        if text_of(form, "digest") != _digest(table.read_draft().to_yaml()):
+        if text_of(form, "digest") != table.schema_digest:
             raise UserError(
                 "the schema was changed meanwhile, perhaps in another window; copy your text, load the page again"
             )
@@ -163,7 +158,7 @@ def start_check(request: Request, site: Site, form: FormData) -> Response:
     """Check the table against the schema, as ``dpsyn schema check`` does; private."""
     table = site.work.table(request.path_params["table"])
     table.job("check").start(["schema", "check", str(table.schema_path), table.data, "--json"])
-    table.save(checked=_digest(table.read_draft().to_yaml()))
+    table.save(checked=table.schema_digest)
     return redirect(f"/tables/{table.id}/schema")
 
 
@@ -171,7 +166,7 @@ def read_check(table: PrivateTable) -> dict[str, Any]:
     """The last check: its state, whether it is of the schema as it is now, and its figures by attribute; private."""
     job = table.job("check")
     state = job.state
-    fresh = state != "none" and table.facts.get("checked") == _digest(table.read_draft().to_yaml())
+    fresh = state != "none" and table.facts.get("checked") == table.schema_digest
     result: dict[str, Any] = {"state": state, "fresh": fresh, "figures": {}, "error": job.error}
     figures = _read_figures(job)
     if state in ("done", "failed") and figures:
