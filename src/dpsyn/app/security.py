@@ -70,7 +70,7 @@ class Access:
         token: what the printed address has.
         session: the value of the cookie.
         form_token: what every form has.
-        cookie_name: the name of the cookie. Servers at other ports share cookies, so every server has a name of its own.
+        cookie_name: the name of the cookie. Servers at all ports share cookies, so each has a name of its own.
     """
 
     hosts: frozenset[str]

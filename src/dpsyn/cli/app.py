@@ -51,7 +51,7 @@ MAX_UPLOAD_GIGABYTES = 20.0
     help="The largest file that can be uploaded.",
 )
 @click.option("--no-browser", is_flag=True, help="Print the address, and do not open a browser.")
-@click.option("--work", type=_FILE, hidden=True)
+@click.option("--work", type=_FILE, hidden=True, help="Run the job of this folder; for the server itself.")
 @common_options("force")
 def command(
     folder: Path | None,

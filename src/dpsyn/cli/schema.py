@@ -213,7 +213,7 @@ def review_command(file: str, because: str) -> int:
         "help": "The ε of a later release, for which it is counted how many texts of open attributes would be listed.",
     },
 )
-@common_options("json", json={"help": "With DATA: print all figures as JSON."})
+@common_options("json")
 def check(file: str, data: str | None, query: str | None, epsilon: float, as_json: bool) -> int:
     """Check a schema; with DATA, also how well the table fits it.
 
