@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import time
 import zipfile
 from html import unescape
 from pathlib import Path
@@ -364,6 +365,25 @@ def test_an_interrupted_release_is_continued_without_spending_twice(
     assert after.closed
     assert visitor.submit(f"{place}/resume").status_code == 303  # it is complete; nothing happens
     assert len(dpsyn.Ledger(visitor.site.work.ledger).datasets()[0].runs) == 1
+
+
+@pytest.mark.check
+def test_releases_beside_each_other_do_not_disturb_each_other(tmp_path: Path) -> None:
+    visitor = Visitor(make_site(tmp_path))  # with processes of their own
+    page = visitor.upload("people.csv", write_table(tmp_path / "people.csv").read_bytes())
+    draft = dpsyn.draft_schema(tmp_path / "people.csv").approve(because="book", everything=True, as_drafted=True)
+    visitor.submit(f"{page}/take", {"yaml": draft.to_yaml()})
+    places = [start_release(visitor, page, again="on", epsilon=epsilon) for epsilon in ("1", "2", "3")]
+    end = time.monotonic() + 120
+    while any(visitor.get(f"{place}/progress").json()["state"] == "running" for place in places):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+    assert [visitor.get(f"{place}/progress").json()["state"] for place in places] == ["done"] * 3
+    runs = dpsyn.Ledger(visitor.site.work.ledger).datasets()[0].runs
+    assert sorted(float(run.budget.epsilon) for run in runs) == [1, 2, 3]
+    assert all(run.closed for run in runs)
+    assert "Intact" in visitor.page_text("/ledger?verify=yes")
 
 
 def test_a_release_that_is_given_up_keeps_its_costs_and_cannot_go_on(

@@ -245,6 +245,35 @@ def test_an_upload_that_turns_out_too_large_leaves_nothing(visitor: Visitor) -> 
     assert visitor.site.work.tables() == []
 
 
+def test_an_upload_that_breaks_off_leaves_nothing(visitor: Visitor) -> None:
+    app, answers = make_app(visitor.site), []
+    parts = iter([{"type": "http.request", "body": b"a,b\n1", "more_body": True}, {"type": "http.disconnect"}])
+    headers = {
+        "host": ADDRESS,
+        "origin": ORIGIN,
+        "x-form-token": visitor.site.access.form_token,
+        "cookie": f"{visitor.site.access.cookie_name}={visitor.site.access.session}",
+    }
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/upload",
+        "query_string": b"name=x.csv",
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+    }
+
+    async def receive() -> Any:
+        return next(parts)
+
+    async def send(message: Any) -> None:
+        answers.append(message)
+
+    asyncio.run(app(scope, receive, send))
+
+    assert answers[0]["status"] == 400
+    assert visitor.site.work.tables() == []
+
+
 def test_a_form_that_is_too_large_is_refused(visitor: Visitor) -> None:
     assert visitor.submit("/tables", {"data": "x" * (security.MAX_FORM_BYTES + 1)}).status_code == 413
 
@@ -383,6 +412,7 @@ def test_a_wrong_password_is_refused_late_and_the_right_one_opens(
     assert stranger.post("/login", data={"password": "guess"}).status_code == 403
     assert time.monotonic() - begin >= 0.2
     assert stranger.get("/").status_code == 403
+    assert stranger.post("/login", files={"password": b"x"}).status_code == 403
     assert stranger.post("/login", data={"password": "correct horse battery"}).status_code == 303
     assert stranger.get("/").status_code == 200
 

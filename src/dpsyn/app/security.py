@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -152,7 +153,10 @@ class Guard:
 
     async def _sign_in(self, request: Request, password: str) -> Response:
         """Compare a password; wrong ones are answered late, one after the other."""
-        given = str((await request.form(max_files=0)).get("password", ""))
+        try:
+            given = str((await request.form(max_files=0)).get("password", ""))
+        except (TooLargeError, HTTPException):
+            given = ""
         if hmac.compare_digest(given.encode(), password.encode()):
             return self._access.sign_in(redirect("/"))
         async with self._one_at_a_time:

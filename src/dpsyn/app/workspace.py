@@ -47,6 +47,8 @@ _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,120}")
 _TOKEN = re.compile(r"[0-9a-f]{16}")
 """A random word in a form, which what the form starts is named by."""
 
+TABLE_JOBS = ("draft", "check", "forecast")
+
 READING_OPTIONS = ("encoding", "separator", "decimal", "missing")
 """How a text file is written, as ``dpsyn schema draft`` takes it."""
 
@@ -119,6 +121,8 @@ class Workspace:
         unfinished = [each.id for each in self.releases() if each.table_id == table.id and not each.is_complete]
         if unfinished:
             raise UserError("a release of this table is not complete; finish it or give it up first")
+        if any(table.job(name).state == "running" for name in TABLE_JOBS):
+            raise UserError("the table is being read; wait until that is done")
         shutil.rmtree(table.folder)
 
     # ── releases ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -15,7 +15,7 @@ from dpsyn.app.jobs import Job
 from dpsyn.app.layout import Site, act, describe_error, show, text_of
 from dpsyn.app.schema_form import KIND_WORDS, fields_of_kinds, read_entry, view_entries
 from dpsyn.app.security import redirect
-from dpsyn.app.workspace import PrivateTable
+from dpsyn.app.workspace import TABLE_JOBS, PrivateTable
 from dpsyn.errors import UserError
 
 MAX_LIVE_BYTES = 50_000_000
@@ -206,7 +206,7 @@ _CELL_WORDS = {
 def check_state(request: Request, site: Site) -> Response:
     """Which jobs of a table still run, for the scripts of its pages."""
     table = site.work.table(request.path_params["table"])
-    return JSONResponse({name: table.job(name).state for name in ("draft", "check", "forecast")})
+    return JSONResponse({name: table.job(name).state for name in TABLE_JOBS})
 
 
 ROUTES = [

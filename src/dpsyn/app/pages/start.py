@@ -10,7 +10,7 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
@@ -84,6 +84,8 @@ async def upload(request: Request) -> Response:
             return PlainTextResponse(f"The file cannot be stored: {describe_os_error(error)}", 507)
         if isinstance(error, UserError):
             return PlainTextResponse(describe_error(error), 413 if isinstance(error, TooLargeError) else 400)
+        if isinstance(error, ClientDisconnect):
+            return PlainTextResponse("The upload was not finished.", 400)
         raise
     return PlainTextResponse(f"/tables/{table.id}")
 
