@@ -16,7 +16,7 @@ from dpsyn.errors import UserError
 MARKS = ("kind", "provenance", "because", "remark", "drafted")
 """What an entry has besides its fields."""
 
-FIRST = ("values", "codes", "low", "high", "decimals", "start", "end", "resolution", "missing", "other", "output")
+FIRST = ("values", "low", "high", "decimals", "start", "end", "resolution", "missing", "other", "output")
 """The fields that most entries have; the others are folded."""
 
 LINES = ("values",)
@@ -194,6 +194,11 @@ class EntryView:
     def kind(self) -> str:
         """The kind of an attribute; empty for other entries."""
         return str(self.entry.fields.get("kind", ""))
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """The fields of an attribute as a person writes them."""
+        return {field.name: field.to_text(self.entry.fields.get(field.name)) for field in fields_of_kinds()[self.kind]}
 
     @property
     def is_open(self) -> bool:

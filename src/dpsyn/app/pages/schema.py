@@ -76,7 +76,8 @@ def _change(request: Request, site: Site, form: FormData, change: Any, done: str
     try:
         table.change_schema(change)
     except UserError as error:
-        failed = {"title": title, "problem": describe_error(error), "form": dict(form)}
+        texts = {name.removeprefix("field."): str(text) for name, text in form.items() if name.startswith("field.")}
+        failed = {"title": title, "problem": describe_error(error), "form": dict(form), "texts": texts}
         return _render(request, site, table, 400, failed=failed, opened=number)
     return redirect(f"/tables/{table.id}/schema?done={done}&open={number if number.isdigit() else ''}#entry-{number}")
 
