@@ -75,9 +75,23 @@ def check_page(page: Page) -> None:
 
 def check_phone(page: Page) -> None:
     """The page fits on a telephone."""
-    page.set_viewport_size({"width": 360, "height": 740})
+    resize(page, 360)
     assert page.evaluate("document.documentElement.scrollWidth") == 360, page.url
-    page.set_viewport_size({"width": 1200, "height": 900})
+    resize(page, 1_200)
+
+
+def resize(page: Page, width: int) -> None:
+    """Change the width of the window, and wait until the page has noticed."""
+    page.set_viewport_size({"width": width, "height": 900})
+    end = time.monotonic() + PATIENCE
+    while page.evaluate("[innerWidth, document.documentElement.clientWidth]") != [width, width]:
+        assert time.monotonic() < end
+        page.wait_for_timeout(20)
+
+
+def wait_for_check(page: Page) -> None:
+    """Wait until the schema as it is now has been checked against the file; the page is loaded anew then."""
+    expect(page.locator("#check[data-check=done]:not([data-start])")).to_contain_text("3,000 rows")
 
 
 def test_a_steward_gets_from_a_hostile_file_to_a_release_although_the_server_is_killed(tmp_path: Path) -> None:
@@ -99,7 +113,7 @@ def test_a_steward_gets_from_a_hostile_file_to_a_release_although_the_server_is_
         check_phone(page)
         page.get_by_role("button", name="Draft a schema").click()
         expect(page.locator(".entries")).to_be_visible()
-        expect(page.locator("#check")).to_contain_text("3,000 rows")
+        wait_for_check(page)
 
         # the schema: one entry edited, the others approved
         age = page.locator(".entry", has=page.locator(".entry-name", has_text=re.compile("^age$")))
@@ -110,6 +124,7 @@ def test_a_steward_gets_from_a_hostile_file_to_a_release_although_the_server_is_
         age.get_by_label("decimals").fill("0")
         age.get_by_role("button", name="Save the entry").click()
         expect(page.get_by_role("status").first).to_contain_text("Saved")
+        wait_for_check(page)
         check_page(page)
         page.get_by_label("About how many rows").fill("3000")
         page.get_by_role("button", name="Save", exact=True).click()
@@ -118,6 +133,7 @@ def test_a_steward_gets_from_a_hostile_file_to_a_release_although_the_server_is_
         page.get_by_label(re.compile("Also those that are exactly")).check()
         page.get_by_role("button", name=re.compile(r"Approve \d+ entries")).click()
         expect(page.get_by_text("Everything is approved")).to_be_visible()
+        wait_for_check(page)
         check_phone(page)
         page.get_by_role("link", name="Go on to the budget").click()
 
