@@ -15,11 +15,13 @@ import pyarrow as pa
 import pytest
 
 import dpsyn
+from dpsyn import release_files
 from dpsyn.app import jobs
 from dpsyn.app.answers import export_page
 from dpsyn.app.layout import Site
 from dpsyn.app.pages import budget
 from dpsyn.app.pages.budget import bound_certainty
+from dpsyn.app.pages.release import FILE_WORDS
 from dpsyn.app.schema_form import fields_of_kinds, read_entry, view_entries
 from dpsyn.cli import output
 from dpsyn.demo import people, people_schema_text
@@ -322,6 +324,12 @@ def test_a_release_can_be_downloaded_asked_and_compared(visitor: Visitor, approv
     visitor.submit(f"{place}/compare", {"understood": "on"})
     assert "PRIVATE" in visitor.get(f"{place}/comparison").text
     assert "private" not in "".join(archive.namelist())
+
+
+def test_every_file_of_a_release_folder_is_explained() -> None:
+    named = {*release_files.RESERVED_NAMES, *release_files.OPTIONAL_NAMES, "synthetic.csv", "report.html"}
+
+    assert set(FILE_WORDS) == named
 
 
 def test_more_rows_follow_conditions_and_come_once_per_form(visitor: Visitor, approved: str) -> None:

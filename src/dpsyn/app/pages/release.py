@@ -42,6 +42,10 @@ FILE_WORDS = {
     "certificate.json": "the privacy certificate, for programs",
     "datapackage.json": "what the columns are",
     "README.txt": "what is in the folder",
+    "signatures.json": "who signed which files",
+    "deployment-card.json": "the facts of the release, for registries",
+    "croissant.json": "what the columns are, for search engines of data",
+    "verify_release.py": "a program that verifies the folder without DPSyn",
     "report.html": "how close the rows are to what was released",
 }
 
@@ -139,7 +143,7 @@ def _render_result(request: Request, site: Site, release: Release, status: int =
         "guarantee": describe_guarantee(synopsis),
         "lines": [*forecast_lines(synopsis), *independence_lines(synopsis)],
         "certificate": synopsis.certificates[-1].summary() if synopsis.certificates[-1] else "",
-        "files": [(name, FILE_WORDS.get(name, "synthetic rows"), path.stat().st_size) for name, path in files.items()],
+        "files": [(name, FILE_WORDS.get(name, ""), path.stat().st_size) for name, path in files.items()],
         "attributes": [each.name for each in synopsis.schema.modeled_attributes],
         "rows": synopsis.rows,
         "comparison": Job(release.folder / "private"),
