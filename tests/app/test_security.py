@@ -7,7 +7,6 @@ import os
 import re
 import threading
 import time
-import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,7 @@ from tests.app.workbench import (
     work_here,
     write_table,
 )
+from tests.memory import trace_peak
 
 
 @pytest.fixture
@@ -278,20 +278,22 @@ def test_a_form_that_is_too_large_is_refused(visitor: Visitor) -> None:
     assert visitor.submit("/tables", {"data": "x" * (security.MAX_FORM_BYTES + 1)}).status_code == 413
 
 
-def test_an_upload_is_written_piece_by_piece(tmp_path: Path) -> None:
-    pieces, piece = 200, b"x" * 200_000
+def store_pieces(path: Path, pieces: int, size: int) -> None:
+    """Store an upload that arrives in pieces."""
 
     async def body() -> Any:
         for _ in range(pieces):
-            yield piece
+            yield b"x" * size
 
-    tracemalloc.start()
-    asyncio.run(start._store(body(), tmp_path / "large.csv"))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    asyncio.run(start._store(body(), path))
 
-    assert (tmp_path / "large.csv").stat().st_size == pieces * len(piece)
-    assert peak < 10 * len(piece)
+
+def test_an_upload_is_written_piece_by_piece(tmp_path: Path) -> None:
+    pieces, size = 200, 200_000
+    _, peak = trace_peak(store_pieces, tmp_path / "large.csv", pieces, size)
+
+    assert (tmp_path / "large.csv").stat().st_size == pieces * size
+    assert peak < 10 * size
 
 
 # ── one form, one charge ─────────────────────────────────────────────────────────────────────────────────────
