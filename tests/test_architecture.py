@@ -56,8 +56,10 @@ MAP: dict[str, set[str]] = {
     "sources": {"schema", "encoding"},
     "engines": {"schema", "encoding", "sources"},
     "private": {"engines", "sources", "schema", "accounting", "marginals", "encoding"},
+    "public": {"schema", "accounting", "marginals", "encoding", "sources", "synopsis"},  # public rows, never private
     "recipes": {
         "private",
+        "public",
         "plan",
         "schema",
         "accounting",
@@ -124,6 +126,7 @@ HOMES: dict[str, tuple[str, ...]] = {
             "analysis",
             "itemsets",
             "synopsis",
+            "public",
             "demo",
             "constraints",
             "simulation",
