@@ -13,8 +13,8 @@ and public rows of the same columns:
 
 ``run`` releases the private table without public rows and with them, and for ``adult_public`` and ``adult 2000`` with
 public rows that mislead: their columns shuffled, those of a simulated table, one row repeated, ten rows. Each release
-is a line of JSON; those that are already there are not run again. ``report`` prints the mean total variation distance of
-all two-way marginals, of the public rows, of releases without and with them, and the ratio of the latter to the better
+is a line of JSON; those that are already there are not run again. ``report`` prints the mean total variation distance
+of all two-way marginals, of the public rows, of releases without and with them, the ratio of the latter to the better
 of the two, with two standard errors; for rows that mislead, the ratio to releases without them.
 """
 

@@ -54,7 +54,14 @@ if TYPE_CHECKING:
         parse_synthesis,
     )
     from dpsyn.inference.nonnegativity import norm_cut, norm_sub, ripple
-    from dpsyn.inference.public_prior import count_rows, expect_shares, shrink_interaction, shrink_one_ways
+    from dpsyn.inference.public_prior import (
+        PublicTrust,
+        count_rows,
+        describe_trust,
+        expect_shares,
+        shrink_interaction,
+        shrink_one_ways,
+    )
     from dpsyn.inference.synthesis import FIRST_RUN_NOTE, is_first_run, synthesize_records
     from dpsyn.inference.table_smoothing import SMOOTHED_VARIANCE, count_parameters
 
@@ -66,6 +73,8 @@ _HOMES = {
     "Model": "measurements",
     "PreviousReleases": "measurements",
     "PublicTables": "measurements",
+    "PublicTrust": "public_prior",
+    "describe_trust": "public_prior",
     "Records": "gum",
     "Release": "measurements",
     "SMOOTHED_VARIANCE": "table_smoothing",
@@ -121,6 +130,7 @@ __all__ = [
     "Moves",
     "PreviousReleases",
     "PublicTables",
+    "PublicTrust",
     "Records",
     "Release",
     "Scores",
@@ -131,6 +141,7 @@ __all__ = [
     "count_parameters",
     "count_rows",
     "describe_cells",
+    "describe_trust",
     "divide_into_ranges",
     "estimate_cell_counts",
     "estimate_one_way",

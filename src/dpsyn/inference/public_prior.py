@@ -25,6 +25,7 @@ from dpsyn.encoding import Recoding, project_to_levels
 from dpsyn.inference.measurements import MeasurementRound, Release
 from dpsyn.inference.table_smoothing import rake
 from dpsyn.marginals import Estimate, Marginal
+from dpsyn.suggestions import format_names
 
 Values = NDArray[np.float64]
 
@@ -286,3 +287,57 @@ def shrink_larger(release: Release, total: float, margin: Callable[[Recoding, st
     trust = learn_trust(tables, total)
     shrunk = [shrink_marginals(table, w, total)[0] for table, w in zip(tables, trust.weights, strict=True)]
     return _replace_marginals(release, dict(zip(places, shrunk, strict=True)))
+
+
+# ── what was trusted, in words ───────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class PublicTrust:
+    """How far a release trusts public rows, as its released numbers decided.
+
+    Attributes:
+        rows: the number of public rows; fewer if they are known with noise.
+        one_way: for each attribute that they have, the probability that they say something about it.
+        dispersions: the relative difference of private shares from public ones, if they do.
+        pairs: the number of pairs whose dependence is that of the public rows where it was not measured.
+    """
+
+    rows: float
+    one_way: Mapping[str, float]
+    dispersions: Mapping[str, float]
+    pairs: int
+
+    @property
+    def description(self) -> str:
+        """One sentence on one-way marginals, and one on dependence."""
+        trusted = [name for name, part in self.one_way.items() if part >= 0.5]
+        others = [name for name in self.one_way if name not in trusted]
+        usual = 100 * float(np.median([self.dispersions[name] for name in trusted])) if trusted else 0.0
+        first = f"Public rows ({round(self.rows):,}) were a prior. "
+        first += (
+            f"Of {len(self.one_way)} one-way marginals, {len(trusted)} follow them as far as noise leaves open; "
+            f"private shares differ from public ones by about {usual:.0f} %"
+            if trusted
+            else "Released one-way marginals contradict them, and do not follow them"
+        )
+        first += f". Not followed: {format_names(others)}. " if trusted and others else ". "
+        return first + (
+            f"The dependence of {self.pairs:,} pairs is that of the public rows where it was not measured."
+            if self.pairs
+            else "Their dependence is not followed: scores did not bear it out, or there is none."
+        )
+
+
+def describe_trust(release: Release) -> PublicTrust | None:
+    """How far a release trusts public rows; None if there are none."""
+    if release.public is None:
+        return None
+    _, trust = shrink_one_ways(release)
+    pairs = release.public.pairs
+    return PublicTrust(
+        release.public.rows,
+        {name: related for name, (related, _) in trust.items()},
+        {name: dispersion for name, (_, dispersion) in trust.items()},
+        len(pairs.marginals) if pairs else 0,
+    )
