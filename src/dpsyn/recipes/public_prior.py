@@ -171,7 +171,8 @@ class Prior:
         for pair in pairs:
             worse = pair.clique in better and better[pair.clique] < -CLEARLY_WORSE * math.sqrt(2) * std
             if not worse and not wrong.intersection(pair.clique):
-                distance = scored[pair.clique][1] / rows if pair.clique in scored else 0.0
+                shown = scored[pair.clique][1] - CLEARLY_WORSE * std if pair.clique in scored else 0.0
+                distance = max(shown, 0.0) / rows  # as far as noise does not explain it
                 kept.append(self._as_marginal(pair, distance, rows))
         return replace(self, pairs=MeasurementRound(recoding, tuple(kept)) if kept else None, tested=True)
 
