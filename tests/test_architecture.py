@@ -75,7 +75,7 @@ MAP: dict[str, set[str]] = {
     "evaluation": {"schema", "marginals", "encoding", "sources"},
     "forecasts": {
         *("schema", "accounting", "marginals", "encoding", "inference", "selection", "synopsis", "plan"),
-        *("simulation", "recipes"),  # recipes run on simulated tables, in ``simulated_releases`` alone
+        *("simulation", "recipes", "public"),  # recipes run on simulated tables, in ``simulated_releases`` alone
     },
     "contest": {"schema", "accounting", "marginals", "encoding", "simulation", "evaluation", "synopsis"},
     "report": {

@@ -125,7 +125,7 @@ def measure(
         schema = _extend_schema(schema, previous)
         _require_same_ledger(previous, book)
     recipe.check(schema, previous)
-    prior = _open_prior(public, public_because, schema, recipe, book)
+    prior = open_prior(public, public_because, schema, recipe, book)
     check_large_epsilon(epsilon, allowed=allow_large_epsilon)
     delta = _choose_delta(schema, delta)
     noise = choose_noise(recipe, schema, epsilon, delta, in_ledger=book is not None)
@@ -269,8 +269,8 @@ def choose_noise(recipe: Recipe, schema: Schema, epsilon: float, delta: float, *
     return noise
 
 
-def _open_prior(
-    public: Any, because: str | None, schema: Schema, recipe: Recipe, ledger: Ledger | None
+def open_prior(
+    public: Any, because: str | None, schema: Schema, recipe: Recipe, ledger: Ledger | None = None
 ) -> PublicTable | None:
     """The public table, if one is given; a recipe that makes no use of it is refused."""
     if public is None:

@@ -295,7 +295,8 @@ class _Selection:
     def _public_pairs(self, prior: Prior, pairs: Sequence[Clique]) -> list[PublicPair]:
         """The pairs whose dependence the public table shows."""
         margins, rows = self._margins()
-        return prior.find_pairs(self.table.recoding, pairs, margins, rows)
+        trusted = prior.trusted_attributes(self.measurements.rounds)
+        return prior.find_pairs(self.table.recoding, [p for p in pairs if trusted.issuperset(p)], margins, rows)
 
     def _margins(self) -> tuple[dict[str, Counts], float]:
         """The one-way tables, as far as they are known, and about how many rows there are."""

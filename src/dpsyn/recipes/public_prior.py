@@ -84,6 +84,11 @@ class Prior:
         """Rounds whose one-way marginals are moved towards the public ones, as far as they agree."""
         return shrink_one_ways(Release(tuple(rounds), public=self.tables(rounds)))[0].rounds
 
+    def trusted_attributes(self, rounds: Sequence[MeasurementRound]) -> set[str]:
+        """The attributes whose one-way marginals do not contradict the public ones; of others, no pair is followed."""
+        trust = shrink_one_ways(Release(tuple(rounds), public=self.tables(rounds)))[1]
+        return {name for name, (related, _) in trust.items() if related >= 0.5}
+
     def rare_counts(self, recoding: Recoding, rounds: Sequence[MeasurementRound], sigmas: float) -> dict[str, float]:
         """For each attribute, the count below which a value is rare.
 
