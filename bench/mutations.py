@@ -1005,6 +1005,13 @@ _LEDGERS = (
         "recipes/test_public_prior",
     ),
     _break(
+        "the private table is its own prior",
+        _MEASURE,
+        "measure",
+        Drop("_refuse_private_table(...)"),
+        "public/test_public_command",
+    ),
+    _break(
         "a resumed run may have another public table",
         _MEASURE,
         "_identify_run",
