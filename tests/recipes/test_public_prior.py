@@ -119,6 +119,29 @@ def test_public_rows_may_lack_attributes_and_have_others() -> None:
     assert set(trust.one_way) == {"a", "b", "c"}
 
 
+@pytest.mark.parametrize("options", [{"target": "a"}, {"analyses": ["a, c"]}, {"analyses": ["a, b, c, d"]}])
+def test_public_rows_go_with_targets_and_analyses(options: dict[str, object]) -> None:
+    synopsis = release_with_seed(people(1), schema(), 1.0, public=people(2), public_because=BECAUSE, **options)
+
+    assert describe_trust(synopsis.releases[0]) is not None
+
+
+def test_a_synopsis_is_extended_with_public_rows() -> None:
+    first = release(people(2))
+
+    second = release_with_seed(people(1), schema(), 0.2, extend=first, public=people(2), public_because=BECAUSE)
+
+    assert [describe_trust(each) is None for each in second.releases] == [False, False]
+    assert error(second) < 1.1 * error(first)
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_a_table_of_no_rows_is_released_with_public_rows(rows: int) -> None:
+    synopsis = release_with_seed(people(1).slice(0, rows), schema(), 0.2, public=people(2), public_because=BECAUSE)
+
+    assert synopsis.generate(rows=10, seed=1).num_rows == 10
+
+
 # ── what is stored ───────────────────────────────────────────────────────────────────────────────────────────
 
 

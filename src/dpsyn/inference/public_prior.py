@@ -322,8 +322,9 @@ class PublicTrust:
             else "Released one-way marginals contradict them, and do not follow them"
         )
         first += f". Not followed: {format_names(others)}. " if trusted and others else ". "
+        pairs = "1 pair" if self.pairs == 1 else f"{self.pairs:,} pairs"
         return first + (
-            f"The dependence of {self.pairs:,} pairs is that of the public rows where it was not measured."
+            f"The dependence of {pairs} is that of the public rows where it was not measured."
             if self.pairs
             else "Their dependence is not followed: scores did not bear it out, or there is none."
         )

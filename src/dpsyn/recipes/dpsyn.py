@@ -216,6 +216,8 @@ class DPSyn(Recipe):
             measurements = measure_analyses(prepared, self.analyses, part, self.selection.max_triple_cells, progress)
             if measurements is prepared.measurements:  # no table of an analysis was small enough
                 rest += part
+            if prior:
+                measurements = replace(measurements, public=prior.tables(measurements.rounds))
             prepared = replace(prepared, measurements=measurements)
         if not rest:
             return measurements
