@@ -134,7 +134,7 @@ def open_public(data: Any, schema: Schema, because: str | None, ledger: Ledger |
 
 def _is_synopsis_path(data: Any) -> bool:
     """Whether it is the path of a synopsis, or of the folder of a release."""
-    return isinstance(data, str | os.PathLike) and (Path(data).suffix == SYNOPSIS_SUFFIX or is_release(data))
+    return isinstance(data, str | os.PathLike) and (Path(data).suffix == SYNOPSIS_SUFFIX or is_release(Path(data)))
 
 
 def _find_synopsis(data: Any) -> Synopsis | None:
@@ -218,7 +218,7 @@ def _from_synopsis(synopsis: Synopsis, data: Any, schema: Schema, because: str) 
     source.label = str(data) if _is_synopsis_path(data) else "the given synopsis"
     digest = hashlib.sha256()
     if _is_synopsis_path(data):
-        digest.update(find_synopsis(data).read_bytes())
+        digest.update(find_synopsis(Path(data)).read_bytes())
     else:
         for certificate in synopsis.certificates:
             digest.update((certificate.outcome.contents_hash if certificate else "imported").encode())

@@ -186,7 +186,9 @@ def _pack_public(
         )
         for number, of_round in enumerate(public.counts, 1)
     )
-    pairs = public.pairs and _pack_round(public.pairs, f"{prefix}-pairs", index_of[id(public.pairs.recoding)], arrays)
+    pairs = None
+    if public.pairs is not None:
+        pairs = _pack_round(public.pairs, f"{prefix}-pairs", index_of[id(public.pairs.recoding)], arrays)
     return PublicEntry(rows=public.rows, counts=counts, pairs=pairs)
 
 
@@ -385,7 +387,8 @@ def _unpack_public(
         )
         for of_round, each in zip(entry.counts, rounds, strict=True)
     )
-    return PublicTables(entry.rows, counts, entry.pairs and _unpack_round(entry.pairs, recodings, archive))
+    pairs = None if entry.pairs is None else _unpack_round(entry.pairs, recodings, archive)
+    return PublicTables(entry.rows, counts, pairs)
 
 
 def _unpack_public_counts(
