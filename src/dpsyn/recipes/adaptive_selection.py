@@ -313,24 +313,36 @@ class _Selection:
         rho: Fraction,
         screened: Collection[Clique],
     ) -> tuple[_Selection, _Scored]:
-        """Score cliques against independence and against what the public table predicts, with half of ρ each.
+        """Score cliques against independence, and public pairs against what the public table predicts, too.
 
-        The scores decide whether the model follows the public table; what is returned is then that against it.
+        All scores have the same noise. They decide whether the model follows the public table; for pairs of which it
+        does, the prediction and the score against it are returned.
         """
         margins, rows = self._margins()
-        recoding, releases = self.table.recoding, self._releases
-        by_prior = [prior.predict(prediction, recoding, margins, rows) or prediction for prediction in predictions]
+        recoding, releases, known = self.table.recoding, self._releases, {pair.clique for pair in public}
+        found = [prior.predict(p, recoding, margins, rows) for p in predictions if p.clique in known]
+        by_prior = [prediction for prediction in found if prediction is not None]
+        share = len(by_prior) / (len(by_prior) + len(predictions))
         measurements, results = self.measurements, []
-        for tables, part in zip((predictions, by_prior), split_rho(rho, 0.5), strict=True):
+        for tables, part in zip((by_prior, predictions), split_rho(rho, share), strict=True):
             measurements, scores, by_hierarchy = score_cliques(
                 self.table, measurements, tables, part, self._resolution, releases, self._target, screened
             )
-            results.append(_Scored(tables, scores, by_hierarchy, ()))
-        values = [scores.values.tolist() for scores in measurements.scores[-2:]]
-        scored = {p.clique: (one, other) for p, one, other in zip(predictions, *values, strict=False)}
-        prior = prior.trust(recoding, public, scored, measurements.scores[-1].std, rows)
+            values = measurements.scores[-1].values.tolist() if tables else []
+            noisy = {p.clique: float(value) for p, value in zip(tables, values, strict=False)}
+            results.append((noisy, dict(zip([p.clique for p in tables], scores, strict=True)), by_hierarchy))
+        (near, near_scores, near_shown), (noisy, scored, shown) = results
+        both = {clique: (noisy[clique], near[clique]) for clique in near}
+        prior = prior.trust(recoding, public, both, measurements.scores[-1].std, rows)
+        followed = {marginal.clique for marginal in prior.pairs.marginals} if prior.pairs else set()
+        replaced = {p.clique: p for p in by_prior if p.clique in followed}
         selection = replace(self, prepared=replace(self.prepared, prior=prior))
-        return selection._with(measurements), results[int(prior.pairs is not None)]
+        return selection._with(measurements), _Scored(
+            [replaced.get(p.clique, p) for p in predictions],
+            np.array([near_scores[c] if c in replaced else score for c, score in scored.items()]),
+            {**shown, **{clique: part for clique, part in near_shown.items() if clique in replaced}},
+            (),
+        )
 
     def _visible_pairs(self, pairs: Sequence[Clique], rho: float) -> Sequence[Clique]:
         """The pairs that could stand out from the noise of all scores."""

@@ -194,13 +194,15 @@ class Prior:
 def choose_tested(pairs: Sequence[PublicPair], cliques: Sequence[Clique], std: float) -> list[Clique]:
     """What is scored to test public pairs: the given cliques with the strongest pairs, or these alone.
 
-    Scores share a budget: m of them, each against two predictions, have the noise ``std``·√2m. If that would hide
-    whether the public table is right, only the pairs that tell it most clearly are scored.
+    Scores share a budget: m of them have the noise ``std``·√m, and public pairs have two. If that would hide whether
+    the public table is right, only the pairs that tell it most clearly are scored; unless it has few pairs, for which
+    the scores of all others would be too much to lose.
     """
     strengths = {pair.clique: pair.strength for pair in pairs}
     strong = [pair.clique for pair in pairs if pair.strength >= MIN_TESTED_STRENGTH * pairs[0].strength]
     tested = strong[:MAX_TESTED_PAIRS]
     every = [*dict.fromkeys([*cliques, *tested])]
-    noise = std * 2 * math.sqrt(len(every))
-    signal = math.sqrt(math.fsum([strengths.get(clique, 0.0) ** 2 for clique in every]))
-    return every if signal >= MIN_TEST_SIGMAS * noise else tested
+    own = [strengths[clique] for clique in every if clique in strengths]
+    noise = std * math.sqrt(2 * (len(every) + len(own)))
+    is_clear = math.sqrt(math.fsum([strength**2 for strength in own])) >= MIN_TEST_SIGMAS * noise
+    return every if is_clear or 2 * len(pairs) < len(cliques) else tested
