@@ -38,6 +38,7 @@ _SESSION = "private/session.py"
 _EXPONENTIAL = "private/exponential_mechanism.py"
 _TABLE = "private/table.py"
 _MEASURE = "recipes/_measure.py"
+_PUBLIC_TABLE = "public/public_table.py"
 _APPROVAL = "schema/approval.py"
 _SCHEMA = "schema/schema.py"
 _SCHEMA_DRAFT = "schema/schema_draft.py"
@@ -988,6 +989,34 @@ _LEDGERS = (
         "_require_same_ledger",
         Replace("if L is None:\n    raise E", "if L is None:\n    return"),
         "recipes/test_measure",
+    ),
+    _break(
+        "an earlier release of the same dataset is taken for public data",
+        _PUBLIC_TABLE,
+        "open_public",
+        Drop("_refuse_own_release(...)"),
+        "recipes/test_public_prior",
+    ),
+    _break(
+        "a renamed release that the ledger knows is taken for public data",
+        _PUBLIC_TABLE,
+        "_refuse_own_release",
+        Replace("C.run in N or O & A", "C.run in N"),
+        "recipes/test_public_prior",
+    ),
+    _break(
+        "the private table is its own prior",
+        _MEASURE,
+        "measure",
+        Drop("_refuse_private_table(...)"),
+        "public/test_public_command",
+    ),
+    _break(
+        "a resumed run may have another public table",
+        _MEASURE,
+        "_identify_run",
+        Replace("{'public': P.to_data()} if P else {}", "{}"),
+        "recipes/test_public_prior",
     ),
     _break(
         "a release that is in one ledger is extended in another",

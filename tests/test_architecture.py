@@ -56,8 +56,10 @@ MAP: dict[str, set[str]] = {
     "sources": {"schema", "encoding"},
     "engines": {"schema", "encoding", "sources"},
     "private": {"engines", "sources", "schema", "accounting", "marginals", "encoding"},
+    "public": {"schema", "accounting", "marginals", "encoding", "sources", "synopsis"},  # public rows, never private
     "recipes": {
         "private",
+        "public",
         "plan",
         "schema",
         "accounting",
@@ -73,7 +75,7 @@ MAP: dict[str, set[str]] = {
     "evaluation": {"schema", "marginals", "encoding", "sources"},
     "forecasts": {
         *("schema", "accounting", "marginals", "encoding", "inference", "selection", "synopsis", "plan"),
-        *("simulation", "recipes"),  # recipes run on simulated tables, in ``simulated_releases`` alone
+        *("simulation", "recipes", "public"),  # recipes run on simulated tables, in ``simulated_releases`` alone
     },
     "contest": {"schema", "accounting", "marginals", "encoding", "simulation", "evaluation", "synopsis"},
     "report": {
@@ -124,6 +126,7 @@ HOMES: dict[str, tuple[str, ...]] = {
             "analysis",
             "itemsets",
             "synopsis",
+            "public",
             "demo",
             "constraints",
             "simulation",
