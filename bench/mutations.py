@@ -360,6 +360,13 @@ _SENSITIVITY = (
         "accounting/test_costs",
     ),
     _break(
+        "a recoding whose methods see rows is accepted",
+        _TABLE,
+        "PrivateTable.recode",
+        Force("not plain", False),
+        "private/test_table",
+    ),
+    _break(
         "bounds are read off exact counts",
         _TABLE,
         "PrivateTable.discover_range",

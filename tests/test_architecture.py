@@ -332,7 +332,7 @@ def test_no_way_through_the_map_leads_from_post_processing_to_private_rows() -> 
     }
 
 
-def test_only_recipes_and_itemsets_import_the_gate_and_only_the_gate_imports_engines() -> None:
+def test_only_the_callers_of_the_gate_import_it_and_only_the_gate_imports_engines() -> None:
     assert {package for package, targets in MAP.items() if "private" in targets} == {"recipes", "itemsets"}
     assert {package for package, targets in MAP.items() if "engines" in targets} == {"private"}
 
