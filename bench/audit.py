@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -117,16 +118,12 @@ def main() -> int:
     options = parser.parse_args()
     report, found = run_audit(options.runs, options.others, options.pairs)
     if options.scores:
-        arrays = {
-            f"{each.case.title}|{side}": scores[:, 0]
-            for each in found
-            for side, scores in zip(("with", "without"), each.scores, strict=True)
-        }
-        claims = {
-            f"{each.case.title}|claim": np.array([bound.claim, bound.measure == "μ"])
-            for each, bound in zip(found, report.bounds, strict=True)
-        }
-        np.savez(options.scores, **arrays, **claims)
+        arrays: dict[str, Any] = {}
+        for each, bound in zip(found, report.bounds, strict=True):
+            arrays[f"{bound.name}|claim"] = np.array([bound.claim, bound.measure == "μ"])
+            for side, scores in zip(("with", "without"), each.scores, strict=True):
+                arrays[f"{bound.name}|{side}"] = scores[:, 0]
+        np.savez(options.scores, **arrays)
     text = format_report(report)
     if options.output:
         options.output.write_text(replace_between(options.output.read_text("utf-8"), BEGIN, END, text), "utf-8")

@@ -271,8 +271,8 @@ def sample_answers(cost: Any, factor: float, rng: np.random.Generator) -> Sequen
         return [RehearsedAnswer(scores, cost, chosen) for chosen in order]
     else:
         keys = {f"{count:02d}": count for count in range(4, 20)}
-        noise = rng.normal(0, cost.noise.sigma * factor, (300, len(keys)))
-        listed = [[key for key, n in zip(keys, line, strict=True) if keys[key] + n >= cost.threshold] for line in noise]
+        lines = rng.normal(0, cost.noise.sigma * factor, (300, len(keys)))
+        listed = [[key for key, n in zip(keys, line, strict=True) if keys[key] + n >= cost.threshold] for line in lines]
         return [RehearsedAnswer(keys, cost, each) for each in listed]
     return [RehearsedAnswer(np.zeros(3000, np.int64), cost, noise)]
 

@@ -18,6 +18,7 @@ from dpsyn.accounting import Budget, Composition, Exponential, Gaussian, Laplace
 from dpsyn.audits.bounds import bound_epsilon, bound_mu
 from dpsyn.audits.cases import AuditCase, describe_outcome
 from dpsyn.audits.likelihood import (
+    listing_probability,
     log_likelihood_ratio,
     reached_loss,
     release_with_less_noise,
@@ -30,6 +31,9 @@ from dpsyn.private import Rehearsal, RehearsedAnswer, Transcript
 
 MAX_NOISE_VALUES = 100_000
 """Values of noise of one mechanism of one case that are compared; more would show differences that do not matter."""
+
+_TAIL_ERROR = 0.01
+"""How much the tail of a continuous distribution may differ from that on its lattice, relatively."""
 
 Floats = NDArray[np.float64]
 
@@ -60,6 +64,8 @@ def replay_on_neighbors(cases: Sequence[AuditCase], seeds: Iterable[int]) -> Rep
             change, problem = compare_with_charge(one, other.exact)
             largest = max(largest, change)
             faults += [f"{problem} ({case.title})"] if problem else []
+        if first.charged != tuple(answer.cost for answer in first.answers):
+            faults.append(f"answers were released that were not charged, or charged otherwise ({case.title})")
         if describe_outcome(first.outcome) != describe_outcome(second.outcome):
             faults.append(f"the same released answers led to other results on a neighbor ({case.title})")
     return ReplayFinding(
@@ -97,6 +103,8 @@ def _compare_listings(one: dict[str, int], other: dict[str, int], cost: Partitio
         lone = counts.keys() - others.keys()
         if len(lone) > cost.max_rows or any(counts[key] > cost.max_rows for key in lone):
             problem = f"{len(lone)} keys of a single unit, or their counts, are above the limit of {cost.max_rows}"
+    if cost.max_rows * listing_probability(cost.max_rows, cost) > float(cost.charged_delta) * (1 + _TAIL_ERROR):
+        problem = f"keys of a single unit are listed more often than the δ that was charged, {float(cost.delta):.2g}"
     return math.sqrt(total / charged) if isinstance(cost.noise, Gaussian) else float(total / charged), problem
 
 

@@ -84,10 +84,17 @@ class RehearsedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """The answers of a run in their order, and what the program returned; None if it was stopped after the last one."""
+    """What happened in a run.
+
+    Attributes:
+        answers: the answers, in their order.
+        outcome: what the program returned; None if it was stopped after the last answer.
+        charged: what was charged, in its order; without the last answers if the program was stopped.
+    """
 
     answers: tuple[RehearsedAnswer, ...]
     outcome: Any = None
+    charged: tuple[MechanismCost, ...] = ()
 
     @property
     def total(self) -> Composition:
@@ -144,7 +151,7 @@ class Rehearsal:
     def run(self, program: Program, budget: Budget, side: Side, *, stop_when_spent: bool = False) -> Transcript:
         """Run a program with the noise of a release; it may be stopped when the whole budget is spent."""
         noise = _RecordedNoise(budget if stop_when_spent else None)
-        return noise.transcript(self._run(program, budget, side, noise))
+        return self._run(program, budget, side, noise)
 
     def replay(
         self, program: Program, budget: Budget, side: Side, earlier: Transcript, *, stop: bool = False
@@ -154,12 +161,12 @@ class Rehearsal:
         It may be stopped after the last answer. Other questions than in the earlier run are a ``DivergedError``.
         """
         noise = _ReplayedNoise(earlier, stop=stop)
-        outcome = self._run(program, budget, side, noise)
-        if len(noise.answers) < len(earlier.answers):
-            raise DivergedError(f"{len(noise.answers)} questions were asked on a neighbor, not {len(earlier.answers)}")
-        return noise.transcript(outcome)
+        found = self._run(program, budget, side, noise)
+        if len(found.answers) < len(earlier.answers):
+            raise DivergedError(f"{len(found.answers)} questions were asked on a neighbor, not {len(earlier.answers)}")
+        return found
 
-    def _run(self, program: Program, budget: Budget, side: Side, noise: _RecordedNoise) -> Any:
+    def _run(self, program: Program, budget: Budget, side: Side, noise: _RecordedNoise) -> Transcript:
         account = Account(budget=budget)
         run = Run(
             name="rehearsal",
@@ -177,9 +184,11 @@ class Rehearsal:
         else:
             table = PrivateTable(session, engine, schema, initial_recoding(schema))
         try:
-            return program(table)
+            outcome = program(table)
         except _Finished:
-            return None
+            outcome = None
+        charged = tuple(measurement.cost for measurement in run.account.measurements)
+        return Transcript(tuple(noise.answers), outcome, charged)
 
 
 class _Finished(BaseException):  # no error: nothing that handles errors may catch it
@@ -192,9 +201,6 @@ class _RecordedNoise:
     def __init__(self, budget: Budget | None = None) -> None:
         self.answers: list[RehearsedAnswer] = []
         self._budget, self._noise = budget, SystemNoise()
-
-    def transcript(self, outcome: Any) -> Transcript:
-        return Transcript(tuple(self.answers), outcome)
 
     def add_noise(self, answers: Sequence[ChargedAnswer]) -> list[NDArray[np.int64]]:
         return self._record(
