@@ -78,7 +78,12 @@ MAP: dict[str, set[str]] = {
         *("simulation", "recipes", "public"),  # recipes run on simulated tables, in ``simulated_releases`` alone
     },
     "contest": {"schema", "accounting", "marginals", "encoding", "simulation", "evaluation", "synopsis"},
+    "audits": {
+        *("private", "recipes", "itemsets"),  # programs are rehearsed on tables that the gate makes itself
+        *("schema", "accounting", "marginals", "encoding", "inference", "plan"),
+    },
     "report": {
+        "audits",
         "contest",
         "forecasts",
         "evaluation",
@@ -162,7 +167,8 @@ HOMES: dict[str, tuple[str, ...]] = {
 """Heavy libraries and the files that may import them."""
 
 ONE_FILE_EACH = ("scipy.*", "networkx", "ortools", "highspy", "cvxpy", "clarabel", "osqp")
-"""Solvers and graph libraries: in the one file that needs them, besides ``accounting``."""
+"""Solvers and graph libraries: in the one file that needs them, besides ``accounting`` and ``audits``, which need
+distribution functions throughout."""
 
 PICKLES = ("pickle", "_pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve")
 NAMELESS = re.compile(r"_?(utils?|utilities|commons?|helpers?|managers?|misc)")
@@ -307,7 +313,9 @@ def _shared_solvers(modules: list[Module]) -> Iterator[str]:
         for name, _ in module.imports():
             top, _, rest = name.partition(".")
             library = f"scipy.{rest.split('.')[0]}" if top == "scipy" else top
-            if module.package != "accounting" and any(fnmatch(library, known) for known in ONE_FILE_EACH):
+            if module.package not in ("accounting", "audits") and any(
+                fnmatch(library, known) for known in ONE_FILE_EACH
+            ):
                 users[library].add(module.path)
     for library, places in users.items():
         if len(places) > 1:
@@ -340,8 +348,8 @@ def test_no_way_through_the_map_leads_from_post_processing_to_private_rows() -> 
     }
 
 
-def test_only_recipes_and_itemsets_import_the_gate_and_only_the_gate_imports_engines() -> None:
-    assert {package for package, targets in MAP.items() if "private" in targets} == {"recipes", "itemsets"}
+def test_only_the_callers_of_the_gate_import_it_and_only_the_gate_imports_engines() -> None:
+    assert {package for package, targets in MAP.items() if "private" in targets} == {"recipes", "itemsets", "audits"}
     assert {package for package, targets in MAP.items() if "engines" in targets} == {"private"}
 
 
@@ -353,6 +361,28 @@ def test_of_the_recipes_only_measure_and_the_synthesizer_know_the_synopsis() -> 
     }
 
     assert users == {"recipes/_measure.py", "recipes/synthesizer.py"}
+
+
+def test_audits_and_rehearsals_read_no_table_that_they_did_not_make() -> None:
+    """They see exact answers and charge no ledger: nothing that opens data may be imported, or take what was given."""
+    modules = {module.path: module for module in modules_of(SOURCE)}
+    audits = [module for path, module in modules.items() if path.startswith("audits/")]
+    imported = {name for module in audits for name, _ in module.imports()}
+    rehearsal = modules["private/rehearsal.py"].tree
+    opened = [
+        ast.unparse(node.args[0])
+        for node in ast.walk(rehearsal)
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("open_table", "open_basket_source")
+    ]
+
+    assert not {name for name in imported if name.startswith(("dpsyn.sources", "dpsyn.engines"))}
+    assert not imported & {
+        "dpsyn.private.open_private",
+        "dpsyn.private.open_baskets",
+        "dpsyn.recipes.measure",
+        "pathlib.Path",
+    }
+    assert opened == ["table", "table"]
 
 
 def test_of_the_forecasts_only_simulated_releases_run_recipes() -> None:

@@ -55,6 +55,11 @@ if TYPE_CHECKING:
     from dpsyn.analysis import ReplicatesRecord as ReplicatesRecord
     from dpsyn.analysis import pool as pool
     from dpsyn.analysis import pool_results_file as pool_results_file
+    from dpsyn.audits._audit import audit as audit
+    from dpsyn.audits.results import AuditReport as AuditReport
+    from dpsyn.audits.results import BoundFinding as BoundFinding
+    from dpsyn.audits.results import NoiseFinding as NoiseFinding
+    from dpsyn.audits.results import ReplayFinding as ReplayFinding
     from dpsyn.contest import Contest as Contest
     from dpsyn.contest import ContestRanking as ContestRanking
     from dpsyn.contest import SubmissionScore as SubmissionScore
@@ -175,6 +180,13 @@ _EXPORTS = {
         "ReplicatesRecord",
         "pool",
         "pool_results_file",
+    ),
+    "dpsyn.audits._audit": ("audit",),
+    "dpsyn.audits.results": (
+        "AuditReport",
+        "BoundFinding",
+        "NoiseFinding",
+        "ReplayFinding",
     ),
     "dpsyn.contest": (
         "Contest",
@@ -317,7 +329,9 @@ __all__ = [
     "AssociationRule",
     "AttributeCheck",
     "AttributeForecast",
+    "AuditReport",
     "Boolean",
+    "BoundFinding",
     "Budget",
     "BudgetError",
     "Cap",
@@ -362,6 +376,7 @@ __all__ = [
     "LinearDecay",
     "MissingExtraError",
     "NoiseChoice",
+    "NoiseFinding",
     "Open",
     "OpenCheck",
     "Option",
@@ -381,6 +396,7 @@ __all__ = [
     "Real",
     "Recipe",
     "ReleaseComparison",
+    "ReplayFinding",
     "Replicates",
     "ReplicatesRecord",
     "ResourceEstimate",
@@ -407,6 +423,7 @@ __all__ = [
     "VerificationCheck",
     "__version__",
     "approve_schema",
+    "audit",
     "check_table",
     "compare_noise_mechanisms",
     "draft_schema",

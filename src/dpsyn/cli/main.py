@@ -41,6 +41,7 @@ COMMANDS = {
     "plan": ("dpsyn.cli.plan", "Write down what you know about a table: draft, check."),
     "ledger": ("dpsyn.cli.ledger", "The privacy budget that releases of a dataset share."),
     "compare-noise": ("dpsyn.cli.compare_noise", "How much noise a budget means, by mechanism."),
+    "audit": ("dpsyn.cli.audit", "Attack this installation on tables of its own; reads no data."),
     "simulate": ("dpsyn.cli.simulate", "Make an artificial table for a schema."),
     "contest": ("dpsyn.cli.contest", "A contest on generated data: make it, score submissions."),
     "itemsets": ("dpsyn.cli.itemsets", "The most frequent itemsets of a file of baskets."),

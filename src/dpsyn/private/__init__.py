@@ -4,6 +4,7 @@ from dpsyn.private.baskets import PrivateBaskets
 from dpsyn.private.gate import NothingLeftError, ReleasedMarginals, ReleasedScores, ReleaseLimits
 from dpsyn.private.journal import discard_journal
 from dpsyn.private.mechanisms import Mechanisms, SystemNoise
+from dpsyn.private.rehearsal import DivergedError, Rehearsal, RehearsedAnswer, TableKind, Transcript
 from dpsyn.private.resources import ResourceEstimate, estimate_reading
 from dpsyn.private.session import open_baskets, open_private, privacy_unit_of
 from dpsyn.private.table import MAX_COUNTED_CELLS, NoisyScores, PrivateTable, initial_recoding, values_purpose
@@ -11,17 +12,22 @@ from dpsyn.sources import Protect
 
 __all__ = [
     "MAX_COUNTED_CELLS",
+    "DivergedError",
     "Mechanisms",
     "NoisyScores",
     "NothingLeftError",
     "PrivateBaskets",
     "PrivateTable",
     "Protect",
+    "Rehearsal",
+    "RehearsedAnswer",
     "ReleaseLimits",
     "ReleasedMarginals",
     "ReleasedScores",
     "ResourceEstimate",
     "SystemNoise",
+    "TableKind",
+    "Transcript",
     "discard_journal",
     "estimate_reading",
     "initial_recoding",

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
@@ -61,7 +61,7 @@ class SystemNoise:
         scales are those that were charged; 2^s σ is exact, because s only changes the exponent. Answers too large for
         64 bits are clipped first, which never increases the difference of two answers.
         """
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
+        with _noise_workers(sum(exact.size for exact, _ in answers)) as pool:
             chunks = pool.map(
                 _add_noise_to_chunk, (chunk for exact, cost in answers for chunk in _split_into_chunks(exact, cost))
             )
@@ -88,6 +88,18 @@ class SystemNoise:
         out.
         """
         return sample_exponential_mechanism(scores, cost.scale, cost.selections)
+
+
+def _noise_workers(values: int) -> Executor:
+    """Threads for many values; the calling thread for a few, which takes less time than starting another."""
+    return ThreadPoolExecutor(os.cpu_count()) if values > NOISE_CHUNK else _CallingThread()
+
+
+class _CallingThread(Executor):
+    """An executor without threads: ``map`` calls the function as results are taken."""
+
+    def map(self, fn: Callable[..., Any], *iterables: Iterable[Any], **_: Any) -> Iterator[Any]:
+        return map(fn, *iterables)
 
 
 NoiseChunk = tuple[Any, NDArray[np.int64]]

@@ -1,4 +1,4 @@
-"""Whole algorithms as objects with options. With ``itemsets`` they are the only callers of the gate."""
+"""Whole algorithms as objects with options. With ``itemsets`` and ``audits`` they are the only callers of the gate."""
 
 from dpsyn.private import ResourceEstimate
 from dpsyn.recipes._measure import DEFAULT_RECIPE, estimate_resources, measure
