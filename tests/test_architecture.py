@@ -71,6 +71,7 @@ MAP: dict[str, set[str]] = {
         "synopsis",
     },
     "itemsets": {"private", "schema", "accounting", "marginals", "encoding", "inference", "selection", "synopsis"},
+    "assessment": {"private", "sources", "schema", "accounting", "marginals", "encoding"},
     "diagnose": {"schema", "marginals", "encoding", "constraints", "sources", "plan"},
     "evaluation": {"schema", "marginals", "encoding", "sources"},
     "forecasts": {
@@ -82,6 +83,7 @@ MAP: dict[str, set[str]] = {
         "contest",
         "forecasts",
         "evaluation",
+        "assessment",
         "accounting",
         "marginals",
         "schema",
@@ -125,6 +127,7 @@ HOMES: dict[str, tuple[str, ...]] = {
             "query",
             "analysis",
             "itemsets",
+            "assessment",
             "synopsis",
             "public",
             "demo",
@@ -340,8 +343,12 @@ def test_no_way_through_the_map_leads_from_post_processing_to_private_rows() -> 
     }
 
 
-def test_only_recipes_and_itemsets_import_the_gate_and_only_the_gate_imports_engines() -> None:
-    assert {package for package, targets in MAP.items() if "private" in targets} == {"recipes", "itemsets"}
+def test_only_what_spends_budget_imports_the_gate_and_only_the_gate_imports_engines() -> None:
+    assert {package for package, targets in MAP.items() if "private" in targets} == {
+        "recipes",
+        "itemsets",
+        "assessment",
+    }
     assert {package for package, targets in MAP.items() if "engines" in targets} == {"private"}
 
 

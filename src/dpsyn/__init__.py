@@ -55,6 +55,13 @@ if TYPE_CHECKING:
     from dpsyn.analysis import ReplicatesRecord as ReplicatesRecord
     from dpsyn.analysis import pool as pool
     from dpsyn.analysis import pool_results_file as pool_results_file
+    from dpsyn.assessment import Criteria as Criteria
+    from dpsyn.assessment import CriterionResult as CriterionResult
+    from dpsyn.assessment import GroupDistance as GroupDistance
+    from dpsyn.assessment import ReleasedDistance as ReleasedDistance
+    from dpsyn.assessment import ReleasedEvaluation as ReleasedEvaluation
+    from dpsyn.assessment import ReleasedFigure as ReleasedFigure
+    from dpsyn.assessment import release_evaluation as release_evaluation
     from dpsyn.contest import Contest as Contest
     from dpsyn.contest import ContestRanking as ContestRanking
     from dpsyn.contest import SubmissionScore as SubmissionScore
@@ -175,6 +182,15 @@ _EXPORTS = {
         "ReplicatesRecord",
         "pool",
         "pool_results_file",
+    ),
+    "dpsyn.assessment": (
+        "Criteria",
+        "CriterionResult",
+        "GroupDistance",
+        "ReleasedDistance",
+        "ReleasedEvaluation",
+        "ReleasedFigure",
+        "release_evaluation",
     ),
     "dpsyn.contest": (
         "Contest",
@@ -328,6 +344,8 @@ __all__ = [
     "Contest",
     "ContestRanking",
     "CoveringViews",
+    "Criteria",
+    "CriterionResult",
     "DPSyn",
     "DPSynError",
     "DatasetAccount",
@@ -347,6 +365,7 @@ __all__ = [
     "Fourier",
     "FrequentItemsets",
     "Gibbs",
+    "GroupDistance",
     "Identifier",
     "IncomeColumns",
     "Independent",
@@ -381,6 +400,9 @@ __all__ = [
     "Real",
     "Recipe",
     "ReleaseComparison",
+    "ReleasedDistance",
+    "ReleasedEvaluation",
+    "ReleasedFigure",
     "Replicates",
     "ReplicatesRecord",
     "ResourceEstimate",
@@ -429,6 +451,7 @@ __all__ = [
     "publishable_report",
     "read_ledger_checkpoint",
     "read_table",
+    "release_evaluation",
     "score_submissions",
     "sign",
     "verifier_source",
