@@ -1,13 +1,18 @@
 """Do the intervals of a released evaluation contain the true figures, and is a private choice a good one?
 
     python -m bench.paid_evaluation intervals [--rows 4000] [--epsilon 0.5] [--runs 1000]
-    python -m bench.paid_evaluation choose ADULT [--rows 1000] [--epsilon 1] [--choice-epsilon 0.1] [--repetitions 5]
+    python -m bench.paid_evaluation choose ADULT [--rows 1000] [--epsilon 1] [--repetitions 5]
 
 ``intervals`` releases an evaluation of one synthetic table of the artificial people so many times, through the gate
 with real noise and without a ledger, and counts how often each 95 % interval contains the figure of the private table.
 The true distances are those of ``dpsyn.evaluate``, which shares no code with the gate; means and coefficients are
 computed from the exact values. Groups of few rows are counted by themselves: where noise may hide that there is anybody
 in a group, every distance is possible, and the interval is that from 0 to 1.
+
+``choose`` chooses among releases of ADULT, a folder with a table of integer codes and ``domain.json``, or of a random
+sample of its rows, and compares the mean two-way distance of the chosen rows with that of the best candidate in
+hindsight. The odds of the exponential mechanism are known, so each repetition also gives the expected ratio of a choice
+among its candidates, and the probability that a choice is not within ``--allowed`` of the best one.
 """
 
 from __future__ import annotations
@@ -15,19 +20,24 @@ from __future__ import annotations
 import argparse
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 import dpsyn
 from bench.measuring import provenance
+from bench.priview import Table, make_schema
 from dpsyn.accounting import Budget
 from dpsyn.assessment import _release_evaluation
 from dpsyn.assessment.evaluation_plan import plan_evaluation
 from dpsyn.assessment.figures import describe_answers
-from dpsyn.assessment.synthetic_table import read_synthetic_tables
+from dpsyn.assessment.synthetic_table import SyntheticTable, read_synthetic_tables
 from dpsyn.demo import people, people_schema
+from dpsyn.encoding import Codec, Recoding
 from dpsyn.private import open_private
 
 SEED = 25
@@ -58,9 +68,10 @@ def true_distances(real: pa.Table, synthetic: pa.Table, schema: dpsyn.Schema) ->
         found[f"largest of {len(distances)} {ways} marginals"] = max(distances)
     for name in GROUPS:
         for group in real.column(name).unique().to_pylist():
-            parts = [table.filter(pc.equal(table.column(name), group)) for table in (real, synthetic)]
-            if all(part.num_rows for part in parts):
-                own = [a.distance.synthetic for a in dpsyn.evaluate(*parts, schema).attributes if a.name != name]
+            mine, theirs = (table.filter(pc.equal(table.column(name), group)) for table in (real, synthetic))
+            if mine.num_rows and theirs.num_rows:
+                scores = dpsyn.evaluate(mine, theirs, schema)
+                own = [each.distance.synthetic for each in scores.attributes if each.name != name]
                 found[f"{name} = {group}"] = float(np.mean(own))
     return found
 
@@ -70,10 +81,12 @@ def true_errors(real: pa.Table, synthetic: pa.Table, schema: dpsyn.Schema) -> li
     attributes = {attribute.name: attribute for attribute in schema.modeled_attributes}
     distance = _table_distance(real, synthetic, schema, ("sex", "age", "employed"))
 
-    def values(table: pa.Table, name: str) -> np.ndarray:
-        numbers = table.column(name).drop_null().to_numpy(zero_copy_only=False).astype(np.float64)
+    def values(table: pa.Table, name: str) -> NDArray[np.float64]:
+        numbers = np.asarray(table.column(name).drop_null().to_numpy(zero_copy_only=False), np.float64)
         attribute = attributes[name]
-        return np.clip(numbers, attribute.low, attribute.high) if hasattr(attribute, "low") else numbers
+        if isinstance(attribute, dpsyn.Integer | dpsyn.Real):
+            numbers = np.clip(numbers, attribute.low, attribute.high)
+        return numbers
 
     def slope(table: pa.Table, names: list[str]) -> float:
         design = np.column_stack([np.ones(table.num_rows), *(values(table, name) for name in names)])
@@ -86,8 +99,6 @@ def true_errors(real: pa.Table, synthetic: pa.Table, schema: dpsyn.Schema) -> li
 
 def _table_distance(real: pa.Table, synthetic: pa.Table, schema: dpsyn.Schema, names: tuple[str, ...]) -> float:
     """The distance of one marginal over bins, counted cell by cell."""
-    from dpsyn.encoding import Codec
-
     codec = Codec(schema)
     shares: list[dict[tuple[int, ...], float]] = []
     for table in (real, synthetic):
@@ -133,8 +144,8 @@ def count_coverage(rows: int, epsilon: float, runs: int) -> None:
             if figure.label in distances:
                 hits[kind, figure.label].append(figure.low <= distances[figure.label] <= figure.high)
         for result, truth in zip(evaluation.criteria, errors, strict=True):
-            known = result.error.low is not None and result.error.high is not None
-            hits["criteria", result.criterion].append(not known or result.error.low <= truth <= result.error.high)
+            low, high = result.error.low, result.error.high
+            hits["criteria", result.criterion].append(low is None or high is None or low <= truth <= high)
     print(f"{rows:,} rows, ε = {epsilon:g}, {runs:,} releases")
     for kind in dict.fromkeys(kind for kind, _ in hits):
         own = {label: each for (other, label), each in hits.items() if other == kind}
@@ -144,6 +155,48 @@ def count_coverage(rows: int, epsilon: float, runs: int) -> None:
         print(f"  {kind:<14} {len(own):>3} figures: {every.mean():.4f} of {every.size:,} intervals; each {ends}")
 
 
+CANDIDATES: dict[str, dpsyn.Recipe | str] = {
+    "default": "dpsyn",
+    "gum": dpsyn.find_recipe("dpsyn", {"synthesis": "gum"}),
+    "privsyn": "privsyn",
+    "priview": "priview",
+    "columns": "independent",
+}
+
+
+def compare_choices(
+    folder: Path, rows: int | None, epsilon: float, choice_epsilon: float, repetitions: int, allowed: float
+) -> None:
+    """Print how much worse a private choice is than the best candidate."""
+    table = Table.parse(str(folder))
+    rng = np.random.default_rng(SEED)
+    print(f"{rows or len(table.codes):,} rows of {table.name}, ε = {epsilon:g} each, {choice_epsilon:g} for the choice")
+    for number in range(1, repetitions + 1):
+        codes = table.codes if rows is None else table.codes[rng.choice(len(table.codes), rows, replace=False)]
+        schema = make_schema(dict(zip(table.schema.names, table.sizes, strict=True)), len(codes))
+        real = pa.table({name: codes[:, axis] for axis, name in enumerate(schema.names)})
+        choice = dpsyn.choose(real, schema, CANDIDATES, epsilon=epsilon, choice_epsilon=choice_epsilon, delta=DELTA)
+        scores = {}
+        for name, synopsis in choice.candidates.items():
+            _, (synthetic,) = read_synthetic_tables([synopsis.generate_arrow(seed=0)], schema)
+            recoding = Recoding.coarse(Codec(schema))
+            pairs = list(combinations(recoding.names, 2))
+            own = SyntheticTable("real", "", Codec(schema).encode(real)).count(pairs, recoding)
+            counted = zip(own, synthetic.count(pairs, recoding), strict=True)
+            scores[name] = float(np.mean([abs(a / len(codes) - b / synthetic.rows).sum() / 2 for a, b in counted]))
+        best = min(scores.values())
+        ratios = np.array([score / best for score in scores.values()])
+        odds = np.exp(-(np.array(list(scores.values())) - best) * len(codes) * choice_epsilon / 2)
+        odds /= odds.sum()
+        shown = ", ".join(f"{name} {score:.4f}" for name, score in scores.items())
+        print(
+            f"  {number}: {shown}; chosen {choice.name}, {scores[choice.name] / best:.3f} of the best; expected "
+            f"{odds @ ratios:.3f}; beyond {1 + allowed:g} with probability {odds[ratios > 1 + allowed].sum():.3f}; "
+            f"ε in all {choice.epsilon:.3f}",
+            flush=True,
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -151,9 +204,20 @@ def main() -> None:
     intervals.add_argument("--rows", type=int, default=4_000)
     intervals.add_argument("--epsilon", type=float, default=0.5)
     intervals.add_argument("--runs", type=int, default=1_000)
+    choose = commands.add_parser("choose")
+    choose.add_argument("folder", type=Path)
+    choose.add_argument("--rows", type=int)
+    choose.add_argument("--epsilon", type=float, default=1.0)
+    choose.add_argument("--choice-epsilon", type=float, default=0.1)
+    choose.add_argument("--repetitions", type=int, default=3)
+    choose.add_argument("--allowed", type=float, default=0.05)
     chosen = parser.parse_args()
-    print(provenance(SEED))
-    count_coverage(chosen.rows, chosen.epsilon, chosen.runs)
+    print(provenance(SEED), flush=True)
+    if chosen.command == "intervals":
+        count_coverage(chosen.rows, chosen.epsilon, chosen.runs)
+        return
+    terms = chosen.epsilon, chosen.choice_epsilon, chosen.repetitions, chosen.allowed
+    compare_choices(chosen.folder, chosen.rows, *terms)
 
 
 if __name__ == "__main__":

@@ -71,7 +71,10 @@ MAP: dict[str, set[str]] = {
         "synopsis",
     },
     "itemsets": {"private", "schema", "accounting", "marginals", "encoding", "inference", "selection", "synopsis"},
-    "assessment": {"private", "sources", "schema", "accounting", "marginals", "encoding"},
+    "assessment": {
+        *("private", "sources", "schema", "accounting", "marginals", "encoding"),
+        *("recipes", "plan", "synopsis"),  # candidates are released before one of them is chosen
+    },
     "diagnose": {"schema", "marginals", "encoding", "constraints", "sources", "plan"},
     "evaluation": {"schema", "marginals", "encoding", "sources"},
     "forecasts": {

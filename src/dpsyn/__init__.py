@@ -55,12 +55,14 @@ if TYPE_CHECKING:
     from dpsyn.analysis import ReplicatesRecord as ReplicatesRecord
     from dpsyn.analysis import pool as pool
     from dpsyn.analysis import pool_results_file as pool_results_file
+    from dpsyn.assessment import Choice as Choice
     from dpsyn.assessment import Criteria as Criteria
     from dpsyn.assessment import CriterionResult as CriterionResult
     from dpsyn.assessment import GroupDistance as GroupDistance
     from dpsyn.assessment import ReleasedDistance as ReleasedDistance
     from dpsyn.assessment import ReleasedEvaluation as ReleasedEvaluation
     from dpsyn.assessment import ReleasedFigure as ReleasedFigure
+    from dpsyn.assessment import choose as choose
     from dpsyn.assessment import release_evaluation as release_evaluation
     from dpsyn.contest import Contest as Contest
     from dpsyn.contest import ContestRanking as ContestRanking
@@ -184,12 +186,14 @@ _EXPORTS = {
         "pool_results_file",
     ),
     "dpsyn.assessment": (
+        "Choice",
         "Criteria",
         "CriterionResult",
         "GroupDistance",
         "ReleasedDistance",
         "ReleasedEvaluation",
         "ReleasedFigure",
+        "choose",
         "release_evaluation",
     ),
     "dpsyn.contest": (
@@ -339,6 +343,7 @@ __all__ = [
     "Cap",
     "Categorical",
     "Certificate",
+    "Choice",
     "Conclusion",
     "ConstantDecay",
     "Contest",
@@ -430,6 +435,7 @@ __all__ = [
     "__version__",
     "approve_schema",
     "check_table",
+    "choose",
     "compare_noise_mechanisms",
     "draft_schema",
     "estimate_resources",

@@ -92,7 +92,7 @@ def release_evaluation(
     schema.require_public()
     declared, groups = coerce_criteria(criteria, schema), check_groups(by, schema)
     check_large_epsilon(epsilon, allowed=allow_large_epsilon)
-    budget = Budget.for_guarantee(epsilon, choose_delta(schema, delta))
+    budget = Budget.for_guarantee(epsilon, _choose_delta(schema, delta))
     book = Ledger(Path(ledger)) if isinstance(ledger, str | Path) else ledger
     progress("reading the synthetic table", 0.0)
     schema, (table,) = read_synthetic_tables([synthetic], schema)
@@ -153,7 +153,7 @@ def measure_plan(private: PrivateTable, plan: EvaluationPlan) -> EvaluationAnswe
     return EvaluationAnswers(rows, distances, groups, sums)
 
 
-def choose_delta(schema: Schema, delta: float | None) -> float:
+def _choose_delta(schema: Schema, delta: float | None) -> float:
     """The δ of a release: as given, with a warning if it is large, or by default that for the expected rows."""
     if delta is None:
         return default_delta(schema.expected_size)

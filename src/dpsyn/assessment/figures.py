@@ -109,14 +109,13 @@ def _describe_groups(
         floor = _sampling_floor(shares, own_rows)
         label = f"{attribute.name} = {group}"
         distance = _distance(label, float(noisy.values[index]), noisy.std, size, sizes.std, floor)
-        wide = distance.low is None or distance.high is None or distance.high - distance.low > WIDE_INTERVAL
         yield GroupDistance(
             attribute=attribute.name,
             group=group,
             rows=_count(size, sizes.std),
             synthetic_rows=own_rows,
             distance=distance,
-            small=size < SMALL_GROUP_ROWS or wide,
+            small=size < SMALL_GROUP_ROWS or distance.high - distance.low > WIDE_INTERVAL,
         )
 
 

@@ -51,11 +51,15 @@ class ReleasedDistance(ReleasedFigure):
     """A total variation distance: the share of rows that would have to change; between 0 and 1.
 
     Attributes:
+        low: the lower end of the interval.
+        high: the upper end.
         label: what is compared: an attribute, or words such as "mean of 15 one-way marginals".
         floor: about the distance of a fresh sample of the private rows that is as large as the synthetic table,
             computed from the synthetic shares; None where it is not computed.
     """
 
+    low: float
+    high: float
     label: str
     floor: float | None = None
 
