@@ -15,8 +15,8 @@ import pytest
 import dpsyn
 from dpsyn.accounting import Cap, Ledger
 from dpsyn.assessment.intervals import Z, ratio_interval, solve_noisy_moments
-from dpsyn.assessment.results import SMALL_GROUP_ROWS
 from dpsyn.errors import DocumentError, SourceError, UserError
+from dpsyn.marginals.comparison import SMALL_GROUP_ROWS
 from dpsyn.private import open_private
 from dpsyn.private.gate import PrivacyGate
 from dpsyn.schema import Boolean, Categorical, Integer, Open, Real, Schema

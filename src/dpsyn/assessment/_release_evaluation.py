@@ -16,11 +16,12 @@ import numpy as np
 from dpsyn import notebook
 from dpsyn.accounting import Budget, Ledger, check_large_epsilon, default_delta, delta_warning, split_exactly
 from dpsyn.assessment.criteria import Criteria, coerce_criteria
-from dpsyn.assessment.evaluation_plan import SHARES, EvaluationPlan, check_groups, plan_evaluation
+from dpsyn.assessment.evaluation_plan import SHARES, EvaluationPlan, plan_evaluation
 from dpsyn.assessment.figures import EvaluationAnswers, describe_answers
 from dpsyn.assessment.results import ReleasedEvaluation
 from dpsyn.assessment.synthetic_table import read_synthetic_tables
 from dpsyn.marginals import Clique, Marginal
+from dpsyn.marginals.comparison import check_group_attributes
 from dpsyn.options import suggest_arguments
 from dpsyn.private import NoisyScores, PrivateTable, Protect, open_private
 from dpsyn.progress import Progress, ignore_progress
@@ -90,7 +91,8 @@ def release_evaluation(
     schema = Schema.coerce(schema)
     schema = schema if dataset is None else msgspec.structs.replace(schema, dataset=dataset)
     schema.require_public()
-    declared, groups = coerce_criteria(criteria, schema), check_groups(by, schema)
+    check_group_attributes(by, schema.modeled_attributes)
+    declared, groups = coerce_criteria(criteria, schema), tuple(by)
     check_large_epsilon(epsilon, allowed=allow_large_epsilon)
     budget = Budget.for_guarantee(epsilon, _choose_delta(schema, delta))
     book = Ledger(Path(ledger)) if isinstance(ledger, str | Path) else ledger

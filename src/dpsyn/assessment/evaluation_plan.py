@@ -15,18 +15,15 @@ from dpsyn.assessment.criteria import (
     Criteria,
     DistanceCriterion,
     MeanCriterion,
-    require_attribute,
 )
 from dpsyn.assessment.noisy_sums import Coefficient, Mean, WeightedSum, make_recoding
 from dpsyn.assessment.synthetic_table import Counts, SyntheticTable
 from dpsyn.encoding import Codec, Recoding
-from dpsyn.errors import InternalError, UserError, quote_argument
+from dpsyn.errors import InternalError, UserError
 from dpsyn.marginals import Clique
+from dpsyn.marginals.comparison import MAX_GROUPS
 from dpsyn.private import DistanceQuery, ReleaseLimits
 from dpsyn.schema import Schema
-
-MAX_GROUPS = 100
-"""Values of an attribute of groups: more would be a list that nobody reads."""
 
 MAX_CELLS = 200_000_000
 """Cells of all marginals together: their synthetic counts are held in memory."""
@@ -155,19 +152,6 @@ def plan_evaluation(
         sum_recoding=make_recoding(schema, means, {name for each in numbers for name in each.values}),
         left_out=tuple(" × ".join(pair) for pair in too_large),
     )
-
-
-def check_groups(by: Sequence[str], schema: Schema) -> tuple[str, ...]:
-    """The attributes of groups; refused if they are not compared, or have too many values."""
-    if isinstance(by, str):
-        raise UserError(f"by is {quote_argument(by)}; give a list, such as ['sex', 'region']")
-    for name in by:
-        attribute = require_attribute(schema, name)
-        if attribute.coded and attribute.size > MAX_GROUPS:
-            raise UserError(
-                f"{name!r} has {attribute.size:,} values or bins; groups are by an attribute with at most {MAX_GROUPS}"
-            )
-    return tuple(dict.fromkeys(by))
 
 
 def split_by_size(cliques: Sequence[Clique], sizes: dict[str, int]) -> tuple[list[Clique], list[Clique]]:

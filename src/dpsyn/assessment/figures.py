@@ -19,7 +19,6 @@ from dpsyn.assessment.evaluation_plan import EvaluationPlan, PlannedDistance
 from dpsyn.assessment.intervals import Z, ratio_interval
 from dpsyn.assessment.results import (
     PUBLISHABLE_NOTICE,
-    SMALL_GROUP_ROWS,
     TEST_NOISE_NOTICE,
     WIDE_INTERVAL,
     CriterionResult,
@@ -31,6 +30,7 @@ from dpsyn.assessment.results import (
 )
 from dpsyn.encoding import Codec
 from dpsyn.marginals import Marginal
+from dpsyn.marginals.comparison import SMALL_GROUP_ROWS
 from dpsyn.private import NoisyScores
 
 _MEAN_ABSOLUTE_NORMAL = math.sqrt(2 / math.pi)

@@ -16,9 +16,6 @@ EVALUATION_FORMAT = 1
 LEVEL = 0.95
 """The probability with which an interval contains the figure of the private table."""
 
-SMALL_GROUP_ROWS = 100
-"""A group with fewer rows, by their noisy count, is flagged: a fresh sample of it would differ a lot as well."""
-
 WIDE_INTERVAL = 0.2
 """A group whose interval is wider is flagged: it is too small to be judged at this ε."""
 

@@ -19,7 +19,7 @@ from dpsyn.progress import MAKE_REPORT, Step
 from dpsyn.release_files import is_release
 
 if TYPE_CHECKING:
-    from dpsyn import Evaluation
+    from dpsyn import Evaluation, ReleaseComparison
 
 PRESET_NAMES = ("paper", "match3")
 """Names for ``--help``, which must not load the metrics; a test compares them with the library's."""
@@ -207,7 +207,7 @@ def command(
         _refuse_options(_SPENDING_OPTIONS, "is about an evaluation that spends budget; give --epsilon, too")
     if release is not None:
         _refuse_options(_REAL_TABLE_OPTIONS, "needs the real table, which --against-release does not read")
-        _compare_with_release(release, tables, page, json_file, quiet)
+        _compare_with_release(release, tables, released_evaluation.parse_groups(by), page, json_file, quiet)
         return
     if not tables:
         raise click.UsageError("Missing argument '[REAL] SYNTHETIC...'.")
@@ -228,7 +228,7 @@ def command(
         raise UserError(
             f"{certificate} does not have the columns of {schema}; give the synopsis of this table's release"
         )
-    options["income_columns"] = parse_income_columns(nist_income)
+    options["income_columns"], options["by"] = parse_income_columns(nist_income), groups
     each = [step for step in EVALUATION_STEPS if step != _TRAINING or options["target"]]
     steps = each * (len(tables) - 1) + ([MAKE_REPORT] if page else [])
     with output.show_progress(quiet, steps) as progress:
@@ -248,6 +248,7 @@ def command(
 def _compare_with_release(
     synopsis: Path,
     tables: tuple[str, ...],
+    by: tuple[str, ...],
     page: str | None,
     json_file: str | None,
     quiet: bool,
@@ -261,7 +262,7 @@ def _compare_with_release(
     counting = Step("counting synthetic rows", 3)
     with output.show_progress(quiet, [counting, *([MAKE_REPORT] if page else [])]) as progress:
         progress(counting.phase, 0.0)
-        comparison = released.compare_rows(dpsyn.read_table(tables[0]))
+        comparison = released.compare_rows(dpsyn.read_table(tables[0]), by=by)
         if page is not None:
             progress(MAKE_REPORT.phase, 0.0)
             output.write_text(page, words.comparison_report(released, comparison))
@@ -272,8 +273,20 @@ def _compare_with_release(
         output.print_line(f"{words.publication_banner(released)}\n")
         _print_verdict(words.comparison_verdict(released, comparison).lines)
         output.print_table("", words.COMPARISON_HEADINGS, words.comparison_rows(comparison), right=range(1, 4))
+        _print_groups(comparison, "noise floor", by)
         output.print_line(words.COMPARISON_BASELINES)
     _print_files(page, json_file, quiet)
+
+
+def _print_groups(comparison: Evaluation | ReleaseComparison, floor: str, by: Sequence[str] = ()) -> None:
+    """Print the groups, if any were asked for."""
+    from dpsyn.report import groups as words
+
+    if rows := words.group_rows(comparison.groups):
+        output.print_table("", words.group_headings(floor), rows, right=range(1, 7))
+    lines = words.group_lines(comparison.groups, by)
+    if rows or lines:
+        output.print_line("\n".join([*lines, *([words.GROUP_EXPLANATION] if rows else [])]))
 
 
 def _print_verdict(lines: Sequence[str]) -> None:
@@ -364,6 +377,7 @@ def _show_evaluations(evaluations: list[Evaluation]) -> None:
         _print_verdict(words.evaluation_verdict(evaluation).lines)
         output.print_table("", words.EVALUATION_HEADINGS, words.score_rows(evaluation), right=numbers)
         output.print_table("", words.WORST_HEADINGS, words.worst_rows(evaluation), right=numbers)
+        _print_groups(evaluation, "sampling floor")
     if len(evaluations) > 1:
         output.print_line(words.combined_line(evaluations))
     output.print_line(words.EVALUATION_BASELINES)
