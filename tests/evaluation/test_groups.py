@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -91,7 +93,7 @@ def test_groups_that_make_no_sense_are_refused(by: list[str], message: str) -> N
 
 
 def test_groups_of_a_release_are_compared_as_far_as_marginals_hold_them() -> None:
-    counts = {("sex", "a"): [[400, 100], [150, 350], [-3, 2]], ("b",): [600, 300, 99]}
+    counts: dict[tuple[str, ...], Any] = {("sex", "a"): [[400, 100], [150, 350], [-3, 2]], ("b",): [600, 300, 99]}
     synopsis = dpsyn.Synopsis.from_marginals(SCHEMA, counts, std=5, source="a survey")
     rows = make_rows({"f": [(False, 0)] * 30 + [(True, 1)] * 20, "m": [(True, 2)] * 35 + [(False, 0)] * 15})
 
@@ -115,7 +117,7 @@ def test_both_reports_have_a_section_of_groups_if_there_are_any() -> None:
     pytest.importorskip("vl_convert")
     table = make_rows({"f": [(True, 0)] * 150, "m": [(False, 1)] * 20})
     evaluation = dpsyn.evaluate(table, table, SCHEMA, by=["sex"])
-    counts = {("sex", "a"): [[1, 150], [20, 1], [0, 0]], ("b",): [150, 20, 0]}
+    counts: dict[tuple[str, ...], Any] = {("sex", "a"): [[1, 150], [20, 1], [0, 0]], ("b",): [150, 20, 0]}
     synopsis = dpsyn.Synopsis.from_marginals(SCHEMA, counts, std=1, source="a survey")
 
     pages = [private_report(evaluation), publishable_report(synopsis, table, by=["sex"])]

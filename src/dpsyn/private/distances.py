@@ -61,11 +61,6 @@ class DistanceQuery:
     summary: Literal["mean", "max"] = "mean"
     grouped: bool = False
 
-    @property
-    def answers(self) -> int:
-        """How many numbers are released."""
-        return self.targets[0].shape[0] if self.grouped else 1
-
     def sensitivity_squared(self, privacy_unit: PrivacyUnit) -> Fraction:
         """Δ² of the released numbers; see the module's docstring."""
         if self.grouped:
