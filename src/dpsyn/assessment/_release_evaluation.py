@@ -58,10 +58,11 @@ def release_evaluation(
     Distances are released as such, not computed from noisy tables, so they have no bias from noise in empty cells. All
     are over the schema's bins, as those of ``evaluate``.
 
+    >>> import dpsyn
     >>> from dpsyn.demo import people, people_schema
     >>> table, schema = people(rows=2_000), people_schema()
     >>> rows = dpsyn.measure(table, schema, epsilon=1.0, recipe="independent").generate(seed=1)
-    >>> released = release_evaluation(table, rows, schema, epsilon=1.0)
+    >>> released = dpsyn.release_evaluation(table, rows, schema, epsilon=1.0)
     >>> released.two_way.low <= released.two_way.value <= released.two_way.high
     True
 
