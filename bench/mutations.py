@@ -36,6 +36,7 @@ _APPEND_LOG = "private/append_log.py"
 _MECHANISMS = "private/mechanisms.py"
 _SESSION = "private/session.py"
 _EXPONENTIAL = "private/exponential_mechanism.py"
+_DISTANCES = "private/distances.py"
 _TABLE = "private/table.py"
 _REHEARSAL = "private/rehearsal.py"
 _MEASURE = "recipes/_measure.py"
@@ -77,6 +78,8 @@ _APP_WORKSPACE = "app/workspace.py"
 _APP_BUDGET = "app/pages/budget.py"
 _APP_RELEASE = "app/pages/release.py"
 _APP_LAYOUT = "app/layout.py"
+_CHOOSE = "assessment/_choose.py"
+_RELEASE_EVALUATION = "assessment/_release_evaluation.py"
 
 _MODULE_LEVEL = ""
 
@@ -2402,6 +2405,156 @@ _WORKBENCH = (
     ),
 )
 
+_ASSESSMENTS = (
+    _break(
+        "distances are charged as if a row changed them by 1",
+        _DISTANCES,
+        _MODULE_LEVEL,
+        Replace("PER_ROW = X", "1"),
+        "private/test_distances",
+    ),
+    _break(
+        "distances are charged for one row of a unit",
+        _DISTANCES,
+        "distance_sensitivity",
+        Replace("PER_ROW * A.max_rows", "PER_ROW"),
+        "private/test_distances",
+    ),
+    _break(
+        "distances of groups are charged as one distance",
+        _DISTANCES,
+        "DistanceQuery.sensitivity_squared",
+        Force("self.grouped", False),
+        "private/test_distances",
+    ),
+    _break(
+        "distances of groups are charged as a marginal",
+        _DISTANCES,
+        "DistanceQuery.sensitivity_squared",
+        Replace("PER_ROW**2 * A", "A"),
+        "private/test_distances",
+    ),
+    _break(
+        "distances of many marginals are added up",
+        _DISTANCES,
+        "DistanceQuery.summarize",
+        Replace("sum(A) / len(A)", "sum(A)"),
+        "private/test_distances",
+    ),
+    _break(
+        "the number of rows is not adjusted in a distance",
+        _DISTANCES,
+        "_exact_distance",
+        Replace("A * B - R * T", "A * B - R * R * T"),
+        "private/test_distances",
+    ),
+    _break(
+        "distances of large tables overflow",
+        _DISTANCES,
+        "_exact_distance",
+        Force("A * B >= C", False),
+        "private/test_distances",
+    ),
+    _break(
+        "negative public counts are accepted",
+        _DISTANCES,
+        "DistanceGate._check_targets",
+        Force("any(...)", False),
+        "private/test_distances",
+    ),
+    _break(
+        "groups may be by different attributes",
+        _DISTANCES,
+        "DistanceGate.measure_distances",
+        Force("A.grouped and B", False),
+        "private/test_distances",
+    ),
+    _break(
+        "the choice of a table is charged as monotone",
+        _DISTANCES,
+        "DistanceGate.choose_nearest",
+        Replace("Exponential.for_epsilon(A, B)", "Exponential.for_epsilon(A, B, monotone=True)"),
+        "private/test_distances",
+    ),
+    _break(
+        "the choice of a table is charged for one row",
+        _DISTANCES,
+        "DistanceGate.choose_nearest",
+        Replace("Exponential.for_epsilon(A, X)", "1"),
+        "private/test_distances",
+    ),
+    _break(
+        "the scores of a choice are added up over marginals",
+        _DISTANCES,
+        "DistanceGate.choose_nearest",
+        Replace("A / len(B)", "A"),
+        "private/test_distances",
+    ),
+    _break(
+        "sums are charged for one row",
+        _DISTANCES,
+        "DistanceGate.measure_sums",
+        Replace("self.privacy_unit.score_sensitivity(A)", "Fraction(A)"),
+        "private/test_distances",
+    ),
+    _break(
+        "sums are charged as counts",
+        _DISTANCES,
+        "DistanceGate.measure_sums",
+        Replace("self.privacy_unit.score_sensitivity(X)", "1"),
+        "private/test_distances",
+    ),
+    _break(
+        "negative weights are not charged",
+        _DISTANCES,
+        "DistanceGate.measure_sums",
+        Replace("max(1, A, -B)", "max(1, A)"),
+        "private/test_distances",
+    ),
+    _break(
+        "weights may be too large for a sum",
+        _DISTANCES,
+        "DistanceGate.measure_sums",
+        Force("max(A) > MAX_WEIGHT", False),
+        "private/test_distances",
+    ),
+    _break(
+        "the certificate of an evaluation is silent about the synthetic table",
+        _RELEASE_EVALUATION,
+        "release_evaluation",
+        Drop("open_private(..., declared_public=X)"),
+        "assessment/test_release_evaluation",
+    ),
+    _break(
+        "a choice states the guarantee of one candidate",
+        _CHOOSE,
+        "choose",
+        Replace("total = combine_budgets(A)", "total = A[0]"),
+        "assessment/test_choose",
+    ),
+    _break(
+        "a choice forgets the noise of other candidates",
+        _CHOOSE,
+        "combine_budgets",
+        Replace("sum((A.rho for A in B), C)", "max(A.rho for A in B)"),
+        "assessment/test_choose",
+    ),
+    _break(
+        "a choice continues with releases of another recipe",
+        _CHOOSE,
+        "_require_same_release",
+        Force("A is None or not B or C", False),
+        "assessment/test_choose",
+    ),
+    _break(
+        "a choice continues with releases of another ε",
+        _CHOOSE,
+        "_require_same_release",
+        Force("A.account.budget.epsilon != B", False),
+        "assessment/test_choose",
+    ),
+)
+
 MUTATIONS: tuple[Mutation, ...] = (
     *_NOISE,
     *_SENSITIVITY,
@@ -2418,7 +2571,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     *_QUERIES,
     *_SIGNATURES,
     *_WORKBENCH,
+    *_ASSESSMENTS,
 )
 """All mutations: noise, sensitivity, charges, accounts, thresholds, ledger, journal, contribution bounding, values,
-leaks; audits; again for baskets; queries; what verifies releases; and the workbench.
+leaks; audits; again for baskets; queries; what verifies releases; the workbench; and assessments of synthetic tables.
 """

@@ -36,6 +36,7 @@ COMMANDS = {
     "sign": ("dpsyn.cli.sign", "Vouch for a release, with your private key."),
     "verify": ("dpsyn.cli.verify", "Check a release that somebody published."),
     "evaluate": ("dpsyn.cli.evaluate", "Compare a synthetic table with the real one or the release."),
+    "choose": ("dpsyn.cli.choose", "Release by several recipes, and choose one privately."),
     "recipes": ("dpsyn.cli.recipes", "List the algorithms of synthesize and measure."),
     "explore": ("dpsyn.cli.explore", "A first look under a budget: which attributes depend."),
     "plan": ("dpsyn.cli.plan", "Write down what you know about a table: draft, check."),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from dpsyn import __version__
 from dpsyn.report.charts import Chart, attribute_chart
 from dpsyn.report.content import PageContent, TableCell
+from dpsyn.report.groups import group_rows
 from dpsyn.report.matrices import pair_group
 from dpsyn.report.verdict import differs, is_worse_than_shuffled
 
@@ -48,6 +49,7 @@ def render_page(content: PageContent) -> str:
             pair_group(index, table, content.terms.reference)
             for index, table in enumerate(content.comparison.worst_pairs)
         ],
+        groups=group_rows(content.comparison.groups),
         rows=_worst_rows(content),
         max_open_cards=MAX_OPEN_CARDS,
     )
