@@ -232,7 +232,6 @@ def sample_rows(request: Request, site: Site, form: FormData) -> Response:
     if job.state == "none":
         words = [f"{option}={text_of(form, name)}" for name, option in _ROW_OPTIONS.items() if text_of(form, name)]
         words += [f"--where={line.strip()}" for line in str(form.get("where", "")).splitlines() if line.strip()]
-        job.folder.mkdir(parents=True, mode=0o700)
         job.start(["generate", str(release.output), "-o", str(job.folder / f"rows.{kind}"), "--force", *words])
     return redirect(f"/releases/{release.id}#rows")
 
