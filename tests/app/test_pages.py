@@ -87,7 +87,7 @@ def test_a_file_can_be_used_where_it_is(visitor: Visitor, tmp_path: Path) -> Non
     assert visitor.site.work.tables() == []
 
 
-@pytest.mark.parametrize("path", ["", "nothing.csv", "/no/such/file"])
+@pytest.mark.parametrize("path", ["", "nothing.csv", "/no/such/file", "~nobody-here/x.csv", "x" * 5_000, "a\0b"])
 def test_a_file_that_does_not_exist_is_refused(visitor: Visitor, path: str) -> None:
     answer = visitor.submit("/tables", {"data": path})
 
@@ -163,6 +163,41 @@ def test_a_mistake_is_shown_beside_its_entry_with_what_was_entered(visitor: Visi
     assert 'name="field.high" value="12"' in answer.text
     assert "low" in re.findall(r'role="alert">([^<]*)', answer.text)[-1]
     assert schema_text(visitor, approved) == before
+
+
+@pytest.mark.parametrize(
+    ("form", "complaint"),
+    [
+        ({"expected_size": "about 3000"}, "'about 3000' is not a whole number of rows; write it as 50000"),
+        ({"expected_size": "3²"}, "'3²' is not a whole number of rows"),
+        ({"expected_size": "9" * 5_000}, "is not a whole number of rows"),
+        ({"unit": "age", "max_rows": "-1"}, "'-1' is not a whole number of rows"),
+        ({"neighbors": "others"}, "others"),
+    ],
+)
+def test_a_mistake_about_the_table_is_shown_with_what_was_entered(
+    visitor: Visitor, approved: str, form: dict[str, str], complaint: str
+) -> None:
+    before = schema_text(visitor, approved)
+    answer = visitor.submit(f"{approved}/describe", {"dataset": "persons", **form})
+
+    assert answer.status_code == 400
+    assert complaint in unescape(re.findall(r'role="alert">([^<]*)', answer.text)[0])
+    assert 'name="dataset" value="persons"' in answer.text
+    assert schema_text(visitor, approved) == before
+
+
+@pytest.mark.parametrize("size", ["4000", "4,000", "4.000", "4 000", "4'000"])
+def test_a_number_of_rows_may_have_marks_between_thousands(visitor: Visitor, approved: str, size: str) -> None:
+    assert visitor.submit(f"{approved}/describe", {"dataset": "people", "expected_size": size}).status_code == 303
+    assert "expected_size: 4000\n" in schema_text(visitor, approved)
+
+
+def test_a_mistake_about_an_entry_that_is_gone_is_shown(visitor: Visitor, approved: str) -> None:
+    answer = visitor.submit(f"{approved}/leave-out", {"title": "gone"})
+
+    assert answer.status_code == 400
+    assert "gone" in re.findall(r'role="alert">([^<]*)', answer.text)[0]
 
 
 def test_an_entry_that_is_as_it_was_read_needs_a_separate_yes(visitor: Visitor, tmp_path: Path) -> None:
