@@ -193,6 +193,16 @@ def test_a_number_of_rows_may_have_marks_between_thousands(visitor: Visitor, app
     assert "expected_size: 4000\n" in schema_text(visitor, approved)
 
 
+def test_entries_that_are_as_they_were_read_are_named_if_not_all_are_approved(visitor: Visitor, tmp_path: Path) -> None:
+    page = visitor.upload("people.csv", write_table(tmp_path / "people.csv").read_bytes())
+    visitor.submit(f"{page}/draft")
+    some = visitor.submit(f"{page}/approve-all", {"because": "code book"})
+    everything = visitor.submit(f"{page}/approve-all", {"because": "code book", "as_drafted": "on"})
+
+    assert "except entries that are exactly as they were read" in visitor.page_text(some.headers["location"])
+    assert everything.headers["location"].endswith("?done=approved")
+
+
 def test_a_mistake_about_an_entry_that_is_gone_is_shown(visitor: Visitor, approved: str) -> None:
     answer = visitor.submit(f"{approved}/leave-out", {"title": "gone"})
 
@@ -511,6 +521,8 @@ def test_the_ledger_shows_caps_runs_and_that_it_is_intact(visitor: Visitor, appr
     verified = visitor.get("/ledger?verify=yes")
     assert re.search(r"Intact: \d+ entries.*1 release", verified.text)
     assert visitor.submit("/ledger/cap", {"dataset": "people", "epsilon": "x", "delta": "1"}).status_code == 400
+    refused = visitor.submit("/ledger/cap", {"dataset": "people", "epsilon": "1", "delta": "2"})
+    assert 'role="alert">δ is 2' in refused.text
     assert visitor.submit("/ledger/close", {"run": "nothing"}).status_code == 400
     left = visitor.page_text(f"{approved}/budget")
     assert "one more release can have a budget" in left

@@ -51,7 +51,7 @@ def _render(request: Request, site: Site, table: PrivateTable, status: int = 200
         "token": secrets.token_hex(8),
         "presets": PRESETS,
         "account": account,
-        "account_lines": account_lines(account) if account else [],
+        "account_lines": account_lines(account, set_cap="in the ledger") if account else [],
         "share": _used_share(account),
         "given": {},
         "earlier": _find_earlier(site, table),

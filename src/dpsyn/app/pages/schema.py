@@ -52,7 +52,6 @@ def _render(request: Request, site: Site, table: PrivateTable, status: int = 200
         "identifiers": [each.title for each in entries if each.kind == "identifier"],
         "undo": len(table.undo_files()),
         "reason": str(table.facts.get("reason", "")),
-        "summary": [line for line in table.job("draft").output.splitlines() if line.endswith("left out.")],
         "check": read_check(table),
         "live": (table.byte_size or MAX_LIVE_BYTES + 1) <= MAX_LIVE_BYTES,
         "opened": request.query_params.get("open", ""),
@@ -109,7 +108,8 @@ def approve_all(request: Request, site: Site, form: FormData) -> Response:
     reason = text_of(form, "because")
     table.change_schema(lambda d: d.approve(because=reason, everything=True, as_drafted="as_drafted" in form))
     table.save(reason=reason)
-    return redirect(f"/tables/{table.id}/schema?done=approved")
+    rest = any(view.state == "as read" for view in view_entries(table.read_draft()))
+    return redirect(f"/tables/{table.id}/schema?done={'approved-rest' if rest else 'approved'}")
 
 
 def leave_out(request: Request, site: Site, form: FormData) -> Response:
