@@ -74,6 +74,7 @@ _APP_SECURITY = "app/security.py"
 _APP_JOBS = "app/jobs.py"
 _APP_WORKSPACE = "app/workspace.py"
 _APP_BUDGET = "app/pages/budget.py"
+_APP_SCHEMA = "app/pages/schema.py"
 _APP_RELEASE = "app/pages/release.py"
 _APP_LAYOUT = "app/layout.py"
 
@@ -2325,6 +2326,13 @@ _WORKBENCH = (
         "_start_release",
         Force("A not in B and C", False),
         "app/test_security",
+    ),
+    _break(
+        "a changed entry keeps the reason of its approval",
+        _APP_SCHEMA,
+        "_edit",
+        Force("A != 'approved'", True),
+        "app/test_pages",
     ),
     _break(
         "two windows release a table at once without a confirmation",

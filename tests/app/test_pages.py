@@ -142,6 +142,22 @@ def test_an_attribute_is_edited_approved_left_out_and_brought_back(visitor: Visi
     assert "done=nothing" in visitor.submit(f"{page}/undo").headers["location"]
 
 
+def test_an_approved_entry_that_is_changed_needs_another_approval(visitor: Visitor, approved: str) -> None:
+    def read_marks() -> tuple[Any, Any]:
+        age = dpsyn.SchemaDraft(schema_text(visitor, approved)).document["attributes"]["age"]
+        return age["provenance"], age.get("because")
+
+    before = dpsyn.SchemaDraft(schema_text(visitor, approved)).document["attributes"]["age"]
+    same = {"title": "age", "kind": "integer", "field.low": str(before["low"]), "field.high": str(before["high"])}
+    visitor.submit(f"{approved}/edit", same)
+    assert read_marks() == ("approved", "code book")
+    visitor.submit(f"{approved}/edit", {**same, "field.high": "119"})
+    assert read_marks() == ("data", None)
+    assert "1 entry of the schema is not approved" in visitor.page_text(f"{approved}/budget")
+    visitor.submit(f"{approved}/approve", {"title": "age", "because": "form of 2025"})
+    assert read_marks() == ("approved", "form of 2025")
+
+
 def test_another_kind_takes_its_own_fields_and_a_hostile_name_is_found(visitor: Visitor, tmp_path: Path) -> None:
     page = visitor.upload("people.csv", write_table(tmp_path / "people.csv").read_bytes())
     visitor.submit(f"{page}/draft")

@@ -88,8 +88,17 @@ def edit_entry(request: Request, site: Site, form: FormData) -> Response:
     """Set the fields of an attribute."""
     title = str(form.get("title", ""))
     return _change(
-        request, site, form, lambda draft: draft.edit(title, **read_entry(text_of(form, "kind"), form)), "saved"
+        request, site, form, lambda draft: _edit(draft, title, read_entry(text_of(form, "kind"), form)), "saved"
     )
+
+
+def _edit(draft: dpsyn.SchemaDraft, title: str, fields: dict[str, Any]) -> dpsyn.SchemaDraft:
+    """Edit an entry; an approved one that says something else then needs another approval."""
+    edited = draft.edit(title, **fields)
+    before, after = ({**each.document["attributes"].get(title, {}), "drafted": ""} for each in (draft, edited))
+    if before.get("provenance") != "approved":
+        return edited
+    return draft if before == after else edited.edit(title, provenance="data", because=None)
 
 
 def approve_entry(request: Request, site: Site, form: FormData) -> Response:
