@@ -74,8 +74,10 @@ _VERIFY = "verification/_verify.py"
 _MEASUREMENTS = "inference/measurements.py"
 
 _APP_SECURITY = "app/security.py"
+_APP_JOBS = "app/jobs.py"
 _APP_WORKSPACE = "app/workspace.py"
 _APP_BUDGET = "app/pages/budget.py"
+_APP_SCHEMA = "app/pages/schema.py"
 _APP_RELEASE = "app/pages/release.py"
 _APP_LAYOUT = "app/layout.py"
 _CHOOSE = "assessment/_choose.py"
@@ -2385,9 +2387,30 @@ _WORKBENCH = (
     _break(
         "another release needs no confirmation",
         _APP_BUDGET,
-        "start_release",
+        "_start_release",
         Force("A not in B and C", False),
         "app/test_security",
+    ),
+    _break(
+        "a changed entry keeps the reason of its approval",
+        _APP_SCHEMA,
+        "_edit",
+        Force("A != 'approved'", True),
+        "app/test_pages",
+    ),
+    _break(
+        "two windows release a table at once without a confirmation",
+        _APP_BUDGET,
+        "start_release",
+        Replace("exclusive_edit(...)", "open('/dev/null')"),
+        "app/test_security",
+    ),
+    _break(
+        "a job is started twice by two requests at once",
+        _APP_JOBS,
+        "Job.start",
+        Replace("exclusive_edit(...)", "open('/dev/null')"),
+        "app/test_jobs",
     ),
     _break(
         "a report is of the same origin as the workbench",

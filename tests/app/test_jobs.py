@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from dpsyn.app import jobs
 from dpsyn.app.jobs import Job, work
 from dpsyn.cli.main import run
 from dpsyn.errors import UserError
@@ -89,6 +93,28 @@ def test_two_workers_do_not_run_one_job(tmp_path: Path) -> None:
 
     assert work(tmp_path, begin_again) == 0
     assert Job(tmp_path).state == "done"
+
+
+def test_two_requests_at_the_same_moment_start_one_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job, meeting, started = Job(tmp_path), threading.Barrier(2), []
+    look = Job.state.fget
+    assert look is not None
+
+    def look_together(self: Job) -> str:
+        state = look(self)
+        with contextlib.suppress(threading.BrokenBarrierError):
+            meeting.wait(0.3)  # two that look at once would both start it
+        return str(state)
+
+    monkeypatch.setattr(Job, "state", property(look_together))
+    monkeypatch.setattr(jobs, "_spawn", lambda folder: started.append(folder) or SimpleNamespace(wait=int))
+    requests = [threading.Thread(target=job.start, args=(["recipes"],)) for _ in range(2)]
+    for request in requests:
+        request.start()
+    for request in requests:
+        request.join()
+
+    assert started == [tmp_path]
 
 
 def test_a_folder_without_a_job_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -87,7 +87,7 @@ def test_a_file_can_be_used_where_it_is(visitor: Visitor, tmp_path: Path) -> Non
     assert visitor.site.work.tables() == []
 
 
-@pytest.mark.parametrize("path", ["", "nothing.csv", "/no/such/file"])
+@pytest.mark.parametrize("path", ["", "nothing.csv", "/no/such/file", "~nobody-here/x.csv", "x" * 5_000, "a\0b"])
 def test_a_file_that_does_not_exist_is_refused(visitor: Visitor, path: str) -> None:
     answer = visitor.submit("/tables", {"data": path})
 
@@ -142,6 +142,22 @@ def test_an_attribute_is_edited_approved_left_out_and_brought_back(visitor: Visi
     assert "done=nothing" in visitor.submit(f"{page}/undo").headers["location"]
 
 
+def test_an_approved_entry_that_is_changed_needs_another_approval(visitor: Visitor, approved: str) -> None:
+    def read_marks() -> tuple[Any, Any]:
+        age = dpsyn.SchemaDraft(schema_text(visitor, approved)).document["attributes"]["age"]
+        return age["provenance"], age.get("because")
+
+    before = dpsyn.SchemaDraft(schema_text(visitor, approved)).document["attributes"]["age"]
+    same = {"title": "age", "kind": "integer", "field.low": str(before["low"]), "field.high": str(before["high"])}
+    visitor.submit(f"{approved}/edit", same)
+    assert read_marks() == ("approved", "code book")
+    visitor.submit(f"{approved}/edit", {**same, "field.high": "119"})
+    assert read_marks() == ("data", None)
+    assert "1 entry of the schema is not approved" in visitor.page_text(f"{approved}/budget")
+    visitor.submit(f"{approved}/approve", {"title": "age", "because": "form of 2025"})
+    assert read_marks() == ("approved", "form of 2025")
+
+
 def test_another_kind_takes_its_own_fields_and_a_hostile_name_is_found(visitor: Visitor, tmp_path: Path) -> None:
     page = visitor.upload("people.csv", write_table(tmp_path / "people.csv").read_bytes())
     visitor.submit(f"{page}/draft")
@@ -163,6 +179,51 @@ def test_a_mistake_is_shown_beside_its_entry_with_what_was_entered(visitor: Visi
     assert 'name="field.high" value="12"' in answer.text
     assert "low" in re.findall(r'role="alert">([^<]*)', answer.text)[-1]
     assert schema_text(visitor, approved) == before
+
+
+@pytest.mark.parametrize(
+    ("form", "complaint"),
+    [
+        ({"expected_size": "about 3000"}, "'about 3000' is not a whole number of rows; write it as 50000"),
+        ({"expected_size": "3²"}, "'3²' is not a whole number of rows"),
+        ({"expected_size": "9" * 5_000}, "is not a whole number of rows"),
+        ({"unit": "age", "max_rows": "-1"}, "'-1' is not a whole number of rows"),
+        ({"neighbors": "others"}, "others"),
+    ],
+)
+def test_a_mistake_about_the_table_is_shown_with_what_was_entered(
+    visitor: Visitor, approved: str, form: dict[str, str], complaint: str
+) -> None:
+    before = schema_text(visitor, approved)
+    answer = visitor.submit(f"{approved}/describe", {"dataset": "persons", **form})
+
+    assert answer.status_code == 400
+    assert complaint in unescape(re.findall(r'role="alert">([^<]*)', answer.text)[0])
+    assert 'name="dataset" value="persons"' in answer.text
+    assert schema_text(visitor, approved) == before
+
+
+@pytest.mark.parametrize("size", ["4000", "4,000", "4.000", "4 000", "4'000"])
+def test_a_number_of_rows_may_have_marks_between_thousands(visitor: Visitor, approved: str, size: str) -> None:
+    assert visitor.submit(f"{approved}/describe", {"dataset": "people", "expected_size": size}).status_code == 303
+    assert "expected_size: 4000\n" in schema_text(visitor, approved)
+
+
+def test_entries_that_are_as_they_were_read_are_named_if_not_all_are_approved(visitor: Visitor, tmp_path: Path) -> None:
+    page = visitor.upload("people.csv", write_table(tmp_path / "people.csv").read_bytes())
+    visitor.submit(f"{page}/draft")
+    some = visitor.submit(f"{page}/approve-all", {"because": "code book"})
+    everything = visitor.submit(f"{page}/approve-all", {"because": "code book", "as_drafted": "on"})
+
+    assert "except entries that are exactly as they were read" in visitor.page_text(some.headers["location"])
+    assert everything.headers["location"].endswith("?done=approved")
+
+
+def test_a_mistake_about_an_entry_that_is_gone_is_shown(visitor: Visitor, approved: str) -> None:
+    answer = visitor.submit(f"{approved}/leave-out", {"title": "gone"})
+
+    assert answer.status_code == 400
+    assert "gone" in re.findall(r'role="alert">([^<]*)', answer.text)[0]
 
 
 def test_an_entry_that_is_as_it_was_read_needs_a_separate_yes(visitor: Visitor, tmp_path: Path) -> None:
@@ -476,6 +537,8 @@ def test_the_ledger_shows_caps_runs_and_that_it_is_intact(visitor: Visitor, appr
     verified = visitor.get("/ledger?verify=yes")
     assert re.search(r"Intact: \d+ entries.*1 release", verified.text)
     assert visitor.submit("/ledger/cap", {"dataset": "people", "epsilon": "x", "delta": "1"}).status_code == 400
+    refused = visitor.submit("/ledger/cap", {"dataset": "people", "epsilon": "1", "delta": "2"})
+    assert 'role="alert">δ is 2' in refused.text
     assert visitor.submit("/ledger/close", {"run": "nothing"}).status_code == 400
     left = visitor.page_text(f"{approved}/budget")
     assert "one more release can have a budget" in left

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from starlette.routing import Route
 
 import dpsyn
 from dpsyn.app import jobs, security
-from dpsyn.app.pages import start
+from dpsyn.app.pages import budget, start
 from dpsyn.app.security import Access
 from dpsyn.app.server import Address, make_app
 from dpsyn.app.workspace import Workspace, clean_name
@@ -346,6 +348,28 @@ def test_two_clicks_at_the_same_moment_make_one_release(visitor: Visitor, tmp_pa
 
     assert sum(is_new for _, is_new in made) == 1
     assert len({release.id for release, _ in made}) == 1
+
+
+def test_two_windows_at_the_same_moment_need_the_confirmation_too(
+    visitor: Visitor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = make_approved_table(visitor, tmp_path)
+    forms = [{"epsilon": "1", "recipe": "independent", "token": find_token(visitor, page)} for _ in range(2)]
+    windows = [visitor, Visitor(visitor.site)]
+    meeting, find_earlier = threading.Barrier(2), budget._find_earlier
+
+    def find_together(*arguments: Any) -> Any:
+        found = find_earlier(*arguments)
+        with contextlib.suppress(threading.BrokenBarrierError):
+            meeting.wait(0.3)
+        return found
+
+    monkeypatch.setattr(budget, "_find_earlier", find_together)
+    with ThreadPoolExecutor(2) as pool:
+        answers = pool.map(lambda window, form: window.submit(f"{page}/release", form), windows, forms)
+
+    assert sorted(answer.status_code for answer in answers) == [303, 400]
+    assert count_runs(visitor) == 1
 
 
 @pytest.mark.parametrize("token", ["", "x", "../../../../etc/x", "0123456789ABCDEF", "0123456789abcdef0"])

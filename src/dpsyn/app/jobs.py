@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from dpsyn.atomic_files import lock_while_open, write_text
+from dpsyn.atomic_files import exclusive_edit, lock_while_open, write_text
 from dpsyn.errors import UserError
 
 PROGRESS_FILE = "progress.json"
@@ -108,15 +108,16 @@ class Job:
     # ── start, interrupt ─────────────────────────────────────────────────────────────────────────────────────
 
     def start(self, arguments: Sequence[str]) -> None:
-        """Start the command, unless it runs already."""
-        if self.state == "running":
-            return
+        """Start the command, unless it runs already; two requests at the same moment start it once."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for name in ("outcome.json", PROGRESS_FILE, "worker.lock"):
-            (self.folder / name).unlink(missing_ok=True)
-        job = {"arguments": list(arguments), "started": time.time()}
-        write_text(self.folder / "job.json", json.dumps(job), private=True)
-        process = _spawn(self.folder)
+        with exclusive_edit(self.folder / "job.json"):
+            if self.state == "running":
+                return
+            for name in ("outcome.json", PROGRESS_FILE, "worker.lock"):
+                (self.folder / name).unlink(missing_ok=True)
+            job = {"arguments": list(arguments), "started": time.time()}
+            write_text(self.folder / "job.json", json.dumps(job), private=True)
+            process = _spawn(self.folder)
         threading.Thread(target=process.wait, daemon=True).start()  # so that it does not stay as a zombie
 
     def interrupt(self) -> None:

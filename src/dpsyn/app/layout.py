@@ -34,6 +34,8 @@ MAX_FORM_FIELDS = 20_000
 DONE = {
     "saved": "Saved.",
     "approved": "Approved. The certificate of every release will list it with your reason.",
+    "approved-rest": "Approved, except entries that are exactly as they were read off the rows: compare each of them "
+    "with your public source, or confirm below that it says the same.",
     "left-out": "Left out: a release neither reads nor measures it.",
     "undone": "The last change was taken back.",
     "nothing": "There is nothing to take back.",
@@ -148,7 +150,7 @@ def report_problem(request: Request, site: Site, error: UserError) -> Response:
 def describe_error(error: UserError) -> str:
     """The message of an error. These pages are for the data owner, so it may show what a draft says about rows."""
     text = str(getattr(error, "private_details", "") or error)
-    return text[:1].upper() + text[1:]
+    return text[:1].upper() + text[1:] if text[:1].isascii() else text  # δ is not Δ
 
 
 def text_of(form: FormData, name: str) -> str:

@@ -95,8 +95,12 @@ class Workspace:
 
     def add_table(self, data: str, title: str = "") -> PrivateTable:
         """A table whose file stays where it is."""
-        path = Path(data).expanduser()
-        if not data.strip() or not path.exists():
+        try:
+            path = Path(data).expanduser()
+            exists = bool(data.strip()) and path.exists()
+        except (OSError, RuntimeError):  # too long, not readable, or of a person who is not known here
+            exists = False
+        if not exists:
             raise UserError(f"there is no file {data!r}; give its whole path, such as /home/me/people.csv")
         return self._new_table(title or path.name, str(path.absolute()))
 

@@ -16,7 +16,7 @@ import dpsyn
 from dpsyn.app.layout import Site, act, describe_error, show, text_of
 from dpsyn.app.security import redirect
 from dpsyn.app.workspace import PrivateTable, Release
-from dpsyn.atomic_files import write_text
+from dpsyn.atomic_files import exclusive_edit, write_text
 from dpsyn.errors import UserError
 from dpsyn.report.ledger import account_data, account_lines
 
@@ -51,7 +51,7 @@ def _render(request: Request, site: Site, table: PrivateTable, status: int = 200
         "token": secrets.token_hex(8),
         "presets": PRESETS,
         "account": account,
-        "account_lines": account_lines(account) if account else [],
+        "account_lines": account_lines(account, set_cap="in the ledger") if account else [],
         "share": _used_share(account),
         "given": {},
         "earlier": _find_earlier(site, table),
@@ -175,6 +175,11 @@ def _read_simulation(table: PrivateTable) -> dict[str, Any]:
 def start_release(request: Request, site: Site, form: FormData) -> Response:
     """Start a release, as ``dpsyn synthesize`` does; a form that is sent twice starts one."""
     table = site.work.table(request.path_params["table"])
+    with exclusive_edit(table.folder / "release"):  # two windows: the second one is asked whether to spend again
+        return _start_release(request, site, table, form)
+
+
+def _start_release(request: Request, site: Site, table: PrivateTable, form: FormData) -> Response:
     given = {name: str(value) for name, value in form.items() if name != "form_token"}
     if started := site.work.find_started(text_of(form, "token")):
         return redirect(f"/releases/{started.id}?done=once")
@@ -182,15 +187,15 @@ def start_release(request: Request, site: Site, form: FormData) -> Response:
         if "again" not in form and _find_earlier(site, table):
             raise UserError("this table was released before; confirm that another release shall spend again")
         words = release_words(form)
-        schema = table.read_draft().to_schema()
-        schema.require_public("this schema")
+        draft = table.read_draft()
+        draft.to_schema().require_public("this schema")
     except UserError as error:
         return _render(request, site, table, 400, problem=describe_error(error), given=given)
     settings = {"table": table.id, "epsilon": text_of(form, "epsilon"), "ledger": str(site.work.ledger)}
     release, is_new = site.work.new_release(table.title, text_of(form, "token"), settings)
     if not is_new:
         return redirect(f"/releases/{release.id}?done=once")
-    write_text(release.folder / "schema.yaml", table.read_draft().to_yaml(), private=True)
+    write_text(release.folder / "schema.yaml", draft.to_yaml(), private=True)
     if plan := str(form.get("plan", "")).strip():
         write_text(release.folder / "plan.yaml", plan.replace("\r\n", "\n") + "\n", private=True)
         words += ["--plan", str(release.folder / "plan.yaml")]

@@ -29,7 +29,7 @@ def _render(request: Request, site: Site, status: int = 200, **context: Any) -> 
         "accounts": [
             {
                 "account": account,
-                "lines": account_lines(account),
+                "lines": account_lines(account, set_cap="below"),
                 "share": account_data(account)["used"]["share_of_cap"],
                 "runs": list(zip(account.runs, run_rows(account), strict=True)),
             }

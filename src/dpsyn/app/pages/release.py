@@ -143,11 +143,14 @@ def _render_result(request: Request, site: Site, release: Release, status: int =
         "guarantee": describe_guarantee(synopsis),
         "lines": [*forecast_lines(synopsis), *independence_lines(synopsis)],
         "certificate": synopsis.certificates[-1].summary() if synopsis.certificates[-1] else "",
-        "files": [(name, FILE_WORDS.get(name, ""), path.stat().st_size) for name, path in files.items()],
+        "files": [
+            (name, FILE_WORDS.get(name, ""), files[name].stat().st_size)
+            for name in sorted(files, key=[*FILE_WORDS, *files].index)
+        ],
         "attributes": [each.name for each in synopsis.schema.modeled_attributes],
         "rows": synopsis.rows,
         "comparison": Job(release.folder / "private"),
-        "row_jobs": [(job, _row_files(job)) for job in release.row_jobs()],
+        "row_jobs": [(job, _describe_rows(job), _row_files(job)) for job in release.row_jobs()],
         "formats": ROW_FORMATS,
         "token": secrets.token_hex(8),
         "has_table": _table_exists(release),
@@ -232,12 +235,17 @@ def sample_rows(request: Request, site: Site, form: FormData) -> Response:
     if job.state == "none":
         words = [f"{option}={text_of(form, name)}" for name, option in _ROW_OPTIONS.items() if text_of(form, name)]
         words += [f"--where={line.strip()}" for line in str(form.get("where", "")).splitlines() if line.strip()]
-        job.folder.mkdir(parents=True, mode=0o700)
         job.start(["generate", str(release.output), "-o", str(job.folder / f"rows.{kind}"), "--force", *words])
     return redirect(f"/releases/{release.id}#rows")
 
 
 _ROW_OPTIONS = {"rows": "--rows", "seed": "--seed", "replicates": "--replicates"}
+
+
+def _describe_rows(job: Job) -> str:
+    """What a job of further rows was asked for, in the words of its form."""
+    given = [word.removeprefix("--").replace("=", " ", 1) for word in job.arguments[4:] if word != "--force"]
+    return ", ".join(given) or "as many rows as the table has"
 
 
 def _row_files(job: Job) -> list[Path]:

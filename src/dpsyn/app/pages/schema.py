@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from starlette.datastructures import FormData
@@ -16,7 +17,7 @@ from dpsyn.app.layout import Site, act, describe_error, show, text_of
 from dpsyn.app.schema_form import KIND_WORDS, fields_of_kinds, read_entry, view_entries
 from dpsyn.app.security import redirect
 from dpsyn.app.workspace import TABLE_JOBS, PrivateTable
-from dpsyn.errors import UserError
+from dpsyn.errors import UserError, shorten
 
 MAX_LIVE_BYTES = 50_000_000
 """The largest file that is checked by itself after every change: a second or two of work."""
@@ -51,7 +52,6 @@ def _render(request: Request, site: Site, table: PrivateTable, status: int = 200
         "identifiers": [each.title for each in entries if each.kind == "identifier"],
         "undo": len(table.undo_files()),
         "reason": str(table.facts.get("reason", "")),
-        "summary": [line for line in table.job("draft").output.splitlines() if line.endswith("left out.")],
         "check": read_check(table),
         "live": (table.byte_size or MAX_LIVE_BYTES + 1) <= MAX_LIVE_BYTES,
         "opened": request.query_params.get("open", ""),
@@ -78,7 +78,9 @@ def _change(request: Request, site: Site, form: FormData, change: Any, done: str
     except UserError as error:
         texts = {name.removeprefix("field."): str(text) for name, text in form.items() if name.startswith("field.")}
         failed = {"title": title, "problem": describe_error(error), "form": dict(form), "texts": texts}
-        return _render(request, site, table, 400, failed=failed, opened=number)
+        known = title in (view.title for view in view_entries(table.read_draft()))
+        problem = "" if known else failed["problem"]  # of the table as a whole, or of an entry that is gone
+        return _render(request, site, table, 400, failed=failed, opened=number, problem=problem)
     return redirect(f"/tables/{table.id}/schema?done={done}&open={number if number.isdigit() else ''}#entry-{number}")
 
 
@@ -86,8 +88,17 @@ def edit_entry(request: Request, site: Site, form: FormData) -> Response:
     """Set the fields of an attribute."""
     title = str(form.get("title", ""))
     return _change(
-        request, site, form, lambda draft: draft.edit(title, **read_entry(text_of(form, "kind"), form)), "saved"
+        request, site, form, lambda draft: _edit(draft, title, read_entry(text_of(form, "kind"), form)), "saved"
     )
+
+
+def _edit(draft: dpsyn.SchemaDraft, title: str, fields: dict[str, Any]) -> dpsyn.SchemaDraft:
+    """Edit an entry; an approved one that says something else then needs another approval."""
+    edited = draft.edit(title, **fields)
+    before, after = ({**each.document["attributes"].get(title, {}), "drafted": ""} for each in (draft, edited))
+    if before.get("provenance") != "approved":
+        return edited
+    return draft if before == after else edited.edit(title, provenance="data", because=None)
 
 
 def approve_entry(request: Request, site: Site, form: FormData) -> Response:
@@ -106,7 +117,8 @@ def approve_all(request: Request, site: Site, form: FormData) -> Response:
     reason = text_of(form, "because")
     table.change_schema(lambda d: d.approve(because=reason, everything=True, as_drafted="as_drafted" in form))
     table.save(reason=reason)
-    return redirect(f"/tables/{table.id}/schema?done=approved")
+    rest = any(view.state == "as read" for view in view_entries(table.read_draft()))
+    return redirect(f"/tables/{table.id}/schema?done={'approved-rest' if rest else 'approved'}")
 
 
 def leave_out(request: Request, site: Site, form: FormData) -> Response:
@@ -117,17 +129,28 @@ def leave_out(request: Request, site: Site, form: FormData) -> Response:
 
 def describe_table(request: Request, site: Site, form: FormData) -> Response:
     """Set the dataset's name, its expected size, the neighboring relation and the privacy unit."""
-    size, unit = text_of(form, "expected_size").replace(",", "").replace(" ", ""), text_of(form, "unit")
-    rows = text_of(form, "max_rows")
-    if (size and not size.isdigit()) or (unit and not rows.isdigit()):
-        raise UserError("the number of rows must be a whole number, such as 50000")
-    fields = {
+    return _change(request, site, form, lambda draft: draft.describe_table(**_read_description(form)), "saved")
+
+
+def _read_description(form: FormData) -> dict[str, Any]:
+    unit = text_of(form, "unit")
+    return {
         "dataset": text_of(form, "dataset") or None,
-        "expected_size": int(size) if size else None,
+        "expected_size": _read_count(form, "expected_size"),
         "neighbors": text_of(form, "neighbors") or "add-remove",
-        "privacy_unit": {"id": unit, "max_rows": int(rows)} if unit else None,
+        "privacy_unit": {"id": unit, "max_rows": _read_count(form, "max_rows") or 1} if unit else None,
     }
-    return _change(request, site, form, lambda draft: draft.describe_table(**fields), "saved")
+
+
+def _read_count(form: FormData, name: str) -> int | None:
+    """A number of rows, also with marks between thousands; None if it is left empty."""
+    text = text_of(form, name)
+    if not _COUNT.fullmatch(text):
+        raise UserError(f"{shorten(text, 40)!r} is not a whole number of rows; write it as 50000")
+    return int(re.sub("[^0-9]", "", text)) if text else None
+
+
+_COUNT = re.compile("|[0-9]{1,15}|[0-9]{1,3}([., '\u00a0\u202f][0-9]{3}){1,4}")
 
 
 def save_text(request: Request, site: Site, form: FormData) -> Response:

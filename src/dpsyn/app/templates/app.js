@@ -78,31 +78,41 @@
     byId("only-open").addEventListener("change", show);
   }
   const post = (address, token) => fetch(address, { method: "POST", body: new URLSearchParams({ form_token: token }) });
-  const check = document.querySelector("[data-start]");
-  if (check) post(check.dataset.start, check.dataset.token).then(() => poll(`${check.dataset.start.replace(/check$/, "state")}`, "check"));
 
-  // ── wait for a job, then show its result; what somebody is typing is not lost ────────────────────────────
+  // ── wait for a job, then show its result in place: what somebody has opened or is typing stays ───────────
   const wait = (milliseconds) => new Promise((resolve) => { setTimeout(resolve, milliseconds); });
-  const changed = new Set();
-  document.addEventListener("input", (event) => { if (event.target.form) changed.add(event.target.form); });
-  document.addEventListener("submit", (event) => { changed.clear(); all("button", event.target).forEach((button) => { setTimeout(() => { button.disabled = true; }); }); });
+  document.addEventListener("submit", (event) => { all("button", event.target).forEach((button) => { setTimeout(() => { button.disabled = true; }); }); });
   addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
-  const reload = async () => {
-    if (!changed.size) { location.reload(); return; }
-    const section = byId("check"); // only what the job has found is replaced
-    const fresh = section && new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html").getElementById("check");
-    if (fresh) section.replaceWith(fresh);
+  const refresh = async () => {
+    const parts = all("[data-refresh]");
+    const address = document.querySelector("[data-page]")?.dataset.page ?? location.href; // a mistake is shown at the address of its form
+    const answer = parts.length ? await fetch(address) : null;
+    if (!answer?.ok) { if (address === location.href) location.reload(); else location.replace(address); return; }
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    parts.forEach((part) => {
+      const fresh = page.getElementById(part.id);
+      if (fresh?.dataset.refresh !== part.dataset.refresh) return; // another window has changed the page
+      part.getAttributeNames().filter((name) => !fresh.hasAttribute(name)).forEach((name) => part.removeAttribute(name));
+      [...fresh.attributes].forEach(({ name, value }) => part.setAttribute(name, value));
+      part.replaceChildren(...fresh.childNodes);
+      watch(part);
+    });
   };
   async function poll(address, key) {
     for (;;) {
       await wait(700);
       try {
         const state = await (await fetch(address)).json();
-        if (state[key] !== "running" && !(typeof state[key] === "number" && state[key] > 0)) { await reload(); return; }
+        if (state[key] !== "running" && !(typeof state[key] === "number" && state[key] > 0)) { await refresh(); return; }
       } catch { await wait(2000); }
     }
   }
-  all("[data-poll]").forEach((part) => poll(part.dataset.poll, part.dataset.until));
+  const watch = (within) => [within, ...all("[data-start], [data-poll]", within)].forEach(async (part) => {
+    const { start, token, poll: address, until } = part.dataset ?? {};
+    if (address) poll(address, until);
+    else if (start && (await post(start, token)).ok) poll(start.replace(/check$/, "state"), "check");
+  });
+  watch(document);
 
   // ── budget: the forecast for what the form says ──────────────────────────────────────────────────────────
   const budget = byId("budget");
@@ -124,6 +134,11 @@
     budget.addEventListener("input", (event) => { if (["epsilon", "delta", "recipe", "target"].includes(event.target.name)) soon(); });
     all("[data-epsilon]").forEach((button) => button.addEventListener("click", () => { byId("epsilon").value = button.dataset.epsilon; show(); }));
     show();
+    document.addEventListener("submit", async (event) => { // a simulation begins without losing what the form says
+      if (!event.target.closest("#details")) return;
+      event.preventDefault();
+      try { await post(event.target.action, new FormData(event.target).get("form_token")); } finally { await refresh(); }
+    });
   }
 
   // ── run: how far it is ───────────────────────────────────────────────────────────────────────────────────
