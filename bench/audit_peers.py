@@ -5,8 +5,8 @@
 
 For every case, the lower bound of ε at 95 % confidence by jax-privacy's ``CanaryScoreAuditor``, beside what was
 charged: Clopper and Pearson's bounds, with the test chosen on half of the runs. The exit code is 1 if more bounds
-exceed their claims than chance explains. Its estimate by Gaussian differential privacy is not used: version 2.0.0 reports ε = 0.59
-for two samples of 1 000 from the same distribution. This file imports neither DPSyn nor its bench.
+exceed their claims than chance explains. Its estimate by Gaussian differential privacy is not used: version 2.0.0
+reports ε = 0.59 for two samples of 1 000 from the same distribution. This file imports neither DPSyn nor its bench.
 """
 
 from __future__ import annotations

@@ -37,6 +37,7 @@ _MECHANISMS = "private/mechanisms.py"
 _SESSION = "private/session.py"
 _EXPONENTIAL = "private/exponential_mechanism.py"
 _TABLE = "private/table.py"
+_REHEARSAL = "private/rehearsal.py"
 _MEASURE = "recipes/_measure.py"
 _APPROVAL = "schema/approval.py"
 _SCHEMA = "schema/schema.py"
@@ -1514,6 +1515,30 @@ _LEAKS = (
     ),
 )
 
+_AUDITS = (
+    _break(
+        "a rehearsal takes whatever it is given for the kind of a table",
+        _REHEARSAL,
+        "Rehearsal.__init__",
+        Force("type(A) is not str or A not in B", False),
+        "audits/test_audit",
+    ),
+    _break(
+        "what is rehearsed is certified as private",
+        _REHEARSAL,
+        "Rehearsal._run",
+        Replace("Run(..., uses_real_noise=X)", "True"),
+        "audits/test_audit",
+    ),
+    _break(
+        "a program may ask other questions on a neighbor",
+        _REHEARSAL,
+        "_ReplayedNoise._repeat",
+        Force("A != list(B) or C != D", False),
+        "audits/test_audit",
+    ),
+)
+
 _BASKET_MUTATIONS = (
     _break(
         "baskets: the scale of selections is halved",
@@ -2252,10 +2277,11 @@ MUTATIONS: tuple[Mutation, ...] = (
     *_CONTRIBUTIONS,
     *_VALUES,
     *_LEAKS,
+    *_AUDITS,
     *_BASKET_MUTATIONS,
     *_QUERIES,
     *_SIGNATURES,
 )
 """All mutations: noise, sensitivity, charges, accounts, thresholds, ledger, journal, contribution bounding, values,
-leaks; again for baskets; queries; and what verifies releases.
+leaks; audits; again for baskets; queries; and what verifies releases.
 """

@@ -196,6 +196,15 @@ def test_a_result_that_depends_on_rows_is_found() -> None:
     )
 
 
+@pytest.mark.parametrize("recipe", ["privsyn", "independent"])
+def test_canaries_of_adaptive_programs_reach_no_more_than_was_charged(recipe: str) -> None:
+    """Questions differ from run to run; the answers of the neighbor must be those to the same questions."""
+    (bound, *_) = dpsyn.audit(200, replays=0, only=[recipe]).bounds
+
+    assert bound.reached is not None
+    assert bound.reached <= bound.claim * (1 + 1e-6)
+
+
 # ── statistics ───────────────────────────────────────────────────────────────────────────────────────────────
 
 

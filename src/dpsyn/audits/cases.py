@@ -41,6 +41,7 @@ class AuditCase:
         budget: the privacy budget for the schema of the tables.
         program: what is run on the private table.
         share: the part of the runs that this case gets; slow recipes get less.
+        adaptive: whether its questions may depend on earlier answers.
     """
 
     name: str
@@ -50,6 +51,7 @@ class AuditCase:
     neighbors: NeighboringRelation = "add-remove"
     max_rows: int | None = None
     share: float = 1.0
+    adaptive: bool = False
 
     @property
     def title(self) -> str:
@@ -250,6 +252,7 @@ def _recipe_case(name: str, *, delta: float = DELTA, mixed: bool = False, **opti
         budget=lambda schema: recipe.plan_budget(schema, EPSILON, delta),
         program=recipe.measure,
         share=_SHARES.get(name, 1.0),
+        adaptive=True,
         **options,
     )
 
@@ -258,7 +261,9 @@ def _itemsets(baskets: PrivateBaskets) -> Any:
     return mine_itemsets(baskets, top=5)
 
 
-_ITEMSETS = AuditCase(name="frequent itemsets", kind="baskets", budget=_pure, program=_itemsets, share=0.5)
+_ITEMSETS = AuditCase(
+    name="frequent itemsets", kind="baskets", budget=_pure, program=_itemsets, share=0.5, adaptive=True
+)
 
 RECIPE_CASES: tuple[AuditCase, ...] = (
     *(_recipe_case(name, kind="canary") for name in RECIPES),

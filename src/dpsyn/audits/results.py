@@ -63,7 +63,8 @@ class BoundFinding:
         measure: ``μ`` of Gaussian differential privacy, or ``ε``.
         runs: runs on each of the two tables.
         claim: what was charged.
-        reached: the loss that these two tables can cause at most: how near to the claim a bound can come.
+        reached: the loss that these two tables can cause at most: how near to the claim a bound can come; None where
+            Gaussian and pure steps are mixed.
         bound: the lower bound, at the error rate of the whole audit; above the claim is a violation.
         likely: the lower bound at 95 % confidence, for comparison with other audits.
         with_less_noise: the bounds had the noise been smaller by ``REDUCTIONS``; those above the claim would have been
@@ -75,7 +76,7 @@ class BoundFinding:
     measure: Literal["μ", "ε"]
     runs: int
     claim: float
-    reached: float
+    reached: float | None
     bound: float
     likely: float
     with_less_noise: tuple[float, ...]
