@@ -169,33 +169,23 @@ def run_canaries(case: AuditCase, runs: int) -> CanaryRuns:
     noise: dict[str, NoiseSample] = defaultdict(NoiseSample)
     scores = (np.zeros((runs, 1 + len(REDUCTIONS))), np.zeros((runs, 1 + len(REDUCTIONS))))
     reached, total, failure = [], Composition(), ""
-    known: dict[object, Transcript] = {}
+    known: dict[int, Transcript] = {}  # the answers of the neighbor, where questions are always the same
     for run, side in product(range(runs), (0, 1)):
         try:
             first = rehearsal.run(case.program, budget, cast(Any, side), stop_when_spent=True)
-            key = (side, *(_identity(answer) for answer in first.answers))
-            if key not in known:
-                known[key] = rehearsal.replay(case.program, budget, cast(Any, 1 - side), first, stop=True)
+            if case.adaptive or side not in known:
+                known[side] = rehearsal.replay(case.program, budget, cast(Any, 1 - side), first, stop=True)
         except DPSynError as error:
             failure = str(error)
             break
-        pairs = [*zip(first.answers, (answer.exact for answer in known[key].answers), strict=True)]
+        pairs = [*zip(first.answers, (answer.exact for answer in known[side].answers), strict=True)]
         sign = 1 if side == 0 else -1
         scores[side][run] = [sign * ratio for ratio in _score(pairs, rng)]
         reached.append(_combine([reached_loss(*pair) for pair in pairs], [answer.cost for answer in first.answers]))
         total = first.total if first.total.mu_squared > total.mu_squared or not run else total
         for answer in first.answers:
             noise[_mechanism(answer.cost)].add(answer, rng)
-        if len(known) > 1000:
-            known.clear()
     return CanaryRuns(case, budget, total, scores, float(np.mean(reached or [0.0])), noise, failure)
-
-
-def _identity(answer: RehearsedAnswer) -> object:
-    """What tells one exact answer and its cost from another; with it, a neighbor is replayed only once."""
-    if isinstance(answer.exact, dict):
-        return tuple(sorted(answer.exact.items())), answer.cost
-    return np.shape(answer.exact), np.asarray(answer.exact).tobytes(), answer.cost
 
 
 def _score(pairs: Sequence[tuple[RehearsedAnswer, Any]], rng: np.random.Generator) -> Iterator[float]:

@@ -41,6 +41,7 @@ class AuditCase:
         budget: the privacy budget for the schema of the tables.
         program: what is run on the private table.
         share: the part of the runs that this case gets; slow recipes get less.
+        adaptive: whether its questions may depend on earlier answers.
     """
 
     name: str
@@ -50,6 +51,7 @@ class AuditCase:
     neighbors: NeighboringRelation = "add-remove"
     max_rows: int | None = None
     share: float = 1.0
+    adaptive: bool = False
 
     @property
     def title(self) -> str:
@@ -119,6 +121,17 @@ def _choose_worst_prediction(table: PrivateTable) -> None:
     for clique in cliques:
         prediction = np.zeros((2,) * len(clique))
         prediction.flat[0], prediction.flat[-1] = (120, 0) if clique == ("a",) else (20, 100)
+        predictions.append(prediction)
+    table.choose_worst_prediction(cliques, predictions, table.budget.pure_epsilons[0])
+
+
+def _choose_among_unequal(table: PrivateTable) -> None:
+    """Distances of 100, 98, … , 88: how often each is chosen shows the scale of choices."""
+    cliques = [("a",), ("b",), ("c",), *_PAIRS, ("a", "b", "c")]
+    predictions = []
+    for number, clique in enumerate(cliques):
+        prediction = np.zeros((2,) * len(clique))
+        prediction.flat[0] = 120 - 2 * number
         predictions.append(prediction)
     table.choose_worst_prediction(cliques, predictions, table.budget.pure_epsilons[0])
 
@@ -193,6 +206,12 @@ METHODS: tuple[AuditCase, ...] = (
     AuditCase(name="score_predictions", kind="canary", budget=_gaussian, program=_score_predictions, max_rows=2),
     AuditCase(name="score_indif", kind="canary", budget=_gaussian, program=_score_indif),
     AuditCase(name="choose_worst_prediction", kind="canary", budget=_pure, program=_choose_worst_prediction),
+    AuditCase(
+        name="choose_worst_prediction with unequal distances",
+        kind="canary",
+        budget=_pure,
+        program=_choose_among_unequal,
+    ),
     AuditCase(name="measure_fourier", kind="canary", budget=_gaussian, program=_measure_fourier),
     AuditCase(name="measure_fourier with δ = 0", kind="canary", budget=_pure, program=_measure_fourier),
     AuditCase(name="discover_values", kind="texts", budget=_thresholds, program=_discover_values),
@@ -250,6 +269,7 @@ def _recipe_case(name: str, *, delta: float = DELTA, mixed: bool = False, **opti
         budget=lambda schema: recipe.plan_budget(schema, EPSILON, delta),
         program=recipe.measure,
         share=_SHARES.get(name, 1.0),
+        adaptive=True,
         **options,
     )
 
@@ -258,7 +278,9 @@ def _itemsets(baskets: PrivateBaskets) -> Any:
     return mine_itemsets(baskets, top=5)
 
 
-_ITEMSETS = AuditCase(name="frequent itemsets", kind="baskets", budget=_pure, program=_itemsets, share=0.5)
+_ITEMSETS = AuditCase(
+    name="frequent itemsets", kind="baskets", budget=_pure, program=_itemsets, share=0.5, adaptive=True
+)
 
 RECIPE_CASES: tuple[AuditCase, ...] = (
     *(_recipe_case(name, kind="canary") for name in RECIPES),
@@ -276,8 +298,8 @@ CANARY_CASES = (*METHODS, *RECIPE_CASES)
 # ── programs that are replayed on mixed tables ───────────────────────────────────────────────────────────────
 
 
-def _ask_everything(table: PrivateTable) -> None:
-    """Every question that the gate answers, and questions that depend on earlier answers."""
+def _ask_everything(table: PrivateTable) -> list[Any]:
+    """Every question that the gate answers, and questions that depend on earlier answers; all that was returned."""
     rho, pure = table.budget.rho / 8, table.budget.pure_epsilons[0]
     table = table.discover_range("age", rho)
     table = table.discover_values("city", rho, table.budget.threshold_delta)
@@ -285,31 +307,37 @@ def _ask_everything(table: PrivateTable) -> None:
     fine = table.measure_fine_histogram("age", rho)
     size = table.recoding.sizes[table.recoding.index_of("job")]
     joint = table.recode(table.recoding.join("both", ["job", "ok"]))
-    joint.measure([("both",)], [rho / 2])
+    both = joint.measure([("both",)], [rho / 2])
     merged = table.recode(table.recoding.merge("job", Grouping(np.arange(size) // 2)))
     pairs = [("age", "ok"), ("job", "city"), ("weight", "seen")]
     measured = merged.measure([pairs[0], ("job",)], [rho, rho])
-    table.measure_laplace([("ok", "job")], [pure / 2])
+    laplace = table.measure_laplace([("ok", "job")], [pure / 2])
     shapes = [tuple(merged.recoding.sizes[merged.recoding.index_of(name)] for name in pair) for pair in pairs]
     predictions = [measured[0].counts, *(np.full(shape, 0.6) for shape in shapes[1:])]
     scores = merged.score_predictions(pairs, predictions, rho)
-    merged.score_indif(pairs, rho)
-    merged.choose_worst_prediction(pairs, predictions, pure / 2)
-    merged.measure([pairs[int(np.argmax(scores.values))]], [rho / 2 if fine.counts.any() else rho / 4])
+    dependence = merged.score_indif(pairs, rho)
+    chosen = merged.choose_worst_prediction(pairs, predictions, pure / 2)
+    last = merged.measure([pairs[int(np.argmax(scores.values))]], [rho / 2 if fine.counts.any() else rho / 4])
+    counts = [marginal.counts.tolist() for marginal in (fine, *both, *measured, *laplace, *last)]
+    return [table.schema, counts, scores.values.tolist(), dependence.values.tolist(), chosen]
 
 
-def _ask_all_about_baskets(baskets: PrivateBaskets) -> None:
+def _ask_all_about_baskets(baskets: PrivateBaskets) -> list[Any]:
+    """Every question about baskets; all that was returned."""
     part = _epsilon(baskets) / 10
     rank = baskets.choose_item_rank(5, 8, part)
     chosen = baskets.choose_frequent_items(max(2, min(rank, 4)), part)
-    baskets.choose_pair_rank(chosen, Fraction(1, 5), 6, part)
-    baskets.choose_frequent_pairs(chosen, 1, part)
-    baskets.measure_bases([list(chosen), [0, 5]], [part / 2, part / 2])
-    baskets.measure_support(rank, part)
-    baskets.measure_lengths(chosen, [0, 1, 2], part)
-    baskets.measure_lengths(None, [0, 2, 4], part)
-    baskets.measure_items(2, part)
-    baskets.measure_pairs([0, 2, 3, 7], 3, part)
+    return [
+        (rank, chosen),
+        baskets.choose_pair_rank(chosen, Fraction(1, 5), 6, part),
+        baskets.choose_frequent_pairs(chosen, 1, part),
+        [basis.counts.tolist() for basis in baskets.measure_bases([list(chosen), [0, 5]], [part / 2, part / 2])],
+        baskets.measure_support(rank, part),
+        baskets.measure_lengths(chosen, [0, 1, 2], part),
+        baskets.measure_lengths(None, [0, 2, 4], part),
+        baskets.measure_items(2, part),
+        baskets.measure_pairs([0, 2, 3, 7], 3, part),
+    ]
 
 
 def _privbasis(baskets: PrivateBaskets) -> Any:
