@@ -257,7 +257,7 @@ class Comparison:
 
 def check_group_attributes(by: Sequence[str], attributes: Sequence[Attribute]) -> None:
     """Refuse names of attributes that are not compared, or that have too many values for a list of groups."""
-    if isinstance(by, str):
+    if not isinstance(by, list | tuple) or not all(isinstance(name, str) for name in by):
         raise UserError(f"by is {quote_argument(by)}; give a list, such as ['sex', 'region']")
     known = {attribute.name: attribute for attribute in attributes}
     for name in by:
