@@ -498,6 +498,20 @@ def test_a_question_is_answered_with_error_bars_and_a_wrong_one_with_a_reason(vi
     assert "height" in wrong.text
 
 
+def test_the_page_for_publication_is_made_once_by_a_job(visitor: Visitor, approved: str) -> None:
+    place = start_release(visitor, approved)
+    release = visitor.site.work.release(place.removeprefix("/releases/"))
+    assert visitor.get(f"{place}/ask.html").status_code == 404
+    assert visitor.submit(f"{place}/export").headers["location"] == f"{place}/ask"
+    started = release.export_job.started_at
+
+    assert visitor.get(f"{place}/export-state").json() == {"export": "done"}
+    assert "Download the page for publication" in visitor.page_text(f"{place}/ask")
+    assert visitor.get(f"{place}/ask.html").text == export_page(dpsyn.Synopsis.load(release.output))
+    visitor.submit(f"{place}/export")
+    assert release.export_job.started_at == started
+
+
 def test_a_synopsis_alone_can_be_asked_and_nothing_else_is_there(tmp_path: Path) -> None:
     synopsis().save(tmp_path / "s.dpsyn")
     visitor = make_site(tmp_path)
