@@ -9,6 +9,7 @@ import time
 import zipfile
 from html import unescape
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -409,6 +410,21 @@ def test_more_rows_follow_conditions_and_come_once_per_form(visitor: Visitor, ap
     assert visitor.submit(f"{place}/sample", {**form, "token": "../x"}).status_code == 400
     assert visitor.submit(f"{place}/sample", {**form, "token": "c" * 16, "where": "nothing=1"}).status_code == 303
     assert "nothing" in visitor.page_text(place)
+
+
+def test_further_rows_that_take_too_long_can_be_interrupted(
+    visitor: Visitor, approved: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, token, interrupted = start_release(visitor, approved), "0123456789abcdef", []
+    monkeypatch.setattr(jobs, "_spawn", lambda _: SimpleNamespace(wait=int))  # it is starting for a long time
+    visitor.submit(f"{place}/sample", {"token": token, "format": "csv", "rows": "100000000000"})
+    monkeypatch.setattr(jobs.Job, "interrupt", lambda job: interrupted.append(job.folder.name))
+    action = f"{place}/stop-rows/{token}"
+
+    assert f'action="{action}"' in visitor.get(place).text
+    assert visitor.submit(action).headers["location"] == f"{place}#rows"
+    assert interrupted == [token]
+    assert visitor.submit(f"{place}/stop-rows/other").status_code == 404
 
 
 def test_an_interrupted_release_is_continued_without_spending_twice(
