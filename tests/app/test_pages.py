@@ -9,6 +9,7 @@ import time
 import zipfile
 from html import unescape
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -411,6 +412,21 @@ def test_more_rows_follow_conditions_and_come_once_per_form(visitor: Visitor, ap
     assert "nothing" in visitor.page_text(place)
 
 
+def test_further_rows_that_take_too_long_can_be_interrupted(
+    visitor: Visitor, approved: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, token, interrupted = start_release(visitor, approved), "0123456789abcdef", []
+    monkeypatch.setattr(jobs, "_spawn", lambda _: SimpleNamespace(wait=int))  # it is starting for a long time
+    visitor.submit(f"{place}/sample", {"token": token, "format": "csv", "rows": "100000000000"})
+    monkeypatch.setattr(jobs.Job, "interrupt", lambda job: interrupted.append(job.folder.name))
+    action = f"{place}/stop-rows/{token}"
+
+    assert f'action="{action}"' in visitor.get(place).text
+    assert visitor.submit(action).headers["location"] == f"{place}#rows"
+    assert interrupted == [token]
+    assert visitor.submit(f"{place}/stop-rows/other").status_code == 404
+
+
 def test_an_interrupted_release_is_continued_without_spending_twice(
     visitor: Visitor, approved: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -496,6 +512,20 @@ def test_a_question_is_answered_with_error_bars_and_a_wrong_one_with_a_reason(vi
     wrong = visitor.get(f"{place}/ask", params={"a": "member", "where": "height=3"})
     assert wrong.status_code == 400
     assert "height" in wrong.text
+
+
+def test_the_page_for_publication_is_made_once_by_a_job(visitor: Visitor, approved: str) -> None:
+    place = start_release(visitor, approved)
+    release = visitor.site.work.release(place.removeprefix("/releases/"))
+    assert visitor.get(f"{place}/ask.html").status_code == 404
+    assert visitor.submit(f"{place}/export").headers["location"] == f"{place}/ask"
+    started = release.export_job.started_at
+
+    assert visitor.get(f"{place}/export-state").json() == {"export": "done"}
+    assert "Download the page for publication" in visitor.page_text(f"{place}/ask")
+    assert visitor.get(f"{place}/ask.html").text == export_page(dpsyn.Synopsis.load(release.output))
+    visitor.submit(f"{place}/export")
+    assert release.export_job.started_at == started
 
 
 def test_a_synopsis_alone_can_be_asked_and_nothing_else_is_there(tmp_path: Path) -> None:

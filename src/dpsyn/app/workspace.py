@@ -12,6 +12,7 @@
         release/ report.html      what may be published
         release.journal           while it is not complete
         rows/ID/                  further rows, each a job
+        ask/                      the page for publication that answers questions, and its job
         private/                  the comparison with the real table
 
 A name that comes from a browser is accepted only if it is the name of an entry.
@@ -329,6 +330,16 @@ class Release(_Entry):
     def report(self) -> Path:
         """The report that may be published."""
         return self.folder / "report.html"
+
+    @property
+    def questions(self) -> Path:
+        """The page for publication that answers questions."""
+        return self.folder / "ask" / "ask.html"
+
+    @property
+    def export_job(self) -> Job:
+        """The job that makes the page for publication."""
+        return Job(self.folder / "ask")
 
     @property
     def comparison(self) -> Path:

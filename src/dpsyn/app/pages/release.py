@@ -255,12 +255,25 @@ def _row_files(job: Job) -> list[Path]:
 
 def download_rows(request: Request, site: Site) -> Response:
     """A table of further rows."""
-    release = site.work.release(request.path_params["release"])
-    job = next((each for each in release.row_jobs() if each.folder.name == request.path_params["token"]), None)
-    path = next((each for each in _row_files(job) if each.name == request.path_params["name"]), None) if job else None
+    job = _find_row_job(request, site.work.release(request.path_params["release"]))
+    path = next((each for each in _row_files(job) if each.name == request.path_params["name"]), None)
     if path is None:
         raise NotFoundError("there is no such table")
     return _send_file(path)
+
+
+def stop_rows(request: Request, site: Site, form: FormData) -> Response:
+    """Interrupt a job of further rows, perhaps because far too many were asked for."""
+    release = site.work.release(request.path_params["release"])
+    _find_row_job(request, release).interrupt()
+    return redirect(f"/releases/{release.id}#rows")
+
+
+def _find_row_job(request: Request, release: Release) -> Job:
+    job = next((each for each in release.row_jobs() if each.folder.name == request.path_params["token"]), None)
+    if job is None:
+        raise NotFoundError("there is no such table")
+    return job
 
 
 def jobs_state(request: Request, site: Site) -> Response:
@@ -288,6 +301,7 @@ ROUTES = [
     Route("/releases/{release}/files/{name}", show(download)),
     Route("/releases/{release}/folder", show(download_folder)),
     Route("/releases/{release}/rows/{token}/{name}", show(download_rows)),
+    Route("/releases/{release}/stop-rows/{token}", act(stop_rows), methods=["POST"]),
     *(
         Route(f"/releases/{{release}}/{name}", act(action), methods=["POST"])
         for name, action in {
