@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -97,17 +98,20 @@ def test_two_workers_do_not_run_one_job(tmp_path: Path) -> None:
 
 def test_two_requests_at_the_same_moment_start_one_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job, meeting, started = Job(tmp_path), threading.Barrier(2), []
-    look = Job.state.fget
-    assert look is not None
+    look: property = vars(Job)["state"]
 
     def look_together(self: Job) -> str:
-        state = look(self)
+        state = look.__get__(self)
         with contextlib.suppress(threading.BrokenBarrierError):
             meeting.wait(0.3)  # two that look at once would both start it
         return str(state)
 
+    def spawn(folder: Path) -> Any:
+        started.append(folder)
+        return SimpleNamespace(wait=int)
+
     monkeypatch.setattr(Job, "state", property(look_together))
-    monkeypatch.setattr(jobs, "_spawn", lambda folder: started.append(folder) or SimpleNamespace(wait=int))
+    monkeypatch.setattr(jobs, "_spawn", spawn)
     requests = [threading.Thread(target=job.start, args=(["recipes"],)) for _ in range(2)]
     for request in requests:
         request.start()
