@@ -14,6 +14,8 @@ import pytest
 
 import dpsyn
 from dpsyn.accounting import Cap, Ledger
+from dpsyn.assessment.criteria import MeanCriterion
+from dpsyn.assessment.figures import judge_criterion
 from dpsyn.assessment.intervals import Z, ratio_interval, solve_noisy_moments
 from dpsyn.errors import DocumentError, SourceError, UserError
 from dpsyn.marginals.comparison import SMALL_GROUP_ROWS
@@ -75,12 +77,17 @@ def test_without_much_noise_the_figures_are_those_of_an_evaluation(neighbors: An
     assert [each.value for each in released.overall] == pytest.approx(expected, abs=5e-4)
     assert [each.value for each in released.attributes] == pytest.approx(singles, abs=5e-4)
     assert [each.label for each in released.attributes] == ["sex", "age", "wage", "employed"]
-    assert released.rows.value == pytest.approx(3_000, abs=0.1 if neighbors == "add-remove" else 0)
+    assert released.rows.low is not None
+    noise = (released.rows.value - released.rows.low) / Z
+    assert released.rows.value == pytest.approx(3_000, abs=8 * noise)
+    assert (noise == 0) == (neighbors == "replace")
     for group in released.groups:
         parts = [table.filter(pc.equal(table["sex"], group.group)) for table in (REAL, SYNTHETIC)]
         scores = dpsyn.evaluate(parts[0], parts[1], schema)
         own = [each.distance.synthetic for each in scores.attributes if each.name != "sex"]
-        assert group.distance.value == pytest.approx(np.mean(own), abs=1e-2)
+        width = group.distance.high - group.distance.low
+        assert group.distance.value == pytest.approx(np.mean(own), abs=2 * width)
+        assert width < 0.02
         assert group.synthetic_rows == parts[1].num_rows
         assert group.small == (parts[0].num_rows < SMALL_GROUP_ROWS)
     assert released.one_way.floor == pytest.approx(floor, rel=0.4)
@@ -94,19 +101,37 @@ def test_criteria_are_about_the_exact_means_and_coefficients() -> None:
     assert mean.error.value == pytest.approx(wages[0] - wages[1], abs=0.02)
     assert mean.synthetic == pytest.approx(wages[1], abs=0.02)
     slopes = [np.polyfit(table["age"].to_numpy(), table["employed"].to_numpy(), 1)[0] for table in (REAL, SYNTHETIC)]
-    assert coefficient.error.value == pytest.approx(slopes[0] - slopes[1], abs=1e-5)
+    assert coefficient.error.value == pytest.approx(slopes[0] - slopes[1], abs=2e-5)
     assert [each.verdict for each in released.criteria] == ["met", "met", "met"]
     assert distance.synthetic is None
     assert distance.error.high is not None
     assert distance.error.high <= 0.2
 
 
-def test_a_criterion_beyond_its_bound_is_not_met_and_one_that_noise_hides_is_not_decided() -> None:
+def test_a_criterion_beyond_its_bound_is_not_met() -> None:
     text = "{dpsyn_criteria: 1, criteria: [{distance: [age], at_most: 0.001}, {mean: age, within: 0.001}]}"
-    criteria = dpsyn.Criteria.from_yaml(text, SCHEMA)
 
-    assert [each.verdict for each in release(criteria=criteria).criteria] == ["not met", "not met"]
-    assert {each.verdict for each in release(epsilon=0.01, criteria=criteria).criteria} == {"not decided"}
+    released = release(criteria=dpsyn.Criteria.from_yaml(text, SCHEMA))
+
+    assert [each.verdict for each in released.criteria] == ["not met", "not met"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (-1.0, 2.0, "met"),
+        (-2.0, 1.9, "met"),
+        (-2.1, 0.0, "not decided"),
+        (1.0, 2.1, "not decided"),
+        (2.1, 3.0, "not met"),
+        (-3.0, -2.1, "not met"),
+        (None, None, "not decided"),
+    ],
+)
+def test_a_verdict_is_about_the_whole_interval(low: float | None, high: float | None, verdict: str) -> None:
+    error = dpsyn.ReleasedFigure(value=0.0, low=low, high=high)
+
+    assert judge_criterion(MeanCriterion(mean="age", within=2), error, 0.0).verdict == verdict
 
 
 def test_a_regression_that_noise_hides_has_no_interval() -> None:

@@ -130,7 +130,7 @@ def _describe_statistics(plan: EvaluationPlan, answers: EvaluationAnswers) -> It
             [(int((table * s.weights).sum()) / s.unit, 0.0) for table, (s, _) in zip(counts, needed, strict=True)]
         ).value
         error = ReleasedFigure(value=real.value - own, low=_finite(real.low - own), high=_finite(real.high - own))
-        yield _judge(planned.criterion, error, own)
+        yield judge_criterion(planned.criterion, error, own)
 
 
 def _order_criteria(
@@ -141,11 +141,11 @@ def _order_criteria(
     declared = {criterion.text: criterion for criterion in plan.criteria}
     for each in distances:
         figure = ReleasedFigure(value=each.value, low=each.low, high=each.high)
-        by_text[each.label] = _judge(declared[each.label], figure, None)
+        by_text[each.label] = judge_criterion(declared[each.label], figure, None)
     return tuple(by_text[criterion.text] for criterion in plan.criteria)
 
 
-def _judge(criterion: AnyCriterion, error: ReleasedFigure, synthetic: float | None) -> CriterionResult:
+def judge_criterion(criterion: AnyCriterion, error: ReleasedFigure, synthetic: float | None) -> CriterionResult:
     """Whether the whole interval of the error is within the bound, or none of it."""
     low = -math.inf if error.low is None else error.low
     high = math.inf if error.high is None else error.high
