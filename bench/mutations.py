@@ -36,9 +36,11 @@ _APPEND_LOG = "private/append_log.py"
 _MECHANISMS = "private/mechanisms.py"
 _SESSION = "private/session.py"
 _EXPONENTIAL = "private/exponential_mechanism.py"
+_DISTANCES = "private/distances.py"
 _TABLE = "private/table.py"
 _REHEARSAL = "private/rehearsal.py"
 _MEASURE = "recipes/_measure.py"
+_PUBLIC_TABLE = "public/public_table.py"
 _APPROVAL = "schema/approval.py"
 _SCHEMA = "schema/schema.py"
 _SCHEMA_DRAFT = "schema/schema_draft.py"
@@ -70,6 +72,16 @@ _STATEMENT = "signatures/statement.py"
 _STAND_ALONE = "signatures/verify_release.py"
 _VERIFY = "verification/_verify.py"
 _MEASUREMENTS = "inference/measurements.py"
+
+_APP_SECURITY = "app/security.py"
+_APP_JOBS = "app/jobs.py"
+_APP_WORKSPACE = "app/workspace.py"
+_APP_BUDGET = "app/pages/budget.py"
+_APP_SCHEMA = "app/pages/schema.py"
+_APP_RELEASE = "app/pages/release.py"
+_APP_LAYOUT = "app/layout.py"
+_CHOOSE = "assessment/_choose.py"
+_RELEASE_EVALUATION = "assessment/_release_evaluation.py"
 
 _MODULE_LEVEL = ""
 
@@ -992,6 +1004,34 @@ _LEDGERS = (
         "recipes/test_measure",
     ),
     _break(
+        "an earlier release of the same dataset is taken for public data",
+        _PUBLIC_TABLE,
+        "open_public",
+        Drop("_refuse_own_release(...)"),
+        "recipes/test_public_prior",
+    ),
+    _break(
+        "a renamed release that the ledger knows is taken for public data",
+        _PUBLIC_TABLE,
+        "_refuse_own_release",
+        Replace("C.run in N or O & A", "C.run in N"),
+        "recipes/test_public_prior",
+    ),
+    _break(
+        "the private table is its own prior",
+        _MEASURE,
+        "measure",
+        Drop("_refuse_private_table(...)"),
+        "public/test_public_command",
+    ),
+    _break(
+        "a resumed run may have another public table",
+        _MEASURE,
+        "_identify_run",
+        Replace("{'public': P.to_data()} if P else {}", "{}"),
+        "recipes/test_public_prior",
+    ),
+    _break(
         "a release that is in one ledger is extended in another",
         _MEASURE,
         "_require_same_ledger",
@@ -1195,8 +1235,8 @@ _JOURNALS = (
     ),
     _break(
         "two processes use one journal",
-        _APPEND_LOG,
-        "_lock_exclusively",
+        _ATOMIC_FILES,
+        "lock_while_open",
         Drop("fcntl.flock(...)"),
         "private/test_append_log",
     ),
@@ -2266,6 +2306,278 @@ _SIGNATURES = (
     ),
 )
 
+_WORKBENCH = (
+    _break(
+        "the workbench answers to foreign names",
+        _APP_SECURITY,
+        "Guard._refuse",
+        Force("A not in self._access.hosts", False),
+        "app/test_security",
+    ),
+    _break(
+        "the workbench takes forms from foreign pages",
+        _APP_SECURITY,
+        "Guard._refuse",
+        Force("A == 'POST' and B != C", False),
+        "app/test_security",
+    ),
+    _break(
+        "the workbench reads bodies of any announced size",
+        _APP_SECURITY,
+        "Guard._refuse",
+        Force("not A or B > C", False),
+        "app/test_security",
+    ),
+    _break(
+        "the workbench reads bodies of any size",
+        _APP_SECURITY,
+        "_limit_body",
+        Force("A > B", False),
+        "app/test_security",
+    ),
+    _break(
+        "the workbench opens without its token",
+        _APP_SECURITY,
+        "Guard._answer_stranger",
+        Force("hmac.compare_digest(...)", True),
+        "app/test_security",
+    ),
+    _break(
+        "the workbench shows pages to strangers",
+        _APP_SECURITY,
+        "Access.is_signed_in",
+        Replace("return X", "True"),
+        "app/test_security",
+    ),
+    _break(
+        "the workbench takes forms without their token",
+        _APP_SECURITY,
+        "Access.check_form",
+        Force("not A", False),
+        "app/test_security",
+    ),
+    _break(
+        "the workbench takes any password",
+        _APP_SECURITY,
+        "Guard._sign_in",
+        Force("hmac.compare_digest(...)", True),
+        "app/test_security",
+    ),
+    _break(
+        "a script can read the cookie of the workbench",
+        _APP_SECURITY,
+        "Access.sign_in",
+        Replace("A.set_cookie(..., httponly=X)", "False"),
+        "app/test_security",
+    ),
+    _break(
+        "names from a browser are paths",
+        _APP_WORKSPACE,
+        "_find",
+        Replace("not A or not B", "not B"),
+        "app/test_security",
+    ),
+    _break(
+        "a form that is sent twice is charged twice",
+        _APP_WORKSPACE,
+        "Workspace.find_started",
+        Replace("return A if B else C", "return None"),
+        "app/test_security",
+    ),
+    _break(
+        "another release needs no confirmation",
+        _APP_BUDGET,
+        "_start_release",
+        Force("A not in B and C", False),
+        "app/test_security",
+    ),
+    _break(
+        "a changed entry keeps the reason of its approval",
+        _APP_SCHEMA,
+        "_edit",
+        Force("A != 'approved'", True),
+        "app/test_pages",
+    ),
+    _break(
+        "two windows release a table at once without a confirmation",
+        _APP_BUDGET,
+        "start_release",
+        Replace("exclusive_edit(...)", "open('/dev/null')"),
+        "app/test_security",
+    ),
+    _break(
+        "a job is started twice by two requests at once",
+        _APP_JOBS,
+        "Job.start",
+        Replace("exclusive_edit(...)", "open('/dev/null')"),
+        "app/test_jobs",
+    ),
+    _break(
+        "a report is of the same origin as the workbench",
+        _APP_RELEASE,
+        "_send_report",
+        Drop("FileResponse(..., headers=X)"),
+        "app/test_pages",
+    ),
+    _break(
+        "an internal error of the workbench quotes rows",
+        _APP_LAYOUT,
+        "_guarded",
+        Replace("type(A).__name__", "str(A)"),
+        "app/test_security",
+    ),
+)
+
+_ASSESSMENTS = (
+    _break(
+        "distances are charged as if a row changed them by 1",
+        _DISTANCES,
+        _MODULE_LEVEL,
+        Replace("PER_ROW = X", "1"),
+        "private/test_distances",
+    ),
+    _break(
+        "distances are charged for one row of a unit",
+        _DISTANCES,
+        "distance_sensitivity",
+        Replace("PER_ROW * A.max_rows", "PER_ROW"),
+        "private/test_distances",
+    ),
+    _break(
+        "distances of groups are charged as one distance",
+        _DISTANCES,
+        "DistanceQuery.sensitivity_squared",
+        Force("self.grouped", False),
+        "private/test_distances",
+    ),
+    _break(
+        "distances of groups are charged as a marginal",
+        _DISTANCES,
+        "DistanceQuery.sensitivity_squared",
+        Replace("PER_ROW**2 * A", "A"),
+        "private/test_distances",
+    ),
+    _break(
+        "distances of many marginals are added up",
+        _DISTANCES,
+        "DistanceQuery.summarize",
+        Replace("sum(A) / len(A)", "sum(A)"),
+        "private/test_distances",
+    ),
+    _break(
+        "the number of rows is not adjusted in a distance",
+        _DISTANCES,
+        "_exact_distance",
+        Replace("A * B - R * T", "A * B - R * R * T"),
+        "private/test_distances",
+    ),
+    _break(
+        "distances of large tables overflow",
+        _DISTANCES,
+        "_exact_distance",
+        Force("A * B >= C", False),
+        "private/test_distances",
+    ),
+    _break(
+        "negative public counts are accepted",
+        _DISTANCES,
+        "DistanceGate._check_targets",
+        Force("any(...)", False),
+        "private/test_distances",
+    ),
+    _break(
+        "groups may be by different attributes",
+        _DISTANCES,
+        "DistanceGate.measure_distances",
+        Force("A.grouped and B", False),
+        "private/test_distances",
+    ),
+    _break(
+        "the choice of a table is charged as monotone",
+        _DISTANCES,
+        "DistanceGate.choose_nearest",
+        Replace("Exponential.for_epsilon(A, B)", "Exponential.for_epsilon(A, B, monotone=True)"),
+        "private/test_distances",
+    ),
+    _break(
+        "the choice of a table is charged for one row",
+        _DISTANCES,
+        "DistanceGate.choose_nearest",
+        Replace("Exponential.for_epsilon(A, X)", "1"),
+        "private/test_distances",
+    ),
+    _break(
+        "the scores of a choice are added up over marginals",
+        _DISTANCES,
+        "DistanceGate.choose_nearest",
+        Replace("A / len(B)", "A"),
+        "private/test_distances",
+    ),
+    _break(
+        "sums are charged for one row",
+        _DISTANCES,
+        "DistanceGate.measure_sums",
+        Replace("self.privacy_unit.score_sensitivity(A)", "Fraction(A)"),
+        "private/test_distances",
+    ),
+    _break(
+        "sums are charged as counts",
+        _DISTANCES,
+        "DistanceGate.measure_sums",
+        Replace("self.privacy_unit.score_sensitivity(X)", "1"),
+        "private/test_distances",
+    ),
+    _break(
+        "negative weights are not charged",
+        _DISTANCES,
+        "DistanceGate.measure_sums",
+        Replace("max(1, A, -B)", "max(1, A)"),
+        "private/test_distances",
+    ),
+    _break(
+        "weights may be too large for a sum",
+        _DISTANCES,
+        "DistanceGate.measure_sums",
+        Force("max(A) > MAX_WEIGHT", False),
+        "private/test_distances",
+    ),
+    _break(
+        "the certificate of an evaluation is silent about the synthetic table",
+        _RELEASE_EVALUATION,
+        "release_evaluation",
+        Drop("open_private(..., declared_public=X)"),
+        "assessment/test_release_evaluation",
+    ),
+    _break(
+        "a choice states the guarantee of one candidate",
+        _CHOOSE,
+        "choose",
+        Replace("total = combine_budgets(A)", "total = A[0]"),
+        "assessment/test_choose",
+    ),
+    _break(
+        "a choice forgets the noise of other candidates",
+        _CHOOSE,
+        "combine_budgets",
+        Replace("sum((A.rho for A in B), C)", "max(A.rho for A in B)"),
+        "assessment/test_choose",
+    ),
+    _break(
+        "a choice continues with releases of another recipe",
+        _CHOOSE,
+        "_require_same_release",
+        Force("A is None or not B or C", False),
+        "assessment/test_choose",
+    ),
+    _break(
+        "a choice continues with releases of another ε",
+        _CHOOSE,
+        "_require_same_release",
+        Force("A.account.budget.epsilon != B", False),
+        "assessment/test_choose",
+    ),
+)
+
 MUTATIONS: tuple[Mutation, ...] = (
     *_NOISE,
     *_SENSITIVITY,
@@ -2281,7 +2593,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     *_BASKET_MUTATIONS,
     *_QUERIES,
     *_SIGNATURES,
+    *_WORKBENCH,
+    *_ASSESSMENTS,
 )
 """All mutations: noise, sensitivity, charges, accounts, thresholds, ledger, journal, contribution bounding, values,
-leaks; audits; again for baskets; queries; and what verifies releases.
+leaks; audits; again for baskets; queries; what verifies releases; the workbench; and assessments of synthetic tables.
 """

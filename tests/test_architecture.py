@@ -56,8 +56,10 @@ MAP: dict[str, set[str]] = {
     "sources": {"schema", "encoding"},
     "engines": {"schema", "encoding", "sources"},
     "private": {"engines", "sources", "schema", "accounting", "marginals", "encoding"},
+    "public": {"schema", "accounting", "marginals", "encoding", "sources", "synopsis"},  # public rows, never private
     "recipes": {
         "private",
+        "public",
         "plan",
         "schema",
         "accounting",
@@ -69,11 +71,15 @@ MAP: dict[str, set[str]] = {
         "synopsis",
     },
     "itemsets": {"private", "schema", "accounting", "marginals", "encoding", "inference", "selection", "synopsis"},
+    "assessment": {
+        *("private", "sources", "schema", "accounting", "marginals", "encoding"),
+        *("recipes", "plan", "synopsis"),  # candidates are released before one of them is chosen
+    },
     "diagnose": {"schema", "marginals", "encoding", "constraints", "sources", "plan"},
     "evaluation": {"schema", "marginals", "encoding", "sources"},
     "forecasts": {
         *("schema", "accounting", "marginals", "encoding", "inference", "selection", "synopsis", "plan"),
-        *("simulation", "recipes"),  # recipes run on simulated tables, in ``simulated_releases`` alone
+        *("simulation", "recipes", "public"),  # recipes run on simulated tables, in ``simulated_releases`` alone
     },
     "contest": {"schema", "accounting", "marginals", "encoding", "simulation", "evaluation", "synopsis"},
     "audits": {
@@ -85,6 +91,7 @@ MAP: dict[str, set[str]] = {
         "contest",
         "forecasts",
         "evaluation",
+        "assessment",
         "accounting",
         "marginals",
         "schema",
@@ -95,10 +102,14 @@ MAP: dict[str, set[str]] = {
     },
     "demo": {"schema", "encoding"},
     "simulation": {"schema", "encoding", "constraints"},
-    "cli": {API, "report", "demo", "simulation", "forecasts"},
+    "app": {
+        *(API, "report", "forecasts", "demo"),
+        "diagnose",  # the first rows of a table, in a private part of a page
+    },
+    "cli": {API, "report", "demo", "simulation", "forecasts", "app"},
     "__main__": {"cli"},
 }
-MAP[API] = set(MAP) - {"cli", "private", "engines", "__main__"}
+MAP[API] = set(MAP) - {"app", "cli", "private", "engines", "__main__"}
 
 VERSION = "__version__"
 """A constant of ``dpsyn/__init__.py`` that every package may import: importing it loads nothing more."""
@@ -124,7 +135,9 @@ HOMES: dict[str, tuple[str, ...]] = {
             "query",
             "analysis",
             "itemsets",
+            "assessment",
             "synopsis",
+            "public",
             "demo",
             "constraints",
             "simulation",
@@ -153,6 +166,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(["jinja2", "markupsafe"], ("report/html_page.py",)),
     "sklearn": ("evaluation/*", "recipes/synthesizer.py"),
     "click": ("cli/*",),
+    **dict.fromkeys(["starlette", "uvicorn"], ("app/*",)),
     "rich": ("cli/*", "report/*"),
     "yaml": ("schema/*",),
 }
@@ -341,7 +355,8 @@ def test_no_way_through_the_map_leads_from_post_processing_to_private_rows() -> 
 
 
 def test_only_the_callers_of_the_gate_import_it_and_only_the_gate_imports_engines() -> None:
-    assert {package for package, targets in MAP.items() if "private" in targets} == {"recipes", "itemsets", "audits"}
+    callers = {"recipes", "itemsets", "assessment", "audits"}
+    assert {package for package, targets in MAP.items() if "private" in targets} == callers
     assert {package for package, targets in MAP.items() if "engines" in targets} == {"private"}
 
 
@@ -458,7 +473,7 @@ def plant(root: Path, files: dict[str, str]) -> Path:
         ),
         *(
             pytest.param("__init__.py", f"import dpsyn.{p}", f"the public API must not import {p}", id=f"api {p}")
-            for p in ("cli", "private", "engines")
+            for p in ("app", "cli", "private", "engines")
         ),
         pytest.param(
             "__init__.py",
@@ -500,6 +515,7 @@ def test_an_import_against_the_map_is_reported(tmp_path: Path, place: str, text:
         ("evaluation/b.py", "import plotly.express", "plotly belongs in"),
         ("report/a.py", "import sklearn.ensemble", "sklearn belongs in"),
         ("report/a.py", "import click", "click belongs in"),
+        ("cli/a.py", "import uvicorn", "uvicorn belongs in"),
         ("recipes/a.py", "from rich.progress import Progress", "rich belongs in"),
         ("recipes/privsyn.py", "import yaml", "yaml belongs in"),
         ("synopsis/a.py", "import importlib\nimportlib.import_module('numba')", "numba belongs in"),

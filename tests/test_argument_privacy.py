@@ -68,7 +68,15 @@ def objects(folder: Path) -> dict[str, Any]:
     contest = dpsyn.make_contest(schema, folder / "contest", rows=100, epsilons=(1.0,), seed=1)
     ranking = dpsyn.score_submissions(folder / "contest", {"mine": {1.0: rows}}, draws=1)
     drafted = dpsyn.draft_schema(rows).entries()[0]
+    released = dpsyn.release_evaluation(rows, rows, schema, 1.0, by=["sex"])
     known: list[Any] = [
+        released,
+        released.rows,
+        released.one_way,
+        released.groups[0],
+        dpsyn.Criteria(),
+        dpsyn.CriterionResult(criterion="c", error=released.rows, bound=1.0, synthetic=None, verdict="met"),
+        dpsyn.choose(rows, schema, {"a": "independent", "b": "independent"}, epsilon=1.0),
         schema,
         dpsyn.draft_schema(rows),
         forecast,
@@ -170,6 +178,7 @@ def valid(folder: Path, objects: dict[str, Any]) -> dict[str, Any]:
         "release": folder / "synopsis.dpsyn",
         "signature": bytes(64),
         "budget": objects["Budget"],
+        "candidates": {"a": "independent", "b": "independent"},
         "cap": objects["Cap"],
         "change": lambda draft: draft,
         "min_rows": 3,

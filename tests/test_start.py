@@ -30,6 +30,8 @@ HEAVY = {
     "pyspark",
     "scipy",
     "sklearn",
+    "starlette",
+    "uvicorn",
     "vl_convert",
 }
 

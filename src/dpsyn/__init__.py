@@ -55,6 +55,15 @@ if TYPE_CHECKING:
     from dpsyn.analysis import ReplicatesRecord as ReplicatesRecord
     from dpsyn.analysis import pool as pool
     from dpsyn.analysis import pool_results_file as pool_results_file
+    from dpsyn.assessment import Choice as Choice
+    from dpsyn.assessment import Criteria as Criteria
+    from dpsyn.assessment import CriterionResult as CriterionResult
+    from dpsyn.assessment import GroupDistance as GroupDistance
+    from dpsyn.assessment import ReleasedDistance as ReleasedDistance
+    from dpsyn.assessment import ReleasedEvaluation as ReleasedEvaluation
+    from dpsyn.assessment import ReleasedFigure as ReleasedFigure
+    from dpsyn.assessment import choose as choose
+    from dpsyn.assessment import release_evaluation as release_evaluation
     from dpsyn.audits._audit import audit as audit
     from dpsyn.audits.results import AuditReport as AuditReport
     from dpsyn.audits.results import BoundFinding as BoundFinding
@@ -180,6 +189,17 @@ _EXPORTS = {
         "ReplicatesRecord",
         "pool",
         "pool_results_file",
+    ),
+    "dpsyn.assessment": (
+        "Choice",
+        "Criteria",
+        "CriterionResult",
+        "GroupDistance",
+        "ReleasedDistance",
+        "ReleasedEvaluation",
+        "ReleasedFigure",
+        "choose",
+        "release_evaluation",
     ),
     "dpsyn.audits._audit": ("audit",),
     "dpsyn.audits.results": (
@@ -337,11 +357,14 @@ __all__ = [
     "Cap",
     "Categorical",
     "Certificate",
+    "Choice",
     "Conclusion",
     "ConstantDecay",
     "Contest",
     "ContestRanking",
     "CoveringViews",
+    "Criteria",
+    "CriterionResult",
     "DPSyn",
     "DPSynError",
     "DatasetAccount",
@@ -361,6 +384,7 @@ __all__ = [
     "Fourier",
     "FrequentItemsets",
     "Gibbs",
+    "GroupDistance",
     "Identifier",
     "IncomeColumns",
     "Independent",
@@ -396,6 +420,9 @@ __all__ = [
     "Real",
     "Recipe",
     "ReleaseComparison",
+    "ReleasedDistance",
+    "ReleasedEvaluation",
+    "ReleasedFigure",
     "ReplayFinding",
     "Replicates",
     "ReplicatesRecord",
@@ -425,6 +452,7 @@ __all__ = [
     "approve_schema",
     "audit",
     "check_table",
+    "choose",
     "compare_noise_mechanisms",
     "draft_schema",
     "estimate_resources",
@@ -446,6 +474,7 @@ __all__ = [
     "publishable_report",
     "read_ledger_checkpoint",
     "read_table",
+    "release_evaluation",
     "score_submissions",
     "sign",
     "verifier_source",

@@ -9,10 +9,12 @@ import os
 import secrets
 import shutil
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from dpsyn.errors import MissingExtraError, OutputError, describe_os_error, quote_argument
 
@@ -101,6 +103,27 @@ def exclusive_edit(path: Path, *, wait: float | None = None) -> Iterator[None]:
         yield
     finally:
         lock.unlink(missing_ok=True)
+
+
+def lock_while_open(file: BinaryIO) -> bool:
+    """Lock a file while it is open, and return whether that was possible; False if another process has locked it.
+
+    The operating system unlocks it when the process ends in any way.
+    """
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            file.seek(1 << 40)  # a byte that nobody reads: on Windows a lock also excludes readers
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+            file.seek(0)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _acquire_lock(lock: Path, path: Path, wait: float) -> None:

@@ -92,6 +92,11 @@ class StepTracker:
         return f"step {self._index + 1} of {len(self.steps)}" if self._index >= 0 and len(self.steps) > 1 else ""
 
     @property
+    def position(self) -> int | None:
+        """The index of the current step; None before the first one."""
+        return self._index if self._index >= 0 else None
+
+    @property
     def share_done(self) -> float:
         """How much of the work is done, from 0 to 1."""
         done, left = self._work()

@@ -5,6 +5,7 @@ Wherever a synopsis or a table is read, a release folder stands for the one that
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from dpsyn.atomic_files import is_table_name
@@ -49,6 +50,16 @@ def find_table(path: str | Path) -> Path:
         held = f"several tables: {format_names([each.name for each in tables])}" if tables else "no table"
         raise SourceError(f"the release folder {path} holds {held}; give the path of the table")
     return tables[0]
+
+
+def find_run(journal: str | Path) -> str:
+    """The name of the run whose journal this is, by which its ledger knows it; empty if it does not say."""
+    try:
+        with open(journal, "rb") as file:
+            header = json.loads(file.readline().partition(b" ")[2])
+    except (OSError, ValueError):
+        return ""
+    return str(header.get("run", "")) if isinstance(header, dict) else ""
 
 
 def _is_table(path: Path) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import tracemalloc
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 
 from dpsyn.errors import SourceError
 from dpsyn.sources import baskets, open_basket_source
+from tests.memory import trace_peak
 
 
 def rows(data: Any) -> list[tuple[int, bytes | None]]:
@@ -81,10 +81,7 @@ def test_a_word_of_any_length_needs_little_memory(tmp_path: Path) -> None:
             file.write(b"x" * 1_000_000)
         file.write(b" 1\n2\n")
 
-    tracemalloc.start()
-    result = rows(tmp_path / "b.dat.gz")
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    result, peak = trace_peak(rows, tmp_path / "b.dat.gz")
 
     assert [(basket, item) for basket, item in result if item in (b"1", b"2")] == [(0, b"1"), (1, b"2")]
     assert peak < 40_000_000

@@ -142,6 +142,24 @@ _OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
             "Selects the recipe planned.",
         },
     ),
+    "public": (
+        ("--public",),
+        {
+            "metavar": "FILE",
+            "shell_complete": complete_files,
+            "help": "Rows that are public anyway, as a prior: a table with some of the same columns, read as DATA is, "
+            "or a synopsis about other people. They are trusted as far as released numbers agree with them; see "
+            "docs/public-data.md. Needs --public-because.",
+        },
+    ),
+    "public_because": (
+        ("--public-because",),
+        {
+            "metavar": "REASON",
+            "help": "Who declares those rows public, and why they hold none of the private ones. The certificate "
+            "repeats it.",
+        },
+    ),
     "ledger": (
         ("--ledger",),
         {
@@ -266,9 +284,10 @@ _OPTIONS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
 }
 
 RECIPE_OPTIONS = ("recipe", "set", "target", "weight", "analysis", "plan")
+PUBLIC_OPTIONS = ("public", "public_because")
 LEDGER_OPTIONS = ("ledger", "dataset")
 RELEASE_OPTIONS = (
-    *("data", "schema", "epsilon", "delta", "allow_large_epsilon", *RECIPE_OPTIONS, *LEDGER_OPTIONS),
+    *("data", "schema", "epsilon", "delta", "allow_large_epsilon", *RECIPE_OPTIONS, *PUBLIC_OPTIONS, *LEDGER_OPTIONS),
     *("query", "protect", "engine", "resume"),
 )
 """What every command takes that releases numbers from a private table."""

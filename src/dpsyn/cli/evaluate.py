@@ -12,14 +12,14 @@ from click.core import ParameterSource
 
 import dpsyn
 from dpsyn import atomic_files
-from dpsyn.cli import output, release_run
-from dpsyn.cli.common_options import common_options, complete_files
+from dpsyn.cli import output, release_run, released_evaluation
+from dpsyn.cli.common_options import LEDGER_OPTIONS, common_options, complete_files
 from dpsyn.errors import UserError, quote_argument
 from dpsyn.progress import MAKE_REPORT, Step
 from dpsyn.release_files import is_release
 
 if TYPE_CHECKING:
-    from dpsyn import Evaluation
+    from dpsyn import Evaluation, ReleaseComparison
 
 PRESET_NAMES = ("paper", "match3")
 """Names for ``--help``, which must not load the metrics; a test compares them with the library's."""
@@ -33,8 +33,32 @@ _REAL_TABLE_OPTIONS = {
     "max_codes": "--nist-specs",
     "seed": "--seed",
     "query": "--query",
+    "epsilon": "--epsilon",
 }
 """Options that concern the real table, by parameter: they make no sense with ``--against-release``."""
+
+_UNPROTECTED_OPTIONS = {
+    "certificate": "--certificate",
+    "preset": "--preset",
+    "target": "--target",
+    "nist_income": "--nist-income",
+    "max_codes": "--nist-specs",
+    "seed": "--seed",
+}
+"""Options of figures that are computed from the real rows without protection: they make no sense with ``--epsilon``."""
+
+_SPENDING_OPTIONS = {
+    "delta": "--delta",
+    "allow_large_epsilon": "--allow-large-epsilon",
+    "criteria": "--criteria",
+    "attributes": "--no-attributes",
+    "ledger": "--ledger",
+    "dataset": "--dataset",
+    "protect": "--protect-query-rows",
+    "engine": "--engine",
+    "resume": "--resume",
+}
+"""Options of a released evaluation: they make no sense without ``--epsilon``."""
 
 _INCOME_KEY = re.compile(r"(?:^|,)\s*(region|sex|income|sexes)\s*=")
 _INCOME_EXAMPLE = "region=district,sex=sex,income=wage"
@@ -93,11 +117,46 @@ EVALUATION_STEPS = (
     help=f"Also the NIST Gini index and gender gap, such as {_INCOME_EXAMPLE}. Incomes of 999998 and more are left "
     "out as codes. sexes=A|B names the two values to compare; by default 1|2 or the first two.",
 )
+@click.option(
+    "--by",
+    metavar="COLUMNS",
+    help="Columns whose values divide the rows into groups, such as sex,region: the error of each group.",
+)
 @common_options(
+    "epsilon",
+    "delta",
+    "allow_large_epsilon",
+    epsilon={
+        "required": False,
+        "help": "Spend this ε on an evaluation that may be published: every figure is measured with noise, through the "
+        "privacy gate, and has a 95 % interval. 0.05 suffices for the overall figures of tens of thousands of rows.",
+    },
+    delta={"help": "δ of that guarantee; by default 1e-9, or 1/expected_size² if that is smaller."},
+)
+@click.option(
+    "--criteria",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="With --epsilon: acceptance criteria on distances, means and coefficients; see docs/evaluation.md.",
+)
+@click.option(
+    "--no-attributes",
+    "attributes",
+    is_flag=True,
+    default=True,
+    flag_value=False,
+    help="With --epsilon: no distance for each column, so that the other figures get their part of the budget.",
+)
+@common_options(
+    *LEDGER_OPTIONS,
     "seed",
     "query",
+    "protect",
+    "engine",
+    "resume",
     "force",
     "quiet",
+    ledger={"help": "With --epsilon: record its budget here; dpsyn ledger new begins one."},
     seed={"default": 0, "show_default": True, "help": "The same seed makes the same random choices in the metrics."},
     query={"help": "A SELECT on REAL: a table of a database, or its files, which are called data there."},
 )
@@ -109,6 +168,8 @@ def command(
     release: Path | None,
     certificate: Path | None,
     nist_income: str | None,
+    by: str | None,
+    epsilon: float | None,
     force: bool,
     quiet: bool,
     **options: Any,
@@ -123,6 +184,9 @@ def command(
     releases by it. With --against-release no real table is read: the synthetic one is compared with the released
     counts, and the result may be published.
 
+    With --epsilon the real rows are compared through the privacy gate: the figures cost privacy budget like any
+    release, and may be published. Criteria and groups must be decided without looking at the real rows.
+
     \b
       dpsyn evaluate people.csv synthetic.csv -s schema.yaml
       dpsyn evaluate people.csv synthetic.csv -s schema.yaml --html report.html --certificate s.dpsyn
@@ -131,14 +195,19 @@ def command(
       dpsyn evaluate people.csv release/ -s schema.yaml               a release folder stands for its rows
       dpsyn evaluate --against-release s.dpsyn synthetic.csv --html publishable.html
       dpsyn evaluate --against-release release/
+      dpsyn evaluate people.csv release/ -s schema.yaml --epsilon 0.05 --ledger ledger.db --html quality.html
+      dpsyn evaluate people.csv release/ -s schema.yaml --epsilon 0.1 --criteria criteria.yaml --by sex,district
     """
     if release is not None and not tables and is_release(release):
         tables = (str(release),)
     inputs = (*tables, *filter(None, (schema, release, certificate, options["max_codes"])))
-    _refuse_targets({"--html": page, "--json": json_file}, force, inputs)
+    _refuse_targets({"--html": page, "--json": json_file}, force or options["resume"], inputs)
+    spending = {parameter: options.pop(parameter) for parameter in _SPENDING_OPTIONS}
+    if epsilon is None:
+        _refuse_options(_SPENDING_OPTIONS, "is about an evaluation that spends budget; give --epsilon, too")
     if release is not None:
-        _refuse_options_of_the_real_table()
-        _compare_with_release(release, tables, page, json_file, quiet)
+        _refuse_options(_REAL_TABLE_OPTIONS, "needs the real table, which --against-release does not read")
+        _compare_with_release(release, tables, released_evaluation.parse_groups(by), page, json_file, quiet)
         return
     if not tables:
         raise click.UsageError("Missing argument '[REAL] SYNTHETIC...'.")
@@ -146,6 +215,12 @@ def command(
         raise click.UsageError("Missing option '-s' / '--schema'.")
     if len(tables) < 2:
         raise click.UsageError("Missing argument 'SYNTHETIC...'.")
+    groups = released_evaluation.parse_groups(by)
+    if epsilon is not None:
+        _refuse_options(_UNPROTECTED_OPTIONS, "is computed from the real rows without protection; leave out --epsilon")
+        given = {"epsilon": epsilon, "by": groups, "query": options["query"], "force": force, "quiet": quiet}
+        released_evaluation.evaluate_with_noise(tables, schema, page, json_file, **given, **spending)
+        return
     if page is not None and len(tables) > 2:
         raise click.UsageError("--html makes a report of one synthetic table; call it once for each")
     public, synopsis = dpsyn.Schema.load(schema), None if certificate is None else dpsyn.Synopsis.load(certificate)
@@ -153,7 +228,7 @@ def command(
         raise UserError(
             f"{certificate} does not have the columns of {schema}; give the synopsis of this table's release"
         )
-    options["income_columns"] = parse_income_columns(nist_income)
+    options["income_columns"], options["by"] = parse_income_columns(nist_income), groups
     each = [step for step in EVALUATION_STEPS if step != _TRAINING or options["target"]]
     steps = each * (len(tables) - 1) + ([MAKE_REPORT] if page else [])
     with output.show_progress(quiet, steps) as progress:
@@ -173,6 +248,7 @@ def command(
 def _compare_with_release(
     synopsis: Path,
     tables: tuple[str, ...],
+    by: tuple[str, ...],
     page: str | None,
     json_file: str | None,
     quiet: bool,
@@ -186,7 +262,7 @@ def _compare_with_release(
     counting = Step("counting synthetic rows", 3)
     with output.show_progress(quiet, [counting, *([MAKE_REPORT] if page else [])]) as progress:
         progress(counting.phase, 0.0)
-        comparison = released.compare_rows(dpsyn.read_table(tables[0]))
+        comparison = released.compare_rows(dpsyn.read_table(tables[0]), by=by)
         if page is not None:
             progress(MAKE_REPORT.phase, 0.0)
             output.write_text(page, words.comparison_report(released, comparison))
@@ -197,8 +273,20 @@ def _compare_with_release(
         output.print_line(f"{words.publication_banner(released)}\n")
         _print_verdict(words.comparison_verdict(released, comparison).lines)
         output.print_table("", words.COMPARISON_HEADINGS, words.comparison_rows(comparison), right=range(1, 4))
+        _print_groups(comparison, "noise floor", by)
         output.print_line(words.COMPARISON_BASELINES)
     _print_files(page, json_file, quiet)
+
+
+def _print_groups(comparison: Evaluation | ReleaseComparison, floor: str, by: Sequence[str] = ()) -> None:
+    """Print the groups, if any were asked for."""
+    from dpsyn.report import groups as words
+
+    if rows := words.group_rows(comparison.groups):
+        output.print_table("", words.group_headings(floor), rows, right=range(1, 7))
+    lines = words.group_lines(comparison.groups, by)
+    if rows or lines:
+        output.print_line("\n".join([*lines, *([words.GROUP_EXPLANATION] if rows else [])]))
 
 
 def _print_verdict(lines: Sequence[str]) -> None:
@@ -219,11 +307,12 @@ def _print_files(page: str | None, json_file: str | None, quiet: bool) -> None:
             output.print_written(target)
 
 
-def _refuse_options_of_the_real_table() -> None:
+def _refuse_options(options: Mapping[str, str], why: str) -> None:
+    """Refuse options that were given although they make no sense here; they are named by their parameters."""
     context = click.get_current_context()
-    for parameter, option in _REAL_TABLE_OPTIONS.items():
+    for parameter, option in options.items():
         if context.get_parameter_source(parameter) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"{option} needs the real table, which --against-release does not read")
+            raise click.UsageError(f"{option} {why}")
 
 
 def parse_income_columns(text: str | None) -> dpsyn.IncomeColumns | None:
@@ -288,6 +377,7 @@ def _show_evaluations(evaluations: list[Evaluation]) -> None:
         _print_verdict(words.evaluation_verdict(evaluation).lines)
         output.print_table("", words.EVALUATION_HEADINGS, words.score_rows(evaluation), right=numbers)
         output.print_table("", words.WORST_HEADINGS, words.worst_rows(evaluation), right=numbers)
+        _print_groups(evaluation, "sampling floor")
     if len(evaluations) > 1:
         output.print_line(words.combined_line(evaluations))
     output.print_line(words.EVALUATION_BASELINES)

@@ -32,6 +32,7 @@ MAX_SHOWN_ATTRIBUTES = 40
     "delta",
     "rows",
     *RECIPE_OPTIONS,
+    "public",
     epsilon={
         "required": False,
         "type": str,
@@ -41,6 +42,10 @@ MAX_SHOWN_ATTRIBUTES = 40
         "help": "The ε to compare, separated by commas.",
     },
     delta={"help": "δ of the privacy guarantee; by default 1e-9, or 1/rows² if that is smaller."},
+    public={
+        "help": "Public rows that will be a prior: their number and columns count. Simulated rows of the same "
+        "population take their place."
+    },
     rows={"type": click.IntRange(min=1), "help": "About how many rows the table has; by default the expected size."},
 )
 @click.option(
@@ -69,6 +74,7 @@ def command(
     analyses: tuple[str, ...],
     weights: Sequence[str],
     plan: Path | None,
+    public: str | None,
     releases: int,
     plot: Path | None,
     as_json: bool,
@@ -84,25 +90,27 @@ def command(
       dpsyn forecast -s schema.yaml --rows 5000
       dpsyn forecast -s schema.yaml --epsilon 0.5,1,2 --rows 5000 --plot forecast.png
       dpsyn forecast -s schema.yaml --rows 5000 --recipe independent --json
+      dpsyn forecast -s schema.yaml --rows 5000 --public other-region.csv
 
     How to choose ε and δ, what others use and what it means for a person: docs/choosing-epsilon.md
     """
     if plot:
         check_picture_suffix(plot)
         check_writable(plot)
-    public = dpsyn.Schema.load(schema)
-    chosen = release_run.choose_recipe(recipe, settings, weights, plan, public)
+    declared = dpsyn.Schema.load(schema)
+    chosen = release_run.choose_recipe(recipe, settings, weights, plan, declared)
     epsilons = sorted({*release_run.parse_epsilons(epsilon)})
     steps = [Step(f"simulating releases at ε = {each:g}") for each in epsilons]
     with output.show_progress(quiet or as_json, steps) as progress:
         expected = dpsyn.forecast(
-            public,
+            declared,
             epsilons,
             rows=rows,
             delta=delta,
             recipe=chosen,
             target=predicted,
             analyses=analyses,
+            public=public,
             releases=releases,
             progress=progress,
         )
@@ -114,7 +122,7 @@ def command(
     _show_errors(expected)
     _show_attributes(expected)
     output.print_line(expected.verdict)
-    for line in filter(None, (expected.scaling, expected.notice)):
+    for line in filter(None, (expected.public_gain, expected.scaling, expected.notice)):
         output.print_line(line)
     if plot:
         output.print_written(str(plot))

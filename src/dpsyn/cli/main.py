@@ -23,6 +23,7 @@ from dpsyn.errors import MAX_MESSAGE_LENGTH, UserError, describe_os_error, short
 
 COMMANDS = {
     "demo": ("dpsyn.cli.demo", "Every step once, on an artificial table."),
+    "app": ("dpsyn.cli.app", "A workbench in the browser, from a table to a release."),
     "schema": ("dpsyn.cli.schema", "Declare what is public about a table: draft, review, check."),
     "forecast": ("dpsyn.cli.forecast", "What a release will be worth at several ε; reads no data."),
     "synthesize": ("dpsyn.cli.synthesize", "Turn a sensitive table into a synthetic one."),
@@ -35,6 +36,7 @@ COMMANDS = {
     "sign": ("dpsyn.cli.sign", "Vouch for a release, with your private key."),
     "verify": ("dpsyn.cli.verify", "Check a release that somebody published."),
     "evaluate": ("dpsyn.cli.evaluate", "Compare a synthetic table with the real one or the release."),
+    "choose": ("dpsyn.cli.choose", "Release by several recipes, and choose one privately."),
     "recipes": ("dpsyn.cli.recipes", "List the algorithms of synthesize and measure."),
     "explore": ("dpsyn.cli.explore", "A first look under a budget: which attributes depend."),
     "plan": ("dpsyn.cli.plan", "Write down what you know about a table: draft, check."),

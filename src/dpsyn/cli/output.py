@@ -34,6 +34,9 @@ _SPELLINGS = {"ε": "epsilon", "δ": "delta", "ρ": "rho", "σ": "sigma", "Δ": 
 
 _ERROR_HANDLER = "dpsyn.spell"
 
+PROGRESS_FILE_VARIABLE = "DPSYN_PROGRESS_FILE"
+"""The environment variable that names a file for the progress of a command, in JSON, for programs that show it."""
+
 MIN_TOTAL_SECONDS = 2.0
 """A command that takes longer ends with its total time."""
 
@@ -213,7 +216,12 @@ def show_progress(quiet: bool, steps: Sequence[Step] = ()) -> Iterator[ProgressD
     if quiet:
         yield ProgressDisplay(steps)
         return
-    display = _BarDisplay(steps) if is_terminal(sys.stderr) else _LineDisplay(steps)
+    recorded = os.environ.get(PROGRESS_FILE_VARIABLE)
+    display: _LineDisplay | _BarDisplay
+    if recorded:
+        display = _FileDisplay(steps, Path(recorded))
+    else:
+        display = _BarDisplay(steps) if is_terminal(sys.stderr) else _LineDisplay(steps)
     with display:
         yield display
         display.finish()
@@ -240,6 +248,43 @@ class _LineDisplay(ProgressDisplay):
     def finish(self) -> None:
         if line := self._total_line():
             self.note(line)
+
+
+class _FileDisplay(_LineDisplay):
+    """Keeps the current state in a file, for a program that shows it; its reader always finds a whole one."""
+
+    MIN_SECONDS = 0.2
+    """Between two changes of the file, unless a phase begins."""
+
+    def __init__(self, steps: Sequence[Step], path: Path) -> None:
+        super().__init__(steps)
+        self._path, self._phase = path, ""
+        self._notes: list[str] = []
+        self._written = 0.0
+
+    def __call__(self, phase: str, done: float) -> None:
+        self._phase = phase
+        if self._tracker.update(phase, done) or time.monotonic() - self._written > self.MIN_SECONDS:
+            self._write()
+
+    def note(self, text: str) -> None:
+        self._notes.append(text)
+        self._write()
+
+    def _write(self) -> None:
+        state = {
+            "steps": [step.phase for step in self._tracker.steps],
+            "step": self._tracker.position,
+            "phase": self._phase,
+            "share": self._tracker.share_done,
+            "left": self._left_words(),
+            "notes": self._notes,
+        }
+        self._written = time.monotonic()
+        temporary = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        with contextlib.suppress(OSError):  # a run does not fail because its progress cannot be shown
+            temporary.write_text(json.dumps(state), "utf-8")
+            os.replace(temporary, self._path)
 
 
 class _BarDisplay(ProgressDisplay):

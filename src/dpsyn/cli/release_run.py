@@ -184,7 +184,7 @@ def finish_complete_run(target: str, journal: Path | None, size: int, *, quiet: 
 def refuse_collisions(outputs: Mapping[str, object], inputs: Mapping[str, object]) -> None:
     """Refuse to write two outputs to one path, or over an input."""
     roles: dict[str, str] = {}
-    read = {role: inputs.get(role) for role in ("data", "schema", "plan", "ledger", "extend", "synopsis")}
+    read = {role: inputs.get(role) for role in ("data", "schema", "plan", "public", "ledger", "extend", "synopsis")}
     for role, given in {**read, **outputs}.items():
         if given is None or str(given) == "-":
             continue
@@ -392,5 +392,6 @@ def print_certificate(synopsis: Synopsis, *, to_stderr: bool = False) -> None:
     if certificate is not None:
         output.print_line(certificate.summary(), to_stderr=to_stderr)
     several = len(synopsis.releases) > 1
-    for line in words.overview_lines(synopsis) if several else words.independence_lines(synopsis):
+    short = [*words.independence_lines(synopsis), *words.public_lines(synopsis)]
+    for line in words.overview_lines(synopsis) if several else short:
         output.print_line(line, to_stderr=to_stderr)

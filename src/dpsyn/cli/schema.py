@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 import warnings
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -212,7 +213,8 @@ def review_command(file: str, because: str) -> int:
         "help": "The ε of a later release, for which it is counted how many texts of open attributes would be listed.",
     },
 )
-def check(file: str, data: str | None, query: str | None, epsilon: float) -> int:
+@common_options("json")
+def check(file: str, data: str | None, query: str | None, epsilon: float, as_json: bool) -> int:
     """Check a schema; with DATA, also how well the table fits it.
 
     Without DATA nothing private is read. With DATA the figures are private: they count, column by column, the cells
@@ -224,7 +226,10 @@ def check(file: str, data: str | None, query: str | None, epsilon: float) -> int
       dpsyn schema check schema.yaml people.csv --epsilon 0.5
     """
     schema = dpsyn.Schema.load(file)
-    show_schema(schema, file, whole=data is None)
+    if as_json and data is None:
+        raise click.UsageError("--json prints how a table fits; give DATA")
+    if not as_json:
+        show_schema(schema, file, whole=data is None)
     if data is None:
         return 0
     with output.show_status(f"Reading {data}"):
@@ -232,7 +237,10 @@ def check(file: str, data: str | None, query: str | None, epsilon: float) -> int
     from dpsyn.forecasts.closed_form import expect_thresholds  # loads numpy, which --help must not
 
     needed = expect_thresholds(schema, epsilon, rows=schema.expected_size or fit.rows or 1)
-    show_check(fit, needed, epsilon)
+    if as_json:
+        output.print_json(check_data(fit, needed, epsilon))
+    else:
+        show_check(fit, needed, epsilon)
     return 2 if fit.problems else 0
 
 
@@ -311,6 +319,18 @@ def show_check(result: SchemaCheck, needed: Mapping[str, int], epsilon: float) -
     ):
         if names:
             output.print_line(f"{label}: {', '.join(names)}.")
+
+
+def check_data(result: SchemaCheck, needed: Mapping[str, int], epsilon: float) -> dict[str, Any]:
+    """What becomes of the cells of a table, as plain data for JSON; the notice that it is private comes first."""
+    listed = {entry.name: entry.count_listed(needed[entry.name]) for entry in result.open}
+    data = {"notice": dpsyn.PRIVATE_NOTICE, "epsilon": epsilon, **asdict(result)}
+    data["open"] = [
+        {"name": name, "texts": len(entry.counts), "listed": listed[name][0], "listed_rows": listed[name][1]}
+        for entry in result.open
+        for name in [entry.name]
+    ]
+    return data
 
 
 def _describe_open(entry: OpenCheck, needed: int, rows: int) -> str:

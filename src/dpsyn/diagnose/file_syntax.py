@@ -130,8 +130,8 @@ def detect_file(data: Any, given: Mapping[str, Any]) -> tuple[FileSyntax, list[s
             line, text = problem
             encoding = guess_encoding(text)
             notes.append(
-                f"line {line:,} is not UTF-8; it looks like {_describe(encoding)}, declared under file: now. If "
-                "letters look wrong, draft again with another encoding, such as --encoding cp850"
+                f"line {line:,} is not UTF-8; it looks like {_describe(encoding)}, and is read so. If letters look "
+                "wrong, give another encoding, such as cp850"
             )
         found |= {"encoding": encoding} if encoding else {}
     syntax = FileSyntax(**found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from dpsyn import notebook
 from dpsyn.errors import UserError, quote_argument
 from dpsyn.evaluation.classifier import require_scikit_learn, score_classifier
 from dpsyn.evaluation.enumerations import load_max_codes, read_enumerations
+from dpsyn.evaluation.groups import compare_groups
 from dpsyn.evaluation.marginal_scores import (
     compare_attributes,
     compare_pairs,
@@ -21,6 +22,7 @@ from dpsyn.evaluation.reader import open_tables, read_sources
 from dpsyn.evaluation.results import Distances, Evaluation, IdenticalRows
 from dpsyn.evaluation.tables import EvaluationTables, find_shared_rows, make_generator
 from dpsyn.marginals import Metric
+from dpsyn.marginals.comparison import check_group_attributes
 from dpsyn.options import suggest_arguments
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.schema import Schema
@@ -37,6 +39,7 @@ def evaluate(
     target: str | None = None,
     income_columns: IncomeColumns | None = None,
     max_codes: Mapping[str, int] | str | Path | None = None,
+    by: Sequence[str] = (),
     seed: int = 0,
     query: str | None = None,
     progress: Progress = ignore_progress,
@@ -62,6 +65,8 @@ def evaluate(
         max_codes: for ``match3``, the largest code of columns of whole numbers, or the path of the contest's file that
             states them; by default their largest value in the schema. The sets of its queries are sampled from 0 to
             this code.
+        by: attributes whose values divide the rows into groups, such as ``["sex", "region"]``; each group is compared
+            by itself.
         seed: the seed of all random choices: triples of attributes, range queries, and the rows of the baselines.
         query: a SELECT on ``real``, or the name of a table, if it is a database; or a SELECT on files, called ``data``.
         progress: is called with each phase.
@@ -73,6 +78,7 @@ def evaluate(
     schema = Schema.coerce(schema)
     _require_seed(seed)
     _require_columns(schema, target, *(income_columns.names if income_columns else ()))
+    check_group_attributes(by, schema.modeled_attributes)
     if max_codes is not None and not contest_preset.enumerations:
         raise UserError(f"the largest codes of columns are for preset match3; preset {preset} does not use them")
     largest = load_max_codes(max_codes, schema)
@@ -114,6 +120,7 @@ def evaluate(
         attributes=attributes,
         pairs=pairs,
         worst_pairs=tabulate_worst_pairs(tables, pairs),
+        groups=compare_groups(tables, by, seed),
         left_out=tuple(name for name in schema.names if schema.parts_of(name)[0] not in names),
     )
 

@@ -187,6 +187,7 @@ class Evaluation(Comparison):
         attributes: one entry for each compared attribute, in the schema's order.
         pairs: one entry for each pair of them, in the schema's order.
         worst_pairs: the tables of the pairs whose distance exceeds the sampling floor most, the worst first.
+        groups: the groups of rows that were asked for.
         real: the name of the real table in messages.
         synthetic: the name of the synthetic table in messages.
         real_rows: how many rows the real table has.

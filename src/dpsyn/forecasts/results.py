@@ -96,6 +96,7 @@ class ForecastAtEpsilon:
         moderate: if they depend moderately.
         strong: if they depend strongly.
         attributes: what is expected of each simulated column.
+        without_public: the two-way error at moderate dependence without the public rows, if there are any.
     """
 
     epsilon: float
@@ -103,6 +104,7 @@ class ForecastAtEpsilon:
     moderate: ExpectedErrors
     strong: ExpectedErrors
     attributes: tuple[AttributeForecast, ...]
+    without_public: float | None = None
 
     @property
     def two_way_range(self) -> tuple[float, float]:
@@ -127,6 +129,7 @@ class Forecast:
         simulated_attributes: the number of columns of the simulated tables.
         releases: how many releases were simulated for each ε and strength of dependence.
         budgets: the forecast for each ε, ascending.
+        public_rows: the number of public rows that are a prior; None if there are none.
     """
 
     notice: str = FORECAST_NOTICE
@@ -138,6 +141,22 @@ class Forecast:
     simulated_attributes: int
     releases: int
     budgets: tuple[ForecastAtEpsilon, ...]
+    public_rows: int | None = None
+
+    @property
+    def public_gain(self) -> str:
+        """What public rows are expected to bring, in a sentence; empty if there are none."""
+        if self.public_rows is None:
+            return ""
+        gains = [
+            f"{budget.moderate.two_way:.4f} instead of {budget.without_public:.4f} at ε = {budget.epsilon:g}"
+            for budget in self.budgets
+            if budget.without_public is not None
+        ]
+        return (
+            f"With {self.public_rows:,} public rows the two-way error is about {', '.join(gains)}, if they are of the "
+            "same population as the private ones; the less they are alike, the less they bring."
+        )
 
     @property
     def pairs_from(self) -> float | None:
@@ -206,7 +225,7 @@ class Forecast:
         ]
         headings = ("ε", "one-way", "two-way", "from", "to", "shuffled", "sampling")
         title = f"Forecast of recipe {self.recipe} for {self.rows:,} rows × {self.attribute_count} columns"
-        notes = [line for line in (self.verdict, self.scaling, self.notice) if line]
+        notes = [line for line in (self.verdict, self.public_gain, self.scaling, self.notice) if line]
         return notebook.html_table(title, headings, rows, notes=notes)
 
     def plot(self, axes: notebook.Axes | None = None) -> notebook.Axes:
@@ -225,7 +244,7 @@ class Forecast:
     def __str__(self) -> str:
         heading = f"Forecast of recipe {self.recipe} for {self.rows:,} rows × {self.attribute_count} columns"
         lines = [f"{heading}, δ = {self.delta:.2g}", "", *_error_lines(self.budgets), "", self.verdict]
-        return "\n".join([*lines, *([self.scaling] if self.scaling else []), self.notice])
+        return "\n".join([*lines, *filter(None, (self.public_gain, self.scaling)), self.notice])
 
 
 def _error_lines(budgets: tuple[ForecastAtEpsilon, ...]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -21,8 +21,9 @@ from dpsyn.forecasts.simulated_table import DEPENDENCES, SimulatedTable, reduce_
 from dpsyn.inference import iterate_marginals
 from dpsyn.options import suggest_arguments
 from dpsyn.progress import Progress, ignore_progress
+from dpsyn.public import PublicTable
 from dpsyn.recipes import DEFAULT_RECIPE, Planned, Recipe, measure
-from dpsyn.recipes._measure import choose_noise, coerce_recipe, declare_analyses, declare_target
+from dpsyn.recipes._measure import choose_noise, coerce_recipe, declare_analyses, declare_target, open_prior
 from dpsyn.recipes.one_way import RARE_SIGMAS
 from dpsyn.schema import Schema
 from dpsyn.schema.attributes import without_provenance
@@ -41,6 +42,12 @@ MAX_SIMULATED_EPSILON = 1_000.0
 """The largest ε of a simulated release: there is no noise any more that matters."""
 
 
+FORECAST_REASON = "rows of a forecast are simulated"
+"""Why the public rows of a simulated release are public."""
+
+PUBLIC_SEED = 1_000_000
+"""What is added to the seed of private rows to simulate public ones."""
+
 SIMULATED_DATASET = "simulated table, no data"
 """What the certificate of a simulated release calls its dataset."""
 
@@ -56,6 +63,7 @@ def forecast(
     recipe: Recipe | str = DEFAULT_RECIPE,
     target: str | None = None,
     analyses: Sequence[str] = (),
+    public: Any = None,
     releases: int = 1,
     seed: int = 0,
     progress: Progress = ignore_progress,
@@ -81,6 +89,8 @@ def forecast(
         recipe: as for ``measure``.
         target: as for ``measure``.
         analyses: as for ``measure``.
+        public: public rows, as for ``measure``. Their number and columns count, not what they say: simulated rows of
+            the same population take their place.
         releases: how many releases to simulate for each ε and each strength of dependence; the figures are their means.
         seed: determines the simulated tables. The noise cannot be seeded, so figures differ a little between calls.
         progress: called with what is going on.
@@ -94,6 +104,7 @@ def forecast(
         if isinstance(number, bool) or not isinstance(number, int) or number < lowest:
             raise UserError(f"{name} is {quote_argument(number)}; give a whole number, {lowest} or more")
     delta = default_delta(rows) if delta is None else delta
+    prior = None if public is None else open_prior(public, FORECAST_REASON, schema, chosen)
     for each in epsilons:
         noise = choose_noise(chosen, schema, each, delta, in_ledger=False)
         chosen.plan_budget(schema, each, 0 if noise.kind == "laplace" else delta)  # refuses a wrong ε or δ at once
@@ -110,9 +121,15 @@ def forecast(
         for step, name in enumerate(tables):
             progress(f"simulating releases at ε = {each:g}", step / len(tables))
             pairs = zip(tables[name], grids[name], strict=True)
-            runs[name] = [_simulate_release(some, *pair, chosen, each, delta, scale) for pair in pairs]
+            runs[name] = [_simulate_release(some, *pair, chosen, each, delta, scale, prior) for pair in pairs]
         errors = {name: _mean_errors([run.errors for run in done]) for name, done in runs.items()}
-        budgets.append(ForecastAtEpsilon(epsilon=each, **errors, attributes=runs["moderate"][0].attributes))
+        without = None
+        if prior:
+            pairs = zip(tables["moderate"], grids["moderate"], strict=True)
+            alone = [_simulate_release(some, *pair, chosen, each, delta, scale, None) for pair in pairs]
+            without = _mean_errors([run.errors for run in alone]).two_way
+        of_attributes = runs["moderate"][0].attributes
+        budgets.append(ForecastAtEpsilon(epsilon=each, **errors, attributes=of_attributes, without_public=without))
     return Forecast(
         rows=rows,
         delta=delta,
@@ -122,6 +139,7 @@ def forecast(
         simulated_attributes=len(some.modeled_attributes),
         releases=releases,
         budgets=tuple(budgets),
+        public_rows=prior.table.num_rows if prior else None,
     )
 
 
@@ -187,8 +205,18 @@ def _simulate_release(
     epsilon: float,
     delta: float,
     scale: _Scale,
+    prior: PublicTable | None,
 ) -> _Run:
-    """Release a simulated table by a recipe, exactly as a real one, and compare its rows with the simulated ones."""
+    """Release a simulated table by a recipe, exactly as a real one, and compare its rows with the simulated ones.
+
+    With a public table, other rows of the same simulated population are the prior, as many of them as there are public
+    ones for each private row, and with the columns that those have.
+    """
+    public = None
+    if prior:
+        others = max(1, round(prior.table.num_rows / scale.factor))
+        sample = replace(simulation, rows=others, row_seed=simulation.row_seed + PUBLIC_SEED).table()
+        public = sample.select([name for name in sample.column_names if name in prior.table.column_names])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of a δ or of values that a real table may have
         synopsis = measure(
@@ -198,6 +226,8 @@ def _simulate_release(
             delta=delta,
             allow_large_epsilon=True,
             recipe=recipe,
+            public=public,
+            public_because=None if public is None else FORECAST_REASON,
         )
     columns = grid.encode(synopsis.generate(rows=simulation.rows, seed=simulation.seed, output_format="arrow"))
     sampling = grid.sampling_distances

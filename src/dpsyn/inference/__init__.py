@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         MeasurementRound,
         Model,
         PreviousReleases,
+        PublicTables,
         Release,
         Scores,
         hash_contents,
@@ -53,6 +54,14 @@ if TYPE_CHECKING:
         parse_synthesis,
     )
     from dpsyn.inference.nonnegativity import norm_cut, norm_sub, ripple
+    from dpsyn.inference.public_prior import (
+        PublicTrust,
+        count_rows,
+        describe_trust,
+        expect_shares,
+        shrink_interaction,
+        shrink_one_ways,
+    )
     from dpsyn.inference.synthesis import FIRST_RUN_NOTE, is_first_run, synthesize_records
     from dpsyn.inference.table_smoothing import SMOOTHED_VARIANCE, count_parameters
 
@@ -63,12 +72,16 @@ _HOMES = {
     "MeasurementRound": "measurements",
     "Model": "measurements",
     "PreviousReleases": "measurements",
+    "PublicTables": "measurements",
+    "PublicTrust": "public_prior",
+    "describe_trust": "public_prior",
     "Records": "gum",
     "Release": "measurements",
     "SMOOTHED_VARIANCE": "table_smoothing",
     "FOURIER_COEFFICIENT": "measurements",
     "Scores": "measurements",
     "combine_one_way": "fit",
+    "count_rows": "public_prior",
     "count_parameters": "table_smoothing",
     "describe_cells": "fit",
     "divide_into_ranges": "cell_counts",
@@ -76,6 +89,7 @@ _HOMES = {
     "estimate_one_way": "fit",
     "estimate_row_count": "fit",
     "fit_distribution": "fit",
+    "expect_shares": "public_prior",
     "find_unmeasured": "fit",
     "fit_model": "fit",
     "initialize_records": "gum",
@@ -91,6 +105,8 @@ _HOMES = {
     "ripple": "nonnegativity",
     "run_gum": "gum",
     "run_mcf": "mcf",
+    "shrink_interaction": "public_prior",
+    "shrink_one_ways": "public_prior",
     "synthesize_records": "synthesis",
 }
 
@@ -113,6 +129,8 @@ __all__ = [
     "Model",
     "Moves",
     "PreviousReleases",
+    "PublicTables",
+    "PublicTrust",
     "Records",
     "Release",
     "Scores",
@@ -121,11 +139,14 @@ __all__ = [
     "Synthesis",
     "combine_one_way",
     "count_parameters",
+    "count_rows",
     "describe_cells",
+    "describe_trust",
     "divide_into_ranges",
     "estimate_cell_counts",
     "estimate_one_way",
     "estimate_row_count",
+    "expect_shares",
     "find_unmeasured",
     "fit_distribution",
     "fit_model",
@@ -142,6 +163,8 @@ __all__ = [
     "ripple",
     "run_gum",
     "run_mcf",
+    "shrink_interaction",
+    "shrink_one_ways",
     "synthesize_records",
 ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,8 @@ from dpsyn.inference.gibbs import Columns, GibbsModel
 from dpsyn.inference.histogram_hierarchy import GroupCounts, Histogram, combine_counts
 from dpsyn.inference.measurements import DEFAULT_SYNTHESIS, Model, Release, iterate_marginals
 from dpsyn.inference.methods import GUM, Gibbs, Synthesis
+from dpsyn.inference.nonnegativity import norm_sub
+from dpsyn.inference.public_prior import count_rows, predict_pairs, shrink_larger, shrink_one_ways
 from dpsyn.inference.table_smoothing import OrderedAttributes, smooth_tables
 from dpsyn.marginals import Estimate, Factor, Marginal, average_estimates
 from dpsyn.progress import Progress, ignore_progress
@@ -65,7 +68,8 @@ def fit_model(
         start: records of a similar model (attributes × records), from which the fit may start.
         progress: called with the current phase and the fraction done.
     """
-    codec = Codec(schema)
+    codec, given = Codec(schema), releases
+    releases = [_shrink_to_public(release, total) for release in given]
     combined, further = ({}, []) if tables else _combine_one_ways(releases, recoding, codec)
     estimates = list(tables) or [*combined.values(), *further, *_project_marginals(releases, recoding, combined)]
     missing = set(recoding.names) - {name for estimate in estimates for name in estimate.clique}
@@ -88,6 +92,7 @@ def fit_model(
         possible = [_possible_cells(estimate, factors) for estimate in estimates]
         estimates = smooth_tables(estimates, ordered_attributes(recoding, codec), rows, possible)
     estimates += [Estimate((name,), np.array([rows]), 0.0) for name in constant]  # its one code has all rows
+    estimates += _predict_public_pairs(given, recoding, estimates, rows)
     consistent = make_consistent(
         [_drop_zeroed_codes(apply_structural_zeros(estimate, factors), zeroed_attributes) for estimate in estimates],
         total=rows,
@@ -102,6 +107,32 @@ def fit_model(
     if isinstance(synthesis, Gibbs):
         distribution = _fit_tables(final, recoding, [*factors, *interactions], synthesis, progress, start)
     return Model(recoding, final, histograms, rows, distribution, synthesis)
+
+
+def _shrink_to_public(release: Release, total: int | float | None) -> Release:
+    """A release whose marginals are moved towards those of public rows, if it has any, as far as they agree."""
+    if release.public is None:
+        return release
+    rows = count_rows(release) if total is None else max(float(total), 1.0)
+    shrunk, _ = shrink_one_ways(release, rows)
+
+    @cache
+    def margin(recoding: Recoding, name: str) -> NDArray[np.float64]:
+        return norm_sub(estimate_one_way([shrunk], recoding, name).values, rows)
+
+    return shrink_larger(shrunk, rows, margin)
+
+
+def _predict_public_pairs(
+    releases: Sequence[Release], recoding: Recoding, estimates: Sequence[Estimate], rows: float
+) -> list[Estimate]:
+    """Pairs that were not measured, as the newest release with public rows predicts them from one-way tables."""
+    release = next((r for r in reversed(releases) if r.public is not None and r.public.pairs is not None), None)
+    if release is None or rows <= 0:
+        return []
+    one_way = average_estimates([estimate for estimate in estimates if len(estimate.clique) == 1])
+    margins = {estimate.clique[0]: norm_sub(estimate.values, rows) for estimate in one_way}
+    return predict_pairs(release, recoding, margins, rows, [e for e in estimates if len(e.clique) > 1])
 
 
 def _estimate_ordered_cells(

@@ -97,6 +97,22 @@ class Scores:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class PublicTables:
+    """What public rows answer to the questions that a release asked, and how they depend on each other.
+
+    Attributes:
+        rows: the number of public rows; fewer if they are known with noise.
+        counts: for each marginal of each round its public counts, or None if the public rows lack an attribute.
+        pairs: public counts of pairs, whose dependence the model follows where it was not measured; their standard
+            deviations are those of a prediction of the private table by them, in public rows.
+    """
+
+    rows: float
+    counts: tuple[tuple[NDArray[np.int64] | None, ...], ...]
+    pairs: MeasurementRound | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Release:
     """One measurement of a private table: every number that left it.
 
@@ -106,12 +122,27 @@ class Release:
         certificate: what the numbers cost; None if they were measured in another system, so their guarantee is not
             verified here.
         source: who measured imported numbers and how, in the words of the person who imported them.
+        public: what public rows answer to the same questions, if they were given as a prior.
     """
 
     rounds: tuple[MeasurementRound, ...]
     scores: tuple[Scores, ...] = ()
     certificate: Certificate | None = None
     source: str = ""
+    public: PublicTables | None = None
+
+    def __post_init__(self) -> None:
+        if self.public is None:
+            return
+        asked = [[marginal.raw.shape for marginal in each.marginals] for each in self.rounds]
+        answered = [[None if c is None else c.shape for c in of_round] for of_round in self.public.counts]
+        fits = [len(of_round) for of_round in asked] == [len(of_round) for of_round in answered] and all(
+            shape in (None, of_marginal)
+            for of_round, of_public in zip(asked, answered, strict=True)
+            for of_marginal, shape in zip(of_round, of_public, strict=True)
+        )
+        if not fits or not self.public.rows > 0:
+            raise InternalError("the public counts of a release do not fit its marginals")
 
     @property
     def recipe(self) -> Mapping[str, Any]:

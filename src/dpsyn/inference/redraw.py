@@ -131,7 +131,7 @@ class ModelDraws:
                 raw = marginal.raw + np.rint(change * 2.0**marginal.lattice).astype(np.int64)
                 drawn.append(replace(marginal, raw=raw))
             rounds.append(MeasurementRound(each.recoding, tuple(drawn)))
-        return Release(tuple(rounds), release.scores)
+        return Release(tuple(rounds), release.scores, public=release.public)
 
     def _sum_deviations(
         self, recoding: Recoding, marginal: Marginal, deviations: NDArray[np.float64]

@@ -1,6 +1,14 @@
 """Marginals: released noisy counts, estimates, factors, the algebra on these, and comparisons of them with rows."""
 
-from dpsyn.marginals.comparison import Association, AttributeComparison, Comparison, Metric, PairComparison, PairTable
+from dpsyn.marginals.comparison import (
+    Association,
+    AttributeComparison,
+    Comparison,
+    GroupComparison,
+    Metric,
+    PairComparison,
+    PairTable,
+)
 from dpsyn.marginals.estimate import Estimate, average_estimates
 from dpsyn.marginals.factor import Factor
 from dpsyn.marginals.marginal import Clique, Marginal
@@ -12,6 +20,7 @@ __all__ = [
     "Comparison",
     "Estimate",
     "Factor",
+    "GroupComparison",
     "Marginal",
     "Metric",
     "PairComparison",

@@ -26,7 +26,9 @@ from typing import Any
 
 import msgspec
 
-from dpsyn.errors import InternalError
+from dpsyn.errors import InternalError, UserError, quote_argument
+from dpsyn.schema import Attribute
+from dpsyn.suggestions import suggest_names
 
 ShareTable = tuple[tuple[float, ...], ...]
 """Shares of rows of two attributes: one tuple for each label of the first attribute."""
@@ -42,6 +44,15 @@ MAX_PAIR_TABLES = 8
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 """The quantiles that describe an ordered attribute: the median, the quartiles, and where the tails begin."""
+
+SMALL_GROUP_ROWS = 100
+"""A group with fewer rows is flagged as small: a fresh sample of it would differ a lot as well."""
+
+MAX_GROUPS = 100
+"""Values of an attribute of groups: more would be a list that nobody reads."""
+
+WIDE_ERROR = 0.05
+"""A group is flagged as small, too, if the standard error of its distance is larger: it cannot be judged."""
 
 _LONG_LISTS = ("attributes", "pairs", "worst_pairs")
 
@@ -189,6 +200,31 @@ class PairTable:
     std: float = 0.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupComparison:
+    """The rows that have one value of an attribute: whether the synthetic rows serve this group as well as others.
+
+    Attributes:
+        attribute: the attribute that divides the rows into groups.
+        group: its value or bin.
+        rows: the rows of the group in the reference; an estimate if the reference is a release.
+        synthetic_rows: the synthetic rows of the group.
+        distance: the mean total variation distance of the one-way marginals of other attributes, within the group.
+        error: the standard error of the distance: by the sampling of rows, or by the noise of a release.
+        attributes: how many attributes the mean is over; of a release, those measured together with the group.
+        small: whether the group has few rows, or cannot be judged because the error is large.
+    """
+
+    attribute: str
+    group: str
+    rows: float
+    synthetic_rows: int
+    distance: Metric
+    error: float
+    attributes: int
+    small: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Comparison:
     """What the comparisons with a real table and with a release have in common.
@@ -200,6 +236,7 @@ class Comparison:
         attributes: the compared attributes, in the schema's order.
         pairs: the compared pairs of attributes.
         worst_pairs: the tables of the pairs whose distance exceeds the floor most, the worst first.
+        groups: the groups of rows that were asked for.
     """
 
     notice: str
@@ -208,6 +245,7 @@ class Comparison:
     attributes: tuple[AttributeComparison, ...]
     pairs: tuple[PairComparison, ...]
     worst_pairs: tuple[PairTable, ...]
+    groups: tuple[GroupComparison, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as plain data for JSON: the notice first, the long lists last."""
@@ -215,3 +253,18 @@ class Comparison:
         return {name: data[name] for name in data if name not in _LONG_LISTS} | {
             name: data[name] for name in _LONG_LISTS
         }
+
+
+def check_group_attributes(by: Sequence[str], attributes: Sequence[Attribute]) -> None:
+    """Refuse names of attributes that are not compared, or that have too many values for a list of groups."""
+    if not isinstance(by, list | tuple) or not all(isinstance(name, str) for name in by):
+        raise UserError(f"by is {quote_argument(by)}; give a list, such as ['sex', 'region']")
+    known = {attribute.name: attribute for attribute in attributes}
+    for name in by:
+        if name not in known:
+            raise UserError(f"{quote_argument(name)} is not compared; {suggest_names(name, list(known))}")
+        size = known[name].size if known[name].coded else 0
+        if size > MAX_GROUPS:
+            raise UserError(f"{name!r} has {size:,} values or bins; give an attribute with at most {MAX_GROUPS} groups")
+    if len(set(by)) < len(by):
+        raise UserError("by names an attribute twice; name each once")

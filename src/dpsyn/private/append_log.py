@@ -10,13 +10,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from dpsyn.atomic_files import sync
+from dpsyn.atomic_files import lock_while_open, sync
 from dpsyn.errors import JournalError, describe_os_error
 
 
@@ -142,19 +141,5 @@ def _hash_line(previous: bytes, text: bytes) -> bytes:
 
 
 def _lock_exclusively(file: BinaryIO, path: Path) -> None:
-    """Lock a file while it is open; the operating system unlocks it when the process ends in any way."""
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            file.seek(1 << 40)  # a byte that nobody reads: on Windows a lock also excludes readers
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-            file.seek(0)
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise JournalError(
-            f"the journal {path} is in use by another process; wait until that process has ended"
-        ) from None
+    if not lock_while_open(file):
+        raise JournalError(f"the journal {path} is in use by another process; wait until that process has ended")

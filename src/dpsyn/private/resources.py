@@ -8,7 +8,7 @@ from typing import Any
 
 from dpsyn.encoding import Codec, check_structure, narrowest_dtype
 from dpsyn.engines import EngineKind, choose_engine_kind, open_table
-from dpsyn.private.table import MAX_COUNTED_CELLS
+from dpsyn.private.counted_table import MAX_COUNTED_CELLS
 from dpsyn.schema import Schema
 from dpsyn.sources import BATCH_ROWS, Protect
 

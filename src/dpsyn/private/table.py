@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations, islice
 from typing import Any
@@ -15,23 +14,18 @@ from numpy.typing import NDArray
 from dpsyn.accounting import Exponential, Gaussian, Laplace, MeasurementRecord, PartitionSelection, marginal_cost
 from dpsyn.encoding import Codec, RecodedColumn, Recoding
 from dpsyn.encoding.column_types import ColumnTypes
-from dpsyn.engines import Engine
 from dpsyn.errors import InternalError, SchemaError
 from dpsyn.marginals import Clique, Marginal
 from dpsyn.private import approximate_bounds
+from dpsyn.private.counted_table import Axes, NoisyScores, split_by_cells
+from dpsyn.private.distances import DistanceGate
 from dpsyn.private.gate import (
-    NothingLeftError,
-    PrivacyGate,
     Released,
     ReleasedMarginals,
     ReleasedScores,
-    Session,
     without_leaking_errors,
 )
 from dpsyn.schema import MAX_JOINT_VALUES, Integer, Open, Ranged, Real, Schema
-
-Axes = tuple[int, ...]
-"""The attributes of a marginal, as positions in the recoding."""
 
 Score = Callable[[int, NDArray[np.int64]], int]
 """A score of a marginal, in whole numbers, from its position and its exact counts."""
@@ -39,19 +33,8 @@ Score = Callable[[int, NDArray[np.int64]], int]
 MAX_PREDICTION = 2**40
 """The largest count that a prediction may hold, about 10¹²: larger ones are mistakes, and their sums could overflow."""
 
-MAX_COUNTED_CELLS = 30_000_000
-"""Cells of marginals that are counted at a time for scores: a quarter of a gigabyte."""
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class NoisyScores:
-    """Released scores and the standard deviation of their noise."""
-
-    values: NDArray[np.float64]
-    std: float
-
-
-class PrivateTable(PrivacyGate):
+class PrivateTable(DistanceGate):
     """A private table behind the gate. It is answered with noise only, and every answer is charged.
 
     Make it with ``open_private`` and use it in a ``with`` block, see ``PrivacyGate``.
@@ -61,15 +44,7 @@ class PrivateTable(PrivacyGate):
         recoding: the attributes that are measured now, and how they follow from the schema; public.
     """
 
-    __slots__ = ("_engine", "recoding", "schema")
-
-    schema: Schema
-
-    def __init__(self, session: Session, engine: Engine, schema: Schema, recoding: Recoding) -> None:
-        super().__init__(session)
-        self._engine = engine
-        self.schema = schema
-        self.recoding = recoding
+    __slots__ = ()
 
     def __repr__(self) -> str:
         return f"PrivateTable({', '.join(self.recoding.names)})"
@@ -217,7 +192,7 @@ class PrivateTable(PrivacyGate):
 
         def count_coefficients() -> NDArray[np.int64]:
             found: dict[Axes, int] = {}
-            for part in _split_by_cells(largest, self._sizes(largest)):
+            for part in split_by_cells(largest, self._sizes(largest)):
                 for axes, counts in zip(part, self._engine.count(part, self.recoding), strict=True):
                     transformed = _transform_parities(counts)
                     found |= {
@@ -377,9 +352,6 @@ class PrivateTable(PrivacyGate):
             raise self._nothing_left_error()
         return kept
 
-    def _nothing_left_error(self) -> NothingLeftError:
-        return self._session.nothing_left_error(self.schema, self.recoding)
-
     def _release_scores(
         self,
         kind: str,
@@ -405,26 +377,13 @@ class PrivateTable(PrivacyGate):
 
     def _count_scores(self, axes_list: Sequence[Axes], score: Score) -> NDArray[np.int64]:
         """The exact scores of marginals; it runs inside the gate."""
-        scores: list[int] = []
-        for part in _split_by_cells(axes_list, self._sizes(axes_list)):
-            for counts in self._engine.count(part, self.recoding):
-                scores.append(score(len(scores), counts))
-        return np.array(scores, np.int64)
+        counted = enumerate(counts for _, counts in self._count_each(axes_list))
+        return np.array([score(position, counts) for position, counts in counted], np.int64)
 
     def _attribute_name(self, axis: int) -> str:
         """The name of an attribute, whatever a recipe calls the level at which it is scored."""
         column = self.recoding.columns[axis]
         return self.recoding.origin[column.sources[0]][0] if len(column.sources) == 1 else column.name
-
-    def _question_identity(self, axes_list: Sequence[Axes]) -> object:
-        """What distinguishes marginals from others of the same names: how their codes follow from the fine ones."""
-        columns = [self.recoding.columns[axis] for axis in sorted({axis for axes in axes_list for axis in axes})]
-        differences = [
-            [[d.anchor, d.expected_codes, d.modulus] if d else None for d in column.difference_codings]
-            for column in columns
-        ]
-        codes = [[column.sources, column.tables, column.merged] for column in columns]
-        return [list(axes_list), codes, *([differences] if any(differences) else [])]
 
     def _check_predictions(
         self, cliques: Sequence[Clique], predictions: Sequence[NDArray[Any]]
@@ -446,24 +405,6 @@ class PrivateTable(PrivacyGate):
         """Noise for several scores at once: Δ² is that of one, times their number."""
         return Gaussian.for_rho(rho, scores * self.privacy_unit.score_sensitivity(per_row) ** 2)
 
-    def _axes_of_cliques(self, cliques: Sequence[Clique]) -> list[Axes]:
-        return [tuple(self.recoding.index_of(name) for name in clique) for clique in cliques]
-
-    def _check_axes(self, axes_list: Sequence[Axes], answers: int) -> None:
-        """Refuse marginals that make no sense, before anything is charged."""
-        if len(axes_list) != answers or not axes_list:
-            raise InternalError(
-                f"{len(axes_list)} marginals were requested with {answers} budget shares or predictions"
-            )
-        if any(not axes or len(set(axes)) < len(axes) for axes in axes_list):
-            raise SchemaError("a marginal needs at least one attribute, and each only once")
-
-    def _shape(self, axes: Axes) -> tuple[int, ...]:
-        return tuple(self.recoding.columns[axis].size for axis in axes)
-
-    def _sizes(self, axes_list: Sequence[Axes]) -> list[int]:
-        return [math.prod(self._shape(axes)) for axes in axes_list]
-
     def _reopen_under(self, schema: Schema) -> PrivateTable:
         """The same rows, read again under a schema that released numbers have refined."""
         return PrivateTable(self._session, self._engine.with_schema(schema), schema, initial_recoding(schema))
@@ -472,19 +413,6 @@ class PrivateTable(PrivacyGate):
 def values_purpose(name: str) -> str:
     """The purpose of discovering the values of an open attribute, as it is recorded."""
     return f"values of {name}"
-
-
-def _split_by_cells(axes_list: Sequence[Axes], sizes: Sequence[int]) -> Iterator[list[Axes]]:
-    """Marginals in their order, in parts of at most ``MAX_COUNTED_CELLS`` cells."""
-    part: list[Axes] = []
-    total = 0
-    for axes, size in zip(axes_list, sizes, strict=True):
-        if part and total + size > MAX_COUNTED_CELLS:
-            yield part
-            part, total = [], 0
-        part.append(axes)
-        total += size
-    yield part
 
 
 def initial_recoding(schema: Schema) -> Recoding:

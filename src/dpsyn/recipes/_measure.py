@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,6 +28,7 @@ from dpsyn.private import (
     values_purpose,
 )
 from dpsyn.progress import Progress, ignore_progress
+from dpsyn.public import PublicTable, open_public
 from dpsyn.recipes.base import NoiseChoice, Recipe
 from dpsyn.recipes.dpsyn import DPSyn
 from dpsyn.recipes.marginal_recipe import MarginalRecipe
@@ -61,6 +63,8 @@ def measure(
     extend: Synopsis | str | Path | None = None,
     journal: str | Path | None = None,
     resume: bool = False,
+    public: Any = None,
+    public_because: str | None = None,
     progress: Progress = ignore_progress,
 ) -> Synopsis:
     """Measure a private table under a privacy budget; the synopsis that comes back may be published.
@@ -99,6 +103,11 @@ def measure(
             a ledger, that ledger must be given.
         journal: a file that keeps every answer until the work is done, so that it can be resumed.
         resume: continue the run whose journal this is.
+        public: rows that are public anyway, as a prior: a table of some of the same attributes, given as ``data`` is,
+            or a synopsis about other people. It is trusted as far as released numbers agree with it, and costs nothing
+            (``docs/public-data.md``).
+        public_because: who declares these rows public, and why they hold none of the private ones; required with
+            ``public``, and repeated in the certificate.
         progress: called with what is going on; for the first time when all that public facts decide was checked, and
             before anything is read.
     """
@@ -117,6 +126,8 @@ def measure(
         schema = _extend_schema(schema, previous)
         _require_same_ledger(previous, book)
     recipe.check(schema, previous)
+    _refuse_private_table(data, public)
+    prior = open_prior(public, public_because, schema, recipe, book)
     check_large_epsilon(epsilon, allowed=allow_large_epsilon)
     delta = _choose_delta(schema, delta)
     noise = choose_noise(recipe, schema, epsilon, delta, in_ledger=book is not None)
@@ -134,17 +145,21 @@ def measure(
         engine=engine,
         journal=None if journal is None else Path(journal),
         resume=resume,
-        recipe=_identify_run(recipe, noise, previous),
-        declared_public=recipe.declared_public(),
+        recipe=_identify_run(recipe, noise, previous, prior),
+        declared_public=(*recipe.declared_public(), *((prior.declare(),) if prior else ())),
     ) as table:
         _require_same_query(table, previous)
         try:
-            measurements = recipe.measure(table, previous=previous, progress=progress)
+            measurements = (
+                recipe.measure(table, previous=previous, public=prior, progress=progress)
+                if isinstance(recipe, DPSyn)
+                else recipe.measure(table, previous=previous, progress=progress)
+            )
         except NothingLeftError as error:
             measurements = measurements_from_stored(table, error, previous)
         table.bind_contents(hash_contents(measurements.schema, measurements.rounds, measurements.scores))
     _warn_of_empty_discoveries(schema, measurements.schema, table.left_out)
-    release = Release(measurements.rounds, measurements.scores, table.certificate())
+    release = Release(measurements.rounds, measurements.scores, table.certificate(), public=measurements.public)
     release.require_recorded(measurements.schema)
     releases = (*(previous.releases if previous else ()), release)
     model = fit_model(
@@ -256,11 +271,41 @@ def choose_noise(recipe: Recipe, schema: Schema, epsilon: float, delta: float, *
     return noise
 
 
-def _identify_run(recipe: Recipe, noise: NoiseChoice, previous: Synopsis | None) -> dict[str, Any]:
-    """What must be the same when a run is resumed, besides schema, budget and data: the recipe and what it extends."""
+def _refuse_private_table(data: Any, public: Any) -> None:
+    """Refuse the private table as its own prior."""
+    paths = [given for given in (data, public) if isinstance(given, str | os.PathLike)]
+    same_file = len(paths) == 2 and os.path.realpath(paths[0]) == os.path.realpath(paths[1])
+    if public is not None and (public is data or same_file):
+        raise UserError(
+            "the public rows are the private table itself; give rows that are public and of other people, or leave "
+            "out public="
+        )
+
+
+def open_prior(
+    public: Any, because: str | None, schema: Schema, recipe: Recipe, ledger: Ledger | None = None
+) -> PublicTable | None:
+    """The public table, if one is given; a recipe that makes no use of it is refused."""
+    if public is None:
+        if because is not None:
+            raise UserError("public_because says why rows are public, but none are given; give them with public=")
+        return None
+    if not isinstance(recipe, DPSyn):
+        raise UserError(f"recipe {recipe.name!r} makes no use of public rows; leave them out, or use recipe dpsyn")
+    return open_public(public, schema, because, ledger)
+
+
+def _identify_run(
+    recipe: Recipe, noise: NoiseChoice, previous: Synopsis | None, prior: PublicTable | None
+) -> dict[str, Any]:
+    """What must be the same when a run is resumed, besides schema, budget and data.
+
+    That is the recipe, what it extends, and the public table.
+    """
     certificates = previous.certificates if previous else ()
     runs = [certificate.run if certificate else "imported" for certificate in certificates]
-    return {**recipe.to_data(), **noise.to_data(), **({"extends": runs} if runs else {})}
+    extends, public = {"extends": runs} if runs else {}, {"public": prior.to_data()} if prior else {}
+    return {**recipe.to_data(), **noise.to_data(), **extends, **public}
 
 
 def _choose_delta(schema: Schema, delta: float | None) -> float:

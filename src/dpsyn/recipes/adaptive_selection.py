@@ -6,7 +6,7 @@ It is the second half of recipe ``dpsyn``, and selects what a plan leaves open.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations
@@ -35,6 +35,7 @@ from dpsyn.recipes.base import Measurements
 from dpsyn.recipes.candidates import Candidates, IsAllowed, MergeLimits, clique_weight
 from dpsyn.recipes.one_way import count_adaptive_passes, count_score_passes
 from dpsyn.recipes.one_way_errors import OneWayErrors
+from dpsyn.recipes.public_prior import Prior, PublicPair, choose_tested
 from dpsyn.recipes.resolution import Counts, PredictedTable, Resolution, TableAtLevels, coarsen_recoding
 from dpsyn.recipes.scoring import MIN_INTERACTION_SIGMAS, predict_tables, score_cliques
 from dpsyn.schema import Schema
@@ -124,6 +125,7 @@ class Prepared:
         finest: one-way tables at a resolution that noise did not decide, for numbers and dates.
         finer: the recodings under which these are measured again, over the ranges of earlier rounds.
         unmerged: the recoding under which all others are measured again; that of the table by default.
+        prior: a public table.
     """
 
     table: PrivateTable
@@ -132,6 +134,7 @@ class Prepared:
     finest: Mapping[str, Estimate] = field(default_factory=dict)
     finer: tuple[Recoding, ...] = ()
     unmerged: Recoding | None = None
+    prior: Prior | None = None
 
     @property
     def values(self) -> Recoding:
@@ -227,7 +230,8 @@ class _Selection:
 
     @property
     def _releases(self) -> tuple[Release, ...]:
-        return (*(self.previous.releases if self.previous else ()), Release(self.measurements.rounds))
+        rounds, prior = self.measurements.rounds, self.prepared.prior
+        return (*(self.previous.releases if self.previous else ()), Release(prior.shrink(rounds) if prior else rounds))
 
     @property
     def _resolution(self) -> Resolution:
@@ -258,11 +262,20 @@ class _Selection:
         pairs: list[Clique] = [pair for pair in combinations(resolution.sizes, 2) if self._is_allowed(pair)]
         pairs = [pair for pair in pairs if resolution.is_measurable(pair, resolution.finest(pair))]
         visible = self._visible_pairs(pairs, float(rho) * self.options.score_share)
+        prior = self.prepared.prior
+        public = self._public_pairs(prior, pairs) if prior and not prior.tested else []
+        if public:
+            std = math.sqrt(self.table.privacy_unit.l1_sensitivity**2 / (2 * float(rho) * self.options.score_share))
+            visible = choose_tested(public, [*visible, *with_target], std)
         every = dict.fromkeys([*visible, *with_target, *triples])
         cliques = [clique for clique in every if self._is_allowed(clique)]
         screened = {*with_target} - {*triples}
         score_rho, rho = split_rho(rho, self.options.score_share if cliques else 0.0)
         predictions = predict_tables(self.measurements, self.previous, cliques, self._resolution)
+        unscored = [pair for pair in pairs if pair not in every]
+        if prior and public:
+            selection, scored = self._score_against_prior(prior, public, predictions, score_rho, screened)
+            return selection, replace(scored, unscored_pairs=unscored), rho
         measurements, scores, by_hierarchy = score_cliques(
             self.table,
             self.measurements,
@@ -275,8 +288,60 @@ class _Selection:
         )
         return (
             self._with(measurements),
-            _Scored(predictions, scores, by_hierarchy, [pair for pair in pairs if pair not in every]),
+            _Scored(predictions, scores, by_hierarchy, unscored),
             rho,
+        )
+
+    def _public_pairs(self, prior: Prior, pairs: Sequence[Clique]) -> list[PublicPair]:
+        """The pairs whose dependence the public table shows."""
+        margins, rows = self._margins()
+        trusted = prior.trusted_attributes(self.measurements.rounds)
+        return prior.find_pairs(self.table.recoding, [p for p in pairs if trusted.issuperset(p)], margins, rows)
+
+    def _margins(self) -> tuple[dict[str, Counts], float]:
+        """The one-way tables, as far as they are known, and about how many rows there are."""
+        releases, recoding = self._releases, self.table.recoding
+        estimates = [estimate_one_way(releases, recoding, name) for name in recoding.names]
+        rows = max(self.measurements.row_count or estimate_row_count(estimates), 1.0)
+        return {e.clique[0]: norm_sub(e.values, rows) for e in estimates}, rows
+
+    def _score_against_prior(
+        self,
+        prior: Prior,
+        public: Sequence[PublicPair],
+        predictions: Sequence[PredictedTable],
+        rho: Fraction,
+        screened: Collection[Clique],
+    ) -> tuple[_Selection, _Scored]:
+        """Score cliques against independence, and public pairs against what the public table predicts, too.
+
+        All scores have the same noise. They decide whether the model follows the public table; for pairs of which it
+        does, the prediction and the score against it are returned.
+        """
+        margins, rows = self._margins()
+        recoding, releases, known = self.table.recoding, self._releases, {pair.clique for pair in public}
+        found = [prior.predict(p, recoding, margins, rows) for p in predictions if p.clique in known]
+        by_prior = [prediction for prediction in found if prediction is not None]
+        share = len(by_prior) / (len(by_prior) + len(predictions))
+        measurements, results = self.measurements, []
+        for tables, part in zip((by_prior, predictions), split_rho(rho, share), strict=True):
+            measurements, scores, by_hierarchy = score_cliques(
+                self.table, measurements, tables, part, self._resolution, releases, self._target, screened
+            )
+            values = measurements.scores[-1].values.tolist() if tables else []
+            noisy = {p.clique: float(value) for p, value in zip(tables, values, strict=False)}
+            results.append((noisy, dict(zip([p.clique for p in tables], scores, strict=True)), by_hierarchy))
+        (near, near_scores, near_shown), (noisy, scored, shown) = results
+        both = {clique: (noisy[clique], near[clique]) for clique in near}
+        prior = prior.trust(recoding, public, both, measurements.scores[-1].std, rows)
+        followed = {marginal.clique for marginal in prior.pairs.marginals} if prior.pairs else set()
+        replaced = {p.clique: p for p in by_prior if p.clique in followed}
+        selection = replace(self, prepared=replace(self.prepared, prior=prior))
+        return selection._with(measurements), _Scored(
+            [replaced.get(p.clique, p) for p in predictions],
+            np.array([near_scores[c] if c in replaced else score for c, score in scored.items()]),
+            {**shown, **{clique: part for clique, part in near_shown.items() if clique in replaced}},
+            (),
         )
 
     def _visible_pairs(self, pairs: Sequence[Clique], rho: float) -> Sequence[Clique]:
@@ -309,6 +374,7 @@ class _Selection:
             merging=MergeLimits(max_cells=self.options.max_merged_cells, min_error=self.options.no_merge_below_error),
             is_allowed=self._is_allowed,
             unscored_pairs=scored.unscored_pairs,
+            follows_prior=self.measurements.public is not None and self.measurements.public.pairs is not None,
         )
 
     def measure(
@@ -329,6 +395,9 @@ class _Selection:
         return self._with(measurements)
 
     def _with(self, measurements: Measurements) -> _Selection:
+        prior = self.prepared.prior
+        if prior:
+            measurements = replace(measurements, public=prior.tables(measurements.rounds))
         return replace(self, prepared=replace(self.prepared, measurements=measurements))
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 from dpsyn.accounting import Budget
 from dpsyn.encoding import Recoding
 from dpsyn.errors import UserError
-from dpsyn.inference import MCF, Gibbs, MeasurementRound, PreviousReleases, Scores, Synthesis
+from dpsyn.inference import MCF, Gibbs, MeasurementRound, PreviousReleases, PublicTables, Scores, Synthesis
 from dpsyn.marginals import Estimate
 from dpsyn.options import check_options, options_to_data, refuse_unknown_arguments
 from dpsyn.private import PrivateTable
@@ -31,6 +31,7 @@ class Measurements:
         row_count: the number of rows, where it is public.
         tables: tables over the recoding that the recipe estimated itself; if there are any, the model follows them
             alone.
+        public: what public rows answer to the same questions, if they were given as a prior.
     """
 
     schema: Schema
@@ -40,6 +41,7 @@ class Measurements:
     zeroed_attributes: Set[str] = frozenset()
     row_count: int | None = None
     tables: tuple[Estimate, ...] = ()
+    public: PublicTables | None = None
 
 
 Noise = Literal["gaussian", "laplace"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -30,6 +30,9 @@ IsAllowed = Callable[[Clique], bool]
 
 ONE_WAY_SHARES = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0)
 """The parts of ρ for one-way tables that are compared."""
+
+MAX_COMBINED_RATIO = 1.5
+"""A pair is worth measuring beside a prior if its noise is at most so many times the distance of the prior."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,10 +125,12 @@ class Candidates:
         merging: MergeLimits,
         is_allowed: IsAllowed,
         unscored_pairs: Sequence[Clique] = (),
+        follows_prior: bool = False,
     ) -> Candidates:
         """The candidates of some cliques, given the score of each clique and the model's table of it.
 
-        ``by_hierarchy`` has the part of the score that a pair shows at the coarser level of a list.
+        ``by_hierarchy`` has the part of the score that a pair shows at the coarser level of a list. If the model
+        ``follows_prior``, measured tables are combined with its predictions: precisions add up.
         """
         entries = [
             (number, predicted, groups)
@@ -139,6 +144,23 @@ class Candidates:
         cliques = [predicted.clique for _, predicted, _ in entries]
         importance = np.array([clique_weight(clique, weights) for clique in cliques])
         sensitivity = math.sqrt(table.privacy_unit.l2_sensitivity_squared)
+        predicted = (
+            predict_errors(
+                tables,
+                float(rho),
+                sensitivity=sensitivity,
+                importance=importance,
+                parameters=[resolution.count_parameters(c, t.shape) for c, t in zip(cliques, tables, strict=True)],
+            )
+            if tables
+            else None
+        )
+        if predicted and follows_prior:
+            pairs = np.array([len(clique) == 2 for clique in cliques])[:, None]
+            ratios = predicted.errors / distances[:, None]
+            combined = predicted.errors / np.hypot(ratios, 1.0)
+            worth = pairs & (ratios < MAX_COMBINED_RATIO)
+            predicted = replace(predicted, errors=np.where(worth, combined, predicted.errors))
         return cls(
             table=table,
             resolution=resolution,
@@ -155,15 +177,7 @@ class Candidates:
             clique_numbers=np.array([number for number, _, _ in entries], np.int64),
             lost=distances * (1 - kept),
             predictions=tables,
-            predicted=predict_errors(
-                tables,
-                float(rho),
-                sensitivity=sensitivity,
-                importance=importance,
-                parameters=[resolution.count_parameters(c, t.shape) for c, t in zip(cliques, tables, strict=True)],
-            )
-            if tables
-            else None,
+            predicted=predicted,
         )
 
     @property

@@ -19,6 +19,7 @@ from dpsyn.marginals import Estimate
 from dpsyn.options import check_options
 from dpsyn.private import PrivateTable
 from dpsyn.progress import MEASURE_ONE_WAY, Progress, Step, ignore_progress
+from dpsyn.public import PublicTable
 from dpsyn.recipes.adaptive_grid import MAX_GROUPS, finer_attributes, may_divide_cells
 from dpsyn.recipes.adaptive_selection import (
     SELECTION_STEPS,
@@ -52,6 +53,7 @@ from dpsyn.recipes.one_way import (
     refine_one_way,
     start_one_way,
 )
+from dpsyn.recipes.public_prior import Prior
 from dpsyn.schema import Schema
 
 ONLY_ONE_WAY = 0.85
@@ -59,6 +61,11 @@ ONLY_ONE_WAY = 0.85
 
 MAX_SHARE_WITH_TARGET = 0.35
 """The largest part of ρ for one-way marginals before pairs are scored if there is a target, which needs pairs."""
+
+
+TEST_SHARE, TEST_SCORE_SHARE = 0.03, 0.9
+"""Where one-way marginals would get all of ρ, the part that is left to test the dependence in public rows, and the part
+of that which scores spend."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +131,12 @@ class DPSyn(Recipe):
         check_analyses(self.analyses, schema)
 
     def measure(
-        self, table: PrivateTable, *, previous: PreviousReleases | None = None, progress: Progress = ignore_progress
+        self,
+        table: PrivateTable,
+        *,
+        previous: PreviousReleases | None = None,
+        public: PublicTable | None = None,
+        progress: Progress = ignore_progress,
     ) -> Measurements:
         """Measure one-way marginals, merge rare values, then select and measure marginals of several attributes.
 
@@ -138,7 +150,11 @@ class DPSyn(Recipe):
         share = _one_way_share(table, rounds)
         needs_pairs = self.target is not None or bool(self.analyses)
         only_one_way = not needs_pairs and share > ONLY_ONE_WAY
+        selection = self.selection
         share = min(share, MAX_SHARE_WITH_TARGET if needs_pairs else self.max_one_way_share)
+        if only_one_way and public is not None:  # the rest shows whether the dependence in public rows can be trusted
+            only_one_way, share = False, 1 - TEST_SHARE
+            selection = replace(selection, score_share=TEST_SCORE_SHARE)
         kept = (*filter(None, [self.target]), *analyzed_attributes(self.analyses, table.schema))
         only_analyses = bool(self.analyses) and covers_all_pairs(self.analyses, table.schema)
         if only_analyses and not finer:  # tables of several attributes tell about each of them
@@ -162,35 +178,46 @@ class DPSyn(Recipe):
                 rounds = measure_differences(table, rounds, part)
                 again = tuple(recoding.without(table.recoding.difference_codings) for recoding in again)
         row_count = table.public_row_count()
+        prior = Prior(public, table.schema) if public is not None else None
+        seen = prior.shrink(rounds) if prior else rounds  # what recodings follow from
         if only_one_way:
             recoding = previous.model.recoding if previous else divide_by_mass(table, rounds, table.recoding)[0]
             return Measurements(schema=table.schema, recoding=recoding, rounds=rounds, row_count=row_count)
         recoding, _ = recode_rare_values(
             table,
-            rounds,
+            seen,
             previous,
             rare_sigmas=self.rare_sigmas,
             rare_rows=self.rare_rows,
             max_values=max_list_codes(table),
             kept=analyzed_attributes(self.analyses, table.schema),
+            thresholds=prior.rare_counts(table.recoding, rounds, self.rare_sigmas) if prior else None,
         )
         levels: dict[str, Levels] = {}
         finest: dict[str, Estimate] = {}
         if previous is None:
             recoding, of_lists = divide_by_hierarchy(
-                table, rounds, recoding, rare_sigmas=self.rare_sigmas, rare_rows=self.rare_rows
+                table, seen, recoding, rare_sigmas=self.rare_sigmas, rare_rows=self.rare_rows
             )
-            recoding, levels, finest = divide_by_mass(table, rounds, recoding)
+            recoding, levels, finest = divide_by_mass(table, seen, recoding)
             levels |= of_lists
-        levels |= divide_by_frequency(table, rounds, recoding, levels, rest)
+        levels |= divide_by_frequency(table, seen, recoding, levels, rest)
         unmerged, table = table.recoding, table.recode(recoding)  # merged values stay possible, however rare
-        measurements = Measurements(schema=table.schema, recoding=recoding, rounds=rounds, row_count=row_count)
-        prepared = Prepared(table, measurements, levels, finest, again, unmerged if previous is None else None)
+        measurements = Measurements(
+            schema=table.schema,
+            recoding=recoding,
+            rounds=rounds,
+            row_count=row_count,
+            public=prior.tables(rounds) if prior else None,
+        )
+        prepared = Prepared(table, measurements, levels, finest, again, unmerged if previous is None else None, prior)
         if self.analyses:
             part, rest = split_rho(rest, 1.0 if only_analyses else ANALYSIS_SHARE)
             measurements = measure_analyses(prepared, self.analyses, part, self.selection.max_triple_cells, progress)
             if measurements is prepared.measurements:  # no table of an analysis was small enough
                 rest += part
+            if prior:
+                measurements = replace(measurements, public=prior.tables(measurements.rounds))
             prepared = replace(prepared, measurements=measurements)
         if not rest:
             return measurements
@@ -198,7 +225,7 @@ class DPSyn(Recipe):
             prepared,
             previous,
             rest,
-            self.selection,
+            selection,
             progress,
             priorities=Priorities(weights=self.weights, target=self.target),
         )

@@ -188,13 +188,15 @@ def recode_rare_values(
     rare_rows: float = 0.0,
     max_values: int | None = None,
     kept: Collection[str] = (),
+    thresholds: Mapping[str, float] | None = None,
 ) -> tuple[Recoding, frozenset[str]]:
     """A recoding with rare values merged, and the attributes whose merged value counts as empty.
 
     A value is rare if its noisy count is below ``rare_sigmas`` standard deviations or below ``rare_rows``. More values
     are merged until at most ``max_values`` are left; by default, until every pair is small enough to be measured beside
-    others. Those of attributes that are ``kept`` stay apart if they are few. An extended synopsis keeps the recoding of
-    its marginals, unless that is much coarser than what can be distinguished now.
+    others. Those of attributes that are ``kept`` stay apart if they are few. With public rows as a prior,
+    ``thresholds`` has the counts below which values of each attribute are rare. An extended synopsis keeps the recoding
+    of its marginals, unless that is much coarser than what can be distinguished now.
     """
     recoding = table.recoding
     max_values = max_values or math.isqrt(max_pair_cells(table))
@@ -206,7 +208,8 @@ def recode_rare_values(
             continue
         too_many = len(one_way.values) > max_values  # then fewer stay, ties included, and one value for the others
         lowest = np.nextafter(np.sort(one_way.values)[-max_values], np.inf) if too_many else -np.inf
-        threshold = max(rare_sigmas * math.sqrt(one_way.variance), rare_rows, float(lowest))
+        drowned = rare_sigmas * math.sqrt(one_way.variance) if thresholds is None else thresholds[name]
+        threshold = max(drowned, rare_rows, float(lowest))
         merged = merge_rare_values(one_way.values, threshold)
         result = result.merge(name, merged.grouping)
         if merged.zeroed:

@@ -42,7 +42,7 @@ def predict_tables(
     resolution: Resolution,
 ) -> list[PredictedTable]:
     """Predict marginals from everything released so far; attributes are independent if no pair was measured."""
-    releases = (*(previous.releases if previous else ()), Release(measurements.rounds))
+    releases = (*(previous.releases if previous else ()), Release(measurements.rounds, public=measurements.public))
     model = fit_model(measurements.schema, measurements.recoding, releases, total=measurements.row_count)
     finest = [resolution.coarser(resolution.finest(clique)) for clique in cliques]
     if model.distribution is None:

@@ -48,6 +48,8 @@ class Synthesizer:
         ledger: Ledger | str | Path | None = None,
         dataset: str | None = None,
         engine: Engine = "auto",
+        public: Any = None,
+        public_because: str | None = None,
     ) -> None:
         given: object = schema
         if given is not None and not isinstance(given, Schema | SchemaDraft | str | Path):
@@ -62,6 +64,8 @@ class Synthesizer:
         self.ledger = ledger
         self.dataset = dataset
         self.engine = engine
+        self.public = public
+        self.public_because = public_because
 
     def fit(self, X: Any, y: None = None) -> Self:  # noqa: N803 -- scikit-learn's name
         """Measure a table; ``y`` is ignored.

@@ -236,6 +236,8 @@ class PageContent:
         columns: the columns of the table of all marginals.
         rows: the rows of that table.
         notes: further remarks.
+        group_headings: the columns of the table of groups.
+        group_lines: what the table of groups shows, in sentences.
     """
 
     title: str
@@ -255,3 +257,5 @@ class PageContent:
     columns: tuple[TableColumn, ...]
     rows: tuple[tuple[TableCell, ...], ...]
     notes: tuple[str, ...] = ()
+    group_headings: tuple[str, ...] = ()
+    group_lines: tuple[str, ...] = ()

@@ -23,6 +23,7 @@ from dpsyn.report.content import (
     TableCell,
     TableColumn,
 )
+from dpsyn.report.groups import GROUP_EXPLANATION, group_headings, group_lines
 from dpsyn.report.html_page import render_page
 from dpsyn.report.matrices import (
     CRAMERS_V_EXPLANATION,
@@ -135,6 +136,8 @@ def private_content(
         columns=_COLUMNS,
         rows=(*map(_attribute_row, evaluation.attributes), *map(_pair_row, evaluation.pairs)),
         notes=(*evaluation_notes(evaluation), evaluation.notice),
+        group_headings=group_headings(_TERMS.floor),
+        group_lines=(*group_lines(evaluation.groups), GROUP_EXPLANATION),
     )
 
 

@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 from dpsyn import __version__
 from dpsyn.report.charts import Chart, attribute_chart
 from dpsyn.report.content import PageContent, TableCell
+from dpsyn.report.groups import group_rows
 from dpsyn.report.matrices import pair_group
 from dpsyn.report.verdict import differs, is_worse_than_shuffled
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
     from dpsyn.marginals import AttributeComparison
 
@@ -47,25 +49,28 @@ def render_page(content: PageContent) -> str:
             pair_group(index, table, content.terms.reference)
             for index, table in enumerate(content.comparison.worst_pairs)
         ],
+        groups=group_rows(content.comparison.groups),
         rows=_worst_rows(content),
         max_open_cards=MAX_OPEN_CARDS,
     )
 
 
-def render_template(name: str, **context: Any) -> str:
-    """A template with its context as one file."""
-    text: str = environment().get_template(name).render(**context)
+def render_template(name: str, *folders: Path, **context: Any) -> str:
+    """A template with its context as one file; it may be in one of other folders."""
+    text: str = environment(*folders).get_template(name).render(**context)
     return text.encode("utf-8", "replace").decode("utf-8")  # a name can hold half of a character
 
 
 @functools.cache
-def environment() -> Environment:
-    """The environment of all templates: everything is escaped, and a name that is not defined is an error."""
+def environment(*folders: Path) -> Environment:
+    """The environment of all templates: everything is escaped, and a name that is not defined is an error.
+
+    ``folders`` hold the templates of others, which share the layout and the parts of these.
+    """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # here, so that importing stays fast
-    from markupsafe import Markup
 
     made = Environment(
-        loader=FileSystemLoader(TEMPLATES),
+        loader=FileSystemLoader([*folders, TEMPLATES]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -74,14 +79,21 @@ def environment() -> Environment:
     )
     made.filters["cell"] = format_cell
     made.globals.update(
-        style=Markup(read_asset("page.css")),
-        script=Markup(read_asset("page.js")),
+        style=trust_markup(read_asset("page.css")),
+        script=trust_markup(read_asset("page.js")),
         content_security_policy=content_security_policy,
         max_shown_numbers=MAX_SHOWN_NUMBERS,
         scripted=True,
         version=__version__,
     )
     return made
+
+
+def trust_markup(text: str) -> Markup:
+    """Markup, a style or a script of our own, which templates do not escape."""
+    from markupsafe import Markup
+
+    return Markup(text)
 
 
 def read_asset(name: str) -> str:
@@ -107,12 +119,10 @@ def format_cell(cell: TableCell, style: str) -> str:
 
 def _card(attribute: AttributeComparison, reference: str) -> dict[str, Any]:
     """What a card of an attribute shows."""
-    from markupsafe import Markup
-
     chart: Chart = attribute_chart(attribute, reference)
     return {
         "attribute": attribute,
-        "svg": Markup(chart.svg),  # Vega escapes the names and values in it
+        "svg": trust_markup(chart.svg),  # Vega escapes the names and values in it
         "chart": chart,
         "differs": differs(attribute.distance),
     }

@@ -19,9 +19,9 @@ NOT_PRIVATE = "NOT PRIVATE"
 """The mark of runs whose noise came from a test."""
 
 
-def account_lines(account: DatasetAccount) -> list[str]:
-    """What the releases of a dataset protect, its cap, and the spent and remaining budget."""
-    lines = [f"Protected: {_privacy_unit_text(account)}.", f"Cap: {_cap_text(account.cap)}."]
+def account_lines(account: DatasetAccount, *, set_cap: str = "with dpsyn ledger set-cap") -> list[str]:
+    """What the releases of a dataset protect, its cap or how to set one, and the spent and remaining budget."""
+    lines = [f"Protected: {_privacy_unit_text(account)}.", f"Cap: {_cap_text(account.cap, set_cap)}."]
     if account.runs:
         lines.append(f"Used: {_spent_text(account)}.")
     if account.cap:
@@ -38,7 +38,7 @@ def run_rows(account: DatasetAccount) -> list[tuple[str, ...]]:
             format_number(float(run.budget.epsilon)),
             format_number(float(run.budget.delta)),
             f"{len(run.measurements):,}",
-            format_percent(_spent_share(run)),
+            format_percent(spent_share(run)),
             _run_state(run),
         )
         for run in account.runs
@@ -103,9 +103,9 @@ def _privacy_unit_text(account: DatasetAccount) -> str:
     return f"against {'; '.join(units)}" if units else "nothing yet, because nothing was released"
 
 
-def _cap_text(cap: Cap | None) -> str:
+def _cap_text(cap: Cap | None, set_cap: str) -> str:
     if cap is None:
-        return "none, so nothing limits the total cost of releases; set one with dpsyn ledger set-cap"
+        return f"none, so nothing limits the total cost of releases; set one {set_cap}"
     return f"ε = {format_number(cap.epsilon)} at δ = {format_number(float(cap.delta))} for all releases together"
 
 
@@ -150,7 +150,7 @@ def _reference_delta(account: DatasetAccount) -> float:
     return float(largest + account.delta) or 1e-9
 
 
-def _spent_share(run: RunAccount) -> float:
+def spent_share(run: RunAccount) -> float:
     """The share of its budget that a run spent: of ε if it is pure, of ρ or of the δ for thresholds otherwise."""
     if run.budget.is_pure:
         from dpsyn.accounting import MeasurementRecord  # it loads numpy, which --help does not need

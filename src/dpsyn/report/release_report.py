@@ -6,6 +6,7 @@ import of this module.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from dpsyn.report.content import (
     TableCell,
     TableColumn,
 )
+from dpsyn.report.groups import GROUP_EXPLANATION, group_headings, group_lines
 from dpsyn.report.html_page import render_page
 from dpsyn.report.ledger import NOT_PRIVATE
 from dpsyn.report.matrices import (
@@ -52,7 +54,7 @@ from dpsyn.synopsis.dependence import CLEAR_STDS, PairDependence
 from dpsyn.synopsis.guarantee import NOT_VERIFIED, is_private
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from dpsyn.inference import Release
     from dpsyn.synopsis import MarginalComparison, Synopsis
@@ -110,18 +112,19 @@ _BANNERS: dict[bool | None, tuple[BannerTone, str]] = {
 }
 
 
-def publishable_report(synopsis: Synopsis, table: Any, *, made: date | None = None) -> str:
+def publishable_report(synopsis: Synopsis, table: Any, *, by: Sequence[str] = (), made: date | None = None) -> str:
     """One HTML file about synthetic rows that may be published with them.
 
     Args:
         synopsis: what was released.
         table: synthetic rows as an Arrow table. It may have no rows: the released estimate of their number can be 0,
             and then the release must not fail.
+        by: attributes whose values divide the rows into groups, such as ``["sex"]``; each group is compared by itself.
         made: the date on the page; by default today.
 
     Privacy: costs nothing. The page shows only what the synopsis and the synthetic rows contain.
     """
-    return comparison_report(synopsis, compare_rows(synopsis, table), made=made)
+    return comparison_report(synopsis, compare_rows(synopsis, table, by=by), made=made)
 
 
 def comparison_report(synopsis: Synopsis, comparison: ReleaseComparison, *, made: date | None = None) -> str:
@@ -229,6 +232,8 @@ def _page_content(synopsis: Synopsis, comparison: ReleaseComparison, made: date 
             "This page cannot show how close the rows are to the real table. Only the owner of the real table can "
             "evaluate that.",
         ),
+        group_headings=group_headings(_TERMS.floor),
+        group_lines=(*group_lines(comparison.groups), GROUP_EXPLANATION),
     )
 
 

@@ -13,7 +13,7 @@ import msgspec
 from dpsyn.accounting import Gaussian, Laplace, PartitionSelection
 from dpsyn.accounting.certificate import PRIVACY_FLAG
 from dpsyn.forecasts.reached import predict_reached
-from dpsyn.inference import iterate_marginals
+from dpsyn.inference import describe_trust, iterate_marginals
 from dpsyn.report.content import Guarantee, SpendingTable
 from dpsyn.report.ledger import NOT_PRIVATE
 from dpsyn.report.numbers import format_count, format_number
@@ -70,6 +70,7 @@ def overview_lines(synopsis: Synopsis) -> list[str]:
         *describe_combined_cost(synopsis.releases),
         _model_line(synopsis),
         *independence_lines(synopsis),
+        *public_lines(synopsis),
         *_recoding_lines(synopsis),
     ]
 
@@ -82,7 +83,8 @@ def privacy_warning_lines(synopsis: Synopsis) -> list[str]:
 
 def independence_lines(synopsis: Synopsis) -> list[str]:
     """A sentence if only one-way marginals were measured, so that the rows have no dependence; else nothing."""
-    if pairs_were_measured(synopsis):
+    follows_public = any(release.public and release.public.pairs for release in synopsis.releases)
+    if pairs_were_measured(synopsis) or follows_public:
         return []
     declared = bool(synopsis.schema.rules or synopsis.schema.derive)
     kept = ", beyond what the schema derives or constrains" if declared else ""
@@ -90,6 +92,11 @@ def independence_lines(synopsis: Synopsis) -> list[str]:
         "No pair of attributes was measured: rows are sampled column by column, as if attributes were independent of "
         f"each other{kept}."
     ]
+
+
+def public_lines(synopsis: Synopsis) -> list[str]:
+    """How far each release trusts public rows that were a prior, and for what."""
+    return [trust.description for release in synopsis.releases if (trust := describe_trust(release)) is not None]
 
 
 def pairs_were_measured(synopsis: Synopsis) -> bool:
@@ -239,6 +246,7 @@ def synopsis_data(synopsis: Synopsis) -> dict[str, Any]:
         "together": describe_combined_cost(synopsis.releases),
         "forecast": msgspec.to_builtins(predict_reached(synopsis)),
         "pairs_measured": pairs_were_measured(synopsis),
+        "public": [msgspec.to_builtins(trust) for release in synopsis.releases if (trust := describe_trust(release))],
         "model": {
             "rows": synopsis.model.total,
             "attributes": [

@@ -94,6 +94,12 @@ class SchemaDraft:
         return tuple(self._attributes())
 
     @property
+    def document(self) -> Mapping[str, Any]:
+        """The whole draft as plain data, as its text states it; private."""
+        document: Mapping[str, Any] = parse_document(self._text, lambda document: document)
+        return document
+
+    @property
     def columns(self) -> int:
         """The number of columns of the table, as far as they are known."""
         return len(self.names) if self._columns is None else self._columns

@@ -34,11 +34,13 @@ from dpsyn.marginals.comparison import (
     MAX_PAIR_TABLES,
     AttributeStatistics,
     ShareTable,
+    check_group_attributes,
 )
 from dpsyn.query.observations import estimate_one_way_outputs
 from dpsyn.query.query import make_output_axis
 from dpsyn.schema import Attribute, Ranged
 from dpsyn.synopsis.dependence import MeasuredPair, PairDependence, describe_dependence
+from dpsyn.synopsis.group_comparison import PairOfGroups, compare_release_groups
 from dpsyn.synopsis.synopsis import Synopsis
 
 COMPARISON_FORMAT = 1
@@ -111,6 +113,7 @@ class ReleaseComparison(Comparison):
         estimated_rows: the released estimate of the number of real rows.
         marginals: every released marginal, in the order of measurement.
         dependence: what is known about the dependence of each pair that was scored or measured.
+        groups: the groups of rows that were asked for, by the released marginals that hold them.
     """
 
     notice: str = PUBLISHABLE_NOTICE
@@ -150,6 +153,10 @@ class _ComparedTable:
             self.synthetic.sum(axis=summed),
         )
 
+    def transpose(self) -> _ComparedTable:
+        """The table of two attributes in the other order."""
+        return _ComparedTable(self.columns[::-1], self.released.T, self.std.T, self.synthetic.T)
+
     def merge_codes(self, column: RecodedColumn, grouping: Grouping) -> _ComparedTable:
         """The table of one attribute in coarser codes."""
         return _ComparedTable(
@@ -171,7 +178,7 @@ class _ComparedTable:
         )
 
 
-def compare_rows(synopsis: Synopsis, table: pa.Table) -> ReleaseComparison:
+def compare_rows(synopsis: Synopsis, table: pa.Table, *, by: Sequence[str] = ()) -> ReleaseComparison:
     """Compare synthetic rows with every released marginal.
 
     A table without rows is compared like any other: all of its shares are 0.
@@ -179,12 +186,15 @@ def compare_rows(synopsis: Synopsis, table: pa.Table) -> ReleaseComparison:
     Args:
         synopsis: what was released.
         table: synthetic rows, as an Arrow table with the schema's columns.
+        by: attributes whose values divide the rows into groups, which are compared as far as released marginals hold
+            the attribute together with others.
 
     Privacy: costs nothing. It reads only the release and the given rows, which must be synthetic.
     """
     if not isinstance(table, pa.Table):
         raise UserError(f"a {type(table).__name__} is not an Arrow table; dpsyn.read_table makes one of it")
     codec = Codec(synopsis.schema)
+    check_group_attributes(by, codec.attributes)
     codes = _encode_rows(codec, table)
     total = max(synopsis.model.total, 1.0)
     rounds = [measurement_round for release in synopsis.releases for measurement_round in release.rounds]
@@ -208,6 +218,13 @@ def compare_rows(synopsis: Synopsis, table: pa.Table) -> ReleaseComparison:
             PairComparison(first=pair.clique[0], second=pair.clique[1], distance=distance) for pair, distance in pairs
         ),
         worst_pairs=tuple(_make_pair_table(pair, codec.attributes, total) for pair, _ in worst),
+        groups=tuple(
+            group
+            for name in by
+            for group in compare_release_groups(
+                name, _pairs_with(name, [pair for pair, _ in pairs]), codec.attributes, len(codes), total
+            )
+        ),
         dependence=describe_dependence(
             synopsis.releases, [_measured_pair(pair) for pair, _ in pairs], codec.attributes, total
         ),
@@ -369,6 +386,19 @@ def _least_noisy_pairs(tables: Sequence[_ComparedTable], total: float) -> list[t
             if names not in best or distance.floor < best[names][1].floor:
                 best[names] = pair, distance
     return list(best.values())
+
+
+def _pairs_with(name: str, pairs: Sequence[_ComparedTable]) -> list[PairOfGroups]:
+    """The pairs of an attribute, that attribute first; not as a part of a joint attribute, nor as a difference."""
+    found = []
+    for pair in pairs:
+        if name in pair.clique:
+            axis = pair.clique.index(name)
+            ordered = pair if axis == 0 else pair.transpose()
+            columns = ordered.columns[0], ordered.columns[1]
+            if len(columns[0].sources) == 1 and not columns[0].difference_codings:
+                found.append(PairOfGroups(columns, ordered.released, ordered.std, ordered.synthetic))
+    return found
 
 
 def _measured_pair(pair: _ComparedTable) -> MeasuredPair:

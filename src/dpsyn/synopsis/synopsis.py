@@ -498,11 +498,11 @@ class Synopsis(DirectAnswers):
 
         return answer_query(self, (), where)
 
-    def compare_rows(self, table: pa.Table) -> ReleaseComparison:
-        """How close synthetic rows, as an Arrow table, are to the released marginals."""
+    def compare_rows(self, table: pa.Table, *, by: Sequence[str] = ()) -> ReleaseComparison:
+        """How close synthetic rows, as an Arrow table, are to the released marginals; ``by`` names groups of rows."""
         from dpsyn.synopsis.comparison import compare_rows
 
-        comparison = compare_rows(self, table)
+        comparison = compare_rows(self, table, by=by)
         if not comparison.synthetic_rows:
             raise SourceError("the synthetic table has no rows; there is nothing to compare")
         return comparison

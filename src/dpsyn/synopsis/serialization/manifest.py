@@ -80,13 +80,25 @@ class ScoresEntry(_ManifestEntry, frozen=True):
     std: NotNegative
 
 
+class PublicEntry(_ManifestEntry, frozen=True):
+    """What public rows answer to the questions of a release: their number, and for each round its arrays of counts."""
+
+    rows: Positive
+    counts: tuple[tuple[MemberName | None, ...], ...]
+    pairs: RoundEntry | None = None
+
+
 class ReleaseEntry(_ManifestEntry, frozen=True):
-    """One release; its certificate is null if its numbers were imported."""
+    """One release; its certificate is null if its numbers were imported.
+
+    ``public`` is there only if public rows were a prior.
+    """
 
     source: str
     certificate: dict[str, Any] | None
     rounds: tuple[RoundEntry, ...]
     scores: tuple[ScoresEntry, ...]
+    public: PublicEntry | None = None
 
 
 class TableEntry(_ManifestEntry, frozen=True):
@@ -146,6 +158,9 @@ class Manifest(_ManifestEntry, frozen=True, kw_only=True):
         for name in ("column_types", "attributes"):
             if not data[name]:
                 del data[name]
+        for release in data["releases"]:
+            if release["public"] is None:
+                del release["public"]
         return json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1).encode()
 
 

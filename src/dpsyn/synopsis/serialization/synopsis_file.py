@@ -25,7 +25,7 @@ from dpsyn.encoding.column_types import ColumnTypes
 from dpsyn.encoding.recoding import MAX_JOINT_COMBINATIONS
 from dpsyn.errors import DPSynError, InternalError, SchemaError, SynopsisError
 from dpsyn.inference.gibbs import GibbsModel, restore_model
-from dpsyn.inference.measurements import MeasurementRound, Model, Release, Scores, list_attributes
+from dpsyn.inference.measurements import MeasurementRound, Model, PublicTables, Release, Scores, list_attributes
 from dpsyn.inference.methods import SYNTHESIS_METHODS, Synthesis
 from dpsyn.marginals import Clique, Estimate, Factor, Marginal
 from dpsyn.options import options_from_data, options_to_data
@@ -40,6 +40,7 @@ from dpsyn.synopsis.serialization.manifest import (
     Manifest,
     MarginalEntry,
     ModelEntry,
+    PublicEntry,
     RecodingEntry,
     ReleaseEntry,
     RoundEntry,
@@ -84,7 +85,9 @@ RECORDED_PACKAGES = ("dpsyn", "numpy", "opendp", "dp-accounting")
 def pack_synopsis(synopsis: Synopsis) -> tuple[Manifest, Mapping[str, bytes]]:
     """The manifest of a synopsis, and the bytes of its arrays by name."""
     arrays = _ArrayCollection()
+    pairs = [release.public.pairs for release in synopsis.releases if release.public and release.public.pairs]
     used = [*(each.recoding for release in synopsis.releases for each in release.rounds), synopsis.model.recoding]
+    used += [each.recoding for each in pairs]
     recodings = list({id(recoding): recoding for recoding in used}.values())
     index_of = {id(recoding): index for index, recoding in enumerate(recodings)}
     manifest = Manifest(
@@ -169,7 +172,24 @@ def _pack_release(release: Release, prefix: str, index_of: Mapping[int, int], ar
             )
             for n, scores in enumerate(release.scores, 1)
         ),
+        public=_pack_public(release.public, f"{prefix}/public", index_of, arrays) if release.public else None,
     )
+
+
+def _pack_public(
+    public: PublicTables, prefix: str, index_of: Mapping[int, int], arrays: _ArrayCollection
+) -> PublicEntry:
+    counts = tuple(
+        tuple(
+            None if table is None else arrays.add(f"{prefix}-{number}/table-{n}.npy", table, "<i8")
+            for n, table in enumerate(of_round, 1)
+        )
+        for number, of_round in enumerate(public.counts, 1)
+    )
+    pairs = None
+    if public.pairs is not None:
+        pairs = _pack_round(public.pairs, f"{prefix}-pairs", index_of[id(public.pairs.recoding)], arrays)
+    return PublicEntry(rows=public.rows, counts=counts, pairs=pairs)
 
 
 def _pack_round(measurement_round: MeasurementRound, prefix: str, index: int, arrays: _ArrayCollection) -> RoundEntry:
@@ -351,7 +371,33 @@ def _unpack_release(
         ),
         certificate=None if entry.certificate is None else _unpack_certificate(entry.certificate, number, recompute),
         source=entry.source,
+        public=None if entry.public is None else _unpack_public(entry.public, entry.rounds, recodings, archive),
     )
+
+
+def _unpack_public(
+    entry: PublicEntry, rounds: Sequence[RoundEntry], recodings: Sequence[Recoding], archive: Archive
+) -> PublicTables:
+    if [len(of_round) for of_round in entry.counts] != [len(each.marginals) for each in rounds]:
+        raise _damage_error("its public counts are not of its marginals")
+    counts = tuple(
+        tuple(
+            None if file is None else _unpack_public_counts(file, marginal.clique, each, recodings, archive)
+            for file, marginal in zip(of_round, each.marginals, strict=True)
+        )
+        for of_round, each in zip(entry.counts, rounds, strict=True)
+    )
+    pairs = None if entry.pairs is None else _unpack_round(entry.pairs, recodings, archive)
+    return PublicTables(entry.rows, counts, pairs)
+
+
+def _unpack_public_counts(
+    file: str, clique: Clique, each: RoundEntry, recodings: Sequence[Recoding], archive: Archive
+) -> NDArray[np.int64]:
+    table = archive.array(file, "<i8", _clique_shape(clique, _recoding_at(each.recoding, recodings)))
+    if table.min(initial=0) < 0:
+        raise _damage_error(f"the public counts of {', '.join(clique)} are negative")
+    return table
 
 
 def _unpack_certificate(data: dict[str, Any], number: int, recompute: bool) -> Certificate:

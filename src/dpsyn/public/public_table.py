@@ -1,0 +1,225 @@
+"""A public table in the codes of a private one's schema: its rows are known, so counts of them are exact and free."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpsyn.accounting import Ledger
+from dpsyn.encoding import Codec, Codes, Recoding, contingency_table
+from dpsyn.errors import LedgerError, SourceError, UserError, quote_argument
+from dpsyn.marginals import Clique
+from dpsyn.release_files import find_synopsis, is_release
+from dpsyn.schema import Schema
+from dpsyn.sources import Source, open_declared
+from dpsyn.suggestions import format_names
+from dpsyn.synopsis import Synopsis
+
+MAX_SYNOPSIS_ROWS = 50_000
+"""Rows that are sampled from a synopsis that is a prior; more would say nothing more."""
+
+MIN_ROWS = 1.0
+"""The least number of rows that a noisy table stands for."""
+
+SYNOPSIS_SUFFIX = ".dpsyn"
+
+EXTEND_INSTEAD = (
+    "An earlier release of the same dataset is not public data: together the two cost what only their ledger adds up. "
+    "Combine them with --extend (in Python: extend=)"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class PublicTable:
+    """Rows that are public, declared so by someone.
+
+    Attributes:
+        label: what messages call the table.
+        table: its columns that the schema has.
+        rows: the number of rows; fewer if they are known with noise.
+        digest: the SHA-256 of the file, or of the codes of the rows if they are no file.
+        because: who declares it public, and why.
+    """
+
+    label: str
+    table: pa.Table
+    rows: float
+    digest: str
+    because: str
+    _codes: dict[int, tuple[Schema, Codes]] = field(default_factory=dict, repr=False)
+
+    def attributes(self, schema: Schema) -> tuple[str, ...]:
+        """The modeled attributes of a schema that the table has."""
+        columns = [name for name in self.table.column_names if name in schema.names]
+        return tuple(part for name in columns for part in schema.parts_of(name))
+
+    def to_data(self) -> dict[str, Any]:
+        """What identifies the table, for journal and certificate."""
+        return {
+            "digest": self.digest,
+            "rows": self.table.num_rows,
+            "attributes": self.table.column_names,
+            "because": self.because,
+        }
+
+    def declare(self) -> str:
+        """What a certificate states about the table."""
+        columns = self.table.num_columns
+        return (
+            f"a public table was used as a prior: {self.table.num_rows:,} rows of {columns} "
+            f"{'attribute' if columns == 1 else 'attributes'}, SHA-256 {self.digest}; it is declared public, and to "
+            f"hold none of the private rows, because: {self.because}"
+        )
+
+    def count(self, schema: Schema, recoding: Recoding, clique: Clique) -> NDArray[np.int64] | None:
+        """The public counts of a marginal; None if the table lacks an attribute."""
+        columns, own = [recoding.columns[recoding.index_of(name)] for name in clique], set(self.attributes(schema))
+        for column in columns:
+            anchors = [coding.anchor for coding in column.difference_codings if coding]
+            if not {recoding.origin[source][0] for source in (*column.sources, *anchors)} <= own:
+                return None
+        fine = self._encode(schema)
+        return contingency_table([column.apply(fine) for column in columns], [column.size for column in columns])
+
+    def _encode(self, schema: Schema) -> Codes:
+        """The fine codes of all rows; those of attributes that the table lacks mean nothing."""
+        known = self._codes.get(id(schema))
+        if known is None:
+            codec, table = Codec(schema), self.table
+            for name in codec.columns:
+                if name not in table.column_names:
+                    table = table.append_column(name, pa.nulls(table.num_rows, pa.string()))
+            known = (schema, codec.encode(table))
+            self._codes.clear()  # cells may have been divided; the earlier ones are not needed again
+            self._codes[id(schema)] = known
+        return known[1]
+
+
+def open_public(data: Any, schema: Schema, because: str | None, ledger: Ledger | None = None) -> PublicTable:
+    """Open public rows, or a synopsis about other people, as a prior for a table of a schema.
+
+    Columns that the schema has not are left out, and it may lack some that the schema has. Cells are read as the schema
+    declares them.
+
+    Args:
+        data: whatever can be measured, or a synopsis or its path.
+        schema: the schema of the private table.
+        because: who declares the rows public, and why; required.
+        ledger: if it knows the synopsis as a release of the same dataset, that is refused.
+    """
+    if because is not None and not isinstance(because, str):
+        raise UserError(f"public_because is {quote_argument(because)}; give a text")
+    because = (because or "").strip()
+    if not because:
+        raise UserError(
+            "public rows need a reason, which the certificate repeats: who declares them public, and why they hold "
+            "none of the private rows (--public-because, or public_because=)"
+        )
+    synopsis = _find_synopsis(data)
+    if synopsis is not None:
+        _refuse_own_release(synopsis, schema, ledger)
+        if isinstance(data, Synopsis) or _is_synopsis_path(data):
+            return _from_synopsis(synopsis, data, schema, because)
+    source = open_declared(data, schema)
+    table = _read_columns(source, schema)
+    return PublicTable(source.label, table, float(table.num_rows), _digest(source, table, schema), because)
+
+
+def _is_synopsis_path(data: Any) -> bool:
+    """Whether it is the path of a synopsis, or of the folder of a release."""
+    return isinstance(data, str | os.PathLike) and (Path(data).suffix == SYNOPSIS_SUFFIX or is_release(Path(data)))
+
+
+def _find_synopsis(data: Any) -> Synopsis | None:
+    """The synopsis that is given, or that lies in the release folder of a given table."""
+    if isinstance(data, Synopsis):
+        return data
+    if _is_synopsis_path(data):
+        return Synopsis.load(data)
+    if isinstance(data, str | os.PathLike) and Path(data).exists():
+        folder = Path(data) if Path(data).is_dir() else Path(data).parent
+        return Synopsis.load(find_synopsis(folder)) if is_release(folder) else None
+    return None
+
+
+def _refuse_own_release(synopsis: Synopsis, schema: Schema, ledger: Ledger | None) -> None:
+    """Refuse a synopsis of the same dataset, by its name or by what the ledger recorded under it."""
+    certificates = [certificate for certificate in synopsis.certificates if certificate is not None]
+    if schema.dataset and schema.dataset in {synopsis.schema.dataset, *(c.dataset for c in certificates)}:
+        raise LedgerError(
+            f"the public synopsis is a release of the dataset {schema.dataset!r} itself. {EXTEND_INSTEAD}"
+        )
+    if ledger is None or not ledger.path.exists():
+        return
+    runs = [run for dataset in ledger.datasets() if dataset.dataset == schema.dataset for run in dataset.runs]
+    answers = {str(m.get("answer_hash", "")) for run in runs for m in run.measurements} - {""}
+    names = {run.run for run in runs}
+    for certificate in certificates:
+        own = {measurement.answer_hash for measurement in certificate.account.measurements}
+        if certificate.run in names or own & answers:
+            raise LedgerError(
+                f"the ledger {ledger.path} knows the public synopsis as release {certificate.run} of the dataset "
+                f"{schema.dataset!r}. {EXTEND_INSTEAD}"
+            )
+
+
+def _read_columns(source: Source, schema: Schema) -> pa.Table:
+    """The columns of a source that the schema has; its other columns are left out."""
+    found = source.schema.names
+    names = [name for name in schema.columns if found.count(name) == 1]
+    measured = {attribute.name for attribute in schema.measured_attributes}
+    names = [name for name in names if name in measured]
+    if not names:
+        raise SourceError(
+            f"the public table {source.label} has none of the schema's attributes; it has {format_names(found)}, and "
+            f"the schema {format_names([*measured])}"
+        )
+    batches = list(source.batches(names))
+    table = pa.Table.from_batches(batches) if batches else None
+    if table is None or not table.num_rows:
+        raise SourceError(f"the public table {source.label} has no rows; leave it out, or give another one")
+    return table
+
+
+def _digest(source: Source, table: pa.Table, schema: Schema) -> str:
+    """The SHA-256 of the one file of a source, or of the names and codes of its columns."""
+    paths = list(getattr(source, "paths", ()))
+    digest = hashlib.sha256()
+    if len(paths) == 1 and Path(paths[0]).is_file():
+        with Path(paths[0]).open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+        return digest.hexdigest()
+    for name in table.column_names:
+        digest.update(name.encode() + b"\0")
+        for value in table.column(name).to_pylist():
+            digest.update(repr(value).encode() + b"\0")
+    return digest.hexdigest()
+
+
+def _from_synopsis(synopsis: Synopsis, data: Any, schema: Schema, because: str) -> PublicTable:
+    """Rows sampled from a synopsis about other people. They stand for fewer rows, because their tables have noise.
+
+    A share q of m rows has the variance q/m by sampling; a table of k cells with noise of variance σ² adds σ²/m², which
+    is that of q/m′ on average if 1/m′ = 1/m + kσ²/m².
+    """
+    rows = max(synopsis.rows, 1)
+    noise = [table.variance * table.values.size / rows**2 for table in synopsis.model.tables]
+    effective = max(MIN_ROWS, 1 / (1 / rows + float(np.median(noise)) if noise else 1 / rows))
+    sampled = synopsis.generate_arrow(min(rows, MAX_SYNOPSIS_ROWS), seed=0)
+    source = open_declared(sampled, schema)
+    source.label = str(data) if _is_synopsis_path(data) else "the given synopsis"
+    digest = hashlib.sha256()
+    if _is_synopsis_path(data):
+        digest.update(find_synopsis(Path(data)).read_bytes())
+    else:
+        for certificate in synopsis.certificates:
+            digest.update((certificate.outcome.contents_hash if certificate else "imported").encode())
+    return PublicTable(source.label, _read_columns(source, schema), effective, digest.hexdigest(), because)
