@@ -405,7 +405,7 @@ def test_a_mistake_is_named(options: dict[str, Any], words: str) -> None:
 
 @pytest.mark.check
 def test_a_reduced_audit_of_this_installation_finds_nothing() -> None:
-    report = dpsyn.audit(40, replays=1)
+    report = dpsyn.audit(60, replays=1)
 
     assert report.faults == ()
     assert len(report.bounds) > 40

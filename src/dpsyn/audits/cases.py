@@ -20,6 +20,7 @@ from dpsyn.inference import hash_contents
 from dpsyn.itemsets.privbasis import mine_itemsets, privbasis
 from dpsyn.plan import Plan
 from dpsyn.private import PrivateBaskets, PrivateTable, TableKind
+from dpsyn.private.distances import DistanceQuery
 from dpsyn.recipes import MWEM, RECIPES, Fourier, Measurements, Planned, Recipe
 from dpsyn.schema import BasketSchema, NeighboringRelation, Schema
 
@@ -136,6 +137,22 @@ def _choose_among_unequal(table: PrivateTable) -> None:
     table.choose_worst_prediction(cliques, predictions, table.budget.pure_epsilons[0])
 
 
+def _measure_distances(table: PrivateTable) -> None:
+    """The public table has all rows where the others are: the canary adds 2 to the distance."""
+    target = np.array([[7, 0], [0, 0]], np.int64)
+    table.measure_distances([DistanceQuery("distance", (("a", "b"),), (target,))], [table.budget.rho])
+
+
+def _choose_nearest(table: PrivateTable) -> None:
+    """The canary takes the rows away from the first public table, and towards all others."""
+    far, near = np.array([[7, 0], [0, 0]], np.int64), np.array([[18, 0], [0, 2]], np.int64)
+    table.choose_nearest([("a", "b")], [[far], *[[near]] * 6], table.budget.pure_epsilons[0])
+
+
+def _measure_sums(table: PrivateTable) -> None:
+    table.measure_sums([("a",)], [np.array([0, 5], np.int64)], [table.budget.rho], ["sum"])
+
+
 def _measure_fourier(table: PrivateTable) -> None:
     table.measure_fourier(2, table.budget.amount)
 
@@ -212,6 +229,9 @@ METHODS: tuple[AuditCase, ...] = (
         budget=_pure,
         program=_choose_among_unequal,
     ),
+    AuditCase(name="measure_distances", kind="canary", budget=_gaussian, program=_measure_distances),
+    AuditCase(name="choose_nearest", kind="canary", budget=_pure, program=_choose_nearest),
+    AuditCase(name="measure_sums", kind="canary", budget=_gaussian, program=_measure_sums),
     AuditCase(name="measure_fourier", kind="canary", budget=_gaussian, program=_measure_fourier),
     AuditCase(name="measure_fourier with δ = 0", kind="canary", budget=_pure, program=_measure_fourier),
     AuditCase(name="discover_values", kind="texts", budget=_thresholds, program=_discover_values),
@@ -322,6 +342,23 @@ def _ask_everything(table: PrivateTable) -> list[Any]:
     return [table.schema, counts, scores.values.tolist(), dependence.values.tolist(), chosen]
 
 
+def _ask_about_distances(table: PrivateTable) -> list[Any]:
+    """Distances from public tables, of groups too, a choice among them, and sums; all that was returned."""
+    rho, cliques = table.budget.rho / 4, (("job", "ok"), ("job", "seen"))
+    shapes = [tuple(table.recoding.sizes[table.recoding.index_of(name)] for name in clique) for clique in cliques]
+    targets = tuple((np.arange(np.prod(shape)).reshape(shape) % 3).astype(np.int64) for shape in shapes)
+    queries = [
+        DistanceQuery("mean distance", cliques, targets),
+        DistanceQuery("largest distance", cliques, targets, summary="max"),
+        DistanceQuery("distances of groups", cliques, targets, grouped=True),
+    ]
+    distances = table.measure_distances(queries, [rho] * 3)
+    turned = [target[::-1].copy() for target in targets]
+    nearest = table.choose_nearest(cliques, [targets, turned], table.budget.pure_epsilons[0])
+    sums = table.measure_sums([("job",)], [np.arange(shapes[0][0], dtype=np.int64) - 2], [rho], ["sum"])
+    return [*(each.values.tolist() for each in (*distances, *sums)), nearest]
+
+
 def _ask_all_about_baskets(baskets: PrivateBaskets) -> list[Any]:
     """Every question about baskets; all that was returned."""
     part = _epsilon(baskets) / 10
@@ -354,6 +391,9 @@ def replay_cases(units: Sequence[int | None] = (None, 2)) -> Iterator[AuditCase]
             terms: dict[str, Any] = {"neighbors": neighbors, "max_rows": max_rows}
             yield AuditCase(
                 name="all questions", kind="mixed texts", budget=_everything, program=_ask_everything, **terms
+            )
+            yield AuditCase(
+                name="distances and sums", kind="mixed", budget=_everything, program=_ask_about_distances, **terms
             )
             for name in RECIPES:
                 binary = name == "fourier"
