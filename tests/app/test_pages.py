@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from starlette.datastructures import FormData
 
 import dpsyn
 from dpsyn import release_files
@@ -21,7 +22,7 @@ from dpsyn.app import jobs
 from dpsyn.app.answers import export_page
 from dpsyn.app.layout import Site
 from dpsyn.app.pages import budget
-from dpsyn.app.pages.budget import bound_certainty
+from dpsyn.app.pages.budget import bound_certainty, release_words
 from dpsyn.app.pages.release import FILE_WORDS
 from dpsyn.app.schema_form import fields_of_kinds, read_entry, view_entries
 from dpsyn.cli import output
@@ -346,6 +347,22 @@ def test_a_schema_that_is_not_approved_starts_nothing(visitor: Visitor, tmp_path
     assert answer.status_code == 400
     assert visitor.site.work.releases() == []
     assert dpsyn.Ledger(visitor.site.work.ledger).datasets() == ()
+
+
+def test_public_data_needs_a_reason(visitor: Visitor, approved: str) -> None:
+    given = {"token": "1" * 16, "epsilon": "1", "public": "/nowhere/<b>.csv"}
+    answer = visitor.submit(f"{approved}/release", given)
+
+    assert answer.status_code == 400
+    assert "why these rows are public" in answer.text
+    assert "/nowhere/&lt;b&gt;.csv" in answer.text
+    assert not visitor.site.work.releases()
+
+
+def test_public_data_are_options_of_the_command() -> None:
+    form = FormData({"epsilon": "1", "public": "--help", "public_because": "published; other people"})
+
+    assert release_words(form)[1:] == ["--public=--help", "--public-because=published; other people"]
 
 
 def test_a_mistake_in_the_budget_keeps_the_form(visitor: Visitor, approved: str) -> None:

@@ -55,6 +55,7 @@ def _render(request: Request, site: Site, table: PrivateTable, status: int = 200
         "share": _used_share(account),
         "given": {},
         "earlier": _find_earlier(site, table),
+        "others": [each for each in site.work.tables() if each.id != table.id],
         "simulated": _read_simulation(table),
         "simulation": table.job("forecast"),
     }
@@ -219,7 +220,15 @@ def release_words(form: FormData) -> list[str]:
         words.append("--allow-large-epsilon")
     if not text_of(form, "epsilon"):
         raise UserError("give ε, such as 1")
-    return words
+    return words + _public_words(text_of(form, "public"), text_of(form, "public_because"))
+
+
+def _public_words(path: str, because: str) -> list[str]:
+    """The options for public data; a reason is needed, because the certificate states it."""
+    if bool(path) != bool(because):
+        missing = "why these rows are public" if path else "the file of public data"
+        raise UserError(f"give {missing}, or leave both fields of public data empty")
+    return [f"--public={path}", f"--public-because={because}"] if path else []
 
 
 def release_arguments(release: Release) -> list[str]:
