@@ -167,7 +167,7 @@ def test_a_passphrase_protects_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyP
     [
         ("", "not a private key"),
         ("nonsense", "not a private key"),
-        (f"{SigningKey.generate().public_key}\n", "is a public key"),
+        pytest.param(f"{SigningKey.generate().public_key}\n", "is a public key", id="public key"),
         ("\x00", "not a private key"),
     ],
 )
