@@ -69,6 +69,7 @@ def objects(folder: Path) -> dict[str, Any]:
     ranking = dpsyn.score_submissions(folder / "contest", {"mine": {1.0: rows}}, draws=1)
     drafted = dpsyn.draft_schema(rows).entries()[0]
     released = dpsyn.release_evaluation(rows, rows, schema, 1.0, by=["sex"])
+    audit = dpsyn.audit(20, replays=1, only=["discover_items"])
     known: list[Any] = [
         released,
         released.rows,
@@ -120,6 +121,10 @@ def objects(folder: Path) -> dict[str, Any]:
         synopsis.replicates(2, 20),
         synopsis.replicates(2, 20).record,
         dpsyn.pool([1.0, 2.0]),
+        audit,
+        audit.replays[0],
+        audit.noise[0],
+        audit.bounds[0],
         dpsyn.estimate_resources(rows, schema),
         dpsyn.Synthesizer(schema).fit(rows),
         synopsis.compare_rows(synopsis.generate(rows=50)),
