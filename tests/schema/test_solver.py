@@ -1,15 +1,16 @@
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dpsyn.encoding import Codec
 from dpsyn.errors import SchemaError
 from dpsyn.schema import Schema, compile_constraints
-from dpsyn.schema.solver import find_satisfying_row
+from dpsyn.schema.solver import SatisfyingRow, find_satisfying_row
 from tests.constraints.schemas import schemas_with_rules
 
 SMALL = """
@@ -86,12 +87,11 @@ def test_a_satisfying_row_satisfies_every_rule(schema: Schema) -> None:
 
     result = find_satisfying_row(known.row_constraints, known.sizes)
 
-    assert result is not None
-    if result != "unknown":
-        row = np.zeros((1, len(known.names)), np.int64)
-        for index, cell in result.cells.items():
-            row[0, index] = cell
-        assert all(rule.holds(row)[0] for rule in known.row_constraints)
+    assert isinstance(result, SatisfyingRow)
+    row = np.zeros((1, len(known.names)), np.int64)
+    for index, cell in result.cells.items():
+        row[0, index] = cell
+    assert all(rule.holds(row)[0] for rule in known.row_constraints)
 
 
 def test_a_satisfying_row_is_found_if_and_only_if_one_exists() -> None:
@@ -106,6 +106,54 @@ def test_a_satisfying_row_is_found_if_and_only_if_one_exists() -> None:
         cells = [np.flatnonzero(allowed[index]) for index in indices]
         expected = any(a <= b and a + b == t for a, b, t in product(*cells))
         assert (find_satisfying_row(known.row_constraints, known.sizes, allowed) is not None) == expected
+
+
+def test_orders_in_a_circle_are_refused_however_many_cells_there_are() -> None:
+    with pytest.raises(SchemaError, match="no row can satisfy this rule together with the earlier rules"):
+        Schema.from_yaml(
+            "dpsyn_schema: 1\nattributes:\n"
+            "  i: {kind: integer, low: -3, high: 0}\n"
+            "  j: {kind: integer, low: 0, high: 5000, bins: 1}\n"
+            "  k: {kind: integer, low: 0, high: 471}\n"
+            "rules: [{rule: order, attributes: [k, j]}, {rule: order, attributes: [i, j, k], strict: true}]\n"
+        )
+
+
+ORDERS = st.lists(
+    st.tuples(st.lists(st.sampled_from("abcd"), min_size=2, max_size=4, unique=True), st.booleans()),
+    min_size=2,
+    max_size=4,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(ORDERS, st.lists(st.sampled_from("abcd"), max_size=2))
+def test_orders_contradict_each_other_if_and_only_if_no_values_satisfy_them(
+    orders: list[tuple[list[str], bool]], missing: list[str]
+) -> None:
+    attributes = "".join(
+        f"  {name}: {{kind: integer, low: 0, high: 3, bins: 1, missing: {'true' if name in missing else 'false'}}}\n"
+        for name in "abcd"
+    )
+    rules = ", ".join(
+        f"{{rule: order, attributes: [{', '.join(order)}], strict: {str(strict).lower()}}}" for order, strict in orders
+    )
+
+    def ascends(row: dict[str, int | None], order: list[str], strict: bool) -> bool:
+        values = [value for name in order if (value := row[name]) is not None]
+        return all(left < right or (left == right and not strict) for left, right in pairwise(values))
+
+    choices = [[*range(4), *([None] if name in missing else [])] for name in "abcd"]
+    expected = any(
+        all(ascends(dict(zip("abcd", row, strict=True)), *order) for order in orders) for row in product(*choices)
+    )
+
+    try:
+        Schema.from_yaml(f"dpsyn_schema: 1\nattributes:\n{attributes}rules: [{rules}]\n")
+        accepted = True
+    except SchemaError as error:
+        accepted = "no row can satisfy" not in str(error)
+    assert accepted == expected
 
 
 def test_rules_on_open_attributes_apply_once_values_are_discovered_and_never_make_a_release_fail() -> None:

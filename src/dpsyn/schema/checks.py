@@ -27,7 +27,7 @@ from dpsyn.schema.relations import (
     Sum,
     Total,
 )
-from dpsyn.schema.solver import find_satisfying_row
+from dpsyn.schema.solver import SatisfyingRow, find_satisfying_row
 from dpsyn.suggestions import format_names, suggest_names
 
 if TYPE_CHECKING:
@@ -178,12 +178,18 @@ def _check_rules_together(schema: Schema) -> None:
             if find_satisfying_row([rule], model.sizes) is None:
                 path: ErrorPath = ("rules", rule.number - 1)
                 raise SchemaError("no row can satisfy this rule: it contradicts the domains of its attributes", path)
-        if find_satisfying_row(rules, model.sizes) is None:
-            last = next(
-                last for last in range(1, len(rules) + 1) if find_satisfying_row(rules[:last], model.sizes) is None
+        if not isinstance(find_satisfying_row(rules, model.sizes), SatisfyingRow):
+            last, found = next(
+                (last, found)
+                for last in range(1, len(rules) + 1)
+                if not isinstance(found := find_satisfying_row(rules[:last], model.sizes), SatisfyingRow)
             )
             names = format_names([model.names[index] for index in indices])
-            message = f"no row can satisfy this rule together with the earlier rules on the same attributes ({names})"
+            message = f"this rule together with the earlier rules on the same attributes ({names})"
+            if found is None:
+                message = f"no row can satisfy {message}"
+            else:
+                message = f"no row was found that satisfies {message}; give simpler rules"
             raise SchemaError(message, ("rules", rules[last - 1].number - 1))
     check_totals(model)
 

@@ -44,13 +44,17 @@ def find_satisfying_row(
         index: np.flatnonzero(allowed[index]) if allowed and index in allowed else np.arange(sizes[index])
         for index in indices
     }
+    orders = [constraint for constraint in constraints if isinstance(constraint, OrderConstraint)]
     stack, visited = [domains], 0
     while stack:
         visited += 1
         if visited > MAX_SEARCH_NODES:
             return "unknown"
         node = stack.pop()
-        if not _propagate(constraints, node):
+        if not _propagate(constraints, node) or _orders_contradict(orders, node):
+            continue
+        if len(orders) > 1 and (branches := _decide_missing(orders, node)):
+            stack += branches
             continue
         undecided = [index for index in indices if len(node[index]) > 1]
         if not undecided:
@@ -75,6 +79,36 @@ def _propagate(constraints: Sequence[RowConstraint], domains: Domains) -> bool:
                 return False
         if sum(len(cells) for cells in domains.values()) == previous:
             return True
+
+
+def _decide_missing(orders: Sequence[OrderConstraint], domains: Domains) -> list[Domains]:
+    """Split the domain of an attribute that may be missing or not, the cells with values last; [] if there is none."""
+    for scale in (scale for order in orders for scale in order.scales):
+        cells = domains[scale.index]
+        missing = scale.missing[cells]
+        if missing.any() and not missing.all():
+            return [{**domains, scale.index: cells[missing]}, {**domains, scale.index: cells[~missing]}]
+    return []
+
+
+def _orders_contradict(orders: Sequence[OrderConstraint], domains: Domains) -> bool:
+    """Whether some attributes that have a value would have to ascend in a circle, one of them strictly."""
+    if len(orders) < 2:
+        return False
+    chains = [
+        ([scale.name for scale in order.scales if not scale.missing[domains[scale.index]].any()], order.strict)
+        for order in orders
+    ]
+    names = sorted({name for chain, _ in chains for name in chain})
+    above = np.eye(len(names), dtype=np.bool_)  # row and column: whether the second is not below the first
+    strictly = np.zeros_like(above)
+    for chain, strict in chains:
+        positions = [names.index(name) for name in chain]
+        above[positions[:-1], positions[1:]] = True
+        strictly[positions[:-1], positions[1:]] |= strict
+    for middle in range(len(names)):
+        above |= np.outer(above[:, middle], above[middle])
+    return bool((strictly & above.T).any())
 
 
 # ── values inside cells ──────────────────────────────────────────────────────────────────────────────────────
