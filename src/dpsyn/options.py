@@ -26,6 +26,9 @@ from dpsyn.suggestions import find_similar, suggest_names
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
 
+MAX_SAMPLED_ROWS = 10**12
+"""The maximum number of rows that can be sampled; a larger number is taken for a mistake."""
+
 _TYPE_NAMES: dict[Any, str] = {
     int: "whole number",
     float: "number",
@@ -88,6 +91,20 @@ def check_options(target: Any, **minimums: float) -> None:
             raise UserError(
                 f"{field.name} of {type(target).__name__} is {quote_argument(value)}; give at least {minimum:g}"
             )
+
+
+def check_seed(seed: Any) -> None:
+    """Refuse a seed that numpy would refuse later."""
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or int(seed) < 0:
+        raise UserError(f"the seed is {quote_argument(seed)}; give a whole number from 0")
+
+
+def check_row_count(rows: Any) -> None:
+    """Refuse what is no number of rows to sample."""
+    if isinstance(rows, bool) or not isinstance(rows, Integral):
+        raise UserError(f"the number of rows is {quote_argument(rows)}; give a whole number")
+    if not 0 <= int(rows) <= MAX_SAMPLED_ROWS:
+        raise UserError(f"the number of rows is {int(rows):,}; give a number from 0 to {MAX_SAMPLED_ROWS:,}")
 
 
 def suggest_arguments(function: Callable[_P, _T]) -> Callable[_P, _T]:

@@ -84,6 +84,24 @@ def test_a_choice_that_the_cap_has_no_room_for_is_refused_before_the_first_candi
     assert all(not dataset.runs for dataset in ledger.datasets())
 
 
+@pytest.mark.parametrize(
+    ("mistake", "message"),
+    [
+        ({"rows": "many"}, "the number of rows is 'many'"),
+        ({"rows": -1}, "the number of rows is -1"),
+        ({"seed": -1}, "the seed is -1"),
+        ({"dataset": 5}, "the name of the dataset is 5"),
+    ],
+)
+def test_an_argument_that_is_needed_last_is_checked_first(
+    mistake: dict[str, Any], message: str, ledger: Ledger
+) -> None:
+    with pytest.raises(UserError, match=message):
+        choose(ledger=ledger, **mistake)
+
+    assert ledger.datasets()[0].runs == ()
+
+
 @pytest.mark.parametrize("place", ["second", "choice"])
 def test_an_interrupted_choice_continues_and_charges_nothing_twice(
     place: str, ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

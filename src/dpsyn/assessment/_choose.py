@@ -19,7 +19,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
-import msgspec
 import pyarrow as pa
 
 from dpsyn import notebook
@@ -30,7 +29,7 @@ from dpsyn.assessment.synthetic_table import read_synthetic_tables
 from dpsyn.encoding import Codec, Recoding
 from dpsyn.errors import UserError, quote_argument
 from dpsyn.marginals import Clique
-from dpsyn.options import suggest_arguments
+from dpsyn.options import check_row_count, check_seed, suggest_arguments
 from dpsyn.private import Protect, open_private
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.recipes import Recipe, measure
@@ -169,9 +168,11 @@ def choose(
         resume: continue a choice in its folder: nothing that was charged is charged again.
         progress: called with what is going on.
     """
-    schema = Schema.coerce(schema)
-    schema = schema if dataset is None else msgspec.structs.replace(schema, dataset=dataset)
+    schema = Schema.coerce(schema).with_dataset(dataset)
     schema.require_public()
+    check_seed(seed)
+    if rows is not None:
+        check_row_count(rows)
     recipes = _read_candidates(candidates, schema)
     check_large_epsilon(epsilon, allowed=allow_large_epsilon)
     check_large_epsilon(choice_epsilon, allowed=allow_large_epsilon)

@@ -10,7 +10,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
-import msgspec
 import numpy as np
 
 from dpsyn import notebook
@@ -89,8 +88,7 @@ def release_evaluation(
         resume: continue the run whose journal this is.
         progress: called with what is going on.
     """
-    schema = Schema.coerce(schema)
-    schema = schema if dataset is None else msgspec.structs.replace(schema, dataset=dataset)
+    schema = Schema.coerce(schema).with_dataset(dataset)
     schema.require_public()
     check_group_attributes(by, schema.modeled_attributes)
     declared, groups = coerce_criteria(criteria, schema), tuple(by)

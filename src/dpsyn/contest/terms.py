@@ -33,6 +33,7 @@ from dpsyn.errors import SourceError, UserError, quote_argument
 from dpsyn.evaluation import IncomeColumns
 from dpsyn.evaluation.nist_contest import PAPER, find_preset
 from dpsyn.evaluation.reader import open_tables
+from dpsyn.options import check_seed
 from dpsyn.schema import Schema
 from dpsyn.schema.files import read_bytes
 from dpsyn.simulation import Simulation, simulate
@@ -173,8 +174,7 @@ def make_contest(
                 f"there is no column {quote_argument(name)} to compare in the schema; {suggest_names(name, known)}"
             )
     seed = secrets.randbits(SEED_BITS) if seed is None else seed
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise UserError(f"the seed is {quote_argument(seed)}; give a whole number from 0")
+    check_seed(seed)
     terms = Contest(
         rows=rows,
         development_rows=rows if development_rows is None else development_rows,

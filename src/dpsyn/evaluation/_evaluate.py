@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dpsyn import notebook
-from dpsyn.errors import UserError, quote_argument
+from dpsyn.errors import UserError
 from dpsyn.evaluation.classifier import require_scikit_learn, score_classifier
 from dpsyn.evaluation.enumerations import load_max_codes, read_enumerations
 from dpsyn.evaluation.groups import compare_groups
@@ -23,7 +23,7 @@ from dpsyn.evaluation.results import Distances, Evaluation, IdenticalRows
 from dpsyn.evaluation.tables import EvaluationTables, find_shared_rows, make_generator
 from dpsyn.marginals import Metric
 from dpsyn.marginals.comparison import check_group_attributes
-from dpsyn.options import suggest_arguments
+from dpsyn.options import check_seed, suggest_arguments
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.schema import Schema
 
@@ -76,7 +76,7 @@ def evaluate(
     """
     contest_preset = find_preset(preset)
     schema = Schema.coerce(schema)
-    _require_seed(seed)
+    check_seed(seed)
     _require_columns(schema, target, *(income_columns.names if income_columns else ()))
     check_group_attributes(by, schema.modeled_attributes)
     if max_codes is not None and not contest_preset.enumerations:
@@ -131,11 +131,6 @@ def count_identical_rows(tables: EvaluationTables) -> IdenticalRows:
     identical, by_chance = (find_shared_rows(real, table, tables.exact.sizes) for table in (synthetic, independent))
     share = Metric(synthetic=float(identical.mean()), floor=1.0, independent=float(by_chance.mean()))
     return IdenticalRows(count=int(identical.sum()), share=share)
-
-
-def _require_seed(seed: int) -> None:
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise UserError(f"the seed is {quote_argument(seed)}; give a whole number, 0 or more")
 
 
 def _require_columns(schema: Schema, *names: str | None) -> None:

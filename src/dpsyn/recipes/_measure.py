@@ -119,7 +119,7 @@ def measure(
             "a release needs ε, the privacy loss that it may cause: measure(data, schema, epsilon=1); "
             "dpsyn.forecast(schema, rows=…) estimates what a release is worth at several ε"
         )
-    schema = schema if dataset is None else msgspec.structs.replace(schema, dataset=dataset)
+    schema = schema.with_dataset(dataset)
     previous = Synopsis.load(extend) if isinstance(extend, str | Path) else extend
     book = Ledger(Path(ledger)) if isinstance(ledger, str | Path) else ledger
     if previous:

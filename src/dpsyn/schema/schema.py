@@ -13,7 +13,7 @@ import msgspec
 
 from dpsyn import notebook
 from dpsyn.atomic_files import write_text
-from dpsyn.errors import SchemaError, quote_argument
+from dpsyn.errors import SchemaError, UserError, quote_argument
 from dpsyn.schema.attributes import (
     MISSING,
     UNCHANGED,
@@ -305,6 +305,14 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             *((f"rule {number}", r) for number, r in enumerate(self.rules, start=1)),
         ]
         return tuple(_describe_declaration(name, e.provenance, e.because, e.drafted) for name, e in entries)
+
+    def with_dataset(self, name: str | None) -> Schema:
+        """The schema under another name of its dataset in the ledger; the schema itself if none is given."""
+        if name is None:
+            return self
+        if not isinstance(name, str):
+            raise UserError(f"the name of the dataset is {quote_argument(name)}; give a text")
+        return msgspec.structs.replace(self, dataset=name)
 
     def require_public(self, file: str = "schema.yaml") -> None:
         """Refuse a release if any entry was taken from the data; the error shows how to approve it in ``file``.

@@ -12,6 +12,7 @@ import pyarrow as pa
 from dpsyn.constraints import repair_rows
 from dpsyn.encoding import Codec, Codes, narrowest_dtype
 from dpsyn.errors import UserError
+from dpsyn.options import check_seed
 from dpsyn.schema import Identifier, Impossible, Schema, Total, canonical_text
 from dpsyn.simulation.bayesian_network import Process, random_process
 from dpsyn.simulation.dependence_strength import InteractionStrength, measure_interactions
@@ -113,8 +114,8 @@ def simulate(
     if not 0 <= rows <= MAX_SIMULATED_ROWS:
         raise UserError(f"{rows:,} rows were requested; give a number from 0 to {MAX_SIMULATED_ROWS:,}")
     row_seed = seed if row_seed is None else row_seed
-    if min(seed, row_seed) < 0:
-        raise UserError(f"the seed is {min(seed, row_seed)}; give a whole number from 0")
+    for each in (seed, row_seed):
+        check_seed(each)
     schema = _fill_open_attributes(schema)
     process = random_process(schema, seed) if dependence is None else random_factor_process(schema, seed, dependence)
     return Simulation(schema, rows, seed, row_seed, process)

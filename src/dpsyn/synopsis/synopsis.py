@@ -21,7 +21,7 @@ from dpsyn.errors import OutputError, SourceError, UserError, quote_argument
 from dpsyn.inference.fit import fit_model
 from dpsyn.inference.measurements import Model, Release, parse_synthesis
 from dpsyn.inference.methods import Gibbs, Synthesis
-from dpsyn.options import suggest_arguments
+from dpsyn.options import check_row_count, check_seed, suggest_arguments
 from dpsyn.progress import Progress, ignore_progress
 from dpsyn.sampling.sampler import RowSampler, select_synthesis
 from dpsyn.schema import AttributeConditions, Schema, format_conditions, select_cells
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from dpsyn.signatures import SigningKey
     from dpsyn.synopsis.comparison import ReleaseComparison
     from dpsyn.synopsis.replicates import Replicates
-
-MAX_SAMPLED_ROWS = 10**12
-"""The maximum number of rows that can be sampled; a larger number is taken for a mistake."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -218,12 +215,9 @@ class Synopsis(DirectAnswers):
     ) -> RowSampler:
         """A sampler of synthetic rows, which gives them in chunks; the arguments are those of ``generate``."""
         count = self.rows if rows is None else rows
-        if not isinstance(count, int | np.integer) or isinstance(count, bool):
-            raise UserError(f"the number of rows is {quote_argument(rows)}; give a whole number")
-        if not 0 <= count <= MAX_SAMPLED_ROWS:
-            raise UserError(f"the number of rows is {count:,}; give a number from 0 to {MAX_SAMPLED_ROWS:,}")
-        if seed is not None and (not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0):
-            raise UserError(f"the seed is {quote_argument(seed)}; give a whole number from 0")
+        check_row_count(count)
+        if seed is not None:
+            check_seed(seed)
         allowed = select_cells(self.schema, where or {})
         self._check_synthesis(synthesis, where)
         if seed is None:
