@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import platform
 import resource
 import subprocess
@@ -10,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
+from types import ModuleType
 
 
 def commit() -> str:
@@ -31,6 +33,16 @@ def provenance(seed: int) -> str:
 
     versions = f"Python {platform.python_version()}, numpy {numpy.__version__}, pyarrow {pyarrow.__version__}"
     return f"commit {commit()}, seed {seed}; {versions}; {platform.machine()}"
+
+
+def load_judge(path: Path) -> ModuleType:
+    """A judge of synthetic tables, from its file."""
+    spec = importlib.util.spec_from_file_location("judge", path)
+    if spec is None or spec.loader is None:
+        raise SystemExit(f"{path} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def seconds(work: Callable[[], object]) -> float:

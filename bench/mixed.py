@@ -18,7 +18,6 @@ another.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import time
 from collections import defaultdict
@@ -30,7 +29,7 @@ from typing import Any
 import pandas as pd
 
 import dpsyn
-from bench.measuring import commit
+from bench.measuring import commit, load_judge
 from dpsyn.recipes import DEFAULT_RECIPE
 from dpsyn.recipes.registry import find_recipe
 from dpsyn.schema import Categorical, Integer, Real, Schema
@@ -57,16 +56,6 @@ def build_schema(columns: dict[str, Any]) -> Schema:
                 return Real(name=name, low=column["low"], high=column["high"], decimals=column.get("decimals"))
 
     return Schema(attributes=tuple(attribute(name, column) for name, column in columns.items()))
-
-
-def load_judge(path: Path) -> ModuleType:
-    """The judge, from its file."""
-    spec = importlib.util.spec_from_file_location("judge", path)
-    if spec is None or spec.loader is None:
-        raise SystemExit(f"{path} is not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def read_table(path: Path, columns: dict[str, Any]) -> pd.DataFrame:

@@ -21,7 +21,6 @@ of the two, with two standard errors; for rows that mislead, the ratio to releas
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import itertools
 import json
 import math
@@ -38,7 +37,7 @@ import pandas as pd
 import pyarrow as pa
 
 import dpsyn
-from bench.measuring import commit
+from bench.measuring import commit, load_judge
 from dpsyn.schema import Categorical, Schema
 from dpsyn.simulation import simulate
 
@@ -49,16 +48,6 @@ CELLS = ("adult_public", "acs35 year", "acs35 puma", "adult 2000", "stroke110 20
 MISLED = ("adult_public", "adult 2000")
 BAD = ("shuffled", "simulated", "constant", "ten rows")
 Line = dict[str, Any]
-
-
-def load_judge(path: Path) -> ModuleType:
-    """The judge of coded tables."""
-    spec = importlib.util.spec_from_file_location("judge", path)
-    if spec is None or spec.loader is None:
-        raise SystemExit(f"{path} is not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def load_cell(folder: Path, cell: str) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, int]]:

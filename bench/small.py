@@ -27,8 +27,8 @@ from typing import Any
 import pandas as pd
 
 import dpsyn
-from bench.measuring import commit
-from bench.mixed import build_schema, load_judge, read_table
+from bench.measuring import commit, load_judge
+from bench.mixed import build_schema, read_table
 from bench.utility import LEFT_OUT
 from dpsyn.recipes.registry import find_recipe
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import importlib.util
 import json
 import os
 import subprocess
@@ -38,7 +37,7 @@ import pyarrow.csv as pacsv
 from numpy.typing import NDArray
 
 import dpsyn
-from bench.measuring import commit, own_peak_megabytes, provenance
+from bench.measuring import commit, load_judge, own_peak_megabytes, provenance
 from dpsyn.recipes import DEFAULT_RECIPE
 from dpsyn.schema import Categorical, Schema
 
@@ -86,16 +85,6 @@ class Table:
     def codes_of(self, rows: pa.Table) -> Codes:
         """Synthetic rows as codes."""
         return np.stack([rows[name].to_numpy() for name in self.schema.names], axis=1).astype(np.int64)
-
-
-def load_judge(path: Path) -> Any:
-    """The module that scores."""
-    spec = importlib.util.spec_from_file_location("judge", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def score_rows(table: Table, rows: Codes, judge: Path) -> Line:
