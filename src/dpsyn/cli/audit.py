@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 import dpsyn
-from dpsyn.atomic_files import check_writable
 from dpsyn.cli import output, release_run
 from dpsyn.cli.common_options import common_options
 from dpsyn.progress import Step
@@ -65,15 +63,7 @@ def command(
 
     The exit code is 1 if a fault was found. A sound installation is reported with a probability of at most 1 in 10,000.
     """
-    if page == json_file == "-":
-        raise click.UsageError("--html and --json cannot both go to standard output")
-    files = {
-        option: target for option, target in (("--html", page), ("--json", json_file)) if target not in (None, "-")
-    }
-    release_run.refuse_collisions(files, {})
-    for target in files.values():
-        output.refuse_to_overwrite(str(target), force)
-        check_writable(Path(str(target)))
+    files = release_run.check_result_files({"--html": page, "--json": json_file}, force)
     with output.show_progress(quiet, AUDIT_STEPS) as progress:
         report = dpsyn.audit(runs, replays=replays, only=only, progress=progress)
     if page is not None:
@@ -84,8 +74,8 @@ def command(
         output.write_text(json_file, output.format_json(report.to_dict()) + "\n")
     if "-" not in (page, json_file):
         _show(report, quiet=quiet)
-        for target in () if quiet else files.values():
-            output.print_written(str(target))
+        for target in () if quiet else files:
+            output.print_written(target)
     return 0 if report.passed else 1
 
 

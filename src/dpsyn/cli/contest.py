@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 import dpsyn
-from dpsyn import atomic_files
 from dpsyn.cli import output, release_run
 from dpsyn.cli.command_group import CommandGroup
 from dpsyn.cli.common_options import common_options
@@ -170,15 +169,7 @@ def score(folder: Path, draws: int, page: str | None, json_file: str | None, for
     """
     from dpsyn.report import contest_report
 
-    if page == json_file == "-":
-        raise click.UsageError("--html and --json cannot both go to standard output")
-    files = {
-        option: target for option, target in (("--html", page), ("--json", json_file)) if target not in (None, "-")
-    }
-    release_run.refuse_collisions(files, {})
-    for target in files.values():
-        output.refuse_to_overwrite(str(target), force)
-        atomic_files.check_writable(Path(str(target)))
+    files = release_run.check_result_files({"--html": page, "--json": json_file}, force)
     with output.show_progress(quiet, SCORING_STEPS) as progress, release_run.show_notes(quiet):
         ranking = dpsyn.score_submissions(folder, draws=draws, progress=progress)
     if page is not None:
@@ -190,5 +181,5 @@ def score(folder: Path, draws: int, page: str | None, json_file: str | None, for
         output.print_table("", headings, contest_report.ranking_rows(ranking), right=range(2, len(headings)))
         output.print_line(contest_report.EXPLANATION)
     if not quiet and "-" not in (page, json_file):
-        for target in files.values():
-            output.print_written(str(target))
+        for target in files:
+            output.print_written(target)

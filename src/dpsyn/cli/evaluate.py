@@ -11,7 +11,6 @@ import click
 from click.core import ParameterSource
 
 import dpsyn
-from dpsyn import atomic_files
 from dpsyn.cli import output, release_run, released_evaluation
 from dpsyn.cli.common_options import LEDGER_OPTIONS, common_options, complete_files
 from dpsyn.errors import UserError, quote_argument
@@ -201,7 +200,11 @@ def command(
     if release is not None and not tables and is_release(release):
         tables = (str(release),)
     inputs = (*tables, *filter(None, (schema, release, certificate, options["max_codes"])))
-    _refuse_targets({"--html": page, "--json": json_file}, force or options["resume"], inputs)
+    release_run.check_result_files({"--html": page, "--json": json_file}, force or options["resume"], inputs)
+    if page is not None:
+        from dpsyn.report.charts import require_vega
+
+        require_vega()
     spending = {parameter: options.pop(parameter) for parameter in _SPENDING_OPTIONS}
     if epsilon is None:
         _refuse_options(_SPENDING_OPTIONS, "is about an evaluation that spends budget; give --epsilon, too")
@@ -337,22 +340,6 @@ def parse_income_columns(text: str | None) -> dpsyn.IncomeColumns | None:
             )
         columns["sexes"] = (pair[0], pair[1])
     return dpsyn.IncomeColumns(**columns)
-
-
-def _refuse_targets(targets: Mapping[str, str | None], force: bool, inputs: tuple[object, ...]) -> None:
-    """Refuse a path that is an input, exists, or cannot be written, before any work is done."""
-    if all(target == "-" for target in targets.values()):
-        raise click.UsageError(f"{' and '.join(targets)} cannot both go to standard output")
-    files = {option: target for option, target in targets.items() if target not in (None, "-")}
-    for given in inputs:
-        release_run.refuse_collisions(files, {"data": given})
-    for target in files.values():
-        output.refuse_to_overwrite(str(target), force)
-        atomic_files.check_writable(Path(str(target)))
-    if targets["--html"] is not None:
-        from dpsyn.report.charts import require_vega
-
-        require_vega()
 
 
 def _compared_columns(schema: dpsyn.Schema) -> set[str]:

@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 import dpsyn
-from dpsyn import atomic_files
 from dpsyn.cli import output, release_run
 from dpsyn.cli.common_options import common_options
 from dpsyn.report import synopsis as words
@@ -70,11 +69,5 @@ def _check_page(page: str, as_json: bool, force: bool, synopsis: Path) -> None:
     """Refuse a page that could not be written, before any work is done."""
     from dpsyn.report.charts import require_vega
 
-    if page == "-":
-        if as_json:
-            raise click.UsageError("--html and --json cannot both go to standard output")
-    else:
-        release_run.refuse_collisions({"--html": page}, {"data": synopsis})
-        output.refuse_to_overwrite(page, force)
-        atomic_files.check_writable(Path(page))
+    release_run.check_result_files({"--html": page, "--json": "-" if as_json else None}, force, [synopsis])
     require_vega()

@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
+import click
+
 import dpsyn
 from dpsyn import atomic_files
 from dpsyn.cli import output
@@ -198,6 +200,22 @@ def refuse_collisions(outputs: Mapping[str, object], inputs: Mapping[str, object
                 f"the output {given} lies where the input {inputs.get('data')} is read from, so the next run would "
                 "read it as private data; choose another path"
             )
+
+
+def check_result_files(targets: Mapping[str, str | None], force: bool, inputs: Iterable[object] = ()) -> list[str]:
+    """The paths of the results by option, without standard output.
+
+    Refuses two results on standard output, and a path that is an input, exists, or cannot be written.
+    """
+    if len(targets) > 1 and all(target == "-" for target in targets.values()):
+        raise click.UsageError(f"{' and '.join(targets)} cannot both go to standard output")
+    files = {option: target for option, target in targets.items() if target is not None and target != "-"}
+    for given in (None, *inputs):
+        refuse_collisions(files, {"data": given})
+    for target in files.values():
+        output.refuse_to_overwrite(target, force)
+        atomic_files.check_writable(Path(target))
+    return list(files.values())
 
 
 def _require_possible_path(path: str) -> None:
