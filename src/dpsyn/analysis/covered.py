@@ -15,7 +15,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from dpsyn.analysis.columns import cell_text, is_number
 from dpsyn.analysis.conclusion import Conclusion, FloatArray, check_level, plain_number
 from dpsyn.analysis.descriptive import MIN_ROWS, CorrelationMethod
 from dpsyn.inference.redraw import Uncertainty
+from dpsyn.query.answer import noise_quantile
 from dpsyn.query.covered_counts import CoveredCounts, GroupedAxis
 from dpsyn.schema import Categorical, Integer, Ordinal, Real, Schema
 
@@ -175,18 +175,12 @@ class Covered(Conclusion):
 
     def interval(self, level: float | None = None) -> tuple[Any, Any]:
         """The lower and the upper end of a confidence interval for each term."""
-        quantile = normal_quantile(check_level(self.level if level is None else level), laplace=self.laplace)
+        quantile = noise_quantile(check_level(self.level if level is None else level), laplace=self.laplace)
         ends = [part.interval(quantile) for part in self.parts]
         return self._plain([low for low, _ in ends]), self._plain([high for _, high in ends])
 
     def _plain(self, values: Sequence[float]) -> Any:
         return plain_number(np.array(values if self.terms else values[0]))
-
-
-def normal_quantile(level: float, *, laplace: bool) -> float:
-    """Standard deviations of an interval; a sum of Laplace noise lies between a normal and a Laplace distribution."""
-    normal = NormalDist().inv_cdf((1 + level) / 2)
-    return max(normal, -math.log1p(-level) / math.sqrt(2)) if laplace else normal
 
 
 # ── statistics ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -214,12 +208,12 @@ class CoveredStatistics:
     @property
     def cells_of_quantiles(self) -> int:
         """The size of the arrays by which quantiles are computed."""
-        return int(self.counts.unbiased.size * len(self.counts.unbiased))
+        return int(self.counts.unbiased_counts.size * len(self.counts.unbiased_counts))
 
     def means(self, bounds: Bounds) -> dict[str, Ratio]:
         """The mean in each group."""
         values, known = self._axis_values(0)
-        weights, counts = np.stack([values, known]), self.counts.unbiased.reshape(len(values), -1)
+        weights, counts = np.stack([values, known]), self.counts.unbiased_counts.reshape(len(values), -1)
         inner, found = self._inner(0), {}
         overall = float(values @ counts.sum(1)) / max(float(known @ counts.sum(1)), MIN_ROWS)
         for group, name in enumerate(self._groups()):
@@ -239,7 +233,9 @@ class CoveredStatistics:
         up_to = np.zeros((len(ascending), len(values)))
         for position, cell in enumerate(ascending):
             up_to[position:, cell] = 1.0
-        counts, sampled = (each.reshape(len(values), -1) for each in (self.counts.unbiased, self._sampled()))
+        counts, sampling = (
+            each.reshape(len(values), -1) for each in (self.counts.unbiased_counts, self._sampling_variances())
+        )
         found = {}
         for group, name in enumerate(self._groups()):
             total, std = float(counts[known, group].sum()), self._noise_stds(known[None], group)[0]
@@ -249,7 +245,7 @@ class CoveredStatistics:
                     values=values[ascending],
                     excess=weights @ counts[:, group],
                     noise=self._noise_stds(weights, group) ** 2,
-                    sampling=weights**2 @ sampled[:, group],
+                    sampling=weights**2 @ sampling[:, group],
                     is_known=total >= max(MIN_ROWS, MIN_DEVIATIONS * std),
                 )
         return found
@@ -259,27 +255,27 @@ class CoveredStatistics:
 
     def _in_group(self, weights: FloatArray, group: int) -> FloatArray:
         """Weights of values, sums × values, as weights of counts: 0 outside one group."""
-        shape = self.counts.unbiased.shape
+        shape = self.counts.unbiased_counts.shape
         spread = np.zeros((len(weights), shape[0], math.prod(shape[1:])))
         spread[:, :, group] = weights
         return spread.reshape(len(weights), *shape)
 
     def describe_missing_rows(self, axes: int = 1) -> list[str]:
         """How many rows are left out because a value is missing: of the first attribute, or of the first two."""
-        inside = np.ones(self.counts.unbiased.shape, np.bool_)
+        inside = np.ones(self.counts.unbiased_counts.shape, np.bool_)
         for axis in range(axes):
             inside &= self._axis_values(axis)[1].reshape(-1, *[1] * (inside.ndim - 1 - axis))
-        missing = float(self.counts.non_negative[~inside].sum())
+        missing = float(self.counts.non_negative_counts[~inside].sum())
         if missing < 0.5:
             return []
-        total = float(self.counts.non_negative.sum())
+        total = float(self.counts.non_negative_counts.sum())
         return [f"Rows with a missing value are left out: about {missing:,.0f} of {total:,.0f}."]
 
     def correlation(self, method: CorrelationMethod) -> Ratio | None:
         """The correlation of two attributes: S_xy/√(S_xx·S_yy), linear in the counts to first order."""
         (x, x_known), (y, y_known) = self._axis_values(0), self._axis_values(1)
         inside = np.outer(x_known, y_known)
-        counts = self.counts.unbiased * inside
+        counts = self.counts.unbiased_counts * inside
         total = float(counts.sum())
         if total < MIN_ROWS:
             return None
@@ -312,16 +308,16 @@ class CoveredStatistics:
         return None if grouped is None else _InnerValues(*self._axis_values(axis), grouped, self.one_way(name))
 
     def _ratio(self, weights: FloatArray, bounds: Bounds) -> Ratio:
-        flat, counts = weights.reshape(2, -1), self.counts.unbiased.ravel()
+        flat, counts = weights.reshape(2, -1), self.counts.unbiased_counts.ravel()
         top, bottom = (flat @ counts).tolist()
-        sampling = (flat * self._sampled().ravel()) @ flat.T
+        sampling = (flat * self._sampling_variances().ravel()) @ flat.T
         return Ratio((top, bottom), self.counts.noise_covariance(weights), sampling, bounds)
 
-    def _sampled(self) -> FloatArray:
+    def _sampling_variances(self) -> FloatArray:
         """The variances of counts due to sampling, those of independent Poisson counts."""
         if self.kind == "noise":
-            return np.zeros(self.counts.unbiased.shape)
-        return self.counts.non_negative * self.rows_per_unit
+            return np.zeros(self.counts.unbiased_counts.shape)
+        return self.counts.non_negative_counts * self.rows_per_unit
 
     def _axis_values(self, axis: int) -> tuple[FloatArray, Any]:
         """The numbers of an attribute, and which are not missing."""

@@ -137,19 +137,8 @@ class DirectAnswers:
         if covered is not None:
             return self._conclude(covered, covered.means(bounds), title, where, level, bounds)
         statistic = mean_of(self.schema, attribute, groups)
-        return self._answer(
-            statistic,
-            [attribute, *groups],
-            title,
-            where,
-            replicates,
-            rows,
-            seed,
-            uncertainty,
-            level,
-            progress,
-            bounds=bounds,
-        )
+        drawn = self._prepare_replicates(replicates, rows, seed, where, uncertainty)
+        return self._pool(drawn, statistic, [attribute, *groups], title, level, progress, bounds=bounds)
 
     @suggest_arguments
     @show_progress
@@ -178,19 +167,8 @@ class DirectAnswers:
         if covered is not None and covered.cells_of_quantiles <= MAX_QUANTILE_CELLS:
             return self._conclude(covered, covered.quantiles(probabilities), title, where, level, bounds)
         statistic = quantiles_of(self.schema, attribute, groups, probabilities)
-        return self._answer(
-            statistic,
-            [attribute, *groups],
-            title,
-            where,
-            replicates,
-            rows,
-            seed,
-            uncertainty,
-            level,
-            progress,
-            bounds=bounds,
-        )
+        drawn = self._prepare_replicates(replicates, rows, seed, where, uncertainty)
+        return self._pool(drawn, statistic, [attribute, *groups], title, level, progress, bounds=bounds)
 
     @suggest_arguments
     @show_progress
@@ -226,19 +204,8 @@ class DirectAnswers:
         if covered is not None and found is not None and found.is_known:
             return self._conclude(covered, {"": found}, title, where, level, (-1.0, 1.0), valued=2)
         statistic = correlation_of(self.schema, first, second, method)
-        return self._answer(
-            statistic,
-            [first, second],
-            title,
-            where,
-            replicates,
-            rows,
-            seed,
-            uncertainty,
-            level,
-            progress,
-            bounds=(-1.0, 1.0),
-        )
+        drawn = self._prepare_replicates(replicates, rows, seed, where, uncertainty)
+        return self._pool(drawn, statistic, [first, second], title, level, progress, bounds=(-1.0, 1.0))
 
     @suggest_arguments
     @show_progress
@@ -272,19 +239,8 @@ class DirectAnswers:
         if regression.event is not None:
             notes.insert(0, f"Coefficients are log odds ratios of {parsed.outcome}={regression.event}.")
         title = f"{regression.kind.capitalize()} regression {formula.strip()}"
-        return self._answer(
-            regression,
-            parsed.attributes,
-            title,
-            where,
-            replicates,
-            size,
-            seed,
-            uncertainty,
-            level,
-            progress,
-            notes=tuple(notes),
-        )
+        drawn = self._prepare_replicates(replicates, size, seed, where, uncertainty)
+        return self._pool(drawn, regression, parsed.attributes, title, level, progress, notes=tuple(notes))
 
     def _default_rows(self, rows: int | None) -> int:
         return min(self.rows, MAX_DEFAULT_ROWS) if rows is None else rows
@@ -355,27 +311,35 @@ class DirectAnswers:
             ),
         )
 
-    def _answer(
+    def _prepare_replicates(
         self,
-        statistic: Statistic,
-        names: Sequence[str],
-        title: str,
-        where: AttributeConditions | None,
         replicates: int,
         rows: int | None,
         seed: int | None,
+        where: AttributeConditions | None,
         uncertainty: Uncertainty,
+    ) -> Any:
+        """Replicates that can be pooled; they are drawn when they are asked for."""
+        if isinstance(replicates, int) and replicates == 1:
+            raise QueryError("1 replicate shows no differences; give at least 2, better 20")
+        drawn = self.replicates(replicates, self._default_rows(rows), seed=seed, where=where, uncertainty=uncertainty)
+        drawn.record.require_noise()
+        return drawn
+
+    def _pool(
+        self,
+        drawn: Any,
+        statistic: Statistic,
+        names: Sequence[str],
+        title: str,
         level: float,
         progress: Progress,
         *,
         bounds: tuple[float, float] = (-math.inf, math.inf),
         notes: tuple[str, ...] = (),
     ) -> Conclusion:
+        """The result of a statistic of some attributes, estimated in each replicate."""
         check_level(level)
-        if isinstance(replicates, int) and replicates == 1:
-            raise QueryError("1 replicate shows no differences; give at least 2, better 20")
-        drawn = self.replicates(replicates, self._default_rows(rows), seed=seed, where=where, uncertainty=uncertainty)
-        drawn.record.require_noise()
         results: list[TableEstimates] = []
         progress(DRAW_REPLICATES.phase, 0.0)
         for table in _draw_tables(self, drawn):
@@ -388,7 +352,7 @@ class DirectAnswers:
         shape = (len(results),) if terms == [""] else (len(results), len(terms))
         factor = drawn.record.sampling_factor
         reported = pairs[:, :, 1].reshape(shape).mean(0)
-        conditions = format_conditions(self.schema, where or {})
+        conditions = format_conditions(self.schema, drawn.where or {})
         return Pooled(
             terms=() if terms == [""] else tuple(terms),
             estimates=pairs[:, :, 0].reshape(shape),
@@ -399,7 +363,7 @@ class DirectAnswers:
             title=f"{title}{f', where {conditions}' if conditions else ''}",
             notes=(
                 *notes,
-                *describe_unheld(self.schema, self.model, self.releases, [*names, *(where or {})]),
+                *describe_unheld(self.schema, self.model, self.releases, [*names, *(drawn.where or {})]),
                 *_left_out_terms(results, terms),
                 *_missing_rows(results, drawn.rows),
                 *few_replicates_notes(len(results)),

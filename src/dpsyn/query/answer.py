@@ -147,7 +147,7 @@ class Answer:
         if not 0 < confidence < 1:
             raise QueryError(f"the confidence is {confidence}; give a probability between 0 and 1, such as 0.95")
         noise_only = noise_only or self.source == "covered"
-        quantile = _quantile(confidence, laplace=self.laplace)
+        quantile = noise_quantile(confidence, laplace=self.laplace)
         width = quantile * (self.standard_errors if noise_only else self.total_errors)
         low, high = self.interval_centers - width, self.interval_centers + width
         if not noise_only:
@@ -209,7 +209,7 @@ def _without_instants(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema(fields))
 
 
-def _quantile(confidence: float, *, laplace: bool) -> float:
+def noise_quantile(confidence: float, *, laplace: bool) -> float:
     """The number of standard deviations within which the noise lies with this probability.
 
     For Laplace noise, P(|noise| > t) = e^(−√2·t) in standard deviations. Sums of such noise lie between this and the

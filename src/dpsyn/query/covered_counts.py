@@ -7,7 +7,7 @@ are better computed without that bias; then their noise is known exactly.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,22 +32,21 @@ class CoveredCounts:
         laplace: whether some noise has a Laplace distribution.
         estimate: the best linear unbiased estimate: of one attribute at any resolution, or of a table.
         interpolated_attributes: the attributes that were measured in groups, divided by their own histograms.
+        unbiased_counts: the estimated counts, with an axis for each attribute; some may be negative.
+        non_negative_counts: the counts without negative ones, with the same sum if that is positive.
     """
 
     query: Query
     laplace: bool
     estimate: OneWayParts | LinearTable
     interpolated_attributes: Clique
+    unbiased_counts: QueryValues = field(init=False)
+    non_negative_counts: QueryValues = field(init=False)
 
-    @property
-    def unbiased(self) -> QueryValues:
-        """The estimated counts; some may be negative."""
-        return self.estimate.arrange_counts(self.query)
-
-    @property
-    def non_negative(self) -> QueryValues:
-        """The counts without negative ones, with the same sum if that is positive."""
-        return norm_sub(self.unbiased, max(float(self.unbiased.sum()), 0.0))
+    def __post_init__(self) -> None:
+        counts = self.estimate.arrange_counts(self.query)
+        object.__setattr__(self, "unbiased_counts", counts)
+        object.__setattr__(self, "non_negative_counts", norm_sub(counts, max(float(counts.sum()), 0.0)))
 
     def groups_of(self, name: str) -> GroupedAxis | None:
         """The groups of values in which an attribute was measured; None if it was measured value by value."""
