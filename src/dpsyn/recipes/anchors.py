@@ -31,10 +31,18 @@ from dpsyn.encoding import (
     expect_same_value,
     group_differences,
 )
-from dpsyn.inference import MeasurementRound, Release, combine_one_way, describe_cells, estimate_cell_counts
+from dpsyn.inference import (
+    MeasurementRound,
+    Release,
+    combine_one_way,
+    count_rows,
+    describe_cells,
+    estimate_cell_counts,
+)
 from dpsyn.inference.histogram_hierarchy import Histogram
 from dpsyn.marginals import Marginal
 from dpsyn.private import PrivateTable
+from dpsyn.recipes.public_prior import Prior
 from dpsyn.schema import AnyAttribute, Schema, Total
 
 Counts = NDArray[np.float64]
@@ -65,7 +73,12 @@ AGREEMENT_STD, MAX_AGREEMENT_STD = 0.01, 0.05
 
 
 def find_anchors(
-    table: PrivateTable, rounds: tuple[MeasurementRound, ...], rho: Fraction, *, kept: Collection[str] = ()
+    table: PrivateTable,
+    rounds: tuple[MeasurementRound, ...],
+    rho: Fraction,
+    *,
+    kept: Collection[str] = (),
+    prior: Prior | None = None,
 ) -> tuple[PrivateTable, tuple[MeasurementRound, ...], Fraction]:
     """The table with differences in place of attributes that agree with another one; returns what was spent, too.
 
@@ -74,12 +87,15 @@ def find_anchors(
         rounds: what was measured, all one-way marginals included.
         rho: the ρ of the whole release.
         kept: attributes that are measured by their own values in any case.
+        prior: a public table.
 
     Privacy: each pair is asked by a histogram of rows, over groups of differences; which pairs are asked, and with how
     much of ρ, follows from public facts and released numbers. Spends at most ``MAX_QUESTION_SHARE`` of ``rho``.
     """
-    pairs = _find_pairs(table, rounds)
-    pairs, question_rho = _limit_noise(table, pairs, rho * exact_fraction(MAX_QUESTION_SHARE))
+    seen = prior.shrink(rounds) if prior else rounds
+    total = table.public_row_count() or count_rows(Release(seen))
+    pairs = _find_pairs(table, seen)
+    pairs, question_rho = _limit_noise(table, pairs, total, rho * exact_fraction(MAX_QUESTION_SHARE))
     if not pairs:
         return table, rounds, Fraction(0)
     asked = _ask(table, pairs, question_rho)
@@ -261,9 +277,15 @@ def _find_pairs(table: PrivateTable, rounds: Sequence[MeasurementRound]) -> list
     return pairs
 
 
-def _limit_noise(table: PrivateTable, pairs: Sequence[_Pair], max_rho: Fraction) -> tuple[list[_Pair], Fraction]:
-    """The pairs whose agreement would stand out from the noise, and the ρ that it takes."""
-    rows = sorted(((pair.rows(1) * (1 - pair.chance(1)), n) for n, pair in enumerate(pairs)), reverse=True)
+def _limit_noise(
+    table: PrivateTable, pairs: Sequence[_Pair], total: float, max_rho: Fraction
+) -> tuple[list[_Pair], Fraction]:
+    """The pairs whose agreement would stand out from the noise, and the ρ that it takes.
+
+    The rows of a pair are at most all rows: without negative counts, the noise of many values adds to their sum.
+    """
+    shared = [min(pair.rows(1), total) * (1 - pair.chance(1)) for pair in pairs]
+    rows = sorted(((count, n) for n, count in enumerate(shared)), reverse=True)
 
     def rho_for(number: int, std: float) -> float:
         squared = (rows[number - 1][0] * std) ** 2
